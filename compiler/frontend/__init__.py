@@ -1,0 +1,92 @@
+"""The front end: the source of a decorated function -> a TFR module.
+
+source -> gast (compiler.source) -> scopes and liveness -> statements and expressions -> MLIR.
+
+Not for: optimizing the module or making a program of it (compiler.tfr); what an operator does to
+the values of a call (the runtime's expansion).
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from composite.compiler.frontend.bindings import Translation
+from composite.compiler.frontend.calls import Resolve
+from composite.compiler.frontend.expressions import Expressions
+from composite.compiler.frontend.liveness import Liveness
+from composite.compiler.frontend.scopes import Scopes
+from composite.compiler.frontend.statements import Statements
+from composite.compiler.schema import OpSchema
+from composite.compiler.source import Source
+from composite.compiler.tfr import Builder, dialect
+
+__all__ = ["Resolve", "translate"]
+
+
+def translate(source: Source, schema: OpSchema, resolve: Resolve) -> Any:
+    """Translate a body to a TFR module, verified by MLIR and not yet optimized.
+
+    Args:
+        source: the function; its parameters are those of the schema (`schema.check`).
+        schema: the op's declaration.
+        resolve: gives for a captured object the composite op that it is, or None.
+
+    Raises:
+        CompositeSyntaxError: for what the source shows to be wrong or unsupported, with its place.
+    """
+    scopes = Scopes(source)
+    liveness = Liveness(source.tree)
+    with dialect.lock, dialect.context():
+        builder = Builder()
+        translation = Translation(source, builder, {})
+        with builder.at(translation.place(source.tree)):
+            _function(translation, schema, scopes, liveness, resolve)
+        _describe(builder, source)
+        builder.module.operation.verify()
+        return builder.module
+
+
+def _function(
+    translation: Translation,
+    schema: OpSchema,
+    scopes: Scopes,
+    liveness: Liveness,
+    resolve: Resolve,
+) -> None:
+    builder = translation.builder
+    outputs = ["sequence" if output.is_list else "tensor" for output in schema.outputs]
+    function = builder.function(schema.op_name, parameter_types(schema), outputs, schema.parameters)
+    block = function.regions[0].blocks[0]
+    translation.environment.update(zip(schema.parameters, block.arguments, strict=True))
+    for argument, element in zip(block.arguments, element_types(schema), strict=True):
+        builder.note_elements(argument, element)
+    expressions = Expressions(translation, scopes.locals, resolve)
+    with builder.into(block):
+        builder.give_back(Statements(translation, schema, liveness, expressions).body())
+
+
+def parameter_types(schema: OpSchema) -> list[str]:
+    """Return the static type of each parameter of the function of an op."""
+    types = ["sequence" if arg.is_list else "tensor" for arg in schema.inputs]
+    for attr in schema.attrs:
+        listed = attr.type.startswith("list(")
+        types.append(
+            "sequence" if listed else {"shape": "dims", "tensor": "tensor"}.get(attr.type, "attr")
+        )
+    return types
+
+
+def element_types(schema: OpSchema) -> list[str]:
+    """Return the static type of the elements of each parameter, which matters for lists."""
+    types = ["tensor"] * len(schema.inputs)
+    special = {"list(shape)": "dims", "list(tensor)": "tensor"}
+    return types + [special.get(attr.type, "attr") for attr in schema.attrs]
+
+
+def _describe(builder: Builder, source: Source) -> None:
+    """Keep with the module what its program says about its source."""
+    documentation = inspect.getdoc(source.function) or ""
+    builder.describe(
+        {"tfr.doc": documentation, "tfr.module": source.module, "tfr.place": source.place}
+    )

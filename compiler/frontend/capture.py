@@ -1,0 +1,81 @@
+"""What a body's free names mean: the closure, the module and builtins, taken when it is compiled.
+
+A captured number is part of the op: changing the module's variable afterwards does not change it.
+Not for: names that the body binds (scopes.py), calling what was captured (calls.py).
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import types
+from typing import Any
+
+import numpy as np
+
+from composite.compiler.source import Source
+from composite.compiler.tfr import constants
+
+MISSING = object()
+
+
+@dataclasses.dataclass(frozen=True)
+class Static:
+    """A Python object that is known when the op is compiled: a module, a function, a constant.
+
+    `spelling` is how the source names it: "tf.nn.relu".
+    """
+
+    object: Any
+    spelling: str
+
+
+def capture(source: Source, name: str) -> Any:
+    """Return what a free name of the function is bound to, MISSING if to nothing yet."""
+    function = source.function
+    if name in function.__code__.co_freevars:
+        cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
+        try:
+            return cell.cell_contents
+        except ValueError:  # a closure variable that is assigned after the decorator has run
+            return MISSING
+    if name in function.__globals__:
+        return function.__globals__[name]
+    return getattr(builtins, name, MISSING)
+
+
+def member(owner: Static, name: str) -> Any:
+    """Return an attribute of a module or class, MISSING if it has none or is neither."""
+    if isinstance(owner.object, (types.ModuleType, type)):
+        return getattr(owner.object, name, MISSING)
+    return MISSING
+
+
+def constant(value: object) -> object:
+    """Return a captured object as a constant (or tuple of constants) of the IR.
+
+    Raises:
+        constants.NotConstantError: with what to write instead.
+    """
+    if isinstance(value, tuple):
+        return tuple(constant(element) for element in value)
+    if isinstance(value, (list, dict, set)):
+        raise constants.NotConstantError(
+            f"a {type(value).__name__} may change after the op is compiled: make it a tuple"
+        )
+    if isinstance(value, type) and issubclass(value, np.generic):
+        import tensorflow as tf
+
+        return tf.as_dtype(value)
+    if _is_tensor(value):
+        raise constants.NotConstantError(
+            "a tensor cannot be a constant of an op: make it an input, or a NumPy array"
+        )
+    constants.to_attribute(value)
+    return value
+
+
+def _is_tensor(value: object) -> bool:
+    import tensorflow as tf
+
+    return tf.is_tensor(value) or isinstance(value, tf.Variable)

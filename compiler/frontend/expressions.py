@@ -1,0 +1,282 @@
+"""Expressions of a body: gast -> values of the IR, operands from left to right.
+
+`visit` gives a binding (bindings.py); `value` gives a value of the IR.
+Not for: statements (statements.py), calls (calls.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import gast
+
+from composite.compiler.frontend import capture, operators
+from composite.compiler.frontend.bindings import Outputs, Translation
+from composite.compiler.frontend.calls import Calls, Resolve, known
+from composite.compiler.frontend.capture import MISSING, Static
+from composite.compiler.frontend.visitor import Visitor
+from composite.compiler.tfr import NotConstantError, dialect
+from composite.compiler.tfr.canonicalize import ABSENT
+
+_TENSOR_CONDITION = (
+    "a tensor decides here, which is known only when the op runs; choose between tensors with "
+    "tf.raw_ops.SelectV2(condition=, t=, e=){instead}"
+)
+
+_SHAPE_ADVICE = {
+    "as_list": "a shape is used as a list as it is",
+    "ndims": "write `.rank`",
+    "dims": "a shape is used as a list as it is",
+    "num_elements": "multiply the dims",
+}
+
+_TENSOR_ADVICE = {
+    "get_shape": "write `.shape`",
+    "ndim": "write `.shape.rank`",
+    "numpy": "a body is compiled; its tensors have no values yet",
+    "T": "call tf.raw_ops.Transpose",
+    "set_shape": "call tf.raw_ops.EnsureShape",
+}
+
+
+_CONVERSIONS: dict[str, Callable[[object], str]] = {"s": str, "r": repr, "a": ascii}
+
+
+class Expressions(Visitor):
+    """Translates expressions at the builder's insertion point."""
+
+    def __init__(
+        self, translation: Translation, local_names: tuple[str, ...], resolve: Resolve
+    ) -> None:
+        super().__init__(translation.source)
+        self._translation = translation
+        self._builder = translation.builder
+        self._locals = frozenset(local_names)
+        self._calls = Calls(translation, self.visit, resolve)
+
+    def visit(self, node: Any) -> Any:
+        """Translate a node, giving what it builds the node's location."""
+        with self._builder.at(self._translation.place(node)):
+            return super().visit(node)
+
+    def value(self, node: Any) -> Any:
+        """Translate a node to a value of the IR."""
+        binding = self.visit(node)
+        with self._builder.at(self._translation.place(node)):
+            return self._translation.value(binding, node)
+
+    def condition(self, node: Any, instead: str = "") -> Any:
+        """Translate a node whose truth decides something."""
+        value = self.value(node)
+        if dialect.name_of(value) == "tensor":
+            self.source.fail(node, _TENSOR_CONDITION.format(instead=instead))
+        return value
+
+    def visit_Constant(self, node: Any) -> Any:
+        """None, booleans, numbers and strings."""
+        if isinstance(node.value, (bytes, complex)) or node.value is Ellipsis:
+            self.source.fail(
+                node,
+                f"{node.value!r} cannot be a constant of an op; use a str, or a NumPy array at the "
+                "top of the module",
+            )
+        return self._constant(node, node.value)
+
+    def _constant(self, node: Any, value: object) -> Any:
+        try:
+            return self._builder.constant(value)
+        except NotConstantError as error:
+            self.source.fail(node, str(error))
+
+    def visit_Name(self, node: Any) -> Any:
+        """A local value, or what the function captures."""
+        if node.id in self._locals:
+            return self._translation.environment[node.id]
+        captured = capture.capture(self.source, node.id)
+        if captured is not MISSING:
+            return Static(captured, node.id)
+        if node.id == self.source.function.__name__:
+            self.source.fail(node, f"`{node.id}` calls itself, and that would never end")
+        return self.source.fail(
+            node,
+            f"`{node.id}` is not defined here or in the module when the op is compiled; define it "
+            "above the op",
+        )
+
+    def visit_Attribute(self, node: Any) -> Any:
+        """A member of a module, `.shape` and `.dtype` of a tensor, an output of an op by name."""
+        owner = self.visit(node.value)
+        if isinstance(owner, Static):
+            return self._member(node, owner)
+        if isinstance(owner, Outputs):
+            if node.attr not in owner.names:
+                outputs = ", ".join(owner.names)
+                self.source.fail(node, f"no output is called `{node.attr}`; there are {outputs}")
+            index = owner.names.index(node.attr)
+            return self._builder.item(
+                owner.value, self._builder.constant(index), owner.types[index]
+            )
+        return self._property(node, owner)
+
+    def _member(self, node: Any, owner: Static) -> Static:
+        member = capture.member(owner, node.attr)
+        spelling = f"{owner.spelling}.{node.attr}"
+        if member is MISSING:
+            self.source.fail(
+                node,
+                f"`{spelling}` is not defined; a body can read the members of modules and classes",
+            )
+        return Static(member, spelling)
+
+    def _property(self, node: Any, owner: Any) -> Any:
+        type_ = dialect.name_of(owner)
+        if type_ in ("tensor", "any") and node.attr == "shape":
+            return self._builder.shape(owner)
+        if type_ in ("tensor", "any") and node.attr == "dtype":
+            return self._builder.dtype(owner)
+        if type_ == "dims" and node.attr == "rank":
+            return self._builder.rank(owner)
+        if type_ == "dims":
+            advice = _SHAPE_ADVICE.get(node.attr, "it has `.rank`, its dims `[i]`, and len()")
+            return self.source.fail(node, f"`.{node.attr}` of a shape is not supported: {advice}")
+        if type_ in ("tensor", "any"):
+            advice = _TENSOR_ADVICE.get(node.attr, "a tensor has `.shape` and `.dtype`")
+            return self.source.fail(node, f"`.{node.attr}` of a tensor is not supported: {advice}")
+        what = "a list" if type_ == "sequence" else "an attribute"
+        return self.source.fail(node, f"{what} has no `.{node.attr}` in the body of a composite")
+
+    def visit_Subscript(self, node: Any) -> Any:
+        """An element of a list, a dim of a shape."""
+        value = self.value(node.value)
+        if dialect.name_of(value) == "tensor":
+            self.source.fail(
+                node,
+                "indexing a tensor is not supported: call tf.raw_ops.StridedSlice, "
+                "tf.raw_ops.Slice or tf.raw_ops.GatherV2",
+            )
+        index = self.value(node.slice)
+        if dialect.name_of(index) not in ("attr", "any"):
+            self.source.fail(node.slice, "an index is an integer that is known when the op expands")
+        return self._builder.item(value, index)
+
+    def visit_Tuple(self, node: Any) -> Any:
+        """A list of values: the IR does not tell tuples and lists apart."""
+        return self._builder.make_list([self.value(element) for element in node.elts])
+
+    visit_List = visit_Tuple
+
+    def visit_Call(self, node: Any) -> Any:
+        """A call of an op."""
+        return self._calls.call(node)
+
+    def visit_UnaryOp(self, node: Any) -> Any:
+        """`-a`, `+a`, `~a`, `not a`; `-1` is one constant."""
+        literal: Any = node.operand.value if isinstance(node.operand, gast.Constant) else None
+        if isinstance(node.op, gast.USub) and type(literal) in (int, float):
+            return self._constant(node, -literal)
+        name, operand = operators.UNARY[type(node.op)], self.value(node.operand)
+        if name == "not" and dialect.name_of(operand) == "tensor":
+            self.source.fail(node, "`not` of a tensor: call tf.raw_ops.LogicalNot")
+        return self._builder.unary(name, operand)
+
+    def visit_BinOp(self, node: Any) -> Any:
+        """An arithmetic or bit operator."""
+        return self.binary(node, self.value(node.left), node.op, self.value(node.right))
+
+    def binary(self, node: Any, left: Any, operator: Any, right: Any) -> Any:
+        """Apply a binary operator of gast to two values."""
+        name = operators.BINARY[type(operator)]
+        types = (dialect.name_of(left), dialect.name_of(right))
+        if name == "matmul" and not {"tensor", "any"} >= set(types):
+            self.source.fail(node, "`@` multiplies two tensors")
+        if name == "mod" and isinstance(known(left), str):
+            self.source.fail(node, "`%` on a string is not supported: write an f-string")
+        return self._builder.binary(name, left, right)
+
+    def visit_Compare(self, node: Any) -> Any:
+        """A comparison, or a chain in which each operand is evaluated once and only if needed."""
+        left, right = self.value(node.left), self.value(node.comparators[0])
+        answer = self._compare(node, node.ops[0], left, right)
+        return self._chain(
+            node, answer, right, list(zip(node.ops, node.comparators, strict=True))[1:]
+        )
+
+    def _chain(self, node: Any, answer: Any, left: Any, links: list[tuple[Any, Any]]) -> Any:
+        if not links:
+            return answer
+        if dialect.name_of(answer) == "tensor":
+            self.source.fail(node, "a chain of comparisons of tensors: write (a < b) & (b < c)")
+        (operator, right_node), *rest = links
+
+        def go_on() -> Any:
+            right = self.value(right_node)
+            return self._chain(node, self._compare(node, operator, left, right), right, rest)
+
+        return self._choose(answer, go_on, lambda: answer)
+
+    def _compare(self, node: Any, operator: Any, left: Any, right: Any) -> Any:
+        name = operators.COMPARE[type(operator)]
+        types = {dialect.name_of(left), dialect.name_of(right)}
+        if name in ("in", "not_in") and "tensor" in types:
+            self.source.fail(
+                node, "`in` on tensors is not supported: compare, and reduce with tf.raw_ops.Any"
+            )
+        if name in ("is", "is_not") and not any(_identifies(known(v)) for v in (left, right)):
+            self.source.fail(node, "`is` compares with None, True or False: write `==`")
+        return self._builder.compare(name, left, right)
+
+    def visit_BoolOp(self, node: Any) -> Any:
+        """`and`, `or`: the first operand that decides, the others not evaluated."""
+        *firsts, last = node.values
+        is_and = isinstance(node.op, gast.And)
+
+        def from_(operands: list[Any]) -> Any:
+            if not operands:
+                return self.value(last)
+            instead = "; combine conditions on tensors with `&` and `|`"
+            first = self.condition(operands[0], instead)
+            others: Callable[[], Any] = lambda: from_(operands[1:])  # noqa: E731
+            keep: Callable[[], Any] = lambda: first  # noqa: E731
+            return self._choose(first, *((others, keep) if is_and else (keep, others)))
+
+        return from_(firsts)
+
+    def visit_IfExp(self, node: Any) -> Any:
+        """`a if condition else b`."""
+        condition = self.condition(node.test)
+        return self._choose(
+            condition, lambda: self.value(node.body), lambda: self.value(node.orelse)
+        )
+
+    def _choose(self, condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+        fork = self._builder.fork(condition)
+        with self._builder.into(fork.then):
+            first = then()
+        with self._builder.into(fork.otherwise):
+            second = otherwise()
+        return fork.join([(first, second)])[0]
+
+    def visit_JoinedStr(self, node: Any) -> Any:
+        """An f-string of constants."""
+        return self._builder.constant("".join(self._piece(piece) for piece in node.values))
+
+    def _piece(self, node: Any) -> str:
+        if isinstance(node, gast.Constant):
+            return str(node.value)
+        value = known(self.visit(node.value))
+        if value is ABSENT or not isinstance(value, (str, int, float)):
+            return self._not_constant(node)
+        if node.conversion != -1:
+            value = _CONVERSIONS[chr(node.conversion)](value)
+        spec = known(self.visit(node.format_spec)) if node.format_spec is not None else ""
+        return format(value, spec)
+
+    def _not_constant(self, node: Any) -> NoReturn:
+        self.source.fail(
+            node, "an f-string can hold constants only: the value is not known before the call"
+        )
+
+
+def _identifies(value: object) -> bool:
+    return value is None or value is True or value is False

@@ -1,0 +1,171 @@
+"""Which names a body binds, and that each is bound on every path to where it is read.
+
+The first pass over a body: it also finds syntax that no pass handles.
+Not for: what the names of modules and closures are (capture.py), values (expressions.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import gast
+
+from composite.compiler.frontend import flow
+from composite.compiler.frontend.visitor import Visitor
+from composite.compiler.source import Source
+
+
+@dataclasses.dataclass
+class _Paths:
+    """What is bound here: on every path (None), or by one branch of an `if` only (that gast.If).
+
+    `ended` where every path has returned: what follows is never run.
+    """
+
+    bound: dict[str, Any]
+    ended: bool = False
+
+    def copy(self) -> _Paths:
+        return _Paths(dict(self.bound), self.ended)
+
+
+class Scopes(Visitor):
+    """`locals` are the names that the body binds, parameters first, in the order of the text."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        definition = source.tree
+        parameters = [
+            argument.id for argument in definition.args.posonlyargs + definition.args.args
+        ]
+        self.locals = tuple(dict.fromkeys([*parameters, *flow.assigned(definition.body)]))
+        self._paths = _Paths(dict.fromkeys(parameters))
+        self._statements(definition.body)
+
+    def _statements(self, statements: Sequence[Any]) -> None:
+        for statement in statements:
+            self.visit(statement)
+
+    def visit_If(self, node: Any) -> None:
+        """Bind on every path what both branches bind."""
+        self.visit(node.test)
+        before = self._paths
+        ends = []
+        for branch in (node.body, node.orelse):
+            self._paths = before.copy()
+            self._statements(branch)
+            ends.append(self._paths)
+        self._paths = _join(node, before, *ends)
+
+    def visit_Return(self, node: Any) -> None:
+        """End the path."""
+        if node.value is not None:
+            self.visit(node.value)
+        self._paths.ended = True
+
+    def visit_Assign(self, node: Any) -> None:
+        """Bind the targets after the value is read."""
+        self.visit(node.value)
+        for target in node.targets:
+            self._bind(target)
+
+    def visit_AugAssign(self, node: Any) -> None:
+        """Read the target, then bind it."""
+        if not isinstance(node.target, gast.Name):
+            self._bind(node.target)
+        self._read(node.target)
+        self.visit(node.value)
+        self._bind(node.target)
+
+    def visit_AnnAssign(self, node: Any) -> None:
+        """Bind the target if there is a value; Python does not evaluate a local's annotation."""
+        if node.value is not None:
+            self.visit(node.value)
+            self._bind(node.target)
+
+    def visit_Expr(self, node: Any) -> None:
+        """Read the expression."""
+        self.visit(node.value)
+
+    def visit_Pass(self, node: Any) -> None:
+        """Bind nothing."""
+
+    def _bind(self, target: Any) -> None:
+        if isinstance(target, gast.Name):
+            self._paths.bound[target.id] = None
+        elif isinstance(target, (gast.Tuple, gast.List)):
+            for element in target.elts:
+                self._bind(element)
+        elif isinstance(target, gast.Subscript):
+            self.source.fail(
+                target,
+                "values do not change in the body of a composite: build a new list, or call "
+                "tf.raw_ops.TensorScatterUpdate for a tensor",
+            )
+        elif isinstance(target, gast.Attribute):
+            self.source.fail(
+                target, "values do not change in the body of a composite: assign to a plain name"
+            )
+        else:
+            self.generic_visit(target)
+
+    def _read(self, node: Any) -> None:
+        name = node.id
+        if name not in self.locals or self._paths.ended:
+            return
+        if name not in self._paths.bound:
+            self.source.fail(node, f"`{name}` is read before it is assigned: assign it first")
+        branching = self._paths.bound[name]
+        if branching is not None:
+            self.source.fail(
+                node,
+                f"`{name}` is assigned in one branch only of the `if` at line {branching.lineno}: "
+                "assign it in the other branch too, or before the `if`",
+            )
+
+    def visit_Name(self, node: Any) -> None:
+        """Check that the name is bound."""
+        self._read(node)
+
+    def _visit_parts(self, node: Any) -> None:
+        for child in gast.iter_child_nodes(node):
+            if isinstance(child, gast.expr):
+                self.visit(child)
+
+    visit_Attribute = _visit_parts
+    visit_BinOp = _visit_parts
+    visit_BoolOp = _visit_parts
+    visit_Compare = _visit_parts
+    visit_Constant = _visit_parts
+    visit_FormattedValue = _visit_parts
+    visit_IfExp = _visit_parts
+    visit_JoinedStr = _visit_parts
+    visit_List = _visit_parts
+    visit_Subscript = _visit_parts
+    visit_Tuple = _visit_parts
+    visit_UnaryOp = _visit_parts
+
+    def visit_Call(self, node: Any) -> None:
+        """Read the function and its arguments, which are written out."""
+        self._visit_parts(node)
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                self.source.fail(
+                    keyword.value,
+                    "`**` is not supported in the body of a composite: write the arguments out",
+                )
+            self.visit(keyword.value)
+
+
+def _join(node: Any, before: _Paths, then: _Paths, otherwise: _Paths) -> _Paths:
+    if before.ended or (then.ended and otherwise.ended):
+        return _Paths({**then.bound, **otherwise.bound}, ended=True)
+    if then.ended or otherwise.ended:
+        return otherwise if then.ended else then
+    bound = {}
+    for name in dict.fromkeys([*then.bound, *otherwise.bound]):
+        ends = [paths.bound.get(name, node) for paths in (then, otherwise)]
+        bound[name] = next((end for end in ends if end is not None), None)
+    return _Paths(bound)

@@ -1,0 +1,186 @@
+"""TensorFlow's own ops, as its Python objects name them.
+
+A callable is one op when TensorFlow generated it (`tf.raw_ops.MatMul`, `gen_math_ops.mat_mul`, and
+public names such as `tf.nn.relu` that point at one): the wrappers of one op share a code object.
+Everything else in `tf.*` is Python that may do more than one op.
+
+Reaches into TensorFlow 2.21: op_def_registry, tf_decorator, and the generated wrappers' habit of
+naming OpDef arguments anew in the same order. tests/compiler/frontend/test_tf_ops.py holds all
+three against the installed version.
+
+Not for: checking a call (calls.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from typing import Any
+
+from composite.compiler.schema import AttrSpec, OpSchema, same_default
+
+# Stateful random op -> the op that takes a seed instead. A body is run again by the gradient, so
+# numbers must depend on the seed alone.
+STATELESS_TWIN: dict[str, str] = {
+    "Multinomial": "StatelessMultinomial",
+    "NonDeterministicInts": "StatelessRandomUniformFullIntV2",
+    "ParameterizedTruncatedNormal": "StatelessParameterizedTruncatedNormal",
+    "RandomGamma": "StatelessRandomGammaV3",
+    "RandomPoisson": "StatelessRandomPoisson",
+    "RandomPoissonV2": "StatelessRandomPoisson",
+    "RandomShuffle": "StatelessShuffle",
+    "RandomStandardNormal": "StatelessRandomNormalV2",
+    "RandomUniform": "StatelessRandomUniformV2",
+    "RandomUniformInt": "StatelessRandomUniformIntV2",
+    "SampleDistortedBoundingBox": "StatelessSampleDistortedBoundingBox",
+    "SampleDistortedBoundingBoxV2": "StatelessSampleDistortedBoundingBox",
+    "StatefulRandomBinomial": "StatelessRandomBinomial",
+    "StatefulStandardNormal": "StatelessRandomNormalV2",
+    "StatefulStandardNormalV2": "StatelessRandomNormalV2",
+    "StatefulTruncatedNormal": "StatelessTruncatedNormalV2",
+    "StatefulUniform": "StatelessRandomUniformV2",
+    "StatefulUniformFullInt": "StatelessRandomUniformFullIntV2",
+    "StatefulUniformInt": "StatelessRandomUniformIntV2",
+    "TruncatedNormal": "StatelessTruncatedNormalV2",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """A parameter of a generated wrapper: its Python name, the OpDef's name, Python's default.
+
+    `differs` says that Python's default is not the OpDef's: a call that leaves it out must give it.
+    """
+
+    name: str
+    op_name: str
+    default: Any = inspect.Parameter.empty
+    differs: bool = False
+
+    @property
+    def required(self) -> bool:
+        """Whether a call must give it."""
+        return self.default is inspect.Parameter.empty
+
+
+@dataclasses.dataclass(frozen=True)
+class TfOp:
+    """A TensorFlow op and how Python calls it."""
+
+    schema: OpSchema
+    parameters: tuple[Parameter, ...]
+    keyword_only: bool
+
+    @property
+    def name(self) -> str:
+        """The op's name in TensorFlow."""
+        return self.schema.op_name
+
+
+def find(function: object) -> TfOp | None:
+    """Return the op that a callable of TensorFlow is, None if it is none or more than one."""
+    wrapped = _unwrap(function)
+    code = getattr(wrapped, "__code__", None)
+    name = _names_by_code().get(code) if code is not None else None
+    return None if name is None else _describe(name, keyword_only=raw_op(name) is function)
+
+
+def raw_op(name: str) -> Any:
+    """Return tf.raw_ops.<name>, None if there is none."""
+    import tensorflow as tf
+
+    return getattr(tf.raw_ops, name, None)
+
+
+def is_tensorflow(function: object) -> bool:
+    """Say whether a callable is TensorFlow's (or Keras's) own."""
+    module = getattr(_unwrap(function), "__module__", None) or ""
+    return module.split(".")[0] in ("tensorflow", "keras", "tf_keras")
+
+
+def is_random(function: object) -> bool:
+    """Say whether a Python function of TensorFlow draws random numbers from a state of its own."""
+    wrapped = _unwrap(function)
+    name = getattr(wrapped, "__name__", "")
+    module = getattr(wrapped, "__module__", None) or ""
+    return "stateless" not in f"{module}.{name}" and (
+        module.endswith("random_ops") or "dropout" in name
+    )
+
+
+def nearest_raw_op(name: str) -> str | None:
+    """Return the raw op that a Python name suggests: "reduce_sum" -> "Sum"."""
+    for candidate in (name, name.removeprefix("reduce_")):
+        flat = candidate.replace("_", "").lower()
+        for suffix in ("v3", "v2", ""):
+            if found := _flat_names().get(flat + suffix):
+                return found
+    return None
+
+
+def random_advice(schema: OpSchema) -> str | None:
+    """Return what to write instead of a random op that keeps state; None for any other op."""
+    name = schema.op_name
+    if name in STATELESS_TWIN:
+        return f"tf.raw_ops.{STATELESS_TWIN[name]} with a `seed` input of the composite"
+    attrs = {attr.name for attr in schema.attrs}
+    if schema.is_stateful and {"seed", "seed2"} <= attrs:
+        return "the random values as an input of the composite"
+    return None
+
+
+@functools.cache
+def _names_by_code() -> dict[Any, str]:
+    import tensorflow as tf
+
+    names = [name for name in dir(tf.raw_ops) if not name.startswith("_")]
+    return {_unwrap(getattr(tf.raw_ops, name)).__code__: name for name in names}
+
+
+@functools.cache
+def _flat_names() -> dict[str, str]:
+    return {name.lower(): name for name in _names_by_code().values()}
+
+
+def _unwrap(function: object) -> Any:
+    from tensorflow.python.util import tf_decorator
+
+    if not callable(function):
+        return function
+    return tf_decorator.unwrap(function)[1]
+
+
+@functools.cache
+def _describe(name: str, keyword_only: bool) -> TfOp:
+    from tensorflow.python.framework import op_def_registry
+
+    schema = OpSchema.from_op_def(op_def_registry.get(name))
+    signature = inspect.signature(_unwrap(raw_op(name)))
+    given = [one for one in signature.parameters.values() if one.name != "name"]
+    op_names = _op_names([one.name for one in given], schema.parameters)
+    parameters = tuple(
+        Parameter(
+            one.name, op_names[one.name], one.default, _differs(schema, op_names[one.name], one)
+        )
+        for one in given
+    )
+    return TfOp(schema, parameters, keyword_only)
+
+
+def _differs(schema: OpSchema, op_name: str, parameter: inspect.Parameter) -> bool:
+    spec = schema.input_or_attr(op_name)
+    # A wrapper takes None for "the OpDef's default".
+    if not isinstance(spec, AttrSpec) or parameter.default in (None, inspect.Parameter.empty):
+        return False
+    return not (spec.has_default and same_default(spec, parameter.default))
+
+
+def _op_names(python: list[str], declared: tuple[str, ...]) -> dict[str, str]:
+    """Match Python's names with the OpDef's: the renamed ones are left over, in the same order.
+
+    >>> _op_names(["input", "axis", "keep_dims"], ("input", "reduction_indices", "keep_dims"))
+    {'input': 'input', 'axis': 'reduction_indices', 'keep_dims': 'keep_dims'}
+    """
+    left_over = iter([name for name in declared if name not in python])
+    return {name: name if name in declared else next(left_over) for name in python}

@@ -1,0 +1,75 @@
+"""The base of every pass over a body: a closed world.
+
+A pass handles the nodes it names; any other is an error at its place, with what to write instead.
+Nothing falls through, so nothing can be dropped.
+
+Not for: deciding what a supported node means.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from composite.compiler.source import Source
+
+# What stands in the source, and what to write instead. Keys are gast's node classes.
+ADVICE: dict[str, tuple[str, str]] = {
+    "For": ("a `for` loop", "write its steps one after the other"),
+    "AsyncFor": ("an `async for` loop", "write its steps one after the other"),
+    "While": ("a `while` loop", "write its steps one after the other"),
+    "Break": ("`break`", "write the steps of the loop one after the other"),
+    "Continue": ("`continue`", "write the steps of the loop one after the other"),
+    "Try": ("`try`", "check the condition with `if` before the call"),
+    "TryStar": ("`try`", "check the condition with `if` before the call"),
+    "With": ("`with`", "a body has no context to enter: call the ops directly"),
+    "AsyncWith": ("`async with`", "a body has no context to enter: call the ops directly"),
+    "Raise": ("`raise`", "restrict the attribute in the declaration: 'k: int >= 1'"),
+    "Assert": ("`assert`", "restrict the attribute in the declaration: 'k: int >= 1'"),
+    "Delete": ("`del`", "a value that is not used is not computed: leave it out"),
+    "Global": ("`global`", "return the value as an output of the op"),
+    "Nonlocal": ("`nonlocal`", "return the value as an output of the op"),
+    "Import": ("`import`", "import at the top of the module"),
+    "ImportFrom": ("`import`", "import at the top of the module"),
+    "FunctionDef": ("a nested function", "write its body where it is called"),
+    "AsyncFunctionDef": ("a nested function", "write its body where it is called"),
+    "ClassDef": ("a class", "define it outside of the op"),
+    "Match": ("`match`", "write `if` and `elif`"),
+    "TypeAlias": ("a type alias", "define it outside of the op"),
+    "Lambda": ("a lambda", "write the expression where it is called"),
+    "NamedExpr": ("`:=`", "assign on a line of its own"),
+    "ListComp": ("a comprehension", "write the list out"),
+    "SetComp": ("a comprehension", "write a list out"),
+    "DictComp": ("a comprehension", "use an `if` chain"),
+    "GeneratorExp": ("a generator", "write the list out"),
+    "Dict": ("a dictionary", "use an `if` chain on the key"),
+    "Set": ("a set", "write a tuple"),
+    "Yield": ("`yield`", "return the outputs as a tuple"),
+    "YieldFrom": ("`yield`", "return the outputs as a tuple"),
+    "Await": ("`await`", "call the op directly"),
+    "Starred": ("`*`", "write the elements out"),
+    "Slice": ("a slice", "for a tensor call tf.raw_ops.StridedSlice or tf.raw_ops.Slice"),
+    "TemplateStr": ("a template string", "write a string"),
+}
+
+
+def unsupported(node: Any) -> str:
+    """Return the message for a node that no pass handles."""
+    name = type(node).__name__
+    what, instead = ADVICE.get(name, (f"this syntax ({name})", "write it with simpler statements"))
+    return f"{what} is not supported in the body of a composite: {instead}"
+
+
+class Visitor:
+    """Calls visit_<class> for a node, and fails for a class without one."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def visit(self, node: Any) -> Any:
+        """Handle one node."""
+        handle = getattr(self, f"visit_{type(node).__name__}", self.generic_visit)
+        return handle(node)
+
+    def generic_visit(self, node: Any) -> Any:
+        """Refuse the node."""
+        self.source.fail(node, unsupported(node))

@@ -1,0 +1,312 @@
+"""OpSchema: what an op's declaration says, read once from the OpDef that TensorFlow parsed.
+
+The decorator's checks, the compiler, registration, the eager call, stubs and docs all read it.
+
+Not for: parsing declaration strings (TensorFlow's own OpDefBuilder does, in the runtime). A leaf:
+importing it imports neither MLIR nor TVM, nor TensorFlow before a proto or dtype is needed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Collection, Iterator
+from typing import Any, Protocol
+
+from composite.compiler.attr_values import attr_value_to_python
+from composite.compiler.source import Source
+
+
+class Composable(Protocol):
+    """An op that bodies can call: what `resolve` gives for an object that is one."""
+
+    @property
+    def schema(self) -> OpSchema:
+        """The declaration, with `is_stateful` as its program has it."""
+
+    @property
+    def digest(self) -> str:
+        """The digest of its program."""
+
+
+class SchemaError(ValueError):
+    """A declaration that contradicts itself; `subject` is the name it is about."""
+
+    def __init__(self, subject: str, message: str) -> None:
+        super().__init__(message)
+        self.subject = subject
+
+
+@dataclasses.dataclass(frozen=True)
+class ArgSpec:
+    """An input or output: a tensor, N tensors of one type, or a list of tensors of several types.
+
+    `dtype` is a fixed type as tensorflow.DataType, 0 where an attribute gives it.
+    """
+
+    name: str
+    dtype: int
+    type_attr: str
+    number_attr: str
+    type_list_attr: str
+    is_ref: bool
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the value is a list of tensors."""
+        return bool(self.number_attr or self.type_list_attr)
+
+    @property
+    def bound_attrs(self) -> tuple[str, ...]:
+        """The attributes that a value given for this argument determines."""
+        return tuple(filter(None, (self.type_attr, self.number_attr, self.type_list_attr)))
+
+
+@dataclasses.dataclass(frozen=True)
+class AttrSpec:
+    """An attribute of the op.
+
+    `type` is TensorFlow's name ("int", "list(type)"); `default` and `allowed` are Python values
+    (dtypes as tf.DType); `allowed` is empty where every value is; `minimum` bounds an int from
+    below, or the length of a list.
+    """
+
+    name: str
+    type: str
+    has_default: bool
+    default: Any = dataclasses.field(hash=False)
+    allowed: tuple[Any, ...]
+    minimum: int | None
+
+    def accepts(self, value: object) -> bool:
+        """Say whether a value (or each element of a list) is one of the allowed ones."""
+        if not self.allowed:
+            return True
+        values = value if isinstance(value, (list, tuple)) else (value,)
+        return all(one in self.allowed for one in values)
+
+
+@dataclasses.dataclass(frozen=True)
+class OpSchema:
+    """The declaration of an op.
+
+    Attributes:
+        op_def: the OpDef proto; treat it as read-only.
+        inputs, outputs: in the order of the OpDef.
+        attrs: the attributes that a caller gives, in the order of the OpDef.
+        derived: the attributes that inputs determine.
+        declared_derived: what the author listed under `derived_attrs`; None where nobody did.
+    """
+
+    op_def: Any = dataclasses.field(repr=False, hash=False, compare=False)
+    op_name: str
+    inputs: tuple[ArgSpec, ...]
+    outputs: tuple[ArgSpec, ...]
+    attrs: tuple[AttrSpec, ...]
+    derived: tuple[AttrSpec, ...]
+    is_stateful: bool
+    declared_derived: tuple[str, ...] | None = None
+
+    @classmethod
+    def from_op_def(cls, op_def: Any, derived: Collection[str] | None = None) -> OpSchema:
+        """Read an OpDef.
+
+        Args:
+            op_def: a tensorflow.OpDef, or its serialized bytes.
+            derived: names that the author declared as derived, to be checked by `check`.
+        """
+        if isinstance(op_def, bytes):
+            from tensorflow.core.framework import op_def_pb2
+
+            op_def = op_def_pb2.OpDef.FromString(op_def)
+        inputs = tuple(map(_arg_spec, op_def.input_arg))
+        bound = {name for arg in inputs for name in arg.bound_attrs}
+        attrs = tuple(map(_attr_spec, op_def.attr))
+        return cls(
+            op_def=op_def,
+            op_name=op_def.name,
+            inputs=inputs,
+            outputs=tuple(map(_arg_spec, op_def.output_arg)),
+            attrs=tuple(attr for attr in attrs if attr.name not in bound),
+            derived=tuple(attr for attr in attrs if attr.name in bound),
+            is_stateful=op_def.is_stateful,
+            declared_derived=None if derived is None else tuple(derived),
+        )
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the Python function's parameters: inputs, then what is not derived."""
+        return (*(arg.name for arg in self.inputs), *(attr.name for attr in self.attrs))
+
+    @functools.cached_property
+    def _by_name(self) -> dict[str, ArgSpec | AttrSpec]:
+        specs: list[ArgSpec | AttrSpec] = [*self.inputs, *self.attrs, *self.derived]
+        return {spec.name: spec for spec in specs}
+
+    def input_or_attr(self, name: str) -> ArgSpec | AttrSpec | None:
+        """Return the input or attribute of that name."""
+        return self._by_name.get(name)
+
+    def signature(self) -> inspect.Signature:
+        """Return the signature of a call: inputs, attributes by keyword with defaults, `name`."""
+        kinds = inspect.Parameter
+        parameters = [kinds(arg.name, kinds.POSITIONAL_OR_KEYWORD) for arg in self.inputs]
+        for attr in self.attrs:
+            default = attr.default if attr.has_default else kinds.empty
+            parameters.append(kinds(attr.name, kinds.KEYWORD_ONLY, default=default))
+        parameters.append(kinds("name", kinds.KEYWORD_ONLY, default=None))
+        return inspect.Signature(parameters)
+
+    def check(self, source: Source) -> None:
+        """Compare the declaration with itself and with the Python function.
+
+        Raises:
+            CompositeSyntaxError: at the first mismatch, pointing at the parameter or declaration.
+        """
+        for error in self.mistakes():
+            source.fail(declaration(source, error.subject), str(error))
+        _check_parameters(self, source)
+
+    def mistakes(self) -> Iterator[SchemaError]:
+        """Yield what contradicts itself in the declaration alone."""
+        yield from self._name_mistakes()
+        if self.declared_derived is None:
+            return
+        given, bound = {attr.name for attr in self.attrs}, {attr.name for attr in self.derived}
+        for name in self.declared_derived:
+            if name in given:
+                yield SchemaError(
+                    name,
+                    f"no input determines the derived attribute `{name}`; use it in an input "
+                    f'("x: {name}") or move it to `attrs`',
+                )
+        for name in sorted(bound - set(self.declared_derived)):
+            yield SchemaError(
+                name,
+                f"the attribute `{name}` is determined by an input; move it to `derived_attrs`",
+            )
+
+    def _name_mistakes(self) -> Iterator[SchemaError]:
+        seen: set[str] = set()
+        for name in (*self.parameters, *(attr.name for attr in self.derived)):
+            if name in seen:
+                yield SchemaError(name, f"`{name}` is declared twice")
+            seen.add(name)
+            if name == "name":
+                yield SchemaError(
+                    "name", "`name` is the argument that names a node; call this one otherwise"
+                )
+
+
+def declaration(source: Source, name: str) -> Any:
+    """Return the node where a decorator of the function declares `name`, else the `def` itself."""
+    import gast
+
+    for decorator in source.tree.decorator_list:
+        for node in gast.walk(decorator):
+            if isinstance(node, gast.Constant) and isinstance(node.value, str):
+                declared, colon, _ = node.value.partition(":")
+                if colon and declared.strip() == name:
+                    return node
+    return source.tree.decorator_list[0] if source.tree.decorator_list else source.tree
+
+
+def _check_parameters(schema: OpSchema, source: Source) -> None:
+    arguments = source.tree.args
+    extra = arguments.vararg or arguments.kwarg or next(iter(arguments.kwonlyargs), None)
+    if extra is not None:
+        source.fail(
+            extra,
+            f"`{extra.id}`: a composite takes plain parameters, its inputs and then its "
+            f"attributes: ({', '.join(schema.parameters)})",
+        )
+    parameters = arguments.posonlyargs + arguments.args
+    _check_names(schema, source, parameters)
+    defaults = source.function.__defaults__ or ()
+    offset = len(parameters) - len(defaults)
+    for parameter, default in zip(parameters[offset:], defaults, strict=True):
+        _check_default(schema, source, parameter, default)
+
+
+def _check_names(schema: OpSchema, source: Source, parameters: list[Any]) -> None:
+    expected = schema.parameters
+    wanted = f"the declaration has ({', '.join(expected)})"
+    for parameter, name in zip(parameters, expected, strict=False):
+        if parameter.id == name:
+            continue
+        if parameter.id in {attr.name for attr in schema.derived}:
+            reason = (
+                "is derived from the inputs and is not given by the caller; read x.dtype or len(x)"
+            )
+        elif parameter.id in expected:
+            reason = f"is not in order: `{name}` comes here"
+        else:
+            reason = f"is not declared: `{name}` is expected here"
+        source.fail(parameter, f"the parameter `{parameter.id}` {reason}; {wanted}")
+    if len(parameters) > len(expected):
+        surplus = parameters[len(expected)]
+        source.fail(surplus, f"the parameter `{surplus.id}` is not declared; {wanted}")
+    if len(parameters) < len(expected):
+        missing = expected[len(parameters)]
+        source.fail(
+            declaration(source, missing),
+            f"`{missing}` is declared, but `{source.tree.name}` has no parameter for it; {wanted}",
+        )
+
+
+def _check_default(schema: OpSchema, source: Source, parameter: Any, default: object) -> None:
+    spec = schema.input_or_attr(parameter.id)
+    if not isinstance(spec, AttrSpec):
+        source.fail(parameter, f"the input `{parameter.id}` cannot have a default")
+    if not spec.has_default:
+        source.fail(
+            parameter,
+            f"the attribute `{spec.name}` has no default; declare it, "
+            f'"{spec.name}: {spec.type} = {default!r}"',
+        )
+    if not same_default(spec, default):
+        source.fail(
+            parameter,
+            f"the default of `{spec.name}` is {default!r} here and {spec.default!r} in the "
+            "declaration",
+        )
+
+
+def same_default(spec: AttrSpec, value: object) -> bool:
+    """Say whether a Python default is the declared one; TensorFlow keeps floats as float32."""
+    if spec.type == "float" and isinstance(value, (int, float)):
+        import numpy as np
+
+        return bool(np.float32(value) == np.float32(spec.default))
+    if spec.type == "list(float)" and isinstance(value, (list, tuple)):
+        import numpy as np
+
+        return [np.float32(one) for one in value] == [np.float32(one) for one in spec.default]
+    if isinstance(spec.default, list) and isinstance(value, (list, tuple)):
+        return list(value) == spec.default
+    return bool(value == spec.default)
+
+
+def _arg_spec(arg: Any) -> ArgSpec:
+    return ArgSpec(
+        name=arg.name,
+        dtype=arg.type,
+        type_attr=arg.type_attr,
+        number_attr=arg.number_attr,
+        type_list_attr=arg.type_list_attr,
+        is_ref=arg.is_ref,
+    )
+
+
+def _attr_spec(attr: Any) -> AttrSpec:
+    has_default = attr.HasField("default_value")
+    allowed = attr_value_to_python(attr.allowed_values) if attr.HasField("allowed_values") else []
+    return AttrSpec(
+        name=attr.name,
+        type=attr.type,
+        has_default=has_default,
+        default=attr_value_to_python(attr.default_value, attr.type) if has_default else None,
+        allowed=tuple(allowed),
+        minimum=attr.minimum if attr.has_minimum else None,
+    )

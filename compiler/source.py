@@ -1,0 +1,204 @@
+"""The source of one decorated function, and errors that point into it.
+
+A Source keeps the text with the op, so that an edited file, a notebook cell that is gone, or code
+from `exec` is reported as it was compiled. Places are the file's: line and column as an editor
+shows them, and a file name relative to the root of its module, so that two machines agree.
+
+Not for: what the code means (compiler.frontend); a leaf that imports neither MLIR nor TVM.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import sys
+import types
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import Any, NoReturn
+
+import gast
+
+
+class CompositeSyntaxError(SyntaxError):
+    """What a body or a declaration says cannot be compiled; CPython prints it with a caret."""
+
+
+class SourceNotFoundError(OSError):
+    """The function has no source text that Python can find."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """The source of a function.
+
+    Attributes:
+        function: the plain Python function.
+        filename: the file as Python names it in tracebacks.
+        file: the file relative to the root of its module: "package/ops.py".
+        module: name of the module.
+        lines: the text of the function, decorators included, with its line ends.
+        first_line: 1-based number of lines[0] in the file.
+        tree: the gast.FunctionDef, at the file's own lines and columns.
+    """
+
+    function: types.FunctionType
+    filename: str
+    file: str
+    module: str
+    lines: tuple[str, ...]
+    first_line: int
+    tree: Any
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> Source:
+        """Read the source of a function.
+
+        Raises:
+            SourceNotFoundError: if there is none.
+            CompositeSyntaxError: if the function is not one `def`.
+            TypeError: if `function` is not a Python function.
+        """
+        if not isinstance(function, types.FunctionType):
+            raise TypeError(f"a composite is a Python function, not {function!r}")
+        if hasattr(function, "__wrapped__"):
+            raise TypeError(
+                f"`{function.__name__}` is wrapped by another decorator, whose effect would be "
+                "lost; put @Composite next to the `def`"
+            )
+        lines, first_line = _lines_of(function)
+        source = cls(
+            function=function,
+            filename=function.__code__.co_filename,
+            file=_relative_file(function),
+            module=function.__module__ or "",
+            lines=tuple(lines),
+            first_line=first_line,
+            tree=None,
+        )
+        return dataclasses.replace(source, tree=_parse(source))
+
+    @property
+    def text(self) -> str:
+        """The source text."""
+        return "".join(self.lines)
+
+    @property
+    def place(self) -> str:
+        """Where the function is defined: "package/ops.py:12"."""
+        return f"{self.file}:{self.tree.lineno}"
+
+    def position(self, node: Any) -> tuple[int, int]:
+        """Return the 1-based line and column of a node."""
+        return node.lineno, self._column(node.lineno, node.col_offset)
+
+    def locate(self, node: Any) -> str:
+        """Return "package/ops.py:12:5" for a node."""
+        line, column = self.position(node)
+        return f"{self.file}:{line}:{column}"
+
+    def fail(self, node: Any, message: str) -> NoReturn:
+        """Raise a CompositeSyntaxError at a node."""
+        raise self.error(node, message)
+
+    def error(self, node: Any, message: str) -> CompositeSyntaxError:
+        """Return the error at a node: file, line, column, end and text as CPython's own."""
+        line, column = self.position(node)
+        text = self._line(line)
+        end_line, end_column = line, len(text.rstrip("\n")) + 1
+        if node.end_lineno == line and node.end_col_offset is not None:
+            end_column = self._column(line, node.end_col_offset)
+        return CompositeSyntaxError(
+            message, (self.filename, line, column, text, end_line, end_column)
+        )
+
+    def _line(self, line: int) -> str:
+        return self.lines[line - self.first_line]
+
+    def _column(self, line: int, byte_offset: int) -> int:
+        """Python counts columns of its syntax trees in bytes of UTF-8, editors in characters."""
+        before = self._line(line).encode()[:byte_offset]
+        return len(before.decode(errors="replace")) + 1
+
+
+def fail(source: Source, node: Any, message: str) -> NoReturn:
+    """Raise a CompositeSyntaxError at a node of a source."""
+    source.fail(node, message)
+
+
+def _lines_of(function: types.FunctionType) -> tuple[list[str], int]:
+    code = function.__code__
+    try:
+        lines, first_line = inspect.getsourcelines(function)
+    except (OSError, TypeError, SyntaxError) as error:
+        # SyntaxError and its like: the file has changed so that no function starts at that line.
+        raise SourceNotFoundError(
+            f"the source of `{function.__qualname__}` ({code.co_filename}:{code.co_firstlineno}) "
+            "was not found; a composite is compiled from its text: define it in a file or a "
+            "notebook cell, or register the text of `exec` in linecache"
+        ) from error
+    return lines, max(first_line, 1)
+
+
+def _parse(source: Source) -> Any:
+    indented = source.lines[0][:1].isspace()
+    # Under an `if` an indented function parses as it stands: no text, and no column, is moved.
+    text = ("if True:\n" if indented else "") + source.text
+    try:
+        module = ast.parse(text, source.filename)
+    except SyntaxError as error:
+        raise _not_a_def(source) from error
+    ast.increment_lineno(module, source.first_line - 1 - indented)
+    tree = gast.ast_to_gast(module)
+    statements = tree.body[0].body if indented else tree.body
+    definition = statements[0]
+    if not isinstance(definition, gast.FunctionDef):
+        raise _not_a_def(source)
+    code = source.function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    if definition.name != source.function.__name__ or names != tuple(
+        argument.id for argument in definition.args.posonlyargs + definition.args.args
+    ):
+        raise SourceNotFoundError(
+            f"{source.filename}:{source.first_line} is no longer `{source.function.__name__}`: the "
+            "file has changed since it was imported; import it again"
+        )
+    return definition
+
+
+def _not_a_def(source: Source) -> CompositeSyntaxError:
+    text = source.lines[0]
+    column = len(text) - len(text.lstrip()) + 1
+    return CompositeSyntaxError(
+        "a composite is one function written with `def`; give the lambda or coroutine a `def`",
+        (
+            source.filename,
+            source.first_line,
+            column,
+            text,
+            source.first_line,
+            len(text.rstrip()) + 1,
+        ),
+    )
+
+
+def _relative_file(function: types.FunctionType) -> str:
+    """Keep as many parts of the path as the module's name has: "a.b.ops" in /x/a/b/ops.py."""
+    filename = function.__code__.co_filename
+    if filename.startswith("<"):
+        return filename
+    path = PurePath(filename)
+    parts = _module_name(function).split(".")
+    if path.stem == "__init__":
+        parts.append("__init__")
+    tail = path.with_suffix("").parts[-len(parts) :]
+    return "/".join(path.parts[-len(parts) :]) if list(tail) == parts else path.name
+
+
+def _module_name(function: types.FunctionType) -> str:
+    name = function.__module__ or ""
+    module = sys.modules.get(name)
+    spec = getattr(module, "__spec__", None)
+    # `python -m package.ops` runs the module as __main__; its spec still knows the name.
+    return spec.name if spec is not None else name

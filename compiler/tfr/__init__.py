@@ -1,0 +1,31 @@
+"""TFR: the IR of a composite op's body, in MLIR.
+
+The `tfr` dialect (dialect.py, tfr.irdl.mlir), building it (builder.py), its passes (passes.py), its
+text (text.py) and the program made from it (serialize.py, digest.py). Importing this imports MLIR:
+a process that only runs ops must not.
+
+Not for: Python source (compiler.frontend), what a program means (the runtime's expansion).
+"""
+
+from composite.compiler.tfr.builder import Builder, Call, Place
+from composite.compiler.tfr.constants import NotConstantError
+from composite.compiler.tfr.digest import digest
+from composite.compiler.tfr.fork import Fork
+from composite.compiler.tfr.passes import optimize
+from composite.compiler.tfr.serialize import calls, is_stateful, serialize
+from composite.compiler.tfr.text import parse, print_module
+
+__all__ = [
+    "Builder",
+    "Call",
+    "Fork",
+    "NotConstantError",
+    "Place",
+    "calls",
+    "digest",
+    "is_stateful",
+    "optimize",
+    "parse",
+    "print_module",
+    "serialize",
+]

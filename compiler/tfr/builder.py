@@ -1,0 +1,281 @@
+"""Builds TFR: one method an op, the result's static type derived from the operands'.
+
+A Builder has an insertion point and the location of the line being translated; both are context
+managers, so that what a block is given, and where it comes from, is seen at the call.
+
+Not for: what Python means (the frontend), rewriting (canonicalize.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from composite.compiler.tfr import constants, dialect
+from composite.compiler.tfr.bindings import ir
+from composite.compiler.tfr.fork import Fork
+
+# Comparisons whose answer is one bool, whatever their operands are.
+_ONE_ANSWER = frozenset({"is", "is_not", "in", "not_in"})
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A point of the user's source: file relative to the module's root, 1-based line and column."""
+
+    file: str
+    line: int
+    column: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """What a tfr.call says beside its operands."""
+
+    op: str
+    keywords: tuple[str, ...]
+    stateful: bool
+    result: str  # name of the result's type
+    program: str = ""  # digest, when the callee is a composite
+    name: str = ""  # the `name=` the author gave
+
+
+def arithmetic_type(left: str, right: str) -> str:
+    """Name the type of an operator's result: a tensor absorbs numbers."""
+    if "tensor" in (left, right):
+        return "tensor"
+    return left if left == right and left in ("attr", "sequence") else "any"
+
+
+class Builder:
+    """Appends ops to a module. Use it under `dialect.lock` and `with builder.context`."""
+
+    def __init__(self) -> None:
+        self.context = dialect.context()
+        self._unknown = ir.Location.unknown(self.context)
+        self._location = self._unknown
+        self.module = ir.Module.create(self._unknown)
+        self._point = ir.InsertionPoint(self.module.body)
+        self._elements: dict[Any, str] = {}
+
+    @contextlib.contextmanager
+    def at(self, place: Place) -> Iterator[None]:
+        """Give the ops built inside this location."""
+        outer = self._location
+        self._location = ir.Location.file(place.file, place.line, place.column, self.context)
+        try:
+            yield
+        finally:
+            self._location = outer
+
+    @contextlib.contextmanager
+    def into(self, block: Any) -> Iterator[None]:
+        """Append the ops built inside to this block."""
+        outer = self._point
+        self._point = ir.InsertionPoint(block)
+        try:
+            yield
+        finally:
+            self._point = outer
+
+    def op(
+        self,
+        name: str,
+        operands: Sequence[Any] = (),
+        results: Sequence[Any] = (),
+        /,
+        regions: int = 0,
+        attached: bool = True,
+        **attributes: Any,
+    ) -> Any:
+        """Build any op here, or one that stands nowhere yet (not `attached`)."""
+        return ir.Operation.create(
+            name,
+            results=list(results),
+            operands=list(operands),
+            attributes=attributes,
+            regions=regions,
+            loc=self._location,
+            ip=self._point if attached else False,
+        )
+
+    def _value(self, name: str, operands: Sequence[Any], type_: str, /, **attributes: Any) -> Any:
+        return self.op(name, operands, [dialect.type_of(type_)], **attributes).results[0]
+
+    def _string(self, text: str) -> Any:
+        return ir.StringAttr.get(text, self.context)
+
+    def constant(self, value: object) -> Any:
+        """Build a constant; raises constants.NotConstantError."""
+        attribute = constants.to_attribute(value)
+        return self._value("tfr.constant", (), constants.result_type(attribute), value=attribute)
+
+    def cast(self, value: Any, type_: str) -> Any:
+        """Give a value another static type; the value itself if it has it already."""
+        if dialect.name_of(value) == type_:
+            return value
+        return self._value("tfr.cast", [value], type_)
+
+    def element_type(self, value: Any) -> str:
+        """Name the type of the elements of a list, as far as it is known where the list is made."""
+        return (
+            "attr"
+            if dialect.name_of(value) in ("dims", "attr")
+            else self._elements.get(value, "any")
+        )
+
+    def note_elements(self, value: Any, type_: str) -> None:
+        """Remember the type of the elements of a list."""
+        self._elements[value] = type_
+
+    def make_list(self, elements: Sequence[Any]) -> Any:
+        """Build a list or tuple of values."""
+        types = list(dict.fromkeys(dialect.name_of(element) for element in elements))
+        if len(types) > 1:
+            elements = [self.cast(element, "any") for element in elements]
+        made = self._value("tfr.list", elements, "sequence")
+        self.note_elements(made, types[0] if len(types) == 1 else "any")
+        return made
+
+    def item(self, value: Any, index: Any, type_: str | None = None) -> Any:
+        """Index a list, shape or string; `type_` says more than is known of the list."""
+        return self._value("tfr.item", [value, index], type_ or self.element_type(value))
+
+    def unpack(self, value: Any, size: int) -> list[Any]:
+        """Take a list or shape apart into `size` values."""
+        type_ = dialect.type_of(self.element_type(value))
+        return list(self.op("tfr.unpack", [value], [type_] * size).results)
+
+    def call(self, call: Call, arguments: Sequence[Any]) -> Any:
+        """Call an op; `call.keywords` names each argument."""
+        segments: dict[str, list[tuple[str, Any]]] = {name: [] for name in dialect.TYPES}
+        for keyword, argument in zip(call.keywords, arguments, strict=True):
+            segments[dialect.name_of(argument)].append((keyword, argument))
+        ordered = [pair for segment in segments.values() for pair in segment]
+        sizes = [len(segment) for segment in segments.values()]
+        texts = {"name": call.name, "program": call.program}
+        return self._value(
+            "tfr.call",
+            [argument for _, argument in ordered],
+            call.result,
+            **{name: self._string(text) for name, text in texts.items() if text},
+            op=self._string(call.op),
+            keywords=ir.ArrayAttr.get(
+                [self._string(keyword) for keyword, _ in ordered], self.context
+            ),
+            stateful=ir.BoolAttr.get(call.stateful, self.context),
+            operandSegmentSizes=ir.DenseI32ArrayAttr.get(sizes, self.context),
+        )
+
+    def unary(self, operator: str, operand: Any) -> Any:
+        """Apply a unary operator."""
+        type_ = dialect.name_of(operand)
+        if operator == "not" and type_ not in ("tensor", "any"):
+            type_ = "attr"
+        elif type_ not in ("tensor", "attr"):
+            type_ = "any"
+        return self._value("tfr.unary", [operand], type_, operator=self._string(operator))
+
+    def binary(self, operator: str, left: Any, right: Any) -> Any:
+        """Apply a binary operator."""
+        type_ = arithmetic_type(dialect.name_of(left), dialect.name_of(right))
+        return self._value("tfr.binary", [left, right], type_, operator=self._string(operator))
+
+    def compare(self, operator: str, left: Any, right: Any) -> Any:
+        """Compare two values."""
+        types = (dialect.name_of(left), dialect.name_of(right))
+        if operator in _ONE_ANSWER:
+            type_ = "attr"
+        elif "tensor" in types or "any" in types:
+            type_ = arithmetic_type(*types)
+        else:
+            type_ = "attr"
+        return self._value("tfr.compare", [left, right], type_, operator=self._string(operator))
+
+    def shape(self, tensor: Any) -> Any:
+        """Take the shape of a tensor."""
+        return self._value("tfr.shape", [tensor], "dims")
+
+    def rank(self, shape: Any) -> Any:
+        """Count the dims of a shape; None, as in TF, where a tensor's rank is not known."""
+        taken = dialect.producer(shape, "tfr.shape")
+        if taken is None:
+            return self.length(shape)
+        return self._value("tfr.rank", [taken.operands[0]], "attr")
+
+    def dtype(self, tensor: Any) -> Any:
+        """Take the dtype of a tensor."""
+        return self._value("tfr.dtype", [tensor], "attr")
+
+    def length(self, value: Any) -> Any:
+        """Count the elements of a list, shape or string."""
+        return self._value("tfr.length", [value], "attr")
+
+    def fail(self, error: str, pieces: Sequence[Any], types: Sequence[str]) -> list[Any]:
+        """Raise `error` when the line is reached; returns stand-ins of these types."""
+        op = self.op(
+            "tfr.raise",
+            [self.cast(piece, "any") for piece in pieces],
+            [dialect.type_of("any")] * len(types),
+            error=self._string(error),
+        )
+        return [self.cast(result, type_) for result, type_ in zip(op.results, types, strict=True)]
+
+    def fork(self, condition: Any) -> Fork:
+        """Start an `if` on Python's truth of a value."""
+        truth = self.op("tfr.truth", [condition], [ir.IntegerType.get_signless(1, self.context)])
+        return Fork(self, truth.results[0])
+
+    def describe(self, texts: dict[str, str]) -> None:
+        """Give the module attributes, "tfr.doc" and the like; empty texts are left out."""
+        for name, text in texts.items():
+            if text:
+                self.module.operation.attributes[name] = self._string(text)
+
+    def function(
+        self,
+        name: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        parameters: Sequence[str] | None = None,
+    ) -> Any:
+        """Append a function to the module; returns its func.func op, whose block is empty.
+
+        `parameters` names the inputs of the op's own function; without them it is a private one.
+        """
+        attributes = {"sym_name": self._string(name)}
+        if parameters is None:
+            attributes["sym_visibility"] = self._string("private")
+        else:
+            names = [{"tfr.name": self._string(parameter)} for parameter in parameters]
+            attributes["arg_attrs"] = ir.ArrayAttr.get(
+                [ir.DictAttr.get(one, self.context) for one in names], self.context
+            )
+        with self.into(self.module.body):
+            types = ir.FunctionType.get(
+                [dialect.type_of(type_) for type_ in inputs],
+                [dialect.type_of(type_) for type_ in outputs],
+                self.context,
+            )
+            attributes["function_type"] = ir.TypeAttr.get(types, self.context)
+            op = self.op("func.func", regions=1, **attributes)
+        op.regions[0].blocks.append(*types.inputs, arg_locs=[self._location] * len(inputs))
+        return op
+
+    def give_back(self, values: Sequence[Any]) -> None:
+        """End a function."""
+        self.op("func.return", values)
+
+    def call_function(
+        self, name: str, arguments: Sequence[Any], outputs: Sequence[str]
+    ) -> list[Any]:
+        """Call a function of the module."""
+        op = self.op(
+            "func.call",
+            arguments,
+            [dialect.type_of(type_) for type_ in outputs],
+            callee=ir.FlatSymbolRefAttr.get(name, self.context),
+        )
+        return list(op.results)

@@ -1,0 +1,45 @@
+"""An `if` that is being built.
+
+Not for: deciding what its branches hand on (the frontend).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from composite.compiler.tfr import dialect
+
+if TYPE_CHECKING:
+    from composite.compiler.tfr.builder import Builder
+
+
+class Fork:
+    """Two blocks, `then` and `otherwise`, that `join` makes an scf.if.
+
+    The types of the results of an op are fixed when it is made, and known only when both blocks are
+    there: the blocks grow in an op that stands nowhere, and move.
+    """
+
+    def __init__(self, builder: Builder, condition: Any) -> None:
+        self._builder = builder
+        self._condition = condition
+        self._nursery = builder.op("scf.if", [condition], regions=2, attached=False)
+        self.then, self.otherwise = (region.blocks.append() for region in self._nursery.regions)
+
+    def join(self, pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
+        """Make the op; a pair, one value of each block, gives a result."""
+        names = [(dialect.name_of(first), dialect.name_of(second)) for first, second in pairs]
+        types = [first if first == second else "any" for first, second in names]
+        for side, block in enumerate((self.then, self.otherwise)):
+            with self._builder.into(block):
+                values = [
+                    self._builder.cast(pair[side], type_)
+                    for pair, type_ in zip(pairs, types, strict=True)
+                ]
+                self._builder.op("scf.yield", values)
+        results = [dialect.type_of(type_) for type_ in types]
+        op = self._builder.op("scf.if", [self._condition], results, regions=2)
+        self.then.append_to(op.regions[0])
+        self.otherwise.append_to(op.regions[1])
+        return list(op.results)

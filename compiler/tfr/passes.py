@@ -1,0 +1,26 @@
+"""The pipeline from a translated module to the one that is serialized.
+
+Not for: what each pass does; see canonicalize.py, and dialect.py for which ops have effects.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from composite.compiler.tfr import dialect
+from composite.compiler.tfr.bindings import passmanager
+from composite.compiler.tfr.canonicalize import canonicalize
+
+# MLIR's own passes: equal values become one (in a branch, also one from outside of it); functions
+# that nothing calls any more, because the call was in a branch that cannot be taken, go.
+PIPELINE = "builtin.module(cse,symbol-dce)"
+
+
+def optimize(module: Any) -> None:
+    """Canonicalize a module, merge equal values and drop unused ones; in place, verified.
+
+    Calls with state are neither merged nor dropped nor moved.
+    """
+    with dialect.lock, dialect.context():
+        canonicalize(module)
+        passmanager.PassManager.parse(PIPELINE).run(module.operation)

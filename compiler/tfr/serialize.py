@@ -1,0 +1,257 @@
+"""A TFR module as a program: the FunctionDefLibrary that the runtime reads.
+
+`function[0]` is the op: its signature is the whole OpDef, its nodes are the body in the order of
+evaluation. A block of an `if` and a shared rest become functions of their own ("then_0", "else_0",
+"rest_0"), which see nothing of the outside but their inputs. Casts and truths, which compute
+nothing, leave no node.
+
+Not for: the digest (digest.py), expanding a program (the runtime).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from composite.compiler.tfr import constants, dialect
+from composite.compiler.tfr.bindings import ir
+from composite.compiler.tfr.digest import digest
+
+if TYPE_CHECKING:
+    from composite.compiler.schema import OpSchema
+
+# Ops whose results are their operands under another type: users read the operand.
+_TRANSPARENT = frozenset({"tfr.cast", "tfr.truth"})
+
+
+def calls(module: Any) -> Iterator[Any]:
+    """Yield every tfr.call of a module, branches included, in the order of the text."""
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == "tfr.call":
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    yield from found
+
+
+def is_stateful(module: Any) -> bool:
+    """Say whether any op that the body can reach has state."""
+    return any(op.attributes["stateful"].value for op in calls(module))
+
+
+def serialize(module: Any, schema: OpSchema, place: str = "") -> Any:
+    """Return the program of a module as a tensorflow.FunctionDefLibrary.
+
+    Args:
+        module: an optimized TFR module.
+        schema: the op it is the body of.
+        place: where the op is defined, "ops.py:12"; by default what the module says.
+    """
+    from tensorflow.core.framework import function_pb2
+
+    library = function_pb2.FunctionDefLibrary()
+    with dialect.lock:
+        functions = {op.attributes["sym_name"].value: op for op in module.body.operations}
+        attributes = module.operation.attributes
+        body = library.function.add()
+        body.signature.CopyFrom(_signature(schema, module))
+        _Region(library, functions).write_body(functions[schema.op_name], body)
+        place = place or _text(attributes, "tfr.place")
+        module_name = _text(attributes, "tfr.module")
+    for name, text in (("_place", place), ("_module", module_name)):
+        body.attr[name].s = text.encode()
+    body.attr["_digest"].s = digest(library).encode()
+    return library
+
+
+def _text(attributes: Any, name: str) -> str:
+    return attributes[name].value if name in attributes else ""
+
+
+def _signature(schema: OpSchema, module: Any) -> Any:
+    signature = type(schema.op_def)()
+    signature.CopyFrom(schema.op_def)
+    signature.is_stateful = is_stateful(module)
+    summary, _, description = _text(module.operation.attributes, "tfr.doc").partition("\n")
+    if summary:
+        signature.summary = summary.strip()
+        signature.description = description.strip()
+    return signature
+
+
+def _location(op: Any) -> str:
+    """Return "ops.py:12:5". An op merged by a pass may carry several: the first names it."""
+    location = op.location
+    while isinstance(location, ir.FusedLoc):
+        location = location.locations[0]
+    if not isinstance(location, ir.FileLineColLoc):
+        return ""
+    return f"{location.filename}:{location.start_line}:{location.start_col}"
+
+
+class _Captures:
+    """The values that an op's blocks use and do not define, in the order of their use."""
+
+    def __init__(self) -> None:
+        self._by_op: dict[Any, list[Any]] = {}
+
+    def of(self, op: Any) -> list[Any]:
+        """Return the captures of an `if`; those of the ones inside are found once."""
+        if op not in self._by_op:
+            blocks = [block for region in op.regions for block in region.blocks]
+            found = dict.fromkeys(value for block in blocks for value in self._block(block))
+            self._by_op[op] = list(found)
+        return self._by_op[op]
+
+    def _block(self, block: Any) -> Iterator[Any]:
+        known = set(block.arguments)
+        for op in block.operations:
+            used = [*op.operands, *(self.of(op) if len(op.regions) else ())]
+            yield from (value for value in used if value not in known)
+            known.update(op.results)
+
+
+class _Region:
+    """Writes one function of the library; `functions` are the func.func ops by name."""
+
+    def __init__(
+        self, library: Any, functions: dict[str, Any], outer: _Region | None = None
+    ) -> None:
+        self._library = library
+        self._functions = functions
+        self._ids: dict[str, int] = {} if outer is None else outer._ids
+        self._captures: _Captures = _Captures() if outer is None else outer._captures
+        self._names: dict[Any, str] = {}
+        self._function: Any = None
+
+    def write_body(self, op: Any, function: Any) -> None:
+        """Write the op's own function, whose signature is there already."""
+        self._function = function
+        block = op.regions[0].blocks[0]
+        for argument, attributes in zip(block.arguments, op.attributes["arg_attrs"], strict=True):
+            self._names[argument] = attributes["tfr.name"].value
+        outputs = [output.name for output in function.signature.output_arg]
+        self._write_block(block, outputs)
+
+    def write_region(self, name: str, inputs: Sequence[Any], block: Any) -> None:
+        """Write a function of `inputs`, called c0, c1, ..., that gives what the block yields."""
+        self._function = self._library.function.add()
+        self._function.signature.name = name
+        for index, value in enumerate(inputs):
+            self._names[value] = f"c{index}"
+            self._function.signature.input_arg.add(name=f"c{index}")
+        terminator = list(block.operations)[-1]
+        outputs = [str(index) for index in range(len(terminator.operands))]
+        for output in outputs:
+            self._function.signature.output_arg.add(name=output)
+        self._write_block(block, outputs)
+
+    def _write_block(self, block: Any, outputs: Sequence[str]) -> None:
+        *ops, terminator = list(block.operations)
+        for op in ops:
+            self._write_op(op)
+        for output, value in zip(outputs, terminator.operands, strict=True):
+            self._function.ret[output] = self._name(value)
+
+    def _name(self, value: Any) -> str:
+        return self._names[value]
+
+    def _write_op(self, op: Any) -> None:
+        if op.name in _TRANSPARENT:
+            self._names[op.results[0]] = self._name(op.operands[0])
+        elif op.name == "scf.if":
+            self._write_if(op)
+        elif op.name == "func.call":
+            self._write_apply(op)
+        elif op.name == "tfr.raise":
+            self._write_raise(op)
+        else:
+            node = self._node(op.name, op, op.operands)
+            _WRITE_ATTRIBUTES.get(op.name, _nothing)(op, node)
+
+    def _node(self, kind: str, op: Any, inputs: Sequence[Any], named: bool = True) -> Any:
+        node = self._function.node_def.add(name=str(len(self._function.node_def)), op=kind)
+        node.input.extend(self._name(value) for value in inputs)
+        node.attr["_loc"].s = _location(op).encode()
+        if named:
+            for index, result in enumerate(op.results):
+                self._names[result] = f"{node.name}:{index}" if index else node.name
+        return node
+
+    def _fresh(self, stem: str) -> str:
+        """Number the functions of the library in the order in which they are met."""
+        number = self._ids.get(stem, 0)
+        self._ids[stem] = number + 1
+        return f"{stem}_{number}"
+
+    def _write_if(self, op: Any) -> None:
+        blocks = [region.blocks[0] for region in op.regions]
+        captured = self._captures.of(op)
+        node = self._node("tfr.if", op, [op.operands[0], *captured])
+        node.attr["size"].i = len(op.results)
+        number = self._fresh("if").removeprefix("if_")
+        for branch, block in zip(("then", "else"), blocks, strict=True):
+            name = f"{branch}_{number}"
+            node.attr[branch].s = name.encode()
+            _Region(self._library, self._functions, self).write_region(name, captured, block)
+
+    def _write_apply(self, op: Any) -> None:
+        callee = op.attributes["callee"].value
+        node = self._node("tfr.apply", op, op.operands)
+        node.attr["size"].i = len(op.results)
+        node.attr["region"].s = callee.encode()
+        if callee not in self._ids:
+            self._ids[callee] = 1
+            block = self._functions[callee].regions[0].blocks[0]
+            region = _Region(self._library, self._functions, self)
+            region.write_region(callee, list(block.arguments), block)
+
+    def _write_raise(self, op: Any) -> None:
+        node = self._node("tfr.raise", op, op.operands, named=False)
+        node.attr["error"].s = op.attributes["error"].value.encode()
+        if len(op.results) == 0:
+            return
+        # Evaluation ends at the error; what stands for the values after it is never read.
+        stand_in = self._node("tfr.constant", op, [], named=False)
+        self._names.update(dict.fromkeys(op.results, stand_in.name))
+
+
+def _nothing(op: Any, node: Any) -> None:
+    """These nodes are their kind and their inputs."""
+
+
+def _write_constant(op: Any, node: Any) -> None:
+    value = constants.to_attr_value(op.attributes["value"])
+    if value.WhichOneof("value") is not None:
+        node.attr["value"].CopyFrom(value)
+
+
+def _write_operator(op: Any, node: Any) -> None:
+    node.attr["operator"].s = op.attributes["operator"].value.encode()
+
+
+def _write_size(op: Any, node: Any) -> None:
+    node.attr["size"].i = len(op.results)
+
+
+def _write_call(op: Any, node: Any) -> None:
+    attributes = op.attributes
+    node.attr["op"].s = attributes["op"].value.encode()
+    keywords = [keyword.value.encode() for keyword in attributes["keywords"]]
+    node.attr["keywords"].list.s.extend(keywords)
+    for source, target in (("program", "_composite_program"), ("name", "_name")):
+        if text := _text(attributes, source):
+            node.attr[target].s = text.encode()
+
+
+_WRITE_ATTRIBUTES = {
+    "tfr.constant": _write_constant,
+    "tfr.unary": _write_operator,
+    "tfr.binary": _write_operator,
+    "tfr.compare": _write_operator,
+    "tfr.unpack": _write_size,
+    "tfr.call": _write_call,
+}

@@ -1,0 +1,60 @@
+"""What decorating costs before registration: source to digest, after the first op of a process.
+
+Processor time, the best of several runs: the bounds are those of the project, not of this machine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+ACT = 'name: "act" type: "string" default_value { s: "" }'
+K = 'name: "k" type: "int" default_value { i: 0 }'
+
+DENSE = """
+def body(input_, filter_, bias, act):
+    y = tf.raw_ops.MatMul(a=input_, b=filter_, transpose_b=True)
+    y = tf.raw_ops.BiasAdd(value=y, bias=bias)
+    if act == "RELU":
+        return tf.nn.relu(y)
+    elif act == "RELU6":
+        return tf.raw_ops.Relu6(features=y)
+    elif act == "TANH":
+        return tf.tanh(y)
+    return y
+"""
+
+
+def best_of(runs: int, function: Callable[[], object]) -> float:
+    times = []
+    for _ in range(runs):
+        start = time.process_time()
+        function()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def test_a_dense_layer_in_20_ms(compile_body: Any, define: Any, op_def: Any) -> None:
+    declared = op_def("Dense", ["input_: T", "filter_: T", "bias: T"], ["o: T"], [ACT])
+    body = define(DENSE)
+    compile_body(body, declared)
+    assert best_of(5, lambda: compile_body(body, declared)) < 0.020
+
+
+def test_200_lines_in_300_ms(compile_body: Any, define: Any, op_def: Any) -> None:
+    block = [
+        "if k == {i}:",
+        "    y = tf.raw_ops.MatMul(a=y, b=x, transpose_b=k > {i})",
+        "elif k > {i} and k != 3:",
+        "    y = y * 2 + x / (1 + y)",
+        "z = tf.raw_ops.Tanh(x=y) if k < {i} else y",
+        "if k == -{i}:",
+        "    return z",
+        "y = tf.sin(y) - z @ x",
+    ]
+    lines = ["y = x", *(line.format(i=i) for i in range(25) for line in block), "return y"]
+    body = define("def body(x, k):\n" + "".join(f"    {line}\n" for line in lines))
+    declared = op_def("Long", attrs=[K])
+    compile_body(body, declared)
+    assert best_of(3, lambda: compile_body(body, declared)) < 0.300
