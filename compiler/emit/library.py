@@ -1,0 +1,37 @@
+"""What the emitters are told of a library."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from composite.compiler.schema import OpSchema
+
+
+@dataclass(frozen=True)
+class LibraryOp:
+    """One op: its name in Python, its declaration, and the program that means it."""
+
+    python_name: str
+    schema: OpSchema
+    doc: str
+    digest: str
+    program: bytes  # a serialized FunctionDefLibrary, deterministic
+    mlir: str
+    own_gradient: bool = False  # the author wrote one, in Python: it does not travel
+
+    @property
+    def op_name(self) -> str:
+        """TensorFlow's name of the op."""
+        return self.schema.op_name
+
+
+@dataclass(frozen=True)
+class LibraryKernel:
+    """One kernel: the record that the runtime dispatches by, in both verdicts."""
+
+    name: str  # its C symbol is __tvm_ffi_<name>
+    op_name: str
+    record: bytes
+    slower_record: bytes
+    facts: dict[str, Any]  # for people: shapes, strategy, error bound

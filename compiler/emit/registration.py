@@ -1,0 +1,169 @@
+"""The C source of a built library: programs, kernel records and what registers them when loaded.
+
+Plain C99, so that building a library needs `cc` and no header of anybody. The objects of the
+kernels are linked beside it, the runtime library is linked against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from composite.compiler.emit.library import LibraryKernel, LibraryOp
+
+_HEAD = """\
+/* The op library "{name}". Generated; do not edit.
+ *
+ * Loading it registers its ops with the composite runtime. A kernel that timings.json, beside this
+ * library, reports as slower than TensorFlow's own ops on this machine is registered as such.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* composite/runtime/c_api.h */
+typedef struct {{
+  const char* record;
+  size_t size;
+  void* function;
+}} composite_kernel;
+extern int composite_register_library(const char* program, size_t size,
+                                      const composite_kernel* kernels, size_t count, char* error,
+                                      size_t error_size);
+extern void composite_bind_slots(void** parallel_launch, void** parallel_barrier,
+                                 void** alloc_workspace, void** free_workspace);
+
+/* What the host gives to kernels; a library has those that its kernels use. */
+extern void* __TVMBackendParallelLaunch __attribute__((weak));
+extern void* __TVMBackendParallelBarrier __attribute__((weak));
+extern void* __TVMBackendAllocWorkspace __attribute__((weak));
+extern void* __TVMBackendFreeWorkspace __attribute__((weak));
+"""
+
+_TAIL = """\
+static char status[1024];
+
+/* The programs, in order; NULL after the last one. */
+__attribute__((visibility("default"))) const char* {program_symbol}(size_t index, size_t* size) {{
+{programs}  return NULL;
+}}
+
+/* "" when everything was registered, else what was wrong. */
+__attribute__((visibility("default"))) const char* {status_symbol}(void) {{ return status; }}
+
+/* timings.json of this library's folder; NULL where there is none. */
+static char* read_timings(void) {{
+  Dl_info self;
+  char path[PATH_MAX];
+  /* realpath: a loader may have opened the library by descriptor, as /proc/self/fd/N. */
+  if (!dladdr((void*)&status, &self) || !realpath(self.dli_fname, path)) return NULL;
+  char* slash = strrchr(path, '/');
+  if (!slash || (size_t)(slash - path) + sizeof("/timings.json") > sizeof(path)) return NULL;
+  strcpy(slash, "/timings.json");
+  FILE* file = fopen(path, "rb");
+  if (!file) return NULL;
+  char* text = malloc({timings_limit} + 1);
+  size_t size = text ? fread(text, 1, {timings_limit}, file) : 0;
+  if (text) text[size] = 0;
+  fclose(file);
+  return text;
+}}
+
+static int measured_slower(const char* timings, const char* name) {{
+  char pattern[512];
+  snprintf(pattern, sizeof(pattern), "\\"%s\\": {{\\"verdict\\": \\"expansion\\"", name);
+  return timings && strstr(timings, pattern) != NULL;
+}}
+
+__attribute__((constructor)) static void register_ops(void) {{
+  char* timings = read_timings();
+  char error[768];
+  composite_bind_slots(
+      &__TVMBackendParallelLaunch ? &__TVMBackendParallelLaunch : NULL,
+      &__TVMBackendParallelBarrier ? &__TVMBackendParallelBarrier : NULL,
+      &__TVMBackendAllocWorkspace ? &__TVMBackendAllocWorkspace : NULL,
+      &__TVMBackendFreeWorkspace ? &__TVMBackendFreeWorkspace : NULL);
+{calls}  free(timings);
+}}
+"""
+
+# timings.json: some 120 bytes a kernel.
+_TIMINGS_LIMIT = 1 << 20
+
+
+def status_symbol(name: str) -> str:
+    """The C function of a library that tells whether its registration went well."""
+    return f"composite_library_{name}_status"
+
+
+def program_symbol(name: str) -> str:
+    """The C function of a library that gives its programs."""
+    return f"composite_library_{name}_program"
+
+
+def registration(name: str, ops: Sequence[LibraryOp], kernels: Sequence[LibraryKernel]) -> str:
+    """The C source of library `name`. `ops` are in order: an op stands after those it calls."""
+    parts = [_HEAD.format(name=name)]
+    calls = []
+    for i, op in enumerate(ops):
+        own = [kernel for kernel in kernels if kernel.op_name == op.op_name]
+        parts.append(_array(f"program_{i}", op.program, op.op_name))
+        parts += [_kernel_data(f"kernel_{i}_{k}", kernel) for k, kernel in enumerate(own)]
+        calls.append(_call(i, op, own))
+    parts.append(
+        _TAIL.format(
+            status_symbol=status_symbol(name),
+            program_symbol=program_symbol(name),
+            programs="".join(map(_program_case, range(len(ops)))),
+            timings_limit=_TIMINGS_LIMIT,
+            calls="".join(calls),
+        )
+    )
+    return "\n".join(parts)
+
+
+def _array(symbol: str, content: bytes, comment: str) -> str:
+    lines = [f"/* {comment} */", f"static const unsigned char {symbol}[] = {{"]
+    for start in range(0, len(content), 20):
+        lines.append("  " + ",".join(str(b) for b in content[start : start + 20]) + ",")
+    return "\n".join([*lines, "};\n"])
+
+
+def _program_case(i: int) -> str:
+    return f"  if (index == {i}) return *size = sizeof(program_{i}), (const char*)program_{i};\n"
+
+
+def _kernel_data(symbol: str, kernel: LibraryKernel) -> str:
+    return "\n".join(
+        [
+            f"extern int __tvm_ffi_{kernel.name}(void*, const void*, int, void*);",
+            _array(symbol, kernel.record, f"{kernel.name}, to be used"),
+            _array(f"{symbol}_slower", kernel.slower_record, f"{kernel.name}, measured slower"),
+        ]
+    )
+
+
+def _call(i: int, op: LibraryOp, kernels: Sequence[LibraryKernel]) -> str:
+    lines = []
+    table = "NULL"
+    if kernels:
+        table = "kernels"
+        lines.append(f"    composite_kernel kernels[{len(kernels)}];")
+    for k, kernel in enumerate(kernels):
+        data = f"kernel_{i}_{k}"
+        lines += [
+            f'    int slower_{k} = measured_slower(timings, "{kernel.name}");',
+            f"    kernels[{k}].record = (const char*)(slower_{k} ? {data}_slower : {data});",
+            f"    kernels[{k}].size = slower_{k} ? sizeof({data}_slower) : sizeof({data});",
+            f"    kernels[{k}].function = (void*)&__tvm_ffi_{kernel.name};",
+        ]
+    lines += [
+        "    if (!status[0] &&",
+        f"        composite_register_library((const char*)program_{i}, sizeof(program_{i}),",
+        f"                                   {table}, {len(kernels)}, error, sizeof(error)))",
+        f'      snprintf(status, sizeof(status), "{op.op_name}: %s", error);',
+    ]
+    return "  {\n" + "\n".join(lines) + "\n  }\n"

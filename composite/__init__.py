@@ -1,0 +1,71 @@
+"""Author TensorFlow ops in Python; run them as one node each, fused where that is faster.
+
+    from composite import Composite
+
+    @Composite("FusedFullyConnected", inputs=[...], attrs=[...], derived_attrs=[...], outputs=[...])
+    def fused_fully_connected(input_, filter_, bias, act):
+        ...
+
+Importing this package checks that the TensorFlow it was built for is installed and imports nothing
+else: TensorFlow comes with the first name that needs it, MLIR with the first decorated op, TVM with
+the first kernel that has to be compiled.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from composite import tensorflow_version
+
+tensorflow_version.check()
+
+if TYPE_CHECKING:
+    from composite.building import build as build
+    from composite.counters import stats as stats
+    from composite.decorator import Composite as Composite
+    from composite.explanation import Explanation as Explanation
+    from composite.explanation import explain as explain
+    from composite.jit.worker import wait as wait
+    from composite.loading import load as load
+    from composite.op import CompositeOp as CompositeOp
+    from composite.settings import options as options
+
+# No module may have the name of a public function: the import system would bind the module over it.
+_HOMES = {
+    "Composite": "composite.decorator",
+    "CompositeOp": "composite.op",
+    "Explanation": "composite.explanation",
+    "build": "composite.building",
+    "explain": "composite.explanation",
+    "load": "composite.loading",
+    "options": "composite.settings",
+    "stats": "composite.counters",
+    "wait": "composite.jit.worker",
+}
+
+__all__ = [
+    "Composite",
+    "CompositeOp",
+    "Explanation",
+    "build",
+    "explain",
+    "load",
+    "options",
+    "stats",
+    "wait",
+]
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'composite' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value  # the next access does not come here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

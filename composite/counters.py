@@ -1,0 +1,43 @@
+"""`composite.stats`: counters of what the runtime did in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from composite import native
+from composite.records import NodeDef, python_values, record
+
+
+class Stats(Mapping[str, int]):
+    """Counters at one moment: a read-only mapping of names to counts.
+
+    `expansion_runs` and `kernel_launches` count calls by the path they took, `expansions` the
+    evaluations of a program, `compiles` the kernels that the background worker made, `copies` the
+    inputs that were copied on their way to a kernel.
+    """
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self._counts = dict(counts)
+
+    def __getitem__(self, name: str) -> int:
+        return self._counts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._counts)
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def __sub__(self, earlier: Mapping[str, int]) -> Stats:
+        """What was counted since an earlier reading."""
+        return Stats({name: count - earlier.get(name, 0) for name, count in self.items()})
+
+    def __repr__(self) -> str:
+        width = max((len(name) for name in self._counts), default=0)
+        return "\n".join(f"{name:<{width}}  {count}" for name, count in self._counts.items())
+
+
+def stats(*, reset: bool = False) -> Stats:
+    """The counters of this process. With reset=True they start again from 0 after this reading."""
+    reply = NodeDef.FromString(native.call("composite_stats", record(reset=reset)))
+    return Stats(python_values(reply))

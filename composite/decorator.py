@@ -1,0 +1,189 @@
+"""`@Composite`: from a declaration and a function to an op of this process.
+
+The pipeline in plain lines: parse the declaration (by TensorFlow, in the runtime), check it against
+the function, translate the body, optimize it, serialize it, register it. Whatever is wrong is an
+error here, at the place in the source, and nothing is registered then.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import tensorflow as tf
+
+from composite import call, gradient, native, settings
+from composite.compiler.schema import OpSchema, declaration
+from composite.compiler.source import Source
+from composite.jit import worker
+from composite.op import CompositeOp, DecoratedOp
+from composite.records import record
+
+
+class Composite:
+    """Decorator that makes a Python function the body of a TensorFlow op.
+
+    Args:
+        op_name: the op's name in graphs, in CamelCase.
+        inputs, outputs: "name: type" each, in TensorFlow's OpDef grammar ("x: T", "xs: N * float").
+        attrs: "name: type = default" each; keyword arguments of a call.
+        derived_attrs: the attributes that the inputs determine ("T: {float, half}").
+
+    The function takes the inputs and then the attributes, by these names and in this order, and is
+    kept as `op.python_function`. CompositeSyntaxError, with file, line and column, for whatever is
+    wrong with declaration or body.
+    """
+
+    def __init__(
+        self,
+        op_name: str,
+        inputs: Sequence[str] | None = None,
+        attrs: Sequence[str] | None = None,
+        derived_attrs: Sequence[str] | None = None,
+        outputs: Sequence[str] | None = None,
+    ) -> None:
+        if not isinstance(op_name, str):
+            raise TypeError(f"Composite: op_name must be a string, not {op_name!r}")
+        self._op_name = op_name
+        self._bare = inputs is None and outputs is None and attrs is None and derived_attrs is None
+        self._inputs = _strings("inputs", inputs)
+        self._attrs = _strings("attrs", attrs)
+        self._derived = _strings("derived_attrs", derived_attrs)
+        self._outputs = _strings("outputs", outputs)
+
+    def __call__(self, function: Callable[..., Any]) -> DecoratedOp:
+        """Compiles and registers `function`; returns the op."""
+        from composite.compiler import frontend, tfr
+
+        source = Source.of(function)
+        schema = self._schema(source)
+        schema.check(source)
+        _check_place(schema, function, source)
+        module = frontend.translate(source, schema, _resolve)
+        tfr.optimize(module)
+        program = tfr.serialize(module, schema, place=source.place)
+        program.function[0].attr["_origin"].s = _origin(function, source).encode()
+        op = DecoratedOp(program, function, functools.partial(tfr.print_module, module))
+        register(op)
+        worker.start()
+        return op
+
+    def _schema(self, source: Source) -> OpSchema:
+        if self._bare:
+            self._fail_bare(source)
+        request = record(
+            op=self._op_name,
+            inputs=self._inputs,
+            attrs=[*self._derived, *self._attrs],
+            outputs=self._outputs,
+        )
+        try:
+            parsed = native.call("composite_parse_declaration", request)
+        except tf.errors.OpError as error:
+            strings = [*self._derived, *self._attrs, *self._inputs, *self._outputs]
+            source.fail(_blamed(source, strings, error.message), error.message)
+        return OpSchema.from_op_def(parsed, derived=[_name(text) for text in self._derived])
+
+    def _fail_bare(self, source: Source) -> NoReturn:
+        if call.op_def(self._op_name) is not None:
+            message = (
+                f"{self._op_name} is an op of TensorFlow: a composition for an existing op is not "
+                "supported yet; declare inputs and outputs under a name of your own"
+            )
+        else:
+            message = f"no op {self._op_name} exists: declare its inputs and outputs"
+        source.fail(source.tree.decorator_list[0], message)
+
+
+def _strings(what: str, value: Sequence[str] | None) -> list[str]:
+    if value is None:
+        return []
+    if isinstance(value, str) or not all(isinstance(text, str) for text in value):
+        raise TypeError(
+            f'Composite: {what} must be a list of strings such as ["x: T"], not {value!r}'
+        )
+    return list(value)
+
+
+def _name(text: str) -> str:
+    return text.partition(":")[0].strip()
+
+
+def _blamed(source: Source, strings: Sequence[str], message: str) -> Any:
+    """The node of the declaration string that an error of the runtime names."""
+    for text in strings:
+        if text in message:
+            return declaration(source, _name(text))
+    decorators = source.tree.decorator_list
+    return decorators[0] if decorators else source.tree
+
+
+def _resolve(value: Any) -> CompositeOp | None:
+    """What the frontend asks about a called object: is it an op with a body?"""
+    return value if isinstance(value, CompositeOp) else None
+
+
+# The op object that each name stands for now.
+_lock = threading.RLock()
+_current: dict[str, CompositeOp] = {}
+
+
+def current(op_name: str) -> CompositeOp | None:
+    """The op object of this process that the name stands for."""
+    return _current.get(op_name)
+
+
+def register(op: CompositeOp) -> None:
+    """Makes an op known to TensorFlow: its program, its gradient; retires an older version."""
+    set_up()
+    with _lock:
+        native.call("composite_register", op.program)
+        adopt(op)
+
+
+def adopt(op: CompositeOp) -> None:
+    """Has the name of an op, whose program the runtime has, stand for this object from now on."""
+    with _lock:
+        older = _current.get(op.op_name)
+        _current[op.op_name] = op
+        gradient.register(op.op_name)
+        gradient.set_current(op.op_name, op.digest)
+        if older is not None and older.digest != op.digest:
+            older.retire()
+
+
+@functools.cache
+def set_up() -> None:
+    """Done once, before the first op: settings checked, the runtime told of the compiler."""
+    settings.check_environment()
+    if worker.enabled():
+        from composite.compiler.tvm import table
+
+        native.call("composite_set_kernel_ops", record(ops=sorted(table.NAMES)))
+
+
+def _check_place(schema: OpSchema, function: Callable[..., Any], source: Source) -> None:
+    """Refuses a second definition of a name, unless it is the same definition, edited."""
+    older = _current.get(schema.op_name)
+    if not isinstance(older, DecoratedOp):
+        return  # a loaded library's op: the runtime compares digests
+    if older.program.function[0].attr["_origin"].s.decode() == _origin(function, source):
+        return
+    source.fail(
+        source.tree.decorator_list[0] if source.tree.decorator_list else source.tree,
+        f"{schema.op_name} is defined at {older.place} already, and here again "
+        f"({source.place}): give one of them another name",
+    )
+
+
+def _origin(function: Callable[..., Any], source: Source) -> str:
+    """What makes two definitions one, edited: the file, or the notebook, and the function's name.
+
+    Lines move when a file is edited, and a notebook gives every run of a cell a file name of its
+    own; there the module has to do.
+    """
+    file = source.file if os.path.exists(source.filename) else source.module
+    return f"{file}#{function.__qualname__}"

@@ -1,0 +1,148 @@
+"""Expansions as TensorFlow graphs: a FunctionDefLibrary imported into whatever is being traced.
+
+`tf.graph_util.import_graph_def` takes GraphDefs; a FunctionDef differs from one in how it names
+tensors ("node:output:k" against "node:k") and arguments. Nothing here knows of composites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+from tensorflow.core.framework.graph_pb2 import GraphDef
+
+from composite import call
+
+
+class Body(NamedTuple):
+    """function[0] of a library as a GraphDef; its arguments are placeholders of their own names."""
+
+    graph_def: Any
+    inputs: list[str]  # node names
+    outputs: list[str]  # tensor names, "node:k"
+    input_dtypes: list[tf.DType]
+    output_dtypes: list[tf.DType]
+
+
+def body(library: Any) -> Body:
+    """The first function of `library` as a graph; the other functions travel in its library."""
+    function = library.function[0]
+    graph = GraphDef()
+    graph.versions.producer = tf.version.GRAPH_DEF_VERSION
+    graph.library.function.extend(library.function[1:])
+    signatures = {f.signature.name: f.signature for f in library.function}
+    for arg in function.signature.input_arg:
+        node = graph.node.add(name=arg.name, op="Placeholder")
+        node.attr["dtype"].type = arg.type
+    names = {arg.name: f"{arg.name}:0" for arg in function.signature.input_arg}
+    for node in function.node_def:
+        names |= _output_names(node, signatures)
+    for node in function.node_def:
+        added = graph.node.add()
+        added.CopyFrom(node)
+        del added.input[:]
+        added.input.extend(x if x.startswith("^") else names[x] for x in node.input)
+    arguments = function.signature.input_arg
+    results = function.signature.output_arg
+    return Body(
+        graph,
+        [arg.name for arg in arguments],
+        [names[function.ret[arg.name]] for arg in results],
+        [tf.as_dtype(arg.type) for arg in arguments],
+        [tf.as_dtype(arg.type) for arg in results],
+    )
+
+
+def _output_names(node: Any, signatures: dict[str, Any]) -> dict[str, str]:
+    """Each output of a node: its name in a FunctionDef -> its name in a GraphDef."""
+    definition = signatures.get(node.op) or call.op_def(node.op)
+    if definition is None:
+        raise tf.errors.NotFoundError(None, None, f"op {node.op} (node {node.name}) is unknown")
+    names, position = {}, 0
+    for arg in definition.output_arg:
+        for k in range(_count(arg, node)):
+            names[f"{node.name}:{arg.name}:{k}"] = f"{node.name}:{position}"
+            position += 1
+    return names
+
+
+def _count(arg: Any, node: Any) -> int:
+    if arg.number_attr:
+        return int(node.attr[arg.number_attr].i)
+    if arg.type_list_attr:
+        return len(node.attr[arg.type_list_attr].list.type)
+    return 1
+
+
+def inline(source: Body, inputs: Sequence[Any], name: str = "") -> list[Any]:
+    """The nodes of `source` in the current graph, fed with `inputs`. Returns its output tensors."""
+    outputs: list[Any] = tf.graph_util.import_graph_def(
+        source.graph_def,
+        input_map={f"{n}:0": x for n, x in zip(source.inputs, inputs, strict=True)},
+        return_elements=source.outputs,
+        name=name,
+    )
+    return outputs
+
+
+def concrete(source: Body, shapes: Sequence[Any], name: str) -> Any:
+    """A ConcreteFunction that runs `source` on inputs of these shapes; returns a list."""
+    specs = [
+        tf.TensorSpec(shape, dtype)
+        for shape, dtype in zip(shapes, source.input_dtypes, strict=True)
+    ]
+
+    def run(*inputs: Any) -> Any:
+        return inline(source, inputs)
+
+    call.add_functions(source.graph_def.library)
+
+    run.__name__ = name
+    return tf.function(run, input_signature=specs, autograph=False).get_concrete_function()
+
+
+_FLOATS = (tf.half, tf.bfloat16, tf.float32)
+
+
+def in_double(source: Body) -> Body:
+    """The same graph with half, bfloat16 and float32 made double: a reference for errors."""
+    graph = GraphDef()
+    graph.CopyFrom(source.graph_def)
+    nodes = [*graph.node, *(n for f in graph.library.function for n in f.node_def)]
+    # Other functions under the old names: the process may have those already.
+    names = {f.signature.name: f.signature.name + "_double" for f in graph.library.function}
+    for node in nodes:
+        node.op = names.get(node.op, node.op)
+        for value in node.attr.values():
+            _widen(value)
+            for function in (value.func, *value.list.func) if _has_function(value) else ():
+                function.name = names.get(function.name, function.name)
+    for function in graph.library.function:
+        function.signature.name = names[function.signature.name]
+        for arg in (*function.signature.input_arg, *function.signature.output_arg):
+            arg.type = _wide(arg.type)
+    return source._replace(
+        graph_def=graph,
+        input_dtypes=[tf.as_dtype(_wide(d.as_datatype_enum)) for d in source.input_dtypes],
+        output_dtypes=[tf.as_dtype(_wide(d.as_datatype_enum)) for d in source.output_dtypes],
+    )
+
+
+def _has_function(value: Any) -> bool:
+    return bool(value.WhichOneof("value") == "func" or value.list.func)
+
+
+def _wide(dtype: int) -> int:
+    return int(tf.float64.as_datatype_enum) if tf.as_dtype(dtype) in _FLOATS else dtype
+
+
+def _widen(value: Any) -> None:
+    kind = value.WhichOneof("value")
+    if kind == "type":
+        value.type = _wide(value.type)
+    elif kind == "list":
+        value.list.type[:] = [_wide(t) for t in value.list.type]
+    elif kind == "tensor" and tf.as_dtype(value.tensor.dtype) in _FLOATS:
+        wide = tf.make_ndarray(value.tensor).astype("float64")
+        value.tensor.CopyFrom(tf.make_tensor_proto(wide))

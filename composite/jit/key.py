@@ -1,0 +1,69 @@
+"""What a cached kernel depends on, as one hash.
+
+The op's program and the call (attributes, dtypes, shape class), the compiler that made the kernel,
+and the machine that it was made for. Left out: anything that may change without changing the
+kernel, places in sources and measured times among them.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any
+
+FORMAT = 1  # of records and of the ABI between kernels and the runtime
+
+
+def entry_key(request: Any, target: str) -> str:
+    """The key of a request (a NodeDef record) for a target; 32 hex digits."""
+    content = [f"format {FORMAT}", f"target {target}", f"op {request.op}"]
+    content += [f"{name} {version}" for name, version in toolchain()]
+    for name in sorted(request.attr):
+        if name in ("_composite_program", "_in_shapes") or not name.startswith("_"):
+            value = request.attr[name].SerializeToString(deterministic=True)
+            content.append(f"{name} {value.hex()}")
+    return hashlib.sha256("\n".join(content).encode()).hexdigest()[:32]
+
+
+def sha256(content: bytes) -> str:
+    """The hash that files are named and checked by."""
+    return hashlib.sha256(content).hexdigest()
+
+
+@functools.lru_cache(maxsize=1)
+def toolchain() -> tuple[tuple[str, str], ...]:
+    """What compiles: names and versions. Our own compiler's version is the hash of its sources."""
+    versions = [("compiler", _source_hash())]
+    for distribution in ("apache-tvm", "apache-tvm-ffi", "tensorflow", "tensorflow-cpu"):
+        try:
+            versions.append((distribution, metadata.version(distribution)))
+        except metadata.PackageNotFoundError:
+            continue
+    return tuple(versions)
+
+
+def _source_hash() -> str:
+    root = Path(str(resources.files("composite").joinpath("compiler").joinpath("tvm")))
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@functools.lru_cache(maxsize=1)
+def machine() -> str:
+    """The kind of machine that times are valid for: processor model and cores, as a hash."""
+    model = platform.processor()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        model = next(
+            (x.split(":", 1)[1].strip() for x in lines if x.startswith("model name")), model
+        )
+    except OSError:
+        pass  # not Linux: platform's answer has to do
+    cores = len(os.sched_getaffinity(0))
+    return hashlib.sha256(f"{model} {cores}".encode()).hexdigest()[:12]

@@ -1,0 +1,77 @@
+"""Shape classes as the runtime writes them: a dim below 0 is symbol -(dim + 1).
+
+Output dims are postfix expressions over the symbols ("s0 2 *"), which C++ evaluates for each call;
+`evaluate` is the same for checking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Dims = tuple[int | str, ...]  # "s0", "s1", ... are symbols
+
+
+def from_record(record: Any) -> list[Dims]:
+    """The input shapes of a record, symbols by name."""
+    return [
+        tuple(d.size if d.size >= 0 else f"s{-d.size - 1}" for d in shape.dim)
+        for shape in record.attr["_in_shapes"].list.shape
+    ]
+
+
+def symbols(shapes: Sequence[Dims]) -> list[str]:
+    """The symbols in use, s0 first."""
+    found = {d for shape in shapes for d in shape if isinstance(d, str)}
+    return sorted(found, key=lambda symbol: int(symbol[1:]))
+
+
+def substitute(shapes: Sequence[Dims], values: Mapping[str, int]) -> list[tuple[int, ...]]:
+    """The shapes with each symbol replaced by its value."""
+    return [tuple(values[d] if isinstance(d, str) else d for d in shape) for shape in shapes]
+
+
+_OPERATORS = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "//": lambda a, b: a // b,
+    "%": lambda a, b: a % b,
+}
+
+
+def evaluate(shape: str, values: Mapping[str, int]) -> tuple[int, ...]:
+    """An `_out_shapes` entry as numbers: dims joined by commas, each in postfix."""
+    return tuple(_dim(text.split(), values) for text in shape.split(",")) if shape else ()
+
+
+def _dim(tokens: Sequence[str], values: Mapping[str, int]) -> int:
+    stack: list[int] = []
+    for token in tokens:
+        if token in _OPERATORS:
+            right, left = stack.pop(), stack.pop()
+            stack.append(_OPERATORS[token](left, right))
+        else:
+            stack.append(values[token] if token in values else int(token))
+    (result,) = stack
+    return result
+
+
+def samples(
+    names: Sequence[str], hints: Sequence[int], minimums: Sequence[int], divisors: Sequence[int]
+) -> dict[str, int]:
+    """A value for each symbol that its class allows: the hint of the call, or near 48."""
+    chosen = {}
+    for i, name in enumerate(names):
+        least = minimums[i] if i < len(minimums) else 1
+        divisor = max(divisors[i] if i < len(divisors) else 1, 1)
+        wanted = max(hints[i] if i < len(hints) else 48, least)
+        chosen[name] = max(-(-wanted // divisor) * divisor, divisor)
+    return chosen
+
+
+def odd_samples(
+    names: Sequence[str], minimums: Sequence[int], divisors: Sequence[int]
+) -> dict[str, int]:
+    """Small awkward values that the class allows, for finding wrong tails: 7, 10, 13, ..."""
+    return samples(names, [7 + 3 * i for i in range(len(names))], minimums, divisors)

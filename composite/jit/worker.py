@@ -1,0 +1,162 @@
+"""The one background thread that compiles kernels while expansions serve the calls.
+
+It starts with the first decorated op, unless COMPOSITE_JIT=0 or TVM is not installed, sleeps in the
+runtime until a kernel is wanted, and ends with the interpreter. A forked child has no worker (a
+thread does not survive fork) and runs expansions and whatever kernels it has.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from importlib import util
+
+import tensorflow as tf
+
+from composite import call, native
+from composite.jit.cache import Cache, open_default
+from composite.log import logger
+from composite.records import NodeDef, record
+
+ENVIRONMENT = "COMPOSITE_JIT"
+_WAKE_MS = 1000  # a stop is told to the runtime, which wakes the thread; this only bounds a miss
+_POLL = 0.005
+
+
+class Worker:
+    """The thread and the cache it fills. Not for use from outside: see `start` and `wait`."""
+
+    def __init__(self) -> None:
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="composite-jit", daemon=True)
+
+    def start(self) -> None:
+        """Tells the runtime that requests are served from now on, and begins."""
+        native.call("composite_worker", record(running=True))
+        self._thread.start()
+        # Exit functions run last in, first out. Those of weakref.finalize, which remove temporary
+        # folders, must come after ours: the compiler writes to one.
+        weakref.finalize(self, int)
+        atexit.register(_stop)
+
+    def is_alive(self) -> bool:
+        """Whether requests are served."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Finishes the request in hand, if any, and ends the thread."""
+        self._stopping.set()
+        native.call("composite_worker", record(running=False))
+        # Leaving the interpreter while the compiler runs would crash in its callbacks.
+        self._thread.join()
+
+    def _run(self) -> None:
+        kernels = None
+        with call.eager_mode():
+            while not self._stopping.is_set():
+                reply = native.call("composite_next_request", record(timeout_ms=_WAKE_MS))
+                if reply:
+                    kernels = kernels or open_default()
+                    self._serve(NodeDef.FromString(reply), kernels)
+
+    def _serve(self, request: NodeDef, kernels: Cache) -> None:
+        status, reason = _outcome(request, kernels, self._stopping.is_set)
+        answer = record(name=request.name, status=status, reason=reason)
+        try:
+            native.call("composite_finish", answer)
+        except tf.errors.NotFoundError:
+            if not self._stopping.is_set():
+                raise
+            # A stop withdraws what is asked for.
+
+
+def _outcome(request: NodeDef, kernels: Cache, stopping: Callable[[], bool]) -> tuple[str, str]:
+    """Status and reason of a request. Whatever goes wrong, the expansion serves its calls."""
+    from composite.compiler import tvm as backend
+    from composite.jit import produce, verify
+
+    try:
+        return produce.produce(request, kernels, stopping)
+    except produce.Stopped:
+        return "failed", "the process ends"
+    except backend.NotCovered as answer:
+        logger.info("%s: no kernel: %s", request.op, answer)
+        return "not_covered", str(answer)
+    except verify.Mismatch as error:
+        logger.warning("%s: the kernel is not used: %s", request.op, error)
+        return "failed", f"the kernel failed its check: {error}"
+    except Exception as error:  # noqa: BLE001 - the thread serves every op of the process
+        if stopping():  # whatever was taken down around us
+            return "failed", "the process ends"
+        logger.warning("%s: no kernel, compiling failed", request.op, exc_info=True)
+        return "failed", f"compiling failed: {type(error).__name__}: {error}"
+
+
+class _Process:
+    """What this process has of a worker."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.worker: Worker | None = None
+
+
+_process = _Process()
+
+
+def enabled() -> bool:
+    """Whether this process may compile: COMPOSITE_JIT is not 0, and TVM is installed."""
+    if os.environ.get(ENVIRONMENT, "1") == "0":
+        return False
+    return util.find_spec("tvm") is not None
+
+
+def start() -> None:
+    """Starts the worker; nothing when it runs already or this process does not compile."""
+    with _process.lock:
+        if _process.worker is None and enabled():
+            _process.worker = Worker()
+            _process.worker.start()
+
+
+def running() -> bool:
+    """Whether this process has a worker."""
+    return _process.worker is not None and _process.worker.is_alive()
+
+
+def wait(timeout: float | None = None) -> bool:
+    """Waits until no kernel is being compiled or waits for it.
+
+    True when that is so, False when `timeout` seconds passed before. Returns at once in a process
+    that compiles nothing.
+    """
+    end = None if timeout is None else time.monotonic() + timeout
+    while running() and _pending():
+        if end is not None and time.monotonic() >= end:
+            return False
+        time.sleep(_POLL)
+    return True
+
+
+def _pending() -> int:
+    return int(NodeDef.FromString(native.call("composite_pending")).attr["pending"].i)
+
+
+def _stop() -> None:
+    with _process.lock:
+        worker, _process.worker = _process.worker, None
+    if worker is not None:
+        worker.stop()
+
+
+def _forget_in_child() -> None:
+    _process.lock = threading.Lock()  # the parent's may have been held
+    if _process.worker is not None:
+        _process.worker = None
+        native.call("composite_worker", record(running=False))
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

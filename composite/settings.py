@@ -1,0 +1,79 @@
+"""`composite.options`: which path the calls made under it may take.
+
+The choice is captured where the call is made: into the attributes of a graph node while tracing,
+and read from a thread-local of the runtime by an eager call. It never reaches back to nodes that
+exist.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from composite import native
+from composite.records import AttrValue, record
+
+BACKENDS = ("auto", "tvm", "tf")
+NUMERICS = ("default", "strict")
+ENVIRONMENT = "COMPOSITE_BACKEND"
+
+
+class _Local(threading.local):
+    backend = ""  # "" : nothing chosen here, so the process default holds
+    numerics = ""
+
+
+_local = _Local()
+
+
+@contextmanager
+def options(*, backend: str | None = None, numerics: str | None = None) -> Iterator[None]:
+    """Chooses, for the calls made inside on this thread, how a composite runs.
+
+    backend: "auto" runs a kernel where one covers the call and was measured to be no slower than
+    TensorFlow's own ops; "tvm" runs a kernel or raises (the first call waits for the compiler);
+    "tf" always runs TensorFlow's ops.
+    numerics: "default" lets a kernel be used within its stated error bound; "strict" asks for the
+    results of TensorFlow's own ops, bit for bit.
+    What is not given stays as it is outside. ValueError for another value.
+    """
+    _check("backend", backend, BACKENDS)
+    _check("numerics", numerics, NUMERICS)
+    outer = (_local.backend, _local.numerics)
+    _choose(outer[0] if backend is None else backend, outer[1] if numerics is None else numerics)
+    try:
+        yield
+    finally:
+        _choose(*outer)
+
+
+def _check(option: str, value: str | None, allowed: tuple[str, ...]) -> None:
+    if value is not None and value not in allowed:
+        choices = ", ".join(repr(choice) for choice in allowed)
+        raise ValueError(f"composite.options: {option}={value!r} is not one of {choices}")
+
+
+def _choose(backend: str, numerics: str) -> None:
+    request = record(backend=backend, numerics=numerics, thread=True)
+    native.call("composite_set_options", request)
+    _local.backend, _local.numerics = backend, numerics
+
+
+def node_attrs() -> dict[str, AttrValue]:
+    """What a graph node made now carries of the options of this thread."""
+    attrs = {}
+    if _local.backend:
+        attrs["_composite_backend"] = AttrValue(s=_local.backend.encode())
+    if _local.numerics:
+        attrs["_composite_numerics"] = AttrValue(s=_local.numerics.encode())
+    return attrs
+
+
+def check_environment() -> None:
+    """ValueError when COMPOSITE_BACKEND has a value that is no backend."""
+    value = os.environ.get(ENVIRONMENT, "")
+    if value and value not in BACKENDS:
+        choices = ", ".join(repr(choice) for choice in BACKENDS)
+        raise ValueError(f"{ENVIRONMENT}={value!r} in the environment is not one of {choices}")

@@ -1,0 +1,140 @@
+"""From a first call to a kernel that was compiled behind it, in processes of their own."""
+
+import pytest
+
+_FIRST = """
+import threading, time, sys
+import numpy as np
+import tensorflow as tf
+import composite
+from tests.composite.dense_ops import dense
+
+random = np.random.default_rng(0)
+x = random.standard_normal((32, 256)).astype(np.float32)
+w = random.standard_normal((256, 256)).astype(np.float32)
+b = random.standard_normal(256).astype(np.float32)
+expected = dense.python_function(x, w, b, "RELU").numpy()
+"""
+
+_COMPILES = (
+    _FIRST
+    + """
+np.testing.assert_allclose(dense(x, w, b, act="RELU"), expected, rtol=1e-4, atol=1e-4)
+told = composite.explain(dense, x, w, b, act="RELU")
+print("first", told.path)
+assert composite.wait(timeout=60)
+told = composite.explain(dense, x, w, b, act="RELU")
+print("then", told.path, told.kernel, told)
+assert told.kernel_us and told.expansion_us, told
+assert (told.path == "kernel") == (told.kernel_us <= told.expansion_us * 1.2), told
+before = composite.stats()
+with composite.options(backend="tvm"):
+    found = dense(x, w, b, act="RELU")
+np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+since = composite.stats() - before
+assert since["kernel_launches"] == 1 and since["expansion_runs"] == 0, since
+assert composite.stats()["copies"] == 0
+print("compiles", composite.stats()["compiles"])
+"""
+)
+
+
+def test_a_kernel_arrives_and_the_next_process_finds_it(run_python, tmp_path):
+    env = {"COMPOSITE_CACHE_DIR": str(tmp_path / "cache"), "COMPOSITE_LOG": "info"}
+    first = run_python(_COMPILES, env=env)
+    assert "first compiling" in first.stdout
+    assert "compiled in" in first.stderr
+    second = run_python(_COMPILES + "assert 'tvm' not in sys.modules", env=env)
+    assert "is in the cache" in second.stderr
+    assert "compiled in" not in second.stderr
+    for library in (tmp_path / "cache" / "v1" / "objects").iterdir():
+        library.write_bytes(library.read_bytes()[:1000])
+    third = run_python(_COMPILES, env=env)
+    assert "is damaged" in third.stderr
+    assert "compiled in" in third.stderr
+
+
+def test_must_waits_for_the_compiler(run_python):
+    run_python(
+        _FIRST
+        + """
+with composite.options(backend="tvm"):
+    found = dense(x, w, b, act="RELU")
+np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+stats = composite.stats()
+assert stats["kernel_launches"] == 1 and stats["expansion_runs"] == 0, stats
+""",
+    )
+
+
+def test_without_the_worker(run_python):
+    run_python(
+        _FIRST
+        + """
+np.testing.assert_allclose(dense(x, w, b, act="RELU"), expected, rtol=1e-4, atol=1e-4)
+assert composite.wait(timeout=1)
+assert [t.name for t in threading.enumerate()] == ["MainThread"]
+assert composite.explain(dense, x, w, b, act="RELU").path == "expansion"
+try:
+    with composite.options(backend="tvm"):
+        dense(x, w, b, act="RELU")
+except tf.errors.FailedPreconditionError as error:
+    print(error.message)
+else:
+    sys.exit("no error")
+""",
+        env={"COMPOSITE_JIT": "0"},
+    )
+
+
+def test_one_thread_that_ends_with_the_interpreter(run_python):
+    done = run_python(
+        _FIRST
+        + """
+names = [t.name for t in threading.enumerate()]
+assert names.count("composite-jit") == 1, names
+dense(x, w, b, act="RELU")  # leaves while the compiler is at it
+""",
+        timeout=60,
+    )
+    assert done.stderr.count("Traceback") == 0
+
+
+def test_a_forked_child_runs_expansions(run_python):
+    run_python(
+        """
+import os, sys
+from tests.composite import dense_ops
+from composite.jit import worker
+child = os.fork()
+if child == 0:
+    ok = not worker.running() and worker.wait(timeout=1)
+    os._exit(0 if ok else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert worker.running()
+""",
+        timeout=60,
+    )
+
+
+@pytest.mark.slow
+def test_many_batch_sizes_make_few_kernels(run_python):
+    run_python(
+        _FIRST
+        + """
+import resource
+w, b = w[:16, :32], b[:16]
+for batch in range(1, 200):
+    dense(np.ones((batch, 32), np.float32), w, b)
+composite.wait(timeout=60)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for batch in range(200, 10_200):
+    dense(np.ones((batch, 32), np.float32), w, b)
+assert composite.wait(timeout=60)
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+print("grown", grown // 1024, "MB; compiles", composite.stats()["compiles"])
+assert grown < 100 * 1024
+assert composite.stats()["compiles"] <= 8
+""",
+        timeout=300,
+    )

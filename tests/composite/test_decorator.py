@@ -1,0 +1,223 @@
+"""@Composite: what it makes, and what it refuses, with the place."""
+
+import copy
+import inspect
+import linecache
+import pickle
+import pydoc
+import textwrap
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from composite import Composite, CompositeOp
+from composite.compiler.source import CompositeSyntaxError
+from tests.composite.dense_ops import dense, scale, two_layers
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+W = np.ones((4, 3), np.float32)
+B = np.zeros(4, np.float32)
+
+_cells = iter(range(10**6))
+
+
+def run_cell(text, **names):
+    """Runs source as a notebook does: each run of a cell has a file name of its own."""
+    name = f"<cell {next(_cells)}>"
+    text = textwrap.dedent(text)
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    scope = {"__name__": "__main__", "tf": tf, "Composite": Composite, **names}
+    exec(compile(text, name, "exec"), scope)
+    return scope
+
+
+def test_the_op_object_is_a_function_to_look_at():
+    assert isinstance(dense, CompositeOp)
+    assert dense.__name__ == "dense"
+    assert (dense.__doc__ or "").startswith("Dense layer with its activation")
+    assert str(inspect.signature(dense)) == "(input_, filter_, bias, *, act='', name=None)"
+    assert "dense(input_, filter_, bias, *, act='', name=None)" in repr(dense)
+    page = pydoc.plain(pydoc.render_doc(dense))
+    assert "act(input_ @ filter_ᵀ + bias)" in page
+    assert "(input_, filter_, bias, *, act='', name=None)" in page
+
+
+def test_copies_and_pickles_are_the_op_itself():
+    assert copy.deepcopy(dense) is dense
+    assert pickle.loads(pickle.dumps(dense)) is dense
+
+
+def test_what_the_op_object_knows():
+    assert dense.op_def.name == "TestDense"
+    assert [arg.name for arg in dense.op_def.input_arg] == ["input_", "filter_", "bias"]
+    assert dense.schema.op_name == "TestDense"
+    assert len(dense.digest) == 32
+    assert dense.place.startswith("tests/composite/dense_ops.py:")
+    assert "tfr." in dense.mlir
+    assert two_layers.callees() == [dense]
+    np.testing.assert_array_equal(dense.python_function(X, W, B, ""), X @ W.T)
+
+
+def test_expand_takes_tensors_arrays_and_specs():
+    for x in (X, tf.constant(X), tf.TensorSpec([2, 3]), tf.TensorSpec([None, 3])):
+        library = dense.expand(x, W, bias=B, act="RELU")
+        ops = [node.op for node in library.function[0].node_def]
+        assert ops == ["MatMul", "BiasAdd", "Relu"]
+    assert [n.op for n in dense.expand(X, W, B).function[0].node_def] == ["MatMul", "BiasAdd"]
+    with pytest.raises(TypeError, match="missing a required argument: 'bias'"):
+        dense.expand(X, W)
+
+
+def test_composites_call_composites():
+    w = np.eye(3, dtype=np.float32)
+    hidden, y = two_layers(X, w, B[:3])
+    np.testing.assert_allclose(hidden, np.maximum(X, 0))
+    np.testing.assert_allclose(y, np.tanh(X), rtol=1e-5)
+    ops = [n.op for n in two_layers.expand(X, w, B[:3]).function[0].node_def]
+    assert ops == ["MatMul", "BiasAdd", "Relu", "MatMul", "BiasAdd", "Tanh"]
+
+
+def test_other_inputs_and_attributes():
+    np.testing.assert_allclose(scale(X, 3), X * 1.5)
+    np.testing.assert_allclose(scale(X, 3, factor=2.0), X * 6)
+
+
+def test_wrong_calls_are_errors():
+    with pytest.raises(tf.errors.InvalidArgumentError, match="GELU"):
+        dense(tf.constant(X), tf.constant(W), tf.constant(B), act="GELU")
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match="GELU"):
+        dense(X, W, B, act="GELU")
+    with pytest.raises(ValueError, match="GELU"):
+        tf.function(lambda x: dense(x, W, B, act="GELU"))(X)
+    with pytest.raises(TypeError, match="positional"):
+        dense(X, W, B, "RELU")
+    with pytest.raises((TypeError, tf.errors.InvalidArgumentError), match="int32"):
+        dense(tf.constant([[1]]), tf.constant([[1]]), tf.constant([1]))
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        dense(X, W[:, :2], B)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="ndims|rank"):
+        dense(X[None], W, B)
+    with pytest.raises(ValueError, match="rank"):
+        tf.function(lambda x: dense(x, W, B))(X[None])
+    with pytest.raises(ValueError, match="must be equal"):
+        tf.function(lambda x: dense(x, W[:, :2], B))(X)
+
+
+@pytest.mark.parametrize(
+    ("declaration", "parameters", "message"),
+    [
+        ('inputs=["x: Q"], outputs=["y: Q"]', "x", "Q"),
+        ('inputs=["x: nonsense"], outputs=["y: float"]', "x", "nonsense"),
+        ('inputs=["x: T", "x: T"], derived_attrs=["T: type"], outputs=["y: T"]', "x", "x"),
+        ("inputs=[\"x: T\"], derived_attrs=[\"T: type\"], attrs=[\"a: {'u'} = 'v'\"], "
+         'outputs=["y: T"]', "x, a", "v"),
+        ('inputs=["x: float"], outputs=["y: float"]', "z", "z"),
+        ('inputs=["x: float", "z: float"], outputs=["y: float"]', "z, x", "order"),
+        ('inputs=["x: float"], outputs=["y: float"]', "x, more", "more"),
+        ('inputs=["x: float"], attrs=["a: int"], outputs=["y: float"]', "x", "a"),
+        ('inputs=["x: float"], derived_attrs=["T: type"], outputs=["y: float"]', "x", "T"),
+        ('inputs=["x: float"], attrs=["name: string"], outputs=["y: float"]', "x, name", "name"),
+        ('inputs=["x: float"], outputs=["y: float"]', "*x", "plain parameters"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_errors_with_a_place(declaration, parameters, message):
+    cell = f"""
+        @Composite("TestMistake", {declaration})
+        def mistake({parameters}):
+            return x
+    """
+    with pytest.raises(CompositeSyntaxError) as caught:
+        run_cell(cell)
+    assert message in caught.value.msg
+    assert str(caught.value.filename).startswith("<cell")
+    assert caught.value.lineno in (2, 3)
+    assert caught.value.offset is not None
+
+
+def test_an_unsupported_body_is_an_error_with_a_place():
+    cell = """
+        @Composite("TestBad", inputs=["x: float"], outputs=["y: float"])
+        def bad(x):
+            yield x
+    """
+    with pytest.raises(CompositeSyntaxError) as caught:
+        run_cell(cell)
+    assert caught.value.lineno == 4
+
+
+def test_lists_of_strings_are_asked_for():
+    with pytest.raises(TypeError, match="inputs must be"):
+        Composite("TestStrings", inputs="x: float")
+    with pytest.raises(TypeError, match="op_name"):
+        Composite(["TestStrings"])  # type: ignore[arg-type]
+
+
+def test_a_bare_name_is_an_error_so_far():
+    for name in ("AddN", "TestNoSuchOp"):
+        cell = f"""
+            @Composite("{name}")
+            def bare(inputs):
+                return inputs
+        """
+        with pytest.raises(CompositeSyntaxError, match=name):
+            run_cell(cell)
+
+
+_VERSION = """
+    @Composite("{name}", inputs=["x: float"], outputs=["y: float"])
+    def versioned(x):
+        return x * {factor}
+"""
+
+
+def test_a_cell_that_is_run_again_is_a_new_version():
+    one = run_cell(_VERSION.format(name="TestCell", factor=2.0))["versioned"]
+    traced = tf.function(lambda x: one(x) + 0.0).get_concrete_function(tf.TensorSpec([]))
+    two = run_cell(_VERSION.format(name="TestCell", factor=3.0))["versioned"]
+    assert one.digest != two.digest
+    # The name means the new body, a node made before the old one, and so does the old object.
+    assert two(1.0).numpy() == 3
+    assert traced(tf.constant(1.0)).numpy() == 2
+    assert one(1.0).numpy() == 2
+    assert tf.function(one)(tf.constant(1.0)).numpy() == 2
+    assert tf.function(two)(tf.constant(1.0)).numpy() == 3
+    x = tf.constant(1.0)
+    for op, slope in ((one, 2), (two, 3)):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = op(x)
+        assert tape.gradient(y, x).numpy() == slope
+    same = run_cell(_VERSION.format(name="TestCell", factor=3.0))["versioned"]
+    assert same.digest == two.digest
+    assert two(1.0).numpy() == 3
+
+
+def test_another_signature_under_the_name_is_an_error():
+    run_cell(_VERSION.format(name="TestSignature", factor=2.0))
+    changed = _VERSION.replace('"x: float"', '"x: double"').replace('"y: float"', '"y: double"')
+    with pytest.raises((tf.errors.OpError, CompositeSyntaxError), match="TestSignature"):
+        run_cell(changed.format(name="TestSignature", factor=2.0))
+
+
+def test_another_place_is_an_error_that_names_both():
+    run_cell(_VERSION.format(name="TestPlace", factor=2.0))
+    other = _VERSION.replace("def versioned", "def elsewhere").format(name="TestPlace", factor=3.0)
+    with pytest.raises(CompositeSyntaxError, match=r"TestPlace is defined at <cell \d+>:3 already"):
+        run_cell(other)
+
+
+def test_ops_of_tensorflow_are_not_replaced():
+    with pytest.raises((tf.errors.OpError, CompositeSyntaxError), match="MatMul"):
+        run_cell(_VERSION.format(name="MatMul", factor=2.0))
+
+
+def test_decorating_is_quick():
+    run_cell(_VERSION.format(name="TestQuick0", factor=2.0))
+    times = []
+    for i in range(1, 6):
+        start = time.perf_counter()
+        run_cell(_VERSION.format(name=f"TestQuick{i}", factor=2.0))
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.05
