@@ -1,0 +1,54 @@
+// Shape inference over an expansion's graph, for given input shapes and constants.
+#ifndef COMPOSITE_RUNTIME_BODY_SHAPES_H_
+#define COMPOSITE_RUNTIME_BODY_SHAPES_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "composite/runtime/expand.h"
+#include "tensorflow/core/common_runtime/function_body.h"
+#include "tensorflow/core/common_runtime/shape_refiner.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_shape.pb.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace composite {
+
+// One inference. Use it once.
+class BodyShapes {
+ public:
+  // Both must outlive this.
+  BodyShapes(const tensorflow::FunctionBody& body, absl::Span<const InputFact> facts);
+
+  // Values that stand for inputs: a constant, or for a vector of which only some elements are known
+  // (a shape), its elements, -1 for the others. Call before Run.
+  absl::Status SetConstant(int input, const tensorflow::Tensor& value);
+  absl::Status SetVector(int input, absl::Span<const int64_t> elements);
+
+  // InvalidArgument with the author's place for shapes that do not fit.
+  absl::Status Run();
+
+  // After Run: inputs whose values some shape function asked for.
+  std::vector<int> WantedInputs() const;
+  absl::Status OutputShape(int output, tensorflow::TensorShapeProto* proto) const;
+
+ private:
+  absl::Status Add(const tensorflow::Node* node);
+  absl::Status AddArg(const tensorflow::Node* node);
+  absl::StatusOr<tensorflow::Node*> ScalarNode(tensorflow::DataType dtype, int64_t value);
+
+  const tensorflow::FunctionBody& body_;
+  absl::Span<const InputFact> facts_;
+  // A copy in which constants stand for inputs; made when there are some.
+  tensorflow::Graph graph_;
+  absl::flat_hash_map<int, tensorflow::Node*> stand_ins_;
+  absl::flat_hash_map<const tensorflow::Node*, tensorflow::Node*> copies_;
+  tensorflow::ShapeRefiner refiner_;
+};
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_BODY_SHAPES_H_

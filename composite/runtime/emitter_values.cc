@@ -1,0 +1,126 @@
+// The parts of Emitter that take values apart (items, lengths) and make them outputs.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "composite/runtime/constant.h"
+#include "composite/runtime/emitter.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace composite {
+
+using tensorflow::DataType;
+using tensorflow::OpDef;
+
+// What has a shape and a dtype: a tensor, or a list that stands for one.
+absl::StatusOr<TensorValue> Emitter::AsTensor(const Value& value) {
+  if (value.as_tensor() != nullptr) return *value.as_tensor();
+  const DataType strong = StrongType(value);
+  const DataType dtype = strong != tensorflow::DT_INVALID ? strong : NaturalType(value);
+  if (dtype == tensorflow::DT_INVALID) {
+    return absl::InvalidArgumentError(absl::StrCat(Describe(value), " is no tensor"));
+  }
+  return ToTensor(value, dtype);
+}
+
+absl::StatusOr<Value> Emitter::Length(const Value& value) {
+  if (value.as_list() != nullptr) return Value::Int(value.as_list()->size());
+  if (value.as_string() != nullptr) return Value::Int(value.as_string()->size());
+  if (value.as_shape() != nullptr) {
+    TF_ASSIGN_OR_RETURN(int64_t rank, Rank(*value.as_shape()));
+    return Value::Int(rank);
+  }
+  if (value.is_strong()) {
+    TF_ASSIGN_OR_RETURN(TensorValue tensor, AsTensor(value));
+    const ShapeValue shape{std::move(tensor), {}};
+    TF_ASSIGN_OR_RETURN(int64_t rank, Rank(shape));
+    if (rank > 0) return Dim(shape, 0);
+    return absl::InvalidArgumentError("a scalar tensor has no length");
+  }
+  return absl::InvalidArgumentError(absl::StrCat(Describe(value), " has no length"));
+}
+
+absl::StatusOr<Value> Emitter::Item(const Value& value, const Value& index) {
+  if (value.is_strong()) {
+    return absl::UnimplementedError(
+        "subscripts of tensors are not supported; use tf.gather or tf.slice");
+  }
+  TF_ASSIGN_OR_RETURN(Value known, Known(index));
+  int64_t i = 0;
+  if (!GetInt(known, &i)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an index must be an int, got ", Describe(known)));
+  }
+  TF_ASSIGN_OR_RETURN(Value length, Length(value));
+  const int64_t size = *length.as_int();
+  if (i < -size || i >= size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("index ", i, " is out of range for ", size, " items"));
+  }
+  if (i < 0) i += size;
+  if (value.as_list() != nullptr) return (*value.as_list())[i];
+  if (value.as_shape() != nullptr) return Dim(*value.as_shape(), static_cast<int>(i));
+  return Value::String(std::string(1, (*value.as_string())[i]));
+}
+
+absl::StatusOr<std::vector<Value>> Emitter::Unpack(const Value& value, int size) {
+  std::vector<Value> items;
+  if (const Value::List* list = value.as_list(); list != nullptr) {
+    items = *list;
+  } else if (value.as_shape() != nullptr) {
+    TF_ASSIGN_OR_RETURN(items, Dims(*value.as_shape()));
+  } else {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Describe(value), " cannot be unpacked into ", size, " names"));
+  }
+  if (static_cast<int>(items.size()) == size) return items;
+  return absl::InvalidArgumentError(
+      absl::StrCat(items.size(), " values cannot be unpacked into ", size, " names"));
+}
+
+absl::StatusOr<std::vector<TensorValue>> Emitter::Output(const OpDef::ArgDef& arg,
+                                                         const Value& value,
+                                                         tensorflow::AttrSlice attrs) {
+  const bool is_list = !arg.number_attr().empty() || !arg.type_list_attr().empty();
+  std::vector<DataType> types;
+  if (!arg.type_list_attr().empty()) {
+    TF_RETURN_IF_ERROR(tensorflow::GetNodeAttr(attrs, arg.type_list_attr(), &types));
+  } else {
+    DataType type = arg.type();
+    int64_t count = 1;
+    if (!arg.type_attr().empty()) {
+      TF_RETURN_IF_ERROR(tensorflow::GetNodeAttr(attrs, arg.type_attr(), &type));
+    }
+    if (!arg.number_attr().empty()) {
+      TF_RETURN_IF_ERROR(tensorflow::GetNodeAttr(attrs, arg.number_attr(), &count));
+    }
+    types.assign(count, type);
+  }
+  Value::List items = {value};
+  if (is_list) {
+    if (value.as_list() == nullptr || value.as_list()->size() != types.size()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a list of ", types.size(), " tensors is declared, the body returns ", Describe(value)));
+    }
+    items = *value.as_list();
+  }
+  std::vector<TensorValue> tensors;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const DataType own = StrongType(items[i]);
+    if (own != tensorflow::DT_INVALID && own != types[i]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("declared as ", tensorflow::DataTypeString(types[i]),
+                       ", but the body returns ", Describe(items[i])));
+    }
+    TF_ASSIGN_OR_RETURN(TensorValue tensor, ToTensor(items[i], types[i]));
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+}  // namespace composite

@@ -1,0 +1,158 @@
+#include "composite/runtime/expand.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "composite/runtime/emitter.h"
+#include "composite/runtime/evaluator.h"
+#include "composite/runtime/expansion_cache.h"
+#include "composite/runtime/facts.h"
+#include "composite/runtime/graph_builder.h"
+#include "composite/runtime/signature.h"
+#include "composite/runtime/stats.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "tensorflow/core/common_runtime/function_body.h"
+#include "tensorflow/core/common_runtime/function_def_utils.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::AttrSlice;
+using tensorflow::AttrValue;
+using tensorflow::OpDef;
+
+// Function attributes hold maps, whose order protobuf leaves open otherwise.
+void AppendDeterministic(const AttrValue& value, std::string* out) {
+  google::protobuf::io::StringOutputStream stream(out);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  coded.WriteVarint32(static_cast<uint32_t>(value.ByteSizeLong()));
+  value.SerializeToCodedStream(&coded);
+}
+
+// Everything that an evaluation depends on whatever it reads. The dtypes follow from the
+// attributes.
+std::string BaseKey(const OpVersion& version, AttrSlice attrs) {
+  std::string key = absl::StrCat(version.op_name, "\n", version.digest, "\n");
+  for (const OpDef::AttrDef& attr : version.op_def.attr()) {
+    const AttrValue* value = attrs.Find(attr.name());
+    AppendDeterministic(value != nullptr ? *value : attr.default_value(), &key);
+  }
+  return key;
+}
+
+// FNV-1a with a final mix: the same in every process, unlike absl::Hash.
+uint64_t Fingerprint(absl::string_view bytes) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (unsigned char c : bytes) hash = (hash ^ c) * 0x100000001b3u;
+  hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdu;
+  hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53u;
+  return hash ^ (hash >> 33);
+}
+
+absl::Status CheckFacts(const OpVersion& version, const std::vector<tensorflow::DataType>& types,
+                        absl::Span<const InputFact> facts) {
+  if (types.size() != facts.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(version.op_name, " takes ", types.size(),
+                                                   " tensors, was given ", facts.size()));
+  }
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (types[i] == facts[i].dtype) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        version.op_name, ": input ", i, " is ", tensorflow::DataTypeString(facts[i].dtype),
+        ", the attributes say ", tensorflow::DataTypeString(types[i])));
+  }
+  return absl::OkStatus();
+}
+
+// The values of input args and attributes, as the body sees them.
+absl::StatusOr<std::vector<Value>> Arguments(const OpDef& op_def,
+                                             const std::vector<FlatArg>& inputs, AttrSlice attrs,
+                                             GraphBuilder* graph) {
+  std::vector<Value> arguments;
+  int next = 0;
+  for (const FlatArg& input : inputs) {
+    Value::List list;
+    for (size_t i = 0; i < input.types.size(); ++i) {
+      TF_ASSIGN_OR_RETURN(TensorValue tensor, graph->AddInput(next++));
+      list.push_back(Value::Tensor(std::move(tensor)));
+    }
+    arguments.push_back(input.is_list ? Value::MakeList(std::move(list)) : std::move(list[0]));
+  }
+  for (const OpDef::AttrDef& attr : op_def.attr()) {
+    TF_ASSIGN_OR_RETURN(Value value, FromAttr(*attrs.Find(attr.name())));
+    arguments.push_back(std::move(value));
+  }
+  return arguments;
+}
+
+std::shared_ptr<const tensorflow::FunctionLibraryDefinition> LibraryOf(
+    const tensorflow::FunctionDef& function) {
+  tensorflow::FunctionDefLibrary library;
+  *library.add_function() = function;
+  return std::make_shared<const tensorflow::FunctionLibraryDefinition>(
+      tensorflow::OpRegistry::Global(), library);
+}
+
+absl::StatusOr<std::shared_ptr<const Expansion>> Evaluate(const OpVersion& version,
+                                                          const std::string& base, AttrSlice given,
+                                                          absl::Span<const InputFact> facts) {
+  const OpDef& op_def = version.op_def;
+  TF_ASSIGN_OR_RETURN(tensorflow::NodeDef complete, CompleteAttrs(op_def, given));
+  const AttrSlice attrs(complete);
+  TF_ASSIGN_OR_RETURN(std::vector<FlatArg> inputs, Flatten(op_def.input_arg(), attrs));
+  TF_RETURN_IF_ERROR(CheckFacts(version, FlatTypes(inputs), facts));
+  const std::vector<std::string> names = FlatNames(inputs);
+  FactReader reader(facts, names);
+  GraphBuilder graph(&reader);
+  Emitter emitter(&graph, &reader);
+  TF_ASSIGN_OR_RETURN(std::vector<Value> arguments, Arguments(op_def, inputs, attrs, &graph));
+  Evaluator evaluator(&emitter);
+  TF_ASSIGN_OR_RETURN(auto lists, evaluator.Run(version, std::move(arguments), attrs));
+  std::vector<TensorValue> outputs;
+  for (auto& list : lists) outputs.insert(outputs.end(), list.begin(), list.end());
+  TF_ASSIGN_OR_RETURN(std::vector<FlatArg> results, Flatten(op_def.output_arg(), attrs));
+  auto expansion = std::make_shared<Expansion>();
+  expansion->reads = reader.Reads();
+  std::string key = base;
+  for (const ReadFact& read : expansion->reads) {
+    absl::StrAppend(&key, read.input, ",", read.what, ";");
+  }
+  absl::StrAppend(&key, "\n", ReadsKey(expansion->reads, facts));
+  expansion->name = absl::StrFormat("__composite_%s_%016x", version.op_name, Fingerprint(key));
+  TF_ASSIGN_OR_RETURN(expansion->fdef, graph.Finish(expansion->name, outputs, FlatNames(results)));
+  expansion->library = LibraryOf(expansion->fdef);
+  GlobalStats().expansions.fetch_add(1, std::memory_order_relaxed);
+  return expansion;
+}
+
+}  // namespace
+
+absl::StatusOr<const tensorflow::FunctionBody*> Expansion::Body() const {
+  absl::call_once(once_, [this] {
+    std::unique_ptr<tensorflow::FunctionBody> body;
+    body_status_ =
+        tensorflow::FunctionDefToBodyHelper(fdef, tensorflow::AttrSlice(), library.get(), &body);
+    body_ = std::move(body);
+  });
+  TF_RETURN_IF_ERROR(body_status_);
+  return body_.get();
+}
+
+absl::StatusOr<std::shared_ptr<const Expansion>> GetExpansion(
+    const std::shared_ptr<const OpVersion>& version, AttrSlice attrs,
+    absl::Span<const InputFact> facts) {
+  const std::string base = BaseKey(*version, attrs);
+  if (auto found = ExpansionCache::Global().Find(base, facts); found != nullptr) return found;
+  TF_ASSIGN_OR_RETURN(std::shared_ptr<const Expansion> expansion,
+                      Evaluate(*version, base, attrs, facts));
+  return ExpansionCache::Global().Insert(base, std::move(expansion), facts);
+}
+
+}  // namespace composite

@@ -1,0 +1,130 @@
+#include "composite/runtime/explain.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "composite/runtime/kernel_table.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::NodeDef;
+
+constexpr char kKernelPath[] = "kernel";
+constexpr char kCompilingPath[] = "compiling";
+constexpr char kExpansionPath[] = "expansion";
+
+NodeDef Answer(const char* path, const std::string& reason) {
+  NodeDef answer;
+  (*answer.mutable_attr())["path"].set_s(path);
+  (*answer.mutable_attr())["reason"].set_s(reason);
+  return answer;
+}
+
+NodeDef Answer(const char* path, const std::string& reason, const KernelRecord& record) {
+  NodeDef answer = Answer(path, reason);
+  auto& attrs = *answer.mutable_attr();
+  attrs["kernel"].set_s(record.name);
+  attrs["target"].set_s(record.target);
+  attrs["strategy"].set_s(record.strategy);
+  attrs["max_error"].set_s(record.max_error);
+  attrs["library"].set_s(record.library);
+  attrs["kernel_us"].set_f(record.kernel_us);
+  attrs["expansion_us"].set_f(record.expansion_us);
+  return answer;
+}
+
+std::string Times(const KernelRecord& record) {
+  if (record.verdict == Verdict::kUnmeasured || record.kernel_us <= 0) return "not measured here";
+  return absl::StrFormat("%.3g us, against %.3g us for the expansion", record.kernel_us,
+                         record.expansion_us);
+}
+
+NodeDef OfClass(const ShapeClass& shape_class) {
+  const std::string shapes = ToString(shape_class.shapes);
+  const std::string reason =
+      shape_class.reason.empty() ? "no reason was given" : shape_class.reason;
+  switch (shape_class.state) {
+    case ShapeClass::kPending:
+      return Answer(kCompilingPath,
+                    absl::StrCat("a kernel for shapes ", shapes, " is being compiled"));
+    case ShapeClass::kNotCovered:
+      return Answer(kExpansionPath,
+                    absl::StrCat("the kernel compiler does not cover it: ", reason));
+    case ShapeClass::kFailed:
+      return Answer(kExpansionPath,
+                    absl::StrCat("compiling a kernel for shapes ", shapes, " failed: ", reason));
+    case ShapeClass::kExpansion:
+      return Answer(kExpansionPath, absl::StrCat("the kernel was not faster: ", reason));
+    case ShapeClass::kKernel:
+      break;
+  }
+  return Answer(kExpansionPath,
+                absl::StrCat("the kernel for shapes ", shapes, " is not installed"));
+}
+
+// Why nobody has asked for a kernel.
+NodeDef OfNothing(const OpVersion& version, const KernelSnapshot& snapshot, const Signature& call) {
+  if (!version.kernel_possible.load()) {
+    return Answer(kExpansionPath,
+                  "no kernel covers this call, and none can be compiled here: the op can reach "
+                  "TensorFlow ops that the kernel compiler does not know, or this process has no "
+                  "compiler");
+  }
+  if (!JitAllowed()) {
+    return Answer(kExpansionPath, "no kernel covers this call, and COMPOSITE_JIT=0");
+  }
+  if (!KernelTable::Global().worker_running()) {
+    return Answer(kExpansionPath, "no kernel covers this call, and no compiler is running");
+  }
+  if (snapshot.full) {
+    return Answer(kExpansionPath,
+                  absl::StrCat("no kernel covers this call, and ", KernelTable::kMaxClasses,
+                               " shape classes were compiled for this op already"));
+  }
+  if (call.has_empty_input()) {
+    return Answer(kExpansionPath, "an input is empty; no kernel is compiled for that");
+  }
+  return Answer(kExpansionPath,
+                "no call with these shapes was made yet; the first asks for a kernel");
+}
+
+NodeDef Decide(const OpVersion& version, const KernelSnapshot& snapshot, const Signature& call,
+               const Options& options) {
+  const Choice choice = Choose(snapshot, call, options.must());
+  if (choice.kernel != nullptr) {
+    const KernelRecord& record = choice.kernel->record;
+    return Answer(kKernelPath,
+                  absl::StrCat("kernel ", record.name, " for shapes ", ToString(record.in_shapes),
+                               ": ", Times(record)),
+                  record);
+  }
+  if (choice.slower != nullptr) {
+    const KernelRecord& record = choice.slower->record;
+    return Answer(kExpansionPath, absl::StrCat("the kernel was not faster: ", Times(record)),
+                  record);
+  }
+  if (choice.shape_class != nullptr) return OfClass(*choice.shape_class);
+  return OfNothing(version, snapshot, call);
+}
+
+}  // namespace
+
+absl::StatusOr<NodeDef> Explain(const OpVersion& version, tensorflow::AttrSlice attrs,
+                                const Signature& call, const Options& options) {
+  absl::Status status = options.Check();
+  if (!status.ok()) return status;
+  if (options.backend == Backend::kTf) return Answer(kExpansionPath, "backend=\"tf\"");
+  if (options.expansion_only()) return Answer(kExpansionPath, "numerics=\"strict\"");
+  const KernelSnapshot& snapshot = KernelTable::Global().Group(version, attrs)->snapshot();
+  NodeDef answer = Decide(version, snapshot, call, options);
+  std::string& reason = *(*answer.mutable_attr())["reason"].mutable_s();
+  if (!snapshot.rejection.empty()) absl::StrAppend(&reason, "; ", snapshot.rejection);
+  if (options.must() && answer.attr().at("path").s() != kKernelPath) {
+    absl::StrAppend(&reason, "; with backend=\"tvm\" the call waits for its kernel, or raises");
+  }
+  return answer;
+}
+
+}  // namespace composite

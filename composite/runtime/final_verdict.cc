@@ -1,0 +1,65 @@
+// What the graph pass asks of the kernel table.
+#include <algorithm>
+
+#include "composite/runtime/kernel_call.h"
+#include "composite/runtime/kernel_table.h"
+#include "composite/runtime/options.h"
+#include "tensorflow/core/framework/node_def_util.h"
+
+namespace composite {
+namespace {
+
+absl::optional<Signature> KnownSignature(absl::Span<const tensorflow::PartialTensorShape> shapes) {
+  Signature call;
+  for (const tensorflow::PartialTensorShape& shape : shapes) {
+    if (!shape.IsFullyDefined()) return absl::nullopt;
+    call.ranks.push_back(shape.dims());
+    for (int i = 0; i < shape.dims(); ++i) call.dims.push_back(shape.dim_size(i));
+  }
+  return call;
+}
+
+// Whether kernels can take the node's inputs and outputs. Dtypes are attributes.
+bool HasKernelDtypes(const OpVersion& version, tensorflow::AttrSlice attrs) {
+  tensorflow::NodeDef node;
+  node.set_op(version.op_name);
+  for (const auto& [name, value] : attrs) (*node.mutable_attr())[name] = value;
+  tensorflow::DataTypeVector dtypes, outputs;
+  absl::Status status = tensorflow::InOutTypesForNode(node, version.op_def, &dtypes, &outputs);
+  dtypes.insert(dtypes.end(), outputs.begin(), outputs.end());
+  return !status.ok() || std::all_of(dtypes.begin(), dtypes.end(), IsKernelDtype);
+}
+
+bool MayCompile(const OpVersion& version, tensorflow::AttrSlice attrs) {
+  return JitAllowed() && version.kernel_possible.load(std::memory_order_relaxed) &&
+         HasKernelDtypes(version, attrs);
+}
+
+}  // namespace
+
+bool FinalVerdictIsExpansion(const OpVersion& version, tensorflow::AttrSlice attrs,
+                             absl::Span<const tensorflow::PartialTensorShape> shapes) {
+  const absl::StatusOr<Options> own = NodeOptions(attrs);
+  const absl::StatusOr<Options> process = ProcessOptions();
+  // Wrong or contradicting options are an error, and the node's kernel reports it.
+  if (!own.ok() || !process.ok() || !own->Or(*process).Check().ok()) return false;
+  const Options options = own->Or(*process);
+  if (options.expansion_only()) return true;
+  if (options.must()) return false;
+  const KernelSnapshot& snapshot = KernelTable::Global().Group(version, attrs)->snapshot();
+  const absl::optional<Signature> call = KnownSignature(shapes);
+  if (!call.has_value()) {
+    const bool any = std::any_of(
+        snapshot.kernels.begin(), snapshot.kernels.end(),
+        [](const InstalledKernel* kernel) { return kernel->record.verdict == Verdict::kKernel; });
+    return !any && !MayCompile(version, attrs);
+  }
+  const Choice choice = Choose(snapshot, *call, /*must=*/false);
+  if (choice.kernel != nullptr) return false;
+  if (choice.slower != nullptr) return true;
+  if (choice.shape_class != nullptr && choice.shape_class->state != ShapeClass::kPending)
+    return true;
+  return choice.shape_class == nullptr && (snapshot.full || !MayCompile(version, attrs));
+}
+
+}  // namespace composite

@@ -1,0 +1,127 @@
+#include "composite/runtime/function_rewrite.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "composite/runtime/final_call.h"
+#include "composite/runtime/registry.h"
+#include "composite/runtime/signature.h"
+#include "tensorflow/core/framework/node_def_util.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::AttrSlice;
+using tensorflow::FunctionDef;
+using tensorflow::NodeDef;
+
+class Rewriter {
+ public:
+  Rewriter(const FunctionDef& function, std::vector<std::shared_ptr<const Expansion>>* used)
+      : function_(function), used_(*used) {}
+
+  absl::optional<FunctionDef> Run() {
+    FunctionDef result;
+    for (int i = 0; i < function_.node_def_size(); ++i) {
+      const NodeDef& node = function_.node_def(i);
+      if (!Registry::Global().Contains(node.op())) continue;
+      auto expansion = FinalExpansion(node, FactsOf(node));
+      if (expansion == nullptr || !RememberOutputs(node)) continue;
+      if (replaced_.size() == 1) result = function_;
+      *result.mutable_node_def(i) = CallNode(node, *expansion);
+      used_.push_back(std::move(expansion));
+    }
+    if (replaced_.empty()) return absl::nullopt;
+    for (NodeDef& node : *result.mutable_node_def()) {
+      for (std::string& input : *node.mutable_input()) Rename(&input);
+    }
+    for (auto& [name, value] : *result.mutable_ret()) Rename(&value);
+    return result;
+  }
+
+ private:
+  using Bases = absl::flat_hash_map<std::string, int>;
+
+  // Where each output arg of a replaced node begins among the call's outputs.
+  bool RememberOutputs(const NodeDef& node) {
+    auto version = Registry::Global().Resolve(node.op(), AttrSlice(node));
+    if (!version.ok()) return false;
+    auto outputs = Flatten((*version)->op_def.output_arg(), AttrSlice(node));
+    if (!outputs.ok()) return false;
+    Bases& bases = replaced_[node.name()];
+    int next = 0;
+    for (const FlatArg& arg : *outputs) {
+      bases[arg.name] = next;
+      next += static_cast<int>(arg.types.size());
+    }
+    return true;
+  }
+
+  // "node:arg:k" to "node:output:base+k", the one output arg of a call.
+  void Rename(std::string* input) const {
+    if (absl::StartsWith(*input, "^")) return;
+    const std::vector<std::string> parts = absl::StrSplit(*input, ':');
+    auto it = replaced_.find(parts[0]);
+    int index = 0;
+    if (it == replaced_.end() || parts.size() < 2) return;
+    if (parts.size() > 2 && !absl::SimpleAtoi(parts[2], &index)) return;
+    auto base = it->second.find(parts[1]);
+    if (base == it->second.end()) return;
+    *input = absl::StrCat(parts[0], ":output:", base->second + index);
+  }
+
+  std::vector<InputFact> FactsOf(const NodeDef& node) {
+    std::vector<InputFact> facts;
+    auto version = Registry::Global().Resolve(node.op(), AttrSlice(node));
+    if (!version.ok()) return facts;
+    auto inputs = Flatten((*version)->op_def.input_arg(), AttrSlice(node));
+    if (!inputs.ok()) return facts;
+    const auto types = FlatTypes(*inputs);
+    if (node.input_size() < static_cast<int>(types.size())) return facts;
+    for (size_t i = 0; i < types.size(); ++i) facts.push_back(FactOf(node.input(i), types[i]));
+    return facts;
+  }
+
+  InputFact FactOf(const std::string& input, tensorflow::DataType type) {
+    IndexProducers();
+    const std::vector<std::string> parts = absl::StrSplit(input, ':');
+    if (auto arg = args_.find(parts[0]); arg != args_.end()) {
+      auto attrs = function_.arg_attr().find(arg->second);
+      if (attrs == function_.arg_attr().end()) return {type, {}, nullptr};
+      return FactFromProducer("_Arg", AttrSlice(&attrs->second.attr()), 0, type, &constants_);
+    }
+    auto node = nodes_.find(parts[0]);
+    // Which output of a node with several "a:b:c" is would need its OpDef; only Const matters here.
+    if (node == nodes_.end() || node->second->op() != "Const") return {type, {}, nullptr};
+    return FactFromProducer("Const", AttrSlice(*node->second), 0, type, &constants_);
+  }
+
+  void IndexProducers() {
+    if (!nodes_.empty()) return;
+    for (int i = 0; i < function_.signature().input_arg_size(); ++i) {
+      args_[function_.signature().input_arg(i).name()] = i;
+    }
+    for (const NodeDef& node : function_.node_def()) nodes_[node.name()] = &node;
+  }
+
+  const FunctionDef& function_;
+  std::vector<std::shared_ptr<const Expansion>>& used_;
+  absl::flat_hash_map<std::string, Bases> replaced_;
+  absl::flat_hash_map<std::string, int> args_;
+  absl::flat_hash_map<std::string, const NodeDef*> nodes_;
+  std::vector<std::unique_ptr<tensorflow::Tensor>> constants_;
+};
+
+}  // namespace
+
+absl::optional<FunctionDef> RewriteFunction(const FunctionDef& function,
+                                            std::vector<std::shared_ptr<const Expansion>>* used) {
+  return Rewriter(function, used).Run();
+}
+
+}  // namespace composite

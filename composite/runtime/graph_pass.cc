@@ -1,0 +1,117 @@
+// The graph pass: replaces composites by calls of their expansions where that verdict is final, so
+// that grappler fuses them as it does hand-written ops. Everything else keeps its node, whose
+// kernel decides at run time.
+//
+// Before placement and before functional ops are lowered (phase 10): an expansion inlined into an
+// already lowered loop would mix frames. As PartitionedCall, not inlined: a Session may fetch or
+// feed the node by its name. Function bodies are rewritten in place, since While, If and calls
+// reach the graph only as names.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "composite/runtime/final_call.h"
+#include "composite/runtime/function_rewrite.h"
+#include "composite/runtime/registry.h"
+#include "tensorflow/core/common_runtime/optimization_registry.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::Edge;
+using tensorflow::FunctionLibraryDefinition;
+using tensorflow::Graph;
+using tensorflow::Node;
+using Expansions = std::vector<std::shared_ptr<const Expansion>>;
+
+std::vector<InputFact> FactsOf(const Node& node,
+                               std::vector<std::unique_ptr<tensorflow::Tensor>>* constants) {
+  std::vector<InputFact> facts(node.num_inputs());
+  for (const Edge* edge : node.in_edges()) {
+    if (edge->IsControlEdge()) continue;
+    const Node& source = *edge->src();
+    const int i = edge->dst_input();
+    facts[i] = FactFromProducer(source.type_string(), source.attrs(), edge->src_output(),
+                                node.input_type(i), constants);
+  }
+  return facts;
+}
+
+// Puts a call where `node` was; edges keep their order and places.
+absl::Status Replace(Graph* graph, Node* node, const Expansion& expansion) {
+  tensorflow::NodeDef def = CallNode(node->def(), expansion);
+  def.set_device(node->requested_device());
+  TF_ASSIGN_OR_RETURN(Node * call, graph->AddNode(std::move(def)));
+  for (const Edge* edge : node->in_edges()) {
+    graph->AddEdge(edge->src(), edge->src_output(), call, edge->dst_input());
+  }
+  for (const Edge* edge : node->out_edges()) {
+    graph->AddEdge(call, edge->src_output(), edge->dst(), edge->dst_input());
+  }
+  graph->RemoveNode(node);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Expansions> RewriteGraph(Graph* graph) {
+  std::vector<Node*> composites;
+  for (Node* node : graph->op_nodes()) {
+    if (Registry::Global().Contains(node->type_string())) composites.push_back(node);
+  }
+  Expansions used;
+  for (Node* node : composites) {
+    std::vector<std::unique_ptr<tensorflow::Tensor>> constants;
+    auto expansion = FinalExpansion(node->def(), FactsOf(*node, &constants));
+    if (expansion == nullptr) continue;
+    TF_RETURN_IF_ERROR(Replace(graph, node, *expansion));
+    used.push_back(std::move(expansion));
+  }
+  return used;
+}
+
+absl::Status RewriteLibrary(FunctionLibraryDefinition* library, Expansions* used) {
+  for (const std::string& name : library->ListFunctionNames()) {
+    auto record = library->FindRecord(name);
+    if (record == nullptr) continue;
+    auto rewritten = RewriteFunction(record->fdef(), used);
+    if (rewritten.has_value()) TF_RETURN_IF_ERROR(library->ReplaceFunction(name, *rewritten));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddMissing(const Expansions& used, FunctionLibraryDefinition* library) {
+  for (const auto& expansion : used) {
+    for (const std::string& name : expansion->library->ListFunctionNames()) {
+      // Not Contains(): a tf.function's graph has options.flib_def as the default registry of its
+      // own library, which refuses a name that is known there.
+      const tensorflow::OpRegistrationData* known = nullptr;
+      if (library->LookUp(name, &known).ok()) continue;
+      TF_RETURN_IF_ERROR(library->AddFunctionDef(*expansion->library->Find(name)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+class CompositePass : public tensorflow::GraphOptimizationPass {
+ public:
+  absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override {
+    if (options.graph == nullptr || Registry::Global().empty()) return absl::OkStatus();
+    Graph* graph = options.graph->get();
+    TF_ASSIGN_OR_RETURN(Expansions used, RewriteGraph(graph));
+    if (options.flib_def != nullptr) {
+      TF_RETURN_IF_ERROR(RewriteLibrary(options.flib_def, &used));
+      TF_RETURN_IF_ERROR(AddMissing(used, options.flib_def));
+    }
+    // A Session looks functions up in the graph's own library, a tf.function in options.flib_def.
+    return AddMissing(used, graph->mutable_flib_def());
+  }
+};
+
+REGISTER_OPTIMIZATION(tensorflow::OptimizationPassRegistry::PRE_PLACEMENT, 5, CompositePass);
+
+}  // namespace
+}  // namespace composite

@@ -1,0 +1,26 @@
+// One call of a compiled kernel with the inputs of an OpKernelContext: zero-copy inputs, outputs
+// and workspace from TensorFlow's allocator, parallel loops on its intra-op threads.
+#ifndef COMPOSITE_RUNTIME_KERNEL_CALL_H_
+#define COMPOSITE_RUNTIME_KERNEL_CALL_H_
+
+#include "absl/status/status.h"
+#include "composite/runtime/kernel_group.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace composite {
+
+// Whether tensors of this dtype can be handed to a kernel.
+bool IsKernelDtype(tensorflow::DataType dtype);
+
+// The shapes of the inputs.
+Signature SignatureOf(tensorflow::OpKernelContext* context);
+
+// Sets all outputs. `choice` must come from Choose with this context's signature, and have a
+// kernel. When the kernel raises: InvalidArgument for its TypeError and ValueError, otherwise
+// Internal, with its message.
+absl::Status CallKernel(tensorflow::OpKernelContext* context, const Signature& call,
+                        const Choice& choice);
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_KERNEL_CALL_H_

@@ -1,0 +1,77 @@
+#include "composite/runtime/kernel_group.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace composite {
+namespace {
+
+bool OutputsAreEmpty(const KernelRecord& record, absl::Span<const int64_t> values) {
+  absl::InlinedVector<int64_t, 8> dims;
+  for (size_t i = 0; i < record.out_shapes.size(); ++i) {
+    if (!record.OutputDims(static_cast<int>(i), values, &dims).ok()) return false;
+    if (std::find(dims.begin(), dims.end(), 0) == dims.end()) return false;
+  }
+  return true;
+}
+
+// The kernel of this class was compiled, and turned out to have bounds that the call is outside of.
+bool KernelRefuses(const KernelSnapshot& snapshot, const ShapeClass& shape_class,
+                   const Signature& call) {
+  SymbolValues values;
+  for (const InstalledKernel* kernel : snapshot.kernels) {
+    if (kernel->record.in_shapes == shape_class.shapes &&
+        Match(kernel->record.in_shapes, call, &values) && !kernel->record.Admits(values)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+const ShapeClass* FindClass(const KernelSnapshot& snapshot, const Signature& call) {
+  SymbolValues values;
+  for (const ShapeClass& shape_class : snapshot.classes) {
+    if (Match(shape_class.shapes, call, &values) && !KernelRefuses(snapshot, shape_class, call)) {
+      return &shape_class;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Choice Choose(const KernelSnapshot& snapshot, const Signature& call, bool must) {
+  Choice choice;
+  for (const InstalledKernel* kernel : snapshot.kernels) {
+    const KernelRecord& record = kernel->record;
+    if (!must && record.verdict == Verdict::kUnmeasured) continue;
+    if (!Match(record.in_shapes, call, &choice.values)) continue;
+    if (!record.Admits(choice.values)) {
+      choice.nothing_to_compute = call.has_empty_input() && OutputsAreEmpty(record, choice.values);
+      if (!choice.nothing_to_compute) continue;
+    }
+    if (!must && record.verdict == Verdict::kExpansion) {
+      choice.slower = kernel;
+      return choice;
+    }
+    choice.kernel = kernel;
+    return choice;
+  }
+  choice.shape_class = FindClass(snapshot, call);
+  return choice;
+}
+
+KernelGroup::KernelGroup(tensorflow::NodeDef request) : request_(std::move(request)) {
+  Publish(KernelSnapshot());
+}
+
+void KernelGroup::Publish(KernelSnapshot snapshot) {
+  std::stable_sort(snapshot.kernels.begin(), snapshot.kernels.end(),
+                   [](const InstalledKernel* a, const InstalledKernel* b) {
+                     return a->record.symbols() < b->record.symbols();
+                   });
+  snapshots_.push_back(std::make_unique<const KernelSnapshot>(std::move(snapshot)));
+  current_.store(snapshots_.back().get(), std::memory_order_release);
+}
+
+}  // namespace composite

@@ -1,0 +1,108 @@
+// How KernelTable takes kernels in.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "composite/runtime/kernel_library.h"
+#include "composite/runtime/kernel_table.h"
+#include "composite/runtime/stats.h"
+#include "tensorflow/core/framework/node_def_util.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::AttrSlice;
+
+bool IsSame(const KernelRecord& a, const KernelRecord& b) {
+  return a.name == b.name && a.in_shapes == b.in_shapes;
+}
+
+// `known` with what `update` says of its times.
+KernelRecord Remeasured(KernelRecord known, const KernelRecord& update) {
+  known.verdict = update.verdict;
+  known.kernel_us = update.kernel_us;
+  known.expansion_us = update.expansion_us;
+  if (!update.max_error.empty()) known.max_error = update.max_error;
+  return known;
+}
+
+// A record with other numbers than the op has would make a call read past its tensors.
+absl::Status CheckArity(const OpVersion& version, const KernelRecord& record) {
+  tensorflow::NodeDef node;
+  node.set_op(version.op_name);
+  *node.mutable_attr() = record.attrs;
+  tensorflow::DataTypeVector inputs, outputs;
+  absl::Status status = tensorflow::InOutTypesForNode(node, version.op_def, &inputs, &outputs);
+  if (!status.ok()) return status;
+  if (inputs.size() != record.in_shapes.ranks.size() ||
+      outputs.size() != record.out_shapes.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "it has ", record.in_shapes.ranks.size(), " inputs and ", record.out_shapes.size(),
+        " outputs, and the op ", inputs.size(), " and ", outputs.size()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<tvm_abi::Function> KernelTable::Open(const OpVersion& version,
+                                                    const KernelRecord& record) const {
+  absl::Status status = CheckArity(version, record);
+  if (!status.ok()) return status;
+  return LoadKernel(record.library, record.library_sha256, record.name);
+}
+
+absl::Status KernelTable::AddLocked(KernelGroup* group, KernelRecord record,
+                                    tvm_abi::Function function) {
+  KernelSnapshot next = group->snapshot();
+  next.rejection.clear();
+  auto known = next.kernels.begin();
+  while (known != next.kernels.end() && !IsSame((*known)->record, record)) ++known;
+  if (known != next.kernels.end()) {
+    if (function == nullptr) {
+      function = (*known)->function;
+      record = Remeasured((*known)->record, record);
+    }
+    next.kernels.erase(known);
+  } else if (function == nullptr) {
+    return absl::NotFoundError("it names no library, and no kernel of that name is installed");
+  }
+  auto kernel =
+      std::make_unique<const InstalledKernel>(InstalledKernel{std::move(record), function});
+  // Among kernels of equal symbols the newest comes first.
+  next.kernels.insert(next.kernels.begin(), kernel.get());
+  group->kernels_.push_back(std::move(kernel));
+  group->Publish(std::move(next));
+  return absl::OkStatus();
+}
+
+absl::Status KernelTable::Install(KernelRecord record, tvm_abi::Function function) {
+  auto version = Registry::Global().Find(record.op, record.program);
+  if (!version.ok()) return version.status();
+  const std::string name = record.name;
+  KernelGroup* group = Group(**version, AttrSlice(&record.attrs));
+  absl::Status status = CheckMachine(record);
+  // The file is read without the lock.
+  if (status.ok() && function == nullptr && !record.library.empty()) {
+    absl::StatusOr<tvm_abi::Function> opened = Open(**version, record);
+    status = opened.status();
+    if (opened.ok()) function = *opened;
+  } else if (status.ok() && function != nullptr) {
+    status = CheckArity(**version, record);
+  }
+  absl::MutexLock lock(&mu_);
+  if (status.ok()) status = AddLocked(group, std::move(record), function);
+  if (status.ok()) {
+    Count(GlobalStats().installed);
+    changed_.SignalAll();
+    return status;
+  }
+  Count(GlobalStats().rejected);
+  status = absl::Status(status.code(),
+                        absl::StrCat("kernel ", name, " was refused: ", status.message()));
+  KernelSnapshot next = group->snapshot();
+  next.rejection = std::string(status.message());
+  group->Publish(std::move(next));
+  return status;
+}
+
+}  // namespace composite

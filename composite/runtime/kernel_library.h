@@ -1,0 +1,21 @@
+// Opens the file of a just-in-time kernel. Nothing of a file is mapped before its owner, its
+// permissions and its digest are checked: a truncated library kills the process otherwise.
+#ifndef COMPOSITE_RUNTIME_KERNEL_LIBRARY_H_
+#define COMPOSITE_RUNTIME_KERNEL_LIBRARY_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "composite/runtime/tvm_abi.h"
+
+namespace composite {
+
+// The kernel `name` of the library at the absolute path `path`, whose bytes have the SHA-256
+// `sha256` (hex). The library stays open for ever. Every failure is a status that says which file
+// and why: NotFound, PermissionDenied, DataLoss (other bytes than promised), FailedPrecondition.
+absl::StatusOr<tvm_abi::Function> LoadKernel(const std::string& path, const std::string& sha256,
+                                             const std::string& name);
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_KERNEL_LIBRARY_H_

@@ -1,0 +1,77 @@
+// What is known of one compiled kernel: which calls it covers, what shapes it returns, on which
+// machines it runs, how it was measured. The serialized form is a NodeDef of named attributes.
+#ifndef COMPOSITE_RUNTIME_KERNEL_RECORD_H_
+#define COMPOSITE_RUNTIME_KERNEL_RECORD_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "composite/runtime/kernel_shapes.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/node_def_util.h"
+
+namespace composite {
+
+// A dim of an output as a postfix expression over symbols: "s0 2 *".
+class DimExpression {
+ public:
+  static absl::StatusOr<DimExpression> Parse(absl::string_view text, int symbols);
+
+  // Python's meaning of // and %. InvalidArgument: division by zero, overflow, a negative result.
+  absl::StatusOr<int64_t> Evaluate(absl::Span<const int64_t> symbols) const;
+
+ private:
+  struct Token {
+    char op;        // 'n' number, 's' symbol, or one of + - * / %
+    int64_t value;  // number, or index of the symbol
+  };
+  absl::InlinedVector<Token, 3> tokens_;
+};
+
+enum class Verdict { kUnmeasured, kKernel, kExpansion };
+const char* Name(Verdict verdict);
+
+struct KernelRecord {
+  std::string name;  // the C symbol is "__tvm_ffi_" + name
+  std::string op;
+  std::string program;             // digest
+  tensorflow::AttrValueMap attrs;  // of the op; the names that begin with "_" are not here
+  Signature in_shapes;
+  std::vector<std::vector<DimExpression>> out_shapes;
+  std::vector<int64_t> minimums;  // by symbol
+  std::vector<int64_t> divisors;
+  std::string library;  // absolute path; empty: the kernel came with a built library
+  std::string library_sha256;
+  std::string isa;
+  std::string target;
+  std::string device;
+  Verdict verdict = Verdict::kUnmeasured;
+  float kernel_us = 0;
+  float expansion_us = 0;
+  std::string max_error;
+  std::string strategy;
+
+  int symbols() const { return static_cast<int>(minimums.size()); }
+
+  // Whether the kernel is right for these values, with which a call matched in_shapes.
+  bool Admits(absl::Span<const int64_t> values) const;
+  // The dims of output i.
+  absl::Status OutputDims(int i, absl::Span<const int64_t> values,
+                          absl::InlinedVector<int64_t, 8>* dims) const;
+};
+
+// InvalidArgument that names the attribute which is missing or malformed.
+absl::StatusOr<KernelRecord> ParseKernelRecord(const tensorflow::NodeDef& record);
+
+// FailedPrecondition when this machine lacks what the kernel was compiled for.
+absl::Status CheckMachine(const KernelRecord& record);
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_KERNEL_RECORD_H_

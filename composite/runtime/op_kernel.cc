@@ -1,0 +1,196 @@
+#include "composite/runtime/op_kernel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "composite/runtime/expansion_runner.h"
+#include "composite/runtime/kernel_call.h"
+#include "composite/runtime/kernel_table.h"
+#include "composite/runtime/options.h"
+#include "composite/runtime/registry.h"
+#include "composite/runtime/stats.h"
+#include "tensorflow/core/framework/kernel_def_builder.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/util/determinism.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::AttrSlice;
+using tensorflow::OpKernel;
+using tensorflow::OpKernelConstruction;
+using tensorflow::OpKernelContext;
+
+class CompositeOp : public OpKernel {
+ public:
+  explicit CompositeOp(OpKernelConstruction* context)
+      : OpKernel(context),
+        on_cpu_(context->device_type() == tensorflow::DEVICE_CPU),
+        eager_(AttrSlice(def()).Find(kProgramAttr) == nullptr),
+        uncounted_(AttrSlice(def()).Find(kUncountedAttr) != nullptr),
+        expansion_(on_cpu_) {
+    absl::StatusOr<Options> options = NodeOptions(AttrSlice(def()));
+    OP_REQUIRES_OK(context, options.status());
+    own_options_ = *options;
+    const auto fits = [](tensorflow::DataTypeSlice dtypes) {
+      return std::all_of(dtypes.begin(), dtypes.end(), IsKernelDtype);
+    };
+    may_have_kernel_ = on_cpu_ && fits(context->input_types()) && fits(context->output_types());
+  }
+
+  void Compute(OpKernelContext* context) override {
+    // TensorFlow is built without exceptions: one that left this function would end the process.
+    try {
+      context->SetStatus(Run(context));
+    } catch (const std::exception& error) {
+      context->SetStatus(absl::InternalError(absl::StrCat(type_string(), ": ", error.what())));
+    }
+  }
+
+ private:
+  // The version that this node stands for at present.
+  struct Binding {
+    std::shared_ptr<const OpVersion> version;
+    KernelGroup* group;
+  };
+
+  absl::Status Run(OpKernelContext* context) {
+    absl::StatusOr<const Binding*> binding = Bind();
+    if (!binding.ok()) return binding.status();
+    absl::StatusOr<Options> options = OptionsNow();
+    if (!options.ok()) return options.status();
+    if (options->must()) return RunMust(context, **binding);
+    if (options->expansion_only() || !may_have_kernel_) {
+      return RunExpansion(context, **binding);
+    }
+    return RunAuto(context, **binding);
+  }
+
+  absl::Status RunAuto(OpKernelContext* context, const Binding& binding) {
+    const Signature call = SignatureOf(context);
+    const KernelSnapshot& snapshot = SnapshotFor(*binding.group);
+    const Choice choice = Choose(snapshot, call, /*must=*/false);
+    if (choice.kernel != nullptr) return RunKernel(context, call, choice);
+    if (choice.slower == nullptr && choice.shape_class == nullptr &&
+        binding.version->kernel_possible.load(std::memory_order_relaxed)) {
+      KernelTable::Global().Ask(binding.group, call);
+    }
+    return RunExpansion(context, binding);
+  }
+
+  // With deterministic ops, what the group knew at the first call is all that this node ever sees:
+  // a kernel that arrives later would change bits in the middle of a training.
+  const KernelSnapshot& SnapshotFor(const KernelGroup& group) {
+    const KernelSnapshot& now = group.snapshot();
+    if (!tensorflow::OpDeterminismRequired()) return now;
+    const KernelSnapshot* first = nullptr;
+    return first_snapshot_.compare_exchange_strong(first, &now) ? now : *first;
+  }
+
+  absl::Status RunMust(OpKernelContext* context, const Binding& binding);
+
+  absl::Status RunKernel(OpKernelContext* context, const Signature& call, const Choice& choice) {
+    if (!uncounted_) Count(GlobalStats().kernel_launches);
+    return CallKernel(context, call, choice);
+  }
+
+  absl::Status RunExpansion(OpKernelContext* context, const Binding& binding) {
+    if (!uncounted_) Count(GlobalStats().expansion_runs);
+    return expansion_.Run(context, binding.version, AttrSlice(def()));
+  }
+
+  absl::StatusOr<Options> OptionsNow() const {
+    Options options = own_options_;
+    if (eager_) options = options.Or(ThreadOptions());
+    absl::StatusOr<Options> process = ProcessOptions();
+    if (!process.ok()) return process.status();
+    options = options.Or(*process);
+    absl::Status status = options.Check();
+    if (!status.ok()) return status;
+    return options;
+  }
+
+  // A redefinition reaches the kernels that the eager context has cached: they look whether the
+  // registry has changed since they last bound.
+  absl::StatusOr<const Binding*> Bind() {
+    const uint64_t generation = Registry::Global().generation();
+    if (bound_generation_.load(std::memory_order_acquire) == generation) {
+      return bound_.load(std::memory_order_acquire);
+    }
+    return Rebind(generation);
+  }
+
+  absl::StatusOr<const Binding*> Rebind(uint64_t generation) ABSL_LOCKS_EXCLUDED(mu_) {
+    auto version = Registry::Global().Resolve(type_string(), AttrSlice(def()));
+    if (!version.ok()) return version.status();
+    KernelGroup* group = KernelTable::Global().Group(**version, AttrSlice(def()));
+    absl::MutexLock lock(&mu_);
+    const Binding* bound = bound_.load(std::memory_order_relaxed);
+    if (bound == nullptr || bound->version != *version) {
+      bindings_.push_back(std::make_unique<const Binding>(Binding{*std::move(version), group}));
+      bound = bindings_.back().get();
+      bound_.store(bound, std::memory_order_release);
+      first_snapshot_.store(nullptr);
+    }
+    bound_generation_.store(generation, std::memory_order_release);
+    return bound;
+  }
+
+  const bool on_cpu_;
+  // Graph nodes are stamped with their program, eager calls are not. TF 2.21 runs an eager call on
+  // the thread that makes it, wrapped into a function of one node; nothing in the context tells it
+  // from a function of the user.
+  const bool eager_;
+  const bool uncounted_;
+  bool may_have_kernel_ = false;
+  Options own_options_;
+  std::atomic<uint64_t> bound_generation_{0};
+  std::atomic<const Binding*> bound_{nullptr};
+  std::atomic<const KernelSnapshot*> first_snapshot_{nullptr};
+  ExpansionRunner expansion_;
+  absl::Mutex mu_;
+  std::vector<std::unique_ptr<const Binding>> bindings_ ABSL_GUARDED_BY(mu_);
+};
+
+absl::Status CompositeOp::RunMust(OpKernelContext* context, const Binding& binding) {
+  const auto refuse = [this](absl::string_view why) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(type_string(), " (node ", name(), ") was called with backend=\"tvm\": ", why));
+  };
+  if (!on_cpu_) return refuse("kernels run on the CPU so far, and this node is placed elsewhere");
+  if (!may_have_kernel_) return refuse("no kernel takes its dtypes");
+  const Signature call = SignatureOf(context);
+  Choice choice = Choose(binding.group->snapshot(), call, /*must=*/true);
+  if (choice.kernel == nullptr) {
+    tensorflow::CancellationManager* cancellation = context->cancellation_manager();
+    absl::Status status = KernelTable::Global().Await(binding.group, call, [cancellation] {
+      return cancellation != nullptr && cancellation->IsCancelled();
+    });
+    if (absl::IsFailedPrecondition(status)) return refuse(status.message());
+    if (!status.ok()) return status;
+    choice = Choose(binding.group->snapshot(), call, /*must=*/true);
+    if (choice.kernel == nullptr) return refuse("its kernel was replaced meanwhile; call again");
+  }
+  return RunKernel(context, call, choice);
+}
+
+class CompositeOpFactory : public tensorflow::kernel_factory::OpKernelFactory {
+ public:
+  OpKernel* Create(OpKernelConstruction* context) override { return new CompositeOp(context); }
+};
+
+}  // namespace
+
+std::unique_ptr<tensorflow::kernel_factory::OpKernelFactory> NewOpKernelFactory() {
+  return std::make_unique<CompositeOpFactory>();
+}
+
+}  // namespace composite

@@ -1,0 +1,23 @@
+// The TensorFlow kernel of every composite op: finds a compiled kernel that covers the call and
+// calls it on TensorFlow's own buffers, or runs the expansion.
+#ifndef COMPOSITE_RUNTIME_OP_KERNEL_H_
+#define COMPOSITE_RUNTIME_OP_KERNEL_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace composite {
+
+// Makes the kernel of an op known to TensorFlow, on CPU and on GPU devices (there it runs the
+// expansion only, and a GPU user meets no placement error). The op itself must be registered.
+absl::Status RegisterOpKernels(const std::string& op_name);
+
+// Makes kernels of any composite op.
+std::unique_ptr<tensorflow::kernel_factory::OpKernelFactory> NewOpKernelFactory();
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_OP_KERNEL_H_

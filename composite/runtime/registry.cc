@@ -1,0 +1,176 @@
+#include "composite/runtime/registry.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "composite/runtime/op_kernel.h"
+#include "composite/runtime/reachable.h"
+#include "composite/runtime/shape_function.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_def_util.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::OpDef;
+using tensorflow::OpRegistrationData;
+using tensorflow::OpRegistry;
+
+std::string Where(const OpVersion& version) {
+  if (version.program.module.empty()) return version.place;
+  return absl::StrCat(version.place, " (module ", version.program.module, ")");
+}
+
+// Everything that a caller or a saved graph can see of an op; not its documentation.
+bool SameInterface(OpDef a, OpDef b) {
+  tensorflow::RemoveDescriptionsFromOpDef(&a);
+  tensorflow::RemoveDescriptionsFromOpDef(&b);
+  return tensorflow::OpDefEqual(a, b);
+}
+
+bool SameOrigin(const OpVersion& a, const OpVersion& b) {
+  if (!a.program.origin.empty() && !b.program.origin.empty()) {
+    return a.program.origin == b.program.origin;
+  }
+  return a.place == b.place && a.program.module == b.program.module;
+}
+
+absl::Status CheckRedefinition(const OpVersion& now, const OpVersion& before) {
+  if (!SameOrigin(now, before)) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        "The op ", now.op_name, " is defined at ", Where(before), "; a second definition at ",
+        Where(now), " is refused. Give one of them another name."));
+  }
+  if (!SameInterface(now.op_def, before.op_def)) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        "The op ", now.op_name, " at ", Where(now),
+        " was defined with other inputs, attributes, outputs or state before; TensorFlow keeps the "
+        "first signature of a name for the life of the process. Give the new one another name, or "
+        "restart."));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RegisterWithTensorFlow(const OpDef& op_def) {
+  OpRegistry::Global()->Register([&op_def](OpRegistrationData* data) {
+    data->op_def = op_def;
+    data->shape_inference_fn = ShapeFunction(op_def.name());
+    return absl::OkStatus();
+  });
+  // Before the first look-up, TensorFlow would only queue the op, with a reference to our stack.
+  TF_RETURN_IF_ERROR(OpRegistry::Global()->ProcessRegistrations());
+  return RegisterOpKernels(op_def.name());
+}
+
+}  // namespace
+
+Registry& Registry::Global() {
+  static auto* registry = new Registry();
+  return *registry;
+}
+
+absl::Status Registry::Register(const tensorflow::FunctionDefLibrary& program) {
+  auto version = std::make_shared<OpVersion>();
+  TF_ASSIGN_OR_RETURN(version->program, ParseProgram(program));
+  version->op_def = version->program.op_def;
+  version->op_name = version->op_def.name();
+  version->digest = version->program.digest;
+  version->place = version->program.place;
+  absl::MutexLock lock(&registration_mu_);
+  const FindComposite find =
+      [this](absl::string_view op_name,
+             absl::string_view digest) -> absl::StatusOr<std::shared_ptr<const OpVersion>> {
+    if (digest.empty() && !Contains(op_name)) return nullptr;
+    return Find(op_name, digest);
+  };
+  TF_ASSIGN_OR_RETURN(version->reachable_ops, ResolveCalls(find, &version->program));
+  auto before = Current(version->op_name);
+  if (before.ok()) {
+    if (Find(version->op_name, version->digest).ok()) return MakeCurrent(std::move(version));
+    TF_RETURN_IF_ERROR(CheckRedefinition(*version, **before));
+    return MakeCurrent(std::move(version));
+  }
+  // OpRegistry ends the process when a name is registered twice.
+  if (OpRegistry::Global()->LookUp(version->op_name) != nullptr) {
+    return absl::AlreadyExistsError(absl::StrCat("TensorFlow has an op ", version->op_name,
+                                                 " already; the composite at ", Where(*version),
+                                                 " needs another name"));
+  }
+  const OpDef op_def = version->op_def;
+  TF_RETURN_IF_ERROR(MakeCurrent(std::move(version)));
+  return RegisterWithTensorFlow(op_def);
+}
+
+absl::Status Registry::MakeCurrent(std::shared_ptr<OpVersion> version) {
+  absl::MutexLock lock(&mu_);
+  Versions& versions = ops_[version->op_name];
+  version->kernel_possible = KernelPossible(*version);
+  auto [it, is_new] = versions.by_digest.emplace(version->digest, nullptr);
+  // A known digest keeps its object, to which expansions and kernels are tied.
+  if (is_new) it->second = std::move(version);
+  versions.current = it->second;
+  generation_.fetch_add(1, std::memory_order_acq_rel);
+  return absl::OkStatus();
+}
+
+bool Registry::KernelPossible(const OpVersion& version) const {
+  return !kernel_ops_.empty() &&
+         std::all_of(version.reachable_ops.begin(), version.reachable_ops.end(),
+                     [&](const std::string& op) { return kernel_ops_.contains(op); });
+}
+
+void Registry::SetKernelOps(const std::vector<std::string>& ops) {
+  absl::MutexLock lock(&mu_);
+  kernel_ops_ = absl::flat_hash_set<std::string>(ops.begin(), ops.end());
+  for (auto& [name, versions] : ops_) {
+    for (auto& [digest, version] : versions.by_digest) {
+      version->kernel_possible = KernelPossible(*version);
+    }
+  }
+  generation_.fetch_add(1, std::memory_order_acq_rel);
+}
+
+absl::StatusOr<std::shared_ptr<const OpVersion>> Registry::Current(
+    absl::string_view op_name) const {
+  return Find(op_name, "");
+}
+
+absl::StatusOr<std::shared_ptr<const OpVersion>> Registry::Resolve(
+    absl::string_view op_name, tensorflow::AttrSlice attrs) const {
+  const tensorflow::AttrValue* stamp = attrs.Find(kProgramAttr);
+  return Find(op_name, stamp == nullptr ? absl::string_view() : absl::string_view(stamp->s()));
+}
+
+absl::StatusOr<std::shared_ptr<const OpVersion>> Registry::Find(absl::string_view op_name,
+                                                                absl::string_view digest) const {
+  absl::ReaderMutexLock lock(&mu_);
+  auto op = ops_.find(op_name);
+  if (op == ops_.end()) {
+    return absl::NotFoundError(absl::StrCat("There is no composite op ", op_name,
+                                            " in this process; import the module or load the "
+                                            "library that defines it"));
+  }
+  if (digest.empty()) return op->second.current;
+  auto version = op->second.by_digest.find(digest);
+  if (version != op->second.by_digest.end()) return version->second;
+  return absl::FailedPreconditionError(
+      absl::StrCat("The node of ", op_name, " was made with another body (", digest.substr(0, 8),
+                   ") than the one at ", Where(*op->second.current), " (",
+                   op->second.current->digest.substr(0, 8),
+                   "); load the library or the source that the model was made with"));
+}
+
+bool Registry::Contains(absl::string_view op_name) const {
+  absl::ReaderMutexLock lock(&mu_);
+  return ops_.contains(op_name);
+}
+
+bool Registry::empty() const {
+  absl::ReaderMutexLock lock(&mu_);
+  return ops_.empty();
+}
+
+}  // namespace composite

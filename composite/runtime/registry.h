@@ -1,0 +1,99 @@
+// The composite ops of this process: every version of every op that was registered.
+#ifndef COMPOSITE_RUNTIME_REGISTRY_H_
+#define COMPOSITE_RUNTIME_REGISTRY_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "composite/runtime/program.h"
+#include "tensorflow/core/framework/function.pb.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op_def.pb.h"
+
+namespace composite {
+
+// The node attribute that names the body a node was made with.
+inline constexpr char kProgramAttr[] = "_composite_program";
+
+// One body of one op. Immutable but for kernel_possible; lives as long as anything points to it.
+struct OpVersion {
+  std::string op_name;
+  std::string digest;
+  std::string place;
+  tensorflow::OpDef op_def;
+  Program program;
+  std::vector<std::string> reachable_ops;  // TF ops named by the program or what it calls; sorted
+  // Whether every TF op that the program can reach is one that the kernel compiler can lower. False
+  // until SetKernelOps was called: a process that only serves compiles nothing.
+  mutable std::atomic<bool> kernel_possible{false};
+};
+
+// Thread-safe.
+class Registry {
+ public:
+  static Registry& Global();
+
+  // Makes a new op known to TensorFlow, or adds a version of a known one and makes it current.
+  // Registering the same digest again makes that version current and is otherwise nothing.
+  // InvalidArgument: a malformed program, or an op that the program calls is unknown.
+  // AlreadyExists: TensorFlow has an op of that name, or another place defines it, or the new
+  // definition has another signature; the message names both places.
+  absl::Status Register(const tensorflow::FunctionDefLibrary& program) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The TF ops that the kernel compiler can lower.
+  void SetKernelOps(const std::vector<std::string>& ops) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // NotFound when no composite has this name.
+  absl::StatusOr<std::shared_ptr<const OpVersion>> Current(absl::string_view op_name) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The version that a node with these attributes stands for: the one it was stamped with, the
+  // current one without a stamp. FailedPrecondition when the stamp names a body that this process
+  // does not have.
+  absl::StatusOr<std::shared_ptr<const OpVersion>> Resolve(absl::string_view op_name,
+                                                           tensorflow::AttrSlice attrs) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The same with the digest in hand; "" means the current version.
+  absl::StatusOr<std::shared_ptr<const OpVersion>> Find(absl::string_view op_name,
+                                                        absl::string_view digest) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  bool Contains(absl::string_view op_name) const ABSL_LOCKS_EXCLUDED(mu_);
+  bool empty() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Grows with each Register and SetKernelOps, so that a node can check cheaply whether what it
+  // decided may have changed.
+  uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
+
+ private:
+  struct Versions {
+    std::shared_ptr<const OpVersion> current;
+    absl::flat_hash_map<std::string, std::shared_ptr<const OpVersion>> by_digest;
+  };
+
+  Registry() = default;
+
+  absl::Status MakeCurrent(std::shared_ptr<OpVersion> version) ABSL_LOCKS_EXCLUDED(mu_);
+  bool KernelPossible(const OpVersion& version) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+
+  mutable absl::Mutex mu_;
+  absl::Mutex registration_mu_;  // held across TensorFlow's own registration, before mu_
+  absl::flat_hash_map<std::string, Versions> ops_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_set<std::string> kernel_ops_ ABSL_GUARDED_BY(mu_);
+  std::atomic<uint64_t> generation_{1};
+};
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_REGISTRY_H_

@@ -1,0 +1,27 @@
+#include "composite/runtime/stats.h"
+
+#include "composite/runtime/tvm_abi.h"
+
+namespace composite {
+
+Stats& GlobalStats() {
+  static Stats* stats = new Stats;  // never destroyed: threads may still count while exiting
+  return *stats;
+}
+
+std::vector<std::pair<const char*, Counter*>> AllCounters() {
+  Stats& s = GlobalStats();
+  return {{"expansions", &s.expansions},
+          {"instantiations", &s.instantiations},
+          {"expansion_runs", &s.expansion_runs},
+          {"kernel_launches", &s.kernel_launches},
+          {"kernel_errors", &s.kernel_errors},
+          {"parallel_launches", &tvm_abi::ParallelLaunches()},
+          {"requests", &s.requests},
+          {"compiles", &s.compiles},
+          {"installed", &s.installed},
+          {"rejected", &s.rejected},
+          {"copies", &s.copies}};
+}
+
+}  // namespace composite

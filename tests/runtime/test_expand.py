@@ -1,0 +1,445 @@
+"""What a program means: expansions of programs built by hand, and the errors of wrong ones."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
+
+from tests.runtime import kernel_support as k
+from tests.runtime.programs import Program, expand, give, ops_of, run_expansion
+
+Unique = Callable[[str], str]
+ACT = 'act: {"", "RELU", "RELU6", "TANH"} = ""'
+
+
+def dense(op: str) -> Program:
+    """The dense layer with an activation chosen by an if/elif/else chain over an attribute."""
+    p = Program(op, ["x: T", "w: T", "b: T"], [ACT, "T: {float, double}"], ["o: T"])
+    y = p.binary("add", p.call("MatMul", a="x", b="w", transpose_b=True), "b")
+    inner = p.region("else_1", ["y", "act"], 1)
+    relu6, same = p.region("then_2", ["y"], 1), p.region("else_2", ["y"], 1)
+    give(relu6, relu6.call("Relu6", features="y"))
+    give(same, "y")
+    (chosen,) = inner.branch(
+        inner.compare("eq", "act", inner.const("RELU6")), ["y"], "then_2", "else_2", 1
+    )
+    give(inner, chosen)
+    relu = p.region("then_1", ["y", "act"], 1)
+    give(relu, relu.call("Relu", features="y"))
+    (result,) = p.branch(p.compare("eq", "act", p.const("RELU")), [y, "act"], "then_1", "else_1", 1)
+    p.returns(o=result)
+    return p
+
+
+@pytest.mark.parametrize(
+    ("act", "ops"),
+    [("", []), ("RELU", ["Relu"]), ("RELU6", ["Relu6"])],
+)
+def test_branches_on_attributes(unique: Unique, act: str, ops: list[str]) -> None:
+    op = unique("Dense")
+    dense(op).register()
+    library = expand(op, act=act, T=tf.float32)
+    assert ops_of(library) == ["MatMul", "AddV2", *ops]
+    function = library.function[0]
+    assert [a.name for a in function.signature.input_arg] == ["x", "w", "b"]
+    assert [n.name for n in function.node_def][:2] == ["MatMul", "AddV2"]
+    assert function.signature.name.startswith(f"__composite_{op}_")
+    x, w, b = np.random.default_rng(0).standard_normal((3, 4, 4)).astype(np.float32)
+    want = {"": lambda v: v, "RELU": tf.nn.relu, "RELU6": tf.nn.relu6}[act](x @ w.T + b)
+    np.testing.assert_allclose(run_expansion(library, x, w, b)[0], want, rtol=1e-6)
+
+
+def test_names_depend_on_what_is_read(unique: Unique) -> None:
+    op = unique("Reads")
+    p = Program(op, ["x: T"], ["T: type"], ["o: T"])
+    p.returns(o=p.binary("mul", "x", p.dim("x", 1)))
+    p.register()
+    names = {
+        shape: expand(op, [shape], T=tf.float32).function[0].signature.name
+        for shape in [(2, 3), (9, 3), (None, 3), (2, 4)]
+    }
+    assert names[2, 3] == names[9, 3] == names[None, 3] != names[2, 4]
+    double = expand(op, [(2, 3)], T=tf.float64).function[0].signature.name
+    assert double != names[2, 3]
+
+
+def test_unknown_dim_is_a_weak_number(unique: Unique) -> None:
+    op = unique("Mean")
+    p = Program(op, ["x: T"], ["T: type"], ["o: T"])
+    total = p.call("Sum", input="x", reduction_indices=p.list(0))
+    p.returns(o=p.binary("truediv", total, p.dim("x", 0)))
+    p.register()
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    known, unknown = expand(op, [(3, 2)], T=tf.float32), expand(op, [(None, 2)], T=tf.float32)
+    assert "Shape" not in ops_of(known) and "Shape" in ops_of(unknown)
+    for library in (known, unknown):
+        np.testing.assert_array_equal(run_expansion(library, x)[0], x.mean(0))
+
+
+@pytest.mark.parametrize("size", [5, 8])
+@pytest.mark.parametrize(
+    ("operator", "number", "want"),
+    [
+        ("floordiv", -3, lambda n: n // -3),
+        ("mod", -3, lambda n: n % -3),
+        ("truediv", 4, lambda n: n / 4),
+        ("pow", 2, lambda n: n**2),
+        ("sub", 0.5, lambda n: n - 0.5),
+        ("mul", True, lambda n: n * True),
+    ],
+)
+def test_weak_arithmetic_is_pythons(
+    unique: Unique, operator: str, number: Any, want: Callable[[int], Any], size: int
+) -> None:
+    op = unique("Weak")
+    p = Program(op, ["x: double"], [], ["o: double"])
+    p.returns(o=p.binary("add", "x", p.binary(operator, p.dim("x", 0), number)))
+    p.register()
+    x = np.zeros(size)
+    for shape in [(size,), (None,)]:
+        np.testing.assert_array_equal(run_expansion(expand(op, [shape]), x)[0], x + want(size))
+
+
+def test_not_yet_names_the_fact(unique: Unique) -> None:
+    op = unique("Rows")
+    p = Program(op, ["x: float"], [], ["o: float"])
+    parts = p.call("Split", split_dim=0, value="x", num_split=p.dim("x", 0))
+    p.returns(o=p.call("AddN", inputs=parts))
+    p.register()
+    with pytest.raises(tf.errors.FailedPreconditionError, match=r"dim 0 of input 'x'") as e:
+        expand(op, [(None, 2)])
+    assert "ops.py:" in str(e.value) and "not yet" in str(e.value)
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    np.testing.assert_array_equal(run_expansion(expand(op, [(3, 2)]), x)[0], [[6, 9]])
+
+
+def test_value_of_an_input(unique: Unique) -> None:
+    op = unique("Parts")
+    p = Program(op, ["x: float", "n: int32"], [], ["o: float"])
+    p.returns(o=p.call("AddN", inputs=p.call("Split", split_dim=0, value="x", num_split="n")))
+    p.register()
+    with pytest.raises(tf.errors.FailedPreconditionError, match="value of input 'n'"):
+        expand(op, [(4, 2), ()])
+    request = k.node("", op)
+    for value in [None, 2]:
+        proto = request.attr["_constants"].list.tensor.add()
+        if value is not None:
+            proto.CopyFrom(tf.make_tensor_proto(value, tf.int32))
+    library = FunctionDefLibrary.FromString(k.request("composite_expand", request))
+    x = np.arange(8, dtype=np.float32).reshape(4, 2)
+    np.testing.assert_array_equal(run_expansion(library, x, 2)[0], x[:2] + x[2:])
+
+
+def test_lists(unique: Unique) -> None:
+    op = unique("Lists")
+    p = Program(op, ["xs: N * T"], ["N: int >= 1", "T: type"], ["sum: T", "back: N * T"])
+    first, *_ = p.unpack("xs", 3)
+    total = p.binary("add", first, p.item("xs", -1))
+    p.returns(sum=p.binary("mul", total, p.emit("tfr.length", ["xs"])), back="xs")
+    p.register()
+    library = expand(op, N=3, T=tf.int32)
+    signature = library.function[0].signature
+    assert [a.name for a in signature.input_arg] == ["xs_0", "xs_1", "xs_2"]
+    assert [a.name for a in signature.output_arg] == ["sum", "back_0", "back_1", "back_2"]
+    assert run_expansion(library, 1, 2, 4) == [15, 1, 2, 4]
+
+
+def test_early_return_shares_its_rest(unique: Unique) -> None:
+    op = unique("Early")
+    p = Program(op, ["x: float"], ["k: int"], ["o: float"])
+    rest = p.region("rest_1", ["v"], 1)
+    give(rest, rest.unary("neg", "v"))
+    then, orelse = p.region("then_0", ["x"], 1), p.region("else_0", ["x"], 1)
+    for region, factor in [(then, 2.0), (orelse, 3.0)]:
+        (result,) = region.apply("rest_1", [region.binary("mul", "x", factor)], 1)
+        give(region, result)
+    (result,) = p.branch(p.compare("gt", "k", 0), ["x"], "then_0", "else_0", 1)
+    p.returns(o=result)
+    p.register()
+    assert run_expansion(expand(op, k=1), 5.0) == [-10]
+    assert run_expansion(expand(op, k=-1), 5.0) == [-15]
+
+
+def test_composites_are_expanded_in_place(unique: Unique) -> None:
+    inner, outer = unique("Inner"), unique("Outer")
+    digest = dense(inner).register()
+    p = Program(outer, ["x: float", "w: float"], [], ["o: float"])
+    y = p.call(inner, digest, x="x", w="w", b=0.0, act=p.const("RELU"))
+    p.returns(o=p.call("Tanh", x=y))
+    p.register()
+    library = expand(outer)
+    assert [n.name for n in library.function[0].node_def] == [
+        "Const",
+        f"{inner}/MatMul",
+        f"{inner}/AddV2",
+        f"{inner}/Relu",
+        "Tanh",
+    ]
+    x = np.ones((2, 2), np.float32)
+    np.testing.assert_allclose(run_expansion(library, x, x)[0], np.tanh(2 * x), rtol=1e-6)
+
+
+def test_an_error_inside_names_both_places(unique: Unique) -> None:
+    inner, outer = unique("Inner"), unique("Outer")
+    p = Program(inner, ["x: float"], ["k: int"], ["o: float"])
+    then, orelse = p.region("then_0", ["x", "k"], 1), p.region("else_0", ["x", "k"], 1)
+    give(then, "x")
+    orelse.raises("ValueError", orelse.const("k must not be "), "k")
+    give(orelse, "x")
+    (result,) = p.branch(p.compare("gt", "k", 0), ["x", "k"], "then_0", "else_0", 1)
+    p.returns(o=result)
+    digest = p.register()
+    q = Program(outer, ["x: float"], [], ["o: float"])
+    q.returns(o=q.call(inner, digest, x="x", k=-3))
+    q.register()
+    with pytest.raises(tf.errors.InvalidArgumentError) as e:
+        expand(outer)
+    assert "ValueError: k must not be -3" in str(e.value)
+    assert f"{inner} is called at ops.py:" in str(e.value)
+
+
+def test_state_is_kept_in_order(unique: Unique) -> None:
+    op = unique("Counts")
+    p = Program(op, ["v: resource", "x: float"], [], ["o: float"], stateful=True)
+    p.call("AssignAddVariableOp", resource="v", value="x")
+    p.returns(o=p.call("ReadVariableOp", resource="v", dtype=tf.float32))
+    p.register()
+    function = expand(op).function[0]
+    add, read = function.node_def
+    assert list(read.input) == ["v", "^AssignAddVariableOp"]
+    assert dict(function.control_ret) == {n.name: n.name for n in (add, read)}
+    assert function.signature.is_stateful
+
+
+def test_nodes_carry_the_authors_place(unique: Unique) -> None:
+    op = unique("Placed")
+    p = Program(op, ["x: float"], [], ["o: float"])
+    p.returns(o=p.call("Relu", features="x", node_name="rectified"))
+    p.register()
+    (relu,) = expand(op).function[0].node_def
+    assert relu.name == "rectified"
+    assert list(relu.experimental_debug_info.original_node_names) == ["rectified (ops.py:2:5)"]
+
+
+def arguments(name: str) -> tuple[Callable[[Program], str], str]:
+    """A body of inputs x: float, i: int32 and attribute k: int, and what its error says."""
+    cases: dict[str, tuple[Callable[[Program], str], str]] = {
+        "dtypes": (
+            lambda p: p.call("AddV2", x="x", y="i"),
+            r"AddV2: input 'y' has T = int32, but input 'x' has T = float",
+        ),
+        "literal": (lambda p: p.binary("mul", "i", 0.5), r"0\.5 cannot become an int32 tensor"),
+        "rank": (lambda p: p.call("MatMul", a="x", b="x"), r"must be rank 2"),
+        "unknown argument": (lambda p: p.call("Relu", features="x", y=1), "no argument 'y'"),
+        "missing argument": (lambda p: p.call("AddV2", x="x"), "AddV2: needs 'y'"),
+        "missing attribute": (lambda p: p.call("Cast", x="x"), "attribute 'DstT' has no default"),
+        "attribute value": (
+            lambda p: p.call("MatMul", a="x", b="x", transpose_a=p.const("yes")),
+            "'transpose_a' wants bool, got 'yes'",
+        ),
+        "output type": (
+            lambda p: "i",
+            "declared as float, but the body returns an int32",
+        ),
+        "none": (lambda p: p.const(None), "output 'o': None cannot become"),
+        "division": (lambda p: p.binary("floordiv", "k", 0), "division by zero"),
+        "overflow": (lambda p: p.binary("mul", "k", 2**62), "does not fit 64 bits"),
+        "operand types": (
+            lambda p: p.binary("add", "k", p.const("a")),
+            r"unsupported operand types for \+: int and str",
+        ),
+        "condition": (condition, "tf.where chooses between tensors"),
+        "index": (lambda p: p.item(p.list("x", "x"), 2), "index 2 is out of range for 2 items"),
+        "ragged": (
+            lambda p: p.call("AddV2", x="x", y=p.list(p.list(1, 2), p.list(1))),
+            "lists of unequal lengths",
+        ),
+        "tensor as attribute": (
+            lambda p: p.call("Split", split_dim=0, value="x", num_split=p.binary("add", "i", 1)),
+            "the result of AddV2 is a tensor, known only when the op runs",
+        ),
+    }
+    return cases[name]
+
+
+def condition(p: Program) -> str:
+    then, orelse = p.region("then_0", ["x"], 1), p.region("else_0", ["x"], 1)
+    give(then, "x")
+    give(orelse, "x")
+    (result,) = p.branch(p.compare("gt", "x", 0), ["x"], "then_0", "else_0", 1)
+    return str(result)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "dtypes",
+        "literal",
+        "rank",
+        "unknown argument",
+        "missing argument",
+        "missing attribute",
+        "attribute value",
+        "output type",
+        "none",
+        "division",
+        "overflow",
+        "operand types",
+        "condition",
+        "index",
+        "ragged",
+        "tensor as attribute",
+    ],
+)
+def test_errors_say_what_and_where(unique: Unique, case: str) -> None:
+    body, text = arguments(case)
+    op = unique("Wrong")
+    p = Program(op, ["x: float", "i: int32"], ["k: int"], ["o: float"])
+    p.returns(o=body(p))
+    p.register()
+    with pytest.raises(tf.errors.OpError, match=text) as e:
+        expand(op, [(3,), ()], k=4)
+    assert "ops.py:" in str(e.value)
+
+
+def test_numbers_adopt_the_dtype_beside_them(unique: Unique) -> None:
+    op = unique("Adopts")
+    p = Program(op, ["x: T"], ["T: type"], ["o: T"])
+    p.returns(o=p.binary("add", p.binary("mul", 2, "x"), p.const(np.array([1.0, 2.0]))))
+    p.register()
+    for dtype in [tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.complex64]:
+        library = expand(op, T=dtype)
+        x = np.asarray([1, 2], dtype.as_numpy_dtype)
+        np.testing.assert_array_equal(run_expansion(library, x)[0], 2 * x + x)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="cannot become an int32 tensor"):
+        expand(op, T=tf.int32)
+
+
+class NumPy:
+    """What `Program` offers of operators, run at once."""
+
+    def binary(self, name: str, a: Any, b: Any) -> Any:
+        return getattr(operator, name)(a, b)
+
+    def unary(self, name: str, a: Any) -> Any:
+        return getattr(operator, name)(a)
+
+
+@pytest.mark.parametrize(
+    ("fold", "array"),
+    [
+        (lambda p, a: p.binary("mul", a, 0.1), np.array([[1.5, -2.5]])),
+        (lambda p, a: p.binary("truediv", 1, a), np.array([1.5, -2.5], np.float32)),
+        (lambda p, a: p.binary("add", a, a), np.array([1.5, -2.5])),
+        (lambda p, a: p.binary("truediv", a, 2), np.array([3, -5])),
+        (lambda p, a: p.binary("floordiv", a, 2), np.array([3, -5])),
+        (lambda p, a: p.unary("neg", a), np.array([0.0, 2.0])),
+    ],
+)
+def test_arrays_stay_arrays(unique: Unique, fold: Callable[[Any, Any], Any], array: Any) -> None:
+    """Array <operator> number is NumPy's, and adopts the dtype of the tensor beside it."""
+    op = unique("Arrays")
+    p = Program(op, ["x: T"], ["T: {half, float, double}"], ["o: T"])
+    p.returns(o=p.binary("add", "x", fold(p, p.const(array))))
+    p.register()
+
+    want: Any = fold(NumPy(), array)
+    for dtype in [tf.float16, tf.float32, tf.float64]:
+        library = expand(op, T=dtype)
+        x = np.zeros(array.shape, dtype.as_numpy_dtype)
+        assert ops_of(library) == ["Const", "AddV2"]
+        got = run_expansion(library, x)[0]
+        np.testing.assert_array_equal(got, want.astype(dtype.as_numpy_dtype))
+
+
+def test_what_is_called_twice_is_one_constant(unique: Unique) -> None:
+    op = unique("Shares")
+    p = Program(op, ["x: float"], [], ["o: float"])
+    p.returns(o=p.binary("add", p.binary("mul", "x", 3.0), 3.0))
+    p.register()
+    assert ops_of(expand(op)).count("Const") == 1
+
+
+def test_shape_as_tensor(unique: Unique) -> None:
+    op = unique("Like")
+    p = Program(op, ["x: float", "y: float"], [], ["o: float"])
+    p.returns(o=p.call("Reshape", tensor="x", shape=p.shape("y")))
+    p.register()
+    x, y = np.arange(6, dtype=np.float32), np.zeros((2, 3), np.float32)
+    cases: list[Any] = [[(6,), (2, 3)], [(6,), (2, None)], [None, None]]
+    for shapes in cases:
+        np.testing.assert_array_equal(run_expansion(expand(op, shapes), x, y)[0], x.reshape(2, 3))
+    assert ops_of(expand(op, [(6,), (2, 3)])) == ["Const", "Reshape"]
+
+
+def test_matmul_operator_goes_by_rank(unique: Unique) -> None:
+    op = unique("At")
+    p = Program(op, ["x: float", "y: float"], [], ["o: float"])
+    p.returns(o=p.binary("matmul", p.unary("neg", "x"), "y"))
+    p.register()
+    assert ops_of(expand(op, [(2, 3), (3, 4)])) == ["Neg", "MatMul"]
+    assert ops_of(expand(op, [(5, 2, 3), (3, 4)])) == ["Neg", "BatchMatMulV2"]
+    assert ops_of(expand(op, [None, None])) == ["Neg", "BatchMatMulV2"]
+    # The rank of an inner tensor depends on ranks alone: sizes stay out of the name.
+    names = [expand(op, [(n, 3), (3, 4)]).function[0].signature.name for n in (2, 7)]
+    assert names[0] == names[1]
+
+
+def test_attributes_of_every_kind(unique: Unique) -> None:
+    op = unique("Kinds")
+    p = Program(
+        op,
+        ["x: float"],
+        ["f: float = 0.5", "b: bool = true", "t: type", "s: shape", "ints: list(int) = [1, 2]"],
+        ["o: t", "n: int64"],
+    )
+    y = p.call("Cast", x=p.binary("mul", "x", "f"), DstT="t")
+    y = p.call("Reshape", tensor=y, shape="s")
+    total = p.binary("add", p.item("ints", 0), p.emit("tfr.length", ["ints"]))
+    p.returns(o=y, n=p.binary("mul", total, "b"))
+    p.register()
+    shape = tf.TensorShape([2, 1]).as_proto()
+    call = k.node("", op, t=tf.float64, f=0.25)
+    call.attr["s"].shape.CopyFrom(shape)
+    library = FunctionDefLibrary.FromString(k.request("composite_expand", call))
+    got, n = run_expansion(library, [4.0, 8.0])
+    assert n == 3
+    np.testing.assert_array_equal(got, np.array([[1.0], [2.0]]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="attribute 's' is missing"):
+        expand(op, t=tf.float64)
+
+
+def test_depth_is_bounded(unique: Unique) -> None:
+    base = unique("Level")
+    digest, previous = "", ""
+    for level in range(66):
+        op = f"{base}L{level}"
+        p = Program(op, ["x: float"], [], ["o: float"])
+        p.returns(o=p.call(previous, digest, x="x") if previous else p.call("Relu", features="x"))
+        digest, previous = p.register(), op
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="nested deeper than 64"):
+        expand(previous)
+
+
+def test_endless_sharing_is_bounded(unique: Unique) -> None:
+    """Forty regions that each enter the next twice would run for days."""
+    op = unique("Wide")
+    p = Program(op, ["x: float"], [], ["o: float"])
+    for level in range(40):
+        region = p.region(f"rest_{level}", ["v"], 1)
+        if level == 39:
+            give(region, "v")
+            continue
+        (a,) = region.apply(f"rest_{level + 1}", ["v"], 1)
+        (b,) = region.apply(f"rest_{level + 1}", [a], 1)
+        give(region, b)
+    p.returns(o=p.apply("rest_0", ["x"], 1)[0])
+    p.register()
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="steps"):
+        expand(op)
