@@ -1,0 +1,96 @@
+# Everything a contributor runs. Needs python3 (3.10 to 3.13), make and a C++17 compiler; cmake and
+# ninja come from the package index into .venv. Each set-up step leaves a stamp and runs again only
+# when what it read has changed.
+
+# The interpreter that .venv is made with: python3 if it will do, else the newest that does.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; do \
+  $$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' 2>/dev/null \
+  && echo $$p && break; done)
+CXX ?= g++
+# One compile job takes about a gigabyte with TensorFlow's headers.
+JOBS ?= $(shell nproc)
+
+VENV := .venv
+BIN := $(abspath $(VENV))/bin
+PY := $(BIN)/python
+CMAKE_DIR := build/cmake
+CXX_SOURCES = $(shell find composite/runtime tests/runtime -name '*.cc' -o -name '*.h')
+
+# TensorFlow's start-up notes about CPU features are noise in every command here.
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help tools build demo test test-fast test-native lint format bench wheel clean clean-venv
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+# ---- set-up -------------------------------------------------------------------------------------
+
+tools:
+	@test -n "$(PYTHON)" || { \
+	  echo "No Python 3.10 to 3.13 found. Install one:  sudo apt-get install python3 python3-venv"; \
+	  echo "or name one:  make PYTHON=/path/to/python3 ..."; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "$(PYTHON) cannot make virtual environments:  sudo apt-get install python3-venv"; exit 1; }
+	@command -v $(firstword $(CXX)) >/dev/null || { \
+	  echo "The C++ compiler '$(CXX)' is missing:  sudo apt-get install g++"; exit 1; }
+
+$(VENV)/pyvenv.cfg: | tools
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed.stamp: requirements.lock $(VENV)/pyvenv.cfg
+	$(PY) -m pip install --disable-pip-version-check --quiet -r requirements.lock
+	touch $@
+
+$(VENV)/editable.stamp: pyproject.toml $(VENV)/installed.stamp
+	$(PY) -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
+	touch $@
+
+$(CMAKE_DIR)/build.ninja: CMakeLists.txt composite/runtime/CMakeLists.txt $(VENV)/installed.stamp | tools
+	PATH="$(BIN):$$PATH" cmake -S . -B $(CMAKE_DIR) -G Ninja -DCMAKE_BUILD_TYPE=Release \
+	  -DCMAKE_CXX_COMPILER="$(CXX)" -DPython_EXECUTABLE=$(PY) -DCOMPOSITE_BUILD_TESTS=ON
+	touch $@
+
+# ninja decides what is current; asking it costs a few milliseconds.
+build: $(CMAKE_DIR)/build.ninja $(VENV)/editable.stamp  ## set everything up and compile the runtime
+	@$(BIN)/ninja -C $(CMAKE_DIR) -j $(JOBS) --quiet
+
+# ---- what it is for -----------------------------------------------------------------------------
+
+demo: build  ## train a classifier with a composite op, save it, serve it, show the paths taken
+	$(PY) -m examples.digits.demo
+
+test: build test-native  ## all tests
+	$(PY) -m pytest
+
+test-fast: build  ## the tests that are not marked slow, about a minute
+	$(PY) -m pytest -q -x -m "not slow"
+
+test-native: build
+	@$(BIN)/ctest --test-dir $(CMAKE_DIR) --output-on-failure --no-tests=error
+
+lint: $(VENV)/editable.stamp  ## ruff, mypy --strict, clang-format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $(CXX_SOURCES)
+
+format: $(VENV)/installed.stamp  ## put every file into its format
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CXX_SOURCES)
+
+bench: build  ## ours beside TensorFlow's ways, as ratios (ARGS="--json out.json" keeps them)
+	$(PY) -m benchmarks $(ARGS)
+
+wheel: build  ## a wheel for the installed TensorFlow minor, in dist/
+	PATH="$(BIN):$$PATH" $(PY) -m pip wheel --no-deps --no-build-isolation -w dist .
+
+clean:  ## remove what was built, keep .venv
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -f composite/runtime/*.so composite/runtime/build_info.json
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+clean-venv: clean  ## remove .venv too
+	rm -rf $(VENV)

@@ -1,0 +1,72 @@
+"""Dependencies point one way, and what is heavy is imported only by what compiles."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+COMPILER = sorted((ROOT / "compiler").rglob("*.py"))
+COMPOSITE = sorted(p for p in (ROOT / "composite").rglob("*.py") if "compiler" not in p.parts)
+HEAVY = {"tvm", "tvm_ffi", "torch_mlir", "mlir"}
+
+
+def imported(path: Path, *, everywhere: bool) -> Iterator[str]:
+    """Modules that a file imports: everywhere in it, or while it is itself imported."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree) if everywhere else at_import(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def at_import(tree: ast.Module) -> Iterator[ast.AST]:
+    """The statements of a module that run when it is imported, `if TYPE_CHECKING` left out."""
+    pending: list[ast.AST] = list(tree.body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            continue
+        yield node
+        pending.extend(ast.iter_child_nodes(node))
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", COMPILER, ids=relative)
+def test_the_compiler_does_not_know_composite(path: Path) -> None:
+    for name in imported(path, everywhere=True):
+        # "composite" itself is the first half of `from composite import compiler`.
+        ours = name.startswith("composite.") and not name.startswith("composite.compiler")
+        assert not ours, f"{relative(path)} imports {name}"
+
+
+@pytest.mark.parametrize("path", COMPOSITE, ids=relative)
+def test_composite_imports_nothing_heavy(path: Path) -> None:
+    heavy = {n for n in imported(path, everywhere=True) if n.split(".")[0] in HEAVY}
+    assert not heavy, f"{relative(path)} imports {heavy}; only composite.compiler may"
+
+
+def test_importing_composite_is_light(run_python: Any) -> None:
+    code = "import sys, composite\nprint(*sorted({m.split('.')[0] for m in sys.modules}))"
+    modules = set(run_python(code).stdout.split())
+    assert not modules & (HEAVY | {"tensorflow", "gast"})
+
+
+def test_running_an_op_library_needs_no_compiler_modules() -> None:
+    for name in ("loading", "settings", "counters", "native", "call", "gradient"):
+        path = ROOT / "composite" / f"{name}.py"
+        for module in imported(path, everywhere=False):
+            assert not module.startswith(
+                ("composite.compiler.frontend", "composite.compiler.tfr", "composite.compiler.tvm")
+            ), f"composite/{name}.py imports {module} at import time"

@@ -1,0 +1,50 @@
+"""What must agree between the project's own files."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import composite
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def pins(text: str) -> dict[str, str]:
+    """Exactly pinned distributions in requirement lines, by name."""
+    found = re.findall(r'^\s*"?([A-Za-z0-9_.-]+)==([^;,"#\s]+)', text, flags=re.MULTILINE)
+    return {name.lower().replace("_", "-"): version for name, version in found}
+
+
+def test_the_compiler_is_importable_from_a_bare_checkout() -> None:
+    link = ROOT / "composite" / "compiler"
+    assert link.is_symlink()
+    assert os.readlink(link) == "../compiler"
+
+
+def test_the_documents_name_files_that_exist() -> None:
+    documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    named = {
+        path
+        for document in documents
+        for path in re.findall(
+            r"`((?:compiler|composite|tests|examples|benchmarks|docs)/[\w./]*)`",
+            document.read_text(encoding="utf-8"),
+        )
+    }
+    assert "composite/runtime/" in named
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+
+
+def test_versions_agree() -> None:
+    pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'version = "{composite.__version__}"' in pyproject
+    assert f"## {composite.__version__}, " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_lock_installs_what_pyproject_pins() -> None:
+    declared = pins((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    locked = pins((ROOT / "requirements.lock").read_text(encoding="utf-8"))
+    assert {"apache-tvm", "apache-tvm-ffi", "torch-mlir"} <= declared.keys()
+    assert {name: locked.get(name) for name in declared} == declared
