@@ -1,0 +1,278 @@
+"""Compute the elements of tensors inside a loop nest.
+
+An :class:`Access` turns "the element of this tensor at these indices" into TIR: a load for what
+has a buffer, the inlined computation for what has none, each computed once within the scope it was
+made for. Indices are ints, index expressions, or a :class:`Lane`, which makes the result a vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from tvm import tirx
+
+from . import dims, numeric
+from .block import Block, Buffer, const, index, lanes_of, quotient, remainder, spread
+from .dims import Dim, Shape
+from .errors import NotCovered
+from .graph import (
+    Constant,
+    Expr,
+    Parameter,
+    Pointwise,
+    Reshape,
+    Tensor,
+    Transpose,
+    compute_dtype,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Lane:
+    """Indices ``base``, ``base + step``, ...: one for each of ``lanes`` elements."""
+
+    base: Expr | int
+    lanes: int
+    step: int = 1
+
+
+Index = Any  # int, TVM expression or Lane
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Where a tensor lies: a flat buffer of ``dtype``, in row-major order."""
+
+    buffer: Buffer
+    dtype: str
+
+
+class Space:
+    """What a kernel's loops can see: buffers of stored tensors and values of symbols."""
+
+    def __init__(self, storages: Mapping[Tensor, Storage], symbols: Mapping[str, Expr]) -> None:
+        self.storages = dict(storages)
+        self.symbols = symbols
+        self.parameters: dict[int, Storage] = {}
+
+    def size(self, dim: Dim) -> Expr | int:
+        """Return a size as an index expression, or the int that it is."""
+        if isinstance(dim, int):
+            return dim
+        return dims.evaluate(dims.postfix(dim), self.symbols, lambda v: const(v, "int64"))
+
+    def storage(self, tensor: Tensor) -> Storage | None:
+        """Return the tensor's buffer if it has one."""
+        if isinstance(tensor.node, Parameter):
+            return self.parameters[tensor.node.index]
+        return self.storages.get(tensor)
+
+    def strides(self, shape: Shape) -> list[Expr | int]:
+        """Return row-major strides in elements."""
+        strides: list[Expr | int] = []
+        step: Dim = 1
+        for dim in reversed(shape):
+            strides.insert(0, self.size(step))
+            step = step * dim
+        return strides
+
+
+@dataclass(frozen=True)
+class Strided:
+    """A tensor as its buffer and one stride in elements a dimension."""
+
+    storage: Storage
+    strides: tuple[Expr | int, ...]
+
+
+def strided(tensor: Tensor, space: Space) -> Strided | None:
+    """Return how a stored tensor, or a view of one, lies in memory; None if strides cannot say."""
+    storage = space.storage(tensor)
+    if storage is not None:
+        return Strided(storage, tuple(space.strides(tensor.shape)))
+    if isinstance(tensor.node, Transpose):
+        inner = strided(tensor.node.operand, space)
+        if inner is None:
+            return None
+        return Strided(inner.storage, tuple(inner.strides[p] for p in tensor.node.permutation))
+    source = tensor
+    while isinstance(source.node, Reshape):
+        source = source.node.operand
+        storage = space.storage(source)
+        if storage is not None:
+            return Strided(storage, tuple(space.strides(tensor.shape)))
+    return None
+
+
+class Access:
+    """Elements of tensors within one scope of a block."""
+
+    def __init__(self, block: Block, space: Space) -> None:
+        self._block = block
+        self._space = space
+        self._memo: dict[Any, Expr] = {}
+        self._keep: list[Any] = []  # ids are keys: what they name must live as long
+        self._given: dict[Tensor, Callable[[Sequence[Index]], Expr]] = {}
+
+    def give(self, tensor: Tensor, element: Callable[[Sequence[Index]], Expr]) -> None:
+        """Let the elements of a tensor come from a function of the indices (its compute dtype)."""
+        self._given[tensor] = element
+
+    def compute(self, tensor: Tensor, at: Sequence[Index]) -> Expr:
+        """Return an element that is computed here even if the tensor has a buffer."""
+        key = (tensor, *(_key(i) for i in at))
+        if key not in self._memo:
+            self._keep.append(tuple(at))
+            self._memo[key] = self._evaluate(tensor, at)
+        return self._memo[key]
+
+    def read(self, tensor: Tensor, at: Sequence[Index]) -> Expr:
+        """Return an element: loaded if it is stored, else computed."""
+        key = (tensor, *(_key(i) for i in at))
+        if key in self._memo:
+            return self._memo[key]
+        storage = self._space.storage(tensor)
+        if storage is None or tensor in self._given:
+            return self.compute(tensor, at)
+        self._keep.append(tuple(at))
+        self._memo[key] = self._load(storage, tensor.shape, at)
+        return self._memo[key]
+
+    def _evaluate(self, tensor: Tensor, at: Sequence[Index]) -> Expr:
+        node = tensor.node
+        if tensor in self._given:
+            return self._block.let(self._given[tensor](at))
+        if isinstance(node, Pointwise):
+            return self._pointwise(node, at)
+        if isinstance(node, Constant):
+            return self._constant(node.value, tensor)
+        if isinstance(node, Transpose):
+            source: list[Index] = [0] * len(at)
+            for i, p in enumerate(node.permutation):
+                source[p] = at[i]
+            return self.read(node.operand, source)
+        if isinstance(node, Reshape):
+            return self._reshape(node, tensor.shape, at)
+        raise RuntimeError(f"{type(node).__name__} must be stored before it is read")
+
+    def _pointwise(self, node: Pointwise, at: Sequence[Index]) -> Expr:
+        values = []
+        for operand in node.operands:
+            own = at[len(at) - operand.rank :]
+            place = [0 if d == 1 else i for d, i in zip(operand.shape, own, strict=True)]
+            values.append(self.read(operand, place))
+        lanes = max(lanes_of(v) for v in values)
+        return self._block.let(node.body(self._block, *(spread(v, lanes) for v in values)))
+
+    def _constant(self, value: np.ndarray, tensor: Tensor) -> Expr:
+        flat = value.reshape(-1)  # one value: the planner stores tables
+        return self.number(flat[0] if flat.size else 0, compute_dtype(tensor.dtype))
+
+    def number(self, value: Any, dtype: str) -> Expr:
+        """Return a known element, which may be a size, in its compute dtype."""
+        if isinstance(value, dims.Poly):
+            return tirx.Cast(dtype, index(self._space.size(value)))
+        if dtype in ("float32", "float64"):
+            return numeric.literal(float(value), dtype)
+        return const(bool(value) if dtype == "bool" else int(value), dtype)
+
+    def _load(self, storage: Storage, shape: Shape, at: Sequence[Index]) -> Expr:
+        raw = self._flat_load(storage.buffer, flat_index(at, self._space.strides(shape)))
+        raw = self._block.let(raw, "x")
+        return self._block.let(numeric.from_storage(raw, storage.dtype))
+
+    def _flat_load(self, buffer: Buffer, place: Index) -> Expr:
+        if isinstance(place, Lane):
+            return self._block.load(buffer, place.base, place.lanes, place.step)
+        return tirx.BufferLoad(buffer, [index(place)])
+
+    def _reshape(self, node: Reshape, shape: Shape, at: Sequence[Index]) -> Expr:
+        source = node.operand
+        storage = self._space.storage(source)
+        if storage is not None and source not in self._given:
+            return self._load(storage, shape, at)
+        place: list[Index] = []
+        for ours, theirs in matching_groups(shape, source.shape):
+            inside = [at[i] for i in ours]
+            outside = [source.shape[i] for i in theirs]
+            place += self._regroup(inside, tuple(shape[i] for i in ours), outside)
+        return self.read(source, place)
+
+    def _regroup(self, at: list[Index], shape: Shape, target: Sequence[Dim]) -> list[Index]:
+        """Return the indices of one row-major space under another shape of the same size."""
+        kept = [i for i, d in zip(at, shape, strict=True) if d != 1]
+        if sum(d != 1 for d in target) == 1 == len(kept):
+            return [0 if d == 1 else kept[0] for d in target]
+        flat = as_expr(flat_index(at, self._space.strides(shape)))
+        result: list[Index] = []
+        for stride, dim in zip(self._space.strides(tuple(target)), target, strict=True):
+            step = self._block.bind(quotient(flat, stride), "i")
+            result.append(0 if dim == 1 else remainder(step, self._space.size(dim)))
+        return result
+
+
+def _key(i: Index) -> Any:
+    return i if isinstance(i, int) else id(i)
+
+
+def as_expr(i: Index) -> Expr | int:
+    """Return an index as an expression, a vector for a Lane."""
+    if isinstance(i, Lane):
+        return tirx.Ramp(index(i.base), index(i.step), i.lanes)
+    return i
+
+
+def flat_index(at: Sequence[Index], strides: Sequence[Expr | int]) -> Index:
+    """Return the place in row-major order: a Lane as long as one index at most is a vector."""
+    vectors = [i for i in at if isinstance(i, Lane)]
+    others = [i for i in at if not isinstance(i, Lane | int) and lanes_of(i) > 1]
+    if len(vectors) != 1 or others:
+        terms = [as_expr(i) * s for i, s in zip(at, strides, strict=True)]
+        lanes = max((lanes_of(t) for t in terms if not isinstance(t, int)), default=1)
+        total: Index = 0
+        for term in terms:
+            total = total + (term if isinstance(term, int) else spread(term, lanes))
+        return total
+    base: Expr | int = 0
+    step: Expr | int = 0
+    for i, s in zip(at, strides, strict=True):
+        base = base + (i.base if isinstance(i, Lane) else i) * s
+        step = step + (s * i.step if isinstance(i, Lane) else 0)
+    return Lane(base, vectors[0].lanes, step)
+
+
+def matching_groups(left: Shape, right: Shape) -> list[tuple[list[int], list[int]]]:
+    """Cut two shapes of one size into the finest runs of dimensions with equal products."""
+    if 0 in (*left, *right):  # nothing will be read
+        return [(list(range(len(left))), list(range(len(right))))]
+    groups: list[tuple[list[int], list[int]]] = []
+    i = j = 0
+    while i < len(left) or j < len(right):
+        ours: list[int] = []
+        theirs: list[int] = []
+        a: Dim = 1
+        b: Dim = 1
+        while not (ours or theirs) or a != b:
+            grow_left = i < len(left) and (j >= len(right) or _not_larger(a, b))
+            if grow_left:
+                a = a * left[i]
+                ours.append(i)
+                i += 1
+            elif j < len(right):
+                b = b * right[j]
+                theirs.append(j)
+                j += 1
+            else:
+                raise NotCovered(f"reshape of {right} to {left}: sizes are not known to agree")
+        groups.append((ours, theirs))
+    return groups
+
+
+def _not_larger(a: Dim, b: Dim) -> bool:
+    """Return whether to grow ``a`` next: it is smaller, or it divides what cannot be compared."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a <= b
+    return a != 0 and dims.divide(b, a) is not None

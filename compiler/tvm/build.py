@@ -1,0 +1,197 @@
+"""From a TF function to an object file: read, plan, write the loops, generate code.
+
+Linking is :mod:`.link`'s part. One call is one kernel; nothing is kept between calls.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import dims
+from .graph import ITEM_SIZE, Tensor, compute_dtype
+from .plan import Plan, make_plan
+from .reader import read_function
+from .target import Target
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A compiled kernel, not yet linked.
+
+    Attributes:
+        name: Base of its C symbol ``__tvm_ffi_<name>``.
+        objects: Object files by name.
+        out_shapes: For each output its dimensions joined by commas, each in postfix tokens.
+        minimums: For each symbol the least value that the kernel is right for.
+        divisors: For each symbol a number that must divide it.
+        strategy: Which strategies wrote its stages, in order.
+        target: What it was compiled for.
+    """
+
+    name: str
+    objects: dict[str, bytes] = field(repr=False)
+    out_shapes: list[str]
+    minimums: list[int]
+    divisors: list[int]
+    strategy: str
+    target: Target
+
+
+def compile(  # noqa: A001 - named as re.compile is, and always used as backend.compile
+    library_def: Any,
+    in_shapes: Sequence[Sequence[int | str]],
+    *,
+    target: Target | None = None,
+    name: str = "kernel",
+) -> Kernel:
+    """Compile ``library_def.function[0]`` for a shape class.
+
+    Args:
+        library_def: A ``tensorflow.FunctionDefLibrary``; dtypes concrete, inputs flat.
+        in_shapes: One shape an input; a dimension is an int or a symbol such as ``"s0"``.
+        target: The machine; this one by default.
+        name: A C identifier, unique among the kernels that are linked together.
+
+    Raises:
+        NotCovered: If the op table, a dtype or a shape does not allow a kernel.
+        ValueError: If the number of shapes is not the number of inputs.
+    """
+    if not name.isidentifier() or not name.isascii():
+        raise ValueError(f"{name!r} is no C identifier")
+    target = target or Target.host()
+    plan = make_plan(read_function(library_def, in_shapes))
+    function, strategies = prim_func(plan, target, name)
+    symbols = dims.symbols_of(t.shape for t in plan.function.parameters)
+    return Kernel(
+        name=name,
+        objects={f"{name}.o": _object(function, target)},
+        out_shapes=[dims.shape_text(t.shape) for t in plan.function.outputs],
+        minimums=[0] * len(symbols),
+        divisors=[1] * len(symbols),
+        strategy="+".join(strategies),
+        target=target,
+    )
+
+
+def prim_func(plan: Plan, target: Target, name: str) -> tuple[Any, list[str]]:
+    """Return the TIR function of a plan, and the strategies that wrote its stages."""
+    from tvm import tirx
+
+    from .access import Space, Storage
+    from .block import Block, symbol_vars
+    from .strategy import choose
+    from .strategy.base import Context
+
+    block = Block()
+    symbols = symbol_vars(dims.symbols_of(t.shape for t in plan.function.parameters))
+    space = Space({}, symbols)
+    context = Context(block, space, plan, target)
+    parameters = []
+    for i, tensor in enumerate(plan.function.parameters):
+        buffer, flat = _argument(context, tensor, f"in{i}")
+        space.parameters[i] = Storage(flat, tensor.dtype)
+        parameters.append(buffer)
+    for i, (tensor, target_tensor) in enumerate(
+        zip(plan.function.outputs, plan.outputs, strict=True)
+    ):
+        buffer, flat = _argument(context, tensor, f"out{i}")
+        space.storages[target_tensor] = Storage(flat, tensor.dtype)
+        parameters.append(buffer)
+    strategies = []
+    for stage in plan.stages:
+        for tensor in stage.stores:
+            if tensor not in space.storages:
+                dtype = compute_dtype(tensor.dtype)
+                space.storages[tensor] = Storage(_temporary(context, tensor, dtype), dtype)
+        if 0 in stage.shape:
+            continue  # nothing to compute
+        strategy = choose(stage, context)
+        strategies.append(strategy.name)
+        strategy.emit(stage, context)
+    function = tirx.PrimFunc(parameters, block.finish())
+    return function.with_attr({"global_symbol": name, "tirx.noalias": True}), strategies
+
+
+def _argument(context: Any, tensor: Tensor, hint: str) -> tuple[Any, Any]:
+    """Return the typed parameter (its checks name it) and a flat view of its elements.
+
+    ``offset_factor=1`` and the element size as alignment: any address that TF may pass is right.
+    """
+    from tvm import tirx
+    from tvm.ir import PointerType, PrimType
+    from tvm.tirx import stmt as tir_stmt
+
+    from .block import index
+    from .numeric import storage_dtype
+
+    size = ITEM_SIZE[tensor.dtype]
+    shape = [index(context.size(d)) for d in tensor.shape]
+    buffer = tirx.decl_buffer(
+        shape,
+        tensor.dtype,
+        hint,
+        data_alignment=size,
+        elem_offset=tirx.Var(f"{hint}_offset", "int64"),
+        offset_factor=1,
+    )
+    raw = storage_dtype(tensor.dtype)
+    flat = tirx.decl_buffer(
+        (index(context.size(dims.product(tensor.shape))),), raw, f"{hint}_flat", data_alignment=size
+    )
+    start = tirx.address_of(buffer[tuple(index(0) for _ in shape)] if shape else buffer[()])
+    data = tirx.reinterpret(PointerType(PrimType(raw)), start)
+    context.block.add(tir_stmt.DeclBuffer(flat, data=data))
+    return buffer, flat
+
+
+def _temporary(context: Any, tensor: Tensor, dtype: str) -> Any:
+    """Return a workspace for a tensor between two stages."""
+    from .block import maximum
+    from .numeric import storage_dtype
+
+    size = maximum(1, context.size(dims.product(tensor.shape)))
+    return context.block.workspace(size, storage_dtype(dtype), "temp")
+
+
+def lower(function: Any, target: Target) -> Any:
+    """Return the module after TVM's passes, ready for code generation.
+
+    The kernels are written in loops and vectors already: of TVM's pipeline only what turns that
+    into calls of the host's ABI is run. Its simplifier must not be: it inlines what was bound to a
+    variable, and takes floats for numbers of algebra (``(x + c) - c`` becomes ``x``).
+    """
+    import tvm
+    from tvm import tirx
+
+    described = tvm.target.Target(target.tvm())
+    module = tvm.IRModule.from_expr(function)
+    passes = [
+        tirx.transform.BindTarget(described.with_host(described)),
+        tirx.transform.FlattenBuffer(),
+        tirx.transform.VerifyMemory(),
+        tirx.transform.SplitHostDevice(),
+        tirx.transform.MakePackedAPI(),
+        tirx.transform.BF16StorageLegalize(),
+        tirx.transform.LowerTVMBuiltin(),
+        tirx.transform.LowerIntrin(),
+    ]
+    return tvm.ir.transform.Sequential(passes)(module)
+
+
+def generate(function: Any, target: Target) -> Any:
+    """Return TVM's runtime module that holds the machine code of a TIR function."""
+    import tvm
+
+    build = tvm.get_global_func("target.build.llvm")
+    return build(lower(function, target), tvm.target.Target(target.tvm()))
+
+
+def _object(function: Any, target: Target) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="composite-") as folder:
+        path = Path(folder) / "kernel.o"
+        generate(function, target).write_to_file(str(path), "o")
+        return path.read_bytes()

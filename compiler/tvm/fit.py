@@ -1,0 +1,69 @@
+"""Derive the polynomial coefficients of :mod:`.math` (run it; nothing imports it).
+
+Weighted least squares on Chebyshev nodes in long double, with the weights sharpened towards the
+largest error until the error is level (Lawson's method): within a few percent of minimax, and
+short enough to read. ``python -m composite.compiler.tvm.fit`` prints the coefficients and errors.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+Real = np.longdouble
+
+
+def _expm1_tail(r: np.ndarray) -> np.ndarray:
+    """Return (exp(r) - 1 - r) / r^2 from its series, without cancellation."""
+    term = np.full_like(r, Real(0.5))
+    total = term.copy()
+    for k in range(3, 40):
+        term = term * r / Real(k)
+        total = total + term
+    return total
+
+
+def _solve(matrix: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Solve a small least squares problem in long double by Householder reflections."""
+    a, y = matrix.copy(), target.copy()
+    n = a.shape[1]
+    for j in range(n):
+        v = a[j:, j].copy()
+        v[0] += np.copysign(np.sqrt((v * v).sum()), v[0])
+        scale = Real(2) / (v * v).sum()
+        a[j:] -= np.outer(v, (v @ a[j:]) * scale)
+        y[j:] -= v * ((v @ y[j:]) * scale)
+    x = np.zeros(n, Real)
+    for j in reversed(range(n)):
+        x[j] = (y[j] - a[j, j + 1 :] @ x[j + 1 :]) / a[j, j]
+    return x
+
+
+def fit_expm1_tail(degree: int, steps: int = 60) -> tuple[list[float], float]:
+    """Return q with exp(r) ~ 1 + r + r^2 q(r) on |r| <= ln(2)/2, and its error relative to exp."""
+    bound = Real(math.log(2)) / 2 * Real(1.001)
+    nodes = np.cos(np.pi * (np.arange(600) + 0.5).astype(Real) / 600) * bound
+    target = _expm1_tail(nodes)
+    size = nodes * nodes / np.exp(nodes)
+    powers = np.stack([nodes**k for k in range(degree + 1)], axis=1)
+    weight = np.ones_like(nodes)
+    for _ in range(steps):
+        scale = np.sqrt(weight) * size
+        q = _solve(powers * scale[:, None], target * scale)
+        error = np.abs((powers @ q - target) * size)
+        weight = weight * (error / error.max() + Real(1e-9))
+        weight /= weight.sum()
+    return [float(c) for c in q], float(error.max())
+
+
+def main() -> None:
+    """Print what math.py holds."""
+    for dtype, degree in (("float32", 4), ("float64", 9)):
+        coefficients, error = fit_expm1_tail(degree)
+        print(dtype, "expm1 tail, error", error)
+        print("   ", ", ".join(repr(c) for c in coefficients))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""Link kernels into a shared library with the system's C compiler driver.
+
+No C or C++ is compiled. The library names its host library as needed, for the one symbol that a
+kernel takes from it; the host fills the kernel's pointer slots after dlopen.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from .build import Kernel
+
+
+class LinkError(RuntimeError):
+    """The system's linker is missing or failed; the message says what to do."""
+
+
+def link(kernels: Kernel | Iterable[Kernel], path: str | Path, runtime: str | Path | None) -> None:
+    """Write a loadable library of one kernel or several, replacing ``path`` atomically.
+
+    Args:
+        kernels: What to link; names must differ.
+        path: The library to write.
+        runtime: libcomposite_runtime.so, which becomes a needed library; None leaves its symbol
+            to whoever loads the kernels.
+
+    Raises:
+        LinkError: If no C compiler driver is on PATH, or it fails.
+    """
+    several = [kernels] if isinstance(kernels, Kernel) else list(kernels)
+    path = Path(path)
+    with tempfile.TemporaryDirectory(prefix=".link-", dir=path.parent) as folder:
+        files = []
+        for kernel in several:
+            for name, data in sorted(kernel.objects.items()):
+                file = Path(folder) / name
+                if file.exists():
+                    raise ValueError(f"two kernels are named {name.removesuffix('.o')}")
+                file.write_bytes(data)
+                files.append(str(file))
+        made = Path(folder) / path.name
+        _run([_driver(), "-shared", "-Wl,-z,now", "-o", str(made), *files, *_needed(runtime)])
+        os.replace(made, path)
+
+
+def _needed(runtime: str | Path | None) -> list[str]:
+    # libm before the host: pow, sin and cos of the few functions that have no vector form.
+    needed = ["-Wl,--as-needed", "-lm", "-Wl,--no-as-needed"]
+    return needed if runtime is None else [*needed, str(Path(runtime).resolve())]
+
+
+def _driver() -> str:
+    for name in ("cc", "gcc", "g++", "clang"):
+        found = shutil.which(name)
+        if found:
+            return found
+    raise LinkError(
+        "linking a kernel needs a C compiler driver (cc, gcc, g++ or clang) on PATH; "
+        "on Debian or Ubuntu: apt-get install gcc"
+    )
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        reason = lines[0] if lines else "it printed nothing"
+        raise LinkError(
+            f"{command[0]} could not link the kernel (exit {done.returncode}): {reason}"
+        )

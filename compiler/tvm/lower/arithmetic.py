@@ -1,0 +1,131 @@
+"""Element-wise arithmetic of two tensors, with TF's broadcasting and integer semantics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tvm import tirx
+
+from .. import graph, math
+from ..block import Block
+from ..errors import NotCovered
+from ..graph import Body, Expr, Tensor, pointwise
+from ..node import OpNode
+from ..numeric import (
+    add,
+    choose,
+    differ,
+    element,
+    equal,
+    is_nan,
+    lane_by_lane,
+    like,
+    mul,
+    sub,
+)
+from .unary import FLOATS, NUMBERS
+
+
+def _binary(
+    body: Body, *, cost: int = 1, dtypes: tuple[str, ...] = NUMBERS
+) -> Callable[[OpNode, list[Tensor]], list[Tensor]]:
+    def lower(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+        a, b = inputs
+        node.require(a.dtype, *dtypes)
+        return [pointwise(node.op, body, (a, b), a.dtype, cost=cost)]
+
+    return lower
+
+
+def _divide(_: Block, a: Expr, b: Expr) -> Expr:
+    return a / b
+
+
+def _divide_no_nan(_: Block, a: Expr, b: Expr) -> Expr:
+    return choose(equal(b, like(0.0, b)), like(0.0, a), a / b)
+
+
+def _multiply_no_nan(_: Block, a: Expr, b: Expr) -> Expr:
+    return choose(equal(b, like(0.0, b)), like(0.0, a), a * b)
+
+
+def _floor_divide(block: Block, a: Expr, b: Expr) -> Expr:
+    return tirx.floor(block.let(a / b))
+
+
+def _floor_mod(block: Block, a: Expr, b: Expr) -> Expr:
+    """Return a - floor(a / b) * b exactly: C's fmod, moved to the sign of b, as TF does."""
+    rest = lane_by_lane(block, "fmodf" if element(a) == "float32" else "fmod", a, b)
+    zero = like(0.0, b)
+    moves = tirx.And(differ(rest, zero), differ(rest < zero, b < zero))
+    return choose(moves, rest + b, rest)
+
+
+def _maximum(_: Block, a: Expr, b: Expr) -> Expr:
+    return choose(tirx.Or(is_nan(a), a > b), a, b)
+
+
+def _minimum(_: Block, a: Expr, b: Expr) -> Expr:
+    return choose(tirx.Or(is_nan(a), a < b), a, b)
+
+
+def _squared_difference(block: Block, a: Expr, b: Expr) -> Expr:
+    d = block.let(sub(block, a, b))
+    return mul(block, d, d)
+
+
+def _lower_add_n(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Add tensors of one shape; nothing broadcasts."""
+    total = inputs[0]
+    for other in inputs[1:]:
+        if other.shape != total.shape:
+            raise NotCovered(f"{node.op}: shapes {total.shape} and {other.shape} differ")
+        node.require(total.dtype, *NUMBERS)
+        total = pointwise(node.op, add, (total, other), total.dtype)
+    return [total]
+
+
+def _lower_bias_add(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Add a vector along the last dimension, or along dimension 1 for NCHW."""
+    value, bias = inputs
+    node.require(value.dtype, *NUMBERS)
+    if value.rank < 2 or bias.rank != 1:
+        raise NotCovered(f"{node.op}: ranks {value.rank} and {bias.rank}")
+    channel = 1 if node.text("data_format", "NHWC") == "NCHW" else value.rank - 1
+    if value.shape[channel] != bias.shape[0]:
+        raise NotCovered(f"{node.op}: {bias.shape[0]} biases for {value.shape[channel]} channels")
+    shape = (bias.shape[0],) + (1,) * (value.rank - 1 - channel)
+    return [pointwise(node.op, add, (value, graph.reshape(bias, shape)), value.dtype)]
+
+
+def _lower_integer_division(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Lower FloorDiv, FloorMod and Div: floats only.
+
+    TF reports integer division by zero as an error; a kernel has no way to, so the expansion does.
+    """
+    if inputs[0].dtype in ("int32", "int64"):
+        raise NotCovered(f"{node.op}: integer division (TF checks for zero)")
+    bodies = {"FloorDiv": (_floor_divide, 8), "FloorMod": (_floor_mod, 100), "Div": (_divide, 6)}
+    body, cost = bodies[node.op]
+    return _binary(body, cost=cost, dtypes=FLOATS)(node, inputs)
+
+
+LOWERINGS = {
+    "Add": _binary(add),
+    "AddV2": _binary(add),
+    "Sub": _binary(sub),
+    "Mul": _binary(mul),
+    "RealDiv": _binary(_divide, cost=6, dtypes=FLOATS),
+    "Div": _lower_integer_division,
+    "DivNoNan": _binary(_divide_no_nan, cost=8, dtypes=FLOATS),
+    "MulNoNan": _binary(_multiply_no_nan, cost=3, dtypes=FLOATS),
+    "FloorDiv": _lower_integer_division,
+    "FloorMod": _lower_integer_division,
+    "Maximum": _binary(_maximum, cost=2),
+    "Minimum": _binary(_minimum, cost=2),
+    "Pow": _binary(math.power, cost=120, dtypes=FLOATS),
+    "SquaredDifference": _binary(_squared_difference, cost=2),
+    "AddN": _lower_add_n,
+    "BiasAdd": _lower_bias_add,
+    "BiasAddV1": _lower_bias_add,
+}

@@ -1,0 +1,87 @@
+"""Comparisons, logic and selection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tvm import tirx
+
+from .. import graph
+from ..block import Block
+from ..errors import NotCovered
+from ..graph import Body, Expr, Tensor, pointwise
+from ..node import OpNode
+from ..numeric import absolute, choose, differ, equal, is_nan, like
+from .unary import FLOATS, NUMBERS
+
+Lower = Callable[[OpNode, list[Tensor]], list[Tensor]]
+
+
+def _compare(body: Body, dtypes: tuple[str, ...] = NUMBERS) -> Lower:
+    def lower(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+        a, b = inputs
+        node.require(a.dtype, *dtypes)
+        if not node.flag("incompatible_shape_error", True) and a.shape != b.shape:
+            raise NotCovered(f"{node.op}: incompatible_shape_error=False")
+        return [pointwise(node.op, body, (a, b), "bool")]
+
+    return lower
+
+
+def _test(body: Body) -> Lower:
+    def lower(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+        (x,) = inputs
+        node.require(x.dtype, *FLOATS)
+        return [pointwise(node.op, body, (x,), "bool")]
+
+    return lower
+
+
+def _is_infinite(block: Block, x: Expr) -> Expr:
+    return equal(absolute(block, x), like(float("inf"), x))
+
+
+def _is_finite(block: Block, x: Expr) -> Expr:
+    return absolute(block, x) < like(float("inf"), x)
+
+
+def _lower_logical_not(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    (x,) = inputs
+    return [pointwise(node.op, lambda _, x: tirx.Not(x), (x,), "bool")]
+
+
+def _select_body(_: Block, condition: Expr, a: Expr, b: Expr) -> Expr:
+    return choose(condition, a, b)
+
+
+def _lower_select(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Lower SelectV2 (broadcasts) and Select (a vector condition chooses whole rows)."""
+    condition, a, b = inputs
+    node.require(a.dtype)
+    if node.op == "Select":
+        if a.shape != b.shape:
+            raise NotCovered(f"Select: shapes {a.shape} and {b.shape} differ")
+        if condition.shape != a.shape:
+            if condition.rank > 1 or (condition.rank == 1 and condition.shape != a.shape[:1]):
+                raise NotCovered(f"Select: condition of shape {condition.shape}")
+            tail = (1,) * (a.rank - condition.rank)
+            condition = graph.reshape(condition, condition.shape + tail)
+    return [pointwise(node.op, _select_body, (condition, a, b), a.dtype)]
+
+
+LOWERINGS: dict[str, Lower] = {
+    "Equal": _compare(lambda _, a, b: equal(a, b), (*NUMBERS, "bool")),
+    "NotEqual": _compare(lambda _, a, b: differ(a, b), (*NUMBERS, "bool")),
+    "Less": _compare(lambda _, a, b: a < b),
+    "LessEqual": _compare(lambda _, a, b: a <= b),
+    "Greater": _compare(lambda _, a, b: a > b),
+    "GreaterEqual": _compare(lambda _, a, b: a >= b),
+    "LogicalAnd": _compare(lambda _, a, b: tirx.And(a, b), ("bool",)),
+    "LogicalOr": _compare(lambda _, a, b: tirx.Or(a, b), ("bool",)),
+    "LogicalNot": _lower_logical_not,
+    "Select": _lower_select,
+    "SelectV2": _lower_select,
+    "IsNan": _test(lambda _, x: is_nan(x)),
+    "IsInf": _test(_is_infinite),
+    "IsFinite": _test(_is_finite),
+}

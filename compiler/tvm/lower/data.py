@@ -1,0 +1,162 @@
+"""Constants, casts and views: ops that move or make values without arithmetic."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import dims, graph
+from ..block import Block
+from ..dims import Dim, Shape
+from ..errors import NotCovered
+from ..graph import Expr, Tensor, pointwise
+from ..node import OpNode, dtype_name
+from ..numeric import cast
+from .static import known_dims, known_ints
+
+_MAX_CONSTANT = 4096
+"""Elements of a constant tensor that a kernel may hold; larger ones are inputs' business."""
+
+
+def _identity_body(_: Block, x: Expr) -> Expr:
+    return x
+
+
+def _lower_const(node: OpNode, _: list[Tensor]) -> list[Tensor]:
+    proto = node.proto.attr["value"].tensor
+    dtype = dtype_name(proto.dtype, "Const")
+    from tensorflow.python.framework import tensor_util  # the one decoder of TensorProto's forms
+
+    value = np.asarray(tensor_util.MakeNdarray(proto))
+    if value.size > _MAX_CONSTANT and not np.all(value == value.flat[0]):
+        raise NotCovered(f"Const: {value.size} elements (at most {_MAX_CONSTANT})")
+    if dtype in graph.NARROW_FLOATS:
+        value = value.astype(np.float32)
+    return [graph.constant(value, dtype)]
+
+
+def _lower_identity(_: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    return [inputs[0]]
+
+
+def _lower_cast(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    (x,) = inputs
+    source, target = node.dtype("SrcT"), node.dtype("DstT")
+    if node.flag("Truncate"):
+        raise NotCovered("Cast: Truncate=True")
+    if source == target:
+        return [x]
+
+    def body(block: Block, value: Expr) -> Expr:
+        return cast(block, value, source, target)
+
+    result = pointwise("Cast", body, (x,), target, cost=2)
+    if x.known is not None and target in ("int32", "int64"):
+        return [Tensor(result.shape, target, result.node, x.known)]
+    return [result]
+
+
+def filled(value: float, shape: Shape, dtype: str) -> Tensor:
+    """Return a tensor of one repeated value."""
+    element = graph.constant(np.asarray(value), dtype)
+    return pointwise("Fill", _identity_body, (element,), dtype, cost=0, shape=shape)
+
+
+def _lower_like(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    (x,) = inputs
+    return [filled(1 if node.op == "OnesLike" else 0, x.shape, x.dtype)]
+
+
+def _lower_fill(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    shape = known_dims(node, inputs[0], "shape")
+    value = inputs[1]
+    node.require(value.dtype)
+    return [pointwise("Fill", _identity_body, (value,), value.dtype, cost=0, shape=shape)]
+
+
+def _lower_broadcast_to(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    tensor = inputs[0]
+    shape = known_dims(node, inputs[1], "shape")
+    if dims.broadcast_shapes((tensor.shape, shape), node.op) != shape:
+        raise NotCovered(f"{node.op}: {tensor.shape} to {shape}")
+    if tensor.shape == shape:
+        return [tensor]
+    return [pointwise(node.op, _identity_body, (tensor,), tensor.dtype, cost=0, shape=shape)]
+
+
+def _lower_reshape(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    tensor = inputs[0]
+    target = list(known_dims(node, inputs[1], "shape"))
+    total = dims.product(tensor.shape)
+    if target.count(-1) > 1:
+        raise NotCovered("Reshape: more than one -1")
+    if -1 in target:
+        rest = dims.product(d for d in target if d != -1)
+        missing: Dim | None = dims.divide(total, rest) if rest != 0 else None
+        if missing is None:
+            raise NotCovered(f"Reshape: {total} elements are not known to fill {target}")
+        target[target.index(-1)] = missing
+    dims.require_equal(total, dims.product(target), "Reshape")
+    return [graph.reshape(tensor, tuple(target))]
+
+
+def _lower_expand_dims(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    tensor = inputs[0]
+    (axis,) = known_ints(node, inputs[1], "axis")
+    if not -tensor.rank - 1 <= axis <= tensor.rank:
+        raise NotCovered(f"ExpandDims: axis {axis} of a tensor of rank {tensor.rank}")
+    axis %= tensor.rank + 1
+    return [graph.reshape(tensor, (*tensor.shape[:axis], 1, *tensor.shape[axis:]))]
+
+
+def _lower_squeeze(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    (tensor,) = inputs
+    axes = {a % max(tensor.rank, 1) for a in node.numbers("squeeze_dims")}
+    if not axes:
+        if any(not isinstance(d, int) for d in tensor.shape):
+            raise NotCovered("Squeeze: whether a dimension of unknown size is 1 is not known")
+        axes = {i for i, d in enumerate(tensor.shape) if d == 1}
+    for axis in axes:
+        dims.require_equal(tensor.shape[axis], 1, "Squeeze")
+    kept = tuple(d for i, d in enumerate(tensor.shape) if i not in axes)
+    return [graph.reshape(tensor, kept)]
+
+
+def _lower_transpose(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    tensor = inputs[0]
+    permutation = tuple(p % max(tensor.rank, 1) for p in known_ints(node, inputs[1], "permutation"))
+    if sorted(permutation) != list(range(tensor.rank)):
+        raise NotCovered(f"Transpose: permutation {permutation} of rank {tensor.rank}")
+    return [graph.transpose(tensor, permutation)]
+
+
+def _lower_ensure_shape(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Pass the tensor on if its shape is known to be the one that is asked for."""
+    (tensor,) = inputs
+    shape = node.proto.attr["shape"].shape
+    if not shape.unknown_rank:
+        wanted = [d.size for d in shape.dim]
+        if len(wanted) != tensor.rank:
+            raise NotCovered(f"EnsureShape: rank {tensor.rank}, not {len(wanted)}")
+        for have, want in zip(tensor.shape, wanted, strict=True):
+            if want >= 0:
+                dims.require_equal(have, want, "EnsureShape")
+    return [tensor]
+
+
+LOWERINGS = {
+    "Const": _lower_const,
+    "Identity": _lower_identity,
+    "StopGradient": _lower_identity,
+    "PreventGradient": _lower_identity,
+    "Snapshot": _lower_identity,
+    "Cast": _lower_cast,
+    "ZerosLike": _lower_like,
+    "OnesLike": _lower_like,
+    "Fill": _lower_fill,
+    "BroadcastTo": _lower_broadcast_to,
+    "Reshape": _lower_reshape,
+    "ExpandDims": _lower_expand_dims,
+    "Squeeze": _lower_squeeze,
+    "Transpose": _lower_transpose,
+    "EnsureShape": _lower_ensure_shape,
+}

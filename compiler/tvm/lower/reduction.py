@@ -1,0 +1,62 @@
+"""Sums over dimensions."""
+
+from __future__ import annotations
+
+from .. import dims, graph
+from ..errors import NotCovered
+from ..graph import Expr, Sum, Tensor, pointwise
+from ..node import OpNode
+from .static import known_ints
+from .unary import FLOATS, NUMBERS
+
+
+def sum_over(tensor: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
+    """Return the sum over the axes (not negative, sorted), which stay as 1 if ``keep``."""
+    if not axes:
+        return tensor
+    rest = tuple(d for i, d in enumerate(tensor.shape) if i not in axes)
+    total = Tensor(rest, tensor.dtype, Sum(tensor, axes))
+    kept = tuple(1 if i in axes else d for i, d in enumerate(tensor.shape))
+    return graph.reshape(total, kept) if keep else total
+
+
+def _axes(node: OpNode, tensor: Tensor, axis: Tensor) -> tuple[int, ...]:
+    axes = known_ints(node, axis, "reduction axes")
+    if any(not -tensor.rank <= a < tensor.rank for a in axes):
+        raise NotCovered(f"{node.op}: axes {axes} of a tensor of rank {tensor.rank}")
+    return tuple(sorted({a % tensor.rank for a in axes}))
+
+
+def _lower_sum(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    tensor, axis = inputs
+    node.require(tensor.dtype, *NUMBERS)
+    return [sum_over(tensor, _axes(node, tensor, axis), node.flag("keep_dims"))]
+
+
+def _lower_mean(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    tensor, axis = inputs
+    node.require(tensor.dtype, *FLOATS)
+    axes = _axes(node, tensor, axis)
+    count = dims.product(tensor.shape[a] for a in axes)
+    total = sum_over(tensor, axes, node.flag("keep_dims"))
+    if not isinstance(count, int):
+        raise NotCovered(f"{node.op}: over a dimension of unknown size")
+
+    def divide(_: graph.Expr, x: Expr) -> Expr:
+        from ..numeric import like
+
+        return x / like(float(count), x)
+
+    return [pointwise(node.op, divide, (total,), tensor.dtype, cost=6)]
+
+
+def _lower_bias_add_grad(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Sum over all but the channels: the last dimension, or dimension 1 for NCHW."""
+    (tensor,) = inputs
+    node.require(tensor.dtype, *NUMBERS)
+    channel = 1 if node.text("data_format", "NHWC") == "NCHW" else tensor.rank - 1
+    axes = tuple(i for i in range(tensor.rank) if i != channel)
+    return [sum_over(tensor, axes, keep=False)]
+
+
+LOWERINGS = {"Sum": _lower_sum, "Mean": _lower_mean, "BiasAddGrad": _lower_bias_add_grad}

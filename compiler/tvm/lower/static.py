@@ -1,0 +1,156 @@
+"""Arithmetic on shapes: ops whose operands are known now, and which leave no code behind.
+
+A value is an object array of ints and sizes. The same ops on tensors that are data are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import dims, graph
+from ..dims import Dim, Shape
+from ..errors import NotCovered
+from ..graph import Tensor
+from ..node import OpNode
+
+Known = np.ndarray
+
+
+def known_dims(node: OpNode, tensor: Tensor, what: str) -> Shape:
+    """Return the elements of a vector of sizes."""
+    if tensor.known is None:
+        raise NotCovered(f"{node.op}: its {what} is computed at run time")
+    return tuple(d if isinstance(d, dims.Poly) else int(d) for d in tensor.known.reshape(-1))
+
+
+def known_ints(node: OpNode, tensor: Tensor, what: str) -> tuple[int, ...]:
+    """Return the elements of a vector of ints."""
+    values = known_dims(node, tensor, what)
+    if not all(isinstance(v, int) for v in values):
+        raise NotCovered(f"{node.op}: its {what} depends on an unknown size")
+    return tuple(int(v) for v in values if isinstance(v, int))
+
+
+def _known_tensor(value: Any, dtype: str) -> Tensor:
+    array = np.asarray(value, dtype=object)
+    return Tensor(tuple(array.shape), dtype, graph.Constant(array), array)
+
+
+def _vector(elements: list[Dim] | Shape) -> Known:
+    array = np.empty(len(elements), dtype=object)
+    array[:] = list(elements)
+    return array
+
+
+def _output_dtype(node: OpNode, key: str) -> str:
+    return "int64" if key in node.proto.attr and node.dtype(key) == "int64" else "int32"
+
+
+def _lower_shape(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    dtype = _output_dtype(node, "out_type")
+    return [_known_tensor(_vector(t.shape), dtype) for t in inputs]
+
+
+def _lower_size(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    return [_known_tensor(dims.product(inputs[0].shape), _output_dtype(node, "out_type"))]
+
+
+def _lower_rank(_: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    return [_known_tensor(inputs[0].rank, "int32")]
+
+
+def _on_known(
+    evaluate: Callable[[OpNode, list[Known]], Any],
+) -> Callable[[OpNode, list[Tensor]], list[Tensor]]:
+    """Return the lowering of an op that is evaluated now, if all it reads is known."""
+
+    def lower(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+        known = [t.known for t in inputs if t.known is not None]
+        if len(known) != len(inputs):
+            raise NotCovered(f"{node.op}: covered on shapes only, not on data")
+        results = evaluate(node, known)
+        results = results if isinstance(results, list) else [results]
+        return [_known_tensor(r, inputs[0].dtype) for r in results]
+
+    return lower
+
+
+def _pack(node: OpNode, values: list[Known]) -> Known:
+    return np.stack(values, axis=node.number("axis", 0))
+
+
+def _concat(_: OpNode, values: list[Known]) -> Known:
+    return np.concatenate(values[:-1], axis=int(values[-1]))
+
+
+def _gather(_: OpNode, values: list[Known]) -> Known:
+    table, indices, axis = values
+    return np.take(table, indices.astype(np.int64), axis=int(axis))
+
+
+def _prod(node: OpNode, values: list[Known]) -> Known:
+    array, axis = values
+    axes = tuple(int(a) for a in axis.reshape(-1))
+    return np.prod(array, axis=axes, keepdims=node.flag("keep_dims"))
+
+
+def _range(_: OpNode, values: list[Known]) -> Known:
+    bounds = [v.reshape(-1)[0] for v in values]
+    if not all(isinstance(b, int | np.integer) for b in bounds):
+        raise NotCovered("Range: its bounds depend on an unknown size")
+    return np.arange(*[int(b) for b in bounds]).astype(object)
+
+
+def _strided_slice(node: OpNode, values: list[Known]) -> Known:
+    """Index a vector as the masks say; only plain slices and single elements are needed."""
+    array, begin, end, step = values
+    if begin.size != 1 or array.ndim != 1:
+        raise NotCovered("StridedSlice: covered on vectors of sizes only")
+    if node.number("ellipsis_mask", 0) or node.number("new_axis_mask", 0):
+        raise NotCovered("StridedSlice: ellipsis or new axis")
+    first = None if node.number("begin_mask", 0) else int(begin[0])
+    if node.number("shrink_axis_mask", 0):
+        return np.asarray(array[int(begin[0])], dtype=object)
+    last = None if node.number("end_mask", 0) else int(end[0])
+    return array[slice(first, last, int(step[0]))]
+
+
+def _invert(_: OpNode, values: list[Known]) -> Known:
+    return np.argsort(values[0].astype(np.int64)).astype(object)
+
+
+def _broadcast_args(node: OpNode, values: list[Known]) -> Known:
+    return _vector(dims.broadcast_shapes([tuple(v) for v in values], node.op))
+
+
+def _broadcast_gradient_args(node: OpNode, values: list[Known]) -> list[Known]:
+    """Return for each of two shapes the axes over which its gradient is summed."""
+    shapes = [tuple(v) for v in values]
+    full = dims.broadcast_shapes(shapes, node.op)
+    results = []
+    for shape in shapes:
+        padded = (1,) * (len(full) - len(shape)) + shape
+        other = [i for i, d in enumerate(padded) if d == 1]
+        # TF also sums where both are 1; over one element that changes nothing.
+        results.append(_vector([i for i in other if full[i] != 1 or i < len(full) - len(shape)]))
+    return results
+
+
+LOWERINGS = {
+    "Shape": _lower_shape,
+    "ShapeN": _lower_shape,
+    "Size": _lower_size,
+    "Rank": _lower_rank,
+    "Pack": _on_known(_pack),
+    "ConcatV2": _on_known(_concat),
+    "GatherV2": _on_known(_gather),
+    "Prod": _on_known(_prod),
+    "Range": _on_known(_range),
+    "StridedSlice": _on_known(_strided_slice),
+    "InvertPermutation": _on_known(_invert),
+    "BroadcastArgs": _on_known(_broadcast_args),
+    "BroadcastGradientArgs": _on_known(_broadcast_gradient_args),
+}

@@ -1,0 +1,101 @@
+"""Element-wise functions of one tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tvm import tirx
+
+from .. import math
+from ..block import Block
+from ..graph import Body, Expr, Tensor, pointwise
+from ..node import OpNode
+from ..numeric import absolute, choose, element, like, mul, neg
+
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+NUMBERS = (*FLOATS, "int32", "int64")
+
+
+def unary(
+    body: Body, *, cost: int = 1, dtypes: tuple[str, ...] = FLOATS
+) -> Callable[[OpNode, list[Tensor]], list[Tensor]]:
+    """Return the lowering of an op that maps one tensor to one of its own dtype."""
+
+    def lower(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+        (x,) = inputs
+        node.require(x.dtype, *dtypes)
+        return [pointwise(node.op, body, (x,), x.dtype, cost=cost)]
+
+    return lower
+
+
+def sign(_: Block, x: Expr) -> Expr:
+    """Return -1, 0 or 1; NaN and the sign of zero stay, as in TF."""
+    zero = like(0, x)
+    y = choose(x < zero, like(-1, x), x)
+    return choose(x > zero, like(1, x), y)
+
+
+def reciprocal(_: Block, x: Expr) -> Expr:
+    """Return 1 / x."""
+    return like(1.0, x) / x
+
+
+def square(block: Block, x: Expr) -> Expr:
+    """Return x * x; integers wrap."""
+    return mul(block, x, x)
+
+
+def _sqrt_grad(_: Block, y: Expr, dy: Expr) -> Expr:
+    return dy * like(0.5, y) / y
+
+
+def _rsqrt_grad(_: Block, y: Expr, dy: Expr) -> Expr:
+    return dy * like(-0.5, y) * (y * y * y)
+
+
+def _reciprocal_grad(block: Block, y: Expr, dy: Expr) -> Expr:
+    return neg(block, dy) * (y * y)
+
+
+def gradient(body: Body, *, cost: int = 3) -> Callable[[OpNode, list[Tensor]], list[Tensor]]:
+    """Return the lowering of a gradient op with two float operands of one shape."""
+
+    def lower(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+        a, b = inputs
+        node.require(a.dtype, *FLOATS)
+        return [pointwise(node.op, body, (a, b), a.dtype, cost=cost)]
+
+    return lower
+
+
+def _plain(function: Callable[[Expr], Expr]) -> Body:
+    """Return the body of a TVM intrinsic; integers are their own floor, ceil and round."""
+    return lambda _, x: function(x) if element(x).startswith("float") else x
+
+
+LOWERINGS = {
+    "Neg": unary(neg, dtypes=NUMBERS),
+    "Abs": unary(absolute, dtypes=NUMBERS),
+    "Sign": unary(sign, cost=3, dtypes=NUMBERS),
+    "Square": unary(square, dtypes=NUMBERS),
+    "Sqrt": unary(_plain(tirx.sqrt), cost=6),
+    "Rsqrt": unary(math.rsqrt, cost=12),
+    "Reciprocal": unary(reciprocal, cost=6),
+    "Inv": unary(reciprocal, cost=6),
+    "Exp": unary(math.exp, cost=18),
+    "Expm1": unary(math.expm1, cost=18),
+    "Log": unary(math.log, cost=28),
+    "Log1p": unary(math.log1p, cost=36),
+    "Erf": unary(math.erf, cost=40),
+    "Sin": unary(_plain(tirx.sin), cost=200),
+    "Cos": unary(_plain(tirx.cos), cost=200),
+    "Floor": unary(_plain(tirx.floor)),
+    "Ceil": unary(_plain(tirx.ceil)),
+    "Rint": unary(_plain(tirx.nearbyint)),
+    "Round": unary(_plain(tirx.nearbyint)),
+    "SqrtGrad": gradient(_sqrt_grad),
+    "RsqrtGrad": gradient(_rsqrt_grad),
+    "ReciprocalGrad": gradient(_reciprocal_grad),
+    "InvGrad": gradient(_reciprocal_grad),
+}

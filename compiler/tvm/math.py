@@ -1,0 +1,330 @@
+"""Elementary functions on vectors, from arithmetic alone (``T.exp`` would call libm lane by lane).
+
+Bounds are against float64 (float32) or long double (float64) over the whole range, subnormal
+results, infinities and NaN included; tests/compiler/tvm/test_math.py measures them:
+
+========  ===========  ===========
+function  float32 ulp  float64 ulp
+========  ===========  ===========
+exp       1.5          1.5
+expm1     2.0          2.0
+log       1.0          1.5
+log1p     2.0          2.0
+tanh      3.0          3.5
+sigmoid   2.5          2.5
+erf       1.5          libm
+pow       1.0          libm
+softplus  2.5          3.0
+rsqrt     1.5          1.5
+sin cos   libm         libm
+========  ===========  ===========
+
+Coefficients of exp come from :mod:`.fit`. The logarithm is that of Sun's fdlibm (e_log.c) and of
+FreeBSD's e_logf.c; erf in float32 is Norbert Juffa's two-piece formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tvm import tirx
+
+from .block import Block, const
+from .graph import Expr
+from .numeric import (
+    absolute,
+    bits,
+    choose,
+    convert,
+    differ,
+    element,
+    equal,
+    is_nan,
+    lane_by_lane,
+    like,
+    neg,
+    with_lanes,
+)
+
+_INF = float("inf")
+
+
+@dataclass(frozen=True)
+class _Format:
+    """What exp and log need to know of a float format."""
+
+    width: int
+    mantissa: int
+    bias: int
+    magic: float  # adding it leaves the nearest integer, plus the bias, in the low bits
+    ln2_high: float  # so few bits that its product with an exponent is exact
+    ln2_low: float
+    exp_low: float  # exp is 0 below, infinite above
+    exp_high: float
+    expm1_low: float  # expm1 is -1 below
+    tail: tuple[float, ...]  # (exp(r) - 1 - r) / r^2 on |r| <= ln(2)/2
+    log: tuple[float, ...]  # fdlibm's Lg1...
+    smallest: float  # the smallest normal number
+    sqrt_half: int  # bits of sqrt(1/2), rounded up in the last place that log uses
+
+
+_FORMATS = {
+    "float32": _Format(
+        width=32,
+        mantissa=23,
+        bias=127,
+        magic=12582912.0 + 127,
+        ln2_high=0.693359375,
+        ln2_low=-2.12194440e-4,
+        exp_low=-104.0,
+        exp_high=89.0,
+        expm1_low=-18.0,
+        tail=(
+            0.4999999341226101,
+            0.1666652010554623,
+            0.04166839425915698,
+            0.008368780622226178,
+            0.0013814464752133849,
+        ),
+        log=(0.66666662693, 0.40000972152, 0.28498786688, 0.24279078841),
+        smallest=1.1754943508222875e-38,
+        sqrt_half=0x3F3504F3,
+    ),
+    "float64": _Format(
+        width=64,
+        mantissa=52,
+        bias=1023,
+        magic=6755399441055744.0 + 1023,
+        ln2_high=6.93147180369123816490e-01,
+        ln2_low=1.90821492927058770002e-10,
+        exp_low=-746.0,
+        exp_high=710.0,
+        expm1_low=-38.0,
+        tail=(
+            0.5000000000000011,
+            0.1666666666666641,
+            0.04166666666652913,
+            0.008333333333495452,
+            0.0013888888943938522,
+            0.00019841269505237104,
+            2.4801492745867155e-05,
+            2.7557586841886884e-06,
+            2.76303847458657e-07,
+            2.5000145041183234e-08,
+        ),
+        log=(
+            6.666666666666735130e-01,
+            3.999999999940941908e-01,
+            2.857142874366239149e-01,
+            2.222219843214978396e-01,
+            1.818357216161805012e-01,
+            1.531383769920937332e-01,
+            1.479819860511658591e-01,
+        ),
+        smallest=2.2250738585072014e-308,
+        sqrt_half=0x3FE6A09E667F3BCD,
+    ),
+}
+_LOG2_E = 1.4426950408889634
+
+
+def _format(x: Expr) -> _Format:
+    return _FORMATS[element(x)]
+
+
+def _horner(block: Block, x: Expr, coefficients: Sequence[float]) -> Expr:
+    """Return c0 + c1 x + c2 x^2 + ..."""
+    total = like(coefficients[-1], x)
+    for c in reversed(coefficients[:-1]):
+        total = total * x + like(c, x)
+    return block.let(total)
+
+
+def _clamp(block: Block, x: Expr, low: float, high: float) -> Expr:
+    """Return x within the bounds; NaN stays."""
+    x = choose(x < like(low, x), like(low, x), x)
+    return block.let(choose(x > like(high, x), like(high, x), x))
+
+
+def _reduce(block: Block, x: Expr) -> tuple[Expr, Expr]:
+    """Return (n, exp(r) - 1) with x = n ln(2) + r, |r| <= ln(2)/2; n is a whole float."""
+    f = _format(x)
+    n = block.let(block.let(x * like(_LOG2_E, x) + like(f.magic, x)) - like(f.magic, x))
+    r = block.let((x - n * like(f.ln2_high, x)) - n * like(f.ln2_low, x))
+    tail = _horner(block, r, f.tail)
+    return n, block.let(r + r * r * tail)
+
+
+def _power_of_two(block: Block, n: Expr) -> Expr:
+    """Return 2^n from a whole float within the normal range.
+
+    Adding ``magic`` leaves n + bias in the low bits: shifted up, they are the exponent.
+    """
+    f = _format(n)
+    raw = bits(n + like(f.magic, n), f"int{f.width}")
+    shift = const(f.mantissa, with_lanes(f"int{f.width}", n))
+    return block.let(bits(raw << shift, f"float{f.width}"))
+
+
+def exp(block: Block, x: Expr) -> Expr:
+    """Return e^x, within 1.5 ulp; the power is applied in halves, for subnormal results."""
+    f = _format(x)
+    n, p = _reduce(block, _clamp(block, x, f.exp_low, f.exp_high))
+    half = block.let(block.let(n * like(0.5, x) + like(f.magic, x)) - like(f.magic, x))
+    first = _power_of_two(block, half)
+    return block.let((p * first + first) * _power_of_two(block, block.let(n - half)))
+
+
+def expm1(block: Block, x: Expr) -> Expr:
+    """Return e^x - 1 without cancellation, within 2 ulp."""
+    f = _format(x)
+    clamped = _clamp(block, x, f.expm1_low, f.exp_high)
+    n, p = _reduce(block, clamped)
+    # 2^(n-1): with n up to 128 (1024) the power itself would overflow before the product does.
+    scale = _power_of_two(block, block.let(n - like(1.0, x)))
+    y = (p * scale + (scale - like(0.5, x))) * like(2.0, x)
+    return block.let(choose(equal(x, like(0.0, x)), x, y))
+
+
+def _log_parts(block: Block, x: Expr) -> tuple[Expr, Expr]:
+    """Return (k, f) with x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), for positive finite x."""
+    f = _format(x)
+    integer = f"int{f.width}"
+    small = block.let(x < like(f.smallest, x))
+    scaled = choose(small, x * like(float(1 << (f.mantissa + 2)), x), x)
+    raw = block.let(bits(scaled, integer))
+    vector = with_lanes(integer, x)
+    one = f.bias << f.mantissa
+    shifted = block.let(raw + const(one - f.sqrt_half, vector))
+    exponent = (shifted >> const(f.mantissa, vector)) - const(f.bias, vector)
+    mask = (1 << f.mantissa) - 1
+    m = bits((shifted & const(mask, vector)) + const(f.sqrt_half, vector), element(x))
+    k = convert(convert(exponent, "int32"), element(x))
+    k = choose(small, k - like(float(f.mantissa + 2), x), k)
+    return block.let(k), block.let(m - like(1.0, x))
+
+
+def _log_finite(block: Block, x: Expr, correction: Expr | None = None) -> Expr:
+    """Return log(x) + correction for positive finite x, by fdlibm's formula."""
+    f = _format(x)
+    k, z = _log_parts(block, x)
+    s = block.let(z / (like(2.0, x) + z))
+    square = block.let(s * s)
+    r = block.let(square * _horner(block, square, f.log))
+    half = block.let(like(0.5, x) * z * z)
+    low = k * like(f.ln2_low, x)
+    if correction is not None:
+        low = low + correction
+    return block.let(k * like(f.ln2_high, x) - ((half - (s * (half + r) + low)) - z))
+
+
+def log(block: Block, x: Expr) -> Expr:
+    """Return the natural logarithm, within 1 ulp (1.5 in float64)."""
+    y = _log_finite(block, x)
+    y = choose(equal(x, like(_INF, x)), x, y)
+    y = choose(equal(x, like(0.0, x)), like(-_INF, x), y)
+    return block.let(choose(x >= like(0.0, x), y, like(float("nan"), x)))
+
+
+def log1p(block: Block, x: Expr) -> Expr:
+    """Return log(1 + x) without cancellation, within 2 ulp."""
+    one = like(1.0, x)
+    u = block.let(one + x)
+    # What rounding took from 1 + x, divided by u, is the derivative's share of it.
+    lost = choose(x > one, one - (u - x), x - (u - one))
+    y = _log_finite(block, u, block.let(lost / u))
+    y = choose(equal(x, like(_INF, x)), x, y)
+    y = choose(equal(x, neg(block, one)), like(-_INF, x), y)
+    y = choose(absolute(block, x) < like(_format(x).smallest, x), x, y)
+    return block.let(choose(x >= neg(block, one), y, like(float("nan"), x)))
+
+
+def tanh(block: Block, x: Expr) -> Expr:
+    """Return the hyperbolic tangent, expm1(2x) / (expm1(2x) + 2), within 3 ulp (3.5 in float64)."""
+    limit = 9.5 if element(x) == "float32" else 20.0
+    t = expm1(block, _clamp(block, x, -limit, limit) * like(2.0, x))
+    y = t / (t + like(2.0, x))
+    # expm1(2x) is exact in its sign of zero, and x is its own tanh below the square root of an ulp.
+    tiny = 2e-4 if element(x) == "float32" else 1e-9
+    return block.let(choose(absolute(block, x) < like(tiny, x), x, y))
+
+
+def sigmoid(block: Block, x: Expr) -> Expr:
+    """Return 1 / (1 + e^-x), within 2.5 ulp also where it is tiny."""
+    e = exp(block, neg(block, absolute(block, x)))
+    one = like(1.0, x)
+    return block.let(choose(x < like(0.0, x), e, one) / (one + e))
+
+
+def softplus(block: Block, x: Expr) -> Expr:
+    """Return softplus, log(1 + e^x) = max(x, 0) + log1p(e^-|x|), within 2.5 ulp (3 in float64)."""
+    zero = like(0.0, x)
+    tail = log1p(block, exp(block, neg(block, absolute(block, x))))
+    return block.let(choose(x < zero, zero, x) + tail)
+
+
+def erf(block: Block, x: Expr) -> Expr:
+    """Return the error function; float64 goes to libm."""
+    if element(x) == "float64":
+        return lane_by_lane(block, "erf", x)
+    t = block.let(absolute(block, x))
+    s = block.let(x * x)
+    large = like(-1.72853470e-5, x) * t + like(3.83197126e-4, x)
+    large = block.let(large * s + (like(-3.88396438e-3, x) * t + like(2.42546219e-2, x)))
+    for c in (-1.06777877e-1, -6.34846687e-1, -1.28717512e-1):
+        large = large * t + like(c, x)
+    large = like(1.0, x) - exp(block, block.let(large * t - t))
+    sign = like(1.0, x)
+    large = choose(x < like(0.0, x), neg(block, block.let(large)), large)
+    # Beyond 4 the polynomial in the exponent leaves its range, and erf is 1 to the last bit.
+    large = choose(t > like(4.0, x), choose(x < like(0.0, x), neg(block, sign), sign), large)
+    small = _horner(
+        block,
+        s,
+        (
+            1.28379166e-1,
+            -3.76125336e-1,
+            1.12819925e-1,
+            -2.67681349e-2,
+            4.99119423e-3,
+            -5.96761703e-4,
+        ),
+    )
+    y = choose(t > like(0.927734375, x), large, small * x + x)
+    return block.let(choose(is_nan(x), x, y))
+
+
+def rsqrt(block: Block, x: Expr) -> Expr:
+    """Return 1 / sqrt(x), within 1.5 ulp: two exact operations, and no approximation to refine."""
+    return block.let(like(1.0, x) / tirx.sqrt(x))
+
+
+def power(block: Block, x: Expr, y: Expr) -> Expr:
+    """Return x^y with C's special cases; float32 through float64, float64 through libm."""
+    if element(x) == "float64":
+        return block.let(tirx.pow(x, y))
+    base, exponent = block.let(convert(x, "float64")), block.let(convert(y, "float64"))
+    one = like(1.0, base)
+    size = block.let(absolute(block, base))
+    result = exp(block, block.let(exponent * log(block, size)))
+    result = choose(equal(size, one), one, result)  # 1^inf and (-1)^inf are 1
+    whole = block.let(equal(tirx.nearbyint(exponent), exponent))
+    half = block.let(exponent * like(0.5, base))
+    odd = block.let(tirx.And(whole, differ(tirx.nearbyint(half), half)))
+    # The sign is that of the base, minus zero included, for an odd exponent.
+    raw = bits(base, "int64")
+    below = block.let(raw < const(0, with_lanes("int64", base)))
+    result = block.let(result)
+    result = choose(tirx.And(below, odd), neg(block, result), result)
+    nan = like(float("nan"), base)
+    result = choose(tirx.And(base < like(0.0, base), tirx.Not(whole)), nan, result)
+    minus_infinity = equal(base, like(-_INF, base))
+    result = choose(
+        tirx.And(minus_infinity, tirx.Not(whole)),
+        choose(exponent > like(0.0, base), like(_INF, base), like(0.0, base)),
+        result,
+    )
+    result = choose(tirx.Or(is_nan(base), is_nan(exponent)), nan, result)
+    result = choose(tirx.Or(equal(exponent, like(0.0, base)), equal(base, one)), one, result)
+    return block.let(convert(result, "float32"))

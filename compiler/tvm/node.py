@@ -1,0 +1,89 @@
+"""One node of a TF function as the lowering functions see it.
+
+Reads attributes out of TF's protos and nothing else; TensorFlow itself is not imported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import NotCovered
+from .graph import DTYPES
+
+# Numbers of tensorflow.DataType (types.proto), for the dtypes that kernels compute in.
+DTYPE_OF_ENUM = {
+    1: "float32",
+    2: "float64",
+    3: "int32",
+    9: "int64",
+    10: "bool",
+    14: "bfloat16",
+    19: "float16",
+}
+
+
+def dtype_name(enum: int, what: str) -> str:
+    """Return the dtype's name; an uncovered one is named by ``what``."""
+    if enum not in DTYPE_OF_ENUM:
+        raise NotCovered(f"{what}: dtype {_enum_text(enum)} is not covered")
+    return DTYPE_OF_ENUM[enum]
+
+
+def _enum_text(enum: int) -> str:
+    from tensorflow.core.framework import types_pb2  # the caller's proto came from here
+
+    return str(types_pb2.DataType.Name(enum))
+
+
+@dataclass(frozen=True)
+class OpNode:
+    """A NodeDef: ``op``, ``name`` for messages, and its attributes."""
+
+    proto: Any
+
+    @property
+    def op(self) -> str:
+        """The TF op's name."""
+        return str(self.proto.op)
+
+    def _attr(self, key: str) -> Any:
+        # Reading an absent key of a proto map would add it.
+        return self.proto.attr[key] if key in self.proto.attr else None  # noqa: SIM401
+
+    def flag(self, key: str, default: bool = False) -> bool:
+        """Return a bool attribute."""
+        attr = self._attr(key)
+        return default if attr is None else bool(attr.b)
+
+    def number(self, key: str, default: int) -> int:
+        """Return an int attribute."""
+        attr = self._attr(key)
+        return default if attr is None else int(attr.i)
+
+    def real(self, key: str, default: float) -> float:
+        """Return a float attribute (float32 in TF)."""
+        attr = self._attr(key)
+        return default if attr is None else float(attr.f)
+
+    def text(self, key: str, default: str) -> str:
+        """Return a string attribute."""
+        attr = self._attr(key)
+        return default if attr is None else str(attr.s.decode())
+
+    def numbers(self, key: str) -> list[int]:
+        """Return a list(int) attribute."""
+        attr = self._attr(key)
+        return [] if attr is None else [int(i) for i in attr.list.i]
+
+    def dtype(self, key: str) -> str:
+        """Return a type attribute; one that kernels do not compute in is not covered."""
+        attr = self._attr(key)
+        if attr is None:
+            raise NotCovered(f"{self.op}: attribute {key} is missing")
+        return dtype_name(attr.type, self.op)
+
+    def require(self, dtype: str, *allowed: str) -> None:
+        """Refuse a dtype that this op has no lowering for."""
+        if dtype not in (allowed or DTYPES):
+            raise NotCovered(f"{self.op}: dtype {dtype} is not covered")

@@ -1,0 +1,26 @@
+"""How a stage becomes loops: one idea a file, the first that fits is taken.
+
+To add one: write a module with a ``Strategy``, and put it in :data:`STRATEGIES` before those that
+would also take its stages. The last two take everything.
+"""
+
+from __future__ import annotations
+
+from ..plan import Stage
+from . import axpy, constant, contraction, dots, elementwise, gemm, reduction
+from .base import Context, Strategy
+
+STRATEGIES: tuple[Strategy, ...] = (
+    constant.ConstantTable(),
+    dots.Dots(),
+    axpy.Axpy(),
+    gemm.Gemm(),
+    contraction.PlainContraction(),
+    reduction.Reduction(),
+    elementwise.Elementwise(),
+)
+
+
+def choose(stage: Stage, context: Context) -> Strategy:
+    """Return the strategy that will write the stage."""
+    return next(s for s in STRATEGIES if s.fits(stage, context))

@@ -1,0 +1,147 @@
+"""Few rows times a ``[K, N]`` matrix: rows of the matrix, scaled, are added to the result's rows.
+
+Lanes run along N, and the matrix is read once, several long rows side by side, which is what the
+prefetcher follows; the sums of a task's columns stay in the L1 cache.
+"""
+
+from __future__ import annotations
+
+from tvm import tirx
+
+from ..access import Lane, Strided
+from ..block import Buffer, ceil_quotient, const, index, minimum, quotient, remainder
+from ..graph import Expr
+from ..plan import Stage
+from .base import Context, elements, tasks, unflatten
+from .product import Product, batch_offset, float_product, in_place
+
+_STEPS = {1: 8, 2: 4, 3: 3, 4: 2}
+"""Rows of the result -> rows of the matrix at a time: as many factors as registers allow."""
+_TASK_COLUMNS = 512
+
+
+class Axpy:
+    """Products with at most 4 rows and a second factor stored as [K, N]."""
+
+    name = "axpy"
+
+    def fits(self, stage: Stage, context: Context) -> bool:
+        """Take a second factor that is contiguous along N, which must fill a vector."""
+        product = float_product(stage)
+        if product is None or product.rows not in _STEPS:
+            return False
+        if not isinstance(product.columns, int) or not isinstance(product.depth, int):
+            return False
+        a = in_place(product.node.a, product.dtype, context)
+        b = in_place(product.node.b, product.dtype, context)
+        if a is None or b is None or product.columns < context.lanes(product.dtype):
+            return False
+        return b.strides[-2 if product.node.transpose_b else -1] == 1 and (
+            not product.node.transpose_b
+        )
+
+    def emit(self, stage: Stage, context: Context) -> None:
+        """Write the tasks: each some columns of the result."""
+        product = float_product(stage)
+        if product is None:
+            raise TypeError("not a product of floats")
+        columns = context.size(product.columns)
+        lanes = context.lanes(product.dtype)
+        share = ceil_quotient(columns, context.target.cores)
+        width = max(lanes * 4, min(_TASK_COLUMNS, int(share)))
+        width = -(-width // lanes) * lanes
+        groups = ceil_quotient(columns, width)
+        batches = elements(product.batch, context)
+        cycles = quotient(
+            batches * columns * context.size(product.depth) * context.size(product.rows), lanes
+        )
+
+        def body(task: Expr) -> None:
+            block = context.block
+            batch = unflatten(context, block.bind(quotient(task, groups)), product.batch or (1,))
+            first = block.bind(remainder(task, groups) * width, "first")
+            _Columns(product, context, batch if product.batch else [], width).write(first)
+
+        tasks(context, batches * groups, cycles, body)
+
+
+class _Columns:
+    """The columns of one task."""
+
+    def __init__(self, product: Product, context: Context, batch: list, width: int) -> None:
+        a = in_place(product.node.a, product.dtype, context)
+        b = in_place(product.node.b, product.dtype, context)
+        if a is None or b is None or not isinstance(product.rows, int):
+            raise TypeError("the factors do not lie as they must")
+        self._product = product
+        self._context = context
+        self._block = context.block
+        self._batch = batch
+        self._width = width
+        self._rows = product.rows
+        self._lanes = context.lanes(product.dtype)
+        self._a: Strided = a
+        self._b: Strided = b
+        self._depth = int(product.depth) if isinstance(product.depth, int) else 0
+        self._columns = int(product.columns) if isinstance(product.columns, int) else 0
+
+    def write(self, first: Expr) -> None:
+        """Write columns ``[first, first + width)``, as far as there are."""
+        block, lanes = self._block, self._lanes
+        vectors = block.bind(
+            ceil_quotient(minimum(self._width, self._columns - first), lanes), "vectors"
+        )
+        sums = block.workspace(self._rows * self._width, self._product.dtype, "sums")
+        zero = const(0, f"{self._product.dtype}x{lanes}")
+        with block.loop(vectors, "v") as v:
+            for row in range(self._rows):
+                block.store(sums, row * self._width + v * lanes, zero)
+        steps = _STEPS[self._rows]
+        whole = self._depth // steps
+        with block.loop(whole, "k") as k:
+            self._add(sums, first, vectors, block.bind(k * steps, "k"), steps)
+        for k_rest in range(whole * steps, self._depth):
+            self._add(sums, first, vectors, k_rest, 1)
+        for row in range(self._rows):
+            with block.loop(vectors, "v") as v:
+                column = self._column(first, v)
+                total = block.load(sums, row * self._width + v * lanes, lanes)
+                at = [*self._batch, row, Lane(column, lanes)]
+                self._product.finish(self._context, at, total)
+
+    def _column(self, first: Expr, v: Expr) -> Expr:
+        """Return where vector v starts; the last one overlaps."""
+        at = minimum(first + v * self._lanes, self._columns - self._lanes)
+        return self._block.bind(index(at), "column")
+
+    def _add(self, sums: Buffer, first: Expr, vectors: Expr, k: Expr | int, steps: int) -> None:
+        """Add ``steps`` scaled rows of the matrix, from row k on, to the sums."""
+        block, lanes = self._block, self._lanes
+        node = self._product.node
+        row_axis, k_axis = (-1, -2) if node.transpose_a else (-2, -1)
+        a_base = batch_offset(node.a, self._a.strides, self._batch)
+        b_base = batch_offset(node.b, self._b.strides, self._batch)
+        factors = []
+        for row in range(self._rows):
+            for step in range(steps):
+                at = a_base + row * self._a.strides[row_axis] + (k + step) * self._a.strides[k_axis]
+                scalar = tirx.BufferLoad(self._a.storage.buffer, [index(at)])
+                factors.append(block.let(tirx.Broadcast(scalar, lanes)))
+        with block.loop(vectors, "v") as v:
+            column = self._column(first, v)
+            matrix = [
+                block.let(
+                    block.load(
+                        self._b.storage.buffer,
+                        b_base + (k + step) * self._b.strides[-2] + column,
+                        lanes,
+                    )
+                )
+                for step in range(steps)
+            ]
+            for row in range(self._rows):
+                place = block.bind(row * self._width + v * lanes, "place")
+                total = block.load(sums, place, lanes)
+                for step in range(steps):
+                    total = total + factors[row * steps + step] * matrix[step]
+                block.store(sums, place, total)

@@ -1,0 +1,130 @@
+"""What strategies have in common: what they see, and when work is worth a second thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..access import Access, Index, Lane, Space, flat_index
+from ..block import Block, index, quotient, remainder, spread
+from ..dims import Dim, Shape, product
+from ..graph import ITEM_SIZE, Expr, Pointwise, Tensor, compute_dtype
+from ..numeric import to_storage
+from ..plan import Plan, Stage
+from ..target import Target
+
+PARALLEL_CYCLES = 30_000
+"""Work below this many cycles (about 10 us) stays on the thread that calls."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """One kernel under construction."""
+
+    block: Block
+    space: Space
+    plan: Plan
+    target: Target
+
+    def lanes(self, dtype: str) -> int:
+        """Return how many elements of a compute dtype fill a vector register."""
+        return max(1, self.target.lanes * 4 // ITEM_SIZE[compute_dtype(dtype)])
+
+    def size(self, dim: Dim) -> Expr | int:
+        """Return a size as an index expression or int."""
+        return self.space.size(dim)
+
+    def access(self) -> Access:
+        """Return a reader for the scope that is open now."""
+        return Access(self.block, self.space)
+
+    def store(self, tensor: Tensor, at: Sequence[Index], value: Expr) -> None:
+        """Store a computed element (or vector) of a stored tensor."""
+        self.store_flat(tensor, flat_index(at, self.space.strides(tensor.shape)), value)
+
+    def store_flat(self, tensor: Tensor, place: Index, value: Expr) -> None:
+        """Store at a flat place; a Lane stores a vector."""
+        storage = self.space.storages[tensor]
+        raw = to_storage(self.block, value, storage.dtype)
+        if isinstance(place, Lane):
+            raw = spread(raw, place.lanes)
+            self.block.store(storage.buffer, place.base, raw, place.step)
+        else:
+            self.block.store(storage.buffer, place, raw)
+
+
+class Strategy(Protocol):
+    """A way to write one kind of stage."""
+
+    name: str
+
+    def fits(self, stage: Stage, context: Context) -> bool:
+        """Return whether this strategy can write the stage."""
+
+    def emit(self, stage: Stage, context: Context) -> None:
+        """Write the stage's loops."""
+
+
+def unflatten(context: Context, flat: Expr | int, shape: Shape) -> list[Index]:
+    """Return the indices of a row-major place."""
+    if len(shape) == 1:
+        return [flat]
+    indices: list[Index] = []
+    for i, (dim, stride) in enumerate(zip(shape, context.space.strides(shape), strict=True)):
+        if dim == 1:
+            indices.append(0)
+            continue
+        step = quotient(flat, stride)
+        # The first index needs no modulus: the place lies within the shape.
+        first = all(d == 1 for d in shape[:i])
+        indices.append(
+            context.block.bind(step if first else remainder(step, context.size(dim)), "i")
+        )
+    return indices
+
+
+def tasks(
+    context: Context, extent: Expr | int, cycles: Expr | int, body: Callable[[Expr], None]
+) -> None:
+    """Write a loop over independent tasks of ``cycles`` in all, on several threads if worth it.
+
+    Where the size is the call's, both loops are written and the call chooses.
+    """
+    block = context.block
+    if context.target.cores == 1 or (isinstance(extent, int) and extent <= 1):
+        cycles = 0
+    if isinstance(cycles, int):
+        with block.loop(extent, "task", parallel=cycles >= PARALLEL_CYCLES) as task:
+            body(task)
+        return
+    with block.when(index(cycles) < index(PARALLEL_CYCLES)), block.loop(extent, "task") as task:
+        body(task)
+    with block.otherwise(), block.loop(extent, "task", parallel=True) as task:
+        body(task)
+
+
+def chain_cost(stage: Stage, context: Context) -> int:
+    """Return the vector instructions that an element-wise stage spends on one vector, roughly."""
+    seen: set[Tensor] = set()
+    stack = list(stage.stores)
+    cost = 0
+    while stack:
+        tensor = stack.pop()
+        if tensor in seen:
+            continue
+        seen.add(tensor)
+        stops = tensor is stage.anchor or (
+            tensor not in stage.stores and context.space.storage(tensor) is not None
+        )
+        if stops:
+            cost += 1
+            continue
+        cost += tensor.node.cost if isinstance(tensor.node, Pointwise) else 1
+        stack.extend(tensor.node.operands)
+    return cost + len(stage.stores)
+
+
+def elements(shape: Shape, context: Context) -> Expr | int:
+    """Return the number of elements of a shape."""
+    return context.size(product(shape))

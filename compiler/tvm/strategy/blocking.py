@@ -1,0 +1,150 @@
+"""How the work of a tiled product is cut: into tasks, and within a task into what caches hold.
+
+Two ways, after how the vector side lies in memory:
+
+* ``[K, count]``: wide and shallow. A task packs at most 256 steps of k of at most 256 columns, in
+  long contiguous reads, and adds up over k in a buffer of at most 256 rows.
+* ``[count, K]``: narrow and deep. A task packs (and transposes) all of k for a few panels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..block import ceil_quotient, maximum, minimum, quotient
+from ..dims import Dim, product
+from ..graph import Expr
+from ..target import Target
+from .tile import Tile
+
+GUESS = 64
+"""What a size that only the call knows is taken for, where a choice must be made."""
+
+BLOCK_ROWS = 48
+"""Rows of the result that are multiplied before they are finished, while the L1 cache has them."""
+
+_WIDE = 256
+
+
+def guess(dim: Dim) -> int:
+    """Return the size, or what it is taken for."""
+    return dim if isinstance(dim, int) else GUESS
+
+
+def covers(size: int, step: int) -> int:
+    """Return how many steps cover a size."""
+    return -(-size // step)
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """The cut of one product.
+
+    Attributes:
+        group: Vectors that a task packs, whole panels.
+        rows: Rows of a task.
+        fixed_rows: The rows of every task, if they are known and the same for all.
+        depth: Steps of k that are packed at a time.
+        k_blocks: How many such pieces there are.
+    """
+
+    group: int
+    rows: Expr | int
+    fixed_rows: int | None
+    depth: Expr | int
+    k_blocks: Expr | int
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether sums are carried from one piece of k to the next."""
+        return self.k_blocks != 1
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of a product, as known and as the kernel's expressions."""
+
+    batch: int
+    vectors: int
+    rows: int
+    depth: int
+    rows_expr: Expr | int
+    depth_expr: Expr | int
+
+    @classmethod
+    def of(
+        cls,
+        batch: tuple[Dim, ...],
+        columns: Dim,
+        lanes: int,
+        rows: tuple[Dim, Expr | int],
+        depth: tuple[Dim, Expr | int],
+    ) -> Sizes:
+        """Return the sizes; unknown ones are guessed where a number is needed."""
+        return cls(
+            guess(product(batch)),
+            covers(guess(columns), lanes),
+            guess(rows[0]),
+            guess(depth[0]),
+            rows[1],
+            depth[1],
+        )
+
+
+def choose_blocking(
+    sizes: Sizes, tile: Tile, lanes: int, target: Target, *, wide: bool
+) -> Blocking:
+    """Return the cut; ``wide`` if the vector side lies as ``[K, count]``."""
+    return _wide(sizes, tile, lanes, target) if wide else _deep(sizes, tile, lanes, target)
+
+
+def _wide(sizes: Sizes, tile: Tile, lanes: int, target: Target) -> Blocking:
+    rows_of_task = _WIDE
+    chunks = covers(sizes.rows, rows_of_task)
+    wanted = covers(2 * target.cores, chunks * sizes.batch)
+    most = max(tile.vectors, _WIDE // (lanes * tile.vectors) * tile.vectors)
+    group = min(most, _whole(covers(sizes.vectors, wanted), tile.vectors))
+    tasks = chunks * sizes.batch * covers(sizes.vectors, group)
+    if tasks < target.cores:
+        rows_of_task = max(BLOCK_ROWS, covers(sizes.rows, covers(target.cores, tasks)))
+    depth, k_blocks = _split_depth(sizes.depth_expr)
+    rows, fixed = _split_rows(sizes.rows_expr, rows_of_task)
+    return Blocking(group, rows, fixed, depth, k_blocks)
+
+
+def _deep(sizes: Sizes, tile: Tile, lanes: int, target: Target) -> Blocking:
+    panel_bytes = max(1, sizes.depth) * tile.vectors * lanes * 4
+    panels = max(1, min(4, target.cache_bytes // panel_bytes))
+    have = covers(sizes.vectors, tile.vectors)
+    spread = covers(2 * target.cores, sizes.batch)
+    if have >= spread:
+        panels = min(panels, covers(have, spread))
+    panels = min(panels, have)
+    tasks = sizes.batch * covers(have, panels)
+    chunks = 1 if tasks >= 2 * target.cores else covers(target.cores, tasks)
+    rows_of_task = maximum(1, quotient(sizes.rows_expr + (chunks - 1), chunks))
+    if sizes.rows < chunks * BLOCK_ROWS:
+        rows_of_task = sizes.rows_expr
+    rows, fixed = _split_rows(sizes.rows_expr, rows_of_task)
+    return Blocking(panels * tile.vectors, rows, fixed, sizes.depth_expr, 1)
+
+
+def _whole(count: int, step: int) -> int:
+    return covers(count, step) * step
+
+
+def _split_depth(depth: Expr | int) -> tuple[Expr | int, Expr | int]:
+    """Return (steps at a time, pieces), the pieces as equal as can be."""
+    if not isinstance(depth, int):
+        return _WIDE, ceil_quotient(depth, _WIDE)
+    pieces = covers(depth, _WIDE)
+    return (depth, 1) if pieces <= 1 else (_whole(covers(depth, pieces), 4), pieces)
+
+
+def _split_rows(rows: Expr | int, most: Expr | int) -> tuple[Expr | int, int | None]:
+    """Return rows of a task (equal shares), and their number if all tasks have it."""
+    pieces = maximum(1, quotient(rows + (most - 1), most))
+    share = maximum(1, quotient(rows + (pieces - 1), pieces))
+    if isinstance(rows, int) and isinstance(share, int):
+        return share, share if rows % share == 0 else None
+    return minimum(share, maximum(1, rows)), None

@@ -1,0 +1,118 @@
+"""From a block of sums to the result: the element-wise rest, in the result's own layout."""
+
+from __future__ import annotations
+
+from ..access import Index, Lane
+from ..block import Buffer, ceil_quotient, index, maximum, minimum, quotient
+from ..graph import Expr
+from .base import Context
+from .product import Product
+from .tile import transpose
+
+
+class Finisher:
+    """Finishes rows of a buffer of sums.
+
+    Args:
+        context: The kernel.
+        product: The product and what is made of it.
+        batch: Indices of the batch dimensions.
+        group: Vectors in a row of the buffer.
+        count: How many columns (as the buffer has them) there are in all.
+        swapped: Whether the buffer's rows are the result's columns.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a block of a product is
+        self,
+        context: Context,
+        product: Product,
+        batch: list[Index],
+        group: int,
+        count: Expr | int,
+        *,
+        swapped: bool,
+    ) -> None:
+        self._context = context
+        self._block = context.block
+        self._product = product
+        self._batch = batch
+        self._lanes = context.lanes(product.dtype)
+        self._group = group
+        self._width = group * self._lanes
+        self._count = count
+        self._swapped = swapped
+
+    def write(self, sums: Buffer, start: Expr, first: Expr, rows: Expr | int) -> None:
+        """Finish ``rows`` rows, the first of which is row ``first``, from column ``start`` on."""
+        left = quotient(self._count - start + (self._lanes - 1), self._lanes)
+        vectors = self._block.bind(minimum(self._group, left), "vectors")
+        if self._swapped:
+            self._write_swapped(sums, start, first, rows, vectors)
+        else:
+            self._write_straight(sums, start, first, rows, vectors)
+
+    def _write_straight(
+        self, sums: Buffer, start: Expr, first: Expr, rows: Expr | int, vectors: Expr | int
+    ) -> None:
+        block, lanes, count = self._block, self._lanes, self._count
+        long = count >= lanes if isinstance(count, int) else index(count) >= lanes
+        with block.loop(rows, "r") as r:
+            row = block.bind(first + r, "row")
+            with block.when(long), block.loop(vectors, "j") as j:
+                column = block.bind(minimum(start + j * lanes, count - lanes), "column")
+                value = block.load(sums, r * self._width + j * lanes, lanes)
+                self._finish(row, Lane(column, lanes), value)
+            if long is True:
+                return
+            with block.when(count < lanes), block.loop(count, "e") as e:
+                self._finish(row, e, block.load(sums, r * self._width + e))
+
+    def _write_swapped(
+        self, sums: Buffer, start: Expr, first: Expr, rows: Expr | int, vectors: Expr | int
+    ) -> None:
+        block, lanes = self._block, self._lanes
+        long = rows >= lanes if isinstance(rows, int) else index(rows) >= lanes
+        with block.loop(vectors, "j") as j:
+            last = maximum(0, self._count - lanes)
+            column = block.bind(minimum(start + j * lanes, last), "column")
+            real = block.bind(minimum(lanes, self._count - column), "real")
+            with block.when(long):
+                self._squares(sums, j, (column, real), first, rows)
+            if long is True:
+                return
+            with (
+                block.when(rows < lanes),
+                block.loop(rows, "r") as r,
+                block.loop(real, "m") as m,
+            ):
+                value = block.load(sums, r * self._width + j * lanes + m)
+                self._finish(block.bind(column + m), first + r, value)
+
+    def _squares(
+        self,
+        sums: Buffer,
+        j: Expr,
+        columns: tuple[Expr, Expr | int],
+        first: Expr,
+        rows: Expr | int,
+    ) -> None:
+        """Transpose squares of the buffer, the last of which overlaps.
+
+        ``columns`` are the first of the vector's columns, and how many of them exist.
+        """
+        block, lanes = self._block, self._lanes
+        column, real = columns
+        square = block.workspace(lanes * lanes, self._product.dtype, "square")
+        with block.loop(ceil_quotient(rows, lanes), "piece") as piece:
+            r = block.bind(minimum(piece * lanes, rows - lanes), "r")
+            loaded = [
+                block.load(sums, (r + i) * self._width + j * lanes, lanes) for i in range(lanes)
+            ]
+            for i, vector in enumerate(transpose(block, loaded)):
+                block.store(square, i * lanes, vector)
+            with block.loop(real, "m") as m:
+                value = block.load(square, m * lanes, lanes)
+                self._finish(block.bind(column + m), Lane(first + r, lanes), value)
+
+    def _finish(self, row: Index, column: Index, total: Expr) -> None:
+        self._product.finish(self._context, [*self._batch, row, column], total)

@@ -1,0 +1,111 @@
+"""Matrix products by register tiles, with whatever is element-wise behind them.
+
+One side of the product supplies vectors, the other single elements to broadcast (:mod:`.tile`).
+The vector side is packed into panels by :mod:`.pack`; the other side is read where it lies. Each
+block of the result goes through a buffer of sums, from which :mod:`.finish` runs the rest in the
+result's own layout. :mod:`.blocking` says what a task takes; no task waits for another.
+
+* ``[K, N]`` second factor: vectors run along N, packing copies.
+* ``[N, K]`` second factor: vectors run along M, packing transposes x instead of the weights, the
+  weights are read once and in order, and the sums are transposed on their way out.
+
+The cheaper side is chosen by counting. Vectors never need a tail: the last one overlaps.
+"""
+
+from __future__ import annotations
+
+from ..block import ceil_quotient, minimum, quotient, remainder
+from ..dims import Dim
+from ..graph import Expr
+from ..plan import Stage
+from .base import Context, elements, tasks, unflatten
+from .blocking import Sizes, choose_blocking, covers, guess
+from .gemm_task import Arrangement, TaskWriter
+from .product import float_product, in_place
+from .tile import Tile, tiles
+
+
+class Gemm:
+    """Stages whose anchor is a product of floats, one factor of which can be read in place."""
+
+    name = "gemm"
+
+    def fits(self, stage: Stage, context: Context) -> bool:
+        """Take products with an arrangement."""
+        return arrange(stage, context) is not None
+
+    def emit(self, stage: Stage, context: Context) -> None:
+        """Write the tasks: batches x groups of vectors x chunks of rows."""
+        arrangement = arrange(stage, context)
+        if arrangement is None:
+            raise TypeError("not a product of floats that lie in memory")
+        write(arrangement, context)
+
+
+def arrange(stage: Stage, context: Context) -> Arrangement | None:
+    """Return the cheapest arrangement, or None if there is none."""
+    product = float_product(stage)
+    if product is None:
+        return None
+    candidates = []
+    for swapped in (False, True):
+        left = (product.node.a, product.node.transpose_a)
+        right = (product.node.b, not product.node.transpose_b)
+        vectors, rows = (left, right) if swapped else (right, left)
+        if in_place(rows[0], product.dtype, context) is not None:
+            candidates += [
+                Arrangement(product, vectors, rows, swapped, tile) for tile in tiles(context.target)
+            ]
+    return min(candidates, key=lambda a: estimate(a, context), default=None)
+
+
+def _counts(arrangement: Arrangement) -> tuple[Dim, Dim]:
+    """Return how many vector elements and how many rows there are."""
+    product = arrangement.product
+    if arrangement.swapped:
+        return product.rows, product.columns
+    return product.columns, product.rows
+
+
+def estimate(arrangement: Arrangement, context: Context) -> float:
+    """Return the cycles that an arrangement would take on one core, roughly."""
+    columns, row_count = _counts(arrangement)
+    vectors = covers(guess(columns), context.lanes(arrangement.product.dtype))
+    rows, depth, tile = guess(row_count), guess(arrangement.product.depth), arrangement.tile
+    high = covers(rows, covers(rows, tile.rows))  # balanced: the larger of the two sizes
+    panels = covers(vectors, tile.vectors)
+    multiply = rows / high * panels * Tile(high, tile.vectors).cycles() * depth
+    if arrangement.rows[1]:  # broadcast along [K, count]: every step is another cache line
+        multiply += panels * covers(rows, high) * depth * 10.0
+    pack = vectors * depth * (2.0 if arrangement.vectors[1] else 4.0)
+    store = rows * vectors * (4.0 if arrangement.swapped else 1.5)
+    return multiply + pack + store
+
+
+def write(arrangement: Arrangement, context: Context) -> None:
+    """Write the loop over tasks."""
+    product, block = arrangement.product, context.block
+    lanes = context.lanes(product.dtype)
+    columns, row_count = _counts(arrangement)
+    rows, depth = context.size(row_count), context.size(product.depth)
+    sizes = Sizes.of(product.batch, columns, lanes, (row_count, rows), (product.depth, depth))
+    blocking = choose_blocking(
+        sizes, arrangement.tile, lanes, context.target, wide=arrangement.vectors[1]
+    )
+    vectors = ceil_quotient(context.size(columns), lanes)
+    groups = ceil_quotient(vectors, blocking.group)
+    share = block.bind(blocking.rows, "share")
+    chunks = quotient(rows + (share - 1), share)
+    batches = elements(product.batch, context)
+    cycles = quotient(rows * vectors * batches * depth, 2)
+
+    def body(task: Expr) -> None:
+        batch = block.bind(quotient(task, groups * chunks), "batch")
+        rest = block.bind(remainder(task, groups * chunks), "rest")
+        group = block.bind(quotient(rest, chunks), "group")
+        first = block.bind(remainder(rest, chunks) * share, "first")
+        count = block.bind(minimum(share, rows - first), "count")
+        where = unflatten(context, batch, product.batch) if product.batch else []
+        TaskWriter(arrangement, blocking, context, where).write(group, first, count)
+
+    tasks(context, batches * groups * chunks, cycles, body)

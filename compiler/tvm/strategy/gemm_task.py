@@ -1,0 +1,238 @@
+"""One task of a tiled product: pack, multiply, finish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tvm import tirx
+
+from ..access import Index
+from ..block import Buffer, ceil_quotient, const, index, maximum, minimum, quotient
+from ..graph import Expr, Tensor
+from .base import Context
+from .blocking import BLOCK_ROWS, Blocking
+from .finish import Finisher
+from .pack import Packer, Panels
+from .product import Product, batch_offset, in_place
+from .tile import Operands, Tile, multiply
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """A product as vectors and rows.
+
+    Attributes:
+        product: The product and what is made of it.
+        vectors: The factor that supplies vectors, and whether its matrices are ``[K, count]``.
+        rows: The factor whose elements are broadcast, and whether its matrices are ``[K, count]``.
+        swapped: Whether vectors run along the rows of the result.
+        tile: The register tile.
+    """
+
+    product: Product
+    vectors: tuple[Tensor, bool]
+    rows: tuple[Tensor, bool]
+    swapped: bool
+    tile: Tile
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """Where a task keeps its packed panels, how many there are, and its sums."""
+
+    packed: Panels
+    sums: Buffer
+    panels: Expr | int
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Steps ``[k, k + depth)``; ``adds`` if they are added to what the sums hold."""
+
+    k: Expr | int
+    depth: Expr | int
+    adds: bool = False
+
+
+class TaskWriter:
+    """Writes a task of an arrangement, at the given batch indices."""
+
+    def __init__(
+        self, arrangement: Arrangement, blocking: Blocking, context: Context, batch: list[Index]
+    ) -> None:
+        product = arrangement.product
+        columns, rows = product.columns, product.rows
+        if arrangement.swapped:
+            columns, rows = rows, columns
+        self._arrangement = arrangement
+        self._blocking = blocking
+        self._context = context
+        self._block = context.block
+        self._batch = batch
+        self._tile = arrangement.tile
+        self._lanes = context.lanes(product.dtype)
+        self._dtype = product.dtype
+        self._width = blocking.group * self._lanes
+        self._count = context.size(columns)
+        self._rows = context.size(rows)
+        self._depth = context.size(product.depth)
+        self._finisher = Finisher(
+            context, product, batch, blocking.group, self._count, swapped=arrangement.swapped
+        )
+
+    def write(self, group: Expr | int, first: Expr, count: Expr) -> None:
+        """Write rows ``[first, first + count)`` of the vectors of one group."""
+        block = self._block
+        start = block.bind(index(group * self._width), "column")
+        left = ceil_quotient(self._count - start, self._lanes)
+        vectors = block.bind(minimum(self._blocking.group, left), "vectors")
+        panels = block.bind(ceil_quotient(vectors, self._tile.vectors), "panels")
+        # One step more than is used, lest the panels' lines fall into the same sets of the cache.
+        pitch = self._blocking.depth + 1
+        packed = Panels(
+            block.workspace(pitch * self._width, self._dtype, "packed"),
+            pitch,
+            self._tile.vectors,
+            self._lanes,
+        )
+        if self._blocking.adds_up:
+            self._write_in_pieces(packed, start, panels, first, count)
+        else:
+            self._write_at_once(packed, start, panels, first, count)
+
+    def _packer(self) -> Packer:
+        tensor, k_first = self._arrangement.vectors
+        return Packer(self._context, tensor, k_first, self._batch, self._count)
+
+    def _sums(self, rows: int) -> Buffer:
+        size = (rows + self._tile.rows) * self._width
+        return self._block.workspace(size, self._dtype, "sums")
+
+    def _write_at_once(
+        self, packed: Panels, start: Expr, panels: Expr, first: Expr, count: Expr
+    ) -> None:
+        """Pack all of k, then multiply and finish one block of rows after the other."""
+        block = self._block
+        self._packer().write(packed, start, panels * self._tile.vectors, 0, self._depth)
+        fixed = self._blocking.fixed_rows
+        if fixed is not None and fixed < 2 * BLOCK_ROWS:
+            sums = self._sums(fixed)
+            self._multiply(Buffers(packed, sums, panels), first, fixed, Piece(0, self._depth))
+            self._finisher.write(sums, start, first, fixed)
+            return
+        sums = self._sums(2 * BLOCK_ROWS)
+        blocks = maximum(1, quotient(count, BLOCK_ROWS))
+        with block.loop(blocks, "block") as b:
+            at = block.bind(b * BLOCK_ROWS, "at")
+            last = tirx.EQ(b, index(blocks) - 1)
+            rows = block.bind(tirx.Select(last, count - at, index(BLOCK_ROWS)), "rows")
+            row = block.bind(first + at, "row")
+            self._multiply(Buffers(packed, sums, panels), row, rows, Piece(0, self._depth))
+            self._finisher.write(sums, start, row, rows)
+
+    def _write_in_pieces(
+        self, packed: Panels, start: Expr, panels: Expr, first: Expr, count: Expr
+    ) -> None:
+        """Pack a piece of k and add its products to the sums, until k is done; then finish."""
+        block, blocking = self._block, self._blocking
+        fixed = blocking.fixed_rows
+        rows = count if fixed is None else fixed
+        most = fixed if fixed is not None else blocking.rows
+        sums = self._block.workspace((most + self._tile.rows) * self._width, self._dtype, "sums")
+        zero = const(0, f"{self._dtype}x{self._lanes}")
+        with block.loop((rows + self._tile.rows) * blocking.group, "z") as z:
+            block.store(sums, z * self._lanes, zero)
+        exact = isinstance(self._depth, int) and self._depth % int(blocking.depth) == 0
+        with block.loop(blocking.k_blocks, "piece") as piece:
+            k = block.bind(piece * blocking.depth, "k")
+            depth = (
+                blocking.depth
+                if exact
+                else block.bind(minimum(blocking.depth, self._depth - k), "depth")
+            )
+            self._packer().write(packed, start, panels * self._tile.vectors, k, depth)
+            piece_of_k = Piece(k, depth, adds=True)
+            self._multiply(Buffers(packed, sums, panels), first, rows, piece_of_k)
+        self._finisher.write(sums, start, first, rows)
+
+    def _multiply(self, buffers: Buffers, first: Expr, rows: Expr | int, piece: Piece) -> None:
+        """Multiply rows ``[first, first + rows)`` with every panel, into the sums."""
+        block = self._block
+        for start, tile, repeat in row_tiles(rows, self._tile):
+            if piece.adds:  # a shallow panel stays in the L1 cache: all rows for each panel
+                with block.loop(buffers.panels, "panel") as p, block.loop(repeat, "tile") as t:
+                    at = block.bind(start + t * tile.rows, "at")
+                    self._one_tile(buffers, (p, first, at), tile, piece)
+            else:  # a tile's rows stay there: all panels for each tile
+                with block.loop(repeat, "tile") as t:
+                    at = block.bind(start + t * tile.rows, "at")
+                    with block.loop(buffers.panels, "panel") as p:
+                        self._one_tile(buffers, (p, first, at), tile, piece)
+
+    def _one_tile(
+        self, buffers: Buffers, where: tuple[Expr, Expr, Expr], tile: Tile, piece: Piece
+    ) -> None:
+        """Multiply one tile; ``where`` is (panel, first row of the sums, row in the sums)."""
+        block, lanes = self._block, self._lanes
+        p, first, at = where
+        packed, sums = buffers.packed, buffers.sums
+        step = tile.vectors * lanes
+        base = block.bind(p * (packed.depth * step), "base")
+
+        def place(i: int, j: int) -> Expr:
+            return (at + i) * self._width + p * step + j * lanes
+
+        def vector(j: int, k: Expr | int) -> Expr:
+            return block.load(packed.buffer, base + k * step + j * lanes, lanes)
+
+        def carried(i: int, j: int) -> Expr:
+            return block.load(sums, place(i, j), lanes)
+
+        row = self._row_reader(block.bind(first + at), tile, piece.k)
+        operands = Operands(self._dtype, lanes, row, vector, carried if piece.adds else None)
+        total = multiply(block, tile, piece.depth, operands)
+        for i in range(tile.rows):
+            for j in range(tile.vectors):
+                value = tirx.BufferLoad(total, [index(i * tile.vectors + j)])
+                block.store(sums, place(i, j), value)
+
+    def _row_reader(
+        self, first: Expr, tile: Tile, k: Expr | int
+    ) -> Callable[[int, Expr | int], Expr]:
+        """Return how to read step k of row i; rows past the end repeat the last."""
+        tensor, k_first = self._arrangement.rows
+        where = in_place(tensor, self._dtype, self._context)
+        if where is None:
+            raise TypeError("the broadcast side must lie in memory")
+        k_axis, row_axis = (-2, -1) if k_first else (-1, -2)
+        base = batch_offset(tensor, where.strides, self._batch) + k * where.strides[k_axis]
+        bases = [
+            self._block.bind(
+                index(base + minimum(first + i, self._rows - 1) * where.strides[row_axis]), "row"
+            )
+            for i in range(tile.rows)
+        ]
+
+        def read(i: int, step: Expr | int) -> Expr:
+            place = bases[i] + step * where.strides[k_axis]
+            return tirx.BufferLoad(where.storage.buffer, [index(place)])
+
+        return read
+
+
+def row_tiles(rows: Expr | int, tile: Tile) -> list[tuple[int, Tile, Expr | int]]:
+    """Return (first row, tile, repetitions): balanced tiles where the number of rows is known.
+
+    33 rows are 3 tiles of 6 and 3 of 5. Otherwise the last tile computes rows that nobody reads.
+    """
+    if not isinstance(rows, int):
+        return [(0, tile, ceil_quotient(rows, tile.rows))]
+    count = -(-rows // tile.rows)
+    small, larger = divmod(rows, count)
+    parts: list[tuple[int, Tile, Expr | int]] = []
+    if larger:
+        parts.append((0, Tile(small + 1, tile.vectors), larger))
+    if count > larger:
+        parts.append((larger * (small + 1), Tile(small, tile.vectors), count - larger))
+    return parts

@@ -1,0 +1,87 @@
+"""What the strategies for matrix products share: the two factors, and the element-wise rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..access import Index, Lane, Strided, strided
+from ..block import index
+from ..dims import Dim, Shape
+from ..graph import Expr, MatMul, Tensor, compute_dtype
+from ..plan import Stage
+from .base import Context
+
+
+@dataclass(frozen=True)
+class Product:
+    """A stage whose anchor is a product of floats.
+
+    ``[batch..., rows, depth] @ [batch..., depth, columns]``.
+    """
+
+    stage: Stage
+    anchor: Tensor
+    node: MatMul
+
+    @property
+    def batch(self) -> Shape:
+        """Batch dimensions of the result."""
+        return self.anchor.shape[:-2]
+
+    @property
+    def rows(self) -> Dim:
+        """Rows of the result."""
+        return self.anchor.shape[-2]
+
+    @property
+    def columns(self) -> Dim:
+        """Columns of the result."""
+        return self.anchor.shape[-1]
+
+    @property
+    def depth(self) -> Dim:
+        """The dimension that is summed over."""
+        return self.node.a.shape[-2 if self.node.transpose_a else -1]
+
+    @property
+    def dtype(self) -> str:
+        """The dtype that is computed in."""
+        return compute_dtype(self.anchor.dtype)
+
+    def finish(self, context: Context, at: Sequence[Index], total: Expr) -> None:
+        """Store what is made of one element, or one vector, of the product."""
+        place = list(at)
+        if isinstance(place[-1], Lane):
+            base = context.block.bind(index(place[-1].base), "n")
+            place[-1] = Lane(base, place[-1].lanes)
+        value = context.block.let(total)
+        access = context.access()
+        access.give(self.anchor, lambda _: value)
+        for tensor in self.stage.stores:
+            context.store(tensor, place, access.compute(tensor, place))
+
+
+def float_product(stage: Stage) -> Product | None:
+    """Return the stage as a product, if it is one of floats with something to compute."""
+    anchor = stage.anchor
+    if anchor is None or not isinstance(anchor.node, MatMul):
+        return None
+    if compute_dtype(anchor.dtype) not in ("float32", "float64"):
+        return None
+    return Product(stage, anchor, anchor.node)
+
+
+def in_place(tensor: Tensor, dtype: str, context: Context) -> Strided | None:
+    """Return where a factor lies, if its elements can be used as they are."""
+    where = strided(tensor, context.space)
+    return where if where is not None and where.storage.dtype == dtype else None
+
+
+def batch_offset(tensor: Tensor, strides: Sequence[Expr | int], batch: list[Index]) -> Expr | int:
+    """Return where a factor's matrix starts; its batch dimensions broadcast."""
+    own = batch[len(batch) - (tensor.rank - 2) :]
+    total: Expr | int = 0
+    for dim, stride, i in zip(tensor.shape, strides, own, strict=False):
+        total = total + (0 if dim == 1 else i * stride)
+    return total

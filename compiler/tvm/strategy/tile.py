@@ -1,0 +1,123 @@
+"""The register tile of a matrix product: its shape, and its innermost loop.
+
+``rows x vectors`` accumulators stay in registers while k runs; each step loads the vectors once,
+broadcasts one element a row, and multiplies all with all. 6 x 2 vectors fill the 16 registers of
+AVX2 (12 sums, 2 vectors, 1 broadcast), 12 x 2 the 32 of AVX-512; more would spill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tvm import tirx
+
+from ..block import Block, Buffer, const, index
+from ..graph import Expr
+from ..target import Target
+
+UNROLL = 4
+
+
+@dataclass(frozen=True)
+class Tile:
+    """``rows`` broadcast elements by ``vectors`` vectors."""
+
+    rows: int
+    vectors: int
+
+    def cycles(self) -> float:
+        """Return cycles for one step of k: two FMAs and two loads a cycle, FMA latency 4."""
+        sums = self.rows * self.vectors
+        return max(sums / 2, (self.rows + self.vectors) / 2, 4.0)
+
+
+def tiles(target: Target) -> list[Tile]:
+    """Return the largest tile for each number of vectors."""
+    if target.registers == 32:
+        return [Tile(24, 1), Tile(12, 2), Tile(8, 3), Tile(6, 4)]
+    return [Tile(10, 1), Tile(6, 2), Tile(4, 3)]
+
+
+@dataclass(frozen=True)
+class Operands:
+    """Where one step of k finds its elements.
+
+    Attributes:
+        dtype: The compute dtype.
+        lanes: Elements in a vector.
+        row: Element k of row i, as a scalar.
+        vector: Vector j at step k.
+        carried: What the sum of row i and vector j starts from; None for zero.
+    """
+
+    dtype: str
+    lanes: int
+    row: Callable[[int, Expr | int], Expr]
+    vector: Callable[[int, Expr | int], Expr]
+    carried: Callable[[int, int], Expr] | None = None
+
+
+def multiply(block: Block, tile: Tile, depth: Expr | int, operands: Operands) -> Buffer:
+    """Write the loop over k and return the sums, ``rows * vectors`` vector registers."""
+    lanes = operands.lanes
+    vector = f"{operands.dtype}x{lanes}"
+    sums = block.registers(tile.rows * tile.vectors, vector)
+    for i in range(tile.rows * tile.vectors):
+        row, j = divmod(i, tile.vectors)
+        start = operands.carried(row, j) if operands.carried else const(0, vector)
+        block.store(sums, i, start)
+
+    def step(k: Expr | int) -> None:
+        vectors = [block.let(operands.vector(j, k), "b") for j in range(tile.vectors)]
+        for i in range(tile.rows):
+            a = block.let(tirx.Broadcast(operands.row(i, k), lanes), "a")
+            for j, b in enumerate(vectors):
+                slot = index(i * tile.vectors + j)
+                block.store(sums, slot, tirx.BufferLoad(sums, [slot]) + a * b)
+
+    whole = depth // UNROLL if isinstance(depth, int) else tirx.truncdiv(depth, index(UNROLL))
+    with block.loop(whole, "k") as k:
+        first = block.bind(k * UNROLL, "k")
+        for u in range(UNROLL):
+            step(first + u)
+    if isinstance(depth, int):
+        for k_rest in range(whole * UNROLL, depth):
+            step(index(k_rest))
+    else:
+        with block.loop(depth - whole * UNROLL, "k") as k:
+            step(whole * UNROLL + k)
+    return sums
+
+
+def transpose(block: Block, rows: Sequence[Expr]) -> list[Expr]:
+    """Transpose a square of ``len(rows)`` vectors by butterflies: log2 stages of shuffles."""
+    size = len(rows)
+    current = [block.let(r) for r in rows]
+    width = 1
+    while width < size:
+        following: list[Expr] = list(current)
+        for i in range(size):
+            if i & width:
+                continue
+            a, b = current[i], current[i | width]
+            low, high = butterfly(width, size)
+            following[i] = block.let(tirx.Shuffle([a, b], low))
+            following[i | width] = block.let(tirx.Shuffle([a, b], high))
+        current = following
+        width *= 2
+    return current
+
+
+def butterfly(width: int, size: int) -> tuple[list[int], list[int]]:
+    """Return the shuffles of two vectors that exchange blocks of ``width`` lanes.
+
+    The first keeps a's even blocks and fetches b's into the odd places; the second fetches a's odd
+    blocks into the even places and keeps b's.
+    """
+    low, high = [], []
+    for lane in range(size):
+        from_second = size if lane & width else 0
+        low.append((lane & ~width) + from_second)
+        high.append((lane | width) + from_second)
+    return low, high

@@ -1,0 +1,49 @@
+"""The one table of TF ops that a kernel can be made of.
+
+Names only: importable without TVM, because the runtime is told the names when it starts. A family
+is a module of :mod:`.lower` whose ``LOWERINGS`` maps each of its names to a function. To add an
+op: write its function in its family and add its name here (a test compares the two).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from .graph import Tensor
+from .node import OpNode
+
+Lowering = Callable[[OpNode, list[Tensor]], list[Tensor]]
+
+FAMILIES: dict[str, str] = {
+    "activation": """Relu Relu6 LeakyRelu Elu Selu Softplus Softsign Sigmoid Tanh
+        ReluGrad Relu6Grad LeakyReluGrad EluGrad SeluGrad SoftplusGrad SoftsignGrad TanhGrad
+        SigmoidGrad""",
+    "arithmetic": """Add AddV2 Sub Mul RealDiv Div DivNoNan MulNoNan FloorDiv FloorMod Maximum
+        Minimum Pow SquaredDifference AddN BiasAdd BiasAddV1""",
+    "comparison": """Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr
+        LogicalNot Select SelectV2 IsNan IsInf IsFinite""",
+    "contraction": "MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3",
+    "data": """Const Identity Cast ZerosLike OnesLike Fill BroadcastTo Reshape ExpandDims Squeeze
+        Transpose StopGradient PreventGradient Snapshot EnsureShape""",
+    "reduction": "Sum Mean BiasAddGrad",
+    "static": """Shape ShapeN Size Rank Pack ConcatV2 StridedSlice GatherV2 Prod Range
+        BroadcastArgs BroadcastGradientArgs InvertPermutation""",
+    "unary": """Neg Abs Sign Square Sqrt Rsqrt Reciprocal Inv Exp Expm1 Log Log1p Erf Floor Ceil
+        Round Rint Sin Cos SqrtGrad RsqrtGrad ReciprocalGrad InvGrad""",
+}
+
+# TF ops that call a function; they vanish when the function is read.
+CALLS: frozenset[str] = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+_FAMILY_OF: dict[str, str] = {n: family for family, ns in FAMILIES.items() for n in ns.split()}
+
+NAMES: frozenset[str] = frozenset(_FAMILY_OF) | CALLS
+"""Every TF op that a kernel may hold (some only for certain dtypes, attributes or shapes)."""
+
+
+def lowering(op: str) -> Lowering | None:
+    """Return the function that lowers the op, or None if it is not in the table."""
+    family = _FAMILY_OF.get(op)
+    if family is None:
+        return None
+    return import_module(f".lower.{family}", __package__).LOWERINGS[op]

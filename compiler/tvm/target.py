@@ -1,0 +1,83 @@
+"""The machine that a kernel is compiled for.
+
+A target is a level of the x86-64 psABI, not a CPU model: the same source then gives the same bytes
+on every machine of a level, and the level is what the runtime can check before it calls a kernel.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+# Flags of /proc/cpuinfo that each level of the psABI adds to the one before.
+_LEVELS = (
+    ("x86-64-v2", "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"),
+    ("x86-64-v3", "abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"),
+    ("x86-64-v4", "avx512bw avx512cd avx512dq avx512f avx512vl"),
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What kernels are compiled for.
+
+    Attributes:
+        mcpu: LLVM's name of the CPU.
+        isa: The psABI level that a CPU must have to run the kernel.
+        cores: How many threads the schedule is made for.
+        lanes: float32 elements in a vector register.
+        registers: How many vector registers there are.
+    """
+
+    mcpu: str
+    isa: str
+    cores: int
+    lanes: int
+    registers: int
+
+    @classmethod
+    def of(cls, isa: str, cores: int) -> Target:
+        """Return the target for a psABI level."""
+        shapes = {"x86-64-v2": (4, 16), "x86-64-v3": (8, 16), "x86-64-v4": (16, 32)}
+        if isa not in shapes:
+            raise ValueError(f"{isa!r} is no level that kernels are made for: {', '.join(shapes)}")
+        lanes, registers = shapes[isa]
+        return cls(isa, isa, cores, lanes, registers)
+
+    @classmethod
+    def host(cls) -> Target:
+        """Return the target for this machine: its highest level, its usable cores."""
+        return cls.of(_host_level(), len(os.sched_getaffinity(0)))
+
+    @property
+    def key(self) -> str:
+        """A short text that differs where the generated code does."""
+        return f"{self.mcpu}-{self.cores}"
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes that a task may keep near: about half of a small L2 cache."""
+        return 256 * 1024
+
+    def tvm(self) -> dict[str, object]:
+        """Return TVM's description of the target."""
+        return {"kind": "llvm", "mcpu": self.mcpu, "num-cores": self.cores}
+
+
+@cache
+def _host_level() -> str:
+    flags: set[str] = set()
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("flags"):
+            flags = set(line.partition(":")[2].split())
+            break
+    found = [level for i, (level, _) in enumerate(_LEVELS) if _has(flags, i)]
+    if not found:
+        raise RuntimeError("kernels need an x86-64 CPU with at least SSE4.2 (x86-64-v2)")
+    return found[-1]
+
+
+def _has(flags: set[str], level: int) -> bool:
+    return all(flags >= set(needed.split()) for _, needed in _LEVELS[: level + 1])

@@ -1,0 +1,222 @@
+"""A host for kernels in a few lines of ctypes: no TVM and no TF runtime between test and kernel.
+
+It fills the kernel's pointer slots as the runtime does, with a launch that runs the tasks one
+after the other in reverse order, as many as the test says: a kernel must be right for any number,
+whichever thread runs which.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from composite.compiler import tvm as backend
+
+_NUMBER = itertools.count()
+_CODES = {"i": 0, "u": 1, "f": 2, "b": 6}  # DLPack's type codes, by NumPy kind
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.c_void_p),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+class _Any(ctypes.Structure):
+    _fields_ = (
+        ("type_index", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
+        ("value", ctypes.c_void_p),
+    )
+
+
+class _Env(ctypes.Structure):
+    _fields_ = (("sync", ctypes.c_void_p), ("num_task", ctypes.c_int32))
+
+
+_TASK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.POINTER(_Env), ctypes.c_void_p)
+_LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, _TASK, ctypes.c_void_p, ctypes.c_int)
+_ALLOC = ctypes.CFUNCTYPE(
+    ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_uint64, ctypes.c_int, ctypes.c_int
+)
+_FREE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
+
+
+class Loaded:
+    """A linked kernel that can be called on NumPy arrays."""
+
+    def __init__(self, kernel: backend.Kernel, path: Path, tasks: int) -> None:
+        import tvm_ffi
+
+        package = Path(tvm_ffi.__file__).parent
+        found = next(package.rglob("libtvm_ffi.so"))
+        ctypes.CDLL(str(found), ctypes.RTLD_GLOBAL)
+        self.kernel = kernel
+        self.tasks = tasks
+        self.launches = 0
+        self._live: dict[int, Any] = {}
+        self._library = ctypes.CDLL(str(path))
+        self._slots = (_LAUNCH(self._launch), _ALLOC(self._alloc), _FREE(self._free))
+        names = ("ParallelLaunch", "AllocWorkspace", "FreeWorkspace")
+        for name, function in zip(names, self._slots, strict=True):
+            try:
+                slot = ctypes.c_void_p.in_dll(self._library, f"__TVMBackend{name}")
+            except ValueError:
+                continue  # this kernel needs none
+            slot.value = ctypes.cast(function, ctypes.c_void_p).value
+        self._entry = getattr(self._library, f"__tvm_ffi_{kernel.name}")
+
+    def _launch(self, task: Any, data: int, _: int) -> int:
+        self.launches += 1
+        env = _Env(None, self.tasks)
+        for i in reversed(range(self.tasks)):
+            if task(i, ctypes.byref(env), data):
+                return -1
+        return 0
+
+    def _alloc(self, _type: int, _id: int, size: int, _code: int, _bits: int) -> int:
+        memory = np.full(size + 64, 0xFF, np.uint8)  # NaN: what is read must have been written
+        address = int(memory.ctypes.data) + 4  # and no alignment may be assumed
+        self._live[address] = memory
+        return address
+
+    def _free(self, _type: int, _id: int, address: int) -> int:
+        del self._live[address]
+        return 0
+
+    def __call__(
+        self,
+        arrays: Sequence[np.ndarray],
+        shapes: Sequence[tuple[int, ...]],
+        dtypes: Sequence[np.dtype],
+    ) -> list[np.ndarray]:
+        """Run the kernel; every array, in and out, starts one element off any alignment."""
+        inputs = [_misaligned(a) for a in arrays]
+        outputs = [_misaligned(np.full(s, 77, d)) for s, d in zip(shapes, dtypes, strict=True)]
+        packed = [_describe(a) for a in (*inputs, *outputs)]
+        arguments = (_Any * len(packed))()
+        for slot, tensor in zip(arguments, packed, strict=True):
+            slot.type_index = 7
+            slot.value = ctypes.cast(ctypes.pointer(tensor), ctypes.c_void_p)
+        result = _Any()
+        status = self._entry(None, arguments, len(packed), ctypes.byref(result))
+        assert status == 0, "the kernel refused its arguments"
+        assert not self._live, "workspace was not given back"
+        return outputs
+
+
+def _misaligned(array: np.ndarray) -> np.ndarray:
+    raw = np.zeros(array.nbytes + 128, np.uint8)
+    start = (-raw.ctypes.data) % 64 + array.itemsize
+    view = raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    view[...] = array
+    return view
+
+
+def _describe(array: np.ndarray) -> _DLTensor:
+    code = 4 if array.dtype == ml_dtypes.bfloat16 else _CODES[array.dtype.kind]
+    shape = (ctypes.c_int64 * array.ndim)(*array.shape)
+    return _DLTensor(
+        array.ctypes.data, 1, 0, array.ndim, code, array.itemsize * 8, 1, shape, None, 0
+    )
+
+
+def library_of(function: Callable[..., Any], specs: Sequence[tf.TensorSpec]) -> Any:
+    """Return the FunctionDefLibrary of a Python function, and its concrete function."""
+    concrete = tf.function(function).get_concrete_function(*specs)
+    definition = concrete.graph.as_graph_def().library
+    library = type(definition)()
+    library.function.add().CopyFrom(concrete.function_def)
+    library.function.extend(definition.function)
+    return library
+
+
+class Compiler:
+    """Compiles Python functions of tensors, and runs kernel and TF side by side."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def compile(
+        self,
+        function: Callable[..., Any],
+        arrays: Sequence[np.ndarray],
+        shapes: Sequence[Sequence[int | str]] | None = None,
+        *,
+        target: backend.Target | None = None,
+        tasks: int = 3,
+    ) -> Loaded:
+        """Return the kernel for these arguments, or for a shape class that they belong to."""
+        shapes = shapes or [a.shape for a in arrays]
+        specs = [
+            tf.TensorSpec([d if isinstance(d, int) else None for d in s], a.dtype)
+            for a, s in zip(arrays, shapes, strict=True)
+        ]
+        name = f"test_{next(_NUMBER)}"
+        kernel = backend.compile(library_of(function, specs), shapes, target=target, name=name)
+        path = self._folder / f"{name}.so"
+        backend.link(kernel, path, runtime=None)
+        return Loaded(kernel, path, tasks)
+
+    def compare(
+        self,
+        function: Callable[..., Any],
+        *arrays: np.ndarray,
+        shapes: Sequence[Sequence[int | str]] | None = None,
+        rtol: float = 0.0,
+        atol: float = 1.2e-38,
+        target: backend.Target | None = None,
+        tasks: int = 3,
+    ) -> Loaded:
+        """Compile, run, and compare with TF on the same arrays; returns the kernel.
+
+        The default ``atol`` is the smallest normal float32: TF's threads flush what is smaller.
+        """
+        expected = tf.nest.flatten(function(*map(tf.constant, arrays)))
+        loaded = self.compile(function, arrays, shapes, target=target, tasks=tasks)
+        check(loaded, arrays, expected, rtol=rtol, atol=atol)
+        return loaded
+
+
+def check(
+    loaded: Loaded,
+    arrays: Sequence[np.ndarray],
+    expected: Sequence[Any],
+    *,
+    rtol: float,
+    atol: float,
+) -> None:
+    """Run a kernel and compare it with what TF gave."""
+    wanted = [np.asarray(e) for e in expected]
+    results = loaded(arrays, [w.shape for w in wanted], [w.dtype for w in wanted])
+    for result, want in zip(results, wanted, strict=True):
+        if result.dtype.kind in "iub":
+            np.testing.assert_array_equal(result, want)
+        else:
+            wide = np.float64
+            np.testing.assert_allclose(
+                result.astype(wide), want.astype(wide), rtol=rtol, atol=atol, equal_nan=True
+            )
+
+
+@pytest.fixture
+def compiler(tmp_path: Path) -> Compiler:
+    """Compile functions into a temporary folder."""
+    return Compiler(tmp_path)

@@ -1,0 +1,87 @@
+"""Sums over any dimensions, with what is element-wise around them."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+
+AXES = [c for n in range(1, 4) for c in combinations(range(3), n)]
+
+
+@pytest.mark.parametrize("axes", AXES)
+@pytest.mark.parametrize("shape", [(5, 9, 17), (3, 4, 5), (1, 40, 1), (2, 0, 3)])
+def test_any_axes(compiler: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
+    compiler.compare(
+        lambda x: (tf.reduce_sum(x, axes), tf.reduce_sum(x * x, axes, keepdims=True) + 1.0),
+        x, rtol=1e-5, atol=1e-5,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_symbolic(compiler: Any, axis: int) -> None:
+    x = np.random.default_rng(0).uniform(-1, 1, (9, 21)).astype(np.float32)
+    compiler.compare(
+        lambda x: tf.reduce_sum(x, axis), x, shapes=[("s0", "s1")], rtol=1e-5, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float16, ml_dtypes.bfloat16, np.int32, np.int64])
+def test_dtypes(compiler: Any, dtype: Any) -> None:
+    x = np.random.default_rng(0).integers(-5, 5, (7, 30)).astype(dtype)
+    compiler.compare(lambda x: (tf.reduce_sum(x, 0), tf.reduce_sum(x, 1)), x)
+
+
+def test_integers_wrap(compiler: Any) -> None:
+    x = np.full((4, 10), np.iinfo(np.int64).max, np.int64)
+    compiler.compare(lambda x: (tf.reduce_sum(x, 0), tf.reduce_sum(x, 1)), x)
+
+
+def test_large_sums_are_shared_out(compiler: Any) -> None:
+    x = np.random.default_rng(0).uniform(-1, 1, (600, 700)).astype(np.float32)
+    for axis in (0, 1):
+        loaded = compiler.compare(
+            lambda x, axis=axis: tf.reduce_sum(x, axis), x, rtol=1e-4, atol=1e-4
+        )
+        assert loaded.launches == 1
+
+
+def test_bias_gradient_and_mean(compiler: Any) -> None:
+    x = np.random.default_rng(0).uniform(-1, 1, (6, 4, 10)).astype(np.float32)
+    compiler.compare(
+        lambda x: (tf.raw_ops.BiasAddGrad(out_backprop=x), tf.reduce_mean(x, -1)),
+        x, rtol=1e-5, atol=1e-6,
+    )  # fmt: skip
+
+
+def test_gradient_of_a_broadcast_product(compiler: Any) -> None:
+    """What TF's gradient of Mul emits: shapes, BroadcastGradientArgs, Sum, Reshape."""
+    x = np.random.default_rng(0).uniform(-1, 1, (5, 8)).astype(np.float32)
+    b = np.random.default_rng(1).uniform(-1, 1, (8,)).astype(np.float32)
+
+    def function(x: Any, b: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch([x, b])
+            y = tf.tanh(x * b)
+        return tape.gradient(y, [x, b])
+
+    compiler.compare(function, x, b, rtol=1e-5, atol=1e-5)
+    compiler.compare(function, x, b, shapes=[("s0", 8), (8,)], rtol=1e-5, atol=1e-5)
+
+
+def test_backward_of_a_dense_layer(compiler: Any) -> None:
+    random = np.random.default_rng(0)
+    x, w, b = (random.uniform(-1, 1, s).astype(np.float32) for s in [(9, 12), (7, 12), (7,)])
+
+    def function(x: Any, w: Any, b: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch([x, w, b])
+            y = tf.nn.relu(tf.nn.bias_add(tf.matmul(x, w, transpose_b=True), b))
+        return tape.gradient(y, [x, w, b])
+
+    compiler.compare(function, x, w, b, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,121 @@
+"""The vector functions, densely, against wider floats: the bounds that math.py states."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+Wide = np.longdouble
+
+
+def _sigmoid(x: Any) -> Any:
+    return np.where(x < 0, np.exp(np.minimum(x, 0)), 1) / (1 + np.exp(-np.abs(x)))
+
+
+def _softplus(x: Any) -> Any:
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+# function -> (TF op, reference, float32 ulp, float64 ulp)
+FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any], float, float]] = {
+    "exp": (tf.exp, np.exp, 1.5, 1.5),
+    "expm1": (tf.math.expm1, np.expm1, 2.0, 2.0),
+    "log": (tf.math.log, np.log, 1.0, 1.5),
+    "log1p": (tf.math.log1p, np.log1p, 2.0, 2.0),
+    "tanh": (tf.tanh, np.tanh, 3.0, 3.5),
+    "sigmoid": (tf.sigmoid, _sigmoid, 2.5, 2.5),
+    "softplus": (tf.nn.softplus, _softplus, 2.5, 3.0),
+    "rsqrt": (tf.math.rsqrt, lambda x: 1 / np.sqrt(x), 1.5, 1.5),
+    "sin": (tf.sin, np.sin, 1.0, 1.0),
+    "cos": (tf.cos, np.cos, 1.0, 1.0),
+}
+
+
+def all_exponents(dtype: Any, count: int) -> np.ndarray:
+    """Return values over every exponent and sign, those around 1 more densely, and the edges."""
+    random = np.random.default_rng(1)
+    integer = np.int32 if dtype == np.float32 else np.int64
+    info = np.iinfo(integer)
+    bits = random.integers(info.min, info.max, count, dtype=integer, endpoint=True)
+    near = random.uniform(-1, 1, count) * 10.0 ** random.uniform(-8, 3, count)
+    limits = np.finfo(dtype)
+    edges = [0.0, -0.0, np.inf, -np.inf, np.nan, limits.max, limits.min, limits.tiny,
+             limits.smallest_subnormal, -limits.smallest_subnormal, 88.72283, 88.72284, 88.73,
+             -87.33654, -103.97, -103.98, 709.78, 709.79, -745.1, -745.2, 1.0, -1.0]  # fmt: skip
+    return np.concatenate([bits.view(dtype), near.astype(dtype), np.array(edges, dtype)])
+
+
+def ulp_error(result: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """Return the distance in units in the last place of the exact value."""
+    dtype = result.dtype
+    with np.errstate(all="ignore"):
+        rounded = exact.astype(dtype)
+        unit = np.spacing(np.abs(np.where(np.isfinite(rounded), rounded, np.finfo(dtype).max)))
+        error = np.abs(result.astype(Wide) - exact) / unit.astype(Wide)
+    same = (result == rounded) | (np.isnan(result) & np.isnan(rounded))
+    return np.where(same, 0, np.where(np.isnan(error), np.inf, error)).astype(np.float64)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_error_bound(compiler: Any, name: str, dtype: Any) -> None:
+    op, reference, *bounds = FUNCTIONS[name]
+    x = all_exponents(dtype, 100_000)
+    if name in ("sin", "cos"):
+        x = x[:20_000]
+    with np.errstate(all="ignore"):
+        exact = reference(x.astype(np.float64 if dtype == np.float32 else Wide)).astype(Wide)
+    loaded = compiler.compile(op, [x])
+    (result,) = loaded([x], [x.shape], [x.dtype])
+    error = ulp_error(result, exact)
+    worst = int(np.argmax(error))
+    bound = bounds[0] if dtype == np.float32 else bounds[1]
+    assert error[worst] <= bound, f"{name}({x[worst]!r}) = {result[worst]!r}, not {exact[worst]!r}"
+
+
+def test_erf(compiler: Any) -> None:
+    x = np.concatenate([all_exponents(np.float32, 20_000), np.linspace(-5, 5, 20_001)])
+    x = x.astype(np.float32)
+    exact = np.vectorize(math.erf)(x.astype(np.float64)).astype(Wide)
+    loaded = compiler.compile(tf.math.erf, [x])
+    (result,) = loaded([x], [x.shape], [x.dtype])
+    error = ulp_error(result, exact)
+    worst = int(np.argmax(error))
+    assert error[worst] <= 1.5, (x[worst], result[worst], exact[worst])
+
+
+def test_power(compiler: Any) -> None:
+    random = np.random.default_rng(2)
+    x = np.abs(all_exponents(np.float32, 20_000))
+    y = random.choice(np.concatenate([all_exponents(np.float32, 2000), np.arange(-9, 9.5, 0.5)]),
+                      x.size).astype(np.float32)  # fmt: skip
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(Wide), y.astype(Wide))
+    loaded = compiler.compile(tf.pow, [x, y])
+    (result,) = loaded([x, y], [x.shape], [x.dtype])
+    error = ulp_error(result, exact)
+    worst = int(np.argmax(error))
+    assert error[worst] <= 1.0, (x[worst], y[worst], result[worst], exact[worst])
+
+
+@pytest.mark.parametrize("size", [1, 3, 7])
+def test_scalar_path_gives_the_same_as_vectors(compiler: Any, size: int) -> None:
+    """Short rows take one lane at a time: the same formulas, so nearly the same bits."""
+    x = np.linspace(-3, 3, 8 * size).astype(np.float32)
+
+    def function(x: Any) -> Any:
+        return tf.tanh(x), tf.exp(x), tf.sigmoid(x)
+
+    whole = compiler.compile(function, [x])
+    short = compiler.compile(function, [x[:size]])
+    for a, b in zip(
+        whole([x], [x.shape] * 3, [x.dtype] * 3),
+        short([x[:size]], [(size,)] * 3, [x.dtype] * 3),
+        strict=True,
+    ):
+        np.testing.assert_array_max_ulp(a[:size], b, 1)
