@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import dims
+from .errors import NotCovered
 from .graph import ITEM_SIZE, Tensor, compute_dtype
 from .plan import Plan, make_plan
 from .reader import read_function
@@ -63,8 +64,11 @@ def compile(  # noqa: A001 - named as re.compile is, and always used as backend.
     if not name.isidentifier() or not name.isascii():
         raise ValueError(f"{name!r} is no C identifier")
     target = target or Target.host()
-    plan = make_plan(read_function(library_def, in_shapes))
-    function, strategies = prim_func(plan, target, name)
+    try:
+        plan = make_plan(read_function(library_def, in_shapes))
+        function, strategies = prim_func(plan, target, name)
+    except RecursionError:
+        raise NotCovered("a chain of element-wise ops is too long to be one kernel") from None
     symbols = dims.symbols_of(t.shape for t in plan.function.parameters)
     return Kernel(
         name=name,

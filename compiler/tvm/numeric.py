@@ -218,8 +218,3 @@ def absolute(block: Block, x: Expr) -> Expr:
     width = dtype_of(x).bits
     mask = const((1 << (width - 1)) - 1, with_lanes(f"uint{width}", x))
     return bits(bits(x, f"uint{width}") & mask, element(x))
-
-
-def is_integer(dtype: str) -> bool:
-    """Return whether the dtype is int32 or int64."""
-    return dtype in ("int32", "int64")

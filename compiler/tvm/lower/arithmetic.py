@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 from tvm import tirx
 
 from .. import graph, math
@@ -25,6 +28,14 @@ from ..numeric import (
 )
 from .unary import FLOATS, NUMBERS
 
+# What is folded where both operands are known sizes, for a body's shape arithmetic.
+_ON_SIZES: dict[str, Callable[[Any, Any], Any]] = {
+    "Add": operator.add,
+    "AddV2": operator.add,
+    "Sub": operator.sub,
+    "Mul": operator.mul,
+}
+
 
 def _binary(
     body: Body, *, cost: int = 1, dtypes: tuple[str, ...] = NUMBERS
@@ -32,7 +43,11 @@ def _binary(
     def lower(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
         a, b = inputs
         node.require(a.dtype, *dtypes)
-        return [pointwise(node.op, body, (a, b), a.dtype, cost=cost)]
+        result = pointwise(node.op, body, (a, b), a.dtype, cost=cost)
+        if a.known is not None and b.known is not None and node.op in _ON_SIZES:
+            known = np.asarray(_ON_SIZES[node.op](a.known, b.known), dtype=object)
+            return [Tensor(result.shape, a.dtype, result.node, known)]
+        return [result]
 
     return lower
 

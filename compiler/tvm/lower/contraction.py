@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import dims
 from ..errors import NotCovered
-from ..graph import MatMul, Tensor
+from ..graph import NARROW_FLOATS, MatMul, Parameter, Tensor, Transpose, pointwise
 from ..node import OpNode
 from .unary import NUMBERS
 
@@ -37,7 +37,24 @@ def _product(node: OpNode, a: Tensor, b: Tensor, ta: bool, tb: bool) -> Tensor:
     inner_b, columns = (b.shape[-1], b.shape[-2]) if tb else (b.shape[-2], b.shape[-1])
     dims.require_equal(inner, inner_b, f"{node.op}: inner")
     batch = dims.broadcast_shapes((a.shape[:-2], b.shape[:-2]), node.op)
+    (a, ta), (b, tb) = _factor(a, ta), _factor(b, tb)
     return Tensor((*batch, rows, columns), a.dtype, MatMul(a, b, ta, tb))
+
+
+def _factor(tensor: Tensor, transposed: bool) -> tuple[Tensor, bool]:
+    """Return the factor as strategies like it best, and whether it is transposed.
+
+    A transpose of the matrices becomes the flag, and an input of 16-bit floats is widened once
+    instead of for each product.
+    """
+    node = tensor.node
+    if isinstance(node, Transpose):
+        last = tensor.rank - 1
+        if node.permutation == (*range(last - 1), last, last - 1):
+            return _factor(node.operand, not transposed)
+    if tensor.dtype in NARROW_FLOATS and isinstance(node, Parameter):
+        return pointwise("Widen", lambda _, x: x, (tensor,), tensor.dtype, cost=0), transposed
+    return tensor, transposed
 
 
 LOWERINGS = {

@@ -28,7 +28,18 @@ class Axpy:
     def fits(self, stage: Stage, context: Context) -> bool:
         """Take a second factor that is contiguous along N, which must fill a vector."""
         product = float_product(stage)
-        if product is None or product.rows not in _STEPS:
+        return product is not None and self.takes(product, context)
+
+    def emit(self, stage: Stage, context: Context) -> None:
+        """Write the tasks: each some columns of the result."""
+        product = float_product(stage)
+        if product is None:
+            raise TypeError("not a product of floats")
+        self.write(product, context)
+
+    def takes(self, product: Product, context: Context) -> bool:
+        """Return whether the product is of this kind."""
+        if product.rows not in _STEPS or product.node.transpose_b:
             return False
         if not isinstance(product.columns, int) or not isinstance(product.depth, int):
             return False
@@ -36,15 +47,10 @@ class Axpy:
         b = in_place(product.node.b, product.dtype, context)
         if a is None or b is None or product.columns < context.lanes(product.dtype):
             return False
-        return b.strides[-2 if product.node.transpose_b else -1] == 1 and (
-            not product.node.transpose_b
-        )
+        return b.strides[-1] == 1
 
-    def emit(self, stage: Stage, context: Context) -> None:
-        """Write the tasks: each some columns of the result."""
-        product = float_product(stage)
-        if product is None:
-            raise TypeError("not a product of floats")
+    def write(self, product: Product, context: Context) -> None:
+        """Write the tasks of a product of this kind."""
         columns = context.size(product.columns)
         lanes = context.lanes(product.dtype)
         share = ceil_quotient(columns, context.target.cores)

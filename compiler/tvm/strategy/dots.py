@@ -32,21 +32,27 @@ class Dots:
     def fits(self, stage: Stage, context: Context) -> bool:
         """Take both factors contiguous along K, which must fill a vector."""
         product = float_product(stage)
-        if product is None or product.rows not in _SHAPES:
-            return False
-        lanes = context.lanes(product.dtype)
-        sizes = (product.columns, product.depth)
-        if any(not isinstance(d, int) or d < lanes for d in sizes):
-            return False
-        if product.node.transpose_a and product.rows != 1:
-            return False
-        return product.node.transpose_b and _factors(product, context) is not None
+        return product is not None and self.takes(product, context)
 
     def emit(self, stage: Stage, context: Context) -> None:
         """Write the tasks: each some columns of the result."""
         product = float_product(stage)
         if product is None:
             raise TypeError("not a product of floats")
+        self.write(product, context)
+
+    def takes(self, product: Product, context: Context) -> bool:
+        """Return whether the product is of this kind."""
+        lanes = context.lanes(product.dtype)
+        sizes = (product.columns, product.depth)
+        if product.rows not in _SHAPES or any(not isinstance(d, int) or d < lanes for d in sizes):
+            return False
+        if product.node.transpose_a and product.rows != 1:
+            return False
+        return product.node.transpose_b and _factors(product, context) is not None
+
+    def write(self, product: Product, context: Context) -> None:
+        """Write the tasks of a product of this kind."""
         lanes = context.lanes(product.dtype)
         columns = context.size(product.columns)
         groups = ceil_quotient(columns, _TASK_COLUMNS)

@@ -9,17 +9,24 @@ result's own layout. :mod:`.blocking` says what a task takes; no task waits for 
 * ``[N, K]`` second factor: vectors run along M, packing transposes x instead of the weights, the
   weights are read once and in order, and the sums are transposed on their way out.
 
-The cheaper side is chosen by counting. Vectors never need a tail: the last one overlaps.
+The cheaper side is chosen by counting. Vectors never need a tail: the last one overlaps. Where the
+call decides the number of rows, a single one still goes the way of a matrix-vector product.
 """
 
 from __future__ import annotations
 
-from ..block import ceil_quotient, minimum, quotient, remainder
+from dataclasses import replace
+
+from tvm import tirx
+
+from ..block import ceil_quotient, index, minimum, quotient, remainder
 from ..dims import Dim
 from ..graph import Expr
 from ..plan import Stage
+from .axpy import Axpy
 from .base import Context, elements, tasks, unflatten
 from .blocking import Sizes, choose_blocking, covers, guess
+from .dots import Dots
 from .gemm_task import Arrangement, TaskWriter
 from .product import float_product, in_place
 from .tile import Tile, tiles
@@ -39,7 +46,17 @@ class Gemm:
         arrangement = arrange(stage, context)
         if arrangement is None:
             raise TypeError("not a product of floats that lie in memory")
-        write(arrangement, context)
+        product = arrangement.product
+        single = replace(product, single=True)
+        matvec = next((s for s in (Dots(), Axpy()) if s.takes(single, context)), None)
+        if isinstance(product.rows, int) or matvec is None:
+            write(arrangement, context)
+            return
+        rows = context.size(product.rows)
+        with context.block.when(tirx.EQ(index(rows), index(1))):
+            matvec.write(single, context)
+        with context.block.otherwise():
+            write(arrangement, context)
 
 
 def arrange(stage: Stage, context: Context) -> Arrangement | None:

@@ -17,12 +17,14 @@ from .base import Context
 class Product:
     """A stage whose anchor is a product of floats.
 
-    ``[batch..., rows, depth] @ [batch..., depth, columns]``.
+    ``[batch..., rows, depth] @ [batch..., depth, columns]``. ``single`` states that there is one
+    row, where the call has just been seen to have one.
     """
 
     stage: Stage
     anchor: Tensor
     node: MatMul
+    single: bool = False
 
     @property
     def batch(self) -> Shape:
@@ -32,7 +34,7 @@ class Product:
     @property
     def rows(self) -> Dim:
         """Rows of the result."""
-        return self.anchor.shape[-2]
+        return 1 if self.single else self.anchor.shape[-2]
 
     @property
     def columns(self) -> Dim:

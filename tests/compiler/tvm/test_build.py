@@ -64,6 +64,16 @@ def test_kernel_says_what_it_is(compiler: Any) -> None:
     assert kernel.target == backend.Target.host()
 
 
+def test_endless_chain_is_not_covered(compiler: Any) -> None:
+    def function(x: Any) -> Any:
+        for _ in range(1500):
+            x = x + 1.0
+        return x
+
+    with pytest.raises(backend.NotCovered, match="too long to be one kernel"):
+        compiler.compile(function, [np.ones(3, np.float32)])
+
+
 def test_argument_mistakes() -> None:
     library = tf.compat.v1.GraphDef().library
     library.function.add().signature.name = "empty"

@@ -261,9 +261,11 @@ def test_shape_arithmetic_leaves_no_code(compiler: Any) -> None:
         shape = tf.shape(x)
         rows = tf.reduce_prod(shape[:-1], keepdims=True)
         flat = tf.reshape(x, tf.concat([rows, shape[-1:]], 0))
-        return flat + 1.0, tf.reshape(flat, shape), tf.size(x) * 2
+        doubled = tf.reshape(x, [shape[0] * 2, -1])
+        return flat + 1.0, tf.reshape(flat, shape), tf.size(x) * 2, doubled * 2.0
 
     compiler.compare(function, x)
+    compiler.compare(function, x, shapes=[("s0", 4, 5)])
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,7 @@ def test_dtypes(compiler: Any, *, dtype: Any, tb: bool, m: int, k: int, n: int) 
     function = dense(False, tb, "TANH")
     loaded = compiler.compile(function, arrays)
     check_close(loaded, function, arrays, k)
+    assert "contraction" not in loaded.kernel.strategy
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
@@ -155,7 +156,7 @@ def test_one_symbolic_kernel_serves_small_and_large(compiler: Any) -> None:
     arrays = operands(1, 64, 128, False, True)
     function = dense(False, True, "RELU")
     loaded = compiler.compile(function, arrays, [("s0", 64), (128, 64), (128,)])
-    for m in (0, 1, 2, 31, 64, 1000):
+    for m in (0, 1, 2, 31, 64, 1000):  # one row goes another way within the kernel
         check_close(loaded, function, operands(m, 64, 128, False, True), 64)
     launched = loaded.launches
     check_close(loaded, function, operands(1, 64, 128, False, True), 64)
@@ -227,6 +228,13 @@ def test_views_as_operands(compiler: Any) -> None:
 
     loaded = compiler.compile(function, [x, w])
     check_close(loaded, function, [x, w], 12)
+
+
+def test_transposed_view_is_the_other_layout(compiler: Any) -> None:
+    x, w, _ = operands(20, 30, 40, False, True)
+    loaded = compiler.compile(lambda x, w: tf.matmul(x, tf.transpose(w)), [x, w])
+    check_close(loaded, lambda x, w: tf.matmul(x, w, transpose_b=True), [x, w], 30)
+    assert loaded.kernel.strategy == "gemm"
 
 
 def test_nan_and_infinity_pass_through(compiler: Any) -> None:

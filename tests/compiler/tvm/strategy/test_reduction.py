@@ -43,7 +43,7 @@ def test_integers_wrap(compiler: Any) -> None:
 
 
 def test_large_sums_are_shared_out(compiler: Any) -> None:
-    x = np.random.default_rng(0).uniform(-1, 1, (600, 700)).astype(np.float32)
+    x = np.random.default_rng(0).uniform(-1, 1, (1600, 1700)).astype(np.float32)
     for axis in (0, 1):
         loaded = compiler.compare(
             lambda x, axis=axis: tf.reduce_sum(x, axis), x, rtol=1e-4, atol=1e-4
