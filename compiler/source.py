@@ -24,6 +24,11 @@ import gast
 class CompositeSyntaxError(SyntaxError):
     """What a body or a declaration says cannot be compiled; CPython prints it with a caret."""
 
+    def called_at(self, name: str, place: str) -> CompositeSyntaxError:
+        """Return the error with the place where the function that it is in was called."""
+        message = f"{self.msg}; `{name}` is called at {place}"
+        return CompositeSyntaxError(message, self.args[1])
+
 
 class SourceNotFoundError(OSError):
     """The function has no source text that Python can find."""
@@ -65,7 +70,7 @@ class Source:
         if hasattr(function, "__wrapped__"):
             raise TypeError(
                 f"`{function.__name__}` is wrapped by another decorator, whose effect would be "
-                "lost; put @Composite next to the `def`"
+                "lost; put @Composite next to the `def`, and call helpers that are not wrapped"
             )
         lines, first_line = _lines_of(function)
         source = cls(
@@ -171,7 +176,8 @@ def _not_a_def(source: Source) -> CompositeSyntaxError:
     text = source.lines[0]
     column = len(text) - len(text.lstrip()) + 1
     return CompositeSyntaxError(
-        "a composite is one function written with `def`; give the lambda or coroutine a `def`",
+        "a composite, and a function that it calls, is written with `def`; give the lambda or "
+        "coroutine one",
         (
             source.filename,
             source.first_line,

@@ -41,6 +41,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     shutil.rmtree(config.stash[_cache_dir], ignore_errors=True)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # A process of its own imports TensorFlow again: seconds, however small the test is.
+    for item in items:
+        if "run_python" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     """`golden(text, name)` compares text with `<folder of the test>/golden/<name>`."""

@@ -1,6 +1,7 @@
 """The front end: the source of a decorated function -> a TFR module.
 
 source -> gast (compiler.source) -> scopes and liveness -> statements and expressions -> MLIR.
+Functions that the body calls are translated in their place, each from its own source.
 
 Not for: optimizing the module or making a program of it (compiler.tfr); what an operator does to
 the values of a call (the runtime's expansion).
@@ -11,10 +12,13 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from composite.compiler.frontend import flow
 from composite.compiler.frontend.bindings import Translation
+from composite.compiler.frontend.body import Body
 from composite.compiler.frontend.calls import Resolve
+from composite.compiler.frontend.exits import OutputsExit
 from composite.compiler.frontend.expressions import Expressions
-from composite.compiler.frontend.liveness import Liveness
+from composite.compiler.frontend.inline import Inliner
 from composite.compiler.frontend.scopes import Scopes
 from composite.compiler.frontend.statements import Statements
 from composite.compiler.schema import OpSchema
@@ -35,25 +39,29 @@ def translate(source: Source, schema: OpSchema, resolve: Resolve) -> Any:
     Raises:
         CompositeSyntaxError: for what the source shows to be wrong or unsupported, with its place.
     """
-    scopes = Scopes(source)
-    liveness = Liveness(source.tree)
+    body = Body.of(Scopes(source))
+    _check_returns(body, schema)
     with dialect.lock, dialect.context():
         builder = Builder()
-        translation = Translation(source, builder, {})
-        with builder.at(translation.place(source.tree)):
-            _function(translation, schema, scopes, liveness, resolve)
+        translation = Translation(body, builder, {})
+        try:
+            with builder.at(translation.place(source.tree)):
+                _function(translation, schema, resolve)
+        except BaseException:
+            builder.abandon()
+            raise
         _describe(builder, source)
         builder.module.operation.verify()
         return builder.module
 
 
-def _function(
-    translation: Translation,
-    schema: OpSchema,
-    scopes: Scopes,
-    liveness: Liveness,
-    resolve: Resolve,
-) -> None:
+def _check_returns(body: Body, schema: OpSchema) -> None:
+    definition = body.source.tree
+    if schema.outputs and not any(map(flow.returns, definition.body)):
+        body.source.fail(definition, f"`{body.name}` returns nothing: return its outputs")
+
+
+def _function(translation: Translation, schema: OpSchema, resolve: Resolve) -> None:
     builder = translation.builder
     outputs = ["sequence" if output.is_list else "tensor" for output in schema.outputs]
     function = builder.function(schema.op_name, parameter_types(schema), outputs, schema.parameters)
@@ -61,9 +69,11 @@ def _function(
     translation.environment.update(zip(schema.parameters, block.arguments, strict=True))
     for argument, element in zip(block.arguments, element_types(schema), strict=True):
         builder.note_elements(argument, element)
-    expressions = Expressions(translation, scopes.locals, resolve)
+    inliner = Inliner(resolve)
+    expressions = Expressions(translation, inliner)
+    exit_ = OutputsExit(translation, expressions, schema)
     with builder.into(block):
-        builder.give_back(Statements(translation, schema, liveness, expressions).body())
+        builder.give_back(Statements(translation, expressions, exit_, inliner.rests).body())
 
 
 def parameter_types(schema: OpSchema) -> list[str]:

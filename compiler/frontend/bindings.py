@@ -2,7 +2,8 @@
 
 - a value of the IR (an MLIR SSA value);
 - `Outputs`: the list that an op with several outputs gives, with the outputs' names;
-- `Static`: an object known at compile time, which becomes a constant where a value is needed.
+- `Static`: an object known at compile time, which becomes a constant where a value is needed;
+- `Function`: a function that is known at compile time, and is translated where it is called.
 
 Not for: how expressions make them (expressions.py).
 """
@@ -10,9 +11,11 @@ Not for: how expressions make them (expressions.py).
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 from composite.compiler.frontend import capture
+from composite.compiler.frontend.body import Body
 from composite.compiler.frontend.capture import Static
 from composite.compiler.source import Source
 from composite.compiler.tfr import Builder, NotConstantError, Place
@@ -27,28 +30,116 @@ class Outputs:
     types: tuple[str, ...]
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Function:
+    """A function of Python to be inlined.
+
+    Attributes:
+        body: its text.
+        captured: the bindings of what it reads of the body that it stands in.
+        defaults: the bindings of its parameters' defaults, by name.
+    """
+
+    body: Body
+    captured: dict[str, Any]
+    defaults: dict[str, Any]
+
+    def parts(self) -> Iterator[tuple[str, Any]]:
+        """Yield the bindings that it holds; it may hold itself, which is no part."""
+        for name, binding in (*self.captured.items(), *self.defaults.items()):
+            if binding is not self:
+                yield name, binding
+
+
+def function_name(binding: Any) -> str:
+    """Return what the source calls a binding if that is a function, else nothing."""
+    if isinstance(binding, Function):
+        return binding.body.name
+    if isinstance(binding, Static) and callable(binding.object):
+        return "" if isinstance(binding.object, type) else binding.spelling
+    return ""
+
+
+def values_in(binding: Any) -> list[Any]:
+    """Return the values of the IR that a binding holds."""
+    if isinstance(binding, Static):
+        return []
+    if isinstance(binding, Outputs):
+        return [binding.value]
+    if isinstance(binding, Function):
+        return [value for _, part in binding.parts() for value in values_in(part)]
+    return [binding]
+
+
+def with_values(binding: Any, values: Iterator[Any]) -> Any:
+    """Return a binding with its values replaced, which come in the order of `values_in`."""
+    if isinstance(binding, Static):
+        return binding
+    if isinstance(binding, Outputs):
+        return dataclasses.replace(binding, value=next(values))
+    if not isinstance(binding, Function):
+        return next(values)
+    parts = {name: with_values(part, values) for name, part in binding.parts()}
+    made = Function(
+        binding.body,
+        {name: parts[name] for name in binding.captured if name in parts},
+        {name: parts[name] for name in binding.defaults},
+    )
+    made.captured.update(dict.fromkeys(binding.captured.keys() - parts.keys(), made))
+    return made
+
+
+@dataclasses.dataclass(frozen=True)
+class Caller:
+    """Where a function that is being inlined was called.
+
+    `in_library` says that it belongs to the library, whose lines are not the author's.
+    """
+
+    translation: Translation
+    place: Place
+    in_library: bool
+
+
 @dataclasses.dataclass
 class Translation:
-    """What the passes that build share: the source, the builder, and the bindings at this point."""
+    """The translation of one function: its text, the builder, the bindings at this point."""
 
-    source: Source
+    body: Body
     builder: Builder
     environment: dict[str, Any]
+    caller: Caller | None = None
+
+    @property
+    def source(self) -> Source:
+        """The text."""
+        return self.body.source
+
+    @property
+    def in_library(self) -> bool:
+        """Whether the function is one of the library's."""
+        return self.caller is not None and self.caller.in_library
+
+    @property
+    def depth(self) -> int:
+        """How many calls are being inlined, one in the other."""
+        return 0 if self.caller is None else self.caller.translation.depth + 1
 
     def place(self, node: Any) -> Place:
-        """Return the location of a node."""
-        return Place(self.source.file, *self.source.position(node))
+        """Return the location of a node: of the library's, that of the author's call."""
+        if self.caller is not None and self.caller.in_library:
+            return self.caller.place
+        outer = None if self.caller is None else self.caller.place
+        return Place(self.source.file, *self.source.position(node), caller=outer)
 
     def value(self, binding: Any, node: Any) -> Any:
         """Return a binding as a value of the IR, building a constant for a static object."""
         if isinstance(binding, Outputs):
             return binding.value
+        if function := function_name(binding):
+            self.source.fail(node, f"`{function}` is a function here: call it where it is needed")
         if not isinstance(binding, Static):
             return binding
-        if callable(binding.object) and not isinstance(binding.object, type):
-            self.source.fail(
-                node, f"`{binding.spelling}` is a function here: call it where it is needed"
-            )
         try:
             return self._constant(capture.constant(binding.object))
         except NotConstantError as error:

@@ -1,9 +1,10 @@
-"""Calls in a body: which op they call, and whether the call fits its declaration.
+"""Calls in a body: which op or function they call, and whether the call fits its declaration.
 
 A call is checked where it is written: unknown and missing arguments, attributes that are tensors,
 values that the OpDef does not allow.
 
-Not for: dtypes and shapes of tensors, which only the expansion knows.
+Not for: dtypes and shapes of tensors, which only the expansion knows; the inside of a function that
+is called (inline.py).
 """
 
 from __future__ import annotations
@@ -11,35 +12,20 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
-from composite.compiler.frontend import tf_ops
-from composite.compiler.frontend.bindings import Outputs, Translation
+from composite.compiler.frontend import callables, tf_ops
+from composite.compiler.frontend.arguments import Argument, Signature, match
+from composite.compiler.frontend.bindings import Function, Outputs, Translation
+from composite.compiler.frontend.callables import Callee
 from composite.compiler.frontend.capture import Static
+from composite.compiler.frontend.specials import Specials, known
 from composite.compiler.frontend.tf_ops import Parameter
 from composite.compiler.schema import AttrSpec, Composable, OpSchema
 from composite.compiler.tfr import Call, constants, dialect
-from composite.compiler.tfr.canonicalize import ABSENT, constant_of
+from composite.compiler.tfr.canonicalize import ABSENT
 
 Resolve = Callable[[object], "Composable | None"]
-
-# Calls of Python's own that users reach for, and what to write instead.
-_BUILTIN_ADVICE = {
-    "print": "call tf.raw_ops.PrintV2",
-    "range": "write the steps out",
-    "enumerate": "write the steps out",
-    "zip": "write the steps out",
-    "isinstance": "compare `x.dtype`, or make it an attribute",
-    "float": "use the number as it is, beside a tensor it takes its dtype",
-    "int": "use `//` for whole numbers",
-    "bool": "compare, `k != 0`",
-    "abs": "write `-k if k < 0 else k`, or tf.raw_ops.Abs for a tensor",
-    "max": "write `a if a > b else b`, or tf.raw_ops.Maximum for tensors",
-    "min": "write `a if a < b else b`, or tf.raw_ops.Minimum for tensors",
-    "sum": "write the additions out, or call tf.raw_ops.AddN",
-    "tuple": "write the elements out",
-    "list": "write the elements out",
-}
 
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "int": (int,),
@@ -49,93 +35,105 @@ _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
+class Unit(Protocol):
+    """What calls need of the whole translation of an op."""
+
+    resolve: Resolve
+
+    def inline(self, caller: Translation, node: Any, callee: Callee, bound: dict[str, Any]) -> Any:
+        """Translate a function where it is called; returns the binding of its result."""
+
+
 @dataclasses.dataclass(frozen=True)
-class _Callee:
+class _Op:
     """An op about to be called, from TensorFlow or from `@Composite`."""
 
-    spelling: str
     schema: OpSchema
-    parameters: tuple[Parameter, ...]
-    positional: int  # how many parameters can be given by position
+    signature: Signature
     program: str = ""
 
-
-@dataclasses.dataclass(frozen=True)
-class _Argument:
-    node: Any
-    parameter: Parameter
-    value: Any
+    @property
+    def spelling(self) -> str:
+        """How the source names it."""
+        return self.signature.spelling
 
 
 class Calls:
     """Translates calls. `visit` is the expression pass: it gives the binding of a node."""
 
-    def __init__(
-        self, translation: Translation, visit: Callable[[Any], Any], resolve: Resolve
-    ) -> None:
+    def __init__(self, translation: Translation, visit: Callable[[Any], Any], unit: Unit) -> None:
         self._translation = translation
         self._source = translation.source
         self._builder = translation.builder
         self._visit = visit
-        self._resolve = resolve
+        self._unit = unit
+        self._specials = Specials(translation, visit)
 
     def call(self, node: Any) -> Any:
         """Translate a gast.Call; returns its binding."""
         function = self._visit(node.func)
+        if isinstance(function, Function):
+            return self._inline(node, callables.written(function))
         if not isinstance(function, Static):
             self._source.fail(
                 node.func, "this is a value, not a function; call an op or a composite by its name"
             )
-        if function.object is len:
-            return self._length(node)
-        callee = self._callee(node, function)
-        advice = tf_ops.random_advice(callee.schema)
-        if advice is not None:
-            self._source.fail(
-                node.func,
-                f"{callee.schema.op_name} keeps its own random state, which a gradient that "
-                f"computes the body again would not see; use {advice}",
-            )
-        return self._build(node, callee)
-
-    def _length(self, node: Any) -> Any:
-        if len(node.args) != 1 or node.keywords:
-            self._source.fail(node, "len() takes one argument")
-        value = self._translation.value(self._visit(node.args[0]), node.args[0])
-        if dialect.name_of(value) == "tensor":
-            self._source.fail(node, "len() of a tensor: write `x.shape[0]`")
-        return self._builder.length(value)
-
-    def _callee(self, node: Any, function: Static) -> _Callee:
-        if function.object is self._source.function:
+        special = self._specials.find(function.object)
+        if special is not None:
+            return special(node)
+        if self._translation.caller is None and function.object is self._source.function:
             self._source.fail(
                 node.func, f"`{function.spelling}` calls itself, and that would never end"
             )
-        composable = self._resolve(function.object)
+        op = self._op(function)
+        if op is not None:
+            return self._call_op(node, op)
+        callee = callables.find(self._source, node.func, function)
+        if callee is None:
+            self._source.fail(node.func, callables.advice(function))
+        return self._inline(node, callee)
+
+    def _inline(self, node: Any, callee: Callee) -> Any:
+        arguments = match(self._source, node, callee.signature, self._visit)
+        bound = {argument.parameter.name: argument.value for argument in arguments}
+        return self._unit.inline(self._translation, node, callee, bound)
+
+    def _call_op(self, node: Any, op: _Op) -> Any:
+        advice = tf_ops.random_advice(op.schema)
+        if advice is not None:
+            self._source.fail(
+                node.func,
+                f"{op.schema.op_name} keeps its own random state, which a gradient that "
+                f"computes the body again would not see; use {advice}",
+            )
+        return self._build(node, op)
+
+    def _op(self, function: Static) -> _Op | None:
+        composable = self._unit.resolve(function.object)
         if composable is not None:
             return _composite(function.spelling, composable)
         op = tf_ops.find(function.object)
-        if op is not None:
-            positional = 0 if op.keyword_only else len(op.parameters)
-            return _Callee(function.spelling, op.schema, op.parameters, positional)
-        raise self._source.error(node.func, _not_an_op(function))
+        if op is None:
+            return None
+        positional = 0 if op.keyword_only else len(op.parameters)
+        return _Op(op.schema, _signature(function.spelling, op.schema, op.parameters, positional))
 
-    def _build(self, node: Any, callee: _Callee) -> Any:
-        name, arguments = self._arguments(node, callee)
+    def _build(self, node: Any, op: _Op) -> Any:
+        arguments = match(self._source, node, op.signature, self._value)
+        name = self._node_name(arguments)
+        arguments = [one for one in arguments if one.parameter is not _NAME]
         for argument in arguments:
-            self._check(callee, argument)
-        given = {argument.parameter.op_name: argument.value for argument in arguments}
-        given |= self._python_defaults(callee, given)
-        keywords = tuple(name for name in callee.schema.parameters if name in given)
-        types = tuple(
-            "sequence" if output.is_list else "tensor" for output in callee.schema.outputs
-        )
+            self._check(op, argument)
+        given = {one.parameter.op_name: one.value for one in arguments}
+        given |= self._python_defaults(op, given)
+        keywords = tuple(name for name in op.schema.parameters if name in given)
+        types = tuple("sequence" if output.is_list else "tensor" for output in op.schema.outputs)
         call = Call(
-            op=callee.schema.op_name,
+            op=op.schema.op_name,
             keywords=keywords,
-            stateful=callee.schema.is_stateful,
+            stateful=op.schema.is_stateful,
             result={0: "attr", 1: types[0] if types else ""}.get(len(types), "sequence"),
-            program=callee.program,
+            program=op.program,
             name=name,
         )
         result = self._builder.call(call, [given[keyword] for keyword in keywords])
@@ -144,68 +142,38 @@ class Calls:
             self._builder.note_elements(result, "any" if mixed else "tensor")
         if len(types) < 2:
             return result
-        return Outputs(result, tuple(output.name for output in callee.schema.outputs), types)
+        return Outputs(result, tuple(output.name for output in op.schema.outputs), types)
 
-    def _python_defaults(self, callee: _Callee, given: dict[str, Any]) -> dict[str, Any]:
+    def _value(self, node: Any) -> Any:
+        return self._translation.value(self._visit(node), node)
+
+    def _python_defaults(self, op: _Op, given: dict[str, Any]) -> dict[str, Any]:
         """Write out the defaults of the Python wrapper that the OpDef does not have."""
         return {
             one.op_name: self._translation.value(Static(one.default, one.name), None)
-            for one in callee.parameters
+            for one in op.signature.parameters
             if one.differs and one.op_name not in given
         }
 
-    def _arguments(self, node: Any, callee: _Callee) -> tuple[str, list[_Argument]]:
-        """Evaluate the arguments, left to right, and match them with the parameters."""
-        by_name = {parameter.name: parameter for parameter in callee.parameters}
-        name, arguments = "", []
-        for index, argument in enumerate(node.args):
-            parameter = self._positional(callee, argument, index)
-            arguments.append(self._argument(argument, by_name.pop(parameter.name)))
-        for keyword in node.keywords:
-            if keyword.arg == "name":
-                name = self._node_name(keyword.value)
-                continue
-            if keyword.arg not in by_name:
-                self._source.fail(keyword.value, self._unknown(callee, keyword.arg))
-            arguments.append(self._argument(keyword.value, by_name.pop(keyword.arg)))
-        missing = [f"`{one.name}`" for one in by_name.values() if one.required]
-        if missing:
-            self._source.fail(node, f"{callee.spelling} is called without {' and '.join(missing)}")
-        return name, arguments
+    def _node_name(self, arguments: list[Argument]) -> str:
+        """Return the name of the node; None is none, as in TensorFlow."""
+        for argument in arguments:
+            if argument.parameter is _NAME:
+                name = known(argument.value)
+                if name is None:
+                    return ""
+                if isinstance(name, str):
+                    return name
+                self._source.fail(
+                    argument.node, "the name of a node is a string that is written out"
+                )
+        return ""
 
-    def _argument(self, node: Any, parameter: Parameter) -> _Argument:
-        return _Argument(node, parameter, self._translation.value(self._visit(node), node))
-
-    def _positional(self, callee: _Callee, node: Any, index: int) -> Parameter:
-        if index < callee.positional:
-            return callee.parameters[index]
-        if callee.positional:
-            self._source.fail(
-                node,
-                f"{callee.spelling} takes {callee.positional} arguments by position: name this one",
-            )
-        names = ", ".join(f"{parameter.name}=" for parameter in callee.parameters)
-        raise self._source.error(node, f"{callee.spelling} takes its arguments by name: {names}")
-
-    def _unknown(self, callee: _Callee, name: str) -> str:
-        if name in {parameter.name for parameter in callee.parameters}:
-            return f"{callee.spelling} is given `{name}` twice"
-        if name in {attr.name for attr in callee.schema.derived}:
-            return f"{callee.spelling} is not given `{name}`: its inputs determine it; leave it out"
-        names = ", ".join(parameter.name for parameter in callee.parameters)
-        return f"{callee.spelling} has no argument `{name}`; it has {names}"
-
-    def _node_name(self, node: Any) -> str:
-        name = known(self._visit(node))
-        if not isinstance(name, str):
-            self._source.fail(node, "the name of a node is a string that is written out")
-        return name
-
-    def _check(self, callee: _Callee, argument: _Argument) -> None:
+    def _check(self, op: _Op, argument: Argument) -> None:
         """Compare an argument with the declaration, as far as the source shows it."""
-        spec = callee.schema.input_or_attr(argument.parameter.op_name)
+        spec = op.schema.input_or_attr(argument.parameter.op_name)
         value = known(argument.value)
-        spelling = f"`{argument.parameter.name}` of {callee.spelling}"
+        spelling = f"`{argument.parameter.name}` of {op.spelling}"
         if not isinstance(spec, AttrSpec):
             if value is None:
                 self._source.fail(argument.node, f"the input {spelling} cannot be None")
@@ -242,17 +210,20 @@ class Calls:
             )
 
 
-def known(binding: Any) -> Any:
-    """Return the Python constant that a binding is known to be, ABSENT if it is not."""
-    if isinstance(binding, Static):
-        return binding.object
-    if isinstance(binding, Outputs):
-        return ABSENT
-    return constant_of(binding)
+# Every op takes a name for its node.
+_NAME = Parameter("name", "name", None)
 
 
-def _composite(spelling: str, composable: Composable) -> _Callee:
-    signature = composable.schema.signature()
+def _signature(
+    spelling: str, schema: OpSchema, parameters: tuple[Parameter, ...], positional: int
+) -> Signature:
+    derived = tuple(attr.name for attr in schema.derived)
+    return Signature(spelling, (*parameters, _NAME), positional, derived, unlisted=("name",))
+
+
+def _composite(spelling: str, composable: Composable) -> _Op:
+    schema = composable.schema
+    signature = schema.signature()
     parameters = tuple(
         Parameter(one.name, one.name, one.default)
         for one in signature.parameters.values()
@@ -263,38 +234,8 @@ def _composite(spelling: str, composable: Composable) -> _Callee:
         for one in signature.parameters.values()
         if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
     ]
-    return _Callee(
-        spelling, composable.schema, parameters, len(by_position), program=composable.digest
+    return _Op(
+        schema,
+        _signature(spelling, schema, parameters, len(by_position)),
+        program=composable.digest,
     )
-
-
-def _not_an_op(function: Static) -> str:
-    name = getattr(function.object, "__name__", function.spelling)
-    if name in _BUILTIN_ADVICE and function.object is getattr(_builtins(), name, None):
-        return f"`{name}` is not supported in the body of a composite: {_BUILTIN_ADVICE[name]}"
-    if tf_ops.is_tensorflow(function.object):
-        if tf_ops.is_random(function.object):
-            return (
-                f"{function.spelling} keeps its own random state, which a gradient that computes "
-                "the body again would not see; call tf.raw_ops.StatelessRandomUniformV2 or its "
-                "like with a `seed` input of the composite"
-            )
-        raw = tf_ops.nearest_raw_op(name)
-        instead = f"tf.raw_ops.{raw}" if raw else "the raw ops that it is made of (tf.raw_ops.*)"
-        also = ", or write `a @ b`" if name == "matmul" else ""
-        return (
-            f"{function.spelling} is a Python function of TensorFlow, not one op; "
-            f"call {instead}{also}"
-        )
-    if not callable(function.object):
-        return f"`{function.spelling}` is not a function"
-    return (
-        f"`{function.spelling}` is neither an op of TensorFlow nor a composite: decorate it with "
-        "@Composite, or write its body here"
-    )
-
-
-def _builtins() -> Any:
-    import builtins
-
-    return builtins

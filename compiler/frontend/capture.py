@@ -52,11 +52,13 @@ def member(owner: Static, name: str) -> Any:
 
 
 def constant(value: object) -> object:
-    """Return a captured object as a constant (or tuple of constants) of the IR.
+    """Return a captured object as what the IR may have a constant (or tuple of constants) for.
 
     Raises:
         constants.NotConstantError: with what to write instead.
     """
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
     if isinstance(value, tuple):
         return tuple(constant(element) for element in value)
     if isinstance(value, (list, dict, set)):
@@ -71,7 +73,6 @@ def constant(value: object) -> object:
         raise constants.NotConstantError(
             "a tensor cannot be a constant of an op: make it an input, or a NumPy array"
         )
-    constants.to_attribute(value)
     return value
 
 

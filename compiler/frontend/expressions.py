@@ -7,17 +7,17 @@ Not for: statements (statements.py), calls (calls.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import gast
 
-from composite.compiler.frontend import capture, operators
-from composite.compiler.frontend.bindings import Outputs, Translation
-from composite.compiler.frontend.calls import Calls, Resolve, known
+from composite.compiler.frontend import capture, decisions, flow, operators, strings
+from composite.compiler.frontend.bindings import Function, Outputs, Translation
+from composite.compiler.frontend.calls import Calls, Unit
 from composite.compiler.frontend.capture import MISSING, Static
+from composite.compiler.frontend.specials import known
 from composite.compiler.frontend.visitor import Visitor
 from composite.compiler.tfr import NotConstantError, dialect
-from composite.compiler.tfr.canonicalize import ABSENT
 
 _TENSOR_CONDITION = (
     "a tensor decides here, which is known only when the op runs; choose between tensors with "
@@ -40,20 +40,15 @@ _TENSOR_ADVICE = {
 }
 
 
-_CONVERSIONS: dict[str, Callable[[object], str]] = {"s": str, "r": repr, "a": ascii}
-
-
 class Expressions(Visitor):
     """Translates expressions at the builder's insertion point."""
 
-    def __init__(
-        self, translation: Translation, local_names: tuple[str, ...], resolve: Resolve
-    ) -> None:
+    def __init__(self, translation: Translation, unit: Unit) -> None:
         super().__init__(translation.source)
         self._translation = translation
         self._builder = translation.builder
-        self._locals = frozenset(local_names)
-        self._calls = Calls(translation, self.visit, resolve)
+        self._locals = frozenset(translation.body.scopes.locals)
+        self._calls = Calls(translation, self.visit, unit)
 
     def visit(self, node: Any) -> Any:
         """Translate a node, giving what it builds the node's location."""
@@ -63,6 +58,8 @@ class Expressions(Visitor):
     def value(self, node: Any) -> Any:
         """Translate a node to a value of the IR."""
         binding = self.visit(node)
+        if not isinstance(binding, Static):
+            return self._translation.value(binding, node)
         with self._builder.at(self._translation.place(node)):
             return self._translation.value(binding, node)
 
@@ -72,6 +69,13 @@ class Expressions(Visitor):
         if dialect.name_of(value) == "tensor":
             self.source.fail(node, _TENSOR_CONDITION.format(instead=instead))
         return value
+
+    def decided(self, condition: Any) -> bool | None:
+        """Return the truth of a condition if constants decide it in a function that is inlined.
+
+        In the op's own body both branches are translated, so that mistakes show at once.
+        """
+        return None if self._translation.caller is None else decisions.truth(condition)
 
     def visit_Constant(self, node: Any) -> Any:
         """None, booleans, numbers and strings."""
@@ -91,8 +95,9 @@ class Expressions(Visitor):
 
     def visit_Name(self, node: Any) -> Any:
         """A local value, or what the function captures."""
-        if node.id in self._locals:
-            return self._translation.environment[node.id]
+        environment = self._translation.environment
+        if node.id in self._locals or node.id in environment:
+            return environment[node.id]
         captured = capture.capture(self.source, node.id)
         if captured is not MISSING:
             return Static(captured, node.id)
@@ -166,8 +171,46 @@ class Expressions(Visitor):
 
     visit_List = visit_Tuple
 
+    def taken_apart(self, binding: Any, size: int, node: Any) -> list[Any]:
+        """Take a binding apart into `size` values."""
+        if isinstance(binding, Outputs) and len(binding.names) != size:
+            self.source.fail(
+                node,
+                f"{len(binding.names)} outputs ({', '.join(binding.names)}) are assigned to "
+                f"{size} names",
+            )
+        value = self._translation.value(binding, node)
+        if dialect.name_of(value) in ("tensor", "attr"):
+            self.source.fail(
+                node,
+                "only a list, a shape or the outputs of an op can be taken apart; for a tensor "
+                "call tf.raw_ops.Unpack",
+            )
+        return self._builder.unpack(value, size)
+
+    def function(self, node: Any) -> Function:
+        """Bind a function or lambda of the body to what it reads here."""
+        body = self._translation.body.inner(node)
+        arguments, environment = node.args, self._translation.environment
+        positional = [*arguments.posonlyargs, *arguments.args]
+        last = positional[len(positional) - len(arguments.defaults) :]
+        pairs = [
+            *zip(last, arguments.defaults, strict=True),
+            *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+        ]
+        defaults = {one.id: self.visit(value) for one, value in pairs if value is not None}
+        read = flow.free(node)
+        made = Function(
+            body, {name: environment[name] for name in read if name in environment}, defaults
+        )
+        if body.name in read and body.name in self._locals:
+            made.captured[body.name] = made
+        return made
+
+    visit_Lambda = function
+
     def visit_Call(self, node: Any) -> Any:
-        """A call of an op."""
+        """A call of an op or a function."""
         return self._calls.call(node)
 
     def visit_UnaryOp(self, node: Any) -> Any:
@@ -250,6 +293,9 @@ class Expressions(Visitor):
         )
 
     def _choose(self, condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+        taken = self.decided(condition)
+        if taken is not None:
+            return then() if taken else otherwise()
         fork = self._builder.fork(condition)
         with self._builder.into(fork.then):
             first = then()
@@ -259,23 +305,7 @@ class Expressions(Visitor):
 
     def visit_JoinedStr(self, node: Any) -> Any:
         """An f-string of constants."""
-        return self._builder.constant("".join(self._piece(piece) for piece in node.values))
-
-    def _piece(self, node: Any) -> str:
-        if isinstance(node, gast.Constant):
-            return str(node.value)
-        value = known(self.visit(node.value))
-        if value is ABSENT or not isinstance(value, (str, int, float)):
-            return self._not_constant(node)
-        if node.conversion != -1:
-            value = _CONVERSIONS[chr(node.conversion)](value)
-        spec = known(self.visit(node.format_spec)) if node.format_spec is not None else ""
-        return format(value, spec)
-
-    def _not_constant(self, node: Any) -> NoReturn:
-        self.source.fail(
-            node, "an f-string can hold constants only: the value is not known before the call"
-        )
+        return self._builder.constant(strings.constant(self, node))
 
 
 def _identifies(value: object) -> bool:

@@ -1,6 +1,6 @@
-"""Where statements return, and what is assigned in them.
+"""Where statements return, what they assign, and what they read: of the text alone.
 
-Not for: which values are read (liveness.py) or bound (scopes.py).
+Not for: which values are needed later (liveness.py), whether a name is bound (scopes.py).
 """
 
 from __future__ import annotations
@@ -10,24 +10,35 @@ from typing import Any
 
 import gast
 
+_FUNCTIONS = (gast.FunctionDef, gast.Lambda)
+
 
 def returns(statement: Any) -> bool:
     """Say whether a `return` stands anywhere in a statement."""
+    return _holds(statement, gast.Return)
+
+
+def ends(statement: Any) -> bool:
+    """Say whether a path may end in a statement, by `return` or by `raise`."""
+    return _holds(statement, (gast.Return, gast.Raise))
+
+
+def _holds(statement: Any, kind: Any) -> bool:
     if isinstance(statement, gast.If):
-        return any(returns(inner) for inner in (*statement.body, *statement.orelse))
-    return isinstance(statement, gast.Return)
+        return any(_holds(inner, kind) for inner in (*statement.body, *statement.orelse))
+    return isinstance(statement, kind)
 
 
 def endings(statements: Sequence[Any]) -> int:
     """Count the paths of `statements` that reach what stands after them.
 
-    Counted as they are emitted: an `if` without a `return` in it is one path, because it is joined;
-    one with a `return` is a path for each of its branches that goes on.
+    Counted as they are emitted: an `if` in which no path ends is one path, because it is joined;
+    one in which a path ends is a path for each of its branches that goes on.
     """
     for index, statement in enumerate(statements):
-        if isinstance(statement, gast.Return):
+        if isinstance(statement, (gast.Return, gast.Raise)):
             return 0
-        if isinstance(statement, gast.If) and returns(statement):
+        if isinstance(statement, gast.If) and ends(statement):
             go_on = endings(statement.body) + endings(statement.orelse)
             return endings(statements[index + 1 :]) if go_on else 0
     return 1
@@ -43,6 +54,8 @@ def targets(statement: Any) -> Iterator[str]:
             yield from _names(target)
     elif isinstance(statement, (gast.AugAssign, gast.AnnAssign)):
         yield from _names(statement.target)
+    elif isinstance(statement, gast.FunctionDef):
+        yield statement.name
 
 
 def _names(target: Any) -> Iterator[str]:
@@ -56,8 +69,32 @@ def assigned(statements: Sequence[Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for one in statements for name in targets(one)))
 
 
-def loads(expression: Any) -> Iterator[str]:
-    """Yield the names that an expression reads."""
-    for node in gast.walk(expression):
-        if isinstance(node, gast.Name) and isinstance(node.ctx, gast.Load):
+def parameters(definition: Any) -> tuple[str, ...]:
+    """Return the names of the parameters of a function, without `*args` and `**kwargs`."""
+    arguments = definition.args
+    return tuple(one.id for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+
+
+def loads(node: Any) -> Iterator[str]:
+    """Yield the names that an expression or a statement reads.
+
+    A function reads what it takes from outside of it, and its defaults.
+    """
+    if isinstance(node, _FUNCTIONS):
+        yield from free(node)
+        for default in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
+            yield from loads(default)
+    elif isinstance(node, gast.Name):
+        if isinstance(node.ctx, gast.Load):
             yield node.id
+    else:
+        for child in gast.iter_child_nodes(node):
+            yield from loads(child)
+
+
+def free(definition: Any) -> tuple[str, ...]:
+    """Return the names that a function reads and does not bind, each once."""
+    body = [definition.body] if isinstance(definition, gast.Lambda) else definition.body
+    own = {*parameters(definition), *assigned(body)}
+    read = dict.fromkeys(name for part in body for name in loads(part))
+    return tuple(name for name in read if name not in own)

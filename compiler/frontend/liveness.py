@@ -31,7 +31,7 @@ class Liveness:
             self.after[statement] = live
             branches = [self._statements(b, live) for b in (statement.body, statement.orelse)]
             return frozenset().union(*branches, loads(statement.test))
-        if isinstance(statement, gast.Return):
+        if isinstance(statement, (gast.Return, gast.Raise)):
             return frozenset(loads(statement))
         # The old value of `x` in `x += 1` is read though its Name is a Store.
         read = set(loads(statement))

@@ -56,10 +56,16 @@ class Following(Rest):
 
 @dataclasses.dataclass(frozen=True)
 class Shared(Rest):
-    """A function of the module; `parameters` are the names that it is given, with their types."""
+    """A function of the module, which is given names; `branching` is the `if` that it follows.
+
+    `changed` are the names that a branch may have bound anew, each one value of any type; `kept`
+    are the others, which it is given as they are.
+    """
 
     function: str
-    parameters: tuple[tuple[str, str], ...]
+    branching: Any
+    changed: tuple[str, ...]
+    kept: tuple[str, ...]
 
     def finish(self, translator: Translator) -> list[Any]:
         """Emit it."""

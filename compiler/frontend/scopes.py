@@ -1,6 +1,6 @@
 """Which names a body binds, and that each is bound on every path to where it is read.
 
-The first pass over a body: it also finds syntax that no pass handles.
+The first pass over a body, and over the functions in it: it also finds syntax that no pass handles.
 Not for: what the names of modules and closures are (capture.py), values (expressions.py).
 """
 
@@ -21,28 +21,42 @@ from composite.compiler.source import Source
 class _Paths:
     """What is bound here: on every path (None), or by one branch of an `if` only (that gast.If).
 
-    `ended` where every path has returned: what follows is never run.
+    `captured` gives for a name the function that has taken its value; `ended` says that every path
+    has returned: what follows is never run.
     """
 
     bound: dict[str, Any]
+    captured: dict[str, Any]
     ended: bool = False
 
     def copy(self) -> _Paths:
-        return _Paths(dict(self.bound), self.ended)
+        return _Paths(dict(self.bound), dict(self.captured), self.ended)
 
 
 class Scopes(Visitor):
-    """`locals` are the names that the body binds, parameters first, in the order of the text."""
+    """The names of one function.
+
+    Attributes:
+        locals: the names that the body binds, parameters first, in the order of the text.
+        inner: the scopes of the functions and lambdas that stand in it, by their nodes.
+    """
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         definition = source.tree
-        parameters = [
-            argument.id for argument in definition.args.posonlyargs + definition.args.args
-        ]
+        self._refuse_variadic(definition.args)
+        parameters = flow.parameters(definition)
         self.locals = tuple(dict.fromkeys([*parameters, *flow.assigned(definition.body)]))
-        self._paths = _Paths(dict.fromkeys(parameters))
+        self.inner: dict[Any, Scopes] = {}
+        self._paths = _Paths(dict.fromkeys(parameters), {})
         self._statements(definition.body)
+
+    def _refuse_variadic(self, arguments: Any) -> None:
+        for one, stars in ((arguments.vararg, "*"), (arguments.kwarg, "**")):
+            if one is not None:
+                self.source.fail(
+                    one, f"`{stars}{one.id}` is not supported: a function here has plain parameters"
+                )
 
     def _statements(self, statements: Sequence[Any]) -> None:
         for statement in statements:
@@ -64,6 +78,48 @@ class Scopes(Visitor):
         if node.value is not None:
             self.visit(node.value)
         self._paths.ended = True
+
+    def visit_Raise(self, node: Any) -> None:
+        """End the path."""
+        if node.cause is not None:
+            self.source.fail(node.cause, "`raise ... from` is not supported: leave out the cause")
+        if node.exc is None:
+            self.source.fail(node, "say what to raise: ValueError('...')")
+        self.visit(node.exc)
+        self._paths.ended = True
+
+    def visit_FunctionDef(self, node: Any) -> None:
+        """Bind the function, which takes the values of the names that it reads."""
+        if node.decorator_list:
+            self.source.fail(
+                node.decorator_list[0],
+                "a decorator is not supported in the body of a composite: leave it out",
+            )
+        self._bind_name(node.name, node)
+        self._function(node, node)
+
+    def visit_Lambda(self, node: Any) -> None:
+        """Take the values of the names that it reads."""
+        returned = gast.copy_location(gast.Return(value=node.body), node.body)
+        definition = gast.FunctionDef(
+            name="<lambda>",
+            args=node.args,
+            body=[returned],
+            decorator_list=[],
+            returns=None,
+            type_comment=None,
+            type_params=[],
+        )
+        self._function(node, gast.copy_location(definition, node))
+
+    def _function(self, node: Any, definition: Any) -> None:
+        for default in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
+            self.visit(default)
+        self.inner[node] = Scopes(dataclasses.replace(self.source, tree=definition))
+        for name in flow.free(node):
+            if name in self.locals:
+                self._check_bound(name, node)
+                self._paths.captured[name] = node
 
     def visit_Assign(self, node: Any) -> None:
         """Bind the targets after the value is read."""
@@ -94,7 +150,7 @@ class Scopes(Visitor):
 
     def _bind(self, target: Any) -> None:
         if isinstance(target, gast.Name):
-            self._paths.bound[target.id] = None
+            self._bind_name(target.id, target)
         elif isinstance(target, (gast.Tuple, gast.List)):
             for element in target.elts:
                 self._bind(element)
@@ -111,9 +167,22 @@ class Scopes(Visitor):
         else:
             self.generic_visit(target)
 
+    def _bind_name(self, name: str, node: Any) -> None:
+        function = self._paths.captured.get(name)
+        if function is not None:
+            self.source.fail(
+                node,
+                f"`{name}` is assigned again after the function at line {function.lineno} has "
+                "taken its value: assign to another name, or make it a parameter of the function",
+            )
+        self._paths.bound[name] = None
+
     def _read(self, node: Any) -> None:
-        name = node.id
-        if name not in self.locals or self._paths.ended:
+        if node.id in self.locals:
+            self._check_bound(node.id, node)
+
+    def _check_bound(self, name: str, node: Any) -> None:
+        if self._paths.ended:
             return
         if name not in self._paths.bound:
             self.source.fail(node, f"`{name}` is read before it is assigned: assign it first")
@@ -160,12 +229,13 @@ class Scopes(Visitor):
 
 
 def _join(node: Any, before: _Paths, then: _Paths, otherwise: _Paths) -> _Paths:
+    captured = {**then.captured, **otherwise.captured}
     if before.ended or (then.ended and otherwise.ended):
-        return _Paths({**then.bound, **otherwise.bound}, ended=True)
+        return _Paths({**then.bound, **otherwise.bound}, captured, ended=True)
     if then.ended or otherwise.ended:
         return otherwise if then.ended else then
     bound = {}
     for name in dict.fromkeys([*then.bound, *otherwise.bound]):
         ends = [paths.bound.get(name, node) for paths in (then, otherwise)]
         bound[name] = next((end for end in ends if end is not None), None)
-    return _Paths(bound)
+    return _Paths(bound, captured)

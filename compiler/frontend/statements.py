@@ -1,115 +1,80 @@
-"""Statements of a body: assignments, `if`, `return`.
+"""Statements of a body: assignments, `if`, `return`, `raise`, functions.
 
 A path ends with the values it returns, so an `if` that holds a `return` gives the results of the
-op: what follows it belongs to the branches that go on. Where several go on, what follows becomes a
-function of its own, called from each.
+function: what follows it belongs to the branches that go on. Where several go on, what follows
+becomes a function of its own, called from each.
 
-Not for: expressions (expressions.py); loops.
+Not for: expressions (expressions.py), what a `return` gives (exits.py); loops.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import gast
 
-from composite.compiler.frontend import flow
-from composite.compiler.frontend.bindings import Outputs, Translation
+from composite.compiler.frontend import decisions, flow, strings
+from composite.compiler.frontend.bindings import (
+    Translation,
+    function_name,
+    values_in,
+    with_values,
+)
 from composite.compiler.frontend.capture import Static
+from composite.compiler.frontend.exits import Exit
 from composite.compiler.frontend.expressions import Expressions
-from composite.compiler.frontend.liveness import Liveness
 from composite.compiler.frontend.rests import End, Following, Rest, Shared
 from composite.compiler.frontend.visitor import Visitor
-from composite.compiler.schema import OpSchema
 from composite.compiler.tfr import dialect
 
 
 class Statements(Visitor):
-    """Translates the statements of one body."""
+    """Translates the statements of one function; `rests` numbers the functions of the module."""
 
     def __init__(
         self,
         translation: Translation,
-        schema: OpSchema,
-        liveness: Liveness,
         expressions: Expressions,
+        exit_: Exit,
+        rests: Iterator[int],
     ) -> None:
         super().__init__(translation.source)
         self._translation = translation
         self._builder = translation.builder
         self._expressions = expressions
-        self._liveness = liveness
-        self._schema = schema
-        self._outputs = tuple("sequence" if out.is_list else "tensor" for out in schema.outputs)
-        self._rests = 0
+        self._liveness = translation.body.liveness
+        self._exit = exit_
+        self._rests = rests
 
     def body(self) -> list[Any]:
-        """Translate the whole body; returns the outputs."""
-        definition = self.source.tree
-        if self._outputs and not any(map(flow.returns, definition.body)):
-            self.source.fail(definition, f"`{definition.name}` returns nothing: return its outputs")
-        return self.path(definition.body, End())
+        """Translate the whole body; returns what its paths return."""
+        return self.path(self.source.tree.body, End())
 
     def path(self, statements: Sequence[Any], rest: Rest) -> list[Any]:
         """Translate statements and what comes after them, up to the returned values."""
         for index, statement in enumerate(statements):
             with self._builder.at(self._translation.place(statement)):
                 if isinstance(statement, gast.Return):
-                    return self._returned(statement)
-                if isinstance(statement, gast.If) and flow.returns(statement):
+                    return self._exit.returned(statement)
+                if isinstance(statement, gast.Raise):
+                    return self._raised(statement)
+                if isinstance(statement, gast.If) and flow.ends(statement):
                     following = Following(statements[index + 1 :], rest)
                     return self._fork_path(statement, following if following.statements else rest)
                 self.visit(statement)
         return rest.finish(self)
 
-    def _returned(self, node: Any) -> list[Any]:
-        count = len(self._outputs)
-        nothing = node.value is None or (
-            isinstance(node.value, gast.Constant) and node.value.value is None
-        )
-        if count == 0 or nothing:
-            if not nothing or count:
-                self._fail_count(node, 0 if nothing else 1)
-            return []
-        if count == 1:
-            return [self._output(node.value, self._expressions.value(node.value), 0)]
-        if isinstance(node.value, (gast.Tuple, gast.List)):
-            if len(node.value.elts) != count:
-                self._fail_count(node, len(node.value.elts))
-            values = [self._expressions.value(element) for element in node.value.elts]
-            nodes = list(node.value.elts)
-        else:
-            values, nodes = self._unpacked(node.value, count), [node.value] * count
-        return [
-            self._output(at, value, index)
-            for index, (at, value) in enumerate(zip(nodes, values, strict=True))
-        ]
-
-    def _fail_count(self, node: Any, count: int) -> None:
-        names = ", ".join(output.name for output in self._schema.outputs)
-        self.source.fail(
-            node,
-            f"this returns {_counted(count, 'value')}, and {self._schema.op_name} has "
-            f"{_counted(len(self._outputs), 'output')}{names and ': '}{names}",
-        )
-
-    def _output(self, node: Any, value: Any, index: int) -> Any:
-        """Give a returned value the type of its output."""
-        want, have = self._outputs[index], dialect.name_of(value)
-        if have in (want, "any") or (want, have) == ("tensor", "attr"):
-            return self._builder.cast(value, want)
-        what = {"tensor": "one tensor", "sequence": "a list of tensors", "dims": "a shape"}
-        return self.source.fail(
-            node,
-            f"the output `{self._schema.outputs[index].name}` is {what[want]}, and this is "
-            f"{what.get(have, 'an attribute')}",
-        )
+    def _raised(self, node: Any) -> list[Any]:
+        error, pieces = strings.raised(self._expressions, node.exc)
+        return self._builder.fail(error, pieces, self._exit.types)
 
     def _fork_path(self, node: Any, rest: Rest) -> list[Any]:
-        """Translate an `if` that holds a `return`, and all that follows."""
+        """Translate an `if` in which a path ends, and all that follows."""
         condition = self._expressions.condition(node.test)
+        taken = self._expressions.decided(condition)
+        if taken is not None:
+            return self.path(node.body if taken else node.orelse, rest)
         shared = None
         if isinstance(rest, Following) and (
             flow.endings(node.body) + flow.endings(node.orelse) > 1
@@ -120,83 +85,88 @@ class Statements(Visitor):
         for block, branch in ((fork.then, node.body), (fork.otherwise, node.orelse)):
             self._translation.environment = dict(before)
             with self._builder.into(block):
-                ends.append(self.path(branch, shared or rest))
+                path = self.path(branch, shared or rest)
+                ends.append([self._translation.value(one, node) for one in path])
         self._translation.environment = before
         results = fork.join(list(zip(*ends, strict=True)))
         if shared is not None:
             self._define_rest(shared, rest)
-        return [
-            self._builder.cast(result, type_)
-            for result, type_ in zip(results, self._outputs, strict=True)
-        ]
+        return self._exit.joined(results)
 
     def _share(self, node: Any) -> Shared:
-        """Name the rest after an `if`, with its parameters: what it reads that is no constant.
+        """Name the rest after an `if`, with what it reads.
 
-        What a branch assigns may be of any type by then; the rest keeps the type that it has here.
+        What a branch assigns may be of any type by then; what none does keeps its type.
         """
-        changed = set(flow.assigned([node]))
+        assigned = set(flow.assigned([node]))
+        live = sorted(self._liveness.after[node])
         environment = self._translation.environment
-        parameters = []
-        for name in sorted(self._liveness.after[node]):
-            binding = environment.get(name)
-            if name in changed:
-                parameters.append((name, "any"))
-            elif isinstance(binding, Outputs):
-                parameters.append((name, "sequence"))
-            elif binding is not None and not isinstance(binding, Static):
-                parameters.append((name, dialect.name_of(binding)))
-        self._rests += 1
-        return Shared(f"rest_{self._rests - 1}", tuple(parameters))
+        return Shared(
+            f"rest_{next(self._rests)}",
+            node,
+            changed=tuple(name for name in live if name in assigned),
+            kept=tuple(name for name in live if name not in assigned and name in environment),
+        )
 
     def _define_rest(self, shared: Shared, rest: Rest) -> None:
-        types = [type_ for _, type_ in shared.parameters]
-        function = self._builder.function(shared.function, types, self._outputs)
-        block = function.regions[0].blocks[0]
         before = self._translation.environment
-        inside: dict[str, Any] = {
-            name: one for name, one in before.items() if isinstance(one, Static)
-        }
-        for (name, type_), argument in zip(shared.parameters, block.arguments, strict=True):
-            binding = before.get(name)
-            inside[name] = argument
-            if type_ == "any":
-                continue
-            if isinstance(binding, Outputs):
-                inside[name] = dataclasses.replace(binding, value=argument)
-                binding = binding.value
-            self._builder.note_elements(argument, self._builder.element_type(binding))
-        self._translation.environment = inside
+        kept = [value for name in shared.kept for value in values_in(before[name])]
+        given = _unknown(kept)
+        types = ["any"] * len(shared.changed) + [dialect.name_of(value) for value in given]
+        function = self._builder.function(shared.function, types, self._exit.types)
+        block = function.regions[0].blocks[0]
+        arguments, count = list(block.arguments), len(shared.changed)
+        inside: dict[str, Any] = dict(zip(shared.changed, arguments[:count], strict=True))
+        for argument, value in zip(arguments[count:], given, strict=True):
+            self._builder.note_elements(argument, self._builder.element_type(value))
         with self._builder.into(block):
-            self._builder.give_back(rest.finish(self))
+            values = self._inside(kept, iter(arguments[count:]))
+            inside.update({name: with_values(before[name], values) for name in shared.kept})
+            self._translation.environment = inside
+            results = [self._translation.value(one, shared.branching) for one in rest.finish(self)]
+            self._builder.give_back(
+                [
+                    self._builder.cast(result, type_)
+                    for result, type_ in zip(results, self._exit.types, strict=True)
+                ]
+            )
         self._translation.environment = before
+
+    def _inside(self, kept: list[Any], arguments: Iterator[Any]) -> Iterator[Any]:
+        """Yield what values are in the function of a rest: an argument of it, or a constant."""
+        for value in kept:
+            known = decisions.static(value)
+            yield next(arguments) if known is decisions.ABSENT else self._builder.constant(known)
 
     def call_rest(self, shared: Shared) -> list[Any]:
         """Call a shared rest with the values that its names have here."""
         environment = self._translation.environment
-        values = [
-            self._builder.cast(self._translation.value(environment[name], self.source.tree), type_)
-            for name, type_ in shared.parameters
+        changed = [
+            self._builder.cast(self._translation.value(environment[name], shared.branching), "any")
+            for name in shared.changed
         ]
-        return self._builder.call_function(shared.function, values, self._outputs)
+        kept = [value for name in shared.kept for value in values_in(environment[name])]
+        return self._builder.call_function(
+            shared.function, [*changed, *_unknown(kept)], self._exit.types
+        )
 
     def fall_off(self) -> list[Any]:
         """End a path that has no `return`."""
-        if not self._outputs:
-            return []
-        text = f"{self._schema.op_name}: `{self.source.tree.name}` returns nothing on this path"
-        return self._builder.fail("ValueError", [self._builder.constant(text)], self._outputs)
+        return self._exit.fall_off()
 
     def visit_If(self, node: Any) -> None:
         """An `if` without a `return`: the branches hand on what is read after it."""
         condition = self._expressions.condition(node.test)
+        taken = self._expressions.decided(condition)
+        if taken is not None:
+            self._visit_all(node.body if taken else node.orelse)
+            return
         fork = self._builder.fork(condition)
         before, ends = self._translation.environment, []
         for block, branch in ((fork.then, node.body), (fork.otherwise, node.orelse)):
             self._translation.environment = dict(before)
             with self._builder.into(block):
-                for statement in branch:
-                    self.visit_at(statement)
+                self._visit_all(branch)
             ends.append(self._translation.environment)
         self._translation.environment = dict(before)
         names = [
@@ -211,29 +181,33 @@ class Statements(Visitor):
         pairs: dict[str, tuple[Any, Any]] = {}
         for name in names:
             first, second = (end[name] for end in ends)
-            if isinstance(first, Static) and isinstance(second, Static):
-                if first.object is second.object:
-                    environment[name] = first
-                    continue
-                self._refuse_choice_of_functions(node, name, first, second)
+            if first is second or _same_object(first, second):
+                environment[name] = first
+                continue
+            self._refuse_choice_of_functions(node, name, first, second)
             with self._builder.into(fork.then):
                 value = self._translation.value(first, node)
             with self._builder.into(fork.otherwise):
                 pairs[name] = (value, self._translation.value(second, node))
         environment.update(zip(pairs, fork.join(list(pairs.values())), strict=True))
 
-    def _refuse_choice_of_functions(self, node: Any, name: str, *choices: Static) -> None:
-        if any(callable(one.object) and not isinstance(one.object, type) for one in choices):
-            spellings = " or ".join(f"`{one.spelling}`" for one in choices)
+    def _refuse_choice_of_functions(self, node: Any, name: str, *choices: Any) -> None:
+        functions = [function_name(one) for one in choices]
+        if any(functions):
+            spellings = " or ".join(f"`{one}`" if one else "a value" for one in functions)
             self.source.fail(
                 node,
                 f"this `if` chooses a function, `{name}` is {spellings}: call it in each branch",
             )
 
-    def visit_at(self, node: Any) -> None:
-        """Translate a statement under its own location."""
-        with self._builder.at(self._translation.place(node)):
-            self.visit(node)
+    def _visit_all(self, statements: Sequence[Any]) -> None:
+        for statement in statements:
+            with self._builder.at(self._translation.place(statement)):
+                self.visit(statement)
+
+    def visit_FunctionDef(self, node: Any) -> None:
+        """A function: it is translated where it is called."""
+        self._translation.environment[node.name] = self._expressions.function(node)
 
     def visit_Assign(self, node: Any) -> None:
         """`a = b = value`; `a, b = b, a` assigns element by element."""
@@ -255,28 +229,9 @@ class Statements(Visitor):
         if isinstance(target, gast.Name):
             self._translation.environment[target.id] = binding
             return
-        values = self._taken_apart(binding, len(target.elts), node)
+        values = self._expressions.taken_apart(binding, len(target.elts), node)
         for element, value in zip(target.elts, values, strict=True):
             self._bind(element, value, node)
-
-    def _unpacked(self, node: Any, size: int) -> list[Any]:
-        return self._taken_apart(self._expressions.visit(node), size, node)
-
-    def _taken_apart(self, binding: Any, size: int, node: Any) -> list[Any]:
-        if isinstance(binding, Outputs) and len(binding.names) != size:
-            self.source.fail(
-                node,
-                f"{len(binding.names)} outputs ({', '.join(binding.names)}) are assigned to "
-                f"{size} names",
-            )
-        value = self._translation.value(binding, node)
-        if dialect.name_of(value) in ("tensor", "attr"):
-            self.source.fail(
-                node,
-                "only a list, a shape or the outputs of an op can be taken apart; for a tensor "
-                "call tf.raw_ops.Unpack",
-            )
-        return self._builder.unpack(value, size)
 
     def visit_AugAssign(self, node: Any) -> None:
         """`a += value`."""
@@ -305,8 +260,15 @@ class Statements(Visitor):
         """Nothing."""
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count or 'no'} {what}{'' if count == 1 else 's'}"
+def _unknown(values: list[Any]) -> list[Any]:
+    """Return the values that are no constants."""
+    return [value for value in values if decisions.static(value) is decisions.ABSENT]
+
+
+def _same_object(first: Any, second: Any) -> bool:
+    return (
+        isinstance(first, Static) and isinstance(second, Static) and first.object is second.object
+    )
 
 
 def _takes_apart(target: Any, value: Any) -> bool:

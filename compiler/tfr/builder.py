@@ -8,9 +8,8 @@ Not for: what Python means (the frontend), rewriting (canonicalize.py).
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from composite.compiler.tfr import constants, dialect
@@ -23,11 +22,17 @@ _ONE_ANSWER = frozenset({"is", "is_not", "in", "not_in"})
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """A point of the user's source: file relative to the module's root, 1-based line and column."""
+    """A point of the user's source: file relative to the module's root, 1-based line and column.
+
+    `caller` is where the function that it stands in was called, if that was inlined; `within` names
+    a function of the library whose ops are given the place of its call.
+    """
 
     file: str
     line: int
     column: int
+    caller: Place | None = None
+    within: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,36 +54,60 @@ def arithmetic_type(left: str, right: str) -> str:
     return left if left == right and left in ("attr", "sequence") else "any"
 
 
+class _Scope:
+    """Sets an attribute of a builder for a `with`; entered for every node of a source, so plain."""
+
+    __slots__ = ("_builder", "_inner", "_name", "_outer")
+
+    def __init__(self, builder: Builder, name: str, inner: Any) -> None:
+        self._builder = builder
+        self._name = name
+        self._inner = inner
+
+    def __enter__(self) -> None:
+        self._outer = getattr(self._builder, self._name)
+        setattr(self._builder, self._name, self._inner)
+
+    def __exit__(self, *_: object) -> None:
+        setattr(self._builder, self._name, self._outer)
+
+
 class Builder:
     """Appends ops to a module. Use it under `dialect.lock` and `with builder.context`."""
 
     def __init__(self) -> None:
         self.context = dialect.context()
         self._unknown = ir.Location.unknown(self.context)
-        self._location = self._unknown
+        self._place: Place | None = None
         self.module = ir.Module.create(self._unknown)
         self._point = ir.InsertionPoint(self.module.body)
         self._elements: dict[Any, str] = {}
+        self._locations: dict[Place, Any] = {}
+        self._open: list[Fork] = []
 
-    @contextlib.contextmanager
-    def at(self, place: Place) -> Iterator[None]:
+    def at(self, place: Place) -> _Scope:
         """Give the ops built inside this location."""
-        outer = self._location
-        self._location = ir.Location.file(place.file, place.line, place.column, self.context)
-        try:
-            yield
-        finally:
-            self._location = outer
+        return _Scope(self, "_place", place)
 
-    @contextlib.contextmanager
-    def into(self, block: Any) -> Iterator[None]:
+    @property
+    def _location(self) -> Any:
+        return self._unknown if self._place is None else self._locate(self._place)
+
+    def _locate(self, place: Place) -> Any:
+        if place not in self._locations:
+            location = ir.Location.file(place.file, place.line, place.column, self.context)
+            if place.caller is not None:
+                location = ir.Location.callsite(
+                    location, [self._locate(place.caller)], self.context
+                )
+            if place.within:
+                location = ir.Location.name(place.within, location, self.context)
+            self._locations[place] = location
+        return self._locations[place]
+
+    def into(self, block: Any) -> _Scope:
         """Append the ops built inside to this block."""
-        outer = self._point
-        self._point = ir.InsertionPoint(block)
-        try:
-            yield
-        finally:
-            self._point = outer
+        return _Scope(self, "_point", ir.InsertionPoint(block))
 
     def op(
         self,
@@ -226,7 +255,22 @@ class Builder:
     def fork(self, condition: Any) -> Fork:
         """Start an `if` on Python's truth of a value."""
         truth = self.op("tfr.truth", [condition], [ir.IntegerType.get_signless(1, self.context)])
-        return Fork(self, truth.results[0])
+        self._open.append(Fork(self, truth.results[0]))
+        return self._open[-1]
+
+    def close(self, fork: Fork) -> None:
+        """Note that a fork is joined."""
+        self._open.remove(fork)
+
+    def abandon(self) -> None:
+        """Destroy what is not part of the module yet, after an error.
+
+        MLIR frees memory that is still referred to if a value goes before its uses do; Python would
+        let go of them in the order in which it forgets the error.
+        """
+        for fork in reversed(self._open):
+            fork.abandon()
+        self._open.clear()
 
     def describe(self, texts: dict[str, str]) -> None:
         """Give the module attributes, "tfr.doc" and the like; empty texts are left out."""

@@ -16,6 +16,7 @@ Not for: the meaning of an operator on constants, which is the expansion's.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from composite.compiler.tfr import dialect
 from composite.compiler.tfr.bindings import ir
 
 INT64 = range(-(2**63), 2**63)
+
+_SIMPLE = (ir.BoolAttr, ir.IntegerAttr, ir.FloatAttr, ir.StringAttr)
 
 # Element types that NumPy, MLIR's dense elements and the way back agree on.
 DENSE = (
@@ -65,8 +68,13 @@ def to_attribute(value: object) -> Any:
     if isinstance(value, str):
         return ir.StringAttr.get(value, context)
     if is_dtype(value):
-        return ir.Attribute.parse(f'#tfr.type<"{value.name}">', context)  # type: ignore[attr-defined]
+        return _type_attribute(value.name)  # type: ignore[attr-defined]
     raise NotConstantError(f"a {type(value).__name__} cannot be a constant of an op")
+
+
+@functools.cache
+def _type_attribute(name: str) -> Any:
+    return ir.Attribute.parse(f'#tfr.type<"{name}">', dialect.context())
 
 
 def _array_attribute(array: np.ndarray) -> Any:
@@ -102,6 +110,8 @@ def result_type(attribute: Any) -> str:
 
 
 def _is_tensor(attribute: Any) -> bool:
+    if isinstance(attribute, _SIMPLE):
+        return False
     return isinstance(attribute, ir.DenseElementsAttr) or _is_dynamic(attribute, "tensor_bytes")
 
 
@@ -117,7 +127,7 @@ def to_python(attribute: Any) -> Any:
     """Return the Python constant of an MLIR attribute: the reverse of to_attribute."""
     if isinstance(attribute, ir.UnitAttr):
         return None
-    if isinstance(attribute, (ir.BoolAttr, ir.IntegerAttr, ir.FloatAttr, ir.StringAttr)):
+    if isinstance(attribute, _SIMPLE):
         return attribute.value
     if isinstance(attribute, ir.DenseElementsAttr):
         return np.array(attribute)

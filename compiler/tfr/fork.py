@@ -27,10 +27,13 @@ class Fork:
         self._nursery = builder.op("scf.if", [condition], regions=2, attached=False)
         self.then, self.otherwise = (region.blocks.append() for region in self._nursery.regions)
 
+    def abandon(self) -> None:
+        """Destroy the blocks: what is built stays unfinished, because of an error."""
+        self._nursery.erase()
+
     def join(self, pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
         """Make the op; a pair, one value of each block, gives a result."""
-        names = [(dialect.name_of(first), dialect.name_of(second)) for first, second in pairs]
-        types = [first if first == second else "any" for first, second in names]
+        types = [_common_type(first, second) for first, second in pairs]
         for side, block in enumerate((self.then, self.otherwise)):
             with self._builder.into(block):
                 values = [
@@ -42,4 +45,22 @@ class Fork:
         op = self._builder.op("scf.if", [self._condition], results, regions=2)
         self.then.append_to(op.regions[0])
         self.otherwise.append_to(op.regions[1])
+        self._builder.close(self)
+        # Left to Python, it might outlive the condition, whose list of uses it is in.
+        self._nursery.erase()
+        for result, (first, second) in zip(op.results, pairs, strict=True):
+            elements = {self._builder.element_type(first), self._builder.element_type(second)}
+            if len(elements) == 1 and dialect.name_of(result) == "sequence":
+                self._builder.note_elements(result, elements.pop())
         return list(op.results)
+
+
+def _common_type(first: Any, second: Any) -> str:
+    """Name the type that two values meet in; what stands for a value after an error is of any."""
+    names = (dialect.name_of(first), dialect.name_of(second))
+    if names[0] == names[1]:
+        return names[0]
+    for value, other in ((first, names[1]), (second, names[0])):
+        if dialect.producer(value, "tfr.raise") is not None:
+            return other
+    return "any"

@@ -83,13 +83,24 @@ def _signature(schema: OpSchema, module: Any) -> Any:
 
 
 def _location(op: Any) -> str:
-    """Return "ops.py:12:5". An op merged by a pass may carry several: the first names it."""
-    location = op.location
-    while isinstance(location, ir.FusedLoc):
-        location = location.locations[0]
-    if not isinstance(location, ir.FileLineColLoc):
-        return ""
-    return f"{location.filename}:{location.start_line}:{location.start_col}"
+    """Return "ops.py:12:5", and for an op of an inlined function where that was called.
+
+    "helpers.py:3:12, called at ops.py:12:5". An op merged by a pass may carry several: the first
+    names it.
+    """
+    return _place(op.location)
+
+
+def _place(location: Any) -> str:
+    if isinstance(location, ir.FusedLoc):
+        return _place(location.locations[0])
+    if isinstance(location, ir.NameLoc):
+        return _place(location.child_loc)
+    if isinstance(location, ir.CallSiteLoc):
+        return f"{_place(location.callee)}, called at {_place(location.caller)}"
+    if isinstance(location, ir.FileLineColLoc):
+        return f"{location.filename}:{location.start_line}:{location.start_col}"
+    return ""
 
 
 class _Captures:

@@ -31,6 +31,8 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "ge": operator.ge,
     "in": lambda a, b: a in b,
     "not_in": lambda a, b: a not in b,
+    "is": operator.is_,
+    "is_not": operator.is_not,
 }
 
 ATTRS = [f'name: "{name}" type: "int"' for name in "abc"]
@@ -57,6 +59,10 @@ class Evaluator:
             return [None if kind is None else getattr(node.attr["value"], kind)]
         if node.op == "tfr.list":
             return [inputs]
+        if node.op == "tfr.unpack":
+            return list(inputs[0])
+        if node.op == "tfr.item":
+            return [inputs[0][inputs[1]]]
         if node.op in ("tfr.unary", "tfr.binary", "tfr.compare"):
             return [OPERATORS[node.attr["operator"].s.decode()](*inputs)]
         if node.op == "tfr.if":

@@ -15,7 +15,7 @@ module attributes {tfr.module = "ops", tfr.place = "ops.py:1"} {
         %10 = "tfr.constant"() {value = 1 : i64} : () -> !tfr.attr
         %11 = "tfr.binary"(%1, %10) {operator = "add"} : (!tfr.tensor, !tfr.attr) -> !tfr.tensor
         %12 = "tfr.cast"(%11) : (!tfr.tensor) -> !tfr.any
-        %13 = func.call @rest_0(%1, %12) : (!tfr.tensor, !tfr.any) -> !tfr.tensor
+        %13 = func.call @rest_0(%12, %1) : (!tfr.any, !tfr.tensor) -> !tfr.tensor
         scf.yield %13 : !tfr.tensor
       }
       scf.yield %9 : !tfr.tensor
@@ -23,14 +23,14 @@ module attributes {tfr.module = "ops", tfr.place = "ops.py:1"} {
       %6 = "tfr.constant"() {value = 1 : i64} : () -> !tfr.attr
       %7 = "tfr.binary"(%1, %6) {operator = "sub"} : (!tfr.tensor, !tfr.attr) -> !tfr.tensor
       %8 = "tfr.cast"(%7) : (!tfr.tensor) -> !tfr.any
-      %9 = func.call @rest_0(%1, %8) : (!tfr.tensor, !tfr.any) -> !tfr.tensor
+      %9 = func.call @rest_0(%8, %1) : (!tfr.any, !tfr.tensor) -> !tfr.tensor
       scf.yield %9 : !tfr.tensor
     }
     return %5 : !tfr.tensor
   }
-  func.func private @rest_0(%arg0: !tfr.tensor, %arg1: !tfr.any) -> !tfr.tensor {
-    %0 = "tfr.call"(%arg1) {keywords = ["x"], op = "Tanh", operandSegmentSizes = array<i32: 0, 0, 0, 0, 1>, stateful = false} : (!tfr.any) -> !tfr.tensor
-    %1 = "tfr.binary"(%0, %arg0) {operator = "mul"} : (!tfr.tensor, !tfr.tensor) -> !tfr.tensor
+  func.func private @rest_0(%arg0: !tfr.any, %arg1: !tfr.tensor) -> !tfr.tensor {
+    %0 = "tfr.call"(%arg0) {keywords = ["x"], op = "Tanh", operandSegmentSizes = array<i32: 0, 0, 0, 0, 1>, stateful = false} : (!tfr.any) -> !tfr.tensor
+    %1 = "tfr.binary"(%0, %arg1) {operator = "mul"} : (!tfr.tensor, !tfr.tensor) -> !tfr.tensor
     return %1 : !tfr.tensor
   }
 }

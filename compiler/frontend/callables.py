@@ -1,0 +1,165 @@
+"""What a body calls that is no op: helpers, functions of the library, functions in the body.
+
+Not for: ops (tf_ops.py), translating what is found (inline.py).
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import types
+from collections.abc import Sequence
+from typing import Any
+
+from composite.compiler import library
+from composite.compiler.frontend import flow, tf_ops
+from composite.compiler.frontend.arguments import Signature
+from composite.compiler.frontend.bindings import Function
+from composite.compiler.frontend.body import Body, body_of
+from composite.compiler.frontend.capture import Static
+from composite.compiler.frontend.tf_ops import Parameter
+from composite.compiler.source import CompositeSyntaxError, Source, SourceNotFoundError
+from composite.compiler.tfr.canonicalize import ABSENT
+
+# Calls of Python's own that users reach for, and what to write instead.
+_BUILTIN_ADVICE = {
+    "print": "call tf.raw_ops.PrintV2",
+    "range": "write the steps out",
+    "enumerate": "write the steps out",
+    "zip": "write the steps out",
+    "float": "use the number as it is, beside a tensor it takes its dtype",
+    "int": "use `//` for whole numbers",
+    "abs": "write `-k if k < 0 else k`, or tf.raw_ops.Abs for a tensor",
+    "max": "write `a if a > b else b`, or tf.raw_ops.Maximum for tensors",
+    "min": "write `a if a < b else b`, or tf.raw_ops.Minimum for tensors",
+    "sum": "write the additions out, or call tf.raw_ops.AddN",
+    "tuple": "write the elements out",
+    "list": "write the elements out",
+}
+
+# Packages whose functions are no helpers: their Python is not written in this language.
+_FOREIGN = ("numpy", "scipy", "builtins")
+
+
+@dataclasses.dataclass(frozen=True)
+class Callee:
+    """A function about to be inlined."""
+
+    function: Function
+    signature: Signature
+    in_library: bool = False
+
+
+def written(function: Function) -> Callee:
+    """Return how a function in a body is called."""
+    definition = function.body.source.tree
+    positional = len(definition.args.posonlyargs) + len(definition.args.args)
+    missing = Parameter("", "").default
+    parameters = tuple(
+        Parameter(name, name, function.defaults.get(name, missing))
+        for name in flow.parameters(definition)
+    )
+    return Callee(function, Signature(function.body.name, parameters, positional))
+
+
+def find(source: Source, node: Any, static: Static) -> Callee | None:
+    """Return the function of Python that an object is, None if it is none that can be inlined.
+
+    Raises:
+        CompositeSyntaxError: at `node` if it has no source text, at the function's own line if its
+            syntax is not supported.
+    """
+    ours = library.find(static.object)
+    in_library = ours is not None
+    function = _helper(static.object if ours is None else ours)
+    if function is None:
+        return None
+    body = _body(source, node, static.spelling, function)
+    callee = written(Function(body, {}, _defaults(function)))
+    signature = dataclasses.replace(callee.signature, spelling=static.spelling)
+    return dataclasses.replace(callee, signature=signature, in_library=in_library)
+
+
+def _helper(value: Any) -> types.FunctionType | None:
+    if not isinstance(value, types.FunctionType):
+        import tensorflow as tf
+
+        if not isinstance(value, tf.types.experimental.PolymorphicFunction):
+            return None
+        value = value.python_function
+    if tf_ops.is_tensorflow(value):
+        return None
+    return None if (value.__module__ or "").split(".")[0] in _FOREIGN else value
+
+
+def _body(source: Source, node: Any, spelling: str, function: types.FunctionType) -> Body:
+    try:
+        return body_of(function)
+    except CompositeSyntaxError as error:
+        raise error.called_at(spelling, source.locate(node)) from error
+    except (SourceNotFoundError, TypeError) as error:
+        raise source.error(node, str(error)) from error
+
+
+def _defaults(function: types.FunctionType) -> dict[str, Any]:
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    values = function.__defaults__ or ()
+    defaults = dict(zip(names[len(names) - len(values) :], values, strict=True))
+    defaults.update(function.__kwdefaults__ or {})
+    return {name: Static(value, name) for name, value in defaults.items()}
+
+
+def convert_to_tensor() -> Any:
+    """Return tf.convert_to_tensor, which has a meaning of its own in a body."""
+    import tensorflow as tf
+
+    return tf.convert_to_tensor
+
+
+def is_instance(value: Any, type_: str, kinds: Sequence[Any]) -> bool | None:
+    """Answer isinstance() for a known value, or one of a static type; None if it is not known."""
+    import tensorflow as tf
+
+    tensor, lists = tf.Tensor, {list, tuple}
+    if not all(isinstance(kind, type) for kind in kinds):
+        return None
+    if value is not ABSENT:
+        return isinstance(value, tuple(kinds))
+    asked = set(kinds)
+    if type_ == "tensor" and asked <= {tensor, *lists, int, float, bool, str}:
+        return tensor in asked
+    if type_ == "sequence" and (asked >= lists or not asked & lists):
+        return bool(asked & lists)
+    if type_ in ("attr", "dims") and asked <= {tensor, *lists}:
+        return False
+    return None
+
+
+def advice(function: Static) -> str:
+    """Say why an object cannot be called in a body, and what to write instead."""
+    name = getattr(function.object, "__name__", function.spelling)
+    if name in _BUILTIN_ADVICE and function.object is getattr(builtins, name, None):
+        return f"`{name}` is not supported in the body of a composite: {_BUILTIN_ADVICE[name]}"
+    if tf_ops.is_tensorflow(function.object):
+        return _tensorflow_advice(function, name)
+    if not callable(function.object):
+        return f"`{function.spelling}` is not a function"
+    raw = tf_ops.nearest_raw_op(name)
+    instead = f"call tf.raw_ops.{raw}" if raw else "write what it does here, or in a function"
+    return (
+        f"`{function.spelling}` is no op of TensorFlow, no composite and no function of yours: "
+        f"{instead}"
+    )
+
+
+def _tensorflow_advice(function: Static, name: str) -> str:
+    if tf_ops.is_random(function.object):
+        return (
+            f"{function.spelling} keeps its own random state, which a gradient that computes "
+            "the body again would not see; call tf.raw_ops.StatelessRandomUniformV2 or its "
+            "like with a `seed` input of the composite"
+        )
+    raw = tf_ops.nearest_raw_op(name)
+    instead = f"tf.raw_ops.{raw}" if raw else "the raw ops that it is made of (tf.raw_ops.*)"
+    return f"{function.spelling} is a Python function of TensorFlow, not one op; call {instead}"

@@ -1,0 +1,96 @@
+"""What is known of a value while a function is inlined: enough to leave out what cannot happen.
+
+A helper is called with constants more often than not. A branch that they rule out is not
+translated: it may not even fit the arguments, and recursion that constants end does end.
+
+Not for: replacing values by their constants (compiler.tfr.canonicalize), arithmetic beyond ints.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from composite.compiler.tfr import constants, dialect
+from composite.compiler.tfr.canonicalize import ABSENT, constant_of, settled
+
+__all__ = ["ABSENT", "static", "truth"]
+
+_INTEGERS: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+}
+
+
+def truth(value: Any) -> bool | None:
+    """Return the truth of a value if it is known, else None."""
+    made = dialect.producer(value, "tfr.list")
+    if made is not None:
+        return len(made.operands) > 0
+    known = static(value)
+    return None if known is ABSENT else bool(known)
+
+
+def static(value: Any) -> Any:
+    """Return the Python constant that a value is, ABSENT if that is not known."""
+    known = constant_of(value)
+    if known is not ABSENT:
+        return known
+    for name, rule in _RULES.items():
+        op = dialect.producer(value, name)
+        if op is not None:
+            return rule(op)
+    return ABSENT
+
+
+def _cast(op: Any) -> Any:
+    return static(op.operands[0])
+
+
+def _unary(op: Any) -> Any:
+    if op.attributes["operator"].value != "not":
+        return ABSENT
+    known = truth(op.operands[0])
+    return ABSENT if known is None else not known
+
+
+def _binary(op: Any) -> Any:
+    function = _INTEGERS.get(op.attributes["operator"].value)
+    left, right = (static(operand) for operand in op.operands)
+    if function is None or type(left) is not int or type(right) is not int:
+        return ABSENT
+    result = function(left, right)
+    return result if result in constants.INT64 else ABSENT
+
+
+def _compare(op: Any) -> Any:
+    name = op.attributes["operator"].value
+    left, right = (static(operand) for operand in op.operands)
+    if left is ABSENT or right is ABSENT:
+        known, unknown = (left, op.operands[1]) if right is ABSENT else (right, op.operands[0])
+        if known is None and name in ("is", "is_not") and _is_something(unknown):
+            return name == "is_not"
+        return ABSENT
+    answer = settled(name, left, right)
+    return ABSENT if answer is None else answer
+
+
+def _is_something(value: Any) -> bool:
+    """Say whether the static type of a value excludes None."""
+    return dialect.name_of(value) in ("tensor", "sequence", "dims")
+
+
+def _length(op: Any) -> Any:
+    made = dialect.producer(op.operands[0], "tfr.list")
+    return ABSENT if made is None else len(made.operands)
+
+
+_RULES: dict[str, Callable[[Any], Any]] = {
+    "tfr.cast": _cast,
+    "tfr.unary": _unary,
+    "tfr.binary": _binary,
+    "tfr.compare": _compare,
+    "tfr.length": _length,
+}

@@ -1,0 +1,125 @@
+"""Inlining: a function that a body calls is translated at the call, in a scope of its own.
+
+Its source is its own, so its locations and errors are those of its file, with the call beside them;
+what the library's functions say is said at the author's call instead, whose lines are the ones to
+change. Early returns are what they are in a body: continuations (statements.py).
+
+Not for: which function is called (callables.py), matching arguments (arguments.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any
+
+from composite.compiler.frontend.bindings import Caller, Translation
+from composite.compiler.frontend.callables import Callee
+from composite.compiler.frontend.calls import Resolve
+from composite.compiler.frontend.exits import ResultExit
+from composite.compiler.frontend.expressions import Expressions
+from composite.compiler.frontend.statements import Statements
+from composite.compiler.source import CompositeSyntaxError
+from composite.compiler.tfr import Place
+
+# Calls in calls. Python's own stack, of a thousand frames by default, holds about twice as many.
+MOST_NESTED = 16
+MOST_CALLS = 5_000
+
+
+class Inliner:
+    """Inlines the calls of one op. `rests` numbers the functions of its module."""
+
+    def __init__(self, resolve: Resolve) -> None:
+        self.resolve = resolve
+        self.rests = itertools.count()
+        self._calls = 0
+        self._endless: CompositeSyntaxError | None = None
+
+    def inline(self, caller: Translation, node: Any, callee: Callee, bound: dict[str, Any]) -> Any:
+        """Translate a function where it is called.
+
+        Args:
+            caller: the translation of the function that calls.
+            node: the gast.Call.
+            callee: the function.
+            bound: the bindings of its parameters that are given.
+
+        Returns:
+            The binding of its result.
+
+        Raises:
+            CompositeSyntaxError: what is wrong in the function, with the place of the call; a
+                recursion that does not end.
+        """
+        self._count(caller, node, callee)
+        translation = self._translation(caller, node, callee, bound)
+        expressions = Expressions(translation, self)
+        exit_ = ResultExit(translation, expressions)
+        try:
+            (result,) = Statements(translation, expressions, exit_, self.rests).body()
+        except CompositeSyntaxError as error:
+            if error is self._endless:
+                raise
+            raise _from_caller(error, caller, node, callee) from error
+        return result
+
+    def _count(self, caller: Translation, node: Any, callee: Callee) -> None:
+        self._calls += 1
+        name = callee.signature.spelling
+        if caller.depth >= MOST_NESTED:
+            self._endless = caller.source.error(node, _too_deep(caller, callee))
+            raise self._endless
+        if self._calls > MOST_CALLS:
+            caller.source.fail(
+                node,
+                f"`{name}` is the call number {MOST_CALLS + 1} that is inlined into one op: make "
+                "the larger helpers composites",
+            )
+
+    def _translation(
+        self, caller: Translation, node: Any, callee: Callee, bound: dict[str, Any]
+    ) -> Translation:
+        function, place = callee.function, caller.place(node)
+        in_library = callee.in_library or caller.in_library
+        if in_library and not caller.in_library:
+            place = dataclasses.replace(place, within=callee.signature.spelling)
+        return Translation(
+            function.body,
+            caller.builder,
+            {**function.captured, **function.defaults, **bound},
+            Caller(caller, place, in_library),
+        )
+
+
+def _from_caller(
+    error: CompositeSyntaxError, caller: Translation, node: Any, callee: Callee
+) -> CompositeSyntaxError:
+    """Return an error of an inlined function with the place of its call."""
+    name = callee.signature.spelling
+    if caller.in_library:
+        return error
+    if callee.in_library:
+        return caller.source.error(node, f"{name}: {error.msg}")
+    return error.called_at(name, caller.source.locate(node))
+
+
+def _too_deep(caller: Translation, callee: Callee) -> str:
+    bodies, place = [callee.function.body], ""
+    translation: Translation | None = caller
+    while translation is not None and translation.caller is not None:
+        bodies.insert(0, translation.body)
+        place = _text(translation.caller.place)
+        translation = translation.caller.translation
+    earlier = [index for index, body in enumerate(bodies[:-1]) if body is bodies[-1]]
+    names = " -> ".join(body.name for body in bodies[max(earlier, default=0) :])
+    if not earlier:
+        return f"calls are nested deeper than {MOST_NESTED}: {names}; the first is at {place}"
+    return (
+        f"`{bodies[-1].name}` calls itself without end: {names}, {MOST_NESTED} calls deep, the "
+        f"first at {place}; a recursion ends only where constants decide an `if`"
+    )
+
+
+def _text(place: Place) -> str:
+    return f"{place.file}:{place.line}:{place.column}"

@@ -1,0 +1,96 @@
+"""The few functions of Python and TensorFlow that have a meaning of their own in a body.
+
+len() and bool() are nodes of the program; isinstance() is answered here, from the static type;
+tf.convert_to_tensor makes an op's input of what is no tensor.
+
+Not for: functions that are inlined (callables.py), ops (calls.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gast
+
+from composite.compiler.frontend import callables
+from composite.compiler.frontend.bindings import Function, Outputs, Translation
+from composite.compiler.frontend.capture import Static
+from composite.compiler.tfr import Call, dialect
+from composite.compiler.tfr.canonicalize import ABSENT, constant_of
+
+
+class Specials:
+    """Translates their calls. `visit` is the expression pass: it gives the binding of a node."""
+
+    def __init__(self, translation: Translation, visit: Callable[[Any], Any]) -> None:
+        self._translation = translation
+        self._source = translation.source
+        self._builder = translation.builder
+        self._visit = visit
+
+    def find(self, function: object) -> Callable[[Any], Any] | None:
+        """Return what translates a call of an object, None if it is none of these."""
+        for special, translate in (
+            (len, self._length),
+            (bool, self._bool),
+            (isinstance, self._isinstance),
+            (callables.convert_to_tensor(), self._convert),
+        ):
+            if function is special:
+                return translate
+        return None
+
+    def _only_argument(self, node: Any, message: str) -> Any:
+        if len(node.args) != 1 or node.keywords:
+            self._source.fail(node, message)
+        return self._translation.value(self._visit(node.args[0]), node.args[0])
+
+    def _length(self, node: Any) -> Any:
+        value = self._only_argument(node, "len() takes one argument")
+        if dialect.name_of(value) == "tensor":
+            self._source.fail(node, "len() of a tensor: write `x.shape[0]`")
+        return self._builder.length(value)
+
+    def _bool(self, node: Any) -> Any:
+        value = self._only_argument(node, "bool() takes one argument")
+        if dialect.name_of(value) == "tensor":
+            self._source.fail(node, "bool() of a tensor: write `x != 0`, or call tf.raw_ops.Cast")
+        return self._builder.unary("not", self._builder.unary("not", value))
+
+    def _isinstance(self, node: Any) -> Any:
+        """Answer from the static type, which tells tensors and lists apart; no node is left."""
+        if len(node.args) != 2 or node.keywords:
+            self._source.fail(node, "isinstance() takes two arguments")
+        value = self._translation.value(self._visit(node.args[0]), node.args[0])
+        kinds = node.args[1].elts if isinstance(node.args[1], gast.Tuple) else [node.args[1]]
+        answer = callables.is_instance(
+            known(value),
+            dialect.name_of(value),
+            [known(self._visit(kind)) for kind in kinds],
+        )
+        if answer is None:
+            self._source.fail(
+                node,
+                "isinstance() tells tensors (tf.Tensor) and lists ((list, tuple)) from others, "
+                "where the source shows which it is; compare `x.dtype`, or make it an attribute",
+            )
+        return self._builder.constant(answer)
+
+    def _convert(self, node: Any) -> Any:
+        """tf.convert_to_tensor: a tensor is itself, anything else becomes the input of an op."""
+        value = self._only_argument(
+            node, "tf.convert_to_tensor takes one argument here; for a dtype write tf.cast"
+        )
+        if dialect.name_of(value) == "tensor":
+            return value
+        return self._builder.call(Call("Identity", ("input",), False, "tensor"), [value])
+
+
+def known(binding: Any) -> Any:
+    """Return the Python constant that a binding is known to be, ABSENT if it is not."""
+    if isinstance(binding, Static):
+        return binding.object
+    if isinstance(binding, (Outputs, Function)):
+        return ABSENT
+    return constant_of(binding)

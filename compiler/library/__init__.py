@@ -1,0 +1,44 @@
+"""The standard library: public functions of TensorFlow, written in the language of composites.
+
+`tf.matmul` and its like are Python that may do more than one op. Here each is a plain function over
+`tf.raw_ops` with the public signature and the public meaning; where a body calls TensorFlow's own,
+the front end inlines ours. They run as Python too, which is how they are tested.
+
+Public functions that are one generated op (`tf.nn.relu`, `tf.math.log`) need no entry.
+Not for: what calls them (compiler.frontend); an importer of this imports TensorFlow.
+
+To add a function: write it in the file of its subject under `@public(<its names>)`, with
+TensorFlow's parameters and defaults, and add cases to tests/compiler/library/.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from composite.compiler.library.names import PUBLIC, Entry
+
+__all__ = ["entries", "find"]
+
+SUBJECTS = ("activation", "arithmetic", "comparison", "linear", "reduction", "shaping")
+
+
+@functools.cache
+def entries() -> tuple[Entry, ...]:
+    """Return every function of the library, with TensorFlow's names for it."""
+    for subject in SUBJECTS:
+        importlib.import_module(f"{__name__}.{subject}")
+    return tuple(PUBLIC)
+
+
+@functools.cache
+def _by_object() -> dict[int, Callable[..., Any]]:
+    """Index the library by the identity of TensorFlow's own objects, which live for ever."""
+    return {id(theirs): entry.function for entry in entries() for theirs in entry.objects()}
+
+
+def find(function: object) -> Callable[..., Any] | None:
+    """Return our function for an object of TensorFlow's API, however the source names it."""
+    return _by_object().get(id(function))

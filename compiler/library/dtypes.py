@@ -1,0 +1,15 @@
+"""Groups of dtypes that the library tells apart, as TensorFlow's own functions do.
+
+Not for: conversions (shaping.py has tf.cast).
+"""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+FLOATING = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
+COMPLEX = (tf.complex64, tf.complex128)
+INTEGER = (
+    *(tf.int8, tf.int16, tf.int32, tf.int64),
+    *(tf.uint8, tf.uint16, tf.uint32, tf.uint64),
+)

@@ -1,0 +1,40 @@
+"""Which function of the library stands for which names of TensorFlow.
+
+Not for: the functions themselves.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A function of the library and TensorFlow's names for it: "tf.matmul", "tf.linalg.matmul"."""
+
+    names: tuple[str, ...]
+    function: Callable[..., Any]
+
+    def objects(self) -> list[Any]:
+        """Return TensorFlow's objects of these names; AttributeError if one does not exist."""
+        import tensorflow as tf
+
+        return [functools.reduce(getattr, name.split(".")[1:], tf) for name in self.names]
+
+
+PUBLIC: list[Entry] = []
+
+
+def public(*names: str) -> Callable[[_Function], _Function]:
+    """Decorator: the function is what these names of TensorFlow mean in a body."""
+
+    def register(function: _Function) -> _Function:
+        PUBLIC.append(Entry(names, function))
+        return function
+
+    return register

@@ -1,0 +1,119 @@
+"""Reductions of tf.math: sums, means, extremes, and what is made of them.
+
+`axis` is None (all axes), an int, a list of ints, or a tensor of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from composite.compiler.library.dtypes import COMPLEX, INTEGER
+from composite.compiler.library.names import public
+
+
+def _axes(x: Any, axis: Any) -> Any:
+    """Return the axes to reduce."""
+    if axis is None:
+        return tf.raw_ops.Range(start=0, limit=x.shape.rank, delta=1)
+    return axis
+
+
+@public("tf.reduce_sum", "tf.math.reduce_sum")
+def reduce_sum(input_tensor: Any, axis: Any = None, keepdims: Any = False, name: Any = None) -> Any:
+    """The sum over the axes."""
+    x = tf.convert_to_tensor(input_tensor)
+    return tf.raw_ops.Sum(input=x, axis=_axes(x, axis), keep_dims=bool(keepdims), name=name)
+
+
+@public("tf.reduce_mean", "tf.math.reduce_mean")
+def reduce_mean(
+    input_tensor: Any, axis: Any = None, keepdims: Any = False, name: Any = None
+) -> Any:
+    """The mean over the axes."""
+    x = tf.convert_to_tensor(input_tensor)
+    return tf.raw_ops.Mean(input=x, axis=_axes(x, axis), keep_dims=bool(keepdims), name=name)
+
+
+@public("tf.reduce_max", "tf.math.reduce_max")
+def reduce_max(input_tensor: Any, axis: Any = None, keepdims: Any = False, name: Any = None) -> Any:
+    """The largest element over the axes."""
+    x = tf.convert_to_tensor(input_tensor)
+    return tf.raw_ops.Max(input=x, axis=_axes(x, axis), keep_dims=bool(keepdims), name=name)
+
+
+@public("tf.reduce_min", "tf.math.reduce_min")
+def reduce_min(input_tensor: Any, axis: Any = None, keepdims: Any = False, name: Any = None) -> Any:
+    """The smallest element over the axes."""
+    x = tf.convert_to_tensor(input_tensor)
+    return tf.raw_ops.Min(input=x, axis=_axes(x, axis), keep_dims=bool(keepdims), name=name)
+
+
+@public("tf.reduce_prod", "tf.math.reduce_prod")
+def reduce_prod(
+    input_tensor: Any, axis: Any = None, keepdims: Any = False, name: Any = None
+) -> Any:
+    """The product over the axes."""
+    x = tf.convert_to_tensor(input_tensor)
+    return tf.raw_ops.Prod(input=x, axis=_axes(x, axis), keep_dims=bool(keepdims), name=name)
+
+
+@public("tf.reduce_any", "tf.math.reduce_any")
+def reduce_any(input_tensor: Any, axis: Any = None, keepdims: Any = False, name: Any = None) -> Any:
+    """Whether any element is true, over the axes."""
+    x = tf.convert_to_tensor(input_tensor)
+    return tf.raw_ops.Any(input=x, axis=_axes(x, axis), keep_dims=bool(keepdims), name=name)
+
+
+@public("tf.reduce_all", "tf.math.reduce_all")
+def reduce_all(input_tensor: Any, axis: Any = None, keepdims: Any = False, name: Any = None) -> Any:
+    """Whether all elements are true, over the axes."""
+    x = tf.convert_to_tensor(input_tensor)
+    return tf.raw_ops.All(input=x, axis=_axes(x, axis), keep_dims=bool(keepdims), name=name)
+
+
+@public("tf.math.reduce_variance")
+def reduce_variance(
+    input_tensor: Any,
+    axis: Any = None,
+    keepdims: Any = False,
+    name: Any = None,  # noqa: ARG001
+) -> Any:
+    """The mean of the squared distance from the mean, over the axes."""
+    x = tf.convert_to_tensor(input_tensor)
+    if x.dtype in INTEGER:
+        raise TypeError(f"tf.math.reduce_variance takes real or complex numbers, not {x.dtype}")
+    distance = x - reduce_mean(x, axis, keepdims=True)
+    if x.dtype == tf.complex64:
+        product = tf.raw_ops.Conj(input=distance) * distance
+        squared = tf.raw_ops.Real(input=product, Tout=tf.float32)
+    elif x.dtype == tf.complex128:
+        product = tf.raw_ops.Conj(input=distance) * distance
+        squared = tf.raw_ops.Real(input=product, Tout=tf.float64)
+    else:
+        squared = tf.raw_ops.Square(x=distance)
+    return reduce_mean(squared, axis, keepdims)
+
+
+@public("tf.math.reduce_std")
+def reduce_std(input_tensor: Any, axis: Any = None, keepdims: Any = False, name: Any = None) -> Any:
+    """The square root of the variance, over the axes."""
+    return tf.raw_ops.Sqrt(x=reduce_variance(input_tensor, axis, keepdims), name=name)
+
+
+@public("tf.nn.l2_normalize", "tf.math.l2_normalize", "tf.linalg.l2_normalize")
+def l2_normalize(
+    x: Any, axis: Any = None, epsilon: Any = 1e-12, name: Any = None, dim: Any = None
+) -> Any:
+    """Scale to length 1: x / sqrt(max(sum(x ** 2), epsilon)) over the axes, of real numbers."""
+    x = tf.convert_to_tensor(x)
+    if x.dtype in COMPLEX:
+        raise TypeError(f"tf.nn.l2_normalize takes real numbers here, not {x.dtype}")
+    if dim is not None:
+        if axis is not None:
+            raise ValueError("tf.nn.l2_normalize: `dim` is the old name of `axis`: give one")
+        axis = dim
+    total = reduce_sum(tf.raw_ops.Square(x=x), axis, keepdims=True)
+    scale = tf.raw_ops.Rsqrt(x=tf.raw_ops.Maximum(x=total, y=epsilon))
+    return tf.raw_ops.Mul(x=x, y=scale, name=name)

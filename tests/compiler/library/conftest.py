@@ -1,0 +1,94 @@
+"""Calls of the library's functions, compiled to an op, as Python, and TensorFlow's own."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import composite
+from composite.compiler import library
+
+_numbers = itertools.count()
+
+
+@dataclasses.dataclass
+class Case:
+    """A body of one expression, such as "tf.matmul(x, y)", over the inputs x, y and z."""
+
+    text: str
+    path: Path
+    _ops: dict[tuple[str, ...], Any] = dataclasses.field(default_factory=dict)
+
+    def body(self) -> Callable[..., Any]:
+        """Import the body from a file."""
+        names = [name for name in "xyz" if re.search(rf"\b{name}\b", self.text)]
+        text = f"def body({', '.join(names)}):\n    return {self.text}\n"
+        self.path.write_text(text, encoding="utf-8")
+        namespace: dict[str, Any] = {"tf": tf, "np": np, "__name__": self.path.stem}
+        exec(compile(text, str(self.path), "exec"), namespace)
+        return namespace["body"]
+
+    def op(self, inputs: Sequence[Any], dtype: str) -> Any:
+        """Make an op of the body, for inputs of these dtypes and a result of `dtype`."""
+        types = tuple(one.dtype.name for one in inputs)
+        if types not in self._ops:
+            decorate = composite.Composite(
+                f"LibraryCase{next(_numbers)}",
+                inputs=[f"{name}: {type_}" for name, type_ in zip("xyz", types, strict=False)],
+                outputs=[f"o: {dtype}"],
+            )
+            self._ops[types] = decorate(self.body())
+        return self._ops[types]
+
+    def check(self, *values: Any) -> None:
+        """Compare op, Python and TensorFlow: dtype, shape and every bit but those of a NaN."""
+        inputs = [tf.constant(value) for value in values]
+        named = dict(zip("xyz", inputs, strict=False))
+        expected = eval(self.text, {"tf": tf, "np": np}, named)
+        python = eval(with_ours(self.text), {"tf": tf, "np": np, "ours": ours}, named)
+        # The programs are what is tested here: expansions, with no kernels compiled behind them.
+        with composite.options(backend="tf"):
+            results = {"op": self.op(inputs, expected.dtype.name)(*inputs), "python": python}
+        for how, result in results.items():
+            assert result.dtype == expected.dtype, how
+            np.testing.assert_array_equal(numbers(result), numbers(expected), err_msg=how)
+
+
+def numbers(tensor: Any) -> Any:
+    """Give a tensor to NumPy, which does not know bfloat16's NaN."""
+    exact = tf.cast(tensor, tf.float32) if tensor.dtype == tf.bfloat16 else tensor
+    return exact.numpy()
+
+
+def ours(function: Any) -> Any:
+    """Give the library's function for one of TensorFlow's, if there is one."""
+    return library.find(function) or function
+
+
+def with_ours(text: str) -> str:
+    """Have an expression call the library's functions.
+
+    >>> with_ours("tf.exp(tf.abs(x))")
+    'ours(tf.exp)(ours(tf.abs)(x))'
+    """
+    return re.sub(r"\btf\.[\w.]+(?=\()", lambda found: f"ours({found[0]})", text)
+
+
+@pytest.fixture(scope="session")
+def case(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
+    """`case("tf.exp(x)").check(value)` compares the three; an op is made once for a text."""
+    folder = tmp_path_factory.mktemp("library")
+    cases: dict[str, Case] = {}
+
+    def case_(text: str) -> Case:
+        return cases.setdefault(text, Case(text, folder / f"case_{len(cases)}.py"))
+
+    return case_
