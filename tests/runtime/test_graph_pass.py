@@ -241,12 +241,11 @@ def test_control_edges_and_state_are_kept(unique: Unique) -> None:
     assert name not in graph_ops(twice, tf.constant(1.0))
 
 
-@pytest.mark.parametrize("eagerly", [True, False])
-def test_wrong_shapes_at_run_time_name_the_place(unique: Unique, eagerly: bool) -> None:
-    op = Op(unique("RunTime"), **({} if eagerly else {"_composite_backend": "tf"}))
+def test_wrong_shapes_at_run_time_name_the_place(unique: Unique) -> None:
+    """Shapes that tracing could not see: the error names a node, and so the author's line."""
+    op = Op(unique("RunTime"), _composite_backend="tf")
     x, w, b = inputs()
-    op(x, w, b) if eagerly else None  # now the expansion is known, and reads no shape
-    run = op if eagerly else tf.function(op, input_signature=[tf.TensorSpec(None)] * 3)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"ops\.py:2:5") as e:
+    run = tf.function(op, input_signature=[tf.TensorSpec(None)] * 3)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"ops\.py:\d+:5") as e:
         run(x[:, :3], w, b)
-    assert "MatMul" in str(e.value)
+    assert "Matrix size-incompatible" in str(e.value)
