@@ -127,6 +127,31 @@ def eager_call(op_name: str, arguments: Mapping[str, Any], name: str | None) -> 
     return structured(list(outputs or []), bound.structure)
 
 
+def eager_node(node: Any, inputs: Sequence[Any]) -> list[Any]:
+    """Runs one NodeDef eagerly, recorded on no tape. Returns its outputs, flat."""
+    if node.op == "Const":  # `execute` takes no attribute that is a tensor
+        return [tf.constant(tf.make_ndarray(node.attr["value"].tensor))]
+    definition = op_def_registry.get(node.op)
+    if definition is None:
+        raise tf.errors.NotFoundError(None, None, f"op {node.op} (node {node.name}) is unknown")
+    defaults = {a.name: a.default_value for a in definition.attr if a.HasField("default_value")}
+    attrs = {**defaults, **node.attr}
+    count = sum(length(arg, attrs) for arg in definition.output_arg)
+    outputs = execute.execute(
+        node.op.encode(), count, list(inputs), _flat(definition, attrs, {}), context.context()
+    )
+    return list(outputs or [])
+
+
+def length(arg: Any, attrs: Mapping[str, AttrValue]) -> int:
+    """How many tensors an argument of an OpDef is."""
+    if arg.number_attr:
+        return int(attrs[arg.number_attr].i)
+    if arg.type_list_attr:
+        return len(attrs[arg.type_list_attr].list.type)
+    return 1
+
+
 def structured(outputs: Sequence[Any], structure: Sequence[int | None]) -> Any:
     """Flat outputs as the op's Python value: a tensor, a list, a tuple of those, or None."""
     values: list[Any] = []

@@ -6,7 +6,7 @@ tensors ("node:output:k" against "node:k") and arguments. Nothing here knows of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -27,11 +27,15 @@ class Body(NamedTuple):
 
 def body(library: Any) -> Body:
     """The first function of `library` as a graph; the other functions travel in its library."""
-    function = library.function[0]
+    return body_of(library.function[0], {f.signature.name: f for f in library.function})
+
+
+def body_of(function: Any, library: Mapping[str, Any]) -> Body:
+    """One function as a graph; the others of `library`, by name, travel in the graph's."""
     graph = GraphDef()
     graph.versions.producer = tf.version.GRAPH_DEF_VERSION
-    graph.library.function.extend(library.function[1:])
-    signatures = {f.signature.name: f.signature for f in library.function}
+    graph.library.function.extend(f for f in library.values() if f is not function)
+    signatures = {name: f.signature for name, f in library.items()}
     for arg in function.signature.input_arg:
         node = graph.node.add(name=arg.name, op="Placeholder")
         node.attr["dtype"].type = arg.type
@@ -61,18 +65,10 @@ def _output_names(node: Any, signatures: dict[str, Any]) -> dict[str, str]:
         raise tf.errors.NotFoundError(None, None, f"op {node.op} (node {node.name}) is unknown")
     names, position = {}, 0
     for arg in definition.output_arg:
-        for k in range(_count(arg, node)):
+        for k in range(call.length(arg, node.attr)):
             names[f"{node.name}:{arg.name}:{k}"] = f"{node.name}:{position}"
             position += 1
     return names
-
-
-def _count(arg: Any, node: Any) -> int:
-    if arg.number_attr:
-        return int(node.attr[arg.number_attr].i)
-    if arg.type_list_attr:
-        return len(node.attr[arg.type_list_attr].list.type)
-    return 1
 
 
 def inline(source: Body, inputs: Sequence[Any], name: str = "") -> list[Any]:
@@ -84,22 +80,6 @@ def inline(source: Body, inputs: Sequence[Any], name: str = "") -> list[Any]:
         name=name,
     )
     return outputs
-
-
-def concrete(source: Body, shapes: Sequence[Any], name: str) -> Any:
-    """A ConcreteFunction that runs `source` on inputs of these shapes; returns a list."""
-    specs = [
-        tf.TensorSpec(shape, dtype)
-        for shape, dtype in zip(shapes, source.input_dtypes, strict=True)
-    ]
-
-    def run(*inputs: Any) -> Any:
-        return inline(source, inputs)
-
-    call.add_functions(source.graph_def.library)
-
-    run.__name__ = name
-    return tf.function(run, input_signature=specs, autograph=False).get_concrete_function()
 
 
 _FLOATS = (tf.half, tf.bfloat16, tf.float32)

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from composite import functions
-from composite.jit import native_kernel
+from composite.jit import evaluate, native_kernel
 
 Array = np.ndarray[Any, Any]
 
@@ -44,7 +44,7 @@ def check(
     for number, shapes in enumerate(cases):
         source = functions.body(expansions(shapes))
         inputs = _inputs(source, shapes, np.random.default_rng(number))
-        expected = [np.asarray(y) for y in _run(source, inputs)]
+        expected = _run(source, inputs)
         reference = _reference(source, inputs, expected)
         found = _run_kernel(library, name, inputs, expected)
         for i, (kernel, ours, exact) in enumerate(zip(found, expected, reference, strict=True)):
@@ -75,10 +75,8 @@ def _unaligned(array: Array) -> Array:
     return moved
 
 
-def _run(source: functions.Body, inputs: Sequence[Array]) -> list[Any]:
-    function = functions.concrete(source, [x.shape for x in inputs], "composite_check")
-    with tf.device("CPU:0"):
-        return [y.numpy() for y in function(*map(tf.constant, inputs))]
+def _run(source: functions.Body, inputs: Sequence[Array]) -> list[Array]:
+    return [y.numpy() for y in evaluate.evaluate(source, inputs)]
 
 
 def _reference(
@@ -90,7 +88,7 @@ def _reference(
     try:
         double = functions.in_double(source)
         wide = [x.astype(np.float64) if _floats(x) else x for x in inputs]
-        return [np.asarray(y) for y in _run(double, wide)]
+        return _run(double, wide)
     except (tf.errors.OpError, TypeError, ValueError):
         return list(expected)
 

@@ -6,6 +6,7 @@ import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
 from composite import functions
+from composite.jit import evaluate
 
 
 def library_of(function, *specs):
@@ -23,7 +24,7 @@ def test_a_body_is_inlined():
     source = functions.body(library)
     assert source.input_dtypes == [tf.float32, tf.float32]
     x, y = np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)
-    product, more = functions.concrete(source, [(2, 3), (3, 2)], "f")(x, y)
+    product, more = evaluate.evaluate(source, [x, y])
     np.testing.assert_array_equal(product, x @ y)
     np.testing.assert_array_equal(more, x + 1)
 
@@ -35,7 +36,7 @@ def test_outputs_of_ops_with_several_are_found():
         return parts[1], places
 
     source = functions.body(library_of(two, tf.TensorSpec([4])))
-    part, places = functions.concrete(source, [(4,)], "f")(np.array([3, 1, 9, 5], np.float32))
+    part, places = evaluate.evaluate(source, [np.array([3, 1, 9, 5], np.float32)])
     assert part.numpy() == [5]
     assert places.numpy().tolist() == [2, 3]
 
@@ -46,7 +47,7 @@ def test_called_functions_travel():
 
     source = functions.body(library_of(loop, tf.TensorSpec([2])))
     assert len(source.graph_def.library.function) >= 2
-    (result,) = functions.concrete(source, [(2,)], "f")(np.ones(2, np.float32))
+    (result,) = evaluate.evaluate(source, [np.ones(2, np.float32)])
     assert result.numpy().tolist() == [8, 8]
 
 
@@ -64,7 +65,7 @@ def test_in_double_computes_in_double():
 
     source = functions.in_double(functions.body(library_of(loop, tf.TensorSpec([1]))))
     assert source.input_dtypes == [tf.float64]
-    (result,) = functions.concrete(source, [(1,)], "f")(np.zeros(1))
+    (result,) = evaluate.evaluate(source, [np.zeros(1)])
     assert result.dtype == tf.float64
     # The constant is what the op computes with: a third rounded to float32.
     assert result.numpy()[0] == pytest.approx(3 * np.float64(np.float32(1 / 3)), abs=1e-15)

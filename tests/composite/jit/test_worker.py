@@ -67,6 +67,32 @@ assert stats["kernel_launches"] == 1 and stats["expansion_runs"] == 0, stats
     )
 
 
+def test_must_waits_in_the_only_thread(run_python):
+    run_python(
+        """
+import tensorflow as tf
+tf.config.threading.set_intra_op_parallelism_threads(1)
+tf.config.threading.set_inter_op_parallelism_threads(1)
+"""
+        + _FIRST
+        + """
+with composite.options(backend="tvm"):
+    traced = tf.function(lambda x: dense(x, w, b, act="RELU"))
+    np.testing.assert_allclose(traced(x), expected, rtol=1e-4, atol=1e-4)
+
+def mapped(x):
+    with composite.options(backend="tvm"):
+        return dense(x, w, b, act="TANH")
+
+expected = dense.python_function(x[:8], w, b, "TANH").numpy()
+(found,) = tf.data.Dataset.from_tensors(x[:8]).map(mapped)
+np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+assert composite.stats()["kernel_launches"] >= 2
+assert composite.stats()["expansion_runs"] == 0
+"""
+    )
+
+
 def test_without_the_worker(run_python):
     run_python(
         _FIRST
