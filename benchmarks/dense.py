@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.dense_ways import EXPANSION, OURS, PLAIN, time_dense
+from benchmarks.dense_ways import OURS, PLAIN, time_call, time_dense
 from benchmarks.rows import Row, emit
+from benchmarks.timing import Timings
 
 # shape (m, k, n), depth of the stack, the least ratio that is asked for
 SHAPES = [
@@ -18,20 +19,23 @@ SHAPES = [
 
 
 def rows() -> Iterator[Row]:
-    """Best of TensorFlow over ours, a row for each shape."""
+    """Best of TensorFlow over ours, for each shape: one call, and a node in a stack."""
     for shape, depth, at_least in SHAPES:
-        timings = time_dense(shape, depth=depth, seconds=4)
-        best = timings.fastest(list(PLAIN))
-        times = ", ".join(
-            f"{way} {timings.microseconds(way).median:.4g}" for way in (OURS, EXPANSION, *PLAIN)
-        )
-        yield Row.of(
-            f"dense {'x'.join(map(str, shape))}: {best} / kernel",
-            timings.ratio(best, OURS),
-            "x",
-            at_least=at_least,
-            detail=f"us a node: {times}",
-        )
+        name = f"dense {'x'.join(map(str, shape))}"
+        yield _row(f"{name}, a call", time_call(shape, seconds=2), at_least)
+        yield _row(f"{name}, in a stack", time_dense(shape, depth=depth, seconds=4), at_least)
+
+
+def _row(name: str, timings: Timings, at_least: float | None) -> Row:
+    best = timings.fastest(list(PLAIN))
+    times = ", ".join(f"{w} {timings.microseconds(w).median:.4g}" for w in timings.seconds)
+    return Row.of(
+        f"{name}: {best} / kernel",
+        timings.ratio(best, OURS),
+        "x",
+        at_least=at_least,
+        detail=f"us: {times}",
+    )
 
 
 if __name__ == "__main__":

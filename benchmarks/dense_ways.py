@@ -1,7 +1,8 @@
 """A dense layer with ReLU done every way: by the op on either path, and by TensorFlow without it.
 
-Small work is compared by what a node costs in a stack of layers, because a single call from Python
-costs more than the work: the stack goes there and back, [m, k] -> [m, n] -> [m, k] -> ...
+Two questions: what one call from Python costs, and what a node costs in a stack of layers, which
+goes there and back, [m, k] -> [m, n] -> [m, k] -> ... The second has no call overhead in it; XLA
+compiles the stack as a whole.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def graph(run: Callable[..., Any], args: tuple[Any, ...], **options: Any) -> Cal
 
 
 def time_dense(shape: Shape, *, act: str = "RELU", depth: int = 32, seconds: float = 3) -> Timings:
-    """Cost of a node, for both paths of the op and for TensorFlow's three ways without it.
+    """Cost of a node in a stack, for both paths of the op and for TensorFlow's ways without it.
 
     Raises what `backend="tvm"` raises when no kernel covers the shape.
     """
@@ -87,11 +88,26 @@ def time_dense(shape: Shape, *, act: str = "RELU", depth: int = 32, seconds: flo
         kernel = graph(ours, args)
     with composite.options(backend="tf"):
         expansion = graph(ours, args)
-    ways = {
-        OURS: kernel,
-        EXPANSION: expansion,
-        "TF eager": lambda: plain(*args),
-        "tf.function": graph(plain, args),
-        "XLA": graph(plain, args, jit_compile=True),
-    }
+    ways = {OURS: kernel, EXPANSION: expansion, **_plain_ways(plain, args)}
     return interleave(ways, seconds=seconds, calls=depth)
+
+
+def time_call(shape: Shape, *, act: str = "RELU", seconds: float = 3) -> Timings:
+    """Cost of one call from Python: of the op's eager call, and of TensorFlow's ways without it."""
+    x, filter_, bias, *_ = operands(shape)
+
+    def plain(x: Any, filter_: Any, bias: Any) -> Any:
+        return plain_layer(x, filter_, bias, act)
+
+    def ours() -> Any:
+        return op_layer(x, filter_, bias, act)
+
+    with composite.options(backend="tvm"):  # for the whole thread: none of the other ways is ours
+        ours()
+        ways = {OURS: ours, **_plain_ways(plain, (x, filter_, bias))}
+        return interleave(ways, seconds=seconds)
+
+
+def _plain_ways(plain: Callable[..., Any], args: tuple[Any, ...]) -> dict[str, Callable[[], Any]]:
+    ways = (lambda: plain(*args), graph(plain, args), graph(plain, args, jit_compile=True))
+    return dict(zip(PLAIN, ways, strict=True))

@@ -2,63 +2,19 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 
+#include "composite/runtime/launch_history.h"
 #include "composite/runtime/launch_state.h"
 
 namespace composite {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // More tasks than threads, so that a worker that comes late still finds a part worth taking, and
 // the caller never waits for more than one such part.
 constexpr int kTasksPerThread = 4;
-// To wake a sleeping worker costs its caller 5-15 us and brings it in after 20-50 us: not worth it
-// for less work than this.
-constexpr std::chrono::microseconds kWorthWaking(100);
-// A worker that was seen this short a time ago is still spinning (TensorFlow's pools spin 25 us and
-// more before they sleep), and is woken for nothing.
-constexpr std::chrono::microseconds kAwake(15);
-// Launches with no longer gap between them are one stream of work.
-constexpr std::chrono::microseconds kStreamGap(50);
 
-// What recent launches tell of the workers. A guess for the whole process, by which a launch only
-// decides how early it wakes the first of them.
-class Wakefulness {
- public:
-  static int64_t Now() { return Clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
-
-  void SawWorker() { worker_seen_.store(Now(), std::memory_order_relaxed); }
-
-  bool Awake(int64_t now) const {
-    return now - worker_seen_.load(std::memory_order_relaxed) < kAwake / kNs;
-  }
-
-  // The time taken by the launches that ended a moment before `now`, without a break between them:
-  // a long stack of small loops is worth a wake-up although none of them is.
-  int64_t Stream(int64_t now) const {
-    const bool goes_on = now - last_end_.load(std::memory_order_relaxed) < kStreamGap / kNs;
-    return goes_on ? stream_.load(std::memory_order_relaxed) : 0;
-  }
-
-  void LaunchEnded(int64_t stream) {
-    stream_.store(stream, std::memory_order_relaxed);
-    last_end_.store(Now(), std::memory_order_relaxed);
-  }
-
-  static bool WorthWaking(int64_t work) { return work > kWorthWaking / kNs; }
-
- private:
-  static constexpr std::chrono::nanoseconds kNs{1};
-
-  std::atomic<int64_t> worker_seen_{0};
-  std::atomic<int64_t> last_end_{0};
-  std::atomic<int64_t> stream_{0};
-};
-
-Wakefulness workers;
+LaunchHistory history;
 
 class LaunchState : public Shared<LaunchState> {
  public:
@@ -66,19 +22,18 @@ class LaunchState : public Shared<LaunchState> {
       : pool_(pool), tasks_(tasks), helpers_(helpers), loop_(loop), unfinished_(tasks) {}
 
   void RunHere() {
-    const int64_t begin = Wakefulness::Now();
-    const int64_t stream = workers.Stream(begin);
-    if (workers.Awake(begin)) {
-      Wake(0);
-    } else {
-      // Nobody is known to be awake: what the first task takes tells whether to wake someone.
+    const int64_t begin = LaunchHistory::Now();
+    const int64_t stream = history.Stream(begin);
+    int64_t work = history.Work(loop_.code());
+    if (work == 0) {
       RunTask(Claim());
-      const int64_t whole = (Wakefulness::Now() - begin) * tasks_;
-      if (Wakefulness::WorthWaking(stream + whole)) Wake(0);
+      work = (LaunchHistory::Now() - begin) * tasks_;
     }
+    if (history.Awake(begin) || LaunchHistory::WorthWaking(stream + work)) Wake(0);
     for (int task = Claim(); task < tasks_; task = Claim()) RunTask(task);
     unfinished_.Wait();
-    workers.LaunchEnded(stream + Wakefulness::Now() - begin);
+    history.LaunchEnded(loop_.code(), work_.load(std::memory_order_relaxed),
+                        stream + LaunchHistory::Now() - begin);
   }
 
  private:
@@ -100,15 +55,17 @@ class LaunchState : public Shared<LaunchState> {
       Wake(2 * helper + 2);
     }
     for (; task < tasks_; task = Claim()) RunTask(task);
-    workers.SawWorker();
+    history.SawWorker();
     Unref();
   }
 
   void RunTask(int task) {
+    const int64_t begin = LaunchHistory::Now();
     {
       TaskScope scope;
       loop_.Run(task, tasks_);
     }
+    work_.fetch_add(LaunchHistory::Now() - begin, std::memory_order_relaxed);
     unfinished_.Done();
   }
 
@@ -117,6 +74,7 @@ class LaunchState : public Shared<LaunchState> {
   const int helpers_;
   Loop& loop_;
   std::atomic<int> next_{0};
+  std::atomic<int64_t> work_{0};  // nanoseconds
   Countdown unfinished_;
 };
 

@@ -27,6 +27,8 @@ class Loop {
  public:
   virtual ~Loop() = default;
   virtual void Run(int task, int tasks) = 0;
+  // The same for loops that do the same work: a launch remembers by it how long they take.
+  virtual const void* code() const = 0;
 };
 
 // Tasks are independent. `tasks` = 0 lets the launch choose. `pool` may be null: all tasks then run

@@ -123,6 +123,7 @@ class KernelLoop : public Loop {
     GroupEnv env{nullptr, tasks};
     if (lambda_(task, &env, data_) != 0) failure.Keep();
   }
+  const void* code() const override { return reinterpret_cast<const void*>(lambda_); }
 
   Failure failure;
 

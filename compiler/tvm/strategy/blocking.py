@@ -25,6 +25,9 @@ BLOCK_ROWS = 48
 
 _WIDE = 256
 
+_TASKS_PER_CORE = 4
+"""So that a thread which comes late still finds work, and none waits long for the last one."""
+
 
 def guess(dim: Dim) -> int:
     """Return the size, or what it is taken for."""
@@ -121,10 +124,10 @@ def _deep(sizes: Sizes, tile: Tile, lanes: int, target: Target) -> Blocking:
         panels = min(panels, covers(have, spread))
     panels = min(panels, have)
     tasks = sizes.batch * covers(have, panels)
-    chunks = 1 if tasks >= 2 * target.cores else covers(target.cores, tasks)
+    # A chunk packs for itself, so it must have rows enough to be worth that.
+    most = max(1, sizes.rows // (2 * BLOCK_ROWS))
+    chunks = min(most, covers(_TASKS_PER_CORE * target.cores, tasks))
     rows_of_task = maximum(1, quotient(sizes.rows_expr + (chunks - 1), chunks))
-    if sizes.rows < chunks * BLOCK_ROWS:
-        rows_of_task = sizes.rows_expr
     rows, fixed = _split_rows(sizes.rows_expr, rows_of_task)
     return Blocking(panels * tile.vectors, rows, fixed, sizes.depth_expr, 1)
 

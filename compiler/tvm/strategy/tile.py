@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
-from ..block import Block, Buffer, const, index
+from ..block import Block, Buffer, const, dtype_of, index
 from ..graph import Expr
 from ..target import Target
 
@@ -102,11 +102,16 @@ def transpose(block: Block, rows: Sequence[Expr]) -> list[Expr]:
                 continue
             a, b = current[i], current[i | width]
             low, high = butterfly(width, size)
-            following[i] = block.let(tirx.Shuffle([a, b], low))
-            following[i | width] = block.let(tirx.Shuffle([a, b], high))
+            following[i] = block.let(_fenced(tirx.Shuffle([a, b], low)))
+            following[i | width] = block.let(_fenced(tirx.Shuffle([a, b], high)))
         current = following
         width *= 2
     return current
+
+
+def _fenced(shuffle: Expr) -> Expr:
+    """Keep LLVM from folding the stages into one: it then moves every element by itself."""
+    return tirx.call_llvm_pure_intrin(str(dtype_of(shuffle)), "llvm.arithmetic.fence", shuffle)
 
 
 def butterfly(width: int, size: int) -> tuple[list[int], list[int]]:

@@ -30,7 +30,9 @@ class CountingLoop : public composite::Loop {
     EXPECT(tasks_ == tasks);
     for (int i = 0; i < 64; ++i) EXPECT(ran_[i].load() == (i < tasks ? 1 : 0));
   }
+  const void* code() const override { return key; }
   std::function<void()> also;
+  const void* key = this;
 
  private:
   std::atomic<int> ran_[64] = {};
@@ -67,6 +69,34 @@ void SleepingWorkersAreNotWaitedFor() {
   // The loop is gone: a worker that comes now must find nothing to do. One comes only if the tasks
   // were long enough to be worth waking it.
   EXPECT(pool.RunLate() == 1);
+}
+
+void AKnownLongLoopWakesAtOnce() {
+  SleepingPool pool;
+  CountingLoop loop;
+  std::atomic<int> scheduled_before{-1};
+  loop.also = [&] {
+    int none = -1;
+    scheduled_before.compare_exchange_strong(none, pool.scheduled());
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  };
+  Launch(&pool, 0, loop);
+  EXPECT(scheduled_before == 0);  // the first task of the first launch was measured
+  scheduled_before = -1;
+  Launch(&pool, 0, loop);
+  EXPECT(scheduled_before > 0);
+  pool.RunLate();
+}
+
+void AShortLoopWakesNobody() {
+  SleepingPool pool;
+  CountingLoop loop;
+  static const char never_launched = 0;
+  loop.key = &never_launched;
+  // Lest it count as one stream of work with the loops before.
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; i < 3; ++i) Launch(&pool, 0, loop);
+  EXPECT(pool.scheduled() == 0);
 }
 
 void FullQueueRunsInline() {
@@ -191,6 +221,7 @@ class BusyLoop : public composite::Loop {
     }
     sink_.fetch_add(sum, std::memory_order_relaxed);
   }
+  const void* code() const override { return this; }
 
  private:
   int rounds_;
@@ -240,6 +271,8 @@ int main(int argc, char** argv) {
   return RunTests({{"every_task_runs_once", EveryTaskRunsOnce},
                    {"no_pool_runs_here", NoPoolRunsHere},
                    {"sleeping_workers_are_not_waited_for", SleepingWorkersAreNotWaitedFor},
+                   {"a_known_long_loop_wakes_at_once", AKnownLongLoopWakesAtOnce},
+                   {"a_short_loop_wakes_nobody", AShortLoopWakesNobody},
                    {"full_queue_runs_inline", FullQueueRunsInline},
                    {"nested_launch_is_serial", NestedLaunchIsSerial},
                    {"many_callers_share_one_pool", ManyCallersShareOnePool},

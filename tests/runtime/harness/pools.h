@@ -70,6 +70,7 @@ class SleepingPool : public composite::Pool {
  public:
   int size() const override { return 4; }
   void Schedule(std::function<void()> work) override { kept_.push_back(std::move(work)); }
+  int scheduled() const { return static_cast<int>(kept_.size()); }
   int RunLate() {
     const int count = static_cast<int>(kept_.size());
     for (auto& work : kept_) work();
