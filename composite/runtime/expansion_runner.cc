@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "composite/runtime/body_shapes.h"
 #include "composite/runtime/private_runtime.h"
 #include "composite/runtime/stats.h"
 #include "tensorflow/core/common_runtime/device.h"
@@ -143,6 +144,13 @@ class InstantiatedExpansion {
     return runtime->RunSync(options, handle_, &frame);
   }
 
+  // InvalidArgument with the author's place if the shapes do not fit: what the kernels of the nodes
+  // say then has neither the line nor its op.
+  absl::Status CheckShapes(absl::Span<const InputFact> facts) const {
+    TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body, expansion_->Body());
+    return BodyShapes(*body, facts).Run();
+  }
+
  private:
   FunctionLibraryRuntime* const runtime_;
   const tensorflow::core::WeakPtr<FunctionLibraryRuntime> alive_;
@@ -165,7 +173,12 @@ absl::Status ExpansionRunner::Run(OpKernelContext* context,
   }
   absl::StatusOr<Ready> ready = Find(runtime, context, version, attrs);
   if (!ready.ok()) return ready.status();
-  return (*ready)->Run(runtime, context);
+  absl::Status status = (*ready)->Run(runtime, context);
+  if (absl::IsInvalidArgument(status)) {
+    absl::Status placed = (*ready)->CheckShapes(Facts(context, on_cpu_, /*constants=*/false));
+    if (absl::IsInvalidArgument(placed)) return placed;
+  }
+  return status;
 }
 
 absl::StatusOr<ExpansionRunner::Ready> ExpansionRunner::Find(

@@ -63,6 +63,15 @@ def test_expansion(dense: tuple[str, str], counted: Counted) -> None:
     assert counted["instantiations"] == 1  # it reads no dim, so that one serves all
 
 
+def test_wrong_shapes_name_the_place(dense: tuple[str, str]) -> None:
+    op, _ = dense
+    k.call(op, k.dense_inputs(4))
+    inputs = k.dense_inputs(4)
+    # The expansion of the call before serves this one too: nothing is evaluated again.
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"\.py:\d+:\d+: Dim"):
+        k.call(op, {**inputs, "x": inputs["x"][:, 1:]})
+
+
 def test_kernel(fused: str, counted: Counted) -> None:
     for m in (1, 4, 300):
         inputs = k.dense_inputs(m)
