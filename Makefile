@@ -63,10 +63,11 @@ demo: build  ## train a classifier with a composite op, save it, serve it, show 
 	$(PY) -m examples.digits.demo
 
 test: build test-native  ## all tests
-	$(PY) -m pytest
+	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not timed"
+	$(PY) -m pytest -m timed
 
 test-fast: build  ## the tests that are not marked slow, about a minute
-	$(PY) -m pytest -q -x -m "not slow"
+	$(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "not slow and not timed"
 
 test-native: build
 	@$(BIN)/ctest --test-dir $(CMAKE_DIR) --output-on-failure --no-tests=error

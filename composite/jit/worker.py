@@ -41,7 +41,7 @@ class Worker:
         # Exit functions run last in, first out. Those of weakref.finalize, which remove temporary
         # folders, must come after ours: the compiler writes to one.
         weakref.finalize(self, int)
-        atexit.register(_stop)
+        atexit.register(stop)
 
     def is_alive(self) -> bool:
         """Whether requests are served."""
@@ -145,7 +145,8 @@ def _pending() -> int:
     return int(NodeDef.FromString(native.call("composite_pending")).attr["pending"].i)
 
 
-def _stop() -> None:
+def stop() -> None:
+    """Ends the worker, after the request in hand; nothing when there is none."""
     with _process.lock:
         worker, _process.worker = _process.worker, None
     if worker is not None:

@@ -9,6 +9,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+pytestmark = pytest.mark.timed
+
 ACT = 'name: "act" type: "string" default_value { s: "" }'
 K = 'name: "k" type: "int" default_value { i: 0 }'
 

@@ -213,6 +213,7 @@ def test_ops_of_tensorflow_are_not_replaced():
         run_cell(_VERSION.format(name="MatMul", factor=2.0))
 
 
+@pytest.mark.timed
 def test_decorating_is_quick():
     run_cell(_VERSION.format(name="TestQuick0", factor=2.0))
     times = []

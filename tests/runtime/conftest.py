@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from composite.compiler.tvm import table
+from composite.jit import worker
 from tests.runtime import kernel_support as k
 
 _numbers = itertools.count()
+
+
+def _set_kernel_ops(ops: list[str]) -> None:
+    k.request("composite_set_kernel_ops", k.node("", "", ops=ops))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_compiler() -> Iterator[None]:
+    """The runtime as a process has it that compiles nothing, whatever tests ran before in this one.
+
+    The next op that is decorated starts a worker again.
+    """
+    worker.stop()
+    _set_kernel_ops([])
+    yield
+    _set_kernel_ops(sorted(table.NAMES))
 
 
 @pytest.fixture
@@ -21,5 +39,4 @@ def unique() -> Callable[[str], str]:
 @pytest.fixture
 def kernel_ops() -> None:
     """The ops of the test programs are ones that a kernel compiler knows."""
-    ops = ["MatMul", "BiasAdd", "Relu", "Tanh", "AddV2", "Mul", "Reshape"]
-    k.request("composite_set_kernel_ops", k.node("", "", ops=ops))
+    _set_kernel_ops(["MatMul", "BiasAdd", "Relu", "Tanh", "AddV2", "Mul", "Reshape"])

@@ -11,6 +11,8 @@ import tensorflow as tf
 from tests.runtime import kernel_support as k
 from tests.runtime.programs import Program
 
+pytestmark = pytest.mark.timed
+
 Unique = Callable[[str], str]
 
 

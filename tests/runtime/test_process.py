@@ -112,6 +112,7 @@ with k.Worker(lambda asked: ("failed", "")) as worker:
 
 
 @pytest.mark.slow
+@pytest.mark.timed
 def test_cost_of_a_call(run_python: Any) -> None:
     """Against MatMul of the same tiny shapes: a kernel 1.2 times, the expansion 2 times."""
     code = (
