@@ -195,13 +195,16 @@ def time_kernel(made: NodeDef, request: NodeDef) -> Times:
 
 
 def time_library(made: NodeDef, request: NodeDef, library: Path) -> Times:
-    """Measures a linked kernel that is not installed yet."""
+    """Measures a linked kernel that is not installed yet; this process has it from then on."""
     trial = NodeDef()
     trial.CopyFrom(made)
     trial.attr["_library"].s = str(library).encode()
     trial.attr["_library_sha256"].s = keys.sha256(library.read_bytes()).encode()
     native.call("composite_install", trial)
-    return time_kernel(trial, request)
+    times = time_kernel(trial, request)
+    # Left unmeasured, it would stand in the way of an equal one that served calls before.
+    install_verdict(trial, times)
+    return times
 
 
 def _keywords(request: NodeDef) -> Callable[[Sequence[Any]], dict[str, Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
 
@@ -28,18 +29,20 @@ def calls(model: keras.Model) -> Iterator[tuple[FusedDense, Any]]:
             x = layer(x)
 
 
-def paths_table(model: keras.Model, seconds: float = 1.5) -> Table:
-    """Path and reason of each layer's call; microseconds of a node in a stack of such layers."""
+def paths_table(model: keras.Model, seconds: float = 1.5) -> Group:
+    """Path of each layer's call; microseconds of a node in a stack of such layers; the reasons."""
     table = Table(title="us a node, in a stack of such layers there and back")
     table.add_column("layer", no_wrap=True)
     table.add_column("path", no_wrap=True)
     for column in _COLUMNS:
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("why")
+    reasons = []
     for layer, x in calls(model):
         said = composite.explain(fused_fully_connected, x, layer.filter_, layer.bias, act=layer.act)
         m, k, n = x.shape[0], x.shape[1], layer.units
         timings = time_dense((m, k, n), act=layer.act, seconds=seconds)
-        times = (f"{timings.microseconds(way).median:.2f}" for way in _COLUMNS)
-        table.add_row(f"{m} x {k} -> {n} {layer.act}", said.path, *times, escape(said.reason))
-    return table
+        times = (f"{timings.microseconds(way).median:.1f}" for way in _COLUMNS)
+        name = f"{m} x {k} -> {n} {layer.act}".rstrip()
+        table.add_row(name, said.path, *times)
+        reasons.append(f"{name}: {said.path}, {escape(said.reason)}")
+    return Group(table, "why:", *reasons)

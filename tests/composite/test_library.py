@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
 import composite
 from tests.composite import dense_ops
@@ -63,6 +64,14 @@ def test_loading_where_the_ops_are_defined_gives_ops_too(library):
     assert composite.load(library) is ops
     with pytest.raises(AttributeError, match="has no op 'conv'"):
         _ = ops.conv
+
+
+def test_what_was_built_serves_here_too(library):
+    x, w, b = tf.zeros([7, 64]), tf.zeros([32, 64]), tf.zeros([32])
+    told = composite.explain(dense_ops.dense, x, w, b, act="RELU")
+    assert told.kernel_us, told  # measured, whichever won
+    with composite.options(backend="tvm"):
+        dense_ops.dense(x, w, b, act="RELU")
 
 
 _SERVE = """
