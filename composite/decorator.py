@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from composite import call, gradient, native, settings
 from composite.compiler.schema import OpSchema, declaration
-from composite.compiler.source import Source
+from composite.compiler.source import CompositeSyntaxError, Source
 from composite.jit import worker
 from composite.op import CompositeOp, DecoratedOp
 from composite.records import record
@@ -56,6 +56,13 @@ class Composite:
 
     def __call__(self, function: Callable[..., Any]) -> DecoratedOp:
         """Compiles and registers `function`; returns the op."""
+        try:
+            return self._define(function)
+        except CompositeSyntaxError as error:
+            # It points into the author's file; the way there through ours is of no use to anybody.
+            raise error.with_traceback(None) from None
+
+    def _define(self, function: Callable[..., Any]) -> DecoratedOp:
         from composite.compiler import frontend, tfr
 
         source = Source.of(function)

@@ -49,7 +49,7 @@ def kernel(op: CompositeOp, arguments: Mapping[str, Any]) -> BuiltKernel:
     target = backend.Target.host()
     try:
         compiled = produce.compile_object(wanted, target)
-    except backend.NotCovered as answer:
+    except (backend.NotCovered, produce.Inexpandable) as answer:
         raise ValueError(f"no kernel for {op.__name__}{_text(arguments)}: {answer}") from answer
     record = produce.record_of(wanted, compiled, target)
     with tempfile.TemporaryDirectory(prefix="composite-") as folder:

@@ -38,6 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    if (worker := sys.modules.get("composite.jit.worker")) is not None:
+        worker.stop()  # it may be about to write there
     shutil.rmtree(config.stash[_cache_dir], ignore_errors=True)
 
 

@@ -34,12 +34,16 @@ class Outcome(NamedTuple):
     reason: str
 
 
+class Inexpandable(Exception):  # noqa: N818 - the caller's error, not ours
+    """The body does not accept these shapes or attributes; the message has the author's place."""
+
+
 class Stopped(Exception):  # noqa: N818 - not an error
     """The process ends: what is left of a request is not worth waiting for."""
 
 
 def produce(request: NodeDef, cache: Cache, stopping: Callable[[], bool]) -> Outcome:
-    """Serves one request. Raises NotCovered, verify.Mismatch, or what the compiler raises.
+    """Serves one request. Raises NotCovered, Inexpandable, verify.Mismatch, what the compiler does.
 
     `stopping()` is asked between the steps; Stopped is raised when it says so.
     """
@@ -108,16 +112,18 @@ def compile_kernel(request: NodeDef, target: Any) -> tuple[NodeDef, bytes]:
 
 
 def compile_object(request: NodeDef, target: Any) -> Any:
-    """Compiles the kernel of a request (backend.Kernel). NotCovered when there cannot be one."""
+    """Compiles the kernel of a request (backend.Kernel).
+
+    NotCovered when there cannot be one, Inexpandable when there is nothing to compile.
+    """
     from composite.compiler import tvm as backend
 
     dims = shapes.from_record(request)
     try:
         library = expand(request, dims)
-    except tf.errors.FailedPreconditionError as error:
-        if native.is_not_yet(error):
-            raise backend.NotCovered(error.message) from error
-        raise
+    except tf.errors.OpError as error:
+        kind = backend.NotCovered if native.is_not_yet(error) else Inexpandable
+        raise kind(error.message) from error
     start = time.perf_counter()
     kernel = backend.compile(library, dims, target=target, name=kernel_name(request))
     seconds = time.perf_counter() - start

@@ -86,6 +86,8 @@ def _outcome(request: NodeDef, kernels: Cache, stopping: Callable[[], bool]) -> 
     except backend.NotCovered as answer:
         logger.info("%s: no kernel: %s", request.op, answer)
         return "not_covered", str(answer)
+    except produce.Inexpandable as error:  # the call itself says so, louder
+        return "failed", str(error)
     except verify.Mismatch as error:
         logger.warning("%s: the kernel is not used: %s", request.op, error)
         return "failed", f"the kernel failed its check: {error}"

@@ -93,6 +93,24 @@ assert composite.stats()["expansion_runs"] == 0
     )
 
 
+def test_a_call_that_cannot_be_expanded_is_no_news_for_the_log(run_python):
+    done = run_python(
+        _FIRST
+        + """
+for backend in ("auto", "tvm"):
+    with composite.options(backend=backend):
+        try:
+            dense(x, w[:7], b, act="RELU")
+        except tf.errors.OpError as error:
+            assert "Dimensions must be equal" in str(error), error
+        else:
+            raise AssertionError("the shapes do not fit")
+assert composite.wait(timeout=60)
+"""
+    )
+    assert "Traceback" not in done.stderr
+
+
 def test_without_the_worker(run_python):
     run_python(
         _FIRST
