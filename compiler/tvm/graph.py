@@ -135,11 +135,27 @@ class MatMul:
 
 
 @dataclass(frozen=True)
-class Sum:
-    """The sum over ``axes``, which vanish from the shape."""
+class Combine:
+    """How a reduction puts two elements together: associative and commutative.
+
+    Attributes:
+        name: TensorFlow's, such as "Sum".
+        identity: dtype -> the value of no elements.
+        apply: The combination of two values, scalars or vectors.
+    """
+
+    name: str
+    identity: Callable[[str], float]
+    apply: Body
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """The combination over ``axes``, which vanish from the shape."""
 
     operand: Tensor
     axes: tuple[int, ...]
+    combine: Combine
 
     @property
     def operands(self) -> tuple[Tensor, ...]:
@@ -147,8 +163,8 @@ class Sum:
         return (self.operand,)
 
 
-Node = Parameter | Constant | Pointwise | Reshape | Transpose | MatMul | Sum
-ANCHORS = (MatMul, Sum)
+Node = Parameter | Constant | Pointwise | Reshape | Transpose | MatMul | Reduce
+ANCHORS = (MatMul, Reduce)
 
 
 @dataclass(frozen=True)

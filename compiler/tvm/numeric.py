@@ -218,3 +218,13 @@ def absolute(block: Block, x: Expr) -> Expr:
     width = dtype_of(x).bits
     mask = const((1 << (width - 1)) - 1, with_lanes(f"uint{width}", x))
     return bits(bits(x, f"uint{width}") & mask, element(x))
+
+
+def larger(_: Block, a: Expr, b: Expr) -> Expr:
+    """Return the larger of two values, NaN if one is."""
+    return choose(tirx.Or(is_nan(a), a > b), a, b)
+
+
+def smaller(_: Block, a: Expr, b: Expr) -> Expr:
+    """Return the smaller of two values, NaN if one is."""
+    return choose(tirx.Or(is_nan(a), a < b), a, b)

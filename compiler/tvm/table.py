@@ -26,7 +26,7 @@ FAMILIES: dict[str, str] = {
     "contraction": "MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3",
     "data": """Const Identity Cast ZerosLike OnesLike Fill BroadcastTo Reshape ExpandDims Squeeze
         Transpose StopGradient PreventGradient Snapshot EnsureShape""",
-    "reduction": "Sum Mean BiasAddGrad",
+    "reduction": "Sum Mean Max Min BiasAddGrad",
     "static": """Shape ShapeN Size Rank Pack ConcatV2 StridedSlice GatherV2 Prod Range
         BroadcastArgs BroadcastGradientArgs InvertPermutation""",
     "unary": """Neg Abs Sign Square Sqrt Rsqrt Reciprocal Inv Exp Expm1 Log Log1p Erf Floor Ceil

@@ -20,10 +20,11 @@ from ..numeric import (
     differ,
     element,
     equal,
-    is_nan,
     lane_by_lane,
+    larger,
     like,
     mul,
+    smaller,
     sub,
 )
 from .unary import FLOATS, NUMBERS
@@ -74,14 +75,6 @@ def _floor_mod(block: Block, a: Expr, b: Expr) -> Expr:
     zero = like(0.0, b)
     moves = tirx.And(differ(rest, zero), differ(rest < zero, b < zero))
     return choose(moves, rest + b, rest)
-
-
-def _maximum(_: Block, a: Expr, b: Expr) -> Expr:
-    return choose(tirx.Or(is_nan(a), a > b), a, b)
-
-
-def _minimum(_: Block, a: Expr, b: Expr) -> Expr:
-    return choose(tirx.Or(is_nan(a), a < b), a, b)
 
 
 def _squared_difference(block: Block, a: Expr, b: Expr) -> Expr:
@@ -136,8 +129,8 @@ LOWERINGS = {
     "MulNoNan": _binary(_multiply_no_nan, cost=3, dtypes=FLOATS),
     "FloorDiv": _lower_integer_division,
     "FloorMod": _lower_integer_division,
-    "Maximum": _binary(_maximum, cost=2),
-    "Minimum": _binary(_minimum, cost=2),
+    "Maximum": _binary(larger, cost=2),
+    "Minimum": _binary(smaller, cost=2),
     "Pow": _binary(math.power, cost=120, dtypes=FLOATS),
     "SquaredDifference": _binary(_squared_difference, cost=2),
     "AddN": _lower_add_n,

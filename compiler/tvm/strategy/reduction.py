@@ -1,7 +1,7 @@
-"""Sums over dimensions, with the element-wise work before and after in the same loops.
+"""Reductions over dimensions, with the element-wise work before and after in the same loops.
 
-If the last dimension stays, lanes run along it and every lane sums alone; else lanes run along the
-summed dimension and are added up at the end. Sums are kept in float32 for 16-bit floats.
+If the last dimension stays, lanes run along it and every lane is summed alone; else lanes run along
+the summed dimension and are added up at the end. Sums are kept in float32 for 16-bit floats.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from tvm import tirx
 
 from ..access import Index, Lane
 from ..block import Buffer, const, index, minimum, quotient, remainder
-from ..graph import Expr, Sum, Tensor, compute_dtype
-from ..numeric import add, element
+from ..graph import Expr, Reduce, Tensor, compute_dtype
+from ..numeric import element
 from ..plan import Stage
 from .base import Context, chain_cost, elements, tasks, unflatten
 
@@ -23,27 +23,29 @@ _COLUMNS = 8
 
 
 class Reduction:
-    """Any stage whose anchor is a sum."""
+    """Any stage whose anchor is a reduction; "sum" stands for any of them here."""
 
     name = "reduction"
 
     def fits(self, stage: Stage, context: Context) -> bool:  # noqa: ARG002
-        """Take sums."""
-        return stage.anchor is not None and isinstance(stage.anchor.node, Sum)
+        """Take reductions."""
+        return stage.anchor is not None and isinstance(stage.anchor.node, Reduce)
 
     def emit(self, stage: Stage, context: Context) -> None:
         """Write the loops over the kept dimensions."""
-        if stage.anchor is None or not isinstance(stage.anchor.node, Sum):
-            raise TypeError("a reduction needs a sum")
+        if stage.anchor is None or not isinstance(stage.anchor.node, Reduce):
+            raise TypeError("not a reduction")
         _Writer(stage, stage.anchor, stage.anchor.node, context).write()
 
 
 class _Writer:
-    def __init__(self, stage: Stage, anchor: Tensor, node: Sum, context: Context) -> None:
+    def __init__(self, stage: Stage, anchor: Tensor, node: Reduce, context: Context) -> None:
         self._stage = stage
         self._anchor = anchor
         self._operand = node.operand
         self._axes = node.axes
+        self._combine = node.combine.apply
+        self._identity = node.combine.identity(compute_dtype(anchor.dtype))
         self._context = context
         self._dtype = compute_dtype(anchor.dtype)
         self._lanes = context.lanes(anchor.dtype)
@@ -92,7 +94,8 @@ class _Writer:
         lanes = self._lanes if any(isinstance(i, Lane) for i in at) else 1
         if lanes > 1 and str(element(value)) == str(value.ty.dtype):
             value = tirx.Broadcast(value, lanes)
-        block.store(total, slot, add(block, tirx.BufferLoad(total, [index(slot)]), value))
+        so_far = block.let(tirx.BufferLoad(total, [index(slot)]))
+        block.store(total, slot, self._combine(block, so_far, block.let(value)))
 
     def _finish(self, kept: list[Index], total: Expr) -> None:
         """Store what is made of the sum."""
@@ -106,7 +109,7 @@ class _Writer:
         block = self._context.block
         kept = self._kept(flat)
         total = block.registers(1, self._dtype)
-        block.store(total, 0, const(0, self._dtype))
+        block.store(total, 0, const(self._identity, self._dtype))
         with ExitStack() as stack:
             summed = self._sum_loops(stack, self._axes)
             self._accumulate(total, 0, self._source(kept, summed))
@@ -119,8 +122,8 @@ class _Writer:
         vector = f"{self._dtype}x{lanes}"
         partial = block.registers(1, vector)
         total = block.registers(1, self._dtype)
-        block.store(partial, 0, const(0, vector))
-        block.store(total, 0, const(0, self._dtype))
+        block.store(partial, 0, const(self._identity, vector))
+        block.store(total, 0, const(self._identity, self._dtype))
         inner = self._context.size(self._operand.shape[-1])
         whole = quotient(inner, lanes)
         with ExitStack() as stack:
@@ -131,11 +134,12 @@ class _Writer:
             rest = remainder(inner, lanes)
             with block.loop(rest, "ke") as e:
                 self._accumulate(total, 0, self._source(kept, [*outer, whole * lanes + e]))
-        result = tirx.BufferLoad(total, [index(0)])
+        result = block.let(tirx.BufferLoad(total, [index(0)]))
         parts = block.let(tirx.BufferLoad(partial, [index(0)]))
         for lane_index in range(lanes):
-            result = add(block, result, tirx.Shuffle([parts], [lane_index]))
-        self._finish(kept, block.let(result))
+            part = block.let(tirx.Shuffle([parts], [lane_index]))
+            result = block.let(self._combine(block, result, part))
+        self._finish(kept, result)
 
     def _columns(self, row: Expr, at: Expr, inner: Expr | int) -> None:
         """Sum a block of neighbouring columns; the last vectors overlap their neighbours."""
@@ -150,7 +154,7 @@ class _Writer:
                 for j in range(_COLUMNS)
             ]
             for j in range(_COLUMNS):
-                block.store(total, j, const(0, f"{self._dtype}x{lanes}"))
+                block.store(total, j, const(self._identity, f"{self._dtype}x{lanes}"))
             with ExitStack() as stack:
                 summed = self._sum_loops(stack, self._axes)
                 for j, start in enumerate(starts):

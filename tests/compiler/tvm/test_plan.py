@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from composite.compiler.tvm.graph import MatMul, Sum
+from composite.compiler.tvm.graph import MatMul, Reduce
 from composite.compiler.tvm.plan import Plan, make_plan
 from composite.compiler.tvm.reader import read_function
 
@@ -30,7 +30,7 @@ def plan_of(function: Callable[..., Any], *specs: tf.TensorSpec) -> Plan:
 
 def shapes_of(plan: Plan) -> Sequence[tuple[str, int]]:
     """Return for each stage its kind and how many tensors it stores."""
-    kinds = {MatMul: "matmul", Sum: "sum"}
+    kinds = {MatMul: "matmul", Reduce: "reduction"}
     return [(kinds[type(s.anchor.node)] if s.anchor else "map", len(s.stores)) for s in plan.stages]
 
 
@@ -53,7 +53,7 @@ def test_product_that_is_also_summed_is_stored_once() -> None:
         z = tf.matmul(x, w)
         return tf.nn.relu(z), tf.reduce_sum(z, 0)
 
-    assert shapes_of(plan_of(function, X, W)) == [("matmul", 2), ("sum", 1)]
+    assert shapes_of(plan_of(function, X, W)) == [("matmul", 2), ("reduction", 1)]
 
 
 def test_epilogue_joins_the_last_product_it_needs() -> None:
@@ -73,7 +73,7 @@ def test_layers_follow_one_another() -> None:
 
 def test_work_before_a_sum_is_done_in_its_loops() -> None:
     plan = plan_of(lambda x: tf.exp(tf.reduce_sum(x * x, 1)), X)
-    assert shapes_of(plan) == [("sum", 1)]
+    assert shapes_of(plan) == [("reduction", 1)]
 
 
 def test_dear_value_is_not_computed_once_a_row() -> None:

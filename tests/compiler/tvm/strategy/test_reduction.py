@@ -1,4 +1,4 @@
-"""Sums over any dimensions, with what is element-wise around them."""
+"""Reductions over any dimensions, with what is element-wise around them."""
 
 from __future__ import annotations
 
@@ -40,6 +40,35 @@ def test_dtypes(compiler: Any, dtype: Any) -> None:
 def test_integers_wrap(compiler: Any) -> None:
     x = np.full((4, 10), np.iinfo(np.int64).max, np.int64)
     compiler.compare(lambda x: (tf.reduce_sum(x, 0), tf.reduce_sum(x, 1)), x)
+
+
+@pytest.mark.parametrize("reduce", [tf.reduce_max, tf.reduce_min])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32, np.int64])
+@pytest.mark.parametrize("shape", [(5, 9, 17), (2, 0, 3), (3, 4, 5)])
+def test_other_reductions(compiler: Any, reduce: Any, dtype: Any, shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).integers(-300, 300, shape).astype(dtype)
+    compiler.compare(lambda x: (reduce(x, 0), reduce(x, [1, 2], keepdims=True), reduce(x)), x)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_extremes_of_nan_and_infinity(compiler: Any, axis: int) -> None:
+    x = np.random.default_rng(0).uniform(-1, 1, (19, 21)).astype(np.float32)
+    x[3, 2] = x[18, 20] = np.nan
+    x[5, :] = -np.inf
+    x[:, 6] = np.inf
+    compiler.compare(lambda x: (tf.reduce_max(x, axis), tf.reduce_min(x, axis)), x)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_softmax_of_its_parts(compiler: Any, axis: int) -> None:
+    x = np.random.default_rng(0).uniform(-90, 90, (13, 37)).astype(np.float32)
+
+    def softmax(x: Any) -> Any:
+        e = tf.exp(x - tf.reduce_max(x, axis, keepdims=True))
+        return e / tf.reduce_sum(e, axis, keepdims=True)
+
+    compiler.compare(softmax, x, rtol=1e-5, atol=1e-6)
+    compiler.compare(softmax, x, shapes=[("s0", "s1")], rtol=1e-5, atol=1e-6)
 
 
 def test_large_sums_are_shared_out(compiler: Any) -> None:
