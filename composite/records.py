@@ -14,6 +14,8 @@ from tensorflow.core.framework.node_def_pb2 import NodeDef
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
 
+from composite.compiler.attr_values import attr_value_to_python as python_value
+
 __all__ = [
     "AttrValue",
     "NodeDef",
@@ -83,33 +85,6 @@ def record(op: str = "", name: str = "", **attrs: Any) -> NodeDef:
     for key, value in attrs.items():
         node.attr[key].CopyFrom(attr_value(value))
     return node
-
-
-def python_value(value: AttrValue) -> Any:
-    """The Python value of an attribute; strings are str where they are UTF-8, else bytes.
-
-    Types come back as DType, shapes as TensorShape, tensors as TensorProto, an unset value as None.
-    """
-    kind = value.WhichOneof("value")
-    if kind is None:
-        return None
-    if kind == "list":
-        fields = value.list.ListFields()
-        return [_scalar(fields[0][0].name, x) for x in fields[0][1]] if fields else []
-    return _scalar(kind, getattr(value, kind))
-
-
-def _scalar(kind: str, value: Any) -> Any:
-    if kind == "s":
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            return value
-    if kind == "type":
-        return tf.as_dtype(value)
-    if kind == "shape":
-        return tf.TensorShape(value)
-    return value
 
 
 def python_values(node: NodeDef) -> dict[str, Any]:

@@ -11,31 +11,18 @@ from tvm import tirx
 from ..access import Lane, Strided
 from ..block import Buffer, ceil_quotient, const, index, minimum, quotient, remainder
 from ..graph import Expr
-from ..plan import Stage
 from .base import Context, elements, tasks, unflatten
-from .product import Product, batch_offset, float_product, in_place
+from .product import Product, ThinProduct, batch_offset, in_place
 
 _STEPS = {1: 8, 2: 4, 3: 3, 4: 2}
 """Rows of the result -> rows of the matrix at a time: as many factors as registers allow."""
 _TASK_COLUMNS = 512
 
 
-class Axpy:
+class Axpy(ThinProduct):
     """Products with at most 4 rows and a second factor stored as [K, N]."""
 
     name = "axpy"
-
-    def fits(self, stage: Stage, context: Context) -> bool:
-        """Take a second factor that is contiguous along N, which must fill a vector."""
-        product = float_product(stage)
-        return product is not None and self.takes(product, context)
-
-    def emit(self, stage: Stage, context: Context) -> None:
-        """Write the tasks: each some columns of the result."""
-        product = float_product(stage)
-        if product is None:
-            raise TypeError("not a product of floats")
-        self.write(product, context)
 
     def takes(self, product: Product, context: Context) -> bool:
         """Return whether the product is of this kind."""

@@ -14,9 +14,8 @@ from tvm import tirx
 from ..access import Index, Lane, Strided
 from ..block import Block, Buffer, ceil_quotient, const, index, minimum, quotient, remainder
 from ..graph import Expr
-from ..plan import Stage
 from .base import Context, elements, tasks, unflatten
-from .product import Product, batch_offset, float_product, in_place
+from .product import Product, ThinProduct, batch_offset, in_place
 from .tile import butterfly
 
 _SHAPES = {1: (4, 2), 2: (4, 1), 3: (2, 2), 4: (2, 1), 5: (2, 1), 6: (2, 1), 7: (1, 1)}
@@ -24,22 +23,10 @@ _SHAPES = {1: (4, 2), 2: (4, 1), 3: (2, 2), 4: (2, 1), 5: (2, 1), 6: (2, 1), 7: 
 _TASK_COLUMNS = 64
 
 
-class Dots:
+class Dots(ThinProduct):
     """Products with at most 7 rows and a second factor stored as [N, K]."""
 
     name = "dots"
-
-    def fits(self, stage: Stage, context: Context) -> bool:
-        """Take both factors contiguous along K, which must fill a vector."""
-        product = float_product(stage)
-        return product is not None and self.takes(product, context)
-
-    def emit(self, stage: Stage, context: Context) -> None:
-        """Write the tasks: each some columns of the result."""
-        product = float_product(stage)
-        if product is None:
-            raise TypeError("not a product of floats")
-        self.write(product, context)
 
     def takes(self, product: Product, context: Context) -> bool:
         """Return whether the product is of this kind."""

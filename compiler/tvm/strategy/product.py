@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -62,6 +63,30 @@ class Product:
         access.give(self.anchor, lambda _: value)
         for tensor in self.stage.stores:
             context.store(tensor, place, access.compute(tensor, place))
+
+
+class ThinProduct(ABC):
+    """A strategy for products of a few rows, which :class:`.gemm.Gemm` uses for single rows too."""
+
+    def fits(self, stage: Stage, context: Context) -> bool:
+        """Take the products that :meth:`takes` takes."""
+        product = float_product(stage)
+        return product is not None and self.takes(product, context)
+
+    def emit(self, stage: Stage, context: Context) -> None:
+        """Write the tasks: each some columns of the result."""
+        product = float_product(stage)
+        if product is None:
+            raise TypeError("not a product of floats")
+        self.write(product, context)
+
+    @abstractmethod
+    def takes(self, product: Product, context: Context) -> bool:
+        """Return whether the product is of this kind."""
+
+    @abstractmethod
+    def write(self, product: Product, context: Context) -> None:
+        """Write the tasks of a product of this kind."""
 
 
 def float_product(stage: Stage) -> Product | None:
