@@ -16,6 +16,7 @@ from composite.compiler.frontend import flow
 from composite.compiler.frontend.bindings import Translation
 from composite.compiler.frontend.body import Body
 from composite.compiler.frontend.calls import Resolve
+from composite.compiler.frontend.early import written_out
 from composite.compiler.frontend.exits import OutputsExit
 from composite.compiler.frontend.expressions import Expressions
 from composite.compiler.frontend.inline import Inliner
@@ -39,7 +40,7 @@ def translate(source: Source, schema: OpSchema, resolve: Resolve) -> Any:
     Raises:
         CompositeSyntaxError: for what the source shows to be wrong or unsupported, with its place.
     """
-    body = Body.of(Scopes(source))
+    body = Body.of(Scopes(written_out(source)))
     _check_returns(body, schema)
     with dialect.lock, dialect.context():
         builder = Builder()
@@ -50,6 +51,7 @@ def translate(source: Source, schema: OpSchema, resolve: Resolve) -> Any:
         except BaseException:
             builder.abandon()
             raise
+        builder.finish()
         _describe(builder, source)
         builder.module.operation.verify()
         return builder.module

@@ -11,6 +11,7 @@ import functools
 import types
 from typing import Any
 
+from composite.compiler.frontend.early import written_out
 from composite.compiler.frontend.liveness import Liveness
 from composite.compiler.frontend.scopes import Scopes
 from composite.compiler.source import Source
@@ -54,4 +55,4 @@ def body_of(function: types.FunctionType) -> Body:
     Raises:
         CompositeSyntaxError, SourceNotFoundError, TypeError: as Source.of, and for its syntax.
     """
-    return Body.of(Scopes(Source.of(function)))
+    return Body.of(Scopes(written_out(Source.of(function))))

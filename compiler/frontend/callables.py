@@ -24,17 +24,12 @@ from composite.compiler.tfr.canonicalize import ABSENT
 # Calls of Python's own that users reach for, and what to write instead.
 _BUILTIN_ADVICE = {
     "print": "call tf.raw_ops.PrintV2",
-    "range": "write the steps out",
-    "enumerate": "write the steps out",
-    "zip": "write the steps out",
     "float": "use the number as it is, beside a tensor it takes its dtype",
     "int": "use `//` for whole numbers",
     "abs": "write `-k if k < 0 else k`, or tf.raw_ops.Abs for a tensor",
     "max": "write `a if a > b else b`, or tf.raw_ops.Maximum for tensors",
     "min": "write `a if a < b else b`, or tf.raw_ops.Minimum for tensors",
     "sum": "write the additions out, or call tf.raw_ops.AddN",
-    "tuple": "write the elements out",
-    "list": "write the elements out",
 }
 
 # Packages whose functions are no helpers: their Python is not written in this language.

@@ -16,15 +16,24 @@ from composite.compiler.tfr import dialect
 
 
 class Exit(Protocol):
-    """The end of a path; `types` are the static types that all paths agree on."""
+    """The end of a path; `types` are the static types that all paths agree on.
+
+    `hidden` are the names in the environment, none of the source's, that it reads.
+    """
 
     types: tuple[str, ...]
+    hidden: tuple[str, ...] = ()
 
     def returned(self, node: Any) -> list[Any]:
         """Translate a `return`; gives bindings, one of each type."""
 
     def fall_off(self) -> list[Any]:
         """End a path that has no `return`."""
+
+    def ended(self, by_break: bool) -> list[Any]:
+        """End a trip of a loop by `break` or `continue`: Python allows them nowhere else."""
+        word = "break" if by_break else "continue"
+        raise AssertionError(f"`{word}` stands outside of a loop")
 
     def joined(self, results: list[Any]) -> list[Any]:
         """Give the results of an `if` the agreed types, where they have to have them."""

@@ -11,13 +11,20 @@ from typing import Any
 
 import gast
 
-from composite.compiler.frontend import capture, decisions, flow, operators, strings
+from composite.compiler.frontend import (
+    capture,
+    decisions,
+    flow,
+    operators,
+    strings,
+    subscripts,
+)
 from composite.compiler.frontend.bindings import Function, Outputs, Translation
 from composite.compiler.frontend.calls import Calls, Unit
 from composite.compiler.frontend.capture import MISSING, Static
 from composite.compiler.frontend.specials import known
 from composite.compiler.frontend.visitor import Visitor
-from composite.compiler.tfr import NotConstantError, dialect
+from composite.compiler.tfr import NotConstantError, dialect, for_each
 
 _TENSOR_CONDITION = (
     "a tensor decides here, which is known only when the op runs; choose between tensors with "
@@ -152,18 +159,52 @@ class Expressions(Visitor):
         return self.source.fail(node, f"{what} has no `.{node.attr}` in the body of a composite")
 
     def visit_Subscript(self, node: Any) -> Any:
-        """An element of a list, a dim of a shape."""
-        value = self.value(node.value)
-        if dialect.name_of(value) == "tensor":
-            self.source.fail(
-                node,
-                "indexing a tensor is not supported: call tf.raw_ops.StridedSlice, "
-                "tf.raw_ops.Slice or tf.raw_ops.GatherV2",
+        """An element or a slice of a list, a shape or a string; any indexing of a tensor."""
+        return subscripts.translate(self, self._builder, node)
+
+    def visit_ListComp(self, node: Any) -> Any:
+        """`[value for target in items if condition]`: a loop that carries the list."""
+        before = self._translation.environment
+        self._translation.environment = dict(before)
+        made = self._generated(node, node.generators, self._builder.make_list([]))
+        self._translation.environment = before
+        return made
+
+    def _generated(self, node: Any, generators: list[Any], made: Any) -> Any:
+        """Add to a list what the generators give."""
+        if not generators:
+            element = self._builder.make_list([self.value(node.elt)])
+            return self._builder.binary("add", made, element)
+        first, *others = generators
+        items = self._builder.items(self.value(first.iter))
+
+        def trip(item: Any, carried: Any) -> Any:
+            self._bind_item(first.target, item)
+            return self._filtered(
+                first.ifs, carried, lambda: self._generated(node, others, carried)
             )
-        index = self.value(node.slice)
-        if dialect.name_of(index) not in ("attr", "any"):
-            self.source.fail(node.slice, "an index is an integer that is known when the op expands")
-        return self._builder.item(value, index)
+
+        return for_each(self._builder, items, made, trip)
+
+    def _filtered(self, conditions: list[Any], made: Any, add: Callable[[], Any]) -> Any:
+        if not conditions:
+            return add()
+        return self._choose(
+            self.condition(conditions[0]),
+            lambda: self._filtered(conditions[1:], made, add),
+            lambda: made,
+        )
+
+    def _bind_item(self, target: Any, value: Any) -> None:
+        if isinstance(target, gast.Name):
+            self._translation.environment[target.id] = value
+            return
+        if not isinstance(target, (gast.Tuple, gast.List)):
+            self.source.fail(target, "an item of a comprehension is assigned to names")
+        for one, part in zip(
+            target.elts, self.taken_apart(value, len(target.elts), target), strict=True
+        ):
+            self._bind_item(one, part)
 
     def visit_Tuple(self, node: Any) -> Any:
         """A list of values: the IR does not tell tuples and lists apart."""

@@ -11,6 +11,8 @@ from typing import Any
 import gast
 
 _FUNCTIONS = (gast.FunctionDef, gast.Lambda)
+_LOOPS = (gast.For, gast.While)
+_ENDS = (gast.Return, gast.Raise, gast.Break, gast.Continue)
 
 
 def returns(statement: Any) -> bool:
@@ -19,8 +21,16 @@ def returns(statement: Any) -> bool:
 
 
 def ends(statement: Any) -> bool:
-    """Say whether a path may end in a statement, by `return` or by `raise`."""
-    return _holds(statement, (gast.Return, gast.Raise))
+    """Say whether a path may end in a statement: by `return`, `raise`, `break` or `continue`.
+
+    A loop is left by its own end only: see early.py.
+    """
+    return _holds(statement, _ENDS)
+
+
+def breaks(statements: Sequence[Any]) -> bool:
+    """Say whether a `break` of the loop whose body they are stands anywhere in statements."""
+    return any(_holds(statement, gast.Break) for statement in statements)
 
 
 def _holds(statement: Any, kind: Any) -> bool:
@@ -36,7 +46,7 @@ def endings(statements: Sequence[Any]) -> int:
     one in which a path ends is a path for each of its branches that goes on.
     """
     for index, statement in enumerate(statements):
-        if isinstance(statement, (gast.Return, gast.Raise)):
+        if isinstance(statement, _ENDS):
             return 0
         if isinstance(statement, gast.If) and ends(statement):
             go_on = endings(statement.body) + endings(statement.orelse)
@@ -49,16 +59,22 @@ def targets(statement: Any) -> Iterator[str]:
     if isinstance(statement, gast.If):
         for inner in (*statement.body, *statement.orelse):
             yield from targets(inner)
+    elif isinstance(statement, _LOOPS):
+        if isinstance(statement, gast.For):
+            yield from names(statement.target)
+        for inner in (*statement.body, *statement.orelse):
+            yield from targets(inner)
     elif isinstance(statement, gast.Assign):
         for target in statement.targets:
-            yield from _names(target)
+            yield from names(target)
     elif isinstance(statement, (gast.AugAssign, gast.AnnAssign)):
-        yield from _names(statement.target)
+        yield from names(statement.target)
     elif isinstance(statement, gast.FunctionDef):
         yield statement.name
 
 
-def _names(target: Any) -> Iterator[str]:
+def names(target: Any) -> Iterator[str]:
+    """Yield the names that a target of an assignment binds."""
     for node in gast.walk(target):
         if isinstance(node, gast.Name) and isinstance(node.ctx, gast.Store):
             yield node.id
@@ -84,6 +100,11 @@ def loads(node: Any) -> Iterator[str]:
         yield from free(node)
         for default in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
             yield from loads(default)
+    elif isinstance(node, gast.ListComp):
+        own = {name for generator in node.generators for name in names(generator.target)}
+        yield from loads(node.generators[0].iter)
+        for child in gast.iter_child_nodes(node):
+            yield from (name for name in loads(child) if name not in own)
     elif isinstance(node, gast.Name):
         if isinstance(node.ctx, gast.Load):
             yield node.id

@@ -1,4 +1,4 @@
-"""Which names are read after an `if`: what its branches have to hand on.
+"""Which names are read after an `if` or by the next trip of a loop: what has to be handed on.
 
 Runs before translation, backwards over the body, so that no branch is visited twice.
 Not for: whether a name is bound when it is read (scopes.py).
@@ -11,14 +11,18 @@ from typing import Any
 
 import gast
 
-from composite.compiler.frontend.flow import loads, targets
+from composite.compiler.frontend.flow import loads, names, targets
 
 
 class Liveness:
-    """`after[node]` are the names that may be read after the gast.If `node`."""
+    """`after[node]` are the names that may be read after the gast.If or the trip of a loop `node`.
+
+    Leaving a trip early counts as reading all that the loop hands on.
+    """
 
     def __init__(self, definition: Any) -> None:
         self.after: dict[Any, frozenset[str]] = {}
+        self._head: frozenset[str] = frozenset()
         self._statements(definition.body, frozenset())
 
     def _statements(self, statements: Sequence[Any], live: frozenset[str]) -> frozenset[str]:
@@ -31,6 +35,10 @@ class Liveness:
             self.after[statement] = live
             branches = [self._statements(b, live) for b in (statement.body, statement.orelse)]
             return frozenset().union(*branches, loads(statement.test))
+        if isinstance(statement, (gast.For, gast.While)):
+            return self._loop(statement, live)
+        if isinstance(statement, (gast.Break, gast.Continue)):
+            return self._head
         if isinstance(statement, (gast.Return, gast.Raise)):
             return frozenset(loads(statement))
         # The old value of `x` in `x += 1` is read though its Name is a Store.
@@ -38,3 +46,19 @@ class Liveness:
         if isinstance(statement, gast.AugAssign):
             read.update(targets(statement))
         return (live - set(targets(statement))) | read
+
+    def _loop(self, node: Any, live: frozenset[str]) -> frozenset[str]:
+        """Go through the body until its trips hand nothing more to the next; it is twice."""
+        outer = self._head
+        is_for = isinstance(node, gast.For)
+        own = frozenset(names(node.target)) if is_for else frozenset()
+        head = live if is_for else live | frozenset(loads(node.test))
+        while True:
+            self._head = head
+            wider = head | (self._statements(node.body, head) - own)
+            if wider == head:
+                break
+            head = wider
+        self._head = outer
+        self.after[node] = head
+        return head | frozenset(loads(node.iter)) if is_for else head

@@ -73,6 +73,48 @@ class Scopes(Visitor):
             ends.append(self._paths)
         self._paths = _join(node, before, *ends)
 
+    def visit_For(self, node: Any) -> None:
+        """Bind the target in each trip, of which there may be none."""
+        self.visit(node.iter)
+        self._trip(node, node.target)
+
+    def visit_While(self, node: Any) -> None:
+        """Read the condition before each trip, of which there may be none."""
+        self.visit(node.test)
+        self._trip(node, None)
+
+    def _trip(self, node: Any, target: Any) -> None:
+        before = self._paths
+        self._paths = before.copy()
+        if target is not None:
+            self._bind(target)
+        self._statements(node.body)
+        captured = self._paths.captured
+        # What the next trip binds again, a function of this one may have taken.
+        bound = {name: before.bound.get(name, node) for name in self._paths.bound}
+        self._paths = _Paths(bound, captured, before.ended)
+
+    def visit_Break(self, _node: Any) -> None:
+        """End the path."""
+        self._paths.ended = True
+
+    visit_Continue = visit_Break
+
+    def visit_ListComp(self, node: Any) -> None:
+        """Read the parts; the targets are bound inside only."""
+        before = self._paths
+        self._paths = before.copy()
+        for generator in node.generators:
+            if generator.is_async:
+                self.source.fail(node, "an asynchronous comprehension is not supported")
+            self.visit(generator.iter)
+            for name in flow.names(generator.target):
+                self._paths.bound[name] = None
+            for condition in generator.ifs:
+                self.visit(condition)
+        self.visit(node.elt)
+        self._paths = before
+
     def visit_Return(self, node: Any) -> None:
         """End the path."""
         if node.value is not None:
@@ -187,6 +229,12 @@ class Scopes(Visitor):
         if name not in self._paths.bound:
             self.source.fail(node, f"`{name}` is read before it is assigned: assign it first")
         branching = self._paths.bound[name]
+        if isinstance(branching, (gast.For, gast.While)):
+            self.source.fail(
+                node,
+                f"`{name}` is assigned only in the loop at line {branching.lineno}, which may make "
+                "no trip: assign it before the loop too",
+            )
         if branching is not None:
             self.source.fail(
                 node,
@@ -197,6 +245,10 @@ class Scopes(Visitor):
     def visit_Name(self, node: Any) -> None:
         """Check that the name is bound."""
         self._read(node)
+
+    def visit_Slice(self, node: Any) -> None:
+        """Read the bounds."""
+        self._visit_parts(node)
 
     def _visit_parts(self, node: Any) -> None:
         for child in gast.iter_child_nodes(node):

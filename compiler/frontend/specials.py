@@ -8,6 +8,7 @@ Not for: functions that are inlined (callables.py), ops (calls.py).
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,22 @@ from composite.compiler.frontend.bindings import Function, Outputs, Translation
 from composite.compiler.frontend.capture import Static
 from composite.compiler.tfr import Call, dialect
 from composite.compiler.tfr.canonicalize import ABSENT, constant_of
+
+# Functions that make a list, with how few and how many arguments they take.
+_LISTS: dict[Any, tuple[int, int]] = {
+    range: (1, 3),
+    enumerate: (1, 2),
+    zip: (0, 64),
+    reversed: (1, 1),
+    list: (0, 1),
+    tuple: (0, 1),
+}
+
+_KINDS = {
+    "tensor": "a tensor, whose value is known only when the op runs",
+    "sequence": "a list: write range(len(...))",
+    "dims": "a shape: write range(x.shape[0])",
+}
 
 
 class Specials:
@@ -33,6 +50,7 @@ class Specials:
         """Return what translates a call of an object, None if it is none of these."""
         for special, translate in (
             (len, self._length),
+            *((function, self._makes_list) for function in _LISTS),
             (bool, self._bool),
             (isinstance, self._isinstance),
             (callables.convert_to_tensor(), self._convert),
@@ -40,6 +58,25 @@ class Specials:
             if function is special:
                 return translate
         return None
+
+    def _makes_list(self, node: Any) -> Any:
+        """range(), enumerate(), zip(), reversed(), list(), tuple(): lists, all of them."""
+        name = self._visit(node.func).object.__name__
+        for keyword in node.keywords:
+            if (name, keyword.arg) != ("enumerate", "start") or len(node.args) != 1:
+                self._source.fail(
+                    keyword.value, f"{name}() takes no `{keyword.arg}` in the body of a composite"
+                )
+        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+        least, most = _LISTS[getattr(builtins, name)]
+        if not least <= len(arguments) <= most:
+            self._source.fail(node, f"{name}() takes {least} to {most} arguments")
+        values = [self._translation.value(self._visit(one), one) for one in arguments]
+        refused = {"range": ("tensor", "sequence", "dims"), "reversed": ("tensor",)}.get(name, ())
+        for one, value in zip(arguments, values, strict=True):
+            if dialect.name_of(value) in refused:
+                self._source.fail(one, f"{name}() of {_KINDS[dialect.name_of(value)]}")
+        return self._builder.builtin("list" if name == "tuple" else name, values)
 
     def _only_argument(self, node: Any, message: str) -> Any:
         if len(node.args) != 1 or node.keywords:

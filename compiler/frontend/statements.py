@@ -1,15 +1,17 @@
-"""Statements of a body: assignments, `if`, `return`, `raise`, functions.
+"""Statements of a body: assignments, `if`, loops, `return`, `raise`, functions.
 
 A path ends with the values it returns, so an `if` that holds a `return` gives the results of the
 function: what follows it belongs to the branches that go on. Where several go on, what follows
 becomes a function of its own, called from each.
 
-Not for: expressions (expressions.py), what a `return` gives (exits.py); loops.
+Not for: expressions (expressions.py), what a `return` gives (exits.py), the end of a trip
+(loops.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import gast
@@ -24,9 +26,10 @@ from composite.compiler.frontend.bindings import (
 from composite.compiler.frontend.capture import Static
 from composite.compiler.frontend.exits import Exit
 from composite.compiler.frontend.expressions import Expressions
+from composite.compiler.frontend.loops import ForExit, LoopExit, WhileExit
 from composite.compiler.frontend.rests import End, Following, Rest, Shared
 from composite.compiler.frontend.visitor import Visitor
-from composite.compiler.tfr import dialect
+from composite.compiler.tfr import Loop, dialect
 
 
 class Statements(Visitor):
@@ -46,6 +49,8 @@ class Statements(Visitor):
         self._liveness = translation.body.liveness
         self._exit = exit_
         self._rests = rests
+        # The names whose static type a loop changes, found so far.
+        self._changing: dict[Any, set[str]] = {}
 
     def body(self) -> list[Any]:
         """Translate the whole body; returns what its paths return."""
@@ -59,6 +64,8 @@ class Statements(Visitor):
                     return self._exit.returned(statement)
                 if isinstance(statement, gast.Raise):
                     return self._raised(statement)
+                if isinstance(statement, (gast.Break, gast.Continue)):
+                    return self._exit.ended(isinstance(statement, gast.Break))
                 if isinstance(statement, gast.If) and flow.ends(statement):
                     following = Following(statements[index + 1 :], rest)
                     return self._fork_path(statement, following if following.statements else rest)
@@ -99,7 +106,7 @@ class Statements(Visitor):
         What a branch assigns may be of any type by then; what none does keeps its type.
         """
         assigned = set(flow.assigned([node]))
-        live = sorted(self._liveness.after[node])
+        live = sorted({*self._liveness.after[node], *self._exit.hidden})
         environment = self._translation.environment
         return Shared(
             f"rest_{next(self._rests)}",
@@ -204,6 +211,105 @@ class Statements(Visitor):
         for statement in statements:
             with self._builder.at(self._translation.place(statement)):
                 self.visit(statement)
+
+    def visit_For(self, node: Any) -> None:
+        """A `for`: a loop over the list of the items."""
+        iterable = self._expressions.value(node.iter)
+        items = self._builder.items(iterable)
+        count = self._builder.length(items)
+        names = self._carried_names(node)
+
+        def attempt(types: Sequence[str]) -> LoopExit:
+            initial = self._builder.constant(0)
+            exit_ = ForExit(self._translation, node, names, ["attr", *types])
+            loop = self._open(names, [initial], exit_)
+            with self._builder.into(loop.condition):
+                more = self._builder.compare("lt", loop.condition.arguments[0], count)
+            loop.decide(more)
+            with self._trip(loop, names):
+                index = loop.body.arguments[0]
+                self._translation.environment.update({exit_.index: index, exit_.count: count})
+                item = self._builder.item(items, index, self._builder.element_type(items))
+                self._bind(node.target, item, node)
+                return self._close(loop, exit_)
+
+        self._until_typed(node, names, attempt)
+
+    def visit_While(self, node: Any) -> None:
+        """A `while`; a `break` is a condition beside the written one."""
+        names = self._carried_names(node)
+        breaks = flow.breaks(node.body)
+
+        def attempt(types: Sequence[str]) -> LoopExit:
+            head = [self._builder.constant(True)] if breaks else []
+            exit_ = WhileExit(self._translation, node, names, ["attr"] * breaks + list(types))
+            loop = self._open(names, head, exit_)
+            with self._trip(loop, names, loop.condition):
+                loop.decide(self._goes_on(loop, node) if breaks else self._test(node))
+            with self._trip(loop, names):
+                return self._close(loop, exit_)
+
+        self._until_typed(node, names, attempt)
+
+    def _test(self, node: Any) -> Any:
+        return self._expressions.condition(node.test)
+
+    def _goes_on(self, loop: Loop, node: Any) -> Any:
+        """Ask the condition of a `while` unless it was left by `break`."""
+        fork = self._builder.fork(loop.condition.arguments[0])
+        with self._builder.into(fork.then):
+            test = self._test(node)
+        with self._builder.into(fork.otherwise):
+            stop = self._builder.constant(False)
+        return fork.join([(test, stop)])[0]
+
+    def _carried_names(self, node: Any) -> list[str]:
+        live, environment = self._liveness.after[node], self._translation.environment
+        return [name for name in flow.assigned([node]) if name in live and name in environment]
+
+    def _open(self, names: Sequence[str], head: Sequence[Any], exit_: LoopExit) -> Loop:
+        environment = self._translation.environment
+        initial = [self._translation.value(environment[name], exit_.node) for name in names]
+        return self._builder.loop([*head, *initial], exit_.types)
+
+    @contextlib.contextmanager
+    def _trip(self, loop: Loop, names: Sequence[str], block: Any = None) -> Iterator[None]:
+        """Translate inside of a block of a loop, the carried names bound to its arguments."""
+        before, block = self._translation.environment, block or loop.body
+        carried = list(block.arguments)[len(block.arguments) - len(names) :]
+        self._translation.environment = {**before, **dict(zip(names, carried, strict=True))}
+        with self._builder.into(block):
+            yield
+        self._translation.environment = before
+
+    def _close(self, loop: Loop, exit_: LoopExit) -> LoopExit:
+        """Translate the body, up to what its trips give."""
+        outer, self._exit = self._exit, exit_
+        values = self.path(exit_.node.body, End())
+        self._exit = outer
+        exit_.loop, exit_.values = loop, values
+        return exit_
+
+    def _until_typed(
+        self, node: Any, names: Sequence[str], attempt: Callable[[Sequence[str]], LoopExit]
+    ) -> None:
+        """Build a loop, again with fewer static types while its trips change them."""
+        environment = self._translation.environment
+        open_ = self._changing.setdefault(node, set())
+        for name in names:
+            if decisions.static(self._translation.value(environment[name], node)) is None:
+                open_.add(name)  # None is what a name starts with before it has its value
+        while True:
+            starts = {name: self._translation.value(environment[name], node) for name in names}
+            exit_ = attempt(
+                ["any" if name in open_ else dialect.name_of(starts[name]) for name in names]
+            )
+            if not exit_.changed:
+                break
+            exit_.loop.give_up()
+            open_ |= exit_.changed
+        results = exit_.loop.join(exit_.values)
+        environment.update(zip(names, results[len(results) - len(names) :], strict=True))
 
     def visit_FunctionDef(self, node: Any) -> None:
         """A function: it is translated where it is called."""

@@ -14,11 +14,7 @@ from composite.compiler.source import Source
 
 # What stands in the source, and what to write instead. Keys are gast's node classes.
 ADVICE: dict[str, tuple[str, str]] = {
-    "For": ("a `for` loop", "write its steps one after the other"),
-    "AsyncFor": ("an `async for` loop", "write its steps one after the other"),
-    "While": ("a `while` loop", "write its steps one after the other"),
-    "Break": ("`break`", "write the steps of the loop one after the other"),
-    "Continue": ("`continue`", "write the steps of the loop one after the other"),
+    "AsyncFor": ("an `async for` loop", "write `for`"),
     "Try": ("`try`", "check the condition with `if` before the call"),
     "TryStar": ("`try`", "check the condition with `if` before the call"),
     "With": ("`with`", "a body has no context to enter: call the ops directly"),
@@ -34,17 +30,15 @@ ADVICE: dict[str, tuple[str, str]] = {
     "Match": ("`match`", "write `if` and `elif`"),
     "TypeAlias": ("a type alias", "define it outside of the op"),
     "NamedExpr": ("`:=`", "assign on a line of its own"),
-    "ListComp": ("a comprehension", "write the list out"),
-    "SetComp": ("a comprehension", "write a list out"),
+    "SetComp": ("a comprehension of a set", "write one of a list"),
     "DictComp": ("a comprehension", "use an `if` chain"),
-    "GeneratorExp": ("a generator", "write the list out"),
+    "GeneratorExp": ("a generator", "write a list: `[... for ...]`"),
     "Dict": ("a dictionary", "use an `if` chain on the key"),
     "Set": ("a set", "write a tuple"),
     "Yield": ("`yield`", "return the outputs as a tuple"),
     "YieldFrom": ("`yield`", "return the outputs as a tuple"),
     "Await": ("`await`", "call the op directly"),
     "Starred": ("`*`", "write the elements out"),
-    "Slice": ("a slice", "for a tensor call tf.raw_ops.StridedSlice or tf.raw_ops.Slice"),
     "TemplateStr": ("a template string", "write a string"),
 }
 

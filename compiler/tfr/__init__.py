@@ -11,6 +11,7 @@ from composite.compiler.tfr.builder import Builder, Call, Place
 from composite.compiler.tfr.constants import NotConstantError
 from composite.compiler.tfr.digest import digest
 from composite.compiler.tfr.fork import Fork
+from composite.compiler.tfr.loop import Loop, for_each
 from composite.compiler.tfr.passes import optimize
 from composite.compiler.tfr.serialize import calls, is_stateful, serialize
 from composite.compiler.tfr.text import parse, print_module
@@ -19,10 +20,12 @@ __all__ = [
     "Builder",
     "Call",
     "Fork",
+    "Loop",
     "NotConstantError",
     "Place",
     "calls",
     "digest",
+    "for_each",
     "is_stateful",
     "optimize",
     "parse",

@@ -15,6 +15,7 @@ from typing import Any
 from composite.compiler.tfr import constants, dialect
 from composite.compiler.tfr.bindings import ir
 from composite.compiler.tfr.fork import Fork
+from composite.compiler.tfr.loop import Loop
 
 # Comparisons whose answer is one bool, whatever their operands are.
 _ONE_ANSWER = frozenset({"is", "is_not", "in", "not_in"})
@@ -83,7 +84,8 @@ class Builder:
         self._point = ir.InsertionPoint(self.module.body)
         self._elements: dict[Any, str] = {}
         self._locations: dict[Place, Any] = {}
-        self._open: list[Fork] = []
+        self._open: list[Fork | Loop] = []
+        self._left_out: list[Loop] = []
 
     def at(self, place: Place) -> _Scope:
         """Give the ops built inside this location."""
@@ -162,15 +164,47 @@ class Builder:
     def make_list(self, elements: Sequence[Any]) -> Any:
         """Build a list or tuple of values."""
         types = list(dict.fromkeys(dialect.name_of(element) for element in elements))
-        if len(types) > 1:
-            elements = [self.cast(element, "any") for element in elements]
-        made = self._value("tfr.list", elements, "sequence")
+        made = self._value("tfr.list", self._alike(elements), "sequence")
         self.note_elements(made, types[0] if len(types) == 1 else "any")
         return made
+
+    def _alike(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Give values one type, for the operands of a variadic."""
+        if len({dialect.name_of(value) for value in values}) <= 1:
+            return values
+        return [self.cast(value, "any") for value in values]
 
     def item(self, value: Any, index: Any, type_: str | None = None) -> Any:
         """Index a list, shape or string; `type_` says more than is known of the list."""
         return self._value("tfr.item", [value, index], type_ or self.element_type(value))
+
+    def subscript(self, value: Any, spec: str, parts: Sequence[Any]) -> Any:
+        """Index or slice any value; see the dialect for `spec`."""
+        type_ = dialect.name_of(value)
+        result = "sequence" if type_ == "dims" else type_
+        made = self._value(
+            "tfr.subscript", [value, *self._alike(parts)], result, spec=self._string(spec)
+        )
+        self.note_elements(made, self.element_type(value))
+        return made
+
+    def builtin(self, function: str, arguments: Sequence[Any]) -> Any:
+        """Call a function of Python that makes a list."""
+        made = self._value(
+            "tfr.builtin", self._alike(arguments), "sequence", function=self._string(function)
+        )
+        if function == "range":
+            self.note_elements(made, "attr")
+        elif function in ("enumerate", "zip"):
+            self.note_elements(made, "sequence")
+        elif arguments:
+            tensor = dialect.name_of(arguments[0]) == "tensor"
+            self.note_elements(made, "tensor" if tensor else self.element_type(arguments[0]))
+        return made
+
+    def items(self, value: Any) -> Any:
+        """List what iterating over a value gives."""
+        return value if dialect.name_of(value) == "sequence" else self.builtin("list", [value])
 
     def unpack(self, value: Any, size: int) -> list[Any]:
         """Take a list or shape apart into `size` values."""
@@ -254,13 +288,40 @@ class Builder:
 
     def fork(self, condition: Any) -> Fork:
         """Start an `if` on Python's truth of a value."""
-        truth = self.op("tfr.truth", [condition], [ir.IntegerType.get_signless(1, self.context)])
-        self._open.append(Fork(self, truth.results[0]))
-        return self._open[-1]
+        fork = Fork(self, self.truth(condition))
+        self._open.append(fork)
+        return fork
+
+    def truth(self, value: Any) -> Any:
+        """Take Python's truth of a value: what an scf op decides on."""
+        boolean = ir.IntegerType.get_signless(1, self.context)
+        return self.op("tfr.truth", [value], [boolean]).results[0]
 
     def close(self, fork: Fork) -> None:
         """Note that a fork is joined."""
         self._open.remove(fork)
+
+    def loop(self, initial: Sequence[Any], types: Sequence[str]) -> Loop:
+        """Start a loop that carries values, of these types in each trip."""
+        loop = Loop(self, initial, types)
+        self._open.append(loop)
+        return loop
+
+    def place_loop(self, loop: Loop, op: Any) -> None:
+        """Put the op of a loop that is joined here."""
+        self._point.insert(op)
+        self._open.remove(loop)
+
+    def leave_out(self, loop: Loop) -> None:
+        """Keep a loop that is no part of the module until `finish`."""
+        self._open.remove(loop)
+        self._left_out.append(loop)
+
+    def finish(self) -> None:
+        """Destroy the loops that were left out, inner ones first, as they were given up."""
+        for loop in self._left_out:
+            loop.abandon()
+        self._left_out.clear()
 
     def abandon(self) -> None:
         """Destroy what is not part of the module yet, after an error.
@@ -268,6 +329,7 @@ class Builder:
         MLIR frees memory that is still referred to if a value goes before its uses do; Python would
         let go of them in the order in which it forgets the error.
         """
+        self.finish()
         for fork in reversed(self._open):
             fork.abandon()
         self._open.clear()

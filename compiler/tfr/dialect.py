@@ -34,6 +34,8 @@ PURE_OPS = (
     "rank",
     "dtype",
     "length",
+    "builtin",
+    "subscript",
 )
 
 # MLIR contexts are not for two threads at once, and a context without worker threads even less so.

@@ -1,9 +1,9 @@
 """A TFR module as a program: the FunctionDefLibrary that the runtime reads.
 
 `function[0]` is the op: its signature is the whole OpDef, its nodes are the body in the order of
-evaluation. A block of an `if` and a shared rest become functions of their own ("then_0", "else_0",
-"rest_0"), which see nothing of the outside but their inputs. Casts and truths, which compute
-nothing, leave no node.
+evaluation. A block of an `if` or a loop and a shared rest become functions of their own ("then_0",
+"else_0", "body_0", "rest_0"), which see nothing of the outside but their inputs. Casts and
+truths, which compute nothing, leave no node.
 
 Not for: the digest (digest.py), expanding a program (the runtime).
 """
@@ -147,15 +147,21 @@ class _Region:
         outputs = [output.name for output in function.signature.output_arg]
         self._write_block(block, outputs)
 
-    def write_region(self, name: str, inputs: Sequence[Any], block: Any) -> None:
-        """Write a function of `inputs`, called c0, c1, ..., that gives what the block yields."""
+    def write_region(
+        self, name: str, inputs: Sequence[Any], block: Any, gives: int | None = None
+    ) -> None:
+        """Write a function of `inputs`, called c0, c1, ..., that gives what the block yields.
+
+        `gives` says how many of the values it yields are given, if not all.
+        """
         self._function = self._library.function.add()
         self._function.signature.name = name
         for index, value in enumerate(inputs):
             self._names[value] = f"c{index}"
             self._function.signature.input_arg.add(name=f"c{index}")
         terminator = list(block.operations)[-1]
-        outputs = [str(index) for index in range(len(terminator.operands))]
+        count = len(terminator.operands) if gives is None else gives
+        outputs = [str(index) for index in range(count)]
         for output in outputs:
             self._function.signature.output_arg.add(name=output)
         self._write_block(block, outputs)
@@ -164,7 +170,7 @@ class _Region:
         *ops, terminator = list(block.operations)
         for op in ops:
             self._write_op(op)
-        for output, value in zip(outputs, terminator.operands, strict=True):
+        for output, value in zip(outputs, terminator.operands, strict=False):
             self._function.ret[output] = self._name(value)
 
     def _name(self, value: Any) -> str:
@@ -175,6 +181,8 @@ class _Region:
             self._names[op.results[0]] = self._name(op.operands[0])
         elif op.name == "scf.if":
             self._write_if(op)
+        elif op.name == "scf.while":
+            self._write_while(op)
         elif op.name == "func.call":
             self._write_apply(op)
         elif op.name == "tfr.raise":
@@ -208,6 +216,19 @@ class _Region:
             name = f"{branch}_{number}"
             node.attr[branch].s = name.encode()
             _Region(self._library, self._functions, self).write_region(name, captured, block)
+
+    def _write_while(self, op: Any) -> None:
+        """Write a loop, whose regions take the carried values and then what both read beside."""
+        captured = self._captures.of(op)
+        node = self._node("tfr.while", op, [*op.operands, *captured])
+        node.attr["size"].i = len(op.results)
+        number = self._fresh("while").removeprefix("while_")
+        # What the condition hands to the body are its own arguments: only its answer is given.
+        for role, region, gives in zip(("condition", "body"), op.regions, (1, None), strict=True):
+            block, name = region.blocks[0], f"{role}_{number}"
+            node.attr[role].s = name.encode()
+            inner = _Region(self._library, self._functions, self)
+            inner.write_region(name, [*block.arguments, *captured], block, gives)
 
     def _write_apply(self, op: Any) -> None:
         callee = op.attributes["callee"].value
@@ -244,6 +265,14 @@ def _write_operator(op: Any, node: Any) -> None:
     node.attr["operator"].s = op.attributes["operator"].value.encode()
 
 
+def _write_builtin(op: Any, node: Any) -> None:
+    node.attr["function"].s = op.attributes["function"].value.encode()
+
+
+def _write_subscript(op: Any, node: Any) -> None:
+    node.attr["spec"].s = op.attributes["spec"].value.encode()
+
+
 def _write_size(op: Any, node: Any) -> None:
     node.attr["size"].i = len(op.results)
 
@@ -264,5 +293,7 @@ _WRITE_ATTRIBUTES = {
     "tfr.binary": _write_operator,
     "tfr.compare": _write_operator,
     "tfr.unpack": _write_size,
+    "tfr.builtin": _write_builtin,
+    "tfr.subscript": _write_subscript,
     "tfr.call": _write_call,
 }

@@ -1,7 +1,7 @@
 // The `tfr` dialect: the IR of one composite op, between its Python source and its program.
 //
 // Structure comes from upstream dialects: func.func (the op, and rests of its body that several
-// branches share), func.call, func.return, scf.if, scf.yield. The ops below are the values of the
+// branches share), func.call, func.return, scf.if, scf.while, scf.condition, scf.yield. The ops below are the values of the
 // body. Types are gradual: `any` is a value whose nature only the call shows, and tfr.cast, which
 // computes nothing, goes to and from it.
 //
@@ -242,6 +242,43 @@ irdl.dialect @tfr {
     %value = irdl.any_of(%sequence, %dims, %attr, %any)
     %result = irdl.base @tfr::@attr
     irdl.operands(value: %value)
+    irdl.results(result: %result)
+  }
+
+  // range(), enumerate(), zip(), reversed(), list(): a list, of what the values hold.
+  irdl.operation @builtin {
+    %range = irdl.is "range"
+    %enumerate = irdl.is "enumerate"
+    %zip = irdl.is "zip"
+    %reversed = irdl.is "reversed"
+    %list = irdl.is "list"
+    %function = irdl.any_of(%range, %enumerate, %zip, %reversed, %list)
+    %tensor = irdl.base @tfr::@tensor
+    %sequence = irdl.base @tfr::@sequence
+    %dims = irdl.base @tfr::@dims
+    %attr = irdl.base @tfr::@attr
+    %any = irdl.base @tfr::@any
+    %argument = irdl.any_of(%tensor, %sequence, %dims, %attr, %any)
+    %result = irdl.base @tfr::@sequence
+    irdl.operands(arguments: variadic %argument)
+    irdl.attributes { "function" = %function }
+    irdl.results(result: %result)
+  }
+
+  // value[...]. `spec` has a letter for each part: i an index, s a slice (three operands), e an
+  // ellipsis, n a new axis.
+  irdl.operation @subscript {
+    %tensor = irdl.base @tfr::@tensor
+    %sequence = irdl.base @tfr::@sequence
+    %dims = irdl.base @tfr::@dims
+    %attr = irdl.base @tfr::@attr
+    %any = irdl.base @tfr::@any
+    %value = irdl.any_of(%tensor, %sequence, %dims, %attr, %any)
+    %part = irdl.any_of(%tensor, %sequence, %dims, %attr, %any)
+    %result = irdl.any_of(%tensor, %sequence, %dims, %attr, %any)
+    %spec = irdl.base "#builtin.string"
+    irdl.operands(value: %value, parts: variadic %part)
+    irdl.attributes { "spec" = %spec }
     irdl.results(result: %result)
   }
 

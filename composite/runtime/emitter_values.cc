@@ -46,10 +46,7 @@ absl::StatusOr<Value> Emitter::Length(const Value& value) {
 }
 
 absl::StatusOr<Value> Emitter::Item(const Value& value, const Value& index) {
-  if (value.is_strong()) {
-    return absl::UnimplementedError(
-        "subscripts of tensors are not supported; use tf.gather or tf.slice");
-  }
+  if (value.is_strong()) return absl::InvalidArgumentError("a tensor is no list");
   TF_ASSIGN_OR_RETURN(Value known, Known(index));
   int64_t i = 0;
   if (!GetInt(known, &i)) {

@@ -1,13 +1,16 @@
 #include "composite/runtime/evaluator.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/builtins.h"
 #include "composite/runtime/fold.h"
 #include "composite/runtime/not_yet.h"
 #include "composite/runtime/operators.h"
+#include "composite/runtime/subscript.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
@@ -110,6 +113,8 @@ absl::StatusOr<std::vector<Value>> Evaluator::RunNode(const Frame& frame, const 
   switch (node.kind) {
     case NodeKind::kIf:
       return RunIf(frame, node, std::move(inputs));
+    case NodeKind::kWhile:
+      return RunWhile(frame, node, std::move(inputs));
     case NodeKind::kApply:
       return RunRegion(frame, node.regions[0], std::move(inputs));
     case NodeKind::kUnpack:
@@ -143,6 +148,10 @@ absl::StatusOr<Value> Evaluator::RunSimple(const ProgramNode& node,
       return Binary(node.symbol, inputs[0], inputs[1], &emitter_);
     case NodeKind::kLength:
       return emitter_.Length(inputs[0]);
+    case NodeKind::kBuiltin:
+      return Builtin(node.symbol, inputs, &emitter_);
+    case NodeKind::kSubscript:
+      return Subscript(node.symbol, inputs, &emitter_);
     case NodeKind::kShape: {
       TF_ASSIGN_OR_RETURN(TensorValue tensor, emitter_.AsTensor(inputs[0]));
       return Value::Shape({std::move(tensor), {}});
@@ -161,10 +170,7 @@ absl::StatusOr<Value> Evaluator::RunSimple(const ProgramNode& node,
   }
 }
 
-absl::StatusOr<std::vector<Value>> Evaluator::RunIf(const Frame& frame, const ProgramNode& node,
-                                                    std::vector<Value> inputs) {
-  Value condition = std::move(inputs[0]);
-  inputs.erase(inputs.begin());
+absl::StatusOr<bool> Evaluator::Decide(Value condition) {
   if (condition.is_strong()) {
     return absl::UnimplementedError(absl::StrCat(
         "the condition is ", Describe(condition),
@@ -178,8 +184,32 @@ absl::StatusOr<std::vector<Value>> Evaluator::RunIf(const Frame& frame, const Pr
   if (condition.as_list() == nullptr) {
     TF_ASSIGN_OR_RETURN(condition, emitter_.Known(condition));
   }
-  TF_ASSIGN_OR_RETURN(bool truth, Truth(condition));
+  return Truth(condition);
+}
+
+absl::StatusOr<std::vector<Value>> Evaluator::RunIf(const Frame& frame, const ProgramNode& node,
+                                                    std::vector<Value> inputs) {
+  TF_ASSIGN_OR_RETURN(bool truth, Decide(std::move(inputs[0])));
+  inputs.erase(inputs.begin());
   return RunRegion(frame, node.regions[truth ? 0 : 1], std::move(inputs));
+}
+
+absl::StatusOr<std::vector<Value>> Evaluator::RunWhile(const Frame& frame, const ProgramNode& node,
+                                                       std::vector<Value> inputs) {
+  for (int64_t trip = 0;; ++trip) {
+    TF_ASSIGN_OR_RETURN(std::vector<Value> condition, RunRegion(frame, node.regions[0], inputs));
+    TF_ASSIGN_OR_RETURN(bool go_on, Decide(std::move(condition[0])));
+    if (!go_on) break;
+    if (trip >= kMaxItems) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the loop is unrolled when the op is expanded, and does not end in ",
+                       kMaxItems, " trips"));
+    }
+    TF_ASSIGN_OR_RETURN(std::vector<Value> next, RunRegion(frame, node.regions[1], inputs));
+    std::move(next.begin(), next.end(), inputs.begin());
+  }
+  inputs.resize(node.results);
+  return inputs;
 }
 
 absl::StatusOr<Value> Evaluator::RunCall(const Frame& frame, const ProgramNode& node,

@@ -48,6 +48,11 @@ class Evaluator {
   absl::StatusOr<Value> RunSimple(const ProgramNode& node, const std::vector<Value>& inputs);
   absl::StatusOr<std::vector<Value>> RunIf(const Frame& frame, const ProgramNode& node,
                                            std::vector<Value> inputs);
+  // The trips of a loop whose conditions are known, one after the other.
+  absl::StatusOr<std::vector<Value>> RunWhile(const Frame& frame, const ProgramNode& node,
+                                              std::vector<Value> inputs);
+  // The truth of a condition; NotYet names the fact that is missing.
+  absl::StatusOr<bool> Decide(Value condition);
   absl::StatusOr<Value> RunCall(const Frame& frame, const ProgramNode& node,
                                 const std::vector<Value>& inputs);
   absl::StatusOr<Value> RunComposite(const Frame& frame, const ProgramNode& node,

@@ -104,9 +104,20 @@ bool IntegerPower(int64_t base, int64_t exponent, int64_t* out) {
   return false;
 }
 
-Value Concatenated(const Value::List& a, const Value::List& b) {
-  Value::List all = a;
-  all.insert(all.end(), b.begin(), b.end());
+// A loop that doubles a list or a text must not take all memory.
+constexpr int64_t kMostItems = 1 << 20;
+
+absl::StatusOr<Value> Concatenated(const Value& a, const Value& b) {
+  const bool lists = a.as_list() != nullptr;
+  const int64_t size = lists ? a.as_list()->size() + b.as_list()->size()
+                             : a.as_string()->size() + b.as_string()->size();
+  if (size > kMostItems) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a ", TypeName(a), " of ", size, " items is too long"));
+  }
+  if (!lists) return Value::String(*a.as_string() + *b.as_string());
+  Value::List all = *a.as_list();
+  all.insert(all.end(), b.as_list()->begin(), b.as_list()->end());
   return Value::MakeList(std::move(all));
 }
 
@@ -121,9 +132,8 @@ absl::StatusOr<Value> Bitwise(const char* symbol, const Value& a, const Value& b
 
 // list * int and str * int, as far as a program can mean it.
 absl::StatusOr<Value> Repeated(const Value& a, int64_t count) {
-  constexpr int64_t kMost = 1 << 20;
   const int64_t size = a.as_list() ? a.as_list()->size() : a.as_string()->size();
-  if (count > 0 && size > kMost / count) {
+  if (count > 0 && size > kMostItems / count) {
     return absl::InvalidArgumentError(
         absl::StrCat("a ", TypeName(a), " of ", size, " items times ", count, " is too long"));
   }
@@ -170,8 +180,8 @@ absl::StatusOr<Value> FoldInvert(const Value& a) {
 }
 
 absl::StatusOr<Value> FoldAdd(const Value& a, const Value& b) {
-  if (a.as_string() && b.as_string()) return Value::String(*a.as_string() + *b.as_string());
-  if (a.as_list() && b.as_list()) return Concatenated(*a.as_list(), *b.as_list());
+  if (a.as_string() && b.as_string()) return Concatenated(a, b);
+  if (a.as_list() && b.as_list()) return Concatenated(a, b);
   return Arithmetic(
       "+", a, b, [](int64_t x, int64_t y, int64_t* z) { return __builtin_add_overflow(x, y, z); },
       [](double x, double y) { return x + y; });

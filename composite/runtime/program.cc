@@ -47,11 +47,14 @@ const KindRule* FindKind(absl::string_view op) {
       {"tfr.binary", {NodeKind::kBinary, 2, "operator"}},
       {"tfr.compare", {NodeKind::kCompare, 2, "operator"}},
       {"tfr.if", {NodeKind::kIf, -1, nullptr, true, {"then", "else"}}},
+      {"tfr.while", {NodeKind::kWhile, -1, nullptr, true, {"condition", "body"}}},
       {"tfr.apply", {NodeKind::kApply, -1, nullptr, true, {"region", nullptr}}},
       {"tfr.shape", {NodeKind::kShape, 1, nullptr}},
       {"tfr.rank", {NodeKind::kRank, 1, nullptr}},
       {"tfr.dtype", {NodeKind::kDtype, 1, nullptr}},
       {"tfr.length", {NodeKind::kLength, 1, nullptr}},
+      {"tfr.builtin", {NodeKind::kBuiltin, -1, "function"}},
+      {"tfr.subscript", {NodeKind::kSubscript, -1, "spec"}},
       {"tfr.raise", {NodeKind::kRaise, -1, "error"}},
   });
   auto it = rules->find(op);

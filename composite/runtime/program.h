@@ -26,11 +26,14 @@ enum class NodeKind {
   kBinary,
   kCompare,
   kIf,
+  kWhile,
   kApply,
   kShape,
   kRank,
   kDtype,
   kLength,
+  kBuiltin,
+  kSubscript,
   kRaise,
 };
 
@@ -40,12 +43,13 @@ struct ProgramNode {
   std::vector<int> inputs;            // slots of the region that holds the node
   int first_slot = 0;                 // results are consecutive slots
   int results = 1;                    // 0 only for kRaise
-  std::string symbol;                 // kCall: TF op; operators: name; kRaise: exception
+  std::string symbol;                 // kCall: TF op; operators, kBuiltin: name; kRaise: exception;
+                                      // kSubscript: see subscript.h
   std::string name;                   // kCall: what the author called the node, or empty
   std::string callee_digest;          // kCall: `_composite_program`, empty for a plain TF op
   std::vector<std::string> keywords;  // kCall: the argument name of each input
   tensorflow::AttrValue constant;     // kConstant; VALUE_NOT_SET is None
-  std::vector<int> regions;           // kIf: then, else; kApply: one
+  std::vector<int> regions;           // kIf: then, else; kWhile: condition, body; kApply: one
 };
 
 struct ProgramRegion {

@@ -23,8 +23,9 @@ class RegionChecker {
     if (state_[index] == kDone) return absl::OkStatus();
     state_[index] = kOpen;
     for (const ProgramNode& node : region.nodes) {
-      for (int inner : node.regions) {
-        TF_RETURN_IF_ERROR(CheckSignature(node, regions_[inner]));
+      for (size_t i = 0; i < node.regions.size(); ++i) {
+        const int inner = node.regions[i];
+        TF_RETURN_IF_ERROR(CheckSignature(node, static_cast<int>(i), regions_[inner]));
         TF_RETURN_IF_ERROR(Visit(inner, depth + 1));
       }
     }
@@ -35,16 +36,21 @@ class RegionChecker {
  private:
   enum State { kNew, kOpen, kDone };
 
-  static absl::Status CheckSignature(const ProgramNode& node, const ProgramRegion& region) {
-    const int captures =
-        static_cast<int>(node.inputs.size()) - (node.kind == NodeKind::kIf ? 1 : 0);
-    if (region.parameters == captures && static_cast<int>(region.results.size()) == node.results) {
+  static absl::Status CheckSignature(const ProgramNode& node, int inner,
+                                     const ProgramRegion& region) {
+    const int inputs = static_cast<int>(node.inputs.size());
+    const int given = inputs - (node.kind == NodeKind::kIf ? 1 : 0);
+    const bool is_while = node.kind == NodeKind::kWhile;
+    const int wanted = is_while && inner == 0 ? 1 : node.results;
+    // A loop hands its results to itself: they replace as many of its inputs.
+    if (region.parameters == given && static_cast<int>(region.results.size()) == wanted &&
+        (!is_while || node.results <= inputs)) {
       return absl::OkStatus();
     }
     return absl::InvalidArgumentError(
         absl::StrCat("Malformed program, region '", region.name, "' takes ", region.parameters,
                      " values and gives ", region.results.size(), ", but the node at ", node.place,
-                     " has ", captures, " and expects ", node.results));
+                     " has ", given, " and expects ", wanted));
   }
 
   const std::vector<ProgramRegion>& regions_;

@@ -192,6 +192,12 @@ def self_region(program: FunctionDefLibrary) -> None:
     inner.attr["size"].i = 1
 
 
+def wrong_trips(program: FunctionDefLibrary) -> None:
+    node = program.function[0].node_def[0]
+    node.op = "tfr.while"
+    node.attr["condition"].s, node.attr["body"].s = b"then_0", b"else_0"
+
+
 def no_return(program: FunctionDefLibrary) -> None:
     program.function[0].ret.clear()
 
@@ -236,6 +242,7 @@ def no_function(program: FunctionDefLibrary) -> None:
         (unknown_value, "no value is named 'nobody'"),
         (unknown_region, "region 'gone', which is not in the program"),
         (self_region, "'then_0': it contains itself"),
+        (wrong_trips, "takes 1 values and gives 1, but the node at .* has 2 and expects 1"),
         (no_return, "nothing is returned for 'o'"),
         (twice_named, "defined twice"),
         (huge_size, "no valid size"),

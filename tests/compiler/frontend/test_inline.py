@@ -339,7 +339,7 @@ ERRORS = {
     "syntax that no call is needed to see": """
         def helper(x, k=1):
             if k == 2:
-                while x:
+                with x:
                     pass
             return x
 

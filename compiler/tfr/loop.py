@@ -1,0 +1,72 @@
+"""A loop that is being built.
+
+Not for: what its trips hand on, how it is left early (the frontend).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from composite.compiler.tfr import dialect
+
+if TYPE_CHECKING:
+    from composite.compiler.tfr.builder import Builder
+
+
+class Loop:
+    """Two blocks, `condition` and `body`, that `join` makes an scf.while.
+
+    Both are given the carried values, as arguments of the given types. Whether the types hold is
+    known only when the body is there, so the blocks grow in an op that stands nowhere: `join` puts
+    it in its place, `give_up` leaves it out, and another one is built with other types.
+    """
+
+    def __init__(self, builder: Builder, initial: Sequence[Any], types: Sequence[str]) -> None:
+        self._builder = builder
+        carried = [builder.cast(value, one) for value, one in zip(initial, types, strict=True)]
+        results = [dialect.type_of(one) for one in types]
+        self._op = builder.op("scf.while", carried, results, regions=2, attached=False)
+        locations = [self._op.location] * len(results)
+        self.condition, self.body = (
+            region.blocks.append(*results, arg_locs=locations) for region in self._op.regions
+        )
+
+    def abandon(self) -> None:
+        """Destroy it, because of an error or at the end."""
+        self._op.erase()
+
+    def decide(self, condition: Any) -> None:
+        """End the block `condition` with a value whose truth says whether there is a trip."""
+        with self._builder.into(self.condition):
+            truth = self._builder.truth(condition)
+            self._builder.op("scf.condition", [truth, *self.condition.arguments])
+
+    def join(self, values: Sequence[Any]) -> list[Any]:
+        """End the block `body` with what it carries on; returns what is carried at the end."""
+        with self._builder.into(self.body):
+            self._builder.op("scf.yield", values)
+        self._builder.place_loop(self, self._op)
+        return list(self._op.results)
+
+    def give_up(self) -> None:
+        """Leave it out. It is destroyed at the end: its values may be noted somewhere until then.
+
+        Their addresses would otherwise be those of other values.
+        """
+        self._builder.leave_out(self)
+
+
+def for_each(builder: Builder, items: Any, initial: Any, trip: Callable[[Any, Any], Any]) -> Any:
+    """Build a loop over a list that carries one list; `trip` gives the next for item and list."""
+    count = builder.length(items)
+    loop = builder.loop([builder.constant(0), initial], ["attr", "sequence"])
+    with builder.into(loop.condition):
+        more = builder.compare("lt", loop.condition.arguments[0], count)
+    loop.decide(more)
+    index, carried = loop.body.arguments
+    with builder.into(loop.body):
+        item = builder.item(items, index, builder.element_type(items))
+        made = builder.cast(trip(item, carried), "sequence")
+        index = builder.binary("add", index, builder.constant(1))
+    return loop.join([index, made])[1]
