@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/text.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
 
@@ -65,9 +66,12 @@ absl::StatusOr<Value> Enumerate(const std::vector<Value>& arguments, Emitter* em
     TF_ASSIGN_OR_RETURN(number, KnownInt(arguments[1], "enumerate()", emitter));
   }
   Value::List pairs;
-  for (Value& item : items) {
-    pairs.push_back(Value::MakeList({Value::Int(number), std::move(item)}));
-    number = static_cast<int64_t>(static_cast<uint64_t>(number) + 1);
+  for (size_t i = 0; i < items.size(); ++i) {
+    int64_t count = 0;
+    if (__builtin_add_overflow(number, static_cast<int64_t>(i), &count)) {
+      return absl::InvalidArgumentError("enumerate() counts beyond 2**63 - 1");
+    }
+    pairs.push_back(Value::MakeList({Value::Int(count), std::move(items[i])}));
   }
   return Value::MakeList(std::move(pairs));
 }
@@ -120,7 +124,9 @@ absl::StatusOr<Value::List> Items(const Value& value, Emitter* emitter) {
   if (value.as_shape() != nullptr) return emitter->Dims(*value.as_shape());
   Value::List items;
   if (value.as_string() != nullptr) {
-    for (char c : *value.as_string()) items.push_back(Value::String(std::string(1, c)));
+    for (std::string& c : Characters(*value.as_string())) {
+      items.push_back(Value::String(std::move(c)));
+    }
     return items;
   }
   if (!value.is_strong()) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/constant.h"
 #include "composite/runtime/emitter.h"
+#include "composite/runtime/text.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
@@ -30,7 +31,7 @@ absl::StatusOr<TensorValue> Emitter::AsTensor(const Value& value) {
 
 absl::StatusOr<Value> Emitter::Length(const Value& value) {
   if (value.as_list() != nullptr) return Value::Int(value.as_list()->size());
-  if (value.as_string() != nullptr) return Value::Int(value.as_string()->size());
+  if (value.as_string() != nullptr) return Value::Int(Characters(*value.as_string()).size());
   if (value.as_shape() != nullptr) {
     TF_ASSIGN_OR_RETURN(int64_t rank, Rank(*value.as_shape()));
     return Value::Int(rank);
@@ -62,7 +63,7 @@ absl::StatusOr<Value> Emitter::Item(const Value& value, const Value& index) {
   if (i < 0) i += size;
   if (value.as_list() != nullptr) return (*value.as_list())[i];
   if (value.as_shape() != nullptr) return Dim(*value.as_shape(), static_cast<int>(i));
-  return Value::String(std::string(1, (*value.as_string())[i]));
+  return Value::String(Characters(*value.as_string())[i]);
 }
 
 absl::StatusOr<std::vector<Value>> Emitter::Unpack(const Value& value, int size) {

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/constant.h"
+#include "composite/runtime/text.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
@@ -150,7 +151,7 @@ absl::StatusOr<Value> SliceList(const Value::List& list, const Value* bounds, Em
 
 absl::StatusOr<Value> SliceString(const std::string& text, const Value* bounds, Emitter* emitter) {
   Value::List characters;
-  for (char c : text) characters.push_back(Value::String(std::string(1, c)));
+  for (std::string& c : Characters(text)) characters.push_back(Value::String(std::move(c)));
   TF_ASSIGN_OR_RETURN(Value taken, SliceList(characters, bounds, emitter));
   std::string result;
   for (const Value& character : *taken.as_list()) result += *character.as_string();

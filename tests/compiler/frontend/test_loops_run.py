@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ import composite
 # Bodies of `def body(xs, x, k)`: xs is a list of tensors, x a tensor of shape [4, 3], k an int.
 LOOPS = {
     "range": "for i in range(k):\n    x = x * 2 + i\nreturn x",
+    "characters": "s = 'é→a' if k > 0 else 'ß'\nfor c in s:\n    x = x * len(c) + len(s)\n"
+    "    if c == s[-1] or c in s[:1]:\n        x = x + 1\nreturn x + len(s[::-1])",
     "range_down": "for i in range(5, k, -2):\n    x = x - i\nreturn x",
     "range_from": "for i in range(-2, k):\n    x = x * i\nreturn x",
     "list": "total = x\nfor y in xs:\n    total = total + y\nreturn total",
@@ -115,6 +118,8 @@ def body(xs, x, k):
 
 Make = Callable[[str], Any]
 
+_numbers = itertools.count()
+
 
 @pytest.fixture
 def make(tmp_path: Path, request: pytest.FixtureRequest) -> Make:
@@ -126,7 +131,7 @@ def make(tmp_path: Path, request: pytest.FixtureRequest) -> Make:
         exec(compile(text, str(path), "exec"), namespace)
         name = "".join(c for c in request.node.name.title() if c.isalnum() and c.isascii())
         decorate = composite.Composite(
-            f"Loops{name}{abs(hash(lines)) % 10**6}",
+            f"Loops{name}{next(_numbers)}",
             inputs=["xs: N * T", "x: T"],
             attrs=["k: int"],
             derived_attrs=["N: int >= 0", "T: {float, double}"],
@@ -169,6 +174,7 @@ ERRORS = {
     "while True:\n    k = 1\nreturn x + k": "does not end in 65536 trips",
     "for i in range(0, 5, k):\n    x = x + i\nreturn x": "the step of range() must not be zero",
     "for i in range(2**40):\n    x = x + i\nreturn x": "items, and a list has at most 65536",
+    "for i, y in enumerate([1, 2], 9223372036854775807 - k):\n    x = x * y\nreturn x": "beyond 2**63 - 1",
     "for i in k:\n    x = x + i\nreturn x": "0 has no items to go through",
     "s = 'a'\nwhile True:\n    s = s + s\nreturn x + len(s)": "too long",
     "ys = [1]\nwhile True:\n    ys = ys + ys\nreturn x + len(ys)": "too long",
