@@ -1,5 +1,6 @@
 #include "composite/runtime/constant.h"
 
+#include <algorithm>
 #include <complex>
 #include <limits>
 #include <string>
@@ -122,6 +123,12 @@ absl::Status FillAny(const Flat& flat, tensorflow::Tensor* tensor) {
   }
 }
 
+// Of any dtype, then: Python's [] says none.
+bool HasNoElements(const Value& value) {
+  const Value::List* list = value.as_list();
+  return list != nullptr && std::all_of(list->begin(), list->end(), HasNoElements);
+}
+
 }  // namespace
 
 std::vector<Value> ElementsOf(const tensorflow::Tensor& tensor) {
@@ -180,6 +187,7 @@ DataType StrongType(const Value& value) {
 }
 
 bool Adopts(const Value& value, DataType dtype) {
+  if (HasNoElements(value)) return true;
   const DataType natural = NaturalType(value);
   if (natural == dtype) return true;
   if (StrongType(value) != tensorflow::DT_INVALID) return false;

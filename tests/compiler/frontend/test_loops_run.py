@@ -174,7 +174,7 @@ ERRORS = {
     "while True:\n    k = 1\nreturn x + k": "does not end in 65536 trips",
     "for i in range(0, 5, k):\n    x = x + i\nreturn x": "the step of range() must not be zero",
     "for i in range(2**40):\n    x = x + i\nreturn x": "items, and a list has at most 65536",
-    "for i, y in enumerate([1, 2], 9223372036854775807 - k):\n    x = x * y\nreturn x": "beyond 2**63 - 1",
+    "for i, y in enumerate([1, 2], 9223372036854775807 - k):\n    x = x * y\nreturn x": "2**63 - 1",
     "for i in k:\n    x = x + i\nreturn x": "0 has no items to go through",
     "s = 'a'\nwhile True:\n    s = s + s\nreturn x + len(s)": "too long",
     "ys = [1]\nwhile True:\n    ys = ys + ys\nreturn x + len(ys)": "too long",

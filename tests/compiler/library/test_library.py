@@ -45,7 +45,12 @@ ONE_INPUT = {
         "tf.math.l2_normalize(x, dim=0, epsilon=0.5)",
     ],
     (*FLOATS, *INTS): [
-        *("tf.reduce_max(x)", "tf.reduce_max(x, 0)", "tf.reduce_min(x, axis=[0, -1])"),
+        *(
+            "tf.reduce_max(x)",
+            "tf.reduce_sum(x, axis=[])",
+            "tf.reduce_max(x, 0)",
+            "tf.reduce_min(x, axis=[0, -1])",
+        ),
         *("tf.reduce_min(x, axis=1, keepdims=True)", "tf.fill([2, 3], tf.reduce_max(x))"),
     ],
     (*FLOATS, *INTS, *COMPLEX): [
