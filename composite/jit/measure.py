@@ -90,8 +90,10 @@ def _copies(specs: Sequence[tf.TensorSpec]) -> int:
 
 def _inputs(specs: Sequence[tf.TensorSpec], copies: int) -> list[Any]:
     random = np.random.default_rng(0)
+    drawn = [_draw(spec, random) for spec in specs]
+    # The same numbers in memory of their own: to draw them anew takes longer than to measure.
     with tf.device("CPU:0"):
-        return [tf.constant(_draw(s, random)) for _ in range(copies) for s in specs]
+        return [tf.constant(array.copy()) for _ in range(copies) for array in drawn]
 
 
 def _draw(spec: tf.TensorSpec, random: np.random.Generator) -> Any:
