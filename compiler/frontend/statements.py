@@ -11,7 +11,7 @@ Not for: expressions (expressions.py), what a `return` gives (exits.py), the end
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import gast
@@ -29,7 +29,7 @@ from composite.compiler.frontend.expressions import Expressions
 from composite.compiler.frontend.loops import ForExit, LoopExit, WhileExit
 from composite.compiler.frontend.rests import End, Following, Rest, Shared
 from composite.compiler.frontend.visitor import Visitor
-from composite.compiler.tfr import Loop, dialect
+from composite.compiler.tfr import UNDEFINED, Loop, dialect
 
 
 class Statements(Visitor):
@@ -78,7 +78,7 @@ class Statements(Visitor):
 
     def _fork_path(self, node: Any, rest: Rest) -> list[Any]:
         """Translate an `if` in which a path ends, and all that follows."""
-        condition = self._expressions.condition(node.test)
+        condition = self._expressions.value(node.test)
         taken = self._expressions.decided(condition)
         if taken is not None:
             return self.path(node.body if taken else node.orelse, rest)
@@ -95,7 +95,7 @@ class Statements(Visitor):
                 path = self.path(branch, shared or rest)
                 ends.append([self._translation.value(one, node) for one in path])
         self._translation.environment = before
-        results = fork.join(list(zip(*ends, strict=True)))
+        results = fork.join(list(zip(*ends, strict=True)), self._exit.names)
         if shared is not None:
             self._define_rest(shared, rest)
         return self._exit.joined(results)
@@ -163,7 +163,7 @@ class Statements(Visitor):
 
     def visit_If(self, node: Any) -> None:
         """An `if` without a `return`: the branches hand on what is read after it."""
-        condition = self._expressions.condition(node.test)
+        condition = self._expressions.value(node.test)
         taken = self._expressions.decided(condition)
         if taken is not None:
             self._visit_all(node.body if taken else node.orelse)
@@ -196,7 +196,8 @@ class Statements(Visitor):
                 value = self._translation.value(first, node)
             with self._builder.into(fork.otherwise):
                 pairs[name] = (value, self._translation.value(second, node))
-        environment.update(zip(pairs, fork.join(list(pairs.values())), strict=True))
+        joined = fork.join(list(pairs.values()), _spoken(pairs))
+        environment.update(zip(pairs, joined, strict=True))
 
     def _refuse_choice_of_functions(self, node: Any, name: str, *choices: Any) -> None:
         functions = [function_name(one) for one in choices]
@@ -252,7 +253,7 @@ class Statements(Visitor):
         self._until_typed(node, names, attempt)
 
     def _test(self, node: Any) -> Any:
-        return self._expressions.condition(node.test)
+        return self._expressions.value(node.test)
 
     def _goes_on(self, loop: Loop, node: Any) -> Any:
         """Ask the condition of a `while` unless it was left by `break`."""
@@ -297,8 +298,9 @@ class Statements(Visitor):
         environment = self._translation.environment
         open_ = self._changing.setdefault(node, set())
         for name in names:
-            if decisions.static(self._translation.value(environment[name], node)) is None:
-                open_.add(name)  # None is what a name starts with before it has its value
+            start = decisions.static(self._translation.value(environment[name], node))
+            if start is None or start is UNDEFINED:
+                open_.add(name)  # what a name starts with before it has its value
         while True:
             starts = {name: self._translation.value(environment[name], node) for name in names}
             exit_ = attempt(
@@ -308,7 +310,8 @@ class Statements(Visitor):
                 break
             exit_.loop.give_up()
             open_ |= exit_.changed
-        results = exit_.loop.join(exit_.values)
+        hidden = [""] * (len(exit_.types) - len(names))
+        results = exit_.loop.join(exit_.values, [*hidden, *_spoken(names)])
         environment.update(zip(names, results[len(results) - len(names) :], strict=True))
 
     def visit_FunctionDef(self, node: Any) -> None:
@@ -335,8 +338,15 @@ class Statements(Visitor):
         if isinstance(target, gast.Name):
             self._translation.environment[target.id] = binding
             return
-        values = self._expressions.taken_apart(binding, len(target.elts), node)
-        for element, value in zip(target.elts, values, strict=True):
+        elements = list(target.elts)
+        starred = next((i for i, one in enumerate(elements) if isinstance(one, gast.Starred)), None)
+        if starred is None:
+            values = self._expressions.taken_apart(binding, len(elements), node)
+        else:
+            after = len(elements) - starred - 1
+            values = self._expressions.taken_around(binding, starred, after, node)
+            elements[starred] = elements[starred].value
+        for element, value in zip(elements, values, strict=True):
             self._bind(element, value, node)
 
     def visit_AugAssign(self, node: Any) -> None:
@@ -366,6 +376,11 @@ class Statements(Visitor):
         """Nothing."""
 
 
+def _spoken(names: Iterable[str]) -> list[str]:
+    """Return names as the author knows them: none for those that the front end adds."""
+    return ["" if name.startswith(".") else name for name in names]
+
+
 def _unknown(values: list[Any]) -> list[Any]:
     """Return the values that are no constants."""
     return [value for value in values if decisions.static(value) is decisions.ABSENT]
@@ -383,4 +398,5 @@ def _takes_apart(target: Any, value: Any) -> bool:
         isinstance(target, (gast.Tuple, gast.List))
         and isinstance(value, (gast.Tuple, gast.List))
         and len(target.elts) == len(value.elts)
+        and not any(isinstance(one, gast.Starred) for one in target.elts)
     )

@@ -19,7 +19,6 @@ ADVICE: dict[str, tuple[str, str]] = {
     "TryStar": ("`try`", "check the condition with `if` before the call"),
     "With": ("`with`", "a body has no context to enter: call the ops directly"),
     "AsyncWith": ("`async with`", "a body has no context to enter: call the ops directly"),
-    "Assert": ("`assert`", "write `if` and `raise`, or restrict the attribute: 'k: int >= 1'"),
     "Delete": ("`del`", "a value that is not used is not computed: leave it out"),
     "Global": ("`global`", "return the value as an output of the op"),
     "Nonlocal": ("`nonlocal`", "return the value as an output of the op"),

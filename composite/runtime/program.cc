@@ -158,6 +158,9 @@ class RegionParser {
       }
       node->results = static_cast<int>(size->i());
     }
+    if (const AttrValue* names = FindAttr(def, "_names"); names != nullptr) {
+      node->names.assign(names->list().s().begin(), names->list().s().end());
+    }
     if (rule.kind == NodeKind::kRaise) node->results = 0;
     if (const AttrValue* value = FindAttr(def, "value"); value != nullptr) node->constant = *value;
     for (const char* name : rule.regions) {
