@@ -303,8 +303,6 @@ class Expressions(Visitor):
     def _chain(self, node: Any, answer: Any, left: Any, links: list[tuple[Any, Any]]) -> Any:
         if not links:
             return answer
-        if dialect.name_of(answer) == "tensor":
-            self.source.fail(node, "a chain of comparisons of tensors: write (a < b) & (b < c)")
         (operator, right_node), *rest = links
 
         def go_on() -> Any:

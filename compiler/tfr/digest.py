@@ -1,7 +1,7 @@
 """The digest of a program: what it means, without where and when it was written.
 
-Left out: source locations, names of locals, place, module, documentation. Taken in: the signature, every node,
-captured constants, and the digests of the composites it calls, which their nodes carry.
+Left out: source locations, names of locals, place, module, documentation. Taken in: the signature,
+every node, captured constants, and the digests of the composites it calls, which their nodes carry.
 
 Not for: keys of compiled kernels, which take in attributes, dtypes and versions as well.
 """

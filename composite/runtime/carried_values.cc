@@ -119,7 +119,7 @@ absl::StatusOr<std::vector<TensorValue>> CarriedValues::Started(Emitter* outer) 
   for (const auto& parts : parts_) {
     for (const Part& part : parts) {
       if (!part.type.is_tensor) continue;
-      TF_ASSIGN_OR_RETURN(TensorValue tensor, ToPart(part.start, part.type, outer));
+      TF_ASSIGN_OR_RETURN(TensorValue tensor, ToPart(part.start, part.type, outer, part.shape));
       started.push_back(std::move(tensor));
     }
   }
@@ -154,7 +154,8 @@ bool CarriedValues::keeps_shapes() const {
   for (const auto& parts : parts_) {
     for (const Part& part : parts) {
       if (!part.type.is_tensor) continue;
-      if (part.start.is_undefined() || !part.shape.IsIdenticalTo(part.first_shape)) return false;
+      if (part.start.is_undefined() && !part.shape.IsFullyDefined()) return false;
+      if (!part.start.is_undefined() && !part.shape.IsIdenticalTo(part.first_shape)) return false;
     }
   }
   return true;

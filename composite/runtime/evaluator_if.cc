@@ -71,19 +71,37 @@ class Joined {
 
   // As a tensor of the branch: one from outside of it is captured.
   static absl::StatusOr<TensorValue> Inside(const Value& part, const PartType& type,
+                                            const tensorflow::PartialTensorShape& other,
                                             InnerFunction* branch) {
-    TF_ASSIGN_OR_RETURN(TensorValue tensor, ToPart(part, type, &branch->emitter));
+    TF_ASSIGN_OR_RETURN(TensorValue tensor, ToPart(part, type, &branch->emitter, other));
     return branch->graph.Capture(tensor);
   }
 
+  // The shape of what the other branch has where one has nothing yet. That one takes it, so it is
+  // read.
+  static tensorflow::PartialTensorShape ReadShape(const Value& part, InnerFunction* branch) {
+    if (part.as_tensor() == nullptr) return tensorflow::PartialTensorShape(std::vector<int64_t>{});
+    const int64_t rank = branch->graph.Rank(*part.as_tensor());
+    if (rank < 0) return tensorflow::PartialTensorShape();
+    std::vector<int64_t> sizes(rank);
+    for (int d = 0; d < rank; ++d) sizes[d] = branch->graph.Dim(*part.as_tensor(), d);
+    return tensorflow::PartialTensorShape(sizes);
+  }
+
   absl::Status AddTensor(const Value& a, const Value& b, const PartType& type) {
-    TF_ASSIGN_OR_RETURN(TensorValue x, Inside(a, type, sides_[0]));
-    TF_ASSIGN_OR_RETURN(TensorValue y, Inside(b, type, sides_[1]));
-    const auto first = sides_[0]->graph.Inferred(x), second = sides_[1]->graph.Inferred(y);
-    shapes.push_back(a.is_undefined() ? second : b.is_undefined() ? first : Common(first, second));
+    const Value* const parts[2] = {&a, &b};
+    tensorflow::PartialTensorShape given[2];
+    for (int i = 0; i < 2; ++i) {
+      tensorflow::PartialTensorShape other;
+      if (parts[i]->is_undefined()) other = ReadShape(*parts[1 - i], sides_[1 - i]);
+      TF_ASSIGN_OR_RETURN(TensorValue tensor, Inside(*parts[i], type, other, sides_[i]));
+      given[i] = sides_[i]->graph.Inferred(tensor);
+      results[i].push_back(std::move(tensor));
+    }
+    shapes.push_back(a.is_undefined()   ? given[1]
+                     : b.is_undefined() ? given[0]
+                                        : Common(given[0], given[1]));
     types.push_back(type);
-    results[0].push_back(std::move(x));
-    results[1].push_back(std::move(y));
     return absl::OkStatus();
   }
 

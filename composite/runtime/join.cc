@@ -40,6 +40,21 @@ absl::Status Different(const Value& a, const Value& b) {
                    "and tensors of one dtype"));
 }
 
+absl::StatusOr<TensorValue> Nothing(DataType dtype, const PartialTensorShape& shape,
+                                    Emitter* emitter) {
+  const Value zero = dtype == tensorflow::DT_BOOL     ? Value::Bool(false)
+                     : dtype == tensorflow::DT_STRING ? Value::String("")
+                                                      : Value::Int(0);
+  TF_ASSIGN_OR_RETURN(TensorValue scalar, emitter->ToTensor(zero, dtype));
+  if (!shape.IsFullyDefined() || shape.dims() == 0) return scalar;
+  Value::List dims;
+  for (int64_t size : shape.dim_sizes()) dims.push_back(Value::Int(size));
+  TF_ASSIGN_OR_RETURN(Value filled, emitter->Call("Fill", {"dims", "value"},
+                                                  {Value::MakeList(std::move(dims)),
+                                                   Value::Tensor(std::move(scalar))}));
+  return *filled.as_tensor();
+}
+
 }  // namespace
 
 bool Same(const Value& a, const Value& b) {
@@ -104,13 +119,9 @@ absl::StatusOr<PartType> Meet(const Value& a, const Value& b) {
   return type;
 }
 
-absl::StatusOr<TensorValue> ToPart(const Value& part, const PartType& type, Emitter* emitter) {
-  if (part.is_undefined()) {
-    const Value nothing = type.dtype == tensorflow::DT_BOOL     ? Value::Bool(false)
-                          : type.dtype == tensorflow::DT_STRING ? Value::String("")
-                                                                : Value::Int(0);
-    return emitter->ToTensor(nothing, type.dtype);
-  }
+absl::StatusOr<TensorValue> ToPart(const Value& part, const PartType& type, Emitter* emitter,
+                                   const PartialTensorShape& later) {
+  if (part.is_undefined()) return Nothing(type.dtype, later, emitter);
   // Numbers meet as Python has it: True is 1, 1 is 1.0.
   const PartType own = TypeOf(part);
   if (own.weak && type.weak && own.dtype != type.dtype && part.as_tensor() != nullptr) {

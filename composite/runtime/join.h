@@ -39,8 +39,10 @@ PartType TypeOf(const Value& part);
 // or two numbers. InvalidArgument says what the two are.
 absl::StatusOr<PartType> Meet(const Value& a, const Value& b);
 
-// A part as a tensor of that type. One that has no value yet is never read: any will do.
-absl::StatusOr<TensorValue> ToPart(const Value& part, const PartType& type, Emitter* emitter);
+// A part as a tensor of that type. One that has no value yet is never read: zeros will do, of the
+// shape that it has later, if that is known, since gradients and XLA want one shape.
+absl::StatusOr<TensorValue> ToPart(const Value& part, const PartType& type, Emitter* emitter,
+                                   const tensorflow::PartialTensorShape& later = {});
 // The part that a tensor of that type stands for.
 Value FromPart(TensorValue tensor, const PartType& type);
 

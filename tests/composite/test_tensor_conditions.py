@@ -7,6 +7,8 @@ that are known, unknown or of unknown rank, and under a gradient.
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,7 +47,8 @@ BODIES = {
     "nested": "if tf.reduce_sum(x) > 0:\n    if tf.reduce_sum(y) > 0:\n        z = x\n    else:\n"
     "        z = y\n    z = z * 2\nelse:\n    z = x - y\nreturn z",
     "in_a_loop": "for i in range(3):\n    if tf.reduce_sum(x) > i:\n        x = x - y\nreturn x",
-    "shapes": "if tf.reduce_sum(x) > 0:\n    z = x[:2]\nelse:\n    z = x\nreturn tf.reduce_sum(z) + y",
+    "shapes": "if tf.reduce_sum(x) > 0:\n    z = x[:2]\nelse:\n    z = x\n"
+    "return tf.reduce_sum(z) + y",
     "helper": "return clipped(x, y)",
     "lambda": "f = lambda a: a if tf.reduce_sum(a) > 0 else -a\nreturn f(x) + f(y)",
     "library": "if tf.reduce_sum(x) > 0:\n    return tf.nn.gelu(x)\nreturn tf.nn.softplus(y)",
@@ -68,7 +71,8 @@ BODIES = {
     "    x = x / 2\nreturn y",
     "for_else": "for i in range(3):\n    if tf.reduce_sum(x * x) < 1:\n        break\n"
     "    x = x / 2\nelse:\n    x = x * 100\nreturn x",
-    "for_rows": "for i in range(4):\n    if x[i, 0] > 0:\n        break\n    y = y + x[i]\nreturn y",
+    "for_rows": "for i in range(4):\n    if x[i, 0] > 0:\n        break\n"
+    "    y = y + x[i]\nreturn y",
     "for_list_of_tensors": "for z in [x, y, x * y]:\n    if tf.reduce_sum(z) > 0:\n        break\n"
     "    x = x - z\nreturn x",
     "for_list_of_numbers": "for n in [3, 1, 4]:\n    if tf.reduce_sum(x) > n:\n        break\n"
@@ -114,11 +118,13 @@ _numbers = itertools.count()
 
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
+    made: dict[str, Any] = {}  # the last op, by the name that a body may call it
+
     def make_(lines: str) -> Any:
         text = HEAD + "".join(f"    {line}\n" for line in lines.split("\n"))
         path = tmp_path / "conditions.py"
         path.write_text(text, encoding="utf-8")
-        namespace: dict[str, Any] = {"__name__": "conditions"}
+        namespace: dict[str, Any] = {"__name__": "conditions", **made}
         exec(compile(text, str(path), "exec"), namespace)
         decorate = composite.Composite(
             f"TensorCondition{next(_numbers)}",
@@ -127,7 +133,8 @@ def make(tmp_path: Path) -> Make:
             derived_attrs=["T: {float, double}"],
             outputs=["o: T"],
         )
-        return decorate(namespace["body"])
+        made["inner"] = decorate(namespace["body"])
+        return made["inner"]
 
     return make_
 
@@ -174,25 +181,27 @@ DIFFERENTIABLE = [
 ]
 
 
+def gradients(function: Callable[..., Any], x: Any, y: Any) -> list[Any]:
+    with tf.GradientTape() as tape:
+        tape.watch([x, y])
+        result = function(x, y)
+    found = tape.gradient(result, [x, y], unconnected_gradients="zero")
+    return [np.asarray(one) for one in found]
+
+
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_gradient(make: Make, name: str) -> None:
     op = make(BODIES[name])
 
-    def gradients(function: Callable[..., Any], x: Any, y: Any) -> list[Any]:
-        with tf.GradientTape() as tape:
-            tape.watch([x, y])
-            result = function(x, y)
-        found = tape.gradient(result, [x, y], unconnected_gradients="zero")
-        return [np.asarray(one) for one in found]
-
     for seed, k in CASES[:2]:
-        x, y = samples(seed)
-        expected = gradients(lambda x, y: op.python_function(x, y, k), x, y)
-        eager = gradients(lambda x, y: op(x, y, k=k), x, y)
-        traced = tf.function(lambda x, y: op(x, y, k=k))
-        graph = gradients(traced, x, y)
-        for found in (eager, graph):
-            for a, b in zip(found, expected, strict=True):
+        ways = [
+            lambda x, y, k=k: op.python_function(x, y, k),
+            lambda x, y, k=k: op(x, y, k=k),
+            tf.function(lambda x, y, k=k: op(x, y, k=k)),
+        ]
+        expected, *found = (gradients(way, *samples(seed)) for way in ways)
+        for one in found:
+            for a, b in zip(one, expected, strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
 
 
@@ -206,18 +215,18 @@ ERRORS = {
     "act = 'a'\nif tf.reduce_sum(x) > 0:\n    act = 'b'\nreturn x if act == 'a' else y": (
         "`act` is 'b' on one path and 'a' on another"
     ),
-    "zs = [x]\nif tf.reduce_sum(x) > 0:\n    zs = [x, y]\nreturn tf.add_n(zs)": (
+    "zs = [x]\nif tf.reduce_sum(x) > 0:\n    zs = [x, y]\nreturn zs[0]": (
         "lists must have one length"
     ),
-    "zs = []\nwhile tf.reduce_sum(x * x) > 1:\n    zs = zs + [x]\n    x = x / 2\nreturn x + len(zs)": (
-        "`zs` is [] before a loop that a tensor decides"
-    ),
+    "zs = []\nwhile tf.reduce_sum(x * x) > 1:\n    zs = zs + [x]\n    x = x / 2\n"
+    "return x + len(zs)": ("`zs` is [] before a loop that a tensor decides"),
     "z = None\nwhile tf.reduce_sum(x * x) > 1:\n    z = x\n    x = x / 2\nreturn z": (
         "`z` is None on one path and a double tensor on another"
     ),
     "if x > 0:\n    return x\nreturn y": "the truth of a tensor of 12 elements is ambiguous",
-    "n = 0\nif tf.reduce_sum(x) > 0:\n    n = 1\nreturn tf.reduce_sum(x, axis=n) + y": (
-        "a number that is known when the op runs"
+    "n = 0\nif tf.reduce_sum(x) > 0:\n    n = 1\n"
+    "return tf.raw_ops.Pack(values=[x, y], axis=n)[0]": (
+        "the result of StatelessIf is a tensor, known only when the op runs"
     ),
 }
 
@@ -239,7 +248,7 @@ def test_an_assert_on_a_tensor_raises_when_the_op_runs(make: Make) -> None:
     for call in (op, tf.function(lambda x, y, k: op(x, y, k=k))):
         with pytest.raises(tf.errors.InvalidArgumentError, match="x must be positive") as raised:
             call(x, y, k=0)
-        assert "conditions.py:17" in str(raised.value)
+        assert "conditions.py:15" in str(raised.value)
 
 
 def test_an_assert_without_a_message_says_its_test(make: Make) -> None:
@@ -276,3 +285,63 @@ def test_starred_assignment(make: Make) -> None:
     short = make("a, *b, c = [x][: k + 1]\nreturn a + c")
     with pytest.raises(tf.errors.InvalidArgumentError, match="cannot be unpacked"):
         short(x, y, k=0)
+
+
+def test_other_shapes_are_other_results(make: Make) -> None:
+    op = make("while tf.reduce_sum(x * x) > 1:\n    x = x[:2] / 2\nreturn x")
+    called = tf.function(lambda x: op(x, x, k=0))
+    for shape in ([4, 3], [2, 3], [3, 3], [1, 3]):
+        x = tf.ones(shape, tf.float64)
+        np.testing.assert_array_equal(called(x), op.python_function(x, x, 0))
+        np.testing.assert_array_equal(op(x, x, k=0), op.python_function(x, x, 0))
+
+
+def test_a_saved_model(make: Make, tmp_path: Path) -> None:
+    op = make(BODIES["while_return"])
+    module = tf.Module()
+    spec = tf.TensorSpec([None, 3], tf.float64)
+    module.f = tf.function(lambda x, y: op(x, y, k=1), input_signature=[spec] * 2)
+    tf.saved_model.save(module, str(tmp_path / "model"))
+    loaded = tf.saved_model.load(str(tmp_path / "model"))
+    x, y = samples(2)
+    np.testing.assert_allclose(loaded.f(x, y), op.python_function(x, y, 1), rtol=1e-12)
+
+
+def test_other_composites_in_a_branch(make: Make) -> None:
+    make(BODIES["early_return"])
+    op = make("if tf.reduce_sum(x) > 0:\n    return inner(x, y, k=k) + 1\nreturn y")
+    x, y = samples(1)
+    for sign in (1.0, -1.0):
+        expected = op.python_function(x * sign, y, 2)
+        np.testing.assert_allclose(op(x * sign, y, k=2), expected, rtol=1e-12)
+
+
+SINGLE = """
+import tensorflow as tf
+tf.config.threading.set_inter_op_parallelism_threads(1)
+tf.config.threading.set_intra_op_parallelism_threads(1)
+from composite import Composite
+
+@Composite("CountsUp", inputs=["x: float"], attrs=["n: int"], outputs=["o: float"])
+def counts_up(x, n):
+    '''Count.'''
+    while x < n:
+        x = x + 1
+    return x
+
+zero = tf.constant(0.0)
+print(float(counts_up(zero, n=100)), float(tf.function(lambda x: counts_up(x, n=100))(zero)))
+"""
+
+
+def test_one_thread_is_enough(tmp_path: Path) -> None:
+    (tmp_path / "single.py").write_text(SINGLE)
+    ran = subprocess.run(
+        [sys.executable, "single.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert ran.stdout.split() == ["100.0", "100.0"]
