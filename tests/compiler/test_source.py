@@ -10,7 +10,8 @@ from typing import Any
 import gast
 import pytest
 
-from composite.compiler.source import CompositeSyntaxError, Source, SourceNotFoundError, fail
+from composite.compiler.errors.expressions import OPERANDS
+from composite.compiler.source import CompositeSyntaxError, Source, SourceNotFoundError
 
 Define = Callable[..., Any]
 
@@ -55,14 +56,14 @@ one"""
 
 def test_columns_count_characters(define: Define) -> None:
     source = Source.of(define('def body(x):\n    return "äöü" + x\n'))
-    error = source.error(first(source.tree, gast.BinOp).right, "no")
+    error = source.error(first(source.tree, gast.BinOp).right, OPERANDS, "no")
     assert (error.offset, error.end_offset) == (20, 21)
 
 
 def test_an_error_has_the_span_of_its_node(define: Define) -> None:
     source = Source.of(define("def body(x):\n    y = x\n    return y @ x\n"))
     with pytest.raises(CompositeSyntaxError) as caught:
-        fail(source, first(source.tree, gast.BinOp), "one sentence")
+        source.fail(first(source.tree, gast.BinOp), OPERANDS, "one sentence")
     error = caught.value
     assert (error.lineno, error.offset, error.end_lineno, error.end_offset) == (3, 12, 3, 17)
     assert error.text == "    return y @ x\n"
@@ -70,13 +71,13 @@ def test_an_error_has_the_span_of_its_node(define: Define) -> None:
         '  File "ops.py", line 3\n'
         "    return y @ x\n"
         "           ^^^^^\n"
-        "composite.compiler.source.CompositeSyntaxError: one sentence\n"
+        "composite.compiler.source.CompositeSyntaxError: one sentence [C055]\n"
     )
 
 
 def test_a_node_of_several_lines_is_marked_to_the_end_of_its_first(define: Define) -> None:
     source = Source.of(define("def body(x):\n    return (x +\n            1)\n"))
-    error = source.error(first(source.tree, gast.BinOp), "no")
+    error = source.error(first(source.tree, gast.BinOp), OPERANDS, "no")
     assert (error.lineno, error.offset, error.end_lineno, error.end_offset) == (2, 13, 2, 16)
 
 
