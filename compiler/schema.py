@@ -23,7 +23,7 @@ from composite.compiler.errors.declarations import (
     PARAMETERS,
     WRONG_LIST,
 )
-from composite.compiler.source import Source
+from composite.compiler.source import CompositeSyntaxError, Source
 
 
 class Composable(Protocol):
@@ -171,10 +171,15 @@ class OpSchema:
         """Compare the declaration with itself and with the Python function.
 
         Raises:
-            CompositeSyntaxError: at the first mismatch, pointing at the parameter or declaration.
+            CompositeSyntaxError: for all mistakes of the declaration alone, or else at the first
+                parameter that does not fit it.
         """
-        for error in self.mistakes():
-            source.fail(declaration(source, error.subject), error.mistake, str(error))
+        errors = [
+            source.error(declaration(source, one.subject), one.mistake, str(one))
+            for one in self.mistakes()
+        ]
+        if errors:
+            raise CompositeSyntaxError.together(errors)
         _check_parameters(self, source)
 
     def mistakes(self) -> Iterator[SchemaError]:

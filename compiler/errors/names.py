@@ -102,6 +102,6 @@ def a(z): return z + z
 def b(z): return a(a(a(a(a(a(a(a(z))))))))
 def c(z): return b(b(b(b(b(b(b(b(z))))))))
 def d(z): return c(c(c(c(c(c(c(c(z))))))))
-return d(d(x))
+return d(d(d(d(d(d(d(d(d(x)))))))))
 """,
 )

@@ -72,6 +72,6 @@ NO_FUNCTION = Mistake(
     cause="A composite has a body, which only a function of Python has.",
     fix="Decorate a `def`; call the object in it, if it is an op.",
     example="""\
-example = Composite("Example", inputs=["x: float"], outputs=["y: float"])(tf.raw_ops)
+example = Composite("Example", inputs=["x: float"], outputs=["y: float"])("tanh")
 """,
 )

@@ -27,10 +27,10 @@ return x * math.pi
 """,
 )
 
-NO_MATCH = Mistake(
+NOT_TRANSLATED = Mistake(
     "C022",
-    "`match`",
-    cause="It is not translated.",
+    "`match`, and other syntax that has no translation",
+    cause="What the compiler does not know, it refuses.",
     fix="Write `if` and `elif`.",
     example="""\
 match k:
@@ -112,25 +112,15 @@ return tf.maximum(*parts)
 """,
 )
 
-OTHER_SYNTAX = Mistake(
-    "C029",
-    "Syntax without a translation",
-    cause="What the compiler does not know, it refuses.",
-    fix="Write it with simpler statements.",
-    example="""\
-def total(*parts):
-    return parts[0]
-return total(x)
-""",
-)
-
 RETURN_COUNT = Mistake(
     "C030",
-    "As many values as the op has outputs are to be returned",
+    "A `return` of fewer or more values than the op has outputs",
     cause="Each path of a body gives all outputs of the op.",
     fix="Return one value for each output, in their order, or `raise`.",
     example="""\
-return x, y
+if k > 0:
+    return
+return x
 """,
 )
 

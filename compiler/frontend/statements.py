@@ -80,7 +80,7 @@ class Statements(Visitor):
                     following = Following(statements[index + 1 :], rest)
                     return self._end(statement, following if following.statements else rest)
                 self._visit(statement)
-            if isinstance(statement, (gast.Return, gast.Raise)):
+            if flow.ends(statement):
                 return self._stand_ins(self._exit.types)
         return rest.finish(self)
 
@@ -412,6 +412,8 @@ class Statements(Visitor):
     def visit_AugAssign(self, node: Any) -> None:
         """`a += value`."""
         name = node.target.id
+        if name in self._translation.mistakes.unknown:
+            raise UnknownError
         left = self._translation.value(self._translation.environment[name], node)
         if dialect.name_of(left) == "sequence":
             self.source.fail(

@@ -16,8 +16,7 @@ from composite.compiler.errors.statements import (
     NO_CONTEXT,
     NO_COROUTINE,
     NO_DEFINITION,
-    NO_MATCH,
-    OTHER_SYNTAX,
+    NOT_TRANSLATED,
     STARRED,
 )
 from composite.compiler.source import Source
@@ -34,7 +33,7 @@ ADVICE: dict[str, tuple[Mistake, str, str]] = {
         "a body has no context to enter: call the ops directly",
     ),
     "Assert": (
-        OTHER_SYNTAX,
+        NOT_TRANSLATED,
         "`assert`",
         "write `if` and `raise`, or restrict the attribute: 'k: int >= 1'",
     ),
@@ -45,7 +44,7 @@ ADVICE: dict[str, tuple[Mistake, str, str]] = {
     "ImportFrom": (NO_DEFINITION, "`import`", "import at the top of the module"),
     "AsyncFunctionDef": (NO_COROUTINE, "a nested function", "write its body where it is called"),
     "ClassDef": (NO_DEFINITION, "a class", "define it outside of the op"),
-    "Match": (NO_MATCH, "`match`", "write `if` and `elif`"),
+    "Match": (NOT_TRANSLATED, "`match`", "write `if` and `elif`"),
     "TypeAlias": (NO_DEFINITION, "a type alias", "define it outside of the op"),
     "NamedExpr": (NO_WALRUS, "`:=`", "assign on a line of its own"),
     "SetComp": (NO_CONTAINER, "a comprehension of a set", "write one of a list"),
@@ -57,7 +56,7 @@ ADVICE: dict[str, tuple[Mistake, str, str]] = {
     "YieldFrom": (NO_COROUTINE, "`yield`", "return the outputs as a tuple"),
     "Await": (NO_COROUTINE, "`await`", "call the op directly"),
     "Starred": (STARRED, "`*`", "write the elements out"),
-    "TemplateStr": (OTHER_SYNTAX, "a template string", "write a string"),
+    "TemplateStr": (NOT_TRANSLATED, "a template string", "write a string"),
 }
 
 
@@ -75,7 +74,7 @@ class Visitor:
     def generic_visit(self, node: Any) -> Any:
         """Refuse the node."""
         name = type(node).__name__
-        other = (OTHER_SYNTAX, f"this syntax ({name})", "write it with simpler statements")
+        other = (NOT_TRANSLATED, f"this syntax ({name})", "write it with simpler statements")
         mistake, what, instead = ADVICE.get(name, other)
         message = f"{what} is not supported in the body of a composite: {instead}"
         self.source.fail(node, mistake, message)
