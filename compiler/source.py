@@ -12,6 +12,8 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import linecache
+import os
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -143,11 +145,12 @@ class Source:
                 f"`{function.__name__}` is wrapped by another decorator, whose effect would be "
                 "lost; put @Composite next to the `def`, and call helpers that are not wrapped",
             )
-        lines, first_line = _lines_of(function)
+        filename = _file_of(function)
+        lines, first_line = _lines_of(function, filename)
         source = cls(
             function=function,
-            filename=function.__code__.co_filename,
-            file=_relative_file(function),
+            filename=filename,
+            file=_relative_file(function, filename),
             module=function.__module__ or "",
             lines=tuple(lines),
             first_line=first_line,
@@ -197,8 +200,21 @@ class Source:
         return len(before.decode(errors="replace")) + 1
 
 
-def _lines_of(function: types.FunctionType) -> tuple[list[str], int]:
+def _file_of(function: types.FunctionType) -> str:
+    """Return the file of the text; that of a .pyc that was moved lies beside it."""
+    filename = function.__code__.co_filename
+    module_file = str(function.__globals__.get("__file__") or "")
+    beside = module_file.removesuffix("c")
+    if module_file.endswith(".pyc") and PurePath(beside).name == PurePath(filename).name:
+        return beside if not os.path.exists(filename) and os.path.exists(beside) else filename
+    return filename
+
+
+def _lines_of(function: types.FunctionType, filename: str) -> tuple[list[str], int]:
     code = function.__code__
+    if filename != code.co_filename:
+        first_line = code.co_firstlineno
+        return inspect.getblock(linecache.getlines(filename)[first_line - 1 :]), first_line
     try:
         lines, first_line = inspect.getsourcelines(function)
     except (OSError, TypeError, SyntaxError) as error:
@@ -257,9 +273,8 @@ def _not_a_def(source: Source) -> CompositeSyntaxError:
     )
 
 
-def _relative_file(function: types.FunctionType) -> str:
+def _relative_file(function: types.FunctionType, filename: str) -> str:
     """Keep as many parts of the path as the module's name has: "a.b.ops" in /x/a/b/ops.py."""
-    filename = function.__code__.co_filename
     if filename.startswith("<"):
         return filename
     path = PurePath(filename)
