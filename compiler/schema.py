@@ -15,7 +15,15 @@ from collections.abc import Collection, Iterator
 from typing import Any, Protocol
 
 from composite.compiler.attr_values import attr_value_to_python
-from composite.compiler.source import Source
+from composite.compiler.errors import Mistake
+from composite.compiler.errors.declarations import (
+    NAME_TAKEN,
+    NOT_PLAIN,
+    OTHER_DEFAULT,
+    PARAMETERS,
+    WRONG_LIST,
+)
+from composite.compiler.source import CompositeSyntaxError, Source
 
 
 class Composable(Protocol):
@@ -33,9 +41,10 @@ class Composable(Protocol):
 class SchemaError(ValueError):
     """A declaration that contradicts itself; `subject` is the name it is about."""
 
-    def __init__(self, subject: str, message: str) -> None:
+    def __init__(self, subject: str, mistake: Mistake, message: str) -> None:
         super().__init__(message)
         self.subject = subject
+        self.mistake = mistake
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,10 +171,15 @@ class OpSchema:
         """Compare the declaration with itself and with the Python function.
 
         Raises:
-            CompositeSyntaxError: at the first mismatch, pointing at the parameter or declaration.
+            CompositeSyntaxError: for all mistakes of the declaration alone, or else at the first
+                parameter that does not fit it.
         """
-        for error in self.mistakes():
-            source.fail(declaration(source, error.subject), str(error))
+        errors = [
+            source.error(declaration(source, one.subject), one.mistake, str(one))
+            for one in self.mistakes()
+        ]
+        if errors:
+            raise CompositeSyntaxError.together(errors)
         _check_parameters(self, source)
 
     def mistakes(self) -> Iterator[SchemaError]:
@@ -178,12 +192,14 @@ class OpSchema:
             if name in given:
                 yield SchemaError(
                     name,
+                    WRONG_LIST,
                     f"no input determines the derived attribute `{name}`; use it in an input "
                     f'("x: {name}") or move it to `attrs`',
                 )
         for name in sorted(bound - set(self.declared_derived)):
             yield SchemaError(
                 name,
+                WRONG_LIST,
                 f"the attribute `{name}` is determined by an input; move it to `derived_attrs`",
             )
 
@@ -191,11 +207,13 @@ class OpSchema:
         seen: set[str] = set()
         for name in (*self.parameters, *(attr.name for attr in self.derived)):
             if name in seen:
-                yield SchemaError(name, f"`{name}` is declared twice")
+                yield SchemaError(name, NAME_TAKEN, f"`{name}` is declared twice")
             seen.add(name)
             if name == "name":
                 yield SchemaError(
-                    "name", "`name` is the argument that names a node; call this one otherwise"
+                    name,
+                    NAME_TAKEN,
+                    "`name` is the argument that names a node; call this one otherwise",
                 )
 
 
@@ -218,6 +236,7 @@ def _check_parameters(schema: OpSchema, source: Source) -> None:
     if extra is not None:
         source.fail(
             extra,
+            NOT_PLAIN,
             f"`{extra.id}`: a composite takes plain parameters, its inputs and then its "
             f"attributes: ({', '.join(schema.parameters)})",
         )
@@ -243,14 +262,15 @@ def _check_names(schema: OpSchema, source: Source, parameters: list[Any]) -> Non
             reason = f"is not in order: `{name}` comes here"
         else:
             reason = f"is not declared: `{name}` is expected here"
-        source.fail(parameter, f"the parameter `{parameter.id}` {reason}; {wanted}")
+        source.fail(parameter, PARAMETERS, f"the parameter `{parameter.id}` {reason}; {wanted}")
     if len(parameters) > len(expected):
         surplus = parameters[len(expected)]
-        source.fail(surplus, f"the parameter `{surplus.id}` is not declared; {wanted}")
+        source.fail(surplus, PARAMETERS, f"the parameter `{surplus.id}` is not declared; {wanted}")
     if len(parameters) < len(expected):
         missing = expected[len(parameters)]
         source.fail(
             declaration(source, missing),
+            PARAMETERS,
             f"`{missing}` is declared, but `{source.tree.name}` has no parameter for it; {wanted}",
         )
 
@@ -258,16 +278,18 @@ def _check_names(schema: OpSchema, source: Source, parameters: list[Any]) -> Non
 def _check_default(schema: OpSchema, source: Source, parameter: Any, default: object) -> None:
     spec = schema.input_or_attr(parameter.id)
     if not isinstance(spec, AttrSpec):
-        source.fail(parameter, f"the input `{parameter.id}` cannot have a default")
+        source.fail(parameter, OTHER_DEFAULT, f"the input `{parameter.id}` cannot have a default")
     if not spec.has_default:
         source.fail(
             parameter,
+            OTHER_DEFAULT,
             f"the attribute `{spec.name}` has no default; declare it, "
             f'"{spec.name}: {spec.type} = {default!r}"',
         )
     if not same_default(spec, default):
         source.fail(
             parameter,
+            OTHER_DEFAULT,
             f"the default of `{spec.name}` is {default!r} here and {spec.default!r} in the "
             "declaration",
         )

@@ -12,26 +12,96 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import linecache
+import os
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from typing import Any, NoReturn
 
 import gast
 
+from composite.compiler.errors import Mistake, RefusedError
+from composite.compiler.errors.sources import CHANGED, NO_DEF, NO_FUNCTION, NO_SOURCE, WRAPPED
+
 
 class CompositeSyntaxError(SyntaxError):
-    """What a body or a declaration says cannot be compiled; CPython prints it with a caret."""
+    """What a body or a declaration says cannot be compiled; CPython prints it with a caret.
+
+    Attributes:
+        mistake: its entry in the catalogue, docs/errors.md.
+        sentence: what is wrong, without the code and the places of calls.
+        calls: where the function that it is in was called, the innermost call first.
+        others: what else is wrong in the same op; `msg` shows them too.
+        ends_translation: whether to go on would only repeat it.
+    """
+
+    mistake: Mistake
+    sentence: str
+    calls: tuple[str, ...]
+    others: tuple[CompositeSyntaxError, ...]
+    ends_translation = False
+
+    @classmethod
+    def of(
+        cls,
+        mistake: Mistake,
+        sentence: str,
+        details: tuple[Any, ...],
+        calls: Sequence[str] = (),
+        others: Sequence[CompositeSyntaxError] = (),
+    ) -> CompositeSyntaxError:
+        """Return the error for a case of a mistake; `details` are those of SyntaxError."""
+        message = mistake.says("; ".join([sentence, *calls]))
+        if others:
+            count = "one more mistake" if len(others) == 1 else f"{len(others)} more mistakes"
+            message = "\n\n".join([f"{message}, and {count}:", *(one.shown() for one in others)])
+        error = cls(message, details)
+        error.mistake, error.sentence = mistake, sentence
+        error.calls, error.others = tuple(calls), tuple(others)
+        return error
+
+    @classmethod
+    def together(cls, errors: Sequence[CompositeSyntaxError]) -> CompositeSyntaxError:
+        """Return the first of the errors with the others, none of them twice."""
+        alone: dict[Any, CompositeSyntaxError] = {}
+        for error in errors:
+            alone.setdefault((*error.args[1][:3], error.sentence), error)
+        first, *others = alone.values()
+        if not others:
+            return first
+        return cls.of(first.mistake, first.sentence, first.args[1], first.calls, others)
+
+    @property
+    def parts(self) -> tuple[CompositeSyntaxError, ...]:
+        """The errors that it shows, each alone."""
+        if not self.others:
+            return (self,)
+        return (self.of(self.mistake, self.sentence, self.args[1], self.calls), *self.others)
 
     def called_at(self, name: str, place: str) -> CompositeSyntaxError:
-        """Return the error with the place where the function that it is in was called."""
-        message = f"{self.msg}; `{name}` is called at {place}"
-        return CompositeSyntaxError(message, self.args[1])
+        """Return the error, one alone, with where the function that it is in was called."""
+        calls = [*self.calls, f"`{name}` is called at {place}"]
+        error = self.of(self.mistake, self.sentence, self.args[1], calls)
+        error.ends_translation = self.ends_translation
+        return error
+
+    def shown(self) -> str:
+        """Return the error in lines: its place and message, the source, a caret."""
+        _, line, column, text, _, end = self.args[1]
+        bare = text.strip()
+        indent = len(text) - len(text.lstrip())
+        caret = " " * (column - 1 - indent) + "^" * max(end - column, 1)
+        return f"{self.filename}:{line}:{column}: {self.msg}\n    {bare}\n    {caret}"
 
 
-class SourceNotFoundError(OSError):
+class SourceNotFoundError(RefusedError, OSError):
     """The function has no source text that Python can find."""
+
+
+class NotAFunctionError(RefusedError, TypeError):
+    """What should be compiled is no plain function of Python."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,20 +133,24 @@ class Source:
         Raises:
             SourceNotFoundError: if there is none.
             CompositeSyntaxError: if the function is not one `def`.
-            TypeError: if `function` is not a Python function.
+            NotAFunctionError: if `function` is not a Python function, a TypeError.
         """
         if not isinstance(function, types.FunctionType):
-            raise TypeError(f"a composite is a Python function, not {function!r}")
-        if hasattr(function, "__wrapped__"):
-            raise TypeError(
-                f"`{function.__name__}` is wrapped by another decorator, whose effect would be "
-                "lost; put @Composite next to the `def`, and call helpers that are not wrapped"
+            raise NotAFunctionError(
+                NO_FUNCTION, f"a composite is a Python function, not {function!r}"
             )
-        lines, first_line = _lines_of(function)
+        if hasattr(function, "__wrapped__"):
+            raise NotAFunctionError(
+                WRAPPED,
+                f"`{function.__name__}` is wrapped by another decorator, whose effect would be "
+                "lost; put @Composite next to the `def`, and call helpers that are not wrapped",
+            )
+        filename = _file_of(function)
+        lines, first_line = _lines_of(function, filename)
         source = cls(
             function=function,
-            filename=function.__code__.co_filename,
-            file=_relative_file(function),
+            filename=filename,
+            file=_relative_file(function, filename),
             module=function.__module__ or "",
             lines=tuple(lines),
             first_line=first_line,
@@ -103,20 +177,19 @@ class Source:
         line, column = self.position(node)
         return f"{self.file}:{line}:{column}"
 
-    def fail(self, node: Any, message: str) -> NoReturn:
+    def fail(self, node: Any, mistake: Mistake, message: str) -> NoReturn:
         """Raise a CompositeSyntaxError at a node."""
-        raise self.error(node, message)
+        raise self.error(node, mistake, message)
 
-    def error(self, node: Any, message: str) -> CompositeSyntaxError:
+    def error(self, node: Any, mistake: Mistake, message: str) -> CompositeSyntaxError:
         """Return the error at a node: file, line, column, end and text as CPython's own."""
         line, column = self.position(node)
         text = self._line(line)
         end_line, end_column = line, len(text.rstrip("\n")) + 1
         if node.end_lineno == line and node.end_col_offset is not None:
             end_column = self._column(line, node.end_col_offset)
-        return CompositeSyntaxError(
-            message, (self.filename, line, column, text, end_line, end_column)
-        )
+        details = (self.filename, line, column, text, end_line, end_column)
+        return CompositeSyntaxError.of(mistake, message, details)
 
     def _line(self, line: int) -> str:
         return self.lines[line - self.first_line]
@@ -127,21 +200,30 @@ class Source:
         return len(before.decode(errors="replace")) + 1
 
 
-def fail(source: Source, node: Any, message: str) -> NoReturn:
-    """Raise a CompositeSyntaxError at a node of a source."""
-    source.fail(node, message)
+def _file_of(function: types.FunctionType) -> str:
+    """Return the file of the text; that of a .pyc that was moved lies beside it."""
+    filename = function.__code__.co_filename
+    module_file = str(function.__globals__.get("__file__") or "")
+    beside = module_file.removesuffix("c")
+    if module_file.endswith(".pyc") and PurePath(beside).name == PurePath(filename).name:
+        return beside if not os.path.exists(filename) and os.path.exists(beside) else filename
+    return filename
 
 
-def _lines_of(function: types.FunctionType) -> tuple[list[str], int]:
+def _lines_of(function: types.FunctionType, filename: str) -> tuple[list[str], int]:
     code = function.__code__
+    if filename != code.co_filename:
+        first_line = code.co_firstlineno
+        return inspect.getblock(linecache.getlines(filename)[first_line - 1 :]), first_line
     try:
         lines, first_line = inspect.getsourcelines(function)
     except (OSError, TypeError, SyntaxError) as error:
         # SyntaxError and its like: the file has changed so that no function starts at that line.
         raise SourceNotFoundError(
+            NO_SOURCE,
             f"the source of `{function.__qualname__}` ({code.co_filename}:{code.co_firstlineno}) "
             "was not found; a composite is compiled from its text: define it in a file or a "
-            "notebook cell, or register the text of `exec` in linecache"
+            "notebook cell, or register the text of `exec` in linecache",
         ) from error
     return lines, max(first_line, 1)
 
@@ -166,8 +248,9 @@ def _parse(source: Source) -> Any:
         argument.id for argument in definition.args.posonlyargs + definition.args.args
     ):
         raise SourceNotFoundError(
+            CHANGED,
             f"{source.filename}:{source.first_line} is no longer `{source.function.__name__}`: the "
-            "file has changed since it was imported; import it again"
+            "file has changed since it was imported; import it again",
         )
     return definition
 
@@ -175,7 +258,8 @@ def _parse(source: Source) -> Any:
 def _not_a_def(source: Source) -> CompositeSyntaxError:
     text = source.lines[0]
     column = len(text) - len(text.lstrip()) + 1
-    return CompositeSyntaxError(
+    return CompositeSyntaxError.of(
+        NO_DEF,
         "a composite, and a function that it calls, is written with `def`; give the lambda or "
         "coroutine one",
         (
@@ -189,9 +273,8 @@ def _not_a_def(source: Source) -> CompositeSyntaxError:
     )
 
 
-def _relative_file(function: types.FunctionType) -> str:
+def _relative_file(function: types.FunctionType, filename: str) -> str:
     """Keep as many parts of the path as the module's name has: "a.b.ops" in /x/a/b/ops.py."""
-    filename = function.__code__.co_filename
     if filename.startswith("<"):
         return filename
     path = PurePath(filename)

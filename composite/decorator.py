@@ -16,11 +16,17 @@ from typing import Any, NoReturn
 import tensorflow as tf
 
 from composite import call, gradient, native, settings
+from composite.compiler.errors import RefusedError
+from composite.compiler.errors.declarations import NO_OP_DEF, NO_STRINGS, TWO_OPS, UNDECLARED
 from composite.compiler.schema import OpSchema, declaration
 from composite.compiler.source import CompositeSyntaxError, Source
 from composite.jit import worker
 from composite.op import CompositeOp, DecoratedOp
 from composite.records import record
+
+
+class DeclarationTypeError(RefusedError, TypeError):
+    """An argument of `@Composite` that is no string, or no list of strings."""
 
 
 class Composite:
@@ -46,7 +52,9 @@ class Composite:
         outputs: Sequence[str] | None = None,
     ) -> None:
         if not isinstance(op_name, str):
-            raise TypeError(f"Composite: op_name must be a string, not {op_name!r}")
+            raise DeclarationTypeError(
+                NO_STRINGS, f"Composite: op_name must be a string, not {op_name!r}"
+            )
         self._op_name = op_name
         self._bare = inputs is None and outputs is None and attrs is None and derived_attrs is None
         self._inputs = _strings("inputs", inputs)
@@ -91,7 +99,7 @@ class Composite:
             parsed = native.call("composite_parse_declaration", request)
         except tf.errors.OpError as error:
             strings = [*self._derived, *self._attrs, *self._inputs, *self._outputs]
-            source.fail(_blamed(source, strings, error.message), error.message)
+            source.fail(_blamed(source, strings, error.message), NO_OP_DEF, error.message)
         return OpSchema.from_op_def(parsed, derived=[_name(text) for text in self._derived])
 
     def _fail_bare(self, source: Source) -> NoReturn:
@@ -102,15 +110,16 @@ class Composite:
             )
         else:
             message = f"no op {self._op_name} exists: declare its inputs and outputs"
-        source.fail(source.tree.decorator_list[0], message)
+        source.fail(source.tree.decorator_list[0], UNDECLARED, message)
 
 
 def _strings(what: str, value: Sequence[str] | None) -> list[str]:
     if value is None:
         return []
     if isinstance(value, str) or not all(isinstance(text, str) for text in value):
-        raise TypeError(
-            f'Composite: {what} must be a list of strings such as ["x: T"], not {value!r}'
+        raise DeclarationTypeError(
+            NO_STRINGS,
+            f'Composite: {what} must be a list of strings such as ["x: T"], not {value!r}',
         )
     return list(value)
 
@@ -181,6 +190,7 @@ def _check_place(schema: OpSchema, function: Callable[..., Any], source: Source)
         return
     source.fail(
         source.tree.decorator_list[0] if source.tree.decorator_list else source.tree,
+        TWO_OPS,
         f"{schema.op_name} is defined at {older.place} already, and here again "
         f"({source.place}): give one of them another name",
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from composite.compiler.errors.statements import RETURN_COUNT
 from composite.compiler.frontend import flow
 from composite.compiler.frontend.bindings import Translation
 from composite.compiler.frontend.body import Body
@@ -48,19 +49,19 @@ def translate(source: Source, schema: OpSchema, resolve: Resolve) -> Any:
         try:
             with builder.at(translation.place(source.tree)):
                 _function(translation, schema, resolve)
-        except BaseException:
-            builder.abandon()
-            raise
-        builder.finish()
+        finally:
+            builder.clear()
         _describe(builder, source)
         builder.module.operation.verify()
         return builder.module
 
 
 def _check_returns(body: Body, schema: OpSchema) -> None:
-    definition = body.source.tree
-    if schema.outputs and not any(map(flow.returns, definition.body)):
-        body.source.fail(definition, f"`{body.name}` returns nothing: return its outputs")
+    definition, mistakes = body.source.tree, body.scopes.mistakes
+    # A statement that is given up may hold the `return`.
+    if schema.outputs and not mistakes and not any(map(flow.returns, definition.body)):
+        message = f"`{body.name}` returns nothing: return its outputs"
+        mistakes.note(definition, body.source.error(definition, RETURN_COUNT, message))
 
 
 def _function(translation: Translation, schema: OpSchema, resolve: Resolve) -> None:

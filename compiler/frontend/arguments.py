@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from composite.compiler.errors.calls import ARGUMENTS
 from composite.compiler.frontend.tf_ops import Parameter
 from composite.compiler.source import Source
 
@@ -53,17 +54,19 @@ def match(
     arguments = []
     for index, argument in enumerate(node.args):
         if index >= signature.positional:
-            source.fail(argument, _too_many(signature))
+            source.fail(argument, ARGUMENTS, _too_many(signature))
         parameter = by_name.pop(signature.parameters[index].name)
         arguments.append(Argument(argument, parameter, evaluate(argument)))
     for keyword in node.keywords:
         if keyword.arg not in by_name:
-            source.fail(keyword.value, _unknown(signature, keyword.arg))
+            source.fail(keyword.value, ARGUMENTS, _unknown(signature, keyword.arg))
         parameter = by_name.pop(keyword.arg)
         arguments.append(Argument(keyword.value, parameter, evaluate(keyword.value)))
     missing = [f"`{one.name}`" for one in by_name.values() if one.required]
     if missing:
-        source.fail(node, f"{signature.spelling} is called without {' and '.join(missing)}")
+        source.fail(
+            node, ARGUMENTS, f"{signature.spelling} is called without {' and '.join(missing)}"
+        )
     return arguments
 
 

@@ -14,9 +14,11 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+from composite.compiler.errors.names import FUNCTION_VALUE, NO_CONSTANT
 from composite.compiler.frontend import capture
 from composite.compiler.frontend.body import Body
 from composite.compiler.frontend.capture import Static
+from composite.compiler.frontend.recovery import Mistakes
 from composite.compiler.source import Source
 from composite.compiler.tfr import Builder, NotConstantError, Place
 
@@ -103,12 +105,19 @@ class Caller:
 
 @dataclasses.dataclass
 class Translation:
-    """The translation of one function: its text, the builder, the bindings at this point."""
+    """The translation of one function: its text, the builder, the bindings at this point.
+
+    `mistakes` are those found in it so far.
+    """
 
     body: Body
     builder: Builder
     environment: dict[str, Any]
     caller: Caller | None = None
+    mistakes: Mistakes = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        self.mistakes = self.body.scopes.mistakes.later()
 
     @property
     def source(self) -> Source:
@@ -137,13 +146,15 @@ class Translation:
         if isinstance(binding, Outputs):
             return binding.value
         if function := function_name(binding):
-            self.source.fail(node, f"`{function}` is a function here: call it where it is needed")
+            self.source.fail(
+                node, FUNCTION_VALUE, f"`{function}` is a function here: call it where it is needed"
+            )
         if not isinstance(binding, Static):
             return binding
         try:
             return self._constant(capture.constant(binding.object))
         except NotConstantError as error:
-            self.source.fail(node, f"`{binding.spelling}`: {error}")
+            self.source.fail(node, NO_CONSTANT, f"`{binding.spelling}`: {error}")
 
     def _constant(self, value: object) -> Any:
         if isinstance(value, tuple):

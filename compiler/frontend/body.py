@@ -53,6 +53,6 @@ def body_of(function: types.FunctionType) -> Body:
     """Return the body of a helper.
 
     Raises:
-        CompositeSyntaxError, SourceNotFoundError, TypeError: as Source.of, and for its syntax.
+        CompositeSyntaxError, SourceNotFoundError, NotAFunctionError: as Source.of.
     """
     return Body.of(Scopes(written_out(Source.of(function))))

@@ -9,16 +9,22 @@ import builtins
 import dataclasses
 import types
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from composite.compiler import library
+from composite.compiler.errors.calls import NO_TRANSLATION, NOT_CALLABLE, RANDOM_STATE
 from composite.compiler.frontend import flow, tf_ops
 from composite.compiler.frontend.arguments import Signature
 from composite.compiler.frontend.bindings import Function
 from composite.compiler.frontend.body import Body, body_of
 from composite.compiler.frontend.capture import Static
 from composite.compiler.frontend.tf_ops import Parameter
-from composite.compiler.source import CompositeSyntaxError, Source, SourceNotFoundError
+from composite.compiler.source import (
+    CompositeSyntaxError,
+    NotAFunctionError,
+    Source,
+    SourceNotFoundError,
+)
 from composite.compiler.tfr.canonicalize import ABSENT
 
 # Calls of Python's own that users reach for, and what to write instead.
@@ -92,8 +98,8 @@ def _body(source: Source, node: Any, spelling: str, function: types.FunctionType
         return body_of(function)
     except CompositeSyntaxError as error:
         raise error.called_at(spelling, source.locate(node)) from error
-    except (SourceNotFoundError, TypeError) as error:
-        raise source.error(node, str(error)) from error
+    except (SourceNotFoundError, NotAFunctionError) as error:
+        raise source.error(node, error.mistake, error.message) from error
 
 
 def _defaults(function: types.FunctionType) -> dict[str, Any]:
@@ -131,7 +137,15 @@ def is_instance(value: Any, type_: str, kinds: Sequence[Any]) -> bool | None:
     return None
 
 
-def advice(function: Static) -> str:
+def refuse(source: Source, node: Any, function: Static) -> NoReturn:
+    """Refuse a call of an object that is nothing that a body can call."""
+    mistake = NO_TRANSLATION if callable(function.object) else NOT_CALLABLE
+    if tf_ops.is_random(function.object) and tf_ops.is_tensorflow(function.object):
+        mistake = RANDOM_STATE
+    source.fail(node, mistake, _advice(function))
+
+
+def _advice(function: Static) -> str:
     """Say why an object cannot be called in a body, and what to write instead."""
     name = getattr(function.object, "__name__", function.spelling)
     if name in _BUILTIN_ADVICE and function.object is getattr(builtins, name, None):

@@ -14,6 +14,15 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from composite.compiler.errors.calls import (
+    ATTRIBUTE_VALUE,
+    NODE_NAME,
+    NOT_CALLABLE,
+    NOT_NONE,
+    RANDOM_STATE,
+    TENSOR_ATTRIBUTE,
+)
+from composite.compiler.errors.names import ENDLESS
 from composite.compiler.frontend import callables, tf_ops
 from composite.compiler.frontend.arguments import Argument, Signature, match
 from composite.compiler.frontend.bindings import Function, Outputs, Translation
@@ -76,21 +85,23 @@ class Calls:
             return self._inline(node, callables.written(function))
         if not isinstance(function, Static):
             self._source.fail(
-                node.func, "this is a value, not a function; call an op or a composite by its name"
+                node.func,
+                NOT_CALLABLE,
+                "this is a value, not a function; call an op or a composite by its name",
             )
         special = self._specials.find(function.object)
         if special is not None:
             return special(node)
         if self._translation.caller is None and function.object is self._source.function:
             self._source.fail(
-                node.func, f"`{function.spelling}` calls itself, and that would never end"
+                node.func, ENDLESS, f"`{function.spelling}` calls itself, and that would never end"
             )
         op = self._op(function)
         if op is not None:
             return self._call_op(node, op)
         callee = callables.find(self._source, node.func, function)
         if callee is None:
-            self._source.fail(node.func, callables.advice(function))
+            callables.refuse(self._source, node.func, function)
         return self._inline(node, callee)
 
     def _inline(self, node: Any, callee: Callee) -> Any:
@@ -103,6 +114,7 @@ class Calls:
         if advice is not None:
             self._source.fail(
                 node.func,
+                RANDOM_STATE,
                 f"{op.schema.op_name} keeps its own random state, which a gradient that "
                 f"computes the body again would not see; use {advice}",
             )
@@ -165,7 +177,7 @@ class Calls:
                 if isinstance(name, str):
                     return name
                 self._source.fail(
-                    argument.node, "the name of a node is a string that is written out"
+                    argument.node, NODE_NAME, "the name of a node is a string that is written out"
                 )
         return ""
 
@@ -176,37 +188,45 @@ class Calls:
         spelling = f"`{argument.parameter.name}` of {op.spelling}"
         if not isinstance(spec, AttrSpec):
             if value is None:
-                self._source.fail(argument.node, f"the input {spelling} cannot be None")
+                self._source.fail(argument.node, NOT_NONE, f"the input {spelling} cannot be None")
             return
         if dialect.name_of(argument.value) == "tensor" and spec.type != "tensor":
             self._source.fail(
                 argument.node,
+                TENSOR_ATTRIBUTE,
                 f"the attribute {spelling} must be known when the op is expanded, and this is a "
                 "tensor; give an attribute of the composite or a constant",
             )
         if value is None and argument.parameter.required:
-            self._source.fail(argument.node, f"the attribute {spelling} cannot be None")
+            self._source.fail(argument.node, NOT_NONE, f"the attribute {spelling} cannot be None")
         if value is not ABSENT and value is not None:
             self._check_attr(spec, spelling, argument.node, value)
 
     def _check_attr(self, spec: AttrSpec, spelling: str, node: Any, value: object) -> None:
         types = _PYTHON_TYPES.get(spec.type)
         if spec.type == "type" and not constants.is_dtype(value):
-            self._source.fail(node, f"the attribute {spelling} is a dtype: write tf.float32")
+            self._source.fail(
+                node, ATTRIBUTE_VALUE, f"the attribute {spelling} is a dtype: write tf.float32"
+            )
         if types is not None and not isinstance(value, types):
             self._source.fail(
-                node, f"the attribute {spelling} is of type {spec.type}, and this is {value!r}"
+                node,
+                ATTRIBUTE_VALUE,
+                f"the attribute {spelling} is of type {spec.type}, and this is {value!r}",
             )
         if not spec.accepts(value):
             allowed = ", ".join(repr(getattr(one, "name", one)) for one in spec.allowed)
             self._source.fail(
                 node,
+                ATTRIBUTE_VALUE,
                 f"the attribute {spelling} is one of {allowed}, and this is "
                 f"{getattr(value, 'name', value)!r}",
             )
         if spec.minimum is not None and isinstance(value, int) and value < spec.minimum:
             self._source.fail(
-                node, f"the attribute {spelling} is at least {spec.minimum}, and this is {value}"
+                node,
+                ATTRIBUTE_VALUE,
+                f"the attribute {spelling} is at least {spec.minimum}, and this is {value}",
             )
 
 

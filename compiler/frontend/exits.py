@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import gast
 
+from composite.compiler.errors.statements import RETURN_COUNT, RETURN_KIND
 from composite.compiler.frontend.bindings import Translation
 from composite.compiler.frontend.expressions import Expressions
 from composite.compiler.schema import OpSchema
@@ -108,6 +109,7 @@ class OutputsExit(Exit):
         names = ", ".join(output.name for output in self._schema.outputs)
         self._source.fail(
             node,
+            RETURN_COUNT,
             f"this returns {_counted(count, 'value')}, and {self._schema.op_name} has "
             f"{_counted(len(self.types), 'output')}{names and ': '}{names}",
         )
@@ -120,6 +122,7 @@ class OutputsExit(Exit):
         what = {"tensor": "one tensor", "sequence": "a list of tensors", "dims": "a shape"}
         return self._source.fail(
             node,
+            RETURN_KIND,
             f"the output `{self._schema.outputs[index].name}` is {what[want]}, and this is "
             f"{what.get(have, 'an attribute')}",
         )

@@ -11,6 +11,16 @@ from typing import Any
 
 import gast
 
+from composite.compiler.errors.expressions import (
+    IDENTITY,
+    LIST_LENGTH,
+    NO_ATTRIBUTE,
+    NO_OUTPUT,
+    OPERANDS,
+    TENSOR_MEMBERSHIP,
+)
+from composite.compiler.errors.names import ENDLESS, NO_CONSTANT, NO_MEMBER, NOT_DEFINED
+from composite.compiler.errors.statements import NOT_APART
 from composite.compiler.frontend import (
     capture,
     decisions,
@@ -22,6 +32,7 @@ from composite.compiler.frontend import (
 from composite.compiler.frontend.bindings import Function, Outputs, Translation
 from composite.compiler.frontend.calls import Calls, Unit
 from composite.compiler.frontend.capture import MISSING, Static
+from composite.compiler.frontend.recovery import UnknownError
 from composite.compiler.frontend.specials import known
 from composite.compiler.frontend.visitor import Visitor
 from composite.compiler.tfr import NotConstantError, dialect, for_each
@@ -77,6 +88,7 @@ class Expressions(Visitor):
         if isinstance(node.value, (bytes, complex)) or node.value is Ellipsis:
             self.source.fail(
                 node,
+                NO_CONSTANT,
                 f"{node.value!r} cannot be a constant of an op; use a str, or a NumPy array at the "
                 "top of the module",
             )
@@ -86,20 +98,26 @@ class Expressions(Visitor):
         try:
             return self._builder.constant(value)
         except NotConstantError as error:
-            self.source.fail(node, str(error))
+            self.source.fail(node, NO_CONSTANT, str(error))
 
     def visit_Name(self, node: Any) -> Any:
         """A local value, or what the function captures."""
-        environment = self._translation.environment
-        if node.id in self._locals or node.id in environment:
+        environment, mistakes = self._translation.environment, self._translation.mistakes
+        if node.id in mistakes.unknown:
+            raise UnknownError
+        if node.id in environment:
             return environment[node.id]
+        if node.id in self._locals:
+            raise UnknownError  # scopes.py has said so
         captured = capture.capture(self.source, node.id)
         if captured is not MISSING:
             return Static(captured, node.id)
+        mistakes.unknown.add(node.id)  # said once
         if node.id == self.source.function.__name__:
-            self.source.fail(node, f"`{node.id}` calls itself, and that would never end")
+            self.source.fail(node, ENDLESS, f"`{node.id}` calls itself, and that would never end")
         return self.source.fail(
             node,
+            NOT_DEFINED,
             f"`{node.id}` is not defined here or in the module when the op is compiled; define it "
             "above the op",
         )
@@ -112,7 +130,9 @@ class Expressions(Visitor):
         if isinstance(owner, Outputs):
             if node.attr not in owner.names:
                 outputs = ", ".join(owner.names)
-                self.source.fail(node, f"no output is called `{node.attr}`; there are {outputs}")
+                self.source.fail(
+                    node, NO_OUTPUT, f"no output is called `{node.attr}`; there are {outputs}"
+                )
             index = owner.names.index(node.attr)
             return self._builder.item(
                 owner.value, self._builder.constant(index), owner.types[index]
@@ -125,6 +145,7 @@ class Expressions(Visitor):
         if member is MISSING:
             self.source.fail(
                 node,
+                NO_MEMBER,
                 f"`{spelling}` is not defined; a body can read the members of modules and classes",
             )
         return Static(member, spelling)
@@ -139,12 +160,18 @@ class Expressions(Visitor):
             return self._builder.rank(owner)
         if type_ == "dims":
             advice = _SHAPE_ADVICE.get(node.attr, "it has `.rank`, its dims `[i]`, and len()")
-            return self.source.fail(node, f"`.{node.attr}` of a shape is not supported: {advice}")
+            return self.source.fail(
+                node, NO_ATTRIBUTE, f"`.{node.attr}` of a shape is not supported: {advice}"
+            )
         if type_ in ("tensor", "any"):
             advice = _TENSOR_ADVICE.get(node.attr, "a tensor has `.shape` and `.dtype`")
-            return self.source.fail(node, f"`.{node.attr}` of a tensor is not supported: {advice}")
+            return self.source.fail(
+                node, NO_ATTRIBUTE, f"`.{node.attr}` of a tensor is not supported: {advice}"
+            )
         what = "a list" if type_ == "sequence" else "an attribute"
-        return self.source.fail(node, f"{what} has no `.{node.attr}` in the body of a composite")
+        return self.source.fail(
+            node, NO_ATTRIBUTE, f"{what} has no `.{node.attr}` in the body of a composite"
+        )
 
     def visit_Subscript(self, node: Any) -> Any:
         """An element or a slice of a list, a shape or a string; any indexing of a tensor."""
@@ -188,6 +215,7 @@ class Expressions(Visitor):
         if dialect.name_of(condition) == "tensor":
             self.source.fail(
                 node,
+                LIST_LENGTH,
                 "a tensor decides here how long the list is, which must be known when the op is "
                 "expanded; select the elements of a tensor with tf.boolean_mask",
             )
@@ -198,7 +226,7 @@ class Expressions(Visitor):
             self._translation.environment[target.id] = value
             return
         if not isinstance(target, (gast.Tuple, gast.List)):
-            self.source.fail(target, "an item of a comprehension is assigned to names")
+            self.source.fail(target, NOT_APART, "an item of a comprehension is assigned to names")
         for one, part in zip(
             target.elts, self.taken_apart(value, len(target.elts), target), strict=True
         ):
@@ -215,6 +243,7 @@ class Expressions(Visitor):
         if isinstance(binding, Outputs) and len(binding.names) != size:
             self.source.fail(
                 node,
+                NOT_APART,
                 f"{len(binding.names)} outputs ({', '.join(binding.names)}) are assigned to "
                 f"{size} names",
             )
@@ -222,6 +251,7 @@ class Expressions(Visitor):
         if dialect.name_of(value) in ("tensor", "attr"):
             self.source.fail(
                 node,
+                NOT_APART,
                 "only a list, a shape or the outputs of an op can be taken apart; for a tensor "
                 "call tf.raw_ops.Unpack",
             )
@@ -257,6 +287,8 @@ class Expressions(Visitor):
         ]
         defaults = {one.id: self.visit(value) for one, value in pairs if value is not None}
         read = flow.free(node)
+        if not self._translation.mistakes.unknown.isdisjoint(read):
+            raise UnknownError
         made = Function(
             body, {name: environment[name] for name in read if name in environment}, defaults
         )
@@ -287,9 +319,9 @@ class Expressions(Visitor):
         name = operators.BINARY[type(operator)]
         types = (dialect.name_of(left), dialect.name_of(right))
         if name == "matmul" and not {"tensor", "any"} >= set(types):
-            self.source.fail(node, "`@` multiplies two tensors")
+            self.source.fail(node, OPERANDS, "`@` multiplies two tensors")
         if name == "mod" and isinstance(known(left), str):
-            self.source.fail(node, "`%` on a string is not supported: write an f-string")
+            self.source.fail(node, OPERANDS, "`%` on a string is not supported: write an f-string")
         return self._builder.binary(name, left, right)
 
     def visit_Compare(self, node: Any) -> Any:
@@ -316,10 +348,12 @@ class Expressions(Visitor):
         types = {dialect.name_of(left), dialect.name_of(right)}
         if name in ("in", "not_in") and "tensor" in types:
             self.source.fail(
-                node, "`in` on tensors is not supported: compare, and reduce with tf.raw_ops.Any"
+                node,
+                TENSOR_MEMBERSHIP,
+                "`in` on tensors is not supported: compare, and reduce with tf.raw_ops.Any",
             )
         if name in ("is", "is_not") and not any(_identifies(known(v)) for v in (left, right)):
-            self.source.fail(node, "`is` compares with None, True or False: write `==`")
+            self.source.fail(node, IDENTITY, "`is` compares with None, True or False: write `==`")
         return self._builder.compare(name, left, right)
 
     def visit_BoolOp(self, node: Any) -> Any:

@@ -13,6 +13,7 @@ import dataclasses
 import itertools
 from typing import Any
 
+from composite.compiler.errors.names import ENDLESS, TOO_MANY_CALLS
 from composite.compiler.frontend.bindings import Caller, Translation
 from composite.compiler.frontend.callables import Callee
 from composite.compiler.frontend.calls import Resolve
@@ -61,21 +62,28 @@ class Inliner:
         except CompositeSyntaxError as error:
             if error is self._endless:
                 raise
-            raise _from_caller(error, caller, node, callee) from error
+            # What the library makes of wrong arguments, after the first, is no mistake of theirs.
+            errors = error.parts[:1] if callee.in_library else error.parts
+            parts = [_from_caller(one, caller, node, callee) for one in errors]
+            raise CompositeSyntaxError.together(parts) from error
         return result
 
     def _count(self, caller: Translation, node: Any, callee: Callee) -> None:
         self._calls += 1
         name = callee.signature.spelling
         if caller.depth >= MOST_NESTED:
-            self._endless = caller.source.error(node, _too_deep(caller, callee))
+            self._endless = caller.source.error(node, ENDLESS, _too_deep(caller, callee))
+            self._endless.ends_translation = True
             raise self._endless
         if self._calls > MOST_CALLS:
-            caller.source.fail(
+            error = caller.source.error(
                 node,
+                TOO_MANY_CALLS,
                 f"`{name}` is the call number {MOST_CALLS + 1} that is inlined into one op: make "
                 "the larger helpers composites",
             )
+            error.ends_translation = True
+            raise error
 
     def _translation(
         self, caller: Translation, node: Any, callee: Callee, bound: dict[str, Any]
@@ -100,7 +108,7 @@ def _from_caller(
     if caller.in_library:
         return error
     if callee.in_library:
-        return caller.source.error(node, f"{name}: {error.msg}")
+        return caller.source.error(node, error.mistake, f"{name}: {error.sentence}")
     return error.called_at(name, caller.source.locate(node))
 
 

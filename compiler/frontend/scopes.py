@@ -12,7 +12,11 @@ from typing import Any
 
 import gast
 
+from composite.compiler.errors.declarations import NOT_PLAIN
+from composite.compiler.errors.names import NOT_ASSIGNED, PARTLY_ASSIGNED, TAKEN
+from composite.compiler.errors.statements import DECORATED, IN_PLACE, NO_COROUTINE, RAISED, STARRED
 from composite.compiler.frontend import flow
+from composite.compiler.frontend.recovery import Mistakes
 from composite.compiler.frontend.visitor import Visitor
 from composite.compiler.source import Source
 
@@ -39,11 +43,14 @@ class Scopes(Visitor):
     Attributes:
         locals: the names that the body binds, parameters first, in the order of the text.
         inner: the scopes of the functions and lambdas that stand in it, by their nodes.
+        mistakes: what this pass has found; a mistake in a function that stands in it is one of the
+            statement that the function stands in.
     """
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         definition = source.tree
+        self.mistakes = Mistakes()
         self._refuse_variadic(definition.args)
         parameters = flow.parameters(definition)
         self.locals = tuple(dict.fromkeys([*parameters, *flow.assigned(definition.body)]))
@@ -55,16 +62,26 @@ class Scopes(Visitor):
         for one, stars in ((arguments.vararg, "*"), (arguments.kwarg, "**")):
             if one is not None:
                 self.source.fail(
-                    one, f"`{stars}{one.id}` is not supported: a function here has plain parameters"
+                    one,
+                    NOT_PLAIN,
+                    f"`{stars}{one.id}` is not supported: a function here has plain parameters",
                 )
 
     def _statements(self, statements: Sequence[Any]) -> None:
         for statement in statements:
-            self.visit(statement)
+            with self.mistakes.beyond(statement):
+                self.visit(statement)
+            if isinstance(statement, (gast.Return, gast.Raise)):
+                self._paths.ended = True
+
+    def _header(self, node: Any) -> None:
+        """Visit the condition of a statement; what it governs is looked at in any case."""
+        with self.mistakes.beyond(node):
+            self.visit(node)
 
     def visit_If(self, node: Any) -> None:
         """Bind on every path what both branches bind."""
-        self.visit(node.test)
+        self._header(node.test)
         before = self._paths
         ends = []
         for branch in (node.body, node.orelse):
@@ -75,12 +92,12 @@ class Scopes(Visitor):
 
     def visit_For(self, node: Any) -> None:
         """Bind the target in each trip, of which there may be none."""
-        self.visit(node.iter)
+        self._header(node.iter)
         self._trip(node, node.target)
 
     def visit_While(self, node: Any) -> None:
         """Read the condition before each trip, of which there may be none."""
-        self.visit(node.test)
+        self._header(node.test)
         self._trip(node, None)
 
     def _trip(self, node: Any, target: Any) -> None:
@@ -106,7 +123,9 @@ class Scopes(Visitor):
         self._paths = before.copy()
         for generator in node.generators:
             if generator.is_async:
-                self.source.fail(node, "an asynchronous comprehension is not supported")
+                self.source.fail(
+                    node, NO_COROUTINE, "an asynchronous comprehension is not supported"
+                )
             self.visit(generator.iter)
             for name in flow.names(generator.target):
                 self._paths.bound[name] = None
@@ -116,25 +135,26 @@ class Scopes(Visitor):
         self._paths = before
 
     def visit_Return(self, node: Any) -> None:
-        """End the path."""
+        """Read the value; the path ends."""
         if node.value is not None:
             self.visit(node.value)
-        self._paths.ended = True
 
     def visit_Raise(self, node: Any) -> None:
-        """End the path."""
+        """Read the error; the path ends."""
         if node.cause is not None:
-            self.source.fail(node.cause, "`raise ... from` is not supported: leave out the cause")
+            self.source.fail(
+                node.cause, RAISED, "`raise ... from` is not supported: leave out the cause"
+            )
         if node.exc is None:
-            self.source.fail(node, "say what to raise: ValueError('...')")
+            self.source.fail(node, RAISED, "say what to raise: ValueError('...')")
         self.visit(node.exc)
-        self._paths.ended = True
 
     def visit_FunctionDef(self, node: Any) -> None:
         """Bind the function, which takes the values of the names that it reads."""
         if node.decorator_list:
             self.source.fail(
                 node.decorator_list[0],
+                DECORATED,
                 "a decorator is not supported in the body of a composite: leave it out",
             )
         self._bind_name(node.name, node)
@@ -157,7 +177,8 @@ class Scopes(Visitor):
     def _function(self, node: Any, definition: Any) -> None:
         for default in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
             self.visit(default)
-        self.inner[node] = Scopes(dataclasses.replace(self.source, tree=definition))
+        inner = self.inner[node] = Scopes(dataclasses.replace(self.source, tree=definition))
+        inner.mistakes.raise_all()
         for name in flow.free(node):
             if name in self.locals:
                 self._check_bound(name, node)
@@ -201,12 +222,15 @@ class Scopes(Visitor):
         elif isinstance(target, gast.Subscript):
             self.source.fail(
                 target,
+                IN_PLACE,
                 "values do not change in the body of a composite: build a new list, or call "
                 "tf.raw_ops.TensorScatterUpdate for a tensor",
             )
         elif isinstance(target, gast.Attribute):
             self.source.fail(
-                target, "values do not change in the body of a composite: assign to a plain name"
+                target,
+                IN_PLACE,
+                "values do not change in the body of a composite: assign to a plain name",
             )
         else:
             self.generic_visit(target)
@@ -216,6 +240,7 @@ class Scopes(Visitor):
         if function is not None:
             self.source.fail(
                 node,
+                TAKEN,
                 f"`{name}` is assigned again after the function at line {function.lineno} has "
                 "taken its value: assign to another name, or make it a parameter of the function",
             )
@@ -226,20 +251,26 @@ class Scopes(Visitor):
             self._check_bound(node.id, node)
 
     def _check_bound(self, name: str, node: Any) -> None:
-        if self._paths.ended:
+        if self._paths.ended or name in self.mistakes.unknown:
             return
+        if name not in self._paths.bound or self._paths.bound[name] is not None:
+            self.mistakes.unknown.add(name)  # said once
         if name not in self._paths.bound:
-            self.source.fail(node, f"`{name}` is read before it is assigned: assign it first")
+            self.source.fail(
+                node, NOT_ASSIGNED, f"`{name}` is read before it is assigned: assign it first"
+            )
         branching = self._paths.bound[name]
         if isinstance(branching, (gast.For, gast.While)):
             self.source.fail(
                 node,
+                PARTLY_ASSIGNED,
                 f"`{name}` is assigned only in the loop at line {branching.lineno}, which may make "
                 "no trip: assign it before the loop too",
             )
         if branching is not None:
             self.source.fail(
                 node,
+                PARTLY_ASSIGNED,
                 f"`{name}` is assigned in one branch only of the `if` at line {branching.lineno}: "
                 "assign it in the other branch too, or before the `if`",
             )
@@ -277,6 +308,7 @@ class Scopes(Visitor):
             if keyword.arg is None:
                 self.source.fail(
                     keyword.value,
+                    STARRED,
                     "`**` is not supported in the body of a composite: write the arguments out",
                 )
             self.visit(keyword.value)

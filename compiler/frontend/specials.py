@@ -14,6 +14,7 @@ from typing import Any
 
 import gast
 
+from composite.compiler.errors.calls import BUILTIN_CALL
 from composite.compiler.frontend import callables
 from composite.compiler.frontend.bindings import Function, Outputs, Translation
 from composite.compiler.frontend.capture import Static
@@ -65,28 +66,32 @@ class Specials:
         for keyword in node.keywords:
             if (name, keyword.arg) != ("enumerate", "start") or len(node.args) != 1:
                 self._source.fail(
-                    keyword.value, f"{name}() takes no `{keyword.arg}` in the body of a composite"
+                    keyword.value,
+                    BUILTIN_CALL,
+                    f"{name}() takes no `{keyword.arg}` in the body of a composite",
                 )
         arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
         least, most = _LISTS[getattr(builtins, name)]
         if not least <= len(arguments) <= most:
-            self._source.fail(node, f"{name}() takes {least} to {most} arguments")
+            self._source.fail(node, BUILTIN_CALL, f"{name}() takes {least} to {most} arguments")
         values = [self._translation.value(self._visit(one), one) for one in arguments]
         refused = {"range": ("sequence", "dims"), "reversed": ("tensor",)}.get(name, ())
         for one, value in zip(arguments, values, strict=True):
             if dialect.name_of(value) in refused:
-                self._source.fail(one, f"{name}() of {_KINDS[dialect.name_of(value)]}")
+                self._source.fail(
+                    one, BUILTIN_CALL, f"{name}() of {_KINDS[dialect.name_of(value)]}"
+                )
         return self._builder.builtin("list" if name == "tuple" else name, values)
 
     def _only_argument(self, node: Any, message: str) -> Any:
         if len(node.args) != 1 or node.keywords:
-            self._source.fail(node, message)
+            self._source.fail(node, BUILTIN_CALL, message)
         return self._translation.value(self._visit(node.args[0]), node.args[0])
 
     def _length(self, node: Any) -> Any:
         value = self._only_argument(node, "len() takes one argument")
         if dialect.name_of(value) == "tensor":
-            self._source.fail(node, "len() of a tensor: write `x.shape[0]`")
+            self._source.fail(node, BUILTIN_CALL, "len() of a tensor: write `x.shape[0]`")
         return self._builder.length(value)
 
     def _bool(self, node: Any) -> Any:
@@ -96,7 +101,7 @@ class Specials:
     def _isinstance(self, node: Any) -> Any:
         """Answer from the static type, which tells tensors and lists apart; no node is left."""
         if len(node.args) != 2 or node.keywords:
-            self._source.fail(node, "isinstance() takes two arguments")
+            self._source.fail(node, BUILTIN_CALL, "isinstance() takes two arguments")
         value = self._translation.value(self._visit(node.args[0]), node.args[0])
         kinds = node.args[1].elts if isinstance(node.args[1], gast.Tuple) else [node.args[1]]
         answer = callables.is_instance(
@@ -107,6 +112,7 @@ class Specials:
         if answer is None:
             self._source.fail(
                 node,
+                BUILTIN_CALL,
                 "isinstance() tells tensors (tf.Tensor) and lists ((list, tuple)) from others, "
                 "where the source shows which it is; compare `x.dtype`, or make it an attribute",
             )

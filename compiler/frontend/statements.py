@@ -16,6 +16,8 @@ from typing import Any
 
 import gast
 
+from composite.compiler.errors.names import FUNCTION_VALUE
+from composite.compiler.errors.statements import IN_PLACE
 from composite.compiler.frontend import decisions, flow, strings
 from composite.compiler.frontend.bindings import (
     Translation,
@@ -27,8 +29,10 @@ from composite.compiler.frontend.capture import Static
 from composite.compiler.frontend.exits import Exit
 from composite.compiler.frontend.expressions import Expressions
 from composite.compiler.frontend.loops import ForExit, LoopExit, WhileExit
+from composite.compiler.frontend.recovery import UnknownError, bound_in
 from composite.compiler.frontend.rests import End, Following, Rest, Shared
 from composite.compiler.frontend.visitor import Visitor
+from composite.compiler.source import CompositeSyntaxError
 from composite.compiler.tfr import UNDEFINED, Loop, dialect
 
 
@@ -53,24 +57,80 @@ class Statements(Visitor):
         self._changing: dict[Any, set[str]] = {}
 
     def body(self) -> list[Any]:
-        """Translate the whole body; returns what its paths return."""
-        return self.path(self.source.tree.body, End())
+        """Translate the whole body; returns what its paths return.
+
+        Raises:
+            CompositeSyntaxError: one that shows all mistakes in it.
+        """
+        mistakes = self._translation.mistakes
+        try:
+            results = self.path(self.source.tree.body, End())
+        except CompositeSyntaxError as error:
+            if self._translation.caller is not None:
+                raise
+            mistakes.note(self.source.tree.body[-1], error)
+        mistakes.raise_all()
+        return results
 
     def path(self, statements: Sequence[Any], rest: Rest) -> list[Any]:
         """Translate statements and what comes after them, up to the returned values."""
         for index, statement in enumerate(statements):
-            with self._builder.at(self._translation.place(statement)):
-                if isinstance(statement, gast.Return):
-                    return self._exit.returned(statement)
-                if isinstance(statement, gast.Raise):
-                    return self._raised(statement)
-                if isinstance(statement, (gast.Break, gast.Continue)):
-                    return self._exit.ended(isinstance(statement, gast.Break))
-                if isinstance(statement, gast.If) and flow.ends(statement):
+            with self._builder.at(self._translation.place(statement)), self._beyond(statement):
+                if flow.ends(statement):
                     following = Following(statements[index + 1 :], rest)
-                    return self._fork_path(statement, following if following.statements else rest)
-                self.visit(statement)
+                    return self._end(statement, following if following.statements else rest)
+                self._visit(statement)
+            if flow.ends(statement):
+                return self._stand_ins(self._exit.types)
         return rest.finish(self)
+
+    def _end(self, statement: Any, rest: Rest) -> list[Any]:
+        """Translate a statement in which a path ends, and all that follows."""
+        self._skip_given_up(statement)
+        if isinstance(statement, gast.Return):
+            return self._exit.returned(statement)
+        if isinstance(statement, gast.Raise):
+            return self._raised(statement)
+        if isinstance(statement, (gast.Break, gast.Continue)):
+            return self._exit.ended(isinstance(statement, gast.Break))
+        return self._fork_path(statement, rest)
+
+    def _visit(self, statement: Any) -> None:
+        self._skip_given_up(statement)
+        self.visit(statement)
+
+    def _skip_given_up(self, node: Any) -> None:
+        if node in self._translation.mistakes.given_up:
+            raise UnknownError
+
+    @contextlib.contextmanager
+    def _beyond(self, node: Any) -> Iterator[None]:
+        """Go on behind the `with` after a mistake in it, as if the node bound any values."""
+        environment, exit_ = self._translation.environment, self._exit
+        with self._translation.mistakes.beyond(node):
+            yield
+            return
+        self._translation.environment, self._exit = environment, exit_
+        names = bound_in(node)
+        environment.update(zip(names, self._stand_ins(["any"] * len(names)), strict=True))
+
+    def _stand_ins(self, types: Sequence[str]) -> list[Any]:
+        """Build what stands for values that mistakes have left out."""
+        return self._builder.fail("SyntaxError", [], types)
+
+    def _condition(self, node: Any) -> Any:
+        """Translate the condition of a statement, whose mistakes are not those of what it governs.
+
+        In a function that is inlined they are: to know nothing of a condition may be to go through
+        a recursion that it ends.
+        """
+        if self._translation.caller is not None:
+            self._skip_given_up(node)
+            return self._expressions.value(node)
+        with self._beyond(node):
+            self._skip_given_up(node)
+            return self._expressions.value(node)
+        return self._stand_ins(["any"])[0]
 
     def _raised(self, node: Any) -> list[Any]:
         error, pieces = strings.raised(self._expressions, node.exc)
@@ -78,7 +138,7 @@ class Statements(Visitor):
 
     def _fork_path(self, node: Any, rest: Rest) -> list[Any]:
         """Translate an `if` in which a path ends, and all that follows."""
-        condition = self._expressions.value(node.test)
+        condition = self._condition(node.test)
         taken = self._expressions.decided(condition)
         if taken is not None:
             return self.path(node.body if taken else node.orelse, rest)
@@ -150,6 +210,8 @@ class Statements(Visitor):
         environment = self._translation.environment
         changed = [
             self._builder.cast(self._translation.value(environment[name], shared.branching), "any")
+            if name in environment
+            else self._stand_ins(["any"])[0]  # scopes.py has said so
             for name in shared.changed
         ]
         kept = [value for name in shared.kept for value in values_in(environment[name])]
@@ -163,7 +225,7 @@ class Statements(Visitor):
 
     def visit_If(self, node: Any) -> None:
         """An `if` without a `return`: the branches hand on what is read after it."""
-        condition = self._expressions.value(node.test)
+        condition = self._condition(node.test)
         taken = self._expressions.decided(condition)
         if taken is not None:
             self._visit_all(node.body if taken else node.orelse)
@@ -191,6 +253,9 @@ class Statements(Visitor):
             if first is second or _same_object(first, second):
                 environment[name] = first
                 continue
+            if name in self._translation.mistakes.unknown:
+                environment[name] = self._stand_ins(["any"])[0]
+                continue
             self._refuse_choice_of_functions(node, name, first, second)
             with self._builder.into(fork.then):
                 value = self._translation.value(first, node)
@@ -205,18 +270,18 @@ class Statements(Visitor):
             spellings = " or ".join(f"`{one}`" if one else "a value" for one in functions)
             self.source.fail(
                 node,
+                FUNCTION_VALUE,
                 f"this `if` chooses a function, `{name}` is {spellings}: call it in each branch",
             )
 
     def _visit_all(self, statements: Sequence[Any]) -> None:
         for statement in statements:
-            with self._builder.at(self._translation.place(statement)):
-                self.visit(statement)
+            with self._builder.at(self._translation.place(statement)), self._beyond(statement):
+                self._visit(statement)
 
     def visit_For(self, node: Any) -> None:
         """A `for`: a loop over the list of the items."""
-        iterable = self._expressions.value(node.iter)
-        items = self._builder.items(iterable)
+        items = self._items(node.iter)
         count = self._builder.length(items)
         names = self._carried_names(node)
 
@@ -236,6 +301,12 @@ class Statements(Visitor):
 
         self._until_typed(node, names, attempt)
 
+    def _items(self, node: Any) -> Any:
+        with self._beyond(node):
+            self._skip_given_up(node)
+            return self._builder.items(self._expressions.value(node))
+        return self._builder.items(self._stand_ins(["any"])[0])
+
     def visit_While(self, node: Any) -> None:
         """A `while`; a `break` is a condition beside the written one."""
         names = self._carried_names(node)
@@ -253,7 +324,7 @@ class Statements(Visitor):
         self._until_typed(node, names, attempt)
 
     def _test(self, node: Any) -> Any:
-        return self._expressions.value(node.test)
+        return self._condition(node.test)
 
     def _goes_on(self, loop: Loop, node: Any) -> Any:
         """Ask the condition of a `while` unless it was left by `break`."""
@@ -308,7 +379,6 @@ class Statements(Visitor):
             )
             if not exit_.changed:
                 break
-            exit_.loop.give_up()
             open_ |= exit_.changed
         hidden = [""] * (len(exit_.types) - len(names))
         results = exit_.loop.join(exit_.values, [*hidden, *_spoken(names)])
@@ -352,10 +422,14 @@ class Statements(Visitor):
     def visit_AugAssign(self, node: Any) -> None:
         """`a += value`."""
         name = node.target.id
+        if name in self._translation.mistakes.unknown:
+            raise UnknownError
         left = self._translation.value(self._translation.environment[name], node)
         if dialect.name_of(left) == "sequence":
             self.source.fail(
-                node, f"this would change the list in place: write `{name} = {name} + ...`"
+                node,
+                IN_PLACE,
+                f"this would change the list in place: write `{name} = {name} + ...`",
             )
         right = self._expressions.value(node.value)
         result = self._expressions.binary(node, left, node.op, right)

@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 import gast
 
+from composite.compiler.errors.expressions import FORMATTED
+from composite.compiler.errors.statements import RAISED
 from composite.compiler.frontend.capture import Static
 from composite.compiler.frontend.specials import known
 from composite.compiler.source import Source
@@ -45,7 +47,9 @@ def _text(expressions: Pass, node: Any) -> str:
     value = known(expressions.visit(node.value))
     if value is ABSENT or not isinstance(value, (str, int, float)):
         expressions.source.fail(
-            node, "an f-string can hold constants only: the value is not known before the call"
+            node,
+            FORMATTED,
+            "an f-string can hold constants only: the value is not known before the call",
         )
     if node.conversion != -1:
         value = _CONVERSIONS[chr(node.conversion)](value)
@@ -58,12 +62,12 @@ def raised(expressions: Pass, node: Any) -> tuple[str, list[Any]]:
     call = node if isinstance(node, gast.Call) else None
     error = expressions.visit(node if call is None else call.func)
     if not isinstance(error, Static) or not _is_error(error.object):
-        expressions.source.fail(node, "only an error can be raised: ValueError('...')")
+        expressions.source.fail(node, RAISED, "only an error can be raised: ValueError('...')")
     name = error.object.__name__
     if call is None or not call.args:
         return name, []
     if call.keywords or len(call.args) > 1:
-        expressions.source.fail(node, "an error takes one argument here, its message")
+        expressions.source.fail(node, RAISED, "an error takes one argument here, its message")
     message = call.args[0]
     pieces = message.values if isinstance(message, gast.JoinedStr) else [message]
     return name, [_piece(expressions, piece) for piece in pieces]
@@ -74,12 +78,16 @@ def _piece(expressions: Pass, node: Any) -> Any:
     if isinstance(node, gast.FormattedValue):
         if node.conversion != -1 or node.format_spec is not None:
             expressions.source.fail(
-                node, "a message is put together at the call: leave out the conversion and format"
+                node,
+                RAISED,
+                "a message is put together at the call: leave out the conversion and format",
             )
         inner = node.value
     value = expressions.value(inner)
     if dialect.name_of(value) == "tensor":
-        expressions.source.fail(inner, "a tensor has no value yet: name its shape or its dtype")
+        expressions.source.fail(
+            inner, RAISED, "a tensor has no value yet: name its shape or its dtype"
+        )
     return value
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import gast
 
+from composite.compiler.errors.expressions import SUBSCRIPT
 from composite.compiler.source import Source
 from composite.compiler.tfr import Builder, dialect
 
@@ -30,14 +31,16 @@ def translate(expressions: Pass, builder: Builder, node: Any) -> Any:
     if type_ in ("sequence", "dims", "attr"):
         return _of_list(expressions, builder, node, value, parts)
     if not parts:
-        expressions.source.fail(node.slice, "an empty subscript is the tensor itself: leave it out")
+        expressions.source.fail(
+            node.slice, SUBSCRIPT, "an empty subscript is the tensor itself: leave it out"
+        )
     letters, values = [], []
     for part in parts:
         letter, operands = _part(expressions, builder, part)
         letters.append(letter)
         values.extend(operands)
     if letters.count("e") > 1:
-        expressions.source.fail(node.slice, "a subscript has one `...` at most")
+        expressions.source.fail(node.slice, SUBSCRIPT, "a subscript has one `...` at most")
     return builder.subscript(value, "".join(letters), values)
 
 
@@ -45,11 +48,13 @@ def _of_list(expressions: Pass, builder: Builder, node: Any, value: Any, parts: 
     if len(parts) == 1 and isinstance(parts[0], gast.Slice):
         return builder.subscript(value, "s", _bounds(expressions, builder, parts[0]))
     if any(isinstance(part, gast.Slice) for part in parts):
-        expressions.source.fail(node.slice, "a list is indexed with one integer or one slice")
+        expressions.source.fail(
+            node.slice, SUBSCRIPT, "a list is indexed with one integer or one slice"
+        )
     index = expressions.value(node.slice)
     if dialect.name_of(index) not in ("attr", "any"):
         expressions.source.fail(
-            node.slice, "an index is an integer that is known when the op expands"
+            node.slice, SUBSCRIPT, "an index is an integer that is known when the op expands"
         )
     return builder.item(value, index)
 
@@ -64,7 +69,9 @@ def _part(expressions: Pass, builder: Builder, node: Any) -> tuple[str, list[Any
     index = expressions.value(node)
     if dialect.name_of(index) in ("sequence", "dims"):
         expressions.source.fail(
-            node, "a tensor is not indexed with a list: call tf.gather, or write the parts out"
+            node,
+            SUBSCRIPT,
+            "a tensor is not indexed with a list: call tf.gather, or write the parts out",
         )
     return "i", [index]
 

@@ -10,43 +10,49 @@ from __future__ import annotations
 
 from typing import Any
 
+from composite.compiler.errors import Mistake
+from composite.compiler.errors.expressions import NO_CONTAINER, NO_WALRUS
+from composite.compiler.errors.statements import (
+    NO_CONTEXT,
+    NO_COROUTINE,
+    NO_DEFINITION,
+    NOT_TRANSLATED,
+    STARRED,
+)
 from composite.compiler.source import Source
 
-# What stands in the source, and what to write instead. Keys are gast's node classes.
-ADVICE: dict[str, tuple[str, str]] = {
-    "AsyncFor": ("an `async for` loop", "write `for`"),
-    "Try": ("`try`", "check the condition with `if` before the call"),
-    "TryStar": ("`try`", "check the condition with `if` before the call"),
-    "With": ("`with`", "a body has no context to enter: call the ops directly"),
-    "AsyncWith": ("`async with`", "a body has no context to enter: call the ops directly"),
-    "Delete": ("`del`", "a value that is not used is not computed: leave it out"),
-    "Global": ("`global`", "return the value as an output of the op"),
-    "Nonlocal": ("`nonlocal`", "return the value as an output of the op"),
-    "Import": ("`import`", "import at the top of the module"),
-    "ImportFrom": ("`import`", "import at the top of the module"),
-    "AsyncFunctionDef": ("a nested function", "write its body where it is called"),
-    "ClassDef": ("a class", "define it outside of the op"),
-    "Match": ("`match`", "write `if` and `elif`"),
-    "TypeAlias": ("a type alias", "define it outside of the op"),
-    "NamedExpr": ("`:=`", "assign on a line of its own"),
-    "SetComp": ("a comprehension of a set", "write one of a list"),
-    "DictComp": ("a comprehension", "use an `if` chain"),
-    "GeneratorExp": ("a generator", "write a list: `[... for ...]`"),
-    "Dict": ("a dictionary", "use an `if` chain on the key"),
-    "Set": ("a set", "write a tuple"),
-    "Yield": ("`yield`", "return the outputs as a tuple"),
-    "YieldFrom": ("`yield`", "return the outputs as a tuple"),
-    "Await": ("`await`", "call the op directly"),
-    "Starred": ("`*`", "write the elements out"),
-    "TemplateStr": ("a template string", "write a string"),
+# The mistake, what stands in the source, what to write instead. Keys are gast's node classes.
+ADVICE: dict[str, tuple[Mistake, str, str]] = {
+    "AsyncFor": (NO_COROUTINE, "an `async for` loop", "write `for`"),
+    "Try": (NO_CONTEXT, "`try`", "check the condition with `if` before the call"),
+    "TryStar": (NO_CONTEXT, "`try`", "check the condition with `if` before the call"),
+    "With": (NO_CONTEXT, "`with`", "a body has no context to enter: call the ops directly"),
+    "AsyncWith": (
+        NO_CONTEXT,
+        "`async with`",
+        "a body has no context to enter: call the ops directly",
+    ),
+    "Delete": (NO_DEFINITION, "`del`", "a value that is not used is not computed: leave it out"),
+    "Global": (NO_DEFINITION, "`global`", "return the value as an output of the op"),
+    "Nonlocal": (NO_DEFINITION, "`nonlocal`", "return the value as an output of the op"),
+    "Import": (NO_DEFINITION, "`import`", "import at the top of the module"),
+    "ImportFrom": (NO_DEFINITION, "`import`", "import at the top of the module"),
+    "AsyncFunctionDef": (NO_COROUTINE, "a nested function", "write its body where it is called"),
+    "ClassDef": (NO_DEFINITION, "a class", "define it outside of the op"),
+    "Match": (NOT_TRANSLATED, "`match`", "write `if` and `elif`"),
+    "TypeAlias": (NO_DEFINITION, "a type alias", "define it outside of the op"),
+    "NamedExpr": (NO_WALRUS, "`:=`", "assign on a line of its own"),
+    "SetComp": (NO_CONTAINER, "a comprehension of a set", "write one of a list"),
+    "DictComp": (NO_CONTAINER, "a comprehension", "use an `if` chain"),
+    "GeneratorExp": (NO_CONTAINER, "a generator", "write a list: `[... for ...]`"),
+    "Dict": (NO_CONTAINER, "a dictionary", "use an `if` chain on the key"),
+    "Set": (NO_CONTAINER, "a set", "write a tuple"),
+    "Yield": (NO_COROUTINE, "`yield`", "return the outputs as a tuple"),
+    "YieldFrom": (NO_COROUTINE, "`yield`", "return the outputs as a tuple"),
+    "Await": (NO_COROUTINE, "`await`", "call the op directly"),
+    "Starred": (STARRED, "`*`", "write the elements out"),
+    "TemplateStr": (NOT_TRANSLATED, "a template string", "write a string"),
 }
-
-
-def unsupported(node: Any) -> str:
-    """Return the message for a node that no pass handles."""
-    name = type(node).__name__
-    what, instead = ADVICE.get(name, (f"this syntax ({name})", "write it with simpler statements"))
-    return f"{what} is not supported in the body of a composite: {instead}"
 
 
 class Visitor:
@@ -62,4 +68,8 @@ class Visitor:
 
     def generic_visit(self, node: Any) -> Any:
         """Refuse the node."""
-        self.source.fail(node, unsupported(node))
+        name = type(node).__name__
+        other = (NOT_TRANSLATED, f"this syntax ({name})", "write it with simpler statements")
+        mistake, what, instead = ADVICE.get(name, other)
+        message = f"{what} is not supported in the body of a composite: {instead}"
+        self.source.fail(node, mistake, message)

@@ -85,7 +85,6 @@ class Builder:
         self._elements: dict[Any, str] = {}
         self._locations: dict[Place, Any] = {}
         self._open: list[Fork | Loop] = []
-        self._left_out: list[Loop] = []
 
     def at(self, place: Place) -> _Scope:
         """Give the ops built inside this location."""
@@ -318,26 +317,15 @@ class Builder:
         self._point.insert(op)
         self._open.remove(loop)
 
-    def leave_out(self, loop: Loop) -> None:
-        """Keep a loop that is no part of the module until `finish`."""
-        self._open.remove(loop)
-        self._left_out.append(loop)
+    def clear(self) -> None:
+        """Destroy what is no part of the module: what was given up, or is open after an error.
 
-    def finish(self) -> None:
-        """Destroy the loops that were left out, inner ones first, as they were given up."""
-        for loop in self._left_out:
-            loop.abandon()
-        self._left_out.clear()
-
-    def abandon(self) -> None:
-        """Destroy what is not part of the module yet, after an error.
-
-        MLIR frees memory that is still referred to if a value goes before its uses do; Python would
-        let go of them in the order in which it forgets the error.
+        MLIR frees memory that is still referred to if a value goes before its uses do, so it goes
+        in the order opposite to that in which it was made; Python would let go of it in the order
+        in which it forgets the error.
         """
-        self.finish()
-        for fork in reversed(self._open):
-            fork.abandon()
+        for one in reversed(self._open):
+            one.abandon()
         self._open.clear()
 
     def describe(self, texts: dict[str, str]) -> None:

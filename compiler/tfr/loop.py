@@ -19,7 +19,8 @@ class Loop:
 
     Both are given the carried values, as arguments of the given types. Whether the types hold is
     known only when the body is there, so the blocks grow in an op that stands nowhere: `join` puts
-    it in its place, `give_up` leaves it out, and another one is built with other types.
+    it in its place. One that is never joined is given up, and destroyed when the module is done:
+    its values may be noted somewhere, and their addresses must not be those of others until then.
     """
 
     def __init__(self, builder: Builder, initial: Sequence[Any], types: Sequence[str]) -> None:
@@ -52,13 +53,6 @@ class Loop:
         self._builder.name_results(self._op, names)
         self._builder.place_loop(self, self._op)
         return list(self._op.results)
-
-    def give_up(self) -> None:
-        """Leave it out. It is destroyed at the end: its values may be noted somewhere until then.
-
-        Their addresses would otherwise be those of other values.
-        """
-        self._builder.leave_out(self)
 
 
 def for_each(builder: Builder, items: Any, initial: Any, trip: Callable[[Any, Any], Any]) -> Any:

@@ -159,3 +159,15 @@ def test_importing_schema_and_source_imports_no_compiler(run_python: Callable[..
         "heavy = {'tensorflow', 'tvm', 'mlir', 'torch_mlir'} & set(sys.modules)\n"
         "sys.exit(', '.join(sorted(heavy)) or 0)"
     )
+
+
+def test_all_mistakes_of_a_declaration_are_shown(op_def: OpDef, define: Define) -> None:
+    declared = op_def("Mix", ["x: T", "x: T"], attrs=['name: "U" type: "type"'])
+    schema = OpSchema.from_op_def(declared, derived=("U",))
+    with pytest.raises(CompositeSyntaxError) as caught:
+        schema.check(Source.of(define(DECLARED)))
+    assert [(one.mistake.code, one.lineno) for one in caught.value.parts] == [
+        ("C014", 5),
+        ("C015", 6),
+        ("C015", 6),
+    ]

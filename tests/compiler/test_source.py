@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import doctest
 import functools
+import importlib
+import importlib.util
 import linecache
+import py_compile
 import traceback
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +15,8 @@ from typing import Any
 import gast
 import pytest
 
-from composite.compiler.source import CompositeSyntaxError, Source, SourceNotFoundError, fail
+from composite.compiler.errors.expressions import OPERANDS
+from composite.compiler.source import CompositeSyntaxError, Source, SourceNotFoundError
 
 Define = Callable[..., Any]
 
@@ -55,14 +61,14 @@ one"""
 
 def test_columns_count_characters(define: Define) -> None:
     source = Source.of(define('def body(x):\n    return "äöü" + x\n'))
-    error = source.error(first(source.tree, gast.BinOp).right, "no")
+    error = source.error(first(source.tree, gast.BinOp).right, OPERANDS, "no")
     assert (error.offset, error.end_offset) == (20, 21)
 
 
 def test_an_error_has_the_span_of_its_node(define: Define) -> None:
     source = Source.of(define("def body(x):\n    y = x\n    return y @ x\n"))
     with pytest.raises(CompositeSyntaxError) as caught:
-        fail(source, first(source.tree, gast.BinOp), "one sentence")
+        source.fail(first(source.tree, gast.BinOp), OPERANDS, "one sentence")
     error = caught.value
     assert (error.lineno, error.offset, error.end_lineno, error.end_offset) == (3, 12, 3, 17)
     assert error.text == "    return y @ x\n"
@@ -70,13 +76,13 @@ def test_an_error_has_the_span_of_its_node(define: Define) -> None:
         '  File "ops.py", line 3\n'
         "    return y @ x\n"
         "           ^^^^^\n"
-        "composite.compiler.source.CompositeSyntaxError: one sentence\n"
+        "composite.compiler.source.CompositeSyntaxError: one sentence [C055]\n"
     )
 
 
 def test_a_node_of_several_lines_is_marked_to_the_end_of_its_first(define: Define) -> None:
     source = Source.of(define("def body(x):\n    return (x +\n            1)\n"))
-    error = source.error(first(source.tree, gast.BinOp), "no")
+    error = source.error(first(source.tree, gast.BinOp), OPERANDS, "no")
     assert (error.lineno, error.offset, error.end_lineno, error.end_offset) == (2, 13, 2, 16)
 
 
@@ -97,6 +103,88 @@ def test_exec_with_its_text_in_linecache() -> None:
         del linecache.cache[name]
     assert source.text == text
     assert source.file == "<cell 1>"
+
+
+@pytest.mark.parametrize(
+    "name", ["<ipython-input-3-0a1b2c3d4e5f>", "/tmp/ipykernel_4711/1234567890.py"]
+)
+def test_a_cell_of_a_notebook(name: str) -> None:
+    """IPython names a cell in either way, and gives its text to linecache before it runs it."""
+    text = "import math\n\ndef body(x):\n    return x @ 2\n"
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    try:
+        exec(compile(text, name, "exec"), namespace)
+        source = Source.of(namespace["body"])
+        # The text is kept: the cell may be gone when an error is shown.
+        del linecache.cache[name]
+        error = source.error(first(source.tree, gast.BinOp), OPERANDS, "no")
+    finally:
+        linecache.cache.pop(name, None)
+    assert (error.filename, error.lineno, error.text) == (name, 4, "    return x @ 2\n")
+    assert source.file == (name if name.startswith("<") else "1234567890.py")
+
+
+def test_an_example_of_a_docstring() -> None:
+    text = """
+    >>> def body(x):
+    ...     y = x
+    ...     return y @ 2
+    >>> source = Source.of(body)
+    >>> source.file, source.place, source.text.count("\\n")
+    ('<doctest cells[0]>', '<doctest cells[0]>:1', 3)
+    >>> source.fail(first(source.tree, gast.BinOp), OPERANDS, "no")
+    Traceback (most recent call last):
+    composite.compiler.source.CompositeSyntaxError: no [C055]
+    """
+    names = {"Source": Source, "OPERANDS": OPERANDS, "first": first, "gast": gast}
+    test = doctest.DocTestParser().get_doctest(text, names, "cells", None, 0)
+    told: list[str] = []
+    done = doctest.DocTestRunner().run(test, out=told.append)
+    assert (done.failed, done.attempted) == (0, 4), "".join(told)
+
+
+def imported(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location("ops", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("where", ["__pycache__", "beside"])
+def test_compiled_code_with_its_source_beside(where: str, tmp_path: Path) -> None:
+    """Installed code runs from a .pyc, which may have been compiled in another folder."""
+    text = "\n\ndef body(x):\n    return x @ 2\n\ndef other(x):\n    return x\n"
+    built, installed = tmp_path / "built", tmp_path / "installed"
+    built.mkdir()
+    (built / "ops.py").write_text(text, encoding="utf-8")
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    compiled = str(built / "ops.pyc") if where == "beside" else None
+    py_compile.compile(str(built / "ops.py"), cfile=compiled, invalidation_mode=unchecked)
+    built.rename(installed)
+    module = imported(installed / ("ops.pyc" if where == "beside" else "ops.py"))
+    source = Source.of(module.body)
+    assert source.filename == str(installed / "ops.py")
+    assert source.place == "ops.py:3"
+    assert source.text == "def body(x):\n    return x @ 2\n"
+
+
+def test_compiled_code_without_its_source(tmp_path: Path) -> None:
+    path = tmp_path / "ops.py"
+    path.write_text("def body(x):\n    return x\n", encoding="utf-8")
+    py_compile.compile(str(path), cfile=str(tmp_path / "ops.pyc"))
+    path.unlink()
+    with pytest.raises(SourceNotFoundError, match=r"`body` .* was not found; .* \[C001\]"):
+        Source.of(imported(tmp_path / "ops.pyc").body)
+
+
+def test_a_module_in_a_zip_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with zipfile.ZipFile(tmp_path / "ops.zip", "w") as archive:
+        archive.writestr("zipped_ops.py", "def body(x):\n    return x\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "ops.zip"))
+    source = Source.of(importlib.import_module("zipped_ops").body)
+    assert (source.place, source.text) == ("zipped_ops.py:1", "def body(x):\n    return x\n")
 
 
 def test_no_source_is_one_clear_error() -> None:

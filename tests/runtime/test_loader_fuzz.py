@@ -39,7 +39,7 @@ def branches(x: Any, y: Any, k: Any, act: Any) -> Any:
 def loops(x: Any, y: Any, k: Any, act: Any) -> Any:
     """Loops that are counted, and one that a tensor decides."""
     parts = [x, y]
-    for i, (p, c) in enumerate(zip(parts, reversed(range(k)))):
+    for i, (p, c) in enumerate(zip(parts, reversed(range(k)))):  # noqa: B905
         x = x + p * c if i else x - p
     while tf.reduce_sum(x * x) > 1.0 and len(act) < 3:
         x = x / 2
@@ -179,8 +179,7 @@ def test_damage_is_an_error(base: FunctionDefLibrary, how: Callable[..., bytes])
             try:
                 expand(name, shapes, T=tf.float32, k=2, act="RELU")
                 outcomes["expanded"] += 1
-            except tf.errors.OpError as error:
-                assert str(error)
+            except tf.errors.OpError:
                 outcomes["not expanded"] += 1
     # Else the damage is such that nothing of it is tested.
     assert outcomes["refused"]

@@ -29,7 +29,7 @@ def test_what_is_given_up_uses_nothing() -> None:
                 with builder.into(inner.otherwise):
                     builder.binary("add", x, x)
             assert sorted(uses(x)) == ["tfr.binary", "tfr.binary", "tfr.truth", "tfr.unary"]
-            builder.abandon()
+            builder.clear()
             assert uses(x) == ["tfr.truth"]
 
 
@@ -44,7 +44,7 @@ def test_a_joined_fork_leaves_one_if() -> None:
             condition = fork._condition
             builder.give_back(fork.join([(x, x)]))
         assert uses(condition) == ["scf.if"]
-        builder.abandon()
+        builder.clear()
         assert builder.module.operation.verify()
 
 
