@@ -29,7 +29,7 @@ LIST_LENGTH = Mistake(
     "graph that it runs.",
     fix="Select elements of a tensor, with `tf.boolean_mask` or `tf.where`.",
     example="""\
-return tf.add_n([z for z in (x, y) if tf.reduce_sum(z) > 0])
+return [z for z in (x, y) if tf.reduce_sum(z) > 0][0]
 """,
 )
 
