@@ -330,6 +330,13 @@ def add_functions(library: Any) -> None:
             eager.add_function_def(function)
 
 
+def forget_eager_kernels() -> None:
+    """Has the next eager call of each op look its kernel up again, through the graph passes."""
+    eager = context.context()
+    eager.ensure_initialized()
+    eager.clear_kernel_cache()
+
+
 def eager_mode() -> Any:
     """A context in which this thread runs eagerly, whatever the process defaults to."""
     return context.eager_mode()
