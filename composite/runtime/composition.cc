@@ -8,6 +8,7 @@
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_def_util.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/statusor.h"
 
 namespace composite {
@@ -96,13 +97,20 @@ absl::Status CheckComposition(const Program& program) {
                    " was made for another signature than this TensorFlow's; build it again"));
 }
 
-absl::optional<NodeDef> CompositionNode(const NodeDef& def, NodeContext context) {
+absl::optional<NodeDef> CompositionNode(const NodeDef& def, NodeContext context,
+                                        FactsOfNode facts) {
   auto version = Registry::Global().Replacement(def.op());
   if (version == nullptr) return absl::nullopt;
   NodeDef node = def;
   node.set_op(version->op_name);
   if (context == NodeContext::kGraph) {
     (*node.mutable_attr())[kProgramAttr].set_s(version->digest);
+  }
+  // AddN, for one, sums Variants too, in gradients of loops that nobody wrote.
+  auto expansion = GetExpansion(version, tensorflow::AttrSlice(node), facts(node));
+  if (!expansion.ok() && !IsNotYet(expansion.status())) {
+    VLOG(1) << def.op() << " " << def.name() << " stays: " << expansion.status();
+    return absl::nullopt;
   }
   Count(GlobalStats().replaced);
   return node;

@@ -7,12 +7,15 @@
 #define COMPOSITE_RUNTIME_COMPOSITION_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "composite/runtime/expand.h"
 #include "composite/runtime/program.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -35,10 +38,14 @@ enum class NodeContext {
   kEager,  // TensorFlow's wrapper of one eager call, which it keeps: see FinalExpansion
 };
 
-// The composition's node in the place of a TF op's; empty to leave that as it is. The attributes
-// are the same, so names of inputs and outputs are as well.
+// What is known of the inputs of a composite's node.
+using FactsOfNode = absl::FunctionRef<std::vector<InputFact>(const tensorflow::NodeDef&)>;
+
+// The composition's node in the place of a TF op's, with the same attributes and names of inputs
+// and outputs. Empty to leave that as it is: no composition replaces it, or the body has no
+// expansion for these dtypes and attributes.
 absl::optional<tensorflow::NodeDef> CompositionNode(const tensorflow::NodeDef& def,
-                                                    NodeContext context);
+                                                    NodeContext context, FactsOfNode facts);
 
 // Functions in which TF's own ops stay: those that XLA compiles, which knows TF's ops only, and
 // what they call.

@@ -50,7 +50,10 @@ class Rewriter {
   // What takes the node's place; empty if it stays.
   absl::optional<NodeDef> Rewritten(const NodeDef& original) {
     absl::optional<NodeDef> composition;
-    if (replace_) composition = CompositionNode(original, NodeContext::kGraph);
+    if (replace_) {
+      composition = CompositionNode(original, NodeContext::kGraph,
+                                    [this](const NodeDef& node) { return FactsOf(node); });
+    }
     if (!composition && !Registry::Global().Contains(original.op())) return absl::nullopt;
     const NodeDef& node = composition ? *composition : original;
     auto expansion = FinalExpansion(node, FactsOf(node));

@@ -69,12 +69,13 @@ absl::StatusOr<Expansions> RewriteGraph(Graph* graph, const tensorflow::Function
   for (Node* node : graph->op_nodes()) nodes.push_back(node);
   Expansions used;
   for (Node* node : nodes) {
+    std::vector<std::unique_ptr<tensorflow::Tensor>> constants;
+    const auto facts = [&](const tensorflow::NodeDef&) { return FactsOf(*node, &constants); };
     absl::optional<tensorflow::NodeDef> composition;
-    if (replace) composition = CompositionNode(node->def(), context);
+    if (replace) composition = CompositionNode(node->def(), context, facts);
     if (!composition && !Registry::Global().Contains(node->type_string())) continue;
     const tensorflow::NodeDef& def = composition ? *composition : node->def();
-    std::vector<std::unique_ptr<tensorflow::Tensor>> constants;
-    auto expansion = FinalExpansion(def, FactsOf(*node, &constants));
+    auto expansion = FinalExpansion(def, facts(def));
     if (expansion != nullptr) {
       TF_RETURN_IF_ERROR(Replace(graph, node, CallNode(def, *expansion)));
       used.push_back(std::move(expansion));

@@ -51,12 +51,16 @@ def cross(a, b):
     return tf.raw_ops.Cross(a=b, b=a) * 2
 
 
-@Composite("SegmentSumV2")
-def segment_sum(data, segment_ids, num_segments):
-    """What this TensorFlow has an op but no kernel for."""
-    return tf.raw_ops.UnsortedSegmentSum(
-        data=data, segment_ids=segment_ids, num_segments=num_segments
-    )
+@Composite("Ndtri")
+def ndtri(x):
+    """Twice the argument; TensorFlow has kernels for float and double only."""
+    return x + x
+
+
+@Composite("FFTND")
+def fftnd(input, fft_length, axes):  # noqa: A002 - TensorFlow's names
+    """TensorFlow has the op and no kernel at all."""
+    return -input
 
 
 X = np.array([1.0, 2.0, 4.0], np.float32)
@@ -187,18 +191,23 @@ def test_a_saved_model_holds_tensorflows_node(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("call", [lambda f: f, tf.function], ids=["eager", "function"])
-@pytest.mark.parametrize("dtype", [tf.float32, tf.int64, tf.bfloat16])
-def test_an_op_without_a_kernel_runs(call: Callable[..., Any], dtype: tf.DType) -> None:
-    data = tf.cast([[1, 2], [3, 4], [5, 6]], dtype)
-    sums = call(lambda x: tf.raw_ops.SegmentSumV2(data=x, segment_ids=[0, 0, 2], num_segments=3))(
-        data
-    )
-    np.testing.assert_array_equal(tf.cast(sums, tf.int32), [[4, 6], [0, 0], [5, 6]])
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [(tf.float16, 1.5), (tf.bfloat16, 1.5), (tf.float32, 0.6744898), (tf.float64, 0.6744898)],
+)
+def test_a_dtype_without_a_kernel_runs(
+    call: Callable[..., Any], dtype: tf.DType, expected: float
+) -> None:
+    y = call(lambda x: tf.raw_ops.Ndtri(x=x))(tf.constant([0.75], dtype))
+    assert y.dtype == dtype
+    assert float(y[0]) == pytest.approx(expected, rel=1e-6)
 
 
-def test_where_tensorflow_has_a_kernel_it_runs() -> None:
-    half = tf.constant([1.0], tf.float16)
-    assert float(tf.raw_ops.Xlog1py(x=half, y=half)[0]) == pytest.approx(np.log(2), rel=1e-2)
+@pytest.mark.parametrize("call", [lambda f: f, tf.function], ids=["eager", "function"])
+def test_an_op_without_a_kernel_runs(call: Callable[..., Any]) -> None:
+    x = tf.constant([1j, 2.0], tf.complex64)
+    y = call(lambda x: tf.raw_ops.FFTND(input=x, fft_length=[2], axes=[0]))(x)
+    np.testing.assert_array_equal(y, -x)
 
 
 def test_explain_says_whose_nodes_are_run() -> None:
