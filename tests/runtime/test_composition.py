@@ -19,6 +19,11 @@ from composite import Composite
 
 v1 = tf.compat.v1
 EAGER_BEFORE = tf.raw_ops.L2Loss(t=[1.0, 2.0])  # TensorFlow keeps the kernel of this call
+ran_before = tf.function(lambda: tf.raw_ops.L2Loss(t=[1.0, 2.0]))
+VALUE_BEFORE = ran_before()
+iterator_before = iter(
+    tf.data.Dataset.from_tensors([1.0, 2.0]).map(lambda t: tf.raw_ops.L2Loss(t=t))
+)
 
 
 @Composite("L2Loss", replace=True)
@@ -43,6 +48,14 @@ def dynamic_partition(data, partitions, num_partitions):
 def log_matrix_determinant(input):  # noqa: A002 - TensorFlow's name
     """The first entry and the last instead of the sign and the logarithm."""
     return input[..., 0, 0], input[..., -1, -1]
+
+
+@Composite("Cumprod", replace=True)
+def cumprod(x, axis, exclusive, reverse):
+    """Not for every call: what it refuses is TensorFlow's."""
+    if reverse:
+        raise ValueError("not in reverse")
+    return -x
 
 
 @Composite("Cross", replace=True)
@@ -120,6 +133,27 @@ def test_nodes_are_replaced(context: Callable[[], Any], backend: str) -> None:
 def test_an_eager_call_made_before_the_replacement_is_no_exception() -> None:
     assert float(EAGER_BEFORE) == 2.5
     assert float(tf.raw_ops.L2Loss(t=[1.0, 2.0])) == -3.0
+
+
+def test_a_function_that_ran_before_is_no_exception() -> None:
+    assert float(VALUE_BEFORE) == 2.5
+    assert float(ran_before()) == -3.0
+
+
+def test_an_iterator_that_exists_keeps_what_it_has() -> None:
+    assert [float(value) for value in iterator_before] == [2.5]
+
+
+@pytest.mark.parametrize("call", [lambda f: f, tf.function], ids=["eager", "function"])
+def test_what_the_body_refuses_stays_tensorflows(call: Callable[..., Any]) -> None:
+    def products(x: Any) -> Any:
+        return tf.math.cumprod(x), tf.math.cumprod(x, reverse=True)
+
+    forward, backward = call(products)(X)
+    np.testing.assert_array_equal(forward, -X)
+    np.testing.assert_array_equal(backward, [8.0, 8.0, 4.0])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not in reverse"):
+        cumprod(X, 0, reverse=True)
 
 
 def test_without_being_asked_nodes_stay_tensorflows() -> None:
