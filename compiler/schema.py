@@ -167,8 +167,12 @@ class OpSchema:
         parameters.append(kinds("name", kinds.KEYWORD_ONLY, default=None))
         return inspect.Signature(parameters)
 
-    def check(self, source: Source) -> None:
+    def check(self, source: Source, declared: str = "the declaration") -> None:
         """Compare the declaration with itself and with the Python function.
+
+        Args:
+            source: the function.
+            declared: what messages call the declaration.
 
         Raises:
             CompositeSyntaxError: for all mistakes of the declaration alone, or else at the first
@@ -180,7 +184,7 @@ class OpSchema:
         ]
         if errors:
             raise CompositeSyntaxError.together(errors)
-        _check_parameters(self, source)
+        _check_parameters(self, source, declared)
 
     def mistakes(self) -> Iterator[SchemaError]:
         """Yield what contradicts itself in the declaration alone."""
@@ -230,7 +234,7 @@ def declaration(source: Source, name: str) -> Any:
     return source.tree.decorator_list[0] if source.tree.decorator_list else source.tree
 
 
-def _check_parameters(schema: OpSchema, source: Source) -> None:
+def _check_parameters(schema: OpSchema, source: Source, declared: str) -> None:
     arguments = source.tree.args
     extra = arguments.vararg or arguments.kwarg or next(iter(arguments.kwonlyargs), None)
     if extra is not None:
@@ -241,16 +245,15 @@ def _check_parameters(schema: OpSchema, source: Source) -> None:
             f"attributes: ({', '.join(schema.parameters)})",
         )
     parameters = arguments.posonlyargs + arguments.args
-    _check_names(schema, source, parameters)
+    _check_names(schema, source, parameters, f"{declared} has ({', '.join(schema.parameters)})")
     defaults = source.function.__defaults__ or ()
     offset = len(parameters) - len(defaults)
     for parameter, default in zip(parameters[offset:], defaults, strict=True):
         _check_default(schema, source, parameter, default)
 
 
-def _check_names(schema: OpSchema, source: Source, parameters: list[Any]) -> None:
+def _check_names(schema: OpSchema, source: Source, parameters: list[Any], wanted: str) -> None:
     expected = schema.parameters
-    wanted = f"the declaration has ({', '.join(expected)})"
     for parameter, name in zip(parameters, expected, strict=False):
         if parameter.id == name:
             continue

@@ -103,6 +103,8 @@ def _described(op: CompositeOp) -> LibraryOp:
         program=serialize(op.program),
         mlir=op.mlir,
         own_gradient=gradient.overridden(op.op_name, op.digest),
+        composes=op.composes,
+        replaces=op.program.function[0].attr["_replaces"].b if op.composes else False,
     )
 
 

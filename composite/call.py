@@ -4,7 +4,8 @@ The one file that uses private Python APIs of TensorFlow, written against TF 2.2
 the wrappers that TF generates for its own ops use (gen_math_ops.py and its kind):
 `TFE_Py_FastPathExecute` for an eager call of tensors, `execute.execute` when something has to be
 converted first, and `Graph._create_op_internal` while tracing, followed by `record_gradient`, which
-`apply_op` would not do. tests/composite/test_call.py pins each of them.
+`apply_op` would not do. Beside those, the eager context's
+library of functions and its cache of kernels. tests/composite/test_call.py pins each of them.
 
 It knows ops by their OpDef alone; versions, stamps and options are its callers' business.
 """
@@ -328,6 +329,13 @@ def add_functions(library: Any) -> None:
     for function in library.function:
         if not eager.has_function(function.signature.name):
             eager.add_function_def(function)
+
+
+def forget_eager_kernels() -> None:
+    """Has the next call of each op and tf.function go through the graph passes again."""
+    eager = context.context()
+    eager.ensure_initialized()
+    eager.clear_kernel_cache()
 
 
 def eager_mode() -> Any:

@@ -11,13 +11,19 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import tensorflow as tf
 
 from composite import call, gradient, native, settings
 from composite.compiler.errors import RefusedError
-from composite.compiler.errors.declarations import NO_OP_DEF, NO_STRINGS, TWO_OPS, UNDECLARED
+from composite.compiler.errors.declarations import (
+    NO_OP_DEF,
+    NO_STRINGS,
+    NOT_COMPOSED,
+    TWO_OPS,
+    UNDECLARED,
+)
 from composite.compiler.schema import OpSchema, declaration
 from composite.compiler.source import CompositeSyntaxError, Source
 from composite.jit import worker
@@ -32,24 +38,33 @@ class DeclarationTypeError(RefusedError, TypeError):
 class Composite:
     """Decorator that makes a Python function the body of a TensorFlow op.
 
+    With a name alone, that of an op of TensorFlow, the function is a composition for that op: the
+    declaration is TensorFlow's, and calls make nodes of a composite `Composite<op_name>`. Nodes of
+    the op itself are run by it if `replace` is given, and on a CPU for dtypes that TensorFlow has
+    no kernel for. See docs/compositions.md.
+
     Args:
         op_name: the op's name in graphs, in CamelCase.
         inputs, outputs: "name: type" each, in TensorFlow's OpDef grammar ("x: T", "xs: N * float").
         attrs: "name: type = default" each; keyword arguments of a call.
         derived_attrs: the attributes that the inputs determine ("T: {float, half}").
+        replace: for a composition, that it takes the place of TensorFlow's op in each graph that
+            is instantiated, and each call that is made, from now on in this process.
 
     The function takes the inputs and then the attributes, by these names and in this order, and is
     kept as `op.python_function`. CompositeSyntaxError, with file, line and column, for whatever is
     wrong with declaration or body.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - an op has that many parts
         self,
         op_name: str,
         inputs: Sequence[str] | None = None,
         attrs: Sequence[str] | None = None,
         derived_attrs: Sequence[str] | None = None,
         outputs: Sequence[str] | None = None,
+        *,
+        replace: bool = False,
     ) -> None:
         if not isinstance(op_name, str):
             raise DeclarationTypeError(
@@ -57,6 +72,13 @@ class Composite:
             )
         self._op_name = op_name
         self._bare = inputs is None and outputs is None and attrs is None and derived_attrs is None
+        if replace and not self._bare:
+            raise DeclarationTypeError(
+                NOT_COMPOSED,
+                f"Composite: replace=True is for a composition of an op of TensorFlow, and "
+                f"{op_name} is declared here",
+            )
+        self._replace = replace
         self._inputs = _strings("inputs", inputs)
         self._attrs = _strings("attrs", attrs)
         self._derived = _strings("derived_attrs", derived_attrs)
@@ -75,12 +97,16 @@ class Composite:
 
         source = Source.of(function)
         schema = self._schema(source)
-        schema.check(source)
-        _check_place(schema, function, source)
+        schema.check(source, self._op_name if self._bare else "the declaration")
+        _check_place(schema, function, source, self._op_name)
         module = frontend.translate(source, schema, _resolve)
         tfr.optimize(module)
         program = tfr.serialize(module, schema, place=source.place)
-        program.function[0].attr["_origin"].s = _origin(function, source).encode()
+        marks = program.function[0].attr
+        marks["_origin"].s = _origin(function, source).encode()
+        if self._bare:
+            marks["_composes"].s = self._op_name.encode()
+            marks["_replaces"].b = self._replace
         op = DecoratedOp(program, function, functools.partial(tfr.print_module, module))
         register(op)
         worker.start()
@@ -88,7 +114,7 @@ class Composite:
 
     def _schema(self, source: Source) -> OpSchema:
         if self._bare:
-            self._fail_bare(source)
+            return self._declared_by_tensorflow(source)
         request = record(
             op=self._op_name,
             inputs=self._inputs,
@@ -102,15 +128,16 @@ class Composite:
             source.fail(_blamed(source, strings, error.message), NO_OP_DEF, error.message)
         return OpSchema.from_op_def(parsed, derived=[_name(text) for text in self._derived])
 
-    def _fail_bare(self, source: Source) -> NoReturn:
-        if call.op_def(self._op_name) is not None:
-            message = (
-                f"{self._op_name} is an op of TensorFlow: a composition for an existing op is not "
-                "supported yet; declare inputs and outputs under a name of your own"
-            )
-        else:
-            message = f"no op {self._op_name} exists: declare its inputs and outputs"
-        source.fail(source.tree.decorator_list[0], UNDECLARED, message)
+    def _declared_by_tensorflow(self, source: Source) -> OpSchema:
+        try:
+            request = record(op=self._op_name)
+            declared = native.call("composite_composition_declaration", request)
+        except tf.errors.NotFoundError as error:
+            message = f"{error.message}: declare the inputs and outputs of a new one"
+            source.fail(source.tree.decorator_list[0], UNDECLARED, message)
+        except tf.errors.InvalidArgumentError as error:
+            source.fail(source.tree.decorator_list[0], NOT_COMPOSED, error.message)
+        return OpSchema.from_op_def(declared)
 
 
 def _strings(what: str, value: Sequence[str] | None) -> list[str]:
@@ -167,6 +194,8 @@ def adopt(op: CompositeOp) -> None:
         _current[op.op_name] = op
         gradient.register(op.op_name)
         gradient.set_current(op.op_name, op.digest)
+        if op.composes:  # a call that TensorFlow answered before may be the composition's now
+            call.forget_eager_kernels()
         if older is not None and older.digest != op.digest:
             older.retire()
 
@@ -181,18 +210,26 @@ def set_up() -> None:
         native.call("composite_set_kernel_ops", record(ops=sorted(table.NAMES)))
 
 
-def _check_place(schema: OpSchema, function: Callable[..., Any], source: Source) -> None:
+def _check_place(
+    schema: OpSchema, function: Callable[..., Any], source: Source, op_name: str
+) -> None:
     """Refuses a second definition of a name, unless it is the same definition, edited."""
     older = _current.get(schema.op_name)
     if not isinstance(older, DecoratedOp):
         return  # a loaded library's op: the runtime compares digests
     if older.program.function[0].attr["_origin"].s.decode() == _origin(function, source):
         return
+    if older.composes == op_name:
+        message = f"{op_name} has a composition at {older.place} already: remove one of them"
+    else:
+        message = (
+            f"{schema.op_name} is defined at {older.place} already, and here again "
+            f"({source.place}): give one of them another name"
+        )
     source.fail(
         source.tree.decorator_list[0] if source.tree.decorator_list else source.tree,
         TWO_OPS,
-        f"{schema.op_name} is defined at {older.place} already, and here again "
-        f"({source.place}): give one of them another name",
+        message,
     )
 
 

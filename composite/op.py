@@ -41,6 +41,7 @@ class CompositeOp:
         schema: its declaration (OpSchema).
         digest: names this version of the body; nodes are stamped with it.
         place: where the body is written, "ops.py:12".
+        composes: the op of TensorFlow that this is a composition for, else "".
         program: the body as the runtime has it (FunctionDefLibrary); treat it as read-only.
         signatures: calls that `composite.build` compiles kernels for; see `add_signature`.
     """
@@ -52,6 +53,7 @@ class CompositeOp:
         self.op_name: str = self.schema.op_name
         self.digest: str = body.attr["_digest"].s.decode()
         self.place: str = body.attr["_place"].s.decode()
+        self.composes: str = body.attr["_composes"].s.decode() if "_composes" in body.attr else ""
         self.signatures: list[dict[str, Any]] = []
         self.__name__ = self.__qualname__ = name
         self.__doc__ = doc

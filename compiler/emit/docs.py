@@ -28,6 +28,9 @@ def _op(op: LibraryOp, kernels: Sequence[LibraryKernel]) -> list[str]:
     if op.doc:
         parts.append(op.doc.strip())
     parts.append(f"Node `{op.op_name}`, program `{op.digest}`.")
+    if op.composes:
+        runs = "and runs in its place" if op.replaces else "which keeps its own kernels"
+        parts.append(f"A composition of TensorFlow's `{op.composes}`, {runs}.")
     if op.own_gradient:
         parts.append("Its gradient is the author's own and is not part of this library.")
     parts.append(_table(["", "name", "type"], _arguments(op)))

@@ -19,6 +19,8 @@ class LibraryOp:
     program: bytes  # a serialized FunctionDefLibrary, deterministic
     mlir: str
     own_gradient: bool = False  # the author wrote one, in Python: it does not travel
+    composes: str = ""  # the op of TensorFlow that it is a composition for
+    replaces: bool = False  # and whether it takes the place of that op's nodes
 
     @property
     def op_name(self) -> str:

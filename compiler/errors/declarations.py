@@ -17,8 +17,8 @@ def example(x):
 UNDECLARED = Mistake(
     "C011",
     "An op without inputs and outputs",
-    cause="Nothing says what the op takes and gives.",
-    fix="Declare `inputs` and `outputs`, under a name that TensorFlow does not have.",
+    cause="A name alone is that of an op of TensorFlow, and there is none of this name.",
+    fix="Declare `inputs` and `outputs`, or correct the name.",
     example="""\
 @Composite("Example")
 def example(x):
@@ -111,5 +111,17 @@ OTHER_DEFAULT = Mistake(
 @Composite("Example", inputs=["x: float"], attrs=["k: int = 2"], outputs=["y: float"])
 def example(x, k=3):
     return x
+""",
+)
+
+NOT_COMPOSED = Mistake(
+    "C019",
+    "An op of TensorFlow that cannot have a composition",
+    cause="TensorFlow finds some ops in graphs by their names, and others keep state.",
+    fix="Write an op of your own, with `inputs` and `outputs`.",
+    example="""\
+@Composite("Identity")
+def example(input):
+    return input
 """,
 )

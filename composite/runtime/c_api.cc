@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "composite/runtime/c_api_reply.h"
+#include "composite/runtime/composition.h"
 #include "composite/runtime/expand.h"
 #include "composite/runtime/op_def_text.h"
 #include "composite/runtime/registry.h"
@@ -37,6 +38,11 @@ absl::StatusOr<tensorflow::OpDef> ParseDeclarationRequest(const char* request, s
   TF_ASSIGN_OR_RETURN(NodeDef record, ParseRequest<NodeDef>(request, size));
   return ParseDeclaration(record.op(), Strings(record, "inputs"), Strings(record, "attrs"),
                           Strings(record, "outputs"));
+}
+
+absl::StatusOr<tensorflow::OpDef> DeclareComposition(const char* request, size_t size) {
+  TF_ASSIGN_OR_RETURN(NodeDef record, ParseRequest<NodeDef>(request, size));
+  return CompositionDeclaration(record.op());
 }
 
 absl::Status Register(const char* request, size_t size) {
@@ -87,6 +93,10 @@ int composite_version(const char* request, size_t size, composite_buffer* reply)
 
 int composite_parse_declaration(const char* request, size_t size, composite_buffer* reply) {
   return composite::Reply(reply, [&] { return composite::ParseDeclarationRequest(request, size); });
+}
+
+int composite_composition_declaration(const char* request, size_t size, composite_buffer* reply) {
+  return composite::Reply(reply, [&] { return composite::DeclareComposition(request, size); });
 }
 
 int composite_register(const char* request, size_t size, composite_buffer* reply) {

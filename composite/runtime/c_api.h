@@ -31,6 +31,9 @@ COMPOSITE_EXPORT int composite_version(const char* request, size_t size, composi
  * error names the string that does not parse. */
 COMPOSITE_EXPORT int composite_parse_declaration(const char* request, size_t size,
                                                  composite_buffer* reply);
+/* NodeDef op = an op of TensorFlow -> OpDef, what a composition for it is declared as. */
+COMPOSITE_EXPORT int composite_composition_declaration(const char* request, size_t size,
+                                                       composite_buffer* reply);
 /* A program (FunctionDefLibrary) -> empty. */
 COMPOSITE_EXPORT int composite_register(const char* request, size_t size, composite_buffer* reply);
 /* NodeDef attr ops: list(s), the TF ops that the kernel compiler can lower -> empty. */

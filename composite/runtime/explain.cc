@@ -109,12 +109,22 @@ NodeDef Decide(const OpVersion& version, const KernelSnapshot& snapshot, const S
   return OfNothing(version, snapshot, call);
 }
 
-}  // namespace
+// Which nodes of TensorFlow's own op the composition runs.
+void DescribeComposition(const OpVersion& version, NodeDef* answer) {
+  const std::string& tf_op = version.program.composes;
+  if (tf_op.empty()) return;
+  const auto replacement = Registry::Global().Replacement(tf_op);
+  const bool replaces = replacement != nullptr && replacement->op_name == version.op_name;
+  auto& attrs = *answer->mutable_attr();
+  attrs["composes"].set_s(tf_op);
+  attrs["replaces"].set_b(replaces);
+  absl::StrAppend(attrs["reason"].mutable_s(), "; ",
+                  replaces ? absl::StrCat("it takes the place of ", tf_op, " nodes")
+                           : absl::StrCat(tf_op, " nodes stay TensorFlow's where it has a kernel"));
+}
 
-absl::StatusOr<NodeDef> Explain(const OpVersion& version, tensorflow::AttrSlice attrs,
-                                const Signature& call, const Options& options) {
-  absl::Status status = options.Check();
-  if (!status.ok()) return status;
+NodeDef Path(const OpVersion& version, tensorflow::AttrSlice attrs, const Signature& call,
+             const Options& options) {
   if (options.backend == Backend::kTf) return Answer(kExpansionPath, "backend=\"tf\"");
   if (options.expansion_only()) return Answer(kExpansionPath, "numerics=\"strict\"");
   const KernelSnapshot& snapshot = KernelTable::Global().Group(version, attrs)->snapshot();
@@ -124,6 +134,17 @@ absl::StatusOr<NodeDef> Explain(const OpVersion& version, tensorflow::AttrSlice 
   if (options.must() && answer.attr().at("path").s() != kKernelPath) {
     absl::StrAppend(&reason, "; with backend=\"tvm\" the call waits for its kernel, or raises");
   }
+  return answer;
+}
+
+}  // namespace
+
+absl::StatusOr<NodeDef> Explain(const OpVersion& version, tensorflow::AttrSlice attrs,
+                                const Signature& call, const Options& options) {
+  absl::Status status = options.Check();
+  if (!status.ok()) return status;
+  NodeDef answer = Path(version, attrs, call, options);
+  DescribeComposition(version, &answer);
   return answer;
 }
 

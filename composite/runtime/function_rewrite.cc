@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "composite/runtime/composition.h"
 #include "composite/runtime/final_call.h"
 #include "composite/runtime/registry.h"
 #include "composite/runtime/signature.h"
@@ -22,30 +23,45 @@ using tensorflow::NodeDef;
 
 class Rewriter {
  public:
-  Rewriter(const FunctionDef& function, std::vector<std::shared_ptr<const Expansion>>* used)
-      : function_(function), used_(*used) {}
+  Rewriter(const FunctionDef& function, bool replace,
+           std::vector<std::shared_ptr<const Expansion>>* used)
+      : function_(function), replace_(replace), used_(*used) {}
 
   absl::optional<FunctionDef> Run() {
-    FunctionDef result;
+    absl::optional<FunctionDef> changed;
     for (int i = 0; i < function_.node_def_size(); ++i) {
-      const NodeDef& node = function_.node_def(i);
-      if (!Registry::Global().Contains(node.op())) continue;
-      auto expansion = FinalExpansion(node, FactsOf(node));
-      if (expansion == nullptr || !RememberOutputs(node)) continue;
-      if (replaced_.size() == 1) result = function_;
-      *result.mutable_node_def(i) = CallNode(node, *expansion);
-      used_.push_back(std::move(expansion));
+      auto node = Rewritten(function_.node_def(i));
+      if (!node.has_value()) continue;
+      if (!changed.has_value()) changed = function_;
+      *changed->mutable_node_def(i) = *std::move(node);
     }
-    if (replaced_.empty()) return absl::nullopt;
+    if (!changed.has_value()) return absl::nullopt;
+    FunctionDef& result = *changed;
     for (NodeDef& node : *result.mutable_node_def()) {
       for (std::string& input : *node.mutable_input()) Rename(&input);
     }
     for (auto& [name, value] : *result.mutable_ret()) Rename(&value);
-    return result;
+    return changed;
   }
 
  private:
   using Bases = absl::flat_hash_map<std::string, int>;
+
+  // What takes the node's place; empty if it stays.
+  absl::optional<NodeDef> Rewritten(const NodeDef& original) {
+    absl::optional<NodeDef> composition;
+    if (replace_) {
+      composition = CompositionNode(original, NodeContext::kGraph,
+                                    [this](const NodeDef& node) { return FactsOf(node); });
+    }
+    if (!composition && !Registry::Global().Contains(original.op())) return absl::nullopt;
+    const NodeDef& node = composition ? *composition : original;
+    auto expansion = FinalExpansion(node, FactsOf(node));
+    if (expansion == nullptr || !RememberOutputs(node)) return composition;
+    NodeDef call = CallNode(node, *expansion);
+    used_.push_back(std::move(expansion));
+    return call;
+  }
 
   // Where each output arg of a replaced node begins among the call's outputs.
   bool RememberOutputs(const NodeDef& node) {
@@ -110,6 +126,7 @@ class Rewriter {
   }
 
   const FunctionDef& function_;
+  const bool replace_;
   std::vector<std::shared_ptr<const Expansion>>& used_;
   absl::flat_hash_map<std::string, Bases> replaced_;
   absl::flat_hash_map<std::string, int> args_;
@@ -119,9 +136,9 @@ class Rewriter {
 
 }  // namespace
 
-absl::optional<FunctionDef> RewriteFunction(const FunctionDef& function,
+absl::optional<FunctionDef> RewriteFunction(const FunctionDef& function, bool replace,
                                             std::vector<std::shared_ptr<const Expansion>>* used) {
-  return Rewriter(function, used).Run();
+  return Rewriter(function, replace, used).Run();
 }
 
 }  // namespace composite

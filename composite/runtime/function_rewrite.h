@@ -12,9 +12,11 @@
 namespace composite {
 
 // The function with calls in the place of its composites that have a final verdict, whose
-// expansions are added to `used`; empty when there are none.
+// expansions are added to `used`; with `replace`, also with compositions in the place of TF ops
+// whose nodes they replace. Empty when there is neither.
 absl::optional<tensorflow::FunctionDef> RewriteFunction(
-    const tensorflow::FunctionDef& function, std::vector<std::shared_ptr<const Expansion>>* used);
+    const tensorflow::FunctionDef& function, bool replace,
+    std::vector<std::shared_ptr<const Expansion>>* used);
 
 }  // namespace composite
 

@@ -11,6 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/types/optional.h"
+#include "composite/runtime/composition.h"
 #include "composite/runtime/final_call.h"
 #include "composite/runtime/function_rewrite.h"
 #include "composite/runtime/registry.h"
@@ -42,9 +45,8 @@ std::vector<InputFact> FactsOf(const Node& node,
   return facts;
 }
 
-// Puts a call where `node` was; edges keep their order and places.
-absl::Status Replace(Graph* graph, Node* node, const Expansion& expansion) {
-  tensorflow::NodeDef def = CallNode(node->def(), expansion);
+// Puts `def` where `node` was; edges keep their order and places.
+absl::Status Replace(Graph* graph, Node* node, tensorflow::NodeDef def) {
   def.set_device(node->requested_device());
   TF_ASSIGN_OR_RETURN(Node * call, graph->AddNode(std::move(def)));
   for (const Edge* edge : node->in_edges()) {
@@ -57,27 +59,44 @@ absl::Status Replace(Graph* graph, Node* node, const Expansion& expansion) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Expansions> RewriteGraph(Graph* graph) {
-  std::vector<Node*> composites;
-  for (Node* node : graph->op_nodes()) {
-    if (Registry::Global().Contains(node->type_string())) composites.push_back(node);
-  }
+// `function` is where the graph comes from; null for a session's.
+absl::StatusOr<Expansions> RewriteGraph(Graph* graph, const tensorflow::FunctionDef* function) {
+  const bool replace =
+      Registry::Global().has_replacements() && (function == nullptr || !KeepsTfOps(*function));
+  const NodeContext context =
+      function != nullptr && IsEagerWrapper(*function) ? NodeContext::kEager : NodeContext::kGraph;
+  std::vector<Node*> nodes;
+  for (Node* node : graph->op_nodes()) nodes.push_back(node);
   Expansions used;
-  for (Node* node : composites) {
+  for (Node* node : nodes) {
     std::vector<std::unique_ptr<tensorflow::Tensor>> constants;
-    auto expansion = FinalExpansion(node->def(), FactsOf(*node, &constants));
-    if (expansion == nullptr) continue;
-    TF_RETURN_IF_ERROR(Replace(graph, node, *expansion));
-    used.push_back(std::move(expansion));
+    const auto facts = [&](const tensorflow::NodeDef&) { return FactsOf(*node, &constants); };
+    absl::optional<tensorflow::NodeDef> composition;
+    if (replace) composition = CompositionNode(node->def(), context, facts);
+    if (!composition && !Registry::Global().Contains(node->type_string())) continue;
+    const tensorflow::NodeDef& def = composition ? *composition : node->def();
+    auto expansion = FinalExpansion(def, facts(def));
+    if (expansion != nullptr) {
+      TF_RETURN_IF_ERROR(Replace(graph, node, CallNode(def, *expansion)));
+      used.push_back(std::move(expansion));
+    } else if (composition) {
+      TF_RETURN_IF_ERROR(Replace(graph, node, def));
+    }
   }
   return used;
 }
 
 absl::Status RewriteLibrary(FunctionLibraryDefinition* library, Expansions* used) {
+  const bool replace = Registry::Global().has_replacements();
+  absl::flat_hash_set<std::string> keep;
+  if (replace) keep = FunctionsOfXla(*library);
   for (const std::string& name : library->ListFunctionNames()) {
     auto record = library->FindRecord(name);
     if (record == nullptr) continue;
-    auto rewritten = RewriteFunction(record->fdef(), used);
+    // The wrapper of an eager call is rewritten when it is instantiated itself.
+    const bool stays =
+        KeepsTfOps(record->fdef()) || IsEagerWrapper(record->fdef()) || keep.contains(name);
+    auto rewritten = RewriteFunction(record->fdef(), /*replace=*/replace && !stays, used);
     if (rewritten.has_value()) TF_RETURN_IF_ERROR(library->ReplaceFunction(name, *rewritten));
   }
   return absl::OkStatus();
@@ -101,7 +120,7 @@ class CompositePass : public tensorflow::GraphOptimizationPass {
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override {
     if (options.graph == nullptr || Registry::Global().empty()) return absl::OkStatus();
     Graph* graph = options.graph->get();
-    TF_ASSIGN_OR_RETURN(Expansions used, RewriteGraph(graph));
+    TF_ASSIGN_OR_RETURN(Expansions used, RewriteGraph(graph, options.function_def));
     if (options.flib_def != nullptr) {
       TF_RETURN_IF_ERROR(RewriteLibrary(options.flib_def, &used));
       TF_RETURN_IF_ERROR(AddMissing(used, options.flib_def));

@@ -38,8 +38,8 @@ COMPOSITE_EXPORT int composite_worker(const char* request, size_t size, composit
 COMPOSITE_EXPORT int composite_stats(const char* request, size_t size, composite_buffer* reply);
 
 /* As composite_expand, all dims known -> NodeDef: path (s) kernel | compiling | expansion; reason
- * (s); and if a kernel covers the call: kernel, target, strategy, max_error, library (s),
- * kernel_us, expansion_us (f). */
+ * (s); if a kernel covers the call: kernel, target, strategy, max_error, library (s), kernel_us,
+ * expansion_us (f); of a composition: composes (s), the TF op, and replaces (b). */
 COMPOSITE_EXPORT int composite_explain(const char* request, size_t size, composite_buffer* reply);
 
 /* NodeDef attrs backend (s) "", auto, tvm, tf; numerics (s) "", default, strict; thread (b): of the

@@ -31,8 +31,9 @@ using tensorflow::OpKernelContext;
 
 class CompositeOp : public OpKernel {
  public:
-  explicit CompositeOp(OpKernelConstruction* context)
+  CompositeOp(OpKernelConstruction* context, std::string op_name)
       : OpKernel(context),
+        op_name_(std::move(op_name)),
         on_cpu_(context->device_type() == tensorflow::DEVICE_CPU),
         eager_(AttrSlice(def()).Find(kProgramAttr) == nullptr),
         uncounted_(AttrSlice(def()).Find(kUncountedAttr) != nullptr),
@@ -129,7 +130,7 @@ class CompositeOp : public OpKernel {
   }
 
   absl::StatusOr<const Binding*> Rebind(uint64_t generation) ABSL_LOCKS_EXCLUDED(mu_) {
-    auto version = Registry::Global().Resolve(type_string(), AttrSlice(def()));
+    auto version = Registry::Global().Resolve(op_name_, AttrSlice(def()));
     if (!version.ok()) return version.status();
     KernelGroup* group = KernelTable::Global().Group(**version, AttrSlice(def()));
     absl::MutexLock lock(&mu_);
@@ -144,6 +145,7 @@ class CompositeOp : public OpKernel {
     return bound;
   }
 
+  const std::string op_name_;  // of the composite; a node of a TF op may have its composition here
   const bool on_cpu_;
   // Graph nodes are stamped with their program, eager calls are not. TF 2.21 runs an eager call on
   // the thread that makes it, wrapped into a function of one node; nothing in the context tells it
@@ -184,13 +186,21 @@ absl::Status CompositeOp::RunMust(OpKernelContext* context, const Binding& bindi
 
 class CompositeOpFactory : public tensorflow::kernel_factory::OpKernelFactory {
  public:
-  OpKernel* Create(OpKernelConstruction* context) override { return new CompositeOp(context); }
+  explicit CompositeOpFactory(std::string op_name) : op_name_(std::move(op_name)) {}
+
+  OpKernel* Create(OpKernelConstruction* context) override {
+    return new CompositeOp(context, op_name_);
+  }
+
+ private:
+  const std::string op_name_;
 };
 
 }  // namespace
 
-std::unique_ptr<tensorflow::kernel_factory::OpKernelFactory> NewOpKernelFactory() {
-  return std::make_unique<CompositeOpFactory>();
+std::unique_ptr<tensorflow::kernel_factory::OpKernelFactory> NewOpKernelFactory(
+    std::string op_name) {
+  return std::make_unique<CompositeOpFactory>(std::move(op_name));
 }
 
 }  // namespace composite

@@ -15,8 +15,13 @@ namespace composite {
 // expansion only, and a GPU user meets no placement error). The op itself must be registered.
 absl::Status RegisterOpKernels(const std::string& op_name);
 
-// Makes kernels of any composite op.
-std::unique_ptr<tensorflow::kernel_factory::OpKernelFactory> NewOpKernelFactory();
+// Has the composition run a TF op on the CPU wherever TensorFlow has no kernel for the node's
+// dtypes. Where it has one, that is the one that runs.
+void RegisterFallbackKernel(const std::string& tf_op, const std::string& composition);
+
+// Makes kernels of the composite `op_name`, whatever op their nodes are of.
+std::unique_ptr<tensorflow::kernel_factory::OpKernelFactory> NewOpKernelFactory(
+    std::string op_name);
 
 }  // namespace composite
 

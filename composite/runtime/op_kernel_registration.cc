@@ -4,8 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/op_kernel.h"
+#include "tensorflow/core/framework/kernel_def.pb.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
 #include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace composite {
@@ -18,9 +20,12 @@ using tensorflow::OpDef;
 // An op of more type attributes than this gets no int32 variants on GPU devices.
 constexpr size_t kMostTypeAttrs = 4;
 
-void RegisterKernel(KernelDefBuilder* builder) {
+// Below TensorFlow's own kernels, which have 0: of those that match a node, the highest runs.
+constexpr int32_t kFallbackPriority = -1;
+
+void RegisterKernel(KernelDefBuilder* builder, const std::string& composite) {
   tensorflow::kernel_factory::OpKernelRegistrar(builder->Build(), "CompositeOp",
-                                                NewOpKernelFactory());
+                                                NewOpKernelFactory(composite));
 }
 
 // The dtypes that the attribute allows, int32 left out.
@@ -68,7 +73,7 @@ void RegisterGpuKernel(const OpDef& op, const std::vector<const OpDef::AttrDef*>
   for (const auto& arg : op.output_arg()) {
     if (in_host_memory(arg)) builder.HostMemory(arg.name().c_str());
   }
-  RegisterKernel(&builder);
+  RegisterKernel(&builder, op.name());
 }
 
 }  // namespace
@@ -79,7 +84,7 @@ absl::Status RegisterOpKernels(const std::string& op_name) {
   if (!status.ok()) return status;
   KernelDefBuilder cpu(op_name.c_str());
   cpu.Device(tensorflow::DEVICE_CPU);
-  RegisterKernel(&cpu);
+  RegisterKernel(&cpu, op_name);
   std::vector<const OpDef::AttrDef*> attrs;
   for (const auto& attr : op->attr()) {
     if (AllowsInt32(attr)) attrs.push_back(&attr);
@@ -89,6 +94,18 @@ absl::Status RegisterOpKernels(const std::string& op_name) {
     RegisterGpuKernel(*op, attrs, int32s);
   }
   return absl::OkStatus();
+}
+
+void RegisterFallbackKernel(const std::string& tf_op, const std::string& composition) {
+  // A kernel for every device is asked only when none of the device itself matches: ours would
+  // come before it.
+  const tensorflow::KernelList kernels = tensorflow::GetRegisteredKernelsForOp(tf_op);
+  for (const auto& kernel : kernels.kernel()) {
+    if (kernel.device_type() == tensorflow::DEVICE_DEFAULT) return;
+  }
+  KernelDefBuilder cpu(tf_op.c_str());
+  cpu.Device(tensorflow::DEVICE_CPU).Priority(kFallbackPriority);
+  RegisterKernel(&cpu, composition);
 }
 
 }  // namespace composite

@@ -245,6 +245,9 @@ absl::StatusOr<Program> ParseProgram(const FunctionDefLibrary& library) {
   program.place = StringAttr(library.function(0), "_place");
   program.module = StringAttr(library.function(0), "_module");
   program.origin = StringAttr(library.function(0), "_origin");
+  program.composes = StringAttr(library.function(0), "_composes");
+  auto replaces = library.function(0).attr().find("_replaces");
+  program.replaces = replaces != library.function(0).attr().end() && replaces->second.b();
   if (program.digest.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("Malformed program: the op ", program.op_def.name(), " carries no digest"));

@@ -70,6 +70,10 @@ struct Program {
   // What stays the same when the author edits and runs the definition again: "ops.py#dense". Empty
   // where nobody says, then place and module stand for it.
   std::string origin;
+  // The op of TensorFlow that this is a composition for, else empty; and whether the author asks
+  // for its nodes to be replaced.
+  std::string composes;
+  bool replaces = false;
   // [0] is the body; its parameters are all input args and then all attributes of op_def.
   std::vector<ProgramRegion> regions;
 };

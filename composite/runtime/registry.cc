@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/composition.h"
 #include "composite/runtime/op_kernel.h"
 #include "composite/runtime/reachable.h"
 #include "composite/runtime/shape_function.h"
@@ -54,7 +55,7 @@ absl::Status CheckRedefinition(const OpVersion& now, const OpVersion& before) {
   return absl::OkStatus();
 }
 
-absl::Status RegisterWithTensorFlow(const OpDef& op_def) {
+absl::Status RegisterWithTensorFlow(const OpDef& op_def, const std::string& composes) {
   OpRegistry::Global()->Register([&op_def](OpRegistrationData* data) {
     data->op_def = op_def;
     data->shape_inference_fn = ShapeFunction(op_def.name());
@@ -62,7 +63,9 @@ absl::Status RegisterWithTensorFlow(const OpDef& op_def) {
   });
   // Before the first look-up, TensorFlow would only queue the op, with a reference to our stack.
   TF_RETURN_IF_ERROR(OpRegistry::Global()->ProcessRegistrations());
-  return RegisterOpKernels(op_def.name());
+  TF_RETURN_IF_ERROR(RegisterOpKernels(op_def.name()));
+  if (!composes.empty()) RegisterFallbackKernel(composes, op_def.name());
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -79,6 +82,7 @@ absl::Status Registry::Register(const tensorflow::FunctionDefLibrary& program) {
   version->op_name = version->op_def.name();
   version->digest = version->program.digest;
   version->place = version->program.place;
+  TF_RETURN_IF_ERROR(CheckComposition(version->program));
   absl::MutexLock lock(&registration_mu_);
   const FindComposite find =
       [this](absl::string_view op_name,
@@ -100,20 +104,38 @@ absl::Status Registry::Register(const tensorflow::FunctionDefLibrary& program) {
                                                  " needs another name"));
   }
   const OpDef op_def = version->op_def;
+  const std::string composes = version->program.composes;
   TF_RETURN_IF_ERROR(MakeCurrent(std::move(version)));
-  return RegisterWithTensorFlow(op_def);
+  return RegisterWithTensorFlow(op_def, composes);
 }
 
 absl::Status Registry::MakeCurrent(std::shared_ptr<OpVersion> version) {
   absl::MutexLock lock(&mu_);
   Versions& versions = ops_[version->op_name];
   version->kernel_possible = KernelPossible(*version);
+  SetReplacement(version->program);
   auto [it, is_new] = versions.by_digest.emplace(version->digest, nullptr);
   // A known digest keeps its object, to which expansions and kernels are tied.
   if (is_new) it->second = std::move(version);
   versions.current = it->second;
   generation_.fetch_add(1, std::memory_order_acq_rel);
   return absl::OkStatus();
+}
+
+void Registry::SetReplacement(const Program& program) {
+  if (program.replaces && !program.composes.empty()) {
+    replacements_[program.composes] = program.op_def.name();
+  } else {
+    replacements_.erase(program.composes);
+  }
+  has_replacements_.store(!replacements_.empty(), std::memory_order_release);
+}
+
+std::shared_ptr<const OpVersion> Registry::Replacement(absl::string_view tf_op) const {
+  if (!has_replacements()) return nullptr;
+  absl::ReaderMutexLock lock(&mu_);
+  auto it = replacements_.find(tf_op);
+  return it == replacements_.end() ? nullptr : ops_.find(it->second)->second.current;
 }
 
 bool Registry::KernelPossible(const OpVersion& version) const {

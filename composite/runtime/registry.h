@@ -46,6 +46,7 @@ class Registry {
   // Makes a new op known to TensorFlow, or adds a version of a known one and makes it current.
   // Registering the same digest again makes that version current and is otherwise nothing.
   // InvalidArgument: a malformed program, or an op that the program calls is unknown.
+  // Or it composes a TensorFlow op that it does not fit, see CheckComposition.
   // AlreadyExists: TensorFlow has an op of that name, or another place defines it, or the new
   // definition has another signature; the message names both places.
   absl::Status Register(const tensorflow::FunctionDefLibrary& program) ABSL_LOCKS_EXCLUDED(mu_);
@@ -70,6 +71,11 @@ class Registry {
       ABSL_LOCKS_EXCLUDED(mu_);
 
   bool Contains(absl::string_view op_name) const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The composition that takes the place of a TensorFlow op's nodes; null where none was asked to.
+  std::shared_ptr<const OpVersion> Replacement(absl::string_view tf_op) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+  bool has_replacements() const { return has_replacements_.load(std::memory_order_acquire); }
   bool empty() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Grows with each Register and SetKernelOps, so that a node can check cheaply whether what it
@@ -85,12 +91,16 @@ class Registry {
   Registry() = default;
 
   absl::Status MakeCurrent(std::shared_ptr<OpVersion> version) ABSL_LOCKS_EXCLUDED(mu_);
+  void SetReplacement(const Program& program) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool KernelPossible(const OpVersion& version) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
   mutable absl::Mutex mu_;
   absl::Mutex registration_mu_;  // held across TensorFlow's own registration, before mu_
   absl::flat_hash_map<std::string, Versions> ops_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_set<std::string> kernel_ops_ ABSL_GUARDED_BY(mu_);
+  // From a TensorFlow op to the composite that takes its place.
+  absl::flat_hash_map<std::string, std::string> replacements_ ABSL_GUARDED_BY(mu_);
+  std::atomic<bool> has_replacements_{false};
   std::atomic<uint64_t> generation_{1};
 };
 

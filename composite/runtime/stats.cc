@@ -21,6 +21,7 @@ std::vector<std::pair<const char*, Counter*>> AllCounters() {
           {"compiles", &s.compiles},
           {"installed", &s.installed},
           {"rejected", &s.rejected},
+          {"replaced", &s.replaced},
           {"copies", &s.copies}};
 }
 

@@ -22,6 +22,7 @@ struct Stats {
   Counter compiles{0};         // requests that the worker answered with a kernel
   Counter installed{0};        // kernel records taken in
   Counter rejected{0};         // kernel records refused: damaged, missing, of another machine
+  Counter replaced{0};         // nodes of TensorFlow's own ops that became a composition's
   Counter copies{0};           // inputs that did not reach a kernel where they lay
 };
 

@@ -154,15 +154,86 @@ def test_lists_of_strings_are_asked_for():
         Composite(["TestStrings"])  # type: ignore[arg-type]
 
 
-def test_a_bare_name_is_an_error_so_far():
-    for name in ("AddN", "TestNoSuchOp"):
-        cell = f"""
-            @Composite("{name}")
-            def bare(inputs):
-                return inputs
-        """
-        with pytest.raises(CompositeSyntaxError, match=name):
-            run_cell(cell)
+_COMPOSITION = """
+    @Composite("{op}"{replace})
+    def composition({parameters}):
+        return {result}
+"""
+
+
+def composition(op, parameters, result, replace=""):
+    text = _COMPOSITION.format(op=op, parameters=parameters, result=result, replace=replace)
+    return run_cell(text)["composition"]
+
+
+def test_a_composition_has_the_declaration_of_the_op():
+    op = composition("Lgamma", "x", "x * 2")
+    assert (op.op_name, op.composes) == ("CompositeLgamma", "Lgamma")
+    assert [attr.name for attr in op.op_def.attr] == ["T"]
+    assert str(inspect.signature(op)) == "(x, *, name=None)"
+    np.testing.assert_array_equal(op([1.0, 2.0]), [2.0, 4.0])
+    assert dense.composes == ""
+
+
+def test_a_composition_that_is_run_again_decides_about_replacing_anew():
+    x = tf.constant([0.25, 0.5])
+    steps = [(", replace=True", "x * 3", 3 * x), ("", "x * 3", None), (", replace=True", "x", x)]
+    stock = lambda: tf.raw_ops.Digamma(x=x)  # noqa: E731
+    before = stock()
+    for replace, result, expected in steps:
+        composition("Digamma", "x", result, replace)
+        wanted = before if expected is None else expected
+        np.testing.assert_array_equal(stock(), wanted)
+        np.testing.assert_array_equal(tf.function(stock)(), wanted)
+
+
+@pytest.mark.parametrize(
+    ("op", "parameters", "message"),
+    [
+        ("TestNoSuchOp", "x", "TensorFlow has no op TestNoSuchOp: declare the inputs and outputs"),
+        ("AddN", "xs", "the parameter `xs` is not declared: `inputs` is expected here; AddN has "),
+        ("Cumsum", "x, axis, reverse", r"Cumsum has \(x, axis, exclusive, reverse\)"),
+        ("Cumsum", "x, axis, exclusive", "no parameter for it; Cumsum has "),
+        ("Cumsum", "x, axis, exclusive=True, reverse=False", "the default of `exclusive` is True"),
+        ("RandomUniform", "shape, seed, seed2, dtype", "RandomUniform cannot .* it keeps state"),
+        ("Switch", "data, pred", "the op Switch cannot have a composition: TensorFlow finds it"),
+        ("RefIdentity", "input", "RefIdentity cannot have a composition: it takes or gives a Ref"),
+        ("TestDense", "x", "TestDense cannot have a composition: it is a composite itself"),
+    ],
+)
+def test_a_composition_that_does_not_fit_is_refused(op, parameters, message):
+    with pytest.raises(CompositeSyntaxError, match=f"(?i){message}") as caught:
+        composition(op, parameters, "x")
+    assert caught.value.lineno in {2, 3}
+
+
+def test_a_second_composition_is_an_error_that_names_the_first():
+    composition("BesselI0e", "x", "x")
+    with pytest.raises(CompositeSyntaxError, match=r"BesselI0e has a composition at <cell \d+>:3"):
+        run_cell(
+            """
+            @Composite("BesselI0e")
+            def elsewhere(x):
+                return x
+            """
+        )
+
+
+def test_a_composition_keeps_no_state():
+    with pytest.raises(tf.errors.InvalidArgumentError, match="BesselI1e keeps none"):
+        run_cell(
+            """
+            @Composite("BesselI1e")
+            def stateful(x):
+                tf.raw_ops.Assert(condition=True, data=[x])
+                return x
+            """
+        )
+
+
+def test_replace_is_for_compositions():
+    with pytest.raises(TypeError, match="replace=True is for a composition"):
+        Composite("TestReplace", inputs=["x: float"], outputs=["y: float"], replace=True)
 
 
 _VERSION = """

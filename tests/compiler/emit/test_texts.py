@@ -1,6 +1,7 @@
 """What a build writes, held against golden files and put to use."""
 
 import ast
+import dataclasses
 import inspect
 import json
 import shutil
@@ -92,6 +93,13 @@ def test_stubs(golden):
 
 def test_docs(golden):
     golden(docs("test_ops", OPS, KERNELS), "test_ops.md")
+
+
+def test_docs_say_whose_place_a_composition_takes():
+    plain = dataclasses.replace(OPS[0], composes="MatMul")
+    assert "A composition of TensorFlow's `MatMul`, which keeps its own" in docs("x", [plain], [])
+    taking = dataclasses.replace(plain, replaces=True)
+    assert "`MatMul`, and runs in its place." in docs("x", [taking], [])
 
 
 def test_registration(golden):

@@ -61,6 +61,7 @@ ONE_INPUT = {
         *("tf.transpose(x, perm=[1, 0])", "tf.transpose(x, conjugate=True)", "tf.concat([x], 0)"),
         *("tf.expand_dims(x, 0)", "tf.expand_dims(x, axis=-1)", "tf.stack([x, x])"),
         *("tf.concat([x, x], axis=1)", "tf.concat(values=[x, x, x], axis=-2)", "tf.stack([x], 2)"),
+        *("tf.slice(x, [0, 1], [-1, 1])", "tf.slice(x, size=[1, 2], begin=[1, 0])"),
         *("tf.squeeze(tf.expand_dims(x, 0))", "tf.squeeze(tf.expand_dims(x, 1), axis=1)"),
         *("tf.squeeze(tf.expand_dims(x, 1), axis=[1])", "tf.stack((x, x), axis=-1)"),
         *("tf.reduce_sum(x)", "tf.reduce_sum(x, axis=0)", "tf.reduce_sum(x, [0, 1], True)"),
