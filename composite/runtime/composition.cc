@@ -21,6 +21,8 @@ using tensorflow::OpDef;
 using tensorflow::OpRegistry;
 
 constexpr char kXlaAttr[] = "_XlaMustCompile";
+// Part of the name of a derived gradient (gradient.py), to which tracing adds on both sides.
+constexpr char kBackwardName[] = "composite_backward_";
 
 // What TensorFlow looks for by its name, wherever it stands: an executor, a placer or a partitioner
 // would not know it under another.
@@ -135,8 +137,9 @@ absl::flat_hash_set<std::string> FunctionsOfXla(const FunctionLibraryDefinition&
 }
 
 bool KeepsTfOps(const FunctionDef& function) {
-  return IsTrue(function.attr(), kXlaAttr) ||
-         absl::StartsWith(function.signature().name(), "__composite_");
+  const std::string& name = function.signature().name();
+  return IsTrue(function.attr(), kXlaAttr) || absl::StartsWith(name, "__composite_") ||
+         absl::StrContains(name, kBackwardName);
 }
 
 bool IsEagerWrapper(const FunctionDef& function) {

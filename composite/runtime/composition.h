@@ -52,8 +52,8 @@ absl::optional<tensorflow::NodeDef> CompositionNode(const tensorflow::NodeDef& d
 absl::flat_hash_set<std::string> FunctionsOfXla(
     const tensorflow::FunctionLibraryDefinition& library);
 
-// The same for one function by itself. The expansions of composites are among them: an op in a body
-// means TensorFlow's own, or a composition could not call the op that it composes.
+// The same for one function by itself. Expansions and their derivatives are among them: an op in a
+// body means TensorFlow's own, or a composition could not call the op that it composes.
 bool KeepsTfOps(const tensorflow::FunctionDef& function);
 
 bool IsEagerWrapper(const tensorflow::FunctionDef& function);

@@ -91,6 +91,15 @@ absl::Status Registry::Register(const tensorflow::FunctionDefLibrary& program) {
     return Find(op_name, digest);
   };
   TF_ASSIGN_OR_RETURN(version->reachable_ops, ResolveCalls(find, &version->program));
+  const std::string op_name = version->op_name, composes = version->program.composes;
+  const bool replaces = version->program.replaces;
+  TF_RETURN_IF_ERROR(Add(std::move(version)));
+  // Not before TensorFlow knows the op: a graph pass in another thread would make nodes of it.
+  if (!composes.empty()) SetReplacement(composes, op_name, replaces);
+  return absl::OkStatus();
+}
+
+absl::Status Registry::Add(std::shared_ptr<OpVersion> version) {
   auto before = Current(version->op_name);
   if (before.ok()) {
     if (Find(version->op_name, version->digest).ok()) return MakeCurrent(std::move(version));
@@ -113,7 +122,6 @@ absl::Status Registry::MakeCurrent(std::shared_ptr<OpVersion> version) {
   absl::MutexLock lock(&mu_);
   Versions& versions = ops_[version->op_name];
   version->kernel_possible = KernelPossible(*version);
-  SetReplacement(version->program);
   auto [it, is_new] = versions.by_digest.emplace(version->digest, nullptr);
   // A known digest keeps its object, to which expansions and kernels are tied.
   if (is_new) it->second = std::move(version);
@@ -122,11 +130,12 @@ absl::Status Registry::MakeCurrent(std::shared_ptr<OpVersion> version) {
   return absl::OkStatus();
 }
 
-void Registry::SetReplacement(const Program& program) {
-  if (program.replaces && !program.composes.empty()) {
-    replacements_[program.composes] = program.op_def.name();
+void Registry::SetReplacement(const std::string& tf_op, const std::string& op_name, bool replaces) {
+  absl::MutexLock lock(&mu_);
+  if (replaces) {
+    replacements_[tf_op] = op_name;
   } else {
-    replacements_.erase(program.composes);
+    replacements_.erase(tf_op);
   }
   has_replacements_.store(!replacements_.empty(), std::memory_order_release);
 }

@@ -90,8 +90,12 @@ class Registry {
 
   Registry() = default;
 
+  absl::Status Add(std::shared_ptr<OpVersion> version)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(registration_mu_) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status MakeCurrent(std::shared_ptr<OpVersion> version) ABSL_LOCKS_EXCLUDED(mu_);
-  void SetReplacement(const Program& program) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Has the op's nodes replaced from now on, or no longer.
+  void SetReplacement(const std::string& tf_op, const std::string& op_name, bool replaces)
+      ABSL_LOCKS_EXCLUDED(mu_);
   bool KernelPossible(const OpVersion& version) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
   mutable absl::Mutex mu_;

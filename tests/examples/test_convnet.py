@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -152,3 +154,49 @@ def test_a_layer_is_a_node() -> None:
     ops = [op.type for op in graph.get_operations()]
     counts = [ops.count(f"Fused{name}") for name in ("Conv2D", "MaxPool2D", "FullyConnected")]
     assert counts == [2, 2, 2]
+
+
+def test_the_script(run_python: Callable[..., Any]) -> None:
+    code = "from examples.convnet.train import main\nmain(['--steps', '40'])"
+    printed = run_python(code).stdout
+    assert float(re.findall(r"differ by at most (\S+)", printed)[0]) < 1e-3
+    assert float(re.findall(r"test accuracy (\S+),", printed)[0]) > 0.5
+
+
+TWO_REPLICAS = """
+import numpy as np
+import tensorflow as tf
+
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+
+from examples.convnet.model import COMPOSITES, PLAIN, ConvNet, Digits
+
+def losses(layers):
+    digits = Digits.load()
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    with strategy.scope():
+        network = ConvNet(layers)
+
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            logits = network.logits.python_function(x)
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits))
+        variables = network.trainable_variables
+        gradients = tape.gradient(loss, variables)
+        replica = tf.distribute.get_replica_context()
+        for variable, gradient in zip(variables, replica.all_reduce("MEAN", gradients)):
+            variable.assign_sub(0.1 * gradient)
+        return loss
+
+    train = tf.function(lambda x, y: strategy.reduce("MEAN", strategy.run(step, (x, y)), axis=None))
+    data = tf.data.Dataset.from_tensor_slices((digits.x_train, digits.y_train)).batch(64)
+    batches = strategy.experimental_distribute_dataset(data)
+    return [float(train(x, y)) for (x, y), _ in zip(batches, range(5))]
+
+np.testing.assert_allclose(losses(COMPOSITES), losses(PLAIN), rtol=1e-4)
+"""
+
+
+def test_on_two_replicas(run_python: Callable[..., Any]) -> None:
+    run_python(TWO_REPLICAS)

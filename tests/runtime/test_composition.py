@@ -205,6 +205,14 @@ def test_a_body_means_tensorflows_op() -> None:
     np.testing.assert_array_equal(tf.function(lambda: tf.linalg.cross(a, b))(), expected)
     np.testing.assert_array_equal(tf.linalg.cross(a, b), expected)
     np.testing.assert_array_equal(cross(a, b), expected)
+    inputs, g = [tf.constant(a), tf.constant(b)], np.array([1, 2, 3], np.float32)
+    for call in (cross, tf.function(cross)):
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            y = call(*inputs)
+        da, db = tape.gradient(y, inputs, g)
+        np.testing.assert_array_equal(da, -2 * np.cross(b, g))
+        np.testing.assert_array_equal(db, -2 * np.cross(g, a))
 
 
 def test_what_xla_compiles_is_left_alone() -> None:
