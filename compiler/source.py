@@ -229,6 +229,8 @@ def _lines_of(function: types.FunctionType, filename: str) -> tuple[list[str], i
 
 
 def _parse(source: Source) -> Any:
+    if source.function.__name__ == "<lambda>":
+        raise _not_a_def(source)
     indented = source.lines[0][:1].isspace()
     # Under an `if` an indented function parses as it stands: no text, and no column, is moved.
     text = ("if True:\n" if indented else "") + source.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,13 @@ def test_the_compiler_does_not_know_composite(path: Path) -> None:
         # "composite" itself is the first half of `from composite import compiler`.
         ours = name.startswith("composite.") and not name.startswith("composite.compiler")
         assert not ours, f"{relative(path)} imports {name}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "compiler" / "errors").glob("*.py")), ids=relative)
+def test_the_catalogue_of_errors_is_a_leaf(path: Path) -> None:
+    for name in imported(path, everywhere=True):
+        ours = name.startswith("composite.compiler.errors")
+        assert ours or name.split(".")[0] in sys.stdlib_module_names, f"{path} imports {name}"
 
 
 @pytest.mark.parametrize("path", COMPOSITE, ids=relative)

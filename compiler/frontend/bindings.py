@@ -18,7 +18,7 @@ from composite.compiler.errors.names import FUNCTION_VALUE, NO_CONSTANT
 from composite.compiler.frontend import capture
 from composite.compiler.frontend.body import Body
 from composite.compiler.frontend.capture import Static
-from composite.compiler.frontend.recovery import Mistakes
+from composite.compiler.frontend.recovery import Mistakes, UnknownError
 from composite.compiler.source import Source
 from composite.compiler.tfr import Builder, NotConstantError, Place
 
@@ -140,6 +140,16 @@ class Translation:
             return self.caller.place
         outer = None if self.caller is None else self.caller.place
         return Place(self.source.file, *self.source.position(node), caller=outer)
+
+    def local(self, name: str) -> Any:
+        """Return the binding of a name of the body.
+
+        Raises:
+            UnknownError: if a mistake, noted here or in scopes.py, has left it without one.
+        """
+        if name in self.mistakes.unknown or (self.mistakes and name not in self.environment):
+            raise UnknownError
+        return self.environment[name]
 
     def value(self, binding: Any, node: Any) -> Any:
         """Return a binding as a value of the IR, building a constant for a static object."""

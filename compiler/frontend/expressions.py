@@ -102,17 +102,13 @@ class Expressions(Visitor):
 
     def visit_Name(self, node: Any) -> Any:
         """A local value, or what the function captures."""
-        environment, mistakes = self._translation.environment, self._translation.mistakes
-        if node.id in mistakes.unknown:
-            raise UnknownError
-        if node.id in environment:
-            return environment[node.id]
-        if node.id in self._locals:
-            raise UnknownError  # scopes.py has said so
+        environment, unknown = self._translation.environment, self._translation.mistakes.unknown
+        if node.id in environment or node.id in self._locals or node.id in unknown:
+            return self._translation.local(node.id)
         captured = capture.capture(self.source, node.id)
         if captured is not MISSING:
             return Static(captured, node.id)
-        mistakes.unknown.add(node.id)  # said once
+        unknown.add(node.id)  # said once
         if node.id == self.source.function.__name__:
             self.source.fail(node, ENDLESS, f"`{node.id}` calls itself, and that would never end")
         return self.source.fail(
@@ -137,7 +133,7 @@ class Expressions(Visitor):
             return self._builder.item(
                 owner.value, self._builder.constant(index), owner.types[index]
             )
-        return self._property(node, owner)
+        return self._property(node, self._translation.value(owner, node.value))
 
     def _member(self, node: Any, owner: Static) -> Static:
         member = capture.member(owner, node.attr)

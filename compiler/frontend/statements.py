@@ -422,9 +422,7 @@ class Statements(Visitor):
     def visit_AugAssign(self, node: Any) -> None:
         """`a += value`."""
         name = node.target.id
-        if name in self._translation.mistakes.unknown:
-            raise UnknownError
-        left = self._translation.value(self._translation.environment[name], node)
+        left = self._translation.value(self._translation.local(name), node)
         if dialect.name_of(left) == "sequence":
             self.source.fail(
                 node,

@@ -201,6 +201,12 @@ def test_a_lambda_is_refused() -> None:
         Source.of(lambda x: x)
 
 
+def test_a_lambda_on_the_line_of_a_def_is_refused_as_one(define: Define) -> None:
+    function = define("def body(x, by=lambda a: a + 1):\n    return by(x)\n")
+    with pytest.raises(CompositeSyntaxError, match="written with `def`"):
+        Source.of(function.__defaults__[0])
+
+
 def test_a_wrapped_function_is_refused() -> None:
     def inner(x: Any) -> Any:
         return x

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import pickle
 import re
 import traceback
 from collections import Counter
@@ -110,3 +111,9 @@ def test_an_error_carries_its_entry() -> None:
     assert error.mistake is named()["NO_ATTRIBUTE"]
     assert error.msg == f"{error.sentence} [C056]"
     assert (error.calls, error.others) == ((), ())
+
+
+def test_an_error_is_the_same_in_another_process() -> None:
+    error: Any = refused(named()["NO_ATTRIBUTE"])
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.args, again.mistake, again.parts) == (error.args, error.mistake, (again,))

@@ -121,6 +121,7 @@ SEVERAL = {
         "a = x.T\ndef f(z):\n    return z + a\ng = lambda z: z * a\nreturn f(x) + g(x)",
         [(1, "C056")],
     ),
+    "an attribute of a function": ("def f(z):\n    return z\nreturn f.T", [(3, "C046")]),
     "a lambda": ("f = lambda z: z.T\nb = x.U\nreturn f(x)", [(2, "C056"), (1, "C056")]),
     "a comprehension": (
         "a = [z.T for z in (x, y)]\nb = [late for z in (x, y)]\nreturn a[0]",
