@@ -59,12 +59,12 @@ def test_every_raw_op_is_called_with_all_it_declares() -> None:
         schema, body = forwarding(op_def)
         source = Source.of(body)
         schema.check(source)
-        try:
-            module = frontend.translate(source, schema, lambda _: None)
-        except CompositeSyntaxError as error:
-            assert "keeps its own random state" in str(error), op_def.name
+        if tf_ops.random_advice(OpSchema.from_op_def(op_def)) is not None:
+            with pytest.raises(CompositeSyntaxError, match="keeps its own random state"):
+                frontend.translate(source, schema, lambda _: None)
             random.append(op_def.name)
             continue
+        module = frontend.translate(source, schema, lambda _: None)
         called = [op.attributes["op"].value for op in tfr.calls(module)]
         assert called == [op_def.name]
         tfr.optimize(module)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import functools
 import inspect
 import sys
+import types
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 from tensorflow.python.ops import gen_nn_ops
-from tensorflow.python.util import tf_decorator
+from tensorflow.python.util import tf_decorator, tf_export
 
 from composite.compiler.frontend import tf_ops
 from composite.compiler.schema import OpSchema
@@ -42,6 +46,43 @@ def test_generated_functions_and_their_public_names() -> None:
         op = tf_ops.find(function)
         assert op is not None
         assert (op.name, op.keyword_only) == ("Relu", False)
+
+
+def exported() -> Iterator[tuple[str, Any]]:
+    """Every public name that TensorFlow gives to a function it generated, and what it stands for.
+
+    From its own registry, tf_export. Some names are of modules that are not part of `tf`.
+    """
+    for module in [one for name, one in sys.modules.items() if ".gen_" in name]:
+        for function in vars(module).values():
+            if isinstance(function, types.FunctionType):
+                for name in tf_export.get_v2_names(function):
+                    with contextlib.suppress(AttributeError):
+                        yield name, functools.reduce(getattr, name.split("."), tf)
+
+
+def test_every_public_name_of_a_generated_function_is_its_op() -> None:
+    assert tf.__version__.startswith("2.21.")
+    names = dict(exported())
+    for name, function in names.items():
+        op = tf_ops.find(function)
+        assert op is not None, name
+        assert op.keyword_only == name.startswith("raw_ops.")
+    assert len(names) > 1600
+    assert {"nn.relu", "linalg.cholesky", "strings.lower", "raw_ops.Qr", "signal.fft2d"} <= set(
+        names
+    )
+
+
+def test_generated_functions_of_other_libraries() -> None:
+    from tensorflow.compiler.tf2xla.ops import gen_xla_ops
+
+    op = tf_ops.find(gen_xla_ops.xla_sharding)
+    assert op is not None
+    assert (op.name, op.keyword_only) == ("XlaSharding", False)
+    op = tf_ops.find(gen_xla_ops.XlaSharding)
+    assert op is not None
+    assert op.keyword_only
 
 
 @pytest.mark.parametrize("function", [tf.matmul, tf.nn.softmax, tf.reduce_sum, len, 3, None, tf])
