@@ -105,29 +105,29 @@ def _defaults(function: types.FunctionType) -> dict[str, Any]:
     return {name: Static(value, name) for name, value in defaults.items()}
 
 
-def convert_to_tensor() -> Any:
-    """Return tf.convert_to_tensor, which has a meaning of its own in a body."""
+def conversions() -> tuple[Any, Any]:
+    """Return tf.convert_to_tensor and tf.constant, which have a meaning of their own in a body."""
     import tensorflow as tf
 
-    return tf.convert_to_tensor
+    return tf.convert_to_tensor, tf.constant
 
 
 def is_instance(value: Any, type_: str, kinds: Sequence[Any]) -> bool | None:
     """Answer isinstance() for a known value, or one of a static type; None if it is not known."""
     import tensorflow as tf
 
-    tensor, lists = tf.Tensor, {list, tuple}
+    tensor, shape, lists = tf.Tensor, tf.TensorShape, {list, tuple}
     if not all(isinstance(kind, type) for kind in kinds):
         return None
     if value is not ABSENT:
         return isinstance(value, tuple(kinds))
     asked = set(kinds)
-    if type_ == "tensor" and asked <= {tensor, *lists, int, float, bool, str}:
+    if type_ == "tensor" and asked <= {tensor, shape, *lists, int, float, bool, str}:
         return tensor in asked
     if type_ == "sequence" and (asked >= lists or not asked & lists):
         return bool(asked & lists)
-    if type_ in ("attr", "dims") and asked <= {tensor, *lists}:
-        return False
+    if type_ in ("attr", "dims") and asked <= {tensor, shape, *lists}:
+        return type_ == "dims" and shape in asked
     return None
 
 

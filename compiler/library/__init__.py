@@ -22,7 +22,11 @@ from composite.compiler.library.names import PUBLIC, Entry
 
 __all__ = ["entries", "find"]
 
-SUBJECTS = ("activation", "arithmetic", "comparison", "linear", "reduction", "shaping")
+SUBJECTS = (
+    *("activation", "arithmetic", "comparison", "complexes", "convolution", "creation"),
+    *("images", "indexing", "layout", "linear", "losses", "matrices", "normalization", "pooling"),
+    *("randoms", "reduction", "scans", "segments", "shaping", "sorting", "special", "text"),
+)
 
 
 @functools.cache

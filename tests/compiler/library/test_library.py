@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import composite
 from composite.compiler import library
 from composite.compiler.library.names import Entry
+from tests.compiler.library import test_math, test_matrices, test_nn, test_tensors
 
 MakeCase = Callable[[str], Any]
 
@@ -255,6 +256,11 @@ def test_every_function_has_a_case() -> None:
         [text for text, _ in (*flat(ONE_INPUT), *flat(TWO_INPUTS))]
         + [text for text, *_ in (*PRODUCTS, *BIASES)]
         + BOOL
+        + [
+            case[0]
+            for module in (test_math, test_matrices, test_nn, test_tensors)
+            for case in module.CASES
+        ]
     )
     missing = [
         entry.names[0]
