@@ -64,14 +64,16 @@ def find(source: Source, node: Any, static: Static) -> Callee | None:
         CompositeSyntaxError: at `node` if it has no source text, at the function's own line if its
             syntax is not supported.
     """
-    ours = library.find(static.object)
-    in_library = ours is not None
-    function = _helper(static.object if ours is None else ours)
+    entry = library.find(static.object)
+    in_library = entry is not None
+    function = _helper(static.object if entry is None else entry.function)
     if function is None:
         return None
     body = _body(source, node, static.spelling, function)
     callee = written(Function(body, {}, _defaults(function)))
     signature = dataclasses.replace(callee.signature, spelling=static.spelling)
+    if entry is not None and entry.rest:
+        signature = signature.with_rest(entry.rest)
     return dataclasses.replace(callee, signature=signature, in_library=in_library)
 
 

@@ -11,7 +11,7 @@ from composite.compiler.library.names import public
 
 
 @public("tf.complex", "tf.dtypes.complex")
-def complex(real: Any, imag: Any, name: Any = None) -> Any:
+def complex_(real: Any, imag: Any, name: Any = None) -> Any:
     """Real + 1j * imag, of float32 or of float64."""
     real = tf.convert_to_tensor(real)
     imag = tf.convert_to_tensor(imag)

@@ -92,7 +92,7 @@ def one_hot(
 
 
 @public("tf.range")
-def range(
+def range_(
     start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: Any = "range"
 ) -> Any:
     """The numbers from start up to limit, which is not one of them; of one dtype all."""
@@ -133,9 +133,9 @@ def linspace(start: Any, stop: Any, num: Any, name: Any = None, axis: Any = 0) -
     first = tf.cast(start, distance.dtype)
     last = tf.cast(stop, distance.dtype)
     count = tf.raw_ops.SelectV2(condition=num >= 0, t=steps, e=-1)
-    inner = tf.cast(range(1, count, dtype=tf.int64), distance.dtype)
+    inner = tf.cast(range_(1, count, dtype=tf.int64), distance.dtype)
     inner_shape = tf.raw_ops.SelectV2(
-        condition=tf.raw_ops.Equal(x=position, y=range(rank)),
+        condition=tf.raw_ops.Equal(x=position, y=range_(rank)),
         t=tf.raw_ops.Maximum(x=num - 2, y=0),
         e=1,
     )
@@ -159,3 +159,26 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = tf.bool, name: 
     )
     mask = row < tf.cast(tf.expand_dims(lengths, -1), maxlen.dtype)
     return mask if dtype is None else tf.cast(mask, dtype)
+
+
+@public("tf.meshgrid", rest="args")
+def meshgrid(args: Any, indexing: Any = "xy", name: Any = None) -> Any:
+    """The coordinates of a grid of vectors: for each vector a tensor of the grid's shape.
+
+    With "xy" the first two axes are exchanged, as rows and columns of pictures are.
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"tf.meshgrid: indexing is 'xy' or 'ij', not {indexing}")
+    count = len(args)
+    first = 1 if indexing == "xy" and count > 1 else 0
+    grid: Any = []
+    sizes: Any = []
+    for index in range(count):
+        axis = 1 - index if index < 2 and first else index
+        shape = [1] * axis + [-1] + [1] * (count - axis - 1)
+        grid = grid + [tf.reshape(args[index], shape)]
+    for axis in range(count):
+        source = args[1 - axis if axis < 2 and first else axis]
+        sizes = sizes + [tf.raw_ops.Size(input=source)]
+    scale = ones(sizes, tf.convert_to_tensor(args[0]).dtype)
+    return [one * scale for one in grid]

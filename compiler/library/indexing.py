@@ -66,7 +66,7 @@ def _batch_positions(indices: Any, batch_dims: Any) -> Any:
 
 
 @public("tf.slice")
-def slice(input_: Any, begin: Any, size: Any, name: Any = None) -> Any:
+def slice_(input_: Any, begin: Any, size: Any, name: Any = None) -> Any:
     """A part of a size that begins at a position; a size of -1 is all the rest."""
     return tf.raw_ops.Slice(input=input_, begin=begin, size=size, name=name)
 

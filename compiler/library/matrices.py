@@ -140,6 +140,16 @@ def eigvalsh(tensor: Any, name: Any = None) -> Any:
     return e
 
 
+@public("tf.einsum", "tf.linalg.einsum", rest="inputs")
+def einsum(equation: Any, inputs: Any, optimize: Any = "greedy", name: Any = None) -> Any:
+    """Sums of products of one or two tensors, by an equation such as "bij,bjk->bik"."""
+    if len(inputs) > 2:
+        raise ValueError(f"tf.einsum takes two tensors at most in a body, not {len(inputs)}")
+    if "->" not in equation:
+        raise ValueError(f"tf.einsum: write what is left, as in 'ij,jk->ik', in {equation}")
+    return tf.raw_ops.Einsum(inputs=inputs, equation=equation, name=name)
+
+
 @public("tf.tensordot", "tf.linalg.tensordot")
 def tensordot(a: Any, b: Any, axes: Any, name: Any = None) -> Any:
     """Sum the products over pairs of axes: the last `axes` of a, or lists of axes of a and b."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import itertools
 import re
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ import tensorflow as tf
 
 import composite
 from composite.compiler import library
+from composite.compiler.library.names import Entry
 
 _numbers = itertools.count()
 
@@ -88,7 +90,20 @@ def numbers(tensor: Any) -> Any:
 
 def ours(function: Any) -> Any:
     """Give the library's function for one of TensorFlow's, if there is one."""
-    return library.find(function) or function
+    entry = library.find(function)
+    if entry is None:
+        return function
+    return with_list(entry) if entry.rest else entry.function
+
+
+def with_list(entry: Entry) -> Callable[..., Any]:
+    """Call a function of the library as TensorFlow's is called, its list as arguments."""
+    position = list(inspect.signature(entry.function).parameters).index(entry.rest)
+
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        return entry.function(*arguments[:position], list(arguments[position:]), **keywords)
+
+    return call
 
 
 def with_ours(text: str) -> str:
