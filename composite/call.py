@@ -89,7 +89,12 @@ def _with_tensor_attrs(definition: Any, arguments: Mapping[str, Any]) -> dict[st
 
 def _tensor_proto(value: Any) -> Any:
     # A str is the text of a proto, as TensorFlow takes it.
-    return value if isinstance(value, (str, TensorProto)) else tf.make_tensor_proto(value)
+    if isinstance(value, (str, TensorProto)):
+        return value
+    constant = tf.get_static_value(value) if tf.is_tensor(value) else value
+    if constant is None:
+        raise TypeError(f"an attribute is known when the op is called, and {value} is not")
+    return tf.make_tensor_proto(constant)
 
 
 def graph_call(

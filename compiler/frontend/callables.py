@@ -152,10 +152,11 @@ def advice(function: Static) -> str:
 
 def _tensorflow_advice(function: Static, name: str) -> str:
     if tf_ops.is_random(function.object):
+        twin = tf_ops.public_twin(function.object)
+        instead = f"call {twin} with a `seed` input" if twin else "make what it draws an input"
         return (
             f"{function.spelling} keeps its own random state, which a gradient that computes "
-            "the body again would not see; call tf.raw_ops.StatelessRandomUniformV2 or its "
-            "like with a `seed` input of the composite"
+            f"the body again would not see; {instead} of the composite"
         )
     raw = tf_ops.nearest_raw_op(name)
     instead = f"tf.raw_ops.{raw}" if raw else "the raw ops that it is made of (tf.raw_ops.*)"

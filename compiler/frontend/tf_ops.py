@@ -101,9 +101,27 @@ def is_random(function: object) -> bool:
     wrapped = _unwrap(function)
     name = getattr(wrapped, "__name__", "")
     module = getattr(wrapped, "__module__", None) or ""
-    return "stateless" not in f"{module}.{name}" and (
-        module.endswith("random_ops") or "dropout" in name
+    if "stateless" in f"{module}.{name}":
+        return False
+    draws = ("dropout", "sampler", "sampled", "fractional")
+    return (
+        module.endswith("random_ops")
+        or any(word in name for word in draws)
+        or (name.startswith("random_") and find(function) is None)
     )
+
+
+def public_twin(function: object) -> str | None:
+    """Return the public function that does the same from a seed: "tf.random.stateless_normal"."""
+    import tensorflow as tf
+
+    name = getattr(_unwrap(function), "__name__", "").removeprefix("random_").removesuffix("_v2")
+    if "dropout" in name:
+        return "tf.nn.experimental.stateless_dropout"
+    if name == "shuffle":
+        return "tf.random.experimental.stateless_shuffle"
+    twin = f"stateless_{name}"
+    return f"tf.random.{twin}" if hasattr(tf.random, twin) else None
 
 
 def nearest_raw_op(name: str) -> str | None:

@@ -115,6 +115,107 @@ def stateless_categorical(
     )
 
 
+@public("tf.random.stateless_gamma")
+def stateless_gamma(
+    shape: Any,
+    seed: Any,
+    alpha: Any,
+    beta: Any = None,
+    dtype: Any = tf.float32,
+    name: Any = None,
+) -> Any:
+    """Numbers of gamma distributions; the shape ends with what alpha and beta broadcast to."""
+    alpha = tf.convert_to_tensor(alpha, dtype)
+    beta = tf.convert_to_tensor(1 if beta is None else beta, dtype)
+    key, counter = tf.raw_ops.StatelessRandomGetKeyCounter(seed=seed)
+    parameters = tf.raw_ops.BroadcastArgs(s0=tf.shape(alpha), s1=tf.shape(beta))
+    numbers = tf.raw_ops.StatelessRandomGammaV3(
+        shape=tf.cast(shape, tf.int32),
+        key=key,
+        counter=counter,
+        alg=_AUTO_SELECT,
+        alpha=tf.raw_ops.BroadcastTo(input=alpha, shape=parameters),
+    )
+    return tf.raw_ops.Maximum(x=_smallest(dtype), y=numbers / beta, name=name)
+
+
+def _smallest(dtype: Any) -> Any:
+    """Return the smallest positive number of full precision."""
+    if dtype == tf.float16:
+        return 2.0**-14
+    return 2.0**-1022 if dtype == tf.float64 else 2.0**-126
+
+
+@public("tf.random.stateless_poisson")
+def stateless_poisson(
+    shape: Any, seed: Any, lam: Any, dtype: Any = tf.int32, name: Any = None
+) -> Any:
+    """Numbers of Poisson distributions; the shape ends with that of their rates."""
+    return tf.raw_ops.StatelessRandomPoisson(
+        shape=tf.cast(shape, tf.int32), seed=seed, lam=lam, dtype=dtype, name=name
+    )
+
+
+@public("tf.random.stateless_binomial")
+def stateless_binomial(
+    shape: Any,
+    seed: Any,
+    counts: Any,
+    probs: Any,
+    output_dtype: Any = tf.int32,
+    name: Any = None,
+) -> Any:
+    """Numbers of binomial distributions; the shape ends with that of their counts and chances."""
+    return tf.raw_ops.StatelessRandomBinomial(
+        shape=tf.cast(shape, tf.int32),
+        seed=seed,
+        counts=counts,
+        probs=probs,
+        dtype=output_dtype,
+        name=name,
+    )
+
+
+@public("tf.random.stateless_parameterized_truncated_normal")
+def stateless_parameterized_truncated_normal(
+    shape: Any,
+    seed: Any,
+    means: Any = 0.0,
+    stddevs: Any = 1.0,
+    minvals: Any = -2.0,
+    maxvals: Any = 2.0,
+    name: Any = None,
+) -> Any:
+    """Numbers of normal distributions, none beyond the bounds of its own."""
+    return tf.raw_ops.StatelessParameterizedTruncatedNormal(
+        shape=tf.cast(shape, tf.int32),
+        seed=seed,
+        means=means,
+        stddevs=stddevs,
+        minvals=minvals,
+        maxvals=maxvals,
+        name=name,
+    )
+
+
+@public("tf.random.experimental.stateless_shuffle")
+def stateless_shuffle(value: Any, seed: Any, alg: Any = "auto_select", name: Any = None) -> Any:
+    """The rows in another order."""
+    _check(alg)
+    key, counter = tf.raw_ops.StatelessRandomGetKeyCounter(seed=seed)
+    return tf.raw_ops.StatelessShuffle(
+        value=value, key=key, counter=counter, alg=_AUTO_SELECT, name=name
+    )
+
+
+@public("tf.random.fold_in", "tf.random.experimental.stateless_fold_in")
+def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Any:
+    """A seed made of a seed and a number, such as that of a step."""
+    data = tf.convert_to_tensor(data)
+    first = stateless_uniform([], seed=seed, dtype=data.dtype, minval=None, maxval=None, alg=alg)
+    return tf.raw_ops.Pack(values=[first, data])
+
+
 @public("tf.random.split", "tf.random.experimental.stateless_split")
 def stateless_split(seed: Any, num: Any = 2, alg: Any = "auto_select") -> Any:
     """Seeds, `num` of them, made of one."""

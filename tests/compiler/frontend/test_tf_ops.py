@@ -17,6 +17,7 @@ from tensorflow.python.framework import op_def_registry
 from tensorflow.python.ops import gen_nn_ops
 from tensorflow.python.util import tf_decorator, tf_export
 
+from composite.compiler import library
 from composite.compiler.frontend import tf_ops
 from composite.compiler.schema import OpSchema
 
@@ -150,6 +151,31 @@ def test_no_random_op_is_overlooked() -> None:
             if name in ("RngSkip", "RngReadAndSkip"):  # they move a generator on, and draw nothing
                 continue
             assert tf_ops.random_advice(schema_of(name)) is not None, name
+
+
+RANDOM = [
+    *[f"tf.random.{name}" for name in ("normal", "uniform", "truncated_normal", "categorical")],
+    *[f"tf.random.{name}" for name in ("gamma", "poisson", "shuffle", "uniform_candidate_sampler")],
+    *("tf.nn.dropout", "tf.nn.sampled_softmax_loss", "tf.nn.fractional_max_pool"),
+    *("tf.image.random_flip_left_right", "tf.image.random_crop"),
+]
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_functions_with_a_random_state(name: str) -> None:
+    function = functools.reduce(getattr, name.split(".")[1:], tf)
+    assert tf_ops.find(function) is None
+    assert tf_ops.is_random(function)
+    twin = tf_ops.public_twin(function)
+    if name.startswith("tf.random.") and "sampler" not in name:
+        assert twin is not None and twin.rpartition(".")[2].startswith("stateless_")
+    if twin is not None:
+        assert twin in library.names()
+
+
+@pytest.mark.parametrize("name", ["stateless_normal", "split", "fold_in", "stateless_gamma"])
+def test_functions_of_a_seed(name: str) -> None:
+    assert not tf_ops.is_random(getattr(tf.random, name))
 
 
 @pytest.mark.parametrize(
