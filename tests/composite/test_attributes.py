@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,12 @@ X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], np.float32)
 ROW = np.array([10.0, 20.0, 30.0], np.float32)
 
 _names = (f"TestAttribute{number}" for number in itertools.count())
+
+
+@pytest.fixture(autouse=True)
+def _no_kernels() -> Iterator[None]:
+    with composite.options(backend="tf"):
+        yield
 
 
 def defined(folder: Path, declared: str, body: str, output: str = "y: float") -> Any:
@@ -190,10 +197,9 @@ def test_functions_as_attributes(tmp_path: Path) -> None:
         return tf.raw_ops.Case(branch_index=index, input=[x], Tout=[tf.float32], branches=k)[0]
         """,
     )
-    with composite.options(backend="tf"):
-        same(one(X, k=functions[0]), tf.constant(X * 2))
-        same(tf.function(lambda x: one(x, k=functions[1]))(tf.constant(X)), tf.constant(X * 3))
-        same(several(X, k=functions), tf.constant(X * 3))
+    same(one(X, k=functions[0]), tf.constant(X * 2))
+    same(traced(one, functions[1])(tf.constant(X)), tf.constant(X * 3))
+    same(several(X, k=functions), tf.constant(X * 3))
 
 
 def test_tensors_as_attributes_have_gradients(tmp_path: Path) -> None:
@@ -207,3 +213,9 @@ def test_tensors_as_attributes_have_gradients(tmp_path: Path) -> None:
         tf.function(lambda k: op(X, k=k))(tf.constant(ROW))
     with pytest.raises((TypeError, ValueError)):
         op(X, k=object())
+
+
+def test_a_tensor_is_the_value_of_const(tmp_path: Path) -> None:
+    op = defined(tmp_path, "tensor", "return x * tf.raw_ops.Const(value=k, dtype=tf.float32)")
+    same(op(X, k=ROW), tf.constant(X * ROW))
+    same(traced(op, ROW)(tf.constant(X)), tf.constant(X * ROW))
