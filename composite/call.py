@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
+from google.protobuf import text_format
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow.python import pywrap_tfe
@@ -88,9 +89,10 @@ def _with_tensor_attrs(definition: Any, arguments: Mapping[str, Any]) -> dict[st
 
 
 def _tensor_proto(value: Any) -> Any:
-    # A str is the text of a proto, as TensorFlow takes it.
-    if isinstance(value, (str, TensorProto)):
+    if isinstance(value, TensorProto):
         return value
+    if isinstance(value, str):  # the text of a proto, as in TensorFlow's own wrappers
+        return text_format.Parse(value, TensorProto())
     constant = tf.get_static_value(value) if tf.is_tensor(value) else value
     if constant is None:
         raise TypeError(f"an attribute is known when the op is called, and {value} is not")

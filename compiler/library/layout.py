@@ -54,15 +54,16 @@ def pad(
 ) -> Any:
     """Put elements before and after each axis: a constant, or the tensor's own mirrored."""
     tensor = tf.convert_to_tensor(tensor)
-    if mode in ("CONSTANT", "constant"):
+    # `==`, unlike `in`, is decided where the body is compiled, and one branch alone is compiled.
+    if mode == "CONSTANT" or mode == "constant":  # noqa: PLR1714
         if isinstance(constant_values, tf.Tensor) or constant_values != 0:
             return tf.raw_ops.PadV2(
                 input=tensor, paddings=paddings, constant_values=constant_values, name=name
             )
         return tf.raw_ops.Pad(input=tensor, paddings=paddings, name=name)
-    if mode in ("REFLECT", "reflect"):
+    if mode == "REFLECT" or mode == "reflect":  # noqa: PLR1714
         return tf.raw_ops.MirrorPad(input=tensor, paddings=paddings, mode="REFLECT", name=name)
-    if mode in ("SYMMETRIC", "symmetric"):
+    if mode == "SYMMETRIC" or mode == "symmetric":  # noqa: PLR1714
         return tf.raw_ops.MirrorPad(input=tensor, paddings=paddings, mode="SYMMETRIC", name=name)
     raise ValueError(f"tf.pad: mode is CONSTANT, REFLECT or SYMMETRIC, not {mode}")
 

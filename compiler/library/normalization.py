@@ -26,7 +26,8 @@ def norm(
     is_matrix = axes is not None and len(axes) == 2
     if is_matrix and ord not in ("euclidean", "fro", 1, _INFINITY):
         raise ValueError(f"tf.norm: the order of a norm of matrices cannot be {ord} here")
-    if ord in ("fro", "euclidean") or (ord == 2 and not is_matrix):
+    # `==`, unlike `in`, is decided where the body is compiled, and one branch alone is compiled.
+    if ord == "euclidean" or ord == "fro" or (ord == 2 and not is_matrix):  # noqa: PLR1714
         value = tf.sqrt(tf.reduce_sum(x * tf.math.conj(x), axes, keepdims=True))
     elif ord == 1:
         value = tf.reduce_sum(tf.abs(x), None if axes is None else axes[0], keepdims=True)

@@ -38,9 +38,9 @@ CASES: list[tuple[Any, ...]] = [
     ("Einsum(inputs=[x, y], equation='ij,kj->ik')", F, F),
     (
         "SparseConcat(indices=[x, x], values=[y, y], shapes=[z, z], concat_dim=0)",
-        np.int64([[0, 1]]),
+        np.array([[0, 1]]),
         [2.0],
-        np.int64([1, 3]),
+        np.array([1, 3]),
     ),
     # several outputs, and lists of them
     ("Split(axis=1, value=x, num_split=2)", F),
