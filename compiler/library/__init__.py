@@ -21,9 +21,10 @@ from composite.compiler.library.names import PUBLIC, Entry
 __all__ = ["entries", "find", "names"]
 
 SUBJECTS = (
-    *("activation", "arithmetic", "comparison", "complexes", "convolution", "creation"),
-    *("images", "indexing", "layout", "linear", "losses", "matrices", "normalization", "pooling"),
-    *("randoms", "reduction", "scans", "segments", "shaping", "sorting", "special", "text"),
+    *("activation", "arithmetic", "comparison", "complexes", "conversion", "convolution"),
+    *("creation", "images", "indexing", "layout", "linear", "losses", "matrices"),
+    *("normalization", "pooling", "randoms", "reduction", "scans", "segments", "shaping"),
+    *("sorting", "special", "spectra", "text"),
 )
 
 

@@ -20,7 +20,13 @@ import composite
 from composite.compiler import library
 from composite.compiler.library.names import Entry
 from composite.compiler.source import CompositeSyntaxError
-from tests.compiler.library import test_math, test_matrices, test_nn, test_tensors
+from tests.compiler.library import (
+    test_conversion,
+    test_math,
+    test_matrices,
+    test_nn,
+    test_tensors,
+)
 
 MakeCase = Callable[[str], Any]
 
@@ -264,7 +270,7 @@ def test_every_function_has_a_case() -> None:
         + BOOL
         + [
             case[0]
-            for module in (test_math, test_matrices, test_nn, test_tensors)
+            for module in (test_conversion, test_math, test_matrices, test_nn, test_tensors)
             for case in module.CASES
         ]
     )

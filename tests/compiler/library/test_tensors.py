@@ -56,6 +56,7 @@ CASES: list[tuple[Any, ...]] = [
     ("tf.constant([1, 2, 3, 4], shape=[2, 2]) + x", "int32[2]"),
     ("tf.constant(-1, tf.int64, [2, 3], name='c') + x", "int64[3]"),
     ("tf.strings.join([tf.constant('word'), x])", np.array(["a", "b"])),
+    ("tf.constant('word') + x + '!'", np.array(["a", "b"])),
     ("tf.convert_to_tensor([0.1, 0.2], tf.float64) + x", "float64[2]"),
     ("tf.convert_to_tensor(x, dtype=tf.float32)", "float32[2]"),
     # layout
