@@ -16,7 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
+from google.protobuf import text_format
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
+from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context, core, execute
 from tensorflow.python.framework import op_callbacks, op_def_library, op_def_registry, ops
@@ -50,7 +52,7 @@ def bind(definition: Any, arguments: Mapping[str, Any]) -> Bound:
     `arguments` maps each input and each given attribute to its value. TypeError and ValueError as
     TensorFlow's own ops raise them. Creates conversion nodes when a graph is current.
     """
-    name, keywords = definition.name, dict(arguments)
+    name, keywords = definition.name, _with_tensor_attrs(definition, arguments)
     attrs: dict[str, Any] = {}
     protos: dict[str, AttrValue] = {}
     defaults: dict[str, Any] = {}
@@ -73,6 +75,29 @@ def bind(definition: Any, arguments: Mapping[str, Any]) -> Bound:
     lib._ExtractOutputStructure(name, definition, protos, structure)
     lib._CheckAllInputsUsed(name, keywords)
     return Bound(inputs, input_types, protos, structure)
+
+
+def _with_tensor_attrs(definition: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, with attributes that are tensors as protos: arrays and numbers are taken."""
+    given = dict(arguments)
+    for attr in definition.attr:
+        value = given.get(attr.name)
+        if attr.type == "tensor" and value is not None:
+            given[attr.name] = _tensor_proto(value)
+        if attr.type == "list(tensor)" and isinstance(value, (list, tuple)):
+            given[attr.name] = [_tensor_proto(one) for one in value]
+    return given
+
+
+def _tensor_proto(value: Any) -> Any:
+    if isinstance(value, TensorProto):
+        return value
+    if isinstance(value, str):  # the text of a proto, as in TensorFlow's own wrappers
+        return text_format.Parse(value, TensorProto())
+    constant = tf.get_static_value(value) if tf.is_tensor(value) else value
+    if constant is None:
+        raise TypeError(f"an attribute is known when the op is called, and {value} is not")
+    return tf.make_tensor_proto(constant)
 
 
 def graph_call(
@@ -246,6 +271,8 @@ def compile_call(
         fast=_fast_expression(definition, inputs, attrs),
         arguments=", ".join(f"{x!r}: {x}" for x in (*inputs, *attrs)),
     )
+    from composite import traced_call
+
     scope = {f"_default_{a}": value for a, value in defaults.items()} | {
         "_context": context,
         "_fast": pywrap_tfe.TFE_Py_FastPathExecute,
@@ -255,6 +282,7 @@ def compile_call(
         "_raise": ops.raise_from_not_ok_status,
         "_eager": eager_call,
         "_graph": graph_call,
+        "_traced": traced_call.traced_call,
     }
     exec(compile(text, f"<composite op {definition.name}>", "exec"), scope)
     function: Callable[..., Any] = scope["__call__"]
@@ -272,6 +300,11 @@ def do_not_convert(entity: Any) -> None:
 
 
 def _fast_expression(definition: Any, inputs: Sequence[str], attrs: Sequence[str]) -> str:
+    from composite import traced_call
+
+    if traced_call.needed(definition):
+        given = ", ".join(f"{x!r}: {x}" for x in (*inputs, *attrs))
+        return f"_traced({definition.name!r}, {{{given}}}, _self.stamps(), name)"
     arguments = [repr(definition.name), "name", *inputs]
     arguments += (text for a in attrs for text in (repr(a), a))
     fast = f"_fast(_ctx, {', '.join(arguments)})"

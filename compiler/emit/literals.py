@@ -29,6 +29,10 @@ def literal(value: Any) -> str:
         return f"tf.{value.name}"
     if kind == "TensorShape":
         return f"tf.TensorShape({None if value.rank is None else value.as_list()!r})"
+    if kind == "TensorProto":  # its text is what TensorFlow takes for one
+        from google.protobuf import text_format
+
+        return repr(text_format.MessageToString(value, as_one_line=True))
     raise ValueError(f"a default of type {kind} has no Python literal: {value!r}")
 
 

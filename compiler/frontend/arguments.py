@@ -18,7 +18,8 @@ from composite.compiler.source import Source
 class Signature:
     """What a call may give: the first `positional` parameters by position, all by name.
 
-    `derived` are names that the inputs of an op determine; `unlisted` parameters go without saying.
+    `derived` are names that the inputs of an op determine; `unlisted` parameters go without saying;
+    `rest` is the parameter that all further positions make a list for.
     """
 
     spelling: str
@@ -26,6 +27,15 @@ class Signature:
     positional: int
     derived: tuple[str, ...] = ()
     unlisted: tuple[str, ...] = ()
+    rest: Parameter | None = None
+
+    def with_rest(self, name: str) -> Signature:
+        """Return the signature with a parameter that takes the positions from its own on."""
+        position = [one.name for one in self.parameters].index(name)
+        others = (*self.parameters[:position], *self.parameters[position + 1 :])
+        return dataclasses.replace(
+            self, parameters=others, positional=position, rest=self.parameters[position]
+        )
 
     @property
     def names(self) -> list[str]:
@@ -51,8 +61,11 @@ def match(
         CompositeSyntaxError: for an argument too many, unknown, given twice or missing.
     """
     by_name = {parameter.name: parameter for parameter in signature.parameters}
-    arguments = []
+    arguments, rest = [], []
     for index, argument in enumerate(node.args):
+        if index >= signature.positional and signature.rest is not None:
+            rest.append(evaluate(argument))
+            continue
         if index >= signature.positional:
             source.fail(argument, ARGUMENTS, _too_many(signature))
         parameter = by_name.pop(signature.parameters[index].name)
@@ -67,6 +80,8 @@ def match(
         source.fail(
             node, ARGUMENTS, f"{signature.spelling} is called without {' and '.join(missing)}"
         )
+    if signature.rest is not None:
+        arguments.append(Argument(node, signature.rest, rest))
     return arguments
 
 

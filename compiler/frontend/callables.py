@@ -70,14 +70,16 @@ def find(source: Source, node: Any, static: Static) -> Callee | None:
         CompositeSyntaxError: at `node` if it has no source text, at the function's own line if its
             syntax is not supported.
     """
-    ours = library.find(static.object)
-    in_library = ours is not None
-    function = _helper(static.object if ours is None else ours)
+    entry = library.find(static.object)
+    in_library = entry is not None
+    function = _helper(static.object if entry is None else entry.function)
     if function is None:
         return None
     body = _body(source, node, static.spelling, function)
     callee = written(Function(body, {}, _defaults(function)))
     signature = dataclasses.replace(callee.signature, spelling=static.spelling)
+    if entry is not None and entry.rest:
+        signature = signature.with_rest(entry.rest)
     return dataclasses.replace(callee, signature=signature, in_library=in_library)
 
 
@@ -111,29 +113,29 @@ def _defaults(function: types.FunctionType) -> dict[str, Any]:
     return {name: Static(value, name) for name, value in defaults.items()}
 
 
-def convert_to_tensor() -> Any:
-    """Return tf.convert_to_tensor, which has a meaning of its own in a body."""
+def conversions() -> tuple[Any, Any]:
+    """Return tf.convert_to_tensor and tf.constant, which have a meaning of their own in a body."""
     import tensorflow as tf
 
-    return tf.convert_to_tensor
+    return tf.convert_to_tensor, tf.constant
 
 
 def is_instance(value: Any, type_: str, kinds: Sequence[Any]) -> bool | None:
     """Answer isinstance() for a known value, or one of a static type; None if it is not known."""
     import tensorflow as tf
 
-    tensor, lists = tf.Tensor, {list, tuple}
+    tensor, shape, lists = tf.Tensor, tf.TensorShape, {list, tuple}
     if not all(isinstance(kind, type) for kind in kinds):
         return None
     if value is not ABSENT:
         return isinstance(value, tuple(kinds))
     asked = set(kinds)
-    if type_ == "tensor" and asked <= {tensor, *lists, int, float, bool, str}:
+    if type_ == "tensor" and asked <= {tensor, shape, *lists, int, float, bool, str}:
         return tensor in asked
     if type_ == "sequence" and (asked >= lists or not asked & lists):
         return bool(asked & lists)
-    if type_ in ("attr", "dims") and asked <= {tensor, *lists}:
-        return False
+    if type_ in ("attr", "dims") and asked <= {tensor, shape, *lists}:
+        return type_ == "dims" and shape in asked
     return None
 
 
@@ -164,10 +166,11 @@ def _advice(function: Static) -> str:
 
 def _tensorflow_advice(function: Static, name: str) -> str:
     if tf_ops.is_random(function.object):
+        twin = tf_ops.public_twin(function.object)
+        instead = f"call {twin} with a `seed` input" if twin else "make what it draws an input"
         return (
             f"{function.spelling} keeps its own random state, which a gradient that computes "
-            "the body again would not see; call tf.raw_ops.StatelessRandomUniformV2 or its "
-            "like with a `seed` input of the composite"
+            f"the body again would not see; {instead} of the composite"
         )
     raw = tf_ops.nearest_raw_op(name)
     instead = f"tf.raw_ops.{raw}" if raw else "the raw ops that it is made of (tf.raw_ops.*)"

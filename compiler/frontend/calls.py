@@ -107,6 +107,11 @@ class Calls:
     def _inline(self, node: Any, callee: Callee) -> Any:
         arguments = match(self._source, node, callee.signature, self._visit)
         bound = {argument.parameter.name: argument.value for argument in arguments}
+        if callee.signature.rest is not None:
+            given = [
+                self._translation.value(one, node) for one in bound[callee.signature.rest.name]
+            ]
+            bound[callee.signature.rest.name] = self._builder.make_list(given)
         return self._unit.inline(self._translation, node, callee, bound)
 
     def _call_op(self, node: Any, op: _Op) -> Any:

@@ -16,8 +16,10 @@ import gast
 
 from composite.compiler.errors.calls import BUILTIN_CALL
 from composite.compiler.frontend import callables
+from composite.compiler.frontend.arguments import Signature, match
 from composite.compiler.frontend.bindings import Function, Outputs, Translation
 from composite.compiler.frontend.capture import Static
+from composite.compiler.frontend.tf_ops import Parameter
 from composite.compiler.tfr import Call, dialect
 from composite.compiler.tfr.canonicalize import ABSENT, constant_of
 
@@ -38,6 +40,12 @@ _KINDS = {
 }
 
 
+_VALUE = (Parameter("value", "value"), Parameter("dtype", "dtype", None))
+_SHAPE, _NAME = Parameter("shape", "shape", None), Parameter("name", "name", None)
+_CONVERT = Signature("tf.convert_to_tensor", (*_VALUE, _NAME), 2, unlisted=("name",))
+_CONSTANT = Signature("tf.constant", (*_VALUE, _SHAPE, _NAME), 3, unlisted=("name",))
+
+
 class Specials:
     """Translates their calls. `visit` is the expression pass: it gives the binding of a node."""
 
@@ -49,12 +57,14 @@ class Specials:
 
     def find(self, function: object) -> Callable[[Any], Any] | None:
         """Return what translates a call of an object, None if it is none of these."""
+        convert, constant = callables.conversions()
         for special, translate in (
             (len, self._length),
             *((function, self._makes_list) for function in _LISTS),
             (bool, self._bool),
             (isinstance, self._isinstance),
-            (callables.convert_to_tensor(), self._convert),
+            (convert, self._convert),
+            (constant, self._constant),
         ):
             if function is special:
                 return translate
@@ -120,9 +130,36 @@ class Specials:
 
     def _convert(self, node: Any) -> Any:
         """tf.convert_to_tensor: a tensor is itself, anything else becomes the input of an op."""
-        value = self._only_argument(
-            node, "tf.convert_to_tensor takes one argument here; for a dtype write tf.cast"
-        )
+        given = self._given(node, _CONVERT)
+        return self._as_tensor(given["value"], given.get("dtype"))
+
+    def _constant(self, node: Any) -> Any:
+        """tf.constant: a tensor of what is written, one number in every place of a shape."""
+        given = self._given(node, _CONSTANT)
+        value, shape = given["value"], given.get("shape")
+        if dialect.name_of(value) == "tensor":
+            self._source.fail(
+                node, BUILTIN_CALL, "tf.constant() of a tensor: use the tensor as it is"
+            )
+        tensor = self._as_tensor(value, given.get("dtype"))
+        if shape is None or known(shape) is None:
+            return tensor
+        if dialect.name_of(value) == "sequence":
+            call = Call("Reshape", ("tensor", "shape"), False, "tensor")
+            return self._builder.call(call, [tensor, shape])
+        return self._builder.call(Call("Fill", ("dims", "value"), False, "tensor"), [shape, tensor])
+
+    def _given(self, node: Any, signature: Signature) -> dict[str, Any]:
+        arguments = match(self._source, node, signature, self._visit)
+        return {
+            one.parameter.name: self._translation.value(one.value, one.node) for one in arguments
+        }
+
+    def _as_tensor(self, value: Any, dtype: Any) -> Any:
+        """Convert: with a dtype, numbers become just that, and a tensor must be of it."""
+        if dtype is not None and known(dtype) is not None:
+            call = Call("Identity", ("input", "T"), False, "tensor")
+            return self._builder.call(call, [value, dtype])
         if dialect.name_of(value) == "tensor":
             return value
         return self._builder.call(Call("Identity", ("input",), False, "tensor"), [value])

@@ -1,12 +1,14 @@
 """TensorFlow's own ops, as its Python objects name them.
 
-A callable is one op when TensorFlow generated it (`tf.raw_ops.MatMul`, `gen_math_ops.mat_mul`, and
-public names such as `tf.nn.relu` that point at one): the wrappers of one op share a code object.
-Everything else in `tf.*` is Python that may do more than one op.
+A callable is one op when TensorFlow generated it: `tf.raw_ops.MatMul`, `gen_math_ops.mat_mul`,
+public names such as `tf.nn.relu` that point at one, the functions of tf.load_op_library. The
+wrappers of one op share a code object, which names the op among its constants; their module has the
+raw one under that name. Everything else in `tf.*` is Python that may do more than one op.
 
-Reaches into TensorFlow 2.21: op_def_registry, tf_decorator, and the generated wrappers' habit of
-naming OpDef arguments anew in the same order. tests/compiler/frontend/test_tf_ops.py holds all
-three against the installed version.
+Reaches into TensorFlow 2.21: op_def_registry, tf_decorator, and the generated wrappers' habits of
+sharing their code and of naming OpDef arguments anew in the same order.
+tests/compiler/frontend/test_tf_ops.py holds them against the installed version, and against the
+public names that TensorFlow exports.
 
 Not for: checking a call (calls.py).
 """
@@ -16,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import types
 from typing import Any
 
 from composite.compiler.schema import AttrSpec, OpSchema, same_default
@@ -81,16 +84,10 @@ class TfOp:
 def find(function: object) -> TfOp | None:
     """Return the op that a callable of TensorFlow is, None if it is none or more than one."""
     wrapped = _unwrap(function)
-    code = getattr(wrapped, "__code__", None)
-    name = _names_by_code().get(code) if code is not None else None
-    return None if name is None else _describe(name, keyword_only=raw_op(name) is function)
-
-
-def raw_op(name: str) -> Any:
-    """Return tf.raw_ops.<name>, None if there is none."""
-    import tensorflow as tf
-
-    return getattr(tf.raw_ops, name, None)
+    if not isinstance(wrapped, types.FunctionType):
+        return None
+    name = _op_name(wrapped)
+    return None if name is None else _describe(name, wrapped, _raw(wrapped, name) is function)
 
 
 def is_tensorflow(function: object) -> bool:
@@ -104,9 +101,27 @@ def is_random(function: object) -> bool:
     wrapped = _unwrap(function)
     name = getattr(wrapped, "__name__", "")
     module = getattr(wrapped, "__module__", None) or ""
-    return "stateless" not in f"{module}.{name}" and (
-        module.endswith("random_ops") or "dropout" in name
+    if "stateless" in f"{module}.{name}":
+        return False
+    draws = ("dropout", "sampler", "sampled", "fractional")
+    return (
+        module.endswith("random_ops")
+        or any(word in name for word in draws)
+        or (name.startswith("random_") and find(function) is None)
     )
+
+
+def public_twin(function: object) -> str | None:
+    """Return the public function that does the same from a seed: "tf.random.stateless_normal"."""
+    import tensorflow as tf
+
+    name = getattr(_unwrap(function), "__name__", "").removeprefix("random_").removesuffix("_v2")
+    if "dropout" in name:
+        return "tf.nn.experimental.stateless_dropout"
+    if name == "shuffle":
+        return "tf.random.experimental.stateless_shuffle"
+    twin = f"stateless_{name}"
+    return f"tf.random.{twin}" if hasattr(tf.random, twin) else None
 
 
 def nearest_raw_op(name: str) -> str | None:
@@ -130,17 +145,31 @@ def random_advice(schema: OpSchema) -> str | None:
     return None
 
 
-@functools.cache
-def _names_by_code() -> dict[Any, str]:
-    import tensorflow as tf
+def _op_name(wrapper: types.FunctionType) -> str | None:
+    """Return the op that a function is generated for, None if it is not."""
+    from tensorflow.python.framework import op_def_registry
 
-    names = [name for name in dir(tf.raw_ops) if not name.startswith("_")]
-    return {_unwrap(getattr(tf.raw_ops, name)).__code__: name for name in names}
+    code = wrapper.__code__
+    if "_ctx" not in code.co_varnames:  # the eager context, which every generated wrapper asks for
+        return None
+    for constant in code.co_consts:
+        if not isinstance(constant, str) or constant not in wrapper.__globals__:
+            continue
+        if getattr(_unwrap(_raw(wrapper, constant)), "__code__", None) is code:
+            return constant if op_def_registry.get(constant) is not None else None
+    return None
+
+
+def _raw(wrapper: types.FunctionType, op_name: str) -> object:
+    """Return what the module of a wrapper has under the name of an op: tf.raw_ops.<op_name>."""
+    return wrapper.__globals__[op_name]
 
 
 @functools.cache
 def _flat_names() -> dict[str, str]:
-    return {name.lower(): name for name in _names_by_code().values()}
+    import tensorflow as tf
+
+    return {name.lower(): name for name in dir(tf.raw_ops) if not name.startswith("_")}
 
 
 def _unwrap(function: object) -> Any:
@@ -152,11 +181,11 @@ def _unwrap(function: object) -> Any:
 
 
 @functools.cache
-def _describe(name: str, keyword_only: bool) -> TfOp:
+def _describe(name: str, wrapper: types.FunctionType, keyword_only: bool) -> TfOp:
     from tensorflow.python.framework import op_def_registry
 
     schema = OpSchema.from_op_def(op_def_registry.get(name))
-    signature = inspect.signature(_unwrap(raw_op(name)))
+    signature = inspect.signature(wrapper)
     given = [one for one in signature.parameters.values() if one.name != "name"]
     op_names = _op_names([one.name for one in given], schema.parameters)
     parameters = tuple(

@@ -15,14 +15,17 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable
-from typing import Any
 
 from composite.compiler.library.names import PUBLIC, Entry
 
-__all__ = ["entries", "find"]
+__all__ = ["entries", "find", "names"]
 
-SUBJECTS = ("activation", "arithmetic", "comparison", "linear", "reduction", "shaping")
+SUBJECTS = (
+    *("activation", "arithmetic", "comparison", "complexes", "conversion", "convolution"),
+    *("creation", "images", "indexing", "layout", "linear", "losses", "matrices"),
+    *("normalization", "pooling", "randoms", "reduction", "scans", "segments", "shaping"),
+    *("sorting", "special", "spectra", "text"),
+)
 
 
 @functools.cache
@@ -34,11 +37,16 @@ def entries() -> tuple[Entry, ...]:
 
 
 @functools.cache
-def _by_object() -> dict[int, Callable[..., Any]]:
+def _by_object() -> dict[int, Entry]:
     """Index the library by the identity of TensorFlow's own objects, which live for ever."""
-    return {id(theirs): entry.function for entry in entries() for theirs in entry.objects()}
+    return {id(theirs): entry for entry in entries() for theirs in entry.objects()}
 
 
-def find(function: object) -> Callable[..., Any] | None:
-    """Return our function for an object of TensorFlow's API, however the source names it."""
+def find(function: object) -> Entry | None:
+    """Return the entry for an object of TensorFlow's API, however the source names it."""
     return _by_object().get(id(function))
+
+
+def names() -> list[str]:
+    """Return the public names that the library has, sorted: "tf.abs" and so on."""
+    return sorted(name for entry in entries() for name in entry.names)

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from composite.compiler.library.dtypes import FLOATING, INTEGER
 from composite.compiler.library.names import public
+from composite.compiler.library.shaping import exchange_with_last
 
 
 @public("tf.sigmoid", "tf.math.sigmoid", "tf.nn.sigmoid")
@@ -48,7 +49,7 @@ def leaky_relu(features: Any, alpha: Any = 0.2, name: Any = None) -> Any:
 
 
 @public("tf.nn.gelu")
-def gelu(features: Any, approximate: Any = False, name: Any = None) -> Any:  # noqa: ARG001
+def gelu(features: Any, approximate: Any = False, name: Any = None) -> Any:
     """Gaussian error linear unit: features * Phi(features), Phi by erfc, or by tanh."""
     features = tf.convert_to_tensor(features)
     if features.dtype not in FLOATING:
@@ -75,7 +76,7 @@ def softmax(logits: Any, axis: Any = None, name: Any = None) -> Any:
     logits = tf.convert_to_tensor(logits)
     if axis is None or axis == -1 or axis == logits.shape.rank - 1:
         return tf.raw_ops.Softmax(logits=logits, name=name)
-    perm = _exchange_with_last(axis, logits.shape.rank)
+    perm = exchange_with_last(axis, logits.shape.rank)
     swapped = tf.raw_ops.Softmax(logits=tf.transpose(logits, perm))
     return tf.transpose(swapped, perm, name=name)
 
@@ -86,20 +87,6 @@ def log_softmax(logits: Any, axis: Any = None, name: Any = None) -> Any:
     logits = tf.convert_to_tensor(logits)
     if axis is None or axis == -1 or axis == logits.shape.rank - 1:
         return tf.raw_ops.LogSoftmax(logits=logits, name=name)
-    perm = _exchange_with_last(axis, logits.shape.rank)
+    perm = exchange_with_last(axis, logits.shape.rank)
     swapped = tf.raw_ops.LogSoftmax(logits=tf.transpose(logits, perm))
     return tf.transpose(swapped, perm, name=name)
-
-
-def _exchange_with_last(axis: Any, rank: Any) -> Any:
-    """Return the permutation of `rank` axes that exchanges one with the last."""
-    if axis < -rank or axis >= rank:
-        raise ValueError(f"the axis {axis} is not in the range [{-rank}, {rank})")
-    axis = axis % rank
-    pieces = [
-        tf.raw_ops.Range(start=0, limit=axis, delta=1),
-        [rank - 1],
-        tf.raw_ops.Range(start=axis + 1, limit=rank - 1, delta=1),
-        [axis],
-    ]
-    return tf.raw_ops.ConcatV2(values=pieces, axis=0)

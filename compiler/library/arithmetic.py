@@ -32,13 +32,13 @@ def multiply(x: Any, y: Any, name: Any = None) -> Any:
 
 
 @public("tf.divide", "tf.math.divide")
-def divide(x: Any, y: Any, name: Any = None) -> Any:  # noqa: ARG001
+def divide(x: Any, y: Any, name: Any = None) -> Any:
     """The quotient x / y as Python divides: integers as floats."""
     return x / y
 
 
 @public("tf.truediv", "tf.math.truediv")
-def truediv(x: Any, y: Any, name: Any = None) -> Any:  # noqa: ARG001
+def truediv(x: Any, y: Any, name: Any = None) -> Any:
     """The quotient x / y as Python divides: integers as floats."""
     return x / y
 

@@ -1,4 +1,3 @@
-# ruff: noqa: PLR0913, PLR0917 - the parameters are TensorFlow's
 """Matrix products, and tf.nn.bias_add."""
 
 from __future__ import annotations

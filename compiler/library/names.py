@@ -15,10 +15,14 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A function of the library and TensorFlow's names for it: "tf.matmul", "tf.linalg.matmul"."""
+    """A function of the library and TensorFlow's names for it: "tf.matmul", "tf.linalg.matmul".
+
+    `rest` is the parameter whose list TensorFlow takes as arguments: tf.meshgrid(x, y).
+    """
 
     names: tuple[str, ...]
     function: Callable[..., Any]
+    rest: str = ""
 
     def objects(self) -> list[Any]:
         """Return TensorFlow's objects of these names; AttributeError if one does not exist."""
@@ -30,11 +34,11 @@ class Entry:
 PUBLIC: list[Entry] = []
 
 
-def public(*names: str) -> Callable[[_Function], _Function]:
+def public(*names: str, rest: str = "") -> Callable[[_Function], _Function]:
     """Decorator: the function is what these names of TensorFlow mean in a body."""
 
     def register(function: _Function) -> _Function:
-        PUBLIC.append(Entry(names, function))
+        PUBLIC.append(Entry(names, function, rest))
         return function
 
     return register

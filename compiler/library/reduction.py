@@ -78,7 +78,7 @@ def reduce_variance(
     input_tensor: Any,
     axis: Any = None,
     keepdims: Any = False,
-    name: Any = None,  # noqa: ARG001
+    name: Any = None,
 ) -> Any:
     """The mean of the squared distance from the mean, over the axes."""
     x = tf.convert_to_tensor(input_tensor)
@@ -117,3 +117,75 @@ def l2_normalize(
     total = reduce_sum(tf.raw_ops.Square(x=x), axis, keepdims=True)
     scale = tf.raw_ops.Rsqrt(x=tf.raw_ops.Maximum(x=total, y=epsilon))
     return tf.raw_ops.Mul(x=x, y=scale, name=name)
+
+
+@public("tf.math.reduce_euclidean_norm")
+def reduce_euclidean_norm(
+    input_tensor: Any, axis: Any = None, keepdims: Any = False, name: Any = None
+) -> Any:
+    """The square root of the sum of squares over the axes."""
+    x = tf.convert_to_tensor(input_tensor)
+    return tf.raw_ops.EuclideanNorm(
+        input=x, axis=_axes(x, axis), keep_dims=bool(keepdims), name=name
+    )
+
+
+@public("tf.reduce_logsumexp", "tf.math.reduce_logsumexp")
+def reduce_logsumexp(
+    input_tensor: Any, axis: Any = None, keepdims: Any = False, name: Any = None
+) -> Any:
+    """log(sum(exp(x))) over the axes, by way of the largest element."""
+    x = tf.convert_to_tensor(input_tensor)
+    largest = reduce_max(x, axis, keepdims=True)
+    finite = tf.raw_ops.SelectV2(
+        condition=tf.raw_ops.IsFinite(x=largest), t=largest, e=tf.zeros_like(largest)
+    )
+    shift = tf.raw_ops.StopGradient(input=finite)
+    total = reduce_sum(tf.raw_ops.Exp(x=tf.raw_ops.Sub(x=x, y=shift)), axis, keepdims)
+    logarithm = tf.raw_ops.Log(x=total)
+    if not keepdims:
+        shift = tf.reshape(shift, tf.shape(logarithm))
+    return tf.raw_ops.AddV2(x=logarithm, y=shift, name=name)
+
+
+@public("tf.math.count_nonzero")
+def count_nonzero(
+    input: Any,
+    axis: Any = None,
+    keepdims: Any = None,
+    dtype: Any = tf.int64,
+    name: Any = None,
+) -> Any:
+    """How many elements are not zero, over the axes."""
+    x = tf.convert_to_tensor(input)
+    if x.dtype == tf.bool:
+        counted = x
+    elif x.dtype == tf.string:
+        counted = tf.raw_ops.NotEqual(x=x, y="")
+    else:
+        counted = tf.raw_ops.NotEqual(x=x, y=tf.cast(0, x.dtype))
+    total = reduce_sum(tf.cast(counted, tf.int64), axis, keepdims=bool(keepdims))
+    return tf.cast(total, dtype)
+
+
+@public("tf.math.zero_fraction", "tf.nn.zero_fraction")
+def zero_fraction(value: Any, name: Any = None) -> Any:
+    """Which part of the elements is zero, as float32."""
+    value = tf.convert_to_tensor(value)
+    size = tf.raw_ops.Size(input=value, out_type=tf.int64)
+    zeros = size - count_nonzero(value)
+    return tf.cast(zeros, tf.float32) / tf.cast(size, tf.float32)
+
+
+@public("tf.add_n", "tf.math.add_n")
+def add_n(inputs: Any, name: Any = None) -> Any:
+    """The sum of a list of tensors of one shape."""
+    if len(inputs) == 1:
+        return tf.raw_ops.Identity(input=inputs[0], name=name)
+    return tf.raw_ops.AddN(inputs=inputs, name=name)
+
+
+@public("tf.math.scalar_mul", "tf.scalar_mul")
+def scalar_mul(scalar: Any, x: Any, name: Any = None) -> Any:
+    """A scalar times a tensor."""
+    return tf.raw_ops.Mul(x=scalar, y=x, name=name)

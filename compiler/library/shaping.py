@@ -1,4 +1,3 @@
-# ruff: noqa: A002 - the parameters are TensorFlow's, and some are called `input`
 """Functions of tf that move, copy, convert and make tensors."""
 
 from __future__ import annotations
@@ -120,3 +119,17 @@ def ones_like(input: Any, dtype: Any = None, name: Any = None, layout: Any = Non
         return tf.raw_ops.OnesLike(x=input, name=name)
     one = tf.raw_ops.Cast(x=1, DstT=dtype)
     return tf.raw_ops.Fill(dims=tf.raw_ops.Shape(input=input), value=one, name=name)
+
+
+def exchange_with_last(axis: Any, rank: Any) -> Any:
+    """Return the permutation of `rank` axes that exchanges one with the last."""
+    if axis < -rank or axis >= rank:
+        raise ValueError(f"the axis {axis} is not in the range [{-rank}, {rank})")
+    axis = axis % rank
+    pieces = [
+        tf.raw_ops.Range(start=0, limit=axis, delta=1),
+        [rank - 1],
+        tf.raw_ops.Range(start=axis + 1, limit=rank - 1, delta=1),
+        [axis],
+    ]
+    return tf.raw_ops.ConcatV2(values=pieces, axis=0)

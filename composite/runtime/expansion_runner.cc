@@ -9,7 +9,10 @@
 #include "composite/runtime/private_runtime.h"
 #include "composite/runtime/stats.h"
 #include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/platform/statusor.h"
 
 namespace composite {
 namespace {
@@ -64,11 +67,42 @@ class KernelFrame : public tensorflow::CallFrameInterface {
   OpKernelContext* const context_;
 };
 
+using Library = tensorflow::FunctionLibraryDefinition;
+
+bool NamesUnknown(const tensorflow::AttrValue& attr, const Library& library) {
+  for (const auto& function : attr.list().func()) {
+    if (!library.Contains(function.name())) return true;
+  }
+  return attr.has_func() && !library.Contains(attr.func().name());
+}
+
+// Whether a function of a library names one that is not in it: an attribute of the composite.
+bool NeedsOthers(const Library& library) {
+  for (const std::string& name : library.ListFunctionNames()) {
+    for (const tensorflow::NodeDef& node : library.Find(name)->node_def()) {
+      for (const auto& [attr, value] : node.attr()) {
+        if (NamesUnknown(value, library)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+// The functions that an expansion may call: its own, and the runtime's if it names others.
+absl::StatusOr<std::shared_ptr<const Library>> LibraryFor(FunctionLibraryRuntime* runtime,
+                                                          const Expansion& expansion) {
+  if (!NeedsOthers(*expansion.library)) return expansion.library;
+  auto all = std::make_shared<Library>(*runtime->GetFunctionLibraryDefinition());
+  TF_RETURN_IF_ERROR(all->AddLibrary(*expansion.library));
+  return std::shared_ptr<const Library>(std::move(all));
+}
+
 absl::StatusOr<FunctionLibraryRuntime::Handle> Instantiate(FunctionLibraryRuntime* runtime,
                                                            const Expansion& expansion,
+                                                           const Library& library,
                                                            const char* executor) {
   FunctionLibraryRuntime::InstantiateOptions options;
-  options.lib_def = expansion.library.get();
+  options.lib_def = &library;
   options.target = runtime->device()->name();
   options.allow_control_flow_sync_execution = true;
   options.executor_type = executor;
@@ -90,20 +124,23 @@ class InstantiatedExpansion {
   static absl::StatusOr<std::shared_ptr<const InstantiatedExpansion>> Make(
       FunctionLibraryRuntime* runtime, std::shared_ptr<const OpVersion> version,
       std::shared_ptr<const Expansion> expansion) {
-    auto handle = Instantiate(runtime, *expansion, kFastExecutor);
-    if (!handle.ok()) handle = Instantiate(runtime, *expansion, "");
+    TF_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library, LibraryFor(runtime, *expansion));
+    auto handle = Instantiate(runtime, *expansion, *library, kFastExecutor);
+    if (!handle.ok()) handle = Instantiate(runtime, *expansion, *library, "");
     if (!handle.ok()) return handle.status();
-    return std::make_shared<const InstantiatedExpansion>(runtime, std::move(version),
-                                                         std::move(expansion), *handle);
+    return std::make_shared<const InstantiatedExpansion>(
+        runtime, std::move(version), std::move(expansion), std::move(library), *handle);
   }
 
   InstantiatedExpansion(FunctionLibraryRuntime* runtime, std::shared_ptr<const OpVersion> version,
                         std::shared_ptr<const Expansion> expansion,
+                        std::shared_ptr<const Library> library,
                         FunctionLibraryRuntime::Handle handle)
       : runtime_(runtime),
         alive_(runtime),
         version_(std::move(version)),
         expansion_(std::move(expansion)),
+        library_(std::move(library)),
         handle_(handle) {
     Count(GlobalStats().instantiations);
     live_handles.fetch_add(1, std::memory_order_relaxed);
@@ -155,7 +192,8 @@ class InstantiatedExpansion {
   FunctionLibraryRuntime* const runtime_;
   const tensorflow::core::WeakPtr<FunctionLibraryRuntime> alive_;
   const std::shared_ptr<const OpVersion> version_;
-  const std::shared_ptr<const Expansion> expansion_;  // owns the library of the handle
+  const std::shared_ptr<const Expansion> expansion_;
+  const std::shared_ptr<const Library> library_;  // of the handle
   const FunctionLibraryRuntime::Handle handle_;
 };
 

@@ -197,6 +197,10 @@ absl::StatusOr<Value> BinaryStrong(const BinaryRule& rule, const Value& a, const
   const DataType dtype = CommonType(a, b);
   switch (rule.form) {
     case Form::kPlain:
+      // AddV2 is for numbers; Add joins strings as well.
+      if (dtype == tensorflow::DT_STRING && rule.fold == &FoldAdd) {
+        return CallOn("Add", a, b, emitter);
+      }
       return CallOn(rule.op, a, b, emitter);
     case Form::kTrueDivide:
       return TrueDivide(a, b, emitter);

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 from google.protobuf import text_format
-from tensorflow.core.framework import op_def_pb2
+from tensorflow.core.framework import op_def_pb2, tensor_pb2
 
 from composite.compiler.emit import literals
 from composite.compiler.emit.docs import docs
@@ -113,6 +113,12 @@ def test_docstrings_survive(doc):
     scope: dict = {}
     exec(f"def f():\n    {docstring(doc)}\n", scope)
     assert inspect.getdoc(scope["f"]) == inspect.cleandoc(doc)
+
+
+def test_the_literal_of_a_tensor_is_its_proto_s_text():
+    proto = tensor_pb2.TensorProto(dtype=1, float_val=[1.5, -2])
+    text = ast.literal_eval(literals.literal(proto))
+    assert text_format.Parse(text, tensor_pb2.TensorProto()) == proto
 
 
 def test_a_default_without_a_literal_is_an_error():

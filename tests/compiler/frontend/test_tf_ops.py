@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import functools
 import inspect
 import sys
+import types
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 from tensorflow.python.ops import gen_nn_ops
-from tensorflow.python.util import tf_decorator
+from tensorflow.python.util import tf_decorator, tf_export
 
+from composite.compiler import library
 from composite.compiler.frontend import tf_ops
 from composite.compiler.schema import OpSchema
 
@@ -42,6 +47,41 @@ def test_generated_functions_and_their_public_names() -> None:
         op = tf_ops.find(function)
         assert op is not None
         assert (op.name, op.keyword_only) == ("Relu", False)
+
+
+def exported() -> Iterator[tuple[str, Any]]:
+    """Every public name that TensorFlow gives to a function it generated, and what it stands for.
+
+    From its own registry, tf_export. Some names are of modules that are not part of `tf`.
+    """
+    for module in [one for name, one in sys.modules.items() if ".gen_" in name]:
+        for function in vars(module).values():
+            if isinstance(function, types.FunctionType):
+                for name in tf_export.get_v2_names(function):
+                    with contextlib.suppress(AttributeError):
+                        yield name, functools.reduce(getattr, name.split("."), tf)
+
+
+def test_every_public_name_of_a_generated_function_is_its_op() -> None:
+    assert tf.__version__.startswith("2.21.")
+    names = dict(exported())
+    for name, function in names.items():
+        op = tf_ops.find(function)
+        assert op is not None, name
+        assert not op.keyword_only
+    assert len(names) > 150
+    assert {"nn.relu", "linalg.cholesky", "strings.lower", "bitwise.invert"} <= set(names)
+
+
+def test_generated_functions_of_other_libraries() -> None:
+    from tensorflow.compiler.tf2xla.ops import gen_xla_ops
+
+    op = tf_ops.find(gen_xla_ops.xla_sharding)
+    assert op is not None
+    assert (op.name, op.keyword_only) == ("XlaSharding", False)
+    op = tf_ops.find(gen_xla_ops.XlaSharding)
+    assert op is not None
+    assert op.keyword_only
 
 
 @pytest.mark.parametrize("function", [tf.matmul, tf.nn.softmax, tf.reduce_sum, len, 3, None, tf])
@@ -111,6 +151,31 @@ def test_no_random_op_is_overlooked() -> None:
             if name in ("RngSkip", "RngReadAndSkip"):  # they move a generator on, and draw nothing
                 continue
             assert tf_ops.random_advice(schema_of(name)) is not None, name
+
+
+RANDOM = [
+    *[f"tf.random.{name}" for name in ("normal", "uniform", "truncated_normal", "categorical")],
+    *[f"tf.random.{name}" for name in ("gamma", "poisson", "shuffle", "uniform_candidate_sampler")],
+    *("tf.nn.dropout", "tf.nn.sampled_softmax_loss", "tf.nn.fractional_max_pool"),
+    *("tf.image.random_flip_left_right", "tf.image.random_crop"),
+]
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_functions_with_a_random_state(name: str) -> None:
+    function = functools.reduce(getattr, name.split(".")[1:], tf)
+    assert tf_ops.find(function) is None
+    assert tf_ops.is_random(function)
+    twin = tf_ops.public_twin(function)
+    if name.startswith("tf.random.") and "sampler" not in name:
+        assert twin is not None and twin.rpartition(".")[2].startswith("stateless_")
+    if twin is not None:
+        assert twin in library.names()
+
+
+@pytest.mark.parametrize("name", ["stateless_normal", "split", "fold_in", "stateless_gamma"])
+def test_functions_of_a_seed(name: str) -> None:
+    assert not tf_ops.is_random(getattr(tf.random, name))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import itertools
 import re
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ import tensorflow as tf
 
 import composite
 from composite.compiler import library
+from composite.compiler.library.names import Entry
 
 _numbers = itertools.count()
 
@@ -36,30 +38,48 @@ class Case:
         exec(compile(text, str(self.path), "exec"), namespace)
         return namespace["body"]
 
-    def op(self, inputs: Sequence[Any], dtype: str) -> Any:
-        """Make an op of the body, for inputs of these dtypes and a result of `dtype`."""
+    def op(self, inputs: Sequence[Any], *dtypes: str) -> Any:
+        """Make an op of the body, for inputs of these dtypes and results of `dtypes`."""
         types = tuple(one.dtype.name for one in inputs)
         if types not in self._ops:
             decorate = composite.Composite(
                 f"LibraryCase{next(_numbers)}",
                 inputs=[f"{name}: {type_}" for name, type_ in zip("xyz", types, strict=False)],
-                outputs=[f"o: {dtype}"],
+                outputs=[f"o{index}: {dtype}" for index, dtype in enumerate(dtypes)],
             )
             self._ops[types] = decorate(self.body())
         return self._ops[types]
 
-    def check(self, *values: Any) -> None:
-        """Compare op, Python and TensorFlow: dtype, shape and every bit but those of a NaN."""
+    def check(self, *values: Any, traced: bool = False) -> None:
+        """Compare op, Python and TensorFlow: dtype, shape and every bit but those of a NaN.
+
+        `traced` says to call the op in functions as well, with unknown dims and an unknown rank.
+        """
         inputs = [tf.constant(value) for value in values]
         named = dict(zip("xyz", inputs, strict=False))
-        expected = eval(self.text, {"tf": tf, "np": np}, named)
+        expected = _flat(eval(self.text, {"tf": tf, "np": np}, named))
         python = eval(with_ours(self.text), {"tf": tf, "np": np, "ours": ours}, named)
+        op = self.op(inputs, *(one.dtype.name for one in expected))
         # The programs are what is tested here: expansions, with no kernels compiled behind them.
         with composite.options(backend="tf"):
-            results = {"op": self.op(inputs, expected.dtype.name)(*inputs), "python": python}
+            results = {"op": op(*inputs), "python": python}
+            for how, specs in _unknown(inputs).items() if traced else ():
+                results[how] = tf.function(op.__call__, input_signature=specs)(*inputs)
         for how, result in results.items():
-            assert result.dtype == expected.dtype, how
-            np.testing.assert_array_equal(numbers(result), numbers(expected), err_msg=how)
+            for one, wanted in zip(_flat(result), expected, strict=True):
+                assert one.dtype == wanted.dtype, how
+                np.testing.assert_array_equal(numbers(one), numbers(wanted), err_msg=how)
+
+
+def _flat(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+def _unknown(inputs: Sequence[Any]) -> dict[str, list[Any]]:
+    return {
+        "unknown dims": [tf.TensorSpec([None] * one.shape.rank, one.dtype) for one in inputs],
+        "unknown rank": [tf.TensorSpec(None, one.dtype) for one in inputs],
+    }
 
 
 def numbers(tensor: Any) -> Any:
@@ -70,7 +90,20 @@ def numbers(tensor: Any) -> Any:
 
 def ours(function: Any) -> Any:
     """Give the library's function for one of TensorFlow's, if there is one."""
-    return library.find(function) or function
+    entry = library.find(function)
+    if entry is None:
+        return function
+    return with_list(entry) if entry.rest else entry.function
+
+
+def with_list(entry: Entry) -> Callable[..., Any]:
+    """Call a function of the library as TensorFlow's is called, its list as arguments."""
+    position = list(inspect.signature(entry.function).parameters).index(entry.rest)
+
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        return entry.function(*arguments[:position], list(arguments[position:]), **keywords)
+
+    return call
 
 
 def with_ours(text: str) -> str:

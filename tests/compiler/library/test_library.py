@@ -19,6 +19,14 @@ from hypothesis import strategies as st
 import composite
 from composite.compiler import library
 from composite.compiler.library.names import Entry
+from composite.compiler.source import CompositeSyntaxError
+from tests.compiler.library import (
+    test_conversion,
+    test_math,
+    test_matrices,
+    test_nn,
+    test_tensors,
+)
 
 MakeCase = Callable[[str], Any]
 
@@ -242,8 +250,13 @@ def test_errors_come_with_the_author_s_place(text: str, message: str, case: Make
 def test_signatures_are_tensorflow_s(entry: Entry) -> None:
     ours = plain(entry.function)
     for name, theirs in zip(entry.names, entry.objects(), strict=True):
-        assert plain(theirs) == ours, name
-        assert library.find(theirs) is entry.function
+        if entry.rest:
+            kinds = [one.kind for one in inspect.signature(theirs).parameters.values()]
+            assert kinds[-2:] == [inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD]
+            assert [one[0] for one in ours].index(entry.rest) == len(kinds) - 2
+        else:
+            assert plain(theirs) == ours, name
+        assert library.find(theirs) is entry
 
 
 def plain(function: Any) -> list[tuple[str, Any, Any]]:
@@ -256,6 +269,11 @@ def test_every_function_has_a_case() -> None:
         [text for text, _ in (*flat(ONE_INPUT), *flat(TWO_INPUTS))]
         + [text for text, *_ in (*PRODUCTS, *BIASES)]
         + BOOL
+        + [
+            case[0]
+            for module in (test_conversion, test_math, test_matrices, test_nn, test_tensors)
+            for case in module.CASES
+        ]
     )
     missing = [
         entry.names[0]
@@ -268,7 +286,42 @@ def test_every_function_has_a_case() -> None:
 def test_names_are_found_however_they_are_imported(case: MakeCase) -> None:
     from tensorflow.python.ops import math_ops, nn_ops
 
-    assert library.find(math_ops.matmul) is library.find(tf.linalg.matmul) is not None
-    assert library.find(nn_ops.relu6) is library.find(tf.nn.relu6) is not None
+    for theirs, ours in ((math_ops.matmul, tf.linalg.matmul), (nn_ops.relu6, tf.nn.relu6)):
+        assert library.find(theirs) is library.find(ours) is not None
     assert library.find(tf.nn.relu) is None
     assert library.find(3) is None
+
+
+def test_the_names_that_documentation_lists() -> None:
+    names = library.names()
+    assert names == sorted(set(names))
+    assert {"tf.matmul", "tf.linalg.matmul", "tf.einsum", "tf.nn.conv2d"} <= set(names)
+    assert len(names) == sum(len(entry.names) for entry in library.entries())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tf.einsum('ij,jk,kl->il', x, x, x)", "two tensors at most"),
+        ("tf.einsum('ij,jk', x, x)", "write what is left"),
+        ("tf.meshgrid(x, indexing='yx')[0]", "indexing is 'xy' or 'ij', not yx"),
+        ("tf.pad(x, [[1, 1], [1, 1]], mode='WRAP')", "mode is CONSTANT, REFLECT or SYMMETRIC"),
+        ("tf.sort(x, direction='UP')", "ASCENDING or DESCENDING, not UP"),
+        ("tf.norm(x, ord=2, axis=[0, 1])", "the order of a norm of matrices cannot be 2"),
+        ("tf.nn.conv2d(x, x, [1, 2, 3], 'SAME')", "give 1, 2 or 4 numbers"),
+        ("tf.complex(x, tf.cast(x, tf.float64))", "two tensors of float32 or two of float64"),
+        ("tf.nn.experimental.stateless_dropout(x, 1.5, [1, 2])", "at least 0 and below 1"),
+    ],
+)
+def test_wrong_arguments_are_told_where_the_call_stands(
+    text: str, message: str, case: MakeCase
+) -> None:
+    made = case(text)
+    with (
+        composite.options(backend="tf"),
+        pytest.raises(
+            (CompositeSyntaxError, tf.errors.InvalidArgumentError), match=message
+        ) as told,
+    ):
+        made.op([tf.ones([3, 3])], "float32")(tf.ones([3, 3]))
+    assert made.path.name in str(told.value)
