@@ -41,8 +41,8 @@ CASES: list[tuple[Any, ...]] = [
     *[(f"tf.signal.{name}(x, axes=-1)", "complex64[3, 5]") for name in ("fftshift", "ifftshift")],
     ("tf.signal.fftshift(x, [1, 0])", "float32[3, 4, 2]"),
     ("tf.signal.fft2d(x)", "complex64[3, 4]"),
-    ("tf.saturate_cast(x, tf.uint8)", np.float32([-3.5, 7, 300])),
-    ("tf.dtypes.saturate_cast(x, dtype=tf.int8)", np.int32([-300, 7, 300])),
+    ("tf.saturate_cast(x, tf.uint8)", np.array([-3.5, 7, 300], np.float32)),
+    ("tf.dtypes.saturate_cast(x, dtype=tf.int8)", np.array([-300, 7, 300], np.int32)),
 ]
 
 
