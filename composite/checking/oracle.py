@@ -53,11 +53,17 @@ def as_array(value: Any) -> Array:
 
 
 class Case:
-    """A sample with what Python makes of it, computed when it is first asked for."""
+    """A sample with what Python makes of it, computed when it is first asked for.
 
-    def __init__(self, op: DecoratedOp, sample: Sample) -> None:
+    `function` stands in for the op's Python function.
+    """
+
+    def __init__(
+        self, op: DecoratedOp, sample: Sample, function: Callable[..., Any] | None = None
+    ) -> None:
         self.op = op
         self.sample = sample
+        self._function = function or op.python_function
         self.dtypes = output_dtypes(op.schema, sample)
 
     def python(self, inputs: Sequence[Any]) -> list[Any]:
@@ -68,7 +74,7 @@ class Case:
         """
         # Attributes stand in the order of the declaration, which may not be the OpDef's.
         attrs = {spec.name: self.sample.attrs[spec.name] for spec in self.op.schema.attrs}
-        result = self.op.python_function(*inputs, **attrs)
+        result = self._function(*inputs, **attrs)
         flat = tf.nest.flatten(result)
         if len(flat) != len(self.dtypes):
             raise ValueError(f"{len(flat)} results for {len(self.dtypes)} outputs")

@@ -47,7 +47,7 @@ class Sample:
 
     def replaced(self, label: str, function: Callable[[Array], Array]) -> Sample:
         """A sample of other arrays."""
-        return Sample(tuple(self.mapped(function)), self.attrs, label)
+        return Sample(tuple(self.mapped(lambda x: np.asarray(function(x)))), self.attrs, label)
 
     def tensors(self) -> list[Any]:
         """The inputs as eager tensors."""

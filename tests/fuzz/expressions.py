@@ -31,7 +31,7 @@ class Expressions:
         self.scope = scope
         self._makers: dict[str, Callable[[int], str]] = {
             "f": self.f, "i": self.i, "b": self.b, "int": self.int, "float": self.float,
-            "bool": self.bool, "str": self.str, "ints": self.ints, "tensors": self.tensors,
+            "dtype": lambda _: "d", "bool": self.bool, "str": self.str, "ints": self.ints, "tensors": self.tensors,
         }  # fmt: skip
 
     def of(self, kind: str, depth: int) -> str:
@@ -61,14 +61,13 @@ class Expressions:
             (4, lambda: f"{s.pick(F_TO_F)}({self.f(d)})"),
             (2, lambda: f"{s.pick(FF_TO_F)}({self.f(d)}, {self.f(d)})"),
             (2, lambda: f"tf.where({self.b(d)}, {self.f(d)}, {self.f(d)})"),
-            (1, lambda: f"tf.cast({self.of(s.pick('ib'), d)}, x.dtype)"),
-            (3, lambda: self.f(d) + s.pick(SAME)),
-            (2, lambda: self.f(d) + s.pick(PART)),
-            (1, lambda: f"{self.f(d)}[{self.int(1)} % 4]"),
-            (1, lambda: f"{self.f(d)}[{self.int(1)}:]" + f"[:{self.int(1)}:{self._step()}]"),
-            (2, lambda: self._reduced(self.f(d), s.pick(REDUCE))),
-            (1, lambda: f"({self.f(d)} @ tf.transpose({self.f(d)}) @ {self.f(d)})"),
-            (1, lambda: f"tf.matmul({self.f(d)}, {self.f(d)}, transpose_b={self.bool(0)})"),
+            (1, lambda: f"tf.cast({self.of(s.pick('ib'), d)}, d)"),
+            (3, lambda: self._full(d) + s.pick(SAME)),
+            (2, lambda: self._full(d) + s.pick(PART)),
+            (1, lambda: f"{self._full(d)}[{self.int(1)} % 4]"),
+            (1, lambda: f"{self._full(d)}[{self.int(1)}:]" + f"[:{self.int(1)}:{self._step()}]"),
+            (2, lambda: self._reduced(self._full(d), s.pick(REDUCE))),
+            (1, lambda: self._product(d)),
             (2, lambda: f"({self.f(d)} if {self.bool(d)} else {self.f(d)})"),
             (2, lambda: self._joined(d)),
             (1, lambda: self._reshaped(d)),
@@ -76,6 +75,19 @@ class Expressions:
             (1, lambda: f"total({self.tensors(d)}, {self.f(d)})"),
             (0 if kernels else 1, lambda: f"tf.raw_ops.Cumsum(x={self.f(d)}, axis=0)"),
             (2, lambda: self._called(d)),
+        ])  # fmt: skip
+
+    def _full(self, depth: int) -> str:
+        """A floating tensor that has all of [4, 3], mostly."""
+        return self.scope.pick(["x", f"(x * {self.f(depth)})", f"(x + {self.f(depth)})"])
+
+    def _product(self, depth: int) -> str:
+        a, b, c = (self._full(min(depth, 1)) for _ in range(3))
+        return self.scope.pick([
+            f"({a} @ tf.transpose({b}) @ {c})",
+            f"({a} @ tf.matmul({b}, {c}, transpose_a=True))",
+            f"tf.matmul(tf.matmul({a}, {b}, transpose_b=True), {c})",
+            f"tf.matmul({a}, {b})",
         ])  # fmt: skip
 
     def _number(self, depth: int) -> str:
@@ -101,7 +113,7 @@ class Expressions:
 
     def _joined(self, depth: int) -> str:
         s = self.scope
-        a, b = self.f(depth), self.f(depth)
+        a, b = self._full(depth), self._full(depth)
         return s.pick([
             f"tf.concat([{a}[:2], {b}[2:]], axis=0)",
             f"tf.concat([{a}[:, :1], {b}[:, 1:]], 1)",
@@ -113,7 +125,7 @@ class Expressions:
         ])  # fmt: skip
 
     def _reshaped(self, depth: int) -> str:
-        value = self.f(depth)
+        value = self._full(depth)
         shape = self.scope.pick([
             "x.shape", "[-1, x.shape[1]]", "[x.shape[0], -1]", "(4, 3)", "[4, 3]", "tf.shape(x)",
             "[x.shape[0], x.shape[-1]]", "[y.shape[0]] + [3]", "x.shape[:1] + x.shape[1:]",
@@ -143,12 +155,12 @@ class Expressions:
             (1, lambda: f"({self.i(d)} {s.pick('&|^')} {self.int(0)})"),
             (2, lambda: f"({s.pick('-~')}{self.i(d)})"),
             (1, lambda: f"tf.cast({self.b(d)}, tf.int32)"),
-            (1, lambda: self._reduced(self.i(d), s.pick(REDUCE[:1] + REDUCE[2:]))),
+            (1, lambda: self._reduced(f"(n * {self.i(d)})", s.pick(REDUCE[:1] + REDUCE[2:]))),
             (1, lambda: f"tf.where({self.b(d)}, {self.i(d)}, {self.i(d)})"),
             (1, lambda: f"({self.i(d)} if {self.bool(d)} else {self.i(d)})"),
-            (2, lambda: self.i(d) + s.pick(SAME + PART)),
+            (2, lambda: f"(n + {self.i(d)})" + s.pick(SAME + PART)),
             (1, lambda: f"tf.shape({self.f(d)})[{s.pick([0, -1])}]"),
-            (1, lambda: f"{s.pick(['tf.abs', 'tf.maximum', 'tf.sign'][::2])}({self.i(d)})"),
+            (1, lambda: f"{s.pick(['tf.abs', 'tf.sign', 'tf.negative'])}({self.i(d)})"),
         ])  # fmt: skip
 
     def b(self, depth: int) -> str:
@@ -166,8 +178,8 @@ class Expressions:
             (3, lambda: f"({self.b(d)} {s.pick('&|^')} {self.b(d)})"),
             (2, lambda: f"(~{self.b(d)})"),
             (1, lambda: f"{s.pick(FF_TO_B)}({self.f(d)}, {self.f(d)})"),
-            (1, lambda: self.b(d) + s.pick(SAME + PART)),
-            (1, lambda: self._reduced(self.b(d), s.pick(["tf.reduce_any", "tf.reduce_all"]))),
+            (1, lambda: f"(p & {self.b(d)})" + s.pick(SAME + PART)),
+            (1, lambda: self._reduced(f"(p | {self.b(d)})", s.pick(["tf.reduce_any", "tf.reduce_all"]))),
         ])  # fmt: skip
 
     def int(self, depth: int) -> str:
@@ -179,8 +191,8 @@ class Expressions:
             (3, lambda: self._name("int")),
             (2, lambda: str(s.random.randint(-3, 5))),
             (4, lambda: f"({self.int(d)} {s.pick('+-*')} {self.int(d)})"),
-            (2, lambda: f"({self.int(d)} {s.pick(['//', '%'])} {self.int(d)})"),
-            (1, lambda: f"({self.int(d)} {s.pick(['//', '%'])} {s.pick(['2', '-3', '4'])})"),
+            (2, lambda: f"({self.int(d)} {s.pick(['//', '%'])} {s.pick(['2', '-3', '4', 'len(xs)'])})"),
+            (1, lambda: f"({self.int(d)} {s.pick(['//', '%'])} {self.int(d)})"),
             (1, lambda: f"({self.int(d)} ** {s.pick('0123')})"),
             (1, lambda: f"({self.int(d)} {s.pick('&|^')} {self.int(d)})"),
             (1, lambda: f"({self.int(d)} {s.pick(['<<', '>>'])} {s.pick('0123')})"),
@@ -189,7 +201,7 @@ class Expressions:
             (1, lambda: f"{s.pick(['x', 'y', 'n'])}.shape.rank"),
             (1, lambda: f"len({self.of(s.pick(['ints', 'tensors', 'str']), d)})"),
             (1, lambda: f"len({self.f(d)}.shape)"),
-            (1, lambda: f"{self.ints(d)}[{s.pick(['0', '-1', 'k'])}]"),
+            (1, lambda: f"({self.ints(d)} + [{self.int(0)}])[{s.pick(['0', '-1', '0', 'k'])}]"),
             (2, lambda: f"({self.int(d)} if {self.bool(d)} else {self.int(d)})"),
             (1, lambda: f"({self.int(d)} {s.pick(['and', 'or'])} {self.int(d)})"),
             (1, lambda: f"({self.bool(d)} + {self.int(d)})"),
@@ -205,8 +217,8 @@ class Expressions:
             (3, lambda: self._name("float")),
             (2, lambda: s.pick(["0.5", "-1.5", "2.0", "0.25", "-0.0"])),
             (3, lambda: f"({self.float(d)} {s.pick('+-*')} {self._number(d)})"),
-            (2, lambda: f"({self.int(d)} / {self.int(d)})"),
-            (1, lambda: f"({self.float(d)} {s.pick(['//', '%', '/'])} {self.float(d)})"),
+            (2, lambda: f"({self.int(d)} / {s.pick(['2', '4', '-8', self.int(0)])})"),
+            (1, lambda: f"({self.float(d)} {s.pick(['//', '%', '/'])} {s.pick(['0.5', '-2', 'r'])})"),
             (1, lambda: f"({self.float(d)} ** {s.pick('0123')})"),
             (1, lambda: f"(-{self.float(d)})"),
             (1, lambda: f"({self.float(d)} if {self.bool(d)} else {self.float(d)})"),
@@ -230,7 +242,7 @@ class Expressions:
             (1, lambda: f"({self.int(d)} {s.pick(['in', 'not in'])} {self.ints(d)})"),
             (1, lambda: f"({self.str(d)} {s.pick(['==', '!=', 'in', '<'])} {self.str(d)})"),
             (1, lambda: f"({s.pick(['x', 'n', 'p'])}.dtype {s.pick(['==', '!='])} "
-                        f"{s.pick(['tf.float32', 'tf.int32', 'x.dtype'])})"),
+                        f"{s.pick(['tf.float32', 'tf.int32', 'd'])})"),
             (1, lambda: f"({self.ints(d)} {s.pick(['==', '!='])} {self.ints(d)})"),
             (1, lambda: f"(x.shape {s.pick(['==', '!='])} {s.pick(['y.shape', 'n.shape', '[4, 3]'])})"),
             (1, lambda: f"bool({self.of(s.pick(['int', 'float', 'str']), d)})"),

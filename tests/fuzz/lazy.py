@@ -2,7 +2,8 @@
 
 TensorFlow computes what is fetched, and the compiler drops what nothing reads: an expression that
 would raise, but whose value goes nowhere, raises in Python alone. Here each expression that raises
-gives a value that no expression can use, no condition can ask and no result can hold.
+gives a value that no expression can use and no result can hold. A condition that would raise is
+decided one way or the other: if both give the same, nothing needs it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from tests.fuzz.program import Program
 class Unusable:
     """The value of an expression that raised; every use of it raises."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: Exception, decision: bool) -> None:
         self.error = error
+        self.decision = decision
 
     def __bool__(self) -> bool:
         raise self.error
@@ -38,8 +40,11 @@ class Unusable:
     __hash__ = None  # type: ignore[assignment]
 
 
-def python_function(program: Program) -> Callable[..., Any]:
-    """The body of a program as Python, with errors that wait; raises those that the result holds."""
+def python_function(program: Program, decision: bool) -> Callable[..., Any]:
+    """The body of a program as Python, with errors that wait; raises those that the result holds.
+
+    `decision` is what a condition is that raises.
+    """
     tree = ast.parse(program.text)
     # The op is left out: only its function is wanted.
     for node in tree.body:
@@ -49,7 +54,10 @@ def python_function(program: Program) -> Callable[..., Any]:
     file = f"<fuzz {program.seed} lazy>"
     text = ast.unparse(tree)
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    namespace: dict[str, Any] = {"_waits": _waits}
+    namespace: dict[str, Any] = {
+        "_waits": lambda expression: _waits(expression, decision),
+        "_truth": lambda value: decision if isinstance(value, Unusable) else bool(value),
+    }
     exec(compile(text, file, "exec"), namespace)
 
     def body(*args: Any, **attrs: Any) -> Any:
@@ -62,11 +70,11 @@ def python_function(program: Program) -> Callable[..., Any]:
     return body
 
 
-def _waits(expression: Callable[[], Any]) -> Any:
+def _waits(expression: Callable[[], Any], decision: bool) -> Any:
     try:
         return expression()
     except Exception as error:  # noqa: BLE001 - whatever the program raises
-        return Unusable(error)
+        return Unusable(error, decision)
 
 
 class _Waits(ast.NodeTransformer):
@@ -76,6 +84,13 @@ class _Waits(ast.NodeTransformer):
         assert isinstance(node.target, ast.Name)
         read = ast.Name(node.target.id, ast.Load())
         return self.visit(ast.Assign([node.target], ast.BinOp(read, node.op, node.value)))
+
+    def visit_If(self, node: Any) -> Any:
+        node = self.generic_visit(node)
+        node.test = ast.Call(ast.Name("_truth", ast.Load()), [node.test], [])
+        return node
+
+    visit_While = visit_If
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         return node if ast.unparse(node).startswith("tf.") else self._wrapped(node)

@@ -33,7 +33,7 @@ _OP = """
 @Composite(
     "{name}",
     inputs=["xs: N * T", "x: T", "y: T", "n: int32", "p: bool"],
-    attrs=["k: int", "r: float", "flag: bool", "s: string", "ks: list(int)"],
+    attrs=["k: int", "r: float", "flag: bool", "s: string", "ks: list(int)", "d: type"],
     derived_attrs=["N: int >= 1", "T: {{float, double}}"],
     outputs=[{outputs}],
 )

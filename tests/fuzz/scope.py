@@ -1,6 +1,6 @@
 """What a random program is made of: its source of choices, and the names it can read.
 
-Kinds of values: tensors "f" (of the op's dtype T), "i" (int32) and "b" (bool), known values "int",
+Kinds of values: tensors "f" (of the op's dtype T, which the attribute d names), "i" (int32) and "b" (bool), known values "int",
 "float", "bool" and "str", lists "ints" and "tensors". Tensors broadcast to [4, 3], mostly.
 """
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 # What an op of the fuzzer is declared as; its function has these parameters.
 INPUTS = {"xs": "tensors", "x": "f", "y": "f", "n": "i", "p": "b"}
-ATTRS = {"k": "int", "r": "float", "flag": "bool", "s": "str", "ks": "ints"}
+ATTRS = {"k": "int", "r": "float", "flag": "bool", "s": "str", "ks": "ints", "d": "dtype"}
 
 
 @dataclasses.dataclass(frozen=True)

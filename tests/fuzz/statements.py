@@ -50,7 +50,7 @@ class Statements:
             (1, self._return),
             (1, self._local_function),
             (2 * in_loop, self._leave),
-            (1 * deep, lambda: [f"if {self._expressions.int(1)} > 3:", "    raise ValueError('no')"]),
+            (deep, lambda: [f"if {self._expressions.int(1)} > 5:", "    raise ValueError('no')"]),
         ])  # fmt: skip
 
     def condition(self) -> str:
