@@ -1,8 +1,8 @@
 """Calls a compiled kernel on NumPy arrays, outside TensorFlow: for checking it before it is used.
 
-The kernel gets as many threads as its caller says, one by default, and no TVM. Production calls go
-through the runtime (tvm_abi.h), whose structs these repeat; tests/composite/jit/test_verify.py calls
-kernels compiled by TVM and by a C compiler this way.
+The kernel gets as many threads as its caller says, one by default, and no TVM. Production calls
+go through the runtime (tvm_abi.h), whose structs these repeat; tests/composite/jit/test_verify.py
+calls kernels compiled by TVM and by a C compiler this way.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Makes a program that shows a difference smaller, while it shows the same one.
 
-Statements are deleted or replaced by their blocks, expressions by their parts. Only functions of the
-program are touched, not the two that every program has.
+Statements are deleted or replaced by their blocks, expressions by their parts. Only functions of
+the program are touched, not the two that every program has.
 """
 
 from __future__ import annotations

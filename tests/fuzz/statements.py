@@ -1,19 +1,21 @@
 """Random statements, as indented lines.
 
 A name keeps its kind for the whole program, and a name that only one branch assigns is not read
-after it, so that a program is wrong in its values at most. Loops end: each has a counter of its own,
-and known values that a loop assigns stay small.
+after it, so that a program is wrong in its values at most. Loops end: each has a counter of its
+own, and known values that a loop assigns stay small.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from tests.fuzz.expressions import Expressions
 from tests.fuzz.scope import Scope
 
 Lines = list[str]
+
+_NONE: Mapping[str, str] = {}
 
 _KINDS = ["f", "f", "f", "f", "i", "b", "int", "int", "float", "bool", "str", "ints", "tensors"]
 _IN_LOOPS = ["f", "f", "f", "f", "i", "b", "int", "bool", "grown"]
@@ -50,7 +52,7 @@ class Statements:
             (1, self._return),
             (1, self._local_function),
             (2 * in_loop, self._leave),
-            (deep, lambda: [f"if {self._expressions.int(1)} > 5:", "    raise ValueError('no')"]),
+            (deep, lambda: [f"if {self._expressions.whole(1)} > 5:", "    raise ValueError('no')"]),
         ])  # fmt: skip
 
     def condition(self) -> str:
@@ -103,7 +105,7 @@ class Statements:
             return self._assign()
         value = scope.pick("123") if kind == "int" else self._value(kind)
         if kind in "fi" and scope.chance(0.3):
-            value = self._expressions.int(1)
+            value = self._expressions.whole(1)
         return [f"{scope.pick(names)} {scope.pick(_AUGMENTED[kind])} {value}"]
 
     def _tuples(self) -> Lines:
@@ -127,7 +129,9 @@ class Statements:
             lines += ["else:", *self._indented(depth)]
         return lines
 
-    def _indented(self, depth: int, first: Lines = [], **names: str) -> Lines:  # noqa: B006
+    def _indented(
+        self, depth: int, first: Sequence[str] = (), names: Mapping[str, str] = _NONE
+    ) -> Lines:
         scope = self._scope
         helpers = dict(scope.helpers)
         with scope.block(**names):
@@ -139,9 +143,9 @@ class Statements:
         scope, make = self._scope, self._expressions
         t, i, j, c = (scope.fresh(p) for p in "tijc")
         makers: list[Callable[[], tuple[str, str, dict[str, str]]]] = [
-            lambda: (i, f"range({make.int(1)} % 4)", {i: "int"}),
-            lambda: (i, f"range({make.int(0)} % 3, 5, 2)", {i: "int"}),
-            lambda: (i, f"range(3, {make.int(0)} % 4 - 2, -1)", {i: "int"}),
+            lambda: (i, f"range({make.whole(1)} % 4)", {i: "int"}),
+            lambda: (i, f"range({make.whole(0)} % 3, 5, 2)", {i: "int"}),
+            lambda: (i, f"range(3, {make.whole(0)} % 4 - 2, -1)", {i: "int"}),
             lambda: (i, "range(len(xs))", {i: "int"}),
             lambda: (i, make.ints(1), {i: "int"}),
             lambda: (i, f"{scope.pick(['x', 'y', 'n'])}.shape", {i: "int"}),
@@ -149,18 +153,18 @@ class Statements:
             lambda: (t, f"reversed({make.tensors(1)})", {t: "f"}),
             lambda: (t, scope.pick(["x", "y"]), {t: "f"}),
             lambda: (f"{i}, {t}", f"enumerate({make.tensors(1)})", {i: "int", t: "f"}),
-            lambda: (f"{i}, {t}", f"enumerate({make.tensors(1)}, {make.int(0)})",
+            lambda: (f"{i}, {t}", f"enumerate({make.tensors(1)}, {make.whole(0)})",
                      {i: "int", t: "f"}),
             lambda: (f"{t}, {i}", f"zip({make.tensors(1)}, {make.ints(1)})", {i: "int", t: "f"}),
             lambda: (f"{i}, ({t}, {j})", f"enumerate(zip({make.tensors(1)}, range(9)))",
                      {i: "int", t: "f", j: "int"}),
-            lambda: (f"{i}, {j}", f"(({make.int(1)}, 2), (3, {make.int(1)}))",
+            lambda: (f"{i}, {j}", f"(({make.whole(1)}, 2), (3, {make.whole(1)}))",
                      {i: "int", j: "int"}),
-            lambda: (c, f"{make.str(1)}[:4]", {c: "str"}),
+            lambda: (c, f"{make.text(1)}[:4]", {c: "str"}),
         ]  # fmt: skip
         target, items, names = scope.pick(makers)()
         scope.in_loop += 1
-        lines = [f"for {target} in {items}:", *self._indented(depth, **names)]
+        lines = [f"for {target} in {items}:", *self._indented(depth, names=names)]
         scope.in_loop -= 1
         return lines + self._else(depth)
 
@@ -171,7 +175,7 @@ class Statements:
         scope.protected.add(counter)
         test = f"{counter} < {scope.pick('1234')}"
         if scope.chance(0.5):
-            test += f" {scope.pick(['and', 'and not'])} {self._expressions.bool(1)}"
+            test += f" {scope.pick(['and', 'and not'])} {self._expressions.truth(1)}"
         scope.in_loop += 1
         body = self._indented(depth, first=[f"{counter} += 1"])
         scope.in_loop -= 1

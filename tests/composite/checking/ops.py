@@ -32,18 +32,22 @@ def bend(x, by):
     derived_attrs=["N: int >= 1", "T: {float, half}", "kinds: list(type)"],
     outputs=["ys: N * T", "flag_out: bool"],
 )
-def attributes(xs, mixed, flag, label, count, size, sizes, scales, mode, to, shape, names):
+def attributes(  # noqa: PLR0917 - inputs and attributes are positional in a body
+    xs, mixed, flag, label, count, size, sizes, scales, mode, to, shape, names
+):
     """Every kind of attribute and input, so that drawing meets them; changes nothing."""
     return xs, flag
 
 
 @Composite("CheckedSquare", inputs=["x: float"], outputs=["y: float"])
 def square_only(x):
-    """x @ x, which takes square matrices only."""
+    """X @ x, which takes square matrices only."""
     return x @ x
 
 
-@Composite("CheckedNoKernel", inputs=["x: T"], derived_attrs=["T: {float, double}"], outputs=["y: T"])
+@Composite(
+    "CheckedNoKernel", inputs=["x: T"], derived_attrs=["T: {float, double}"], outputs=["y: T"]
+)
 def no_kernel(x):
     """A cumulative sum, which no kernel covers."""
     return tf.raw_ops.Cumsum(x=x, axis=0)
