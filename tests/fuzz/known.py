@@ -25,7 +25,7 @@ class Known(Choices):
             (3, lambda: self.name("int")),
             (2, lambda: str(s.random.randint(-3, 5))),
             (4, lambda: f"({self.whole(d)} {s.pick('+-*')} {self.whole(d)})"),
-            (2, lambda: f"({self.whole(d)} {s.pick(['//', '%'])} {s.pick(['2', '-3', 'len(xs)'])})"),
+            (2, lambda: f"({self.whole(d)} {s.pick(['//', '%'])} {s.pick(['2', '-3', 'k'])})"),
             (1, lambda: f"({self.whole(d)} {s.pick(['//', '%'])} {self.whole(d)})"),
             (1, lambda: f"({self.whole(d)} ** {s.pick('0123')})"),
             (1, lambda: f"({self.whole(d)} {s.pick('&|^')} {self.whole(d)})"),
