@@ -36,10 +36,11 @@ def main() -> int:
 def _fuzz(chosen: argparse.Namespace) -> int:
     import tensorflow as tf
 
-    from tests.fuzz.run import Verdict, run
+    from tests.fuzz.run import Verdict, leave_graphs_alone, run
     from tests.fuzz.shrink import shrink
 
     tf.get_logger().setLevel("ERROR")
+    leave_graphs_alone()
     options = Options(for_kernels=chosen.kernels, size=chosen.size)
     ways = chosen.ways.split(",") + ["kernel"] * chosen.kernels
     first, count = (chosen.seed, chosen.count) if chosen.only is None else (chosen.only, 1)
