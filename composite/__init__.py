@@ -22,6 +22,9 @@ tensorflow_version.check()
 
 if TYPE_CHECKING:
     from composite.building import build as build
+    from composite.checking import CheckError as CheckError
+    from composite.checking import Report as Report
+    from composite.checking import check as check
     from composite.counters import stats as stats
     from composite.decorator import Composite as Composite
     from composite.explanation import Explanation as Explanation
@@ -33,10 +36,13 @@ if TYPE_CHECKING:
 
 # No module may have the name of a public function: the import system would bind the module over it.
 _HOMES = {
+    "CheckError": "composite.checking",
     "Composite": "composite.decorator",
     "CompositeOp": "composite.op",
     "Explanation": "composite.explanation",
+    "Report": "composite.checking",
     "build": "composite.building",
+    "check": "composite.checking",
     "explain": "composite.explanation",
     "load": "composite.loading",
     "options": "composite.settings",
@@ -45,10 +51,13 @@ _HOMES = {
 }
 
 __all__ = [
+    "CheckError",
     "Composite",
     "CompositeOp",
     "Explanation",
+    "Report",
     "build",
+    "check",
     "explain",
     "load",
     "options",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -201,19 +201,31 @@ def _differentiate_body(
         seeds = [placeholder(y.dtype, y.shape) for y in wanted]
         found = tf.gradients(wanted, inputs, grad_ys=seeds)
         results = [None if g is None else tf.convert_to_tensor(g) for g in found]
-    return _function(op_name, graph.as_graph_def(), [*inputs, *outputs, *seeds], results)
+        rounded = {op.name for op in graph.get_operations() if _rounds(op)}
+    return _function(op_name, graph.as_graph_def(), [*inputs, *outputs, *seeds], results, rounded)
+
+
+def _rounds(op: Any) -> bool:
+    """Whether an operation may give other bits where it is computed again."""
+    return op.type not in ("Const", "Placeholder") and any(
+        y.dtype.is_floating or y.dtype.is_complex for y in op.outputs
+    )
 
 
 def _function(
-    op_name: str, graph_def: Any, arguments: Sequence[Any], results: Sequence[Any]
+    op_name: str,
+    graph_def: Any,
+    arguments: Sequence[Any],
+    results: Sequence[Any],
+    rounded: set[str],
 ) -> Backward:
     """The gradient graph as a function of inputs, outputs and seeds.
 
     An output that the gradient reads (the mask of a ReLU, say) is fed from the forward call, and
-    what only computed it again is left out.
+    what only computed it again is left out. `rounded` names the nodes that have floating results.
     """
     names = [r.name for r in results if r is not None]
-    pruned, read = _needed(graph_def, {t.name for t in arguments}, names)
+    pruned, read = _consistent(graph_def, {t.name for t in arguments}, names, rounded)
     # TensorFlow forgets the functions of an If's or While's gradient with the graph they were made
     # in, and with it their names.
     functions.rename_functions(pruned, "_kept")
@@ -221,7 +233,8 @@ def _function(
     def backward(*values: Any) -> Any:
         fed: dict[str, Any] = {}
         for tensor, value in zip(arguments, values, strict=True):
-            fed.setdefault(tensor.name, value)  # an output that is an input: the input's value
+            if tensor.name in read or tensor.name in names:
+                fed.setdefault(tensor.name, value)  # an output that is an input: the input's value
         made = [name for name in names if name not in fed]
         inputs = {name: fed[name] for name in read}
         tensors = tf.graph_util.import_graph_def(pruned, inputs, made, name="")
@@ -233,6 +246,40 @@ def _function(
     specs = [tf.TensorSpec(t.shape, t.dtype) for t in arguments]
     traced = tf.function(backward, input_signature=specs, autograph=False)
     return Backward(traced.get_concrete_function(), [r is not None for r in results])
+
+
+def _consistent(
+    graph_def: Any, fed: set[str], names: Sequence[str], rounded: set[str]
+) -> tuple[Any, set[str]]:
+    """As `_needed`; outputs are not fed beside what they were computed from, computed again.
+
+    The gradient of a maximum looks for it among the values that it is of: a kernel rounds those
+    otherwise than the ops of the backward, and none would be equal.
+    """
+    producers = {node.name: node.input for node in graph_def.node}
+    fed = set(fed)
+    while True:
+        pruned, read = _needed(graph_def, fed, names)
+        again = {node.name for node in pruned.node} & rounded
+        mixed = {name for name in read if _ancestors(name, producers, fed) & again}
+        if not mixed:
+            return pruned, read
+        fed -= mixed
+
+
+def _ancestors(
+    tensor: str, producers: Mapping[str, Sequence[str]], fed: Collection[str]
+) -> set[str]:
+    """The nodes that a tensor is computed from, without those behind other fed tensors."""
+    found: set[str] = set()
+    waiting = list(producers[tensor.split(":", maxsplit=1)[0]])
+    while waiting:
+        text = waiting.pop()
+        name = text.lstrip("^").split(":")[0]
+        if name not in found and (text if ":" in text else f"{text}:0") not in fed:
+            found.add(name)
+            waiting += producers[name]
+    return found
 
 
 def _needed(graph_def: Any, fed: set[str], names: Sequence[str]) -> tuple[Any, set[str]]:

@@ -1,8 +1,8 @@
 """Calls a compiled kernel on NumPy arrays, outside TensorFlow: for checking it before it is used.
 
-The kernel gets one thread and no TVM. Production calls go through the runtime (tvm_abi.h), whose
-structs these repeat; tests/composite/jit/test_verify.py calls kernels compiled by TVM and by a C
-compiler this way.
+The kernel gets as many threads as its caller says, one by default, and no TVM. Production calls
+go through the runtime (tvm_abi.h), whose structs these repeat; tests/composite/jit/test_verify.py
+calls kernels compiled by TVM and by a C compiler this way.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import _ctypes
 import contextlib
 import ctypes
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -68,15 +69,41 @@ _libc.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
 _libc.free.argtypes = [ctypes.c_void_p]
 
 
+class _Team(threading.local):
+    """How many threads the loops of kernels get that this thread calls."""
+
+    size = 1
+
+
+_team = _Team()
+_barriers: dict[int, threading.Barrier] = {}  # of the loops that run, by _Group.sync
+
+
 @_LAUNCH
 def _launch(task: Any, closure: Any, _tasks: int) -> int:
-    group = _Group(None, 1)  # the kernel divides its loop by the group's size
-    return int(task(0, ctypes.byref(group), closure))
+    size = _team.size
+    meeting = threading.Barrier(size)
+    group = _Group(id(meeting), size)  # the kernel divides its loop by the group's size
+    _barriers[id(meeting)] = meeting
+    results = [0] * size
+
+    def run(number: int) -> None:
+        results[number] = int(task(number, ctypes.byref(group), closure))
+
+    helpers = [threading.Thread(target=run, args=(number,)) for number in range(1, size)]
+    for helper in helpers:
+        helper.start()
+    run(0)
+    for helper in helpers:
+        helper.join()
+    del _barriers[id(meeting)]
+    return max(results, key=abs)
 
 
 @_BARRIER
-def _barrier(_task: int, _group: Any) -> int:
-    return 0  # a group of one
+def _barrier(_task: int, group: Any) -> int:
+    _barriers[group.contents.sync].wait()
+    return 0
 
 
 @_ALLOC
@@ -134,8 +161,11 @@ def _tensor(array: np.ndarray[Any, Any]) -> _Tensor:
 
 
 @contextlib.contextmanager
-def opened(path: Path, name: str) -> Iterator[NativeKernel]:
-    """The kernel `name` of the library at `path`; closed again afterwards, slots and all."""
+def opened(path: Path, name: str, threads: int = 1) -> Iterator[NativeKernel]:
+    """The kernel `name` of the library at `path`; closed again afterwards, slots and all.
+
+    Its parallel loops run on so many threads.
+    """
     native.library()  # before: kernels are linked against it, by name
     library = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND)
     try:
@@ -143,6 +173,8 @@ def opened(path: Path, name: str) -> Iterator[NativeKernel]:
             with contextlib.suppress(ValueError):  # a library has the slots that its code uses
                 address = ctypes.c_void_p.in_dll(library, slot)
                 address.value = ctypes.cast(function, ctypes.c_void_p).value
+        _team.size = threads
         yield NativeKernel(library, name)
     finally:
+        _team.size = 1
         _ctypes.dlclose(library._handle)

@@ -1,7 +1,6 @@
 """Compares a new kernel with the expansion, before anybody is given its results.
 
-Floating outputs are held against the expansion computed in float64: the kernel may be as far from
-it as four times TensorFlow's own ops are, or 64 rounding errors of the dtype, whichever is more.
+Floating outputs are held against the expansion computed in float64, within the bounds of `bounds`.
 The rest must be equal. Inputs and outputs lie at addresses with no alignment but an element's, and
 outputs between guards, so a kernel that assumes more or writes outside is found here.
 """
@@ -16,12 +15,10 @@ import numpy as np
 import tensorflow as tf
 
 from composite import functions
-from composite.jit import evaluate, native_kernel
+from composite.jit import bounds, evaluate, native_kernel
 
 Array = np.ndarray[Any, Any]
 
-_ROUNDINGS = 64
-_OF_OWN = 4  # summation in another order is luck: a factor of two happens by itself
 _GUARD = 32  # elements
 
 
@@ -46,7 +43,7 @@ def check(
         inputs = _inputs(source, shapes, np.random.default_rng(number))
         expected = _run(source, inputs)
         reference = _reference(source, inputs, expected)
-        found = _run_kernel(library, name, inputs, expected)
+        found = run_kernel(library, name, inputs, expected)
         for i, (kernel, ours, exact) in enumerate(zip(found, expected, reference, strict=True)):
             worst = max(worst, _compare(f"output {i} of {list(shapes)}", kernel, ours, exact))
     return f"{worst:.2g} of |y| against float64" if worst else "equal to the expansion"
@@ -56,7 +53,7 @@ def _inputs(
     source: functions.Body, shapes: Sequence[tuple[int, ...]], random: np.random.Generator
 ) -> list[Array]:
     return [
-        _unaligned(_draw(dtype, shape, random))
+        bounds.unaligned(_draw(dtype, shape, random))
         for dtype, shape in zip(source.input_dtypes, shapes, strict=True)
     ]
 
@@ -66,13 +63,6 @@ def _draw(dtype: tf.DType, shape: tuple[int, ...], random: np.random.Generator) 
         return random.standard_normal(shape).astype(dtype.as_numpy_dtype)
     # 0 and 1 are in range wherever an integer is an index, a flag or a count.
     return random.integers(0, 2, shape).astype(dtype.as_numpy_dtype)
-
-
-def _unaligned(array: Array) -> Array:
-    room = np.empty(array.size + 1, array.dtype)
-    moved = room[1:].reshape(array.shape)
-    moved[...] = array
-    return moved
 
 
 def _run(source: functions.Body, inputs: Sequence[Array]) -> list[Array]:
@@ -87,25 +77,25 @@ def _reference(
         return list(expected)
     try:
         double = functions.in_double(source)
-        wide = [x.astype(np.float64) if _floats(x) else x for x in inputs]
+        wide = [x.astype(np.float64) if bounds.is_floating(x) else x for x in inputs]
         return _run(double, wide)
     except (tf.errors.OpError, TypeError, ValueError):
         return list(expected)
 
 
-def _floats(array: Array) -> bool:
-    return bool(tf.as_dtype(array.dtype).is_floating)
-
-
-def _run_kernel(
-    library: Path, name: str, inputs: Sequence[Array], like: Sequence[Array]
+def run_kernel(
+    library: Path, name: str, inputs: Sequence[Array], like: Sequence[Array], threads: int = 1
 ) -> list[Array]:
+    """The outputs of a kernel, which are like the arrays of `like`, by a team of threads.
+
+    Mismatch when it writes outside of them, RuntimeError when it refuses its arguments.
+    """
     rooms = [np.full(y.size + 2 * _GUARD + 1, 77, y.dtype) for y in like]
     outputs = [
         room[_GUARD + 1 : _GUARD + 1 + y.size].reshape(y.shape)
         for room, y in zip(rooms, like, strict=True)
     ]
-    with native_kernel.opened(library, name) as kernel:
+    with native_kernel.opened(library, name, threads) as kernel:
         kernel([*inputs, *outputs])
     for room, y in zip(rooms, like, strict=True):
         guards = np.concatenate([room[: _GUARD + 1], room[_GUARD + 1 + y.size :]])
@@ -118,29 +108,18 @@ def _compare(what: str, kernel: Array, expansion: Array, exact: Array) -> float:
     """The kernel's error, as a part of |y|. Mismatch when it is more than allowed."""
     if kernel.size == 0:
         return 0.0
-    if not _floats(kernel):
+    if not bounds.is_floating(kernel):
         if not np.array_equal(kernel, expansion):
             raise Mismatch(f"{what} differs in {np.count_nonzero(kernel != expansion)} elements")
         return 0.0
     error = _error(what, kernel, exact)
-    own = _error(what, expansion, exact)
-    rounding = float(tf.experimental.numpy.finfo(expansion.dtype).eps)
-    allowed = max(_OF_OWN * own, _ROUNDINGS * rounding)
+    allowed = bounds.allowed(_error(what, expansion, exact), expansion.dtype)
     if error > allowed:
         raise Mismatch(f"{what} is off by {error:.2g} of |y|; {allowed:.2g} is allowed")
     return error
 
 
 def _error(what: str, found: Array, exact: Array) -> float:
-    found, exact = found.astype(np.float64), exact.astype(np.float64)
-    finite = np.isfinite(exact)
-    if not np.array_equal(np.isfinite(found), finite):
+    if not np.array_equal(np.isfinite(found), np.isfinite(exact)):
         raise Mismatch(f"{what} has infinities or NaNs in other places")
-    if not finite.any():
-        return 0.0
-    # Beside an element itself, a hundredth of the largest one: where a sum cancels, rounding is as
-    # large as what was summed, and no order of summation is right.
-    floor = 1e-2 * np.abs(exact[finite]).max()
-    scale = np.abs(exact[finite]) + floor
-    difference = np.abs(found[finite] - exact[finite])
-    return float(np.max(np.divide(difference, scale, out=np.zeros_like(scale), where=scale > 0)))
+    return float(np.max(bounds.errors(found, exact), initial=0.0))

@@ -128,7 +128,12 @@ absl::StatusOr<Value> BinaryWeak(const BinaryRule& rule, const Value& a, const V
   // An int to the power of an unknown int may be a float in Python: the type would be unknown.
   const bool open_power =
       rule.fold == &FoldPow && !is_float && (b.as_int() == nullptr || *b.as_int() < 0);
-  if (open_power || !(arithmetic || rule.form == Form::kEqual)) return RefuseWeak(rule, a, b);
+  if (open_power || !(arithmetic || rule.form == Form::kEqual)) {
+    // Python has a result, and so has the expansion as soon as the numbers are known.
+    TF_ASSIGN_OR_RETURN(Value x, emitter->Known(a));
+    TF_ASSIGN_OR_RETURN(Value y, emitter->Known(b));
+    return rule.fold(x, y);
+  }
   const DataType dtype = is_float ? tensorflow::DT_DOUBLE : tensorflow::DT_INT64;
   TF_ASSIGN_OR_RETURN(Value x, WeakOperand(a, dtype, emitter));
   TF_ASSIGN_OR_RETURN(Value y, WeakOperand(b, dtype, emitter));
@@ -257,9 +262,13 @@ absl::StatusOr<Value> Unary(absl::string_view name, const Value& a, Emitter* emi
     return FoldArrays(&FoldMul, a, Value::Int(-1));
   }
   const bool is_bool = NaturalType(a) == tensorflow::DT_BOOL;
-  // ~ and - of a Python bool are ints; nothing needs that of a bool not known yet.
   const char* op = is_bool ? rule->bools : rule->numbers;
-  if (op == nullptr || (a.is_weak() && is_bool && rule->fold != &FoldNot)) {
+  // ~ and - of a Python bool are ints, and `not` of a number is a bool: known when the number is.
+  if (a.is_weak() && (op == nullptr || (is_bool && rule->fold != &FoldNot))) {
+    TF_ASSIGN_OR_RETURN(Value known, emitter->Known(a));
+    return rule->fold(known);
+  }
+  if (op == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", rule->symbol, "' has no meaning on ", Describe(a)));
   }

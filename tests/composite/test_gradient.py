@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from composite import Composite, gradient, native
+from composite import Composite, gradient, native, options
 from tests.composite.dense_ops import dense, scale, two_layers
 
 RANDOM = np.random.default_rng(1)
@@ -151,3 +151,32 @@ def test_errors_of_expansion_pass_through():
     request.attr["_composite_program"].s = b"0" * 32
     with pytest.raises(tf.errors.OpError, match="TestDense"):
         native.call("composite_expand", request)
+
+
+@Composite(
+    "GradientOfMaximum",
+    inputs=["x: T"],
+    derived_attrs=["T: {float, double}"],
+    outputs=["y: T"],
+)
+def largest(x):
+    return tf.reduce_max(tf.tanh(x) * 1.7, axis=-1)
+
+
+@pytest.mark.parametrize("backend", ["tf", "tvm"])
+def test_a_maximum_is_found_among_what_a_kernel_rounded(backend):
+    # The gradient of Max compares its output with its input: both must come from one computation.
+    x = normal(16, 7)
+    with options(backend=backend):
+        found = gradients(largest, x)
+    assert_close([found], [gradients(largest.python_function, x)])
+
+
+def test_an_output_is_fed_where_nothing_else_is_computed_again():
+    # Tanh's gradient needs its output alone: neither the product nor Tanh run again.
+    shapes = (5, 8), (4, 8), (4,)
+    request = dense.request(*(normal(*shape) for shape in shapes), act="TANH")
+    del request.attr["_in_shapes"], request.attr["_constants"]
+    function = gradient._differentiate(request.SerializeToString(), (True,), shapes).function
+    ops = [node.op for node in function.function_def.node_def]
+    assert "TanhGrad" in ops and "Tanh" not in ops and ops.count("MatMul") == 2

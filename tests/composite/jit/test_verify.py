@@ -105,3 +105,10 @@ def test_integers_must_be_equal(tmp_path):
 def test_strided_arrays_are_refused():
     with pytest.raises(ValueError, match="compact"):
         native_kernel._tensor(np.zeros((4, 4), np.float32)[:, ::2])
+
+
+def test_bfloat16_has_a_bound(tmp_path):
+    y = np.ones(3, tf.bfloat16.as_numpy_dtype)
+    assert verify._compare("y", y, y, y.astype(np.float64)) == 0
+    with pytest.raises(verify.Mismatch, match=r"is off by 0\.\d+ of .y.; 0\.5 is allowed"):
+        verify._compare("y", y * 2, y, y.astype(np.float64))

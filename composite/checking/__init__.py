@@ -1,0 +1,119 @@
+"""`composite.check`: does an op do what its Python function does, however it is run?
+
+For each sample, a call of the op, every way of running it (`ways.WAYS`) is compared with
+`op.python_function` run eagerly. Samples are the call that is given with variations of it, or drawn
+from the declaration.
+
+Not for: speed (benchmarks/), programs of the language in general (tests/fuzz).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from composite.checking import reproduction
+from composite.checking.report import CheckError, DifferenceFound, Report
+from composite.checking.run import Run
+from composite.checking.sample import as_declared
+from composite.checking.samples import given
+from composite.checking.ways import WAYS
+from composite.compiler.schema import OpSchema
+from composite.op import CompositeOp, DecoratedOp
+
+__all__ = ["CheckError", "Report", "check"]
+
+REPORTS = ".composite"
+_SAMPLES = 30
+
+
+def check(  # noqa: PLR0913 - all but the call itself have defaults
+    op: CompositeOp,
+    *inputs: Any,
+    seed: int = 0,
+    samples: int | None = None,
+    ways: Sequence[str] | None = None,
+    report_dir: str | Path = REPORTS,
+    raise_on_failure: bool = True,
+    **attrs: Any,
+) -> Report:
+    """Compares every way of running an op with its Python function run eagerly.
+
+    Args:
+        op: what `@Composite` made; a loaded library has no Python function to compare with.
+        inputs: a call's inputs, of any shapes and dtypes that the declaration allows. Without them
+            inputs are drawn, and so are attributes that are not given (this takes hypothesis).
+        seed: of what is drawn. The same seed draws the same samples.
+        samples: how many calls: of given inputs the call itself and then its variations (other
+            dtypes, NaN, infinities, denormals, empty, 0-d), by default all; of drawn ones 30.
+        ways: names of the ways to try, as the report has them; by default all.
+        report_dir: the folder below which a difference is saved, as inputs and a script.
+        raise_on_failure: False returns a report with the difference in it.
+        attrs: attributes of the calls.
+
+    Returns:
+        A Report; `print` it.
+
+    Raises:
+        CheckError: at the first difference. An error on both sides is none.
+        TypeError, ValueError: for an op or arguments that cannot be checked.
+        ImportError: when inputs are to be drawn and hypothesis is not installed.
+    """
+    if not isinstance(op, DecoratedOp):
+        raise TypeError(f"composite.check takes an op that @Composite made, not {op!r}")
+    known = _known(op.schema, attrs)
+    run = Run(op, _chosen(ways))
+    if inputs:
+        run.given(itertools.islice(_calls(op, inputs, known), samples))
+    else:
+        run.drawn(known, _SAMPLES if samples is None else samples, seed)
+    report, failure = run.report, run.failure
+    if failure is not None:
+        folder = reproduction.save(op, failure.way, failure.sample, Path(report_dir))
+        report.row(failure.way).differs = True
+        report.difference = DifferenceFound(
+            op.op_name, op.place, failure.way, failure.sample.describe(), failure.what, folder
+        )
+        if raise_on_failure:
+            raise CheckError(report)
+    return report
+
+
+def _chosen(ways: Sequence[str] | None) -> Sequence[str]:
+    if isinstance(ways, str):
+        raise TypeError(f"composite.check: ways is a list of names, [{ways!r}]")
+    for way in ways or ():
+        if way not in WAYS:
+            names = ", ".join(map(repr, WAYS))
+            raise ValueError(f"composite.check: {way!r} is no way to run an op; there are {names}")
+    return list(WAYS) if ways is None else ways
+
+
+def _known(schema: OpSchema, attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes that are given, as TensorFlow keeps them."""
+    specs = {spec.name: spec for spec in schema.attrs}
+    for name in attrs:
+        if name not in specs:
+            raise TypeError(f"{schema.op_name} has no attribute {name!r}; it has {[*specs]}")
+    return {name: as_declared(specs[name], value) for name, value in attrs.items()}
+
+
+def _calls(op: DecoratedOp, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+    schema = op.schema
+    if len(inputs) != len(schema.inputs):
+        names = ", ".join(arg.name for arg in schema.inputs)
+        raise TypeError(
+            f"{schema.op_name} takes {len(schema.inputs)} inputs ({names}), and {len(inputs)} are "
+            "given; give all or none"
+        )
+    values = dict(attrs)
+    for spec in schema.attrs:
+        if spec.name not in values:
+            if not spec.has_default:
+                raise TypeError(
+                    f"{schema.op_name}: attribute {spec.name!r} has no default: give it"
+                )
+            values[spec.name] = spec.default
+    return given(op, inputs, values)

@@ -1,0 +1,155 @@
+"""Whether two results of one call agree.
+
+Integers, booleans and strings must be equal. Floating numbers may differ within `jit.bounds`, the
+bounds that a kernel is held to before it is used: measured against the body in float64. NaNs and
+infinities must stand in the same places. Complex numbers are compared by their parts.
+
+Not for: computing any of the results (ways.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from composite.jit import bounds
+
+Array = np.ndarray[Any, Any]
+
+# A reference further off than this is of another function: random numbers of another width, say.
+_UNUSABLE = 0.5
+
+
+class Difference(Exception):  # noqa: N818 - the verdict of a comparison
+    """Two results do not agree; the message says where and how far."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Closeness:
+    """How close results were that agree.
+
+    Attributes:
+        error: the worst error as a part of |y| against float64; 0 where all bits are equal.
+        bound: the error that was allowed there.
+    """
+
+    error: float = 0.0
+    bound: float = 0.0
+
+    def worse(self, other: Closeness) -> Closeness:
+        """The one with the larger error."""
+        return other if other.error >= self.error else self
+
+
+def compare(
+    actual: Sequence[Array],
+    expected: Sequence[Array],
+    reference: Callable[[], Sequence[Array]] | None = None,
+) -> Closeness:
+    """Compares the outputs of two runs. Difference when they do not agree.
+
+    reference: gives `expected` computed in float64; asked only where bits differ.
+    """
+    if len(actual) != len(expected):
+        raise Difference(f"{len(actual)} outputs where {len(expected)} are expected")
+    exact: Sequence[Array] | None = None
+    worst = Closeness()
+    for index, (found, wanted) in enumerate(zip(actual, expected, strict=True)):
+        what = f"output {index}"
+        _same_type(what, found, wanted)
+        if _identical(found, wanted):
+            continue
+        if exact is None:
+            exact = expected if reference is None else reference()
+        worst = worst.worse(_compare(what, found, wanted, exact[index]))
+    return worst
+
+
+def same_bits(first: Sequence[Array], second: Sequence[Array]) -> None:
+    """Difference unless two runs gave the same bits."""
+    for index, (found, wanted) in enumerate(zip(first, second, strict=True)):
+        _same_type(f"output {index}", found, wanted)
+        if not _identical(found, wanted):
+            raise Difference(f"output {index}: {_first(found, wanted)} (two runs of one call)")
+
+
+def _same_type(what: str, found: Array, wanted: Array) -> None:
+    if found.dtype != wanted.dtype:
+        raise Difference(f"{what} is {found.dtype.name}, and {wanted.dtype.name} is expected")
+    if found.shape != wanted.shape:
+        raise Difference(
+            f"{what} has shape {list(found.shape)}, and {list(wanted.shape)} is expected"
+        )
+
+
+def _numeric(array: Array) -> bool:
+    dtype = tf.as_dtype(array.dtype)
+    return bool(dtype.is_floating or dtype.is_complex)
+
+
+def _identical(found: Array, wanted: Array) -> bool:
+    if not _numeric(found):
+        return bool(np.array_equal(found, wanted))
+    nan = np.isnan(found) & np.isnan(wanted)
+    return bool(np.all(nan | (found == wanted)))
+
+
+def _first(found: Array, wanted: Array, where: Array | None = None) -> str:
+    """Where two arrays differ first (or by most), in words."""
+    if where is None:
+        where = found != wanted
+        if _numeric(found):
+            where &= ~(np.isnan(found) & np.isnan(wanted))
+    at = np.unravel_index(int(np.argmax(where)), found.shape)
+    index = ", ".join(str(int(i)) for i in at)
+    return f"at [{index}] it is {found[at]!s}, and {wanted[at]!s} is expected"
+
+
+def _compare(what: str, found: Array, wanted: Array, exact: Array) -> Closeness:
+    dtype = tf.as_dtype(found.dtype)
+    if dtype.is_complex:
+        parts = [np.real, np.imag]
+        pairs = [_compare(what, p(found), p(wanted), p(exact)) for p in parts]
+        return pairs[0].worse(pairs[1])
+    if not dtype.is_floating:
+        count = np.count_nonzero(found != wanted)
+        raise Difference(f"{what} differs in {count} elements: {_first(found, wanted)}")
+    found, wanted = _flushed(found), _flushed(wanted)
+    _same_specials(what, found, wanted)
+    if not _usable(exact, wanted):
+        exact = wanted
+    errors = bounds.errors(found, exact)
+    own = float(np.max(bounds.errors(wanted, exact), initial=0.0))
+    error, bound = float(np.max(errors, initial=0.0)), bounds.allowed(own, found.dtype)
+    if error > bound:
+        place = _first(found, wanted, where=errors)
+        raise Difference(f"{what} is off by {error:.2g} of |y|, {bound:.2g} is allowed; {place}")
+    return Closeness(error, bound)
+
+
+def _flushed(array: Array) -> Array:
+    """Denormal numbers as 0: threads of TensorFlow compute with them so, a caller's need not."""
+    tiny = bounds.smallest_normal(array.dtype)
+    return np.where(np.abs(array) < tiny, np.zeros_like(array), array)
+
+
+def _same_specials(what: str, found: Array, wanted: Array) -> None:
+    for name, test in (("NaN", np.isnan), ("infinity", np.isposinf), ("-infinity", np.isneginf)):
+        # bfloat16 has no isposinf of its own.
+        where = test(found.astype(np.float64)) != test(wanted.astype(np.float64))
+        if where.any():
+            place = _first(found, wanted, where=where)
+            raise Difference(f"{what} has a {name} in {where.sum()} other places: {place}")
+
+
+def _usable(exact: Array, wanted: Array) -> bool:
+    """Whether the reference is `wanted` in float64: no overflow that only one of them has."""
+    if exact.shape != wanted.shape:
+        return False
+    if not np.array_equal(np.isfinite(exact.astype(wanted.dtype)), np.isfinite(wanted)):
+        return False
+    return bool(np.max(bounds.errors(wanted, exact), initial=0.0) <= _UNUSABLE)

@@ -1,0 +1,98 @@
+"""The kernel of a call: as TensorFlow dispatches it, and by itself on awkward buffers.
+
+Where no kernel can be made of an op for some dtype or shape there is nothing to compare, and the
+report says why.
+
+Not for: whether a kernel is fast enough to be used (jit/measure.py).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from composite import settings
+from composite.checking.compare import Closeness, Difference, same_bits
+from composite.checking.oracle import Case, Outcome, outcome
+from composite.checking.skipped import Skipped
+from composite.jit import bounds, key, produce, verify, worker
+from composite.jit.cache import open_default
+from composite.records import NodeDef, serialize
+
+Array = np.ndarray[Any, Any]
+
+_REFUSED = 'was called with backend="tvm": '
+
+
+def dispatched(case: Case) -> Closeness:
+    """A call with backend="tvm": the kernel on TensorFlow's buffers and threads, twice."""
+    _require_compiler()
+    found = _must(case)
+    if isinstance(found.error, tf.errors.FailedPreconditionError) and _REFUSED in str(found.error):
+        if case.expected.error is not None:
+            raise Skipped("the call raises")  # so there is nothing to compile
+        raise Skipped("no kernel: " + _reason(str(found.error.message)))
+    close = case.agree(found)
+    if found.error is None:
+        same_bits(_must(case).values, found.values)
+    return close
+
+
+def unaligned(case: Case) -> Closeness:
+    """The kernel by itself, between guards, at addresses that are aligned to an element only.
+
+    With one thread and with two.
+    """
+    _require_compiler()
+    if case.expected.error is not None:
+        raise Skipped("the call raises")
+    made, library = _compiled(case)
+    close = Closeness()
+    for threads in (1, 2):
+        inputs = [bounds.unaligned(x) for x in case.sample.arrays()]
+        try:
+            found = verify.run_kernel(library, made.name, inputs, case.expected.values, threads)
+        except (verify.Mismatch, RuntimeError) as error:
+            raise Difference(f"with {threads} threads, {error}") from error
+        close = close.worse(case.agree(Outcome(found)))
+    return close
+
+
+def _require_compiler() -> None:
+    if not worker.running():
+        raise Skipped("no kernel: this process compiles none (COMPOSITE_JIT=0, or TVM is missing)")
+
+
+def _must(case: Case) -> Outcome:
+    with settings.options(backend="tvm"):
+        return outcome(lambda: case.op(*case.sample.tensors(), **case.sample.attrs))
+
+
+def _reason(message: str) -> str:
+    """Why there is no kernel, without what TensorFlow puts around it."""
+    reason = message.partition(_REFUSED)[2].partition(" [Op:")[0]
+    shapes, colon, why = reason.partition(": ")
+    return why if colon and shapes.startswith("no kernel for shapes") else reason
+
+
+def _compiled(case: Case) -> tuple[NodeDef, Path]:
+    """The kernel for exactly these shapes, from the cache or compiled for it."""
+    from composite.compiler import tvm as backend
+
+    request = case.op.request(*case.sample.tensors(), **case.sample.attrs)
+    for name in ("_constants", "_composite_backend", "_composite_numerics"):
+        request.attr.pop(name, None)
+    target = backend.Target.host()
+    cache = open_default()
+    wanted = key.entry_key(request, target.key)
+    entry = cache.load(wanted)
+    if entry is not None:
+        return NodeDef.FromString(entry[0]), entry[1]
+    try:
+        made, library = produce.compile_kernel(request, target)
+    except (backend.NotCovered, produce.Inexpandable, verify.Mismatch) as error:
+        raise Skipped(f"no kernel: {error}") from error
+    return made, cache.store(wanted, serialize(made), library)

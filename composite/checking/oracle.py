@@ -1,0 +1,131 @@
+"""The Python function of an op, run eagerly: what every other way of running it is held to.
+
+Not for: the ways themselves (ways.py), tolerances (compare.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
+
+from composite import functions
+from composite.checking.compare import Closeness, Difference, compare
+from composite.checking.sample import Sample, output_dtypes
+from composite.jit import bounds, evaluate
+from composite.op import DecoratedOp
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a run gave: output arrays, or the error that it raised."""
+
+    values: list[Array]
+    error: Exception | None = None
+
+    @property
+    def told(self) -> str:
+        """The error in one line; "" where there is none."""
+        if self.error is None:
+            return ""
+        message = getattr(self.error, "message", None) or str(self.error)
+        return f"{type(self.error).__name__}: {message.splitlines()[0] if message else ''}"
+
+
+def outcome(function: Callable[[], Any]) -> Outcome:
+    """Runs a call; its result flattened to arrays."""
+    try:
+        return Outcome([as_array(value) for value in tf.nest.flatten(function())])
+    except Exception as error:  # noqa: BLE001 - a body may raise anything
+        return Outcome([], error)
+
+
+def as_array(value: Any) -> Array:
+    """The value of an eager tensor; a gradient that is sliced is made dense."""
+    return np.asarray(tf.convert_to_tensor(value).numpy())
+
+
+class Case:
+    """A sample with what Python makes of it, computed when it is first asked for.
+
+    `function` stands in for the op's Python function.
+    """
+
+    def __init__(
+        self, op: DecoratedOp, sample: Sample, function: Callable[..., Any] | None = None
+    ) -> None:
+        self.op = op
+        self.sample = sample
+        self._function = function or op.python_function
+        self.dtypes = output_dtypes(op.schema, sample)
+
+    def python(self, inputs: Sequence[Any]) -> list[Any]:
+        """The Python function on tensors of this sample's structure: its outputs, flat.
+
+        A number that it returns is an output of the declared dtype. ValueError for a result of
+        another structure.
+        """
+        # Attributes stand in the order of the declaration, which may not be the OpDef's.
+        attrs = {spec.name: self.sample.attrs[spec.name] for spec in self.op.schema.attrs}
+        result = self._function(*inputs, **attrs)
+        flat = tf.nest.flatten(result)
+        if len(flat) != len(self.dtypes):
+            raise ValueError(f"{len(flat)} results for {len(self.dtypes)} outputs")
+        return [
+            value if tf.is_tensor(value) else tf.convert_to_tensor(value, dtype)
+            for value, dtype in zip(flat, self.dtypes, strict=True)
+        ]
+
+    @functools.cached_property
+    def expected(self) -> Outcome:
+        """What the Python function gives."""
+        return outcome(lambda: self.python(self.sample.tensors()))
+
+    def reference(self) -> list[Array]:
+        """The Python function computed in float64; `expected` where that cannot be."""
+        return in_double(
+            lambda *flat: self.python(self.sample.rebuilt(flat)),
+            list(self.sample.arrays()),
+            self.expected.values,
+        )
+
+    def agree(self, found: Outcome) -> Closeness:
+        """Compares a run with Python's. Two errors agree, whatever they are called."""
+        if self.expected.error is not None and found.error is not None:
+            return Closeness()
+        if found.error is not None:
+            raise Difference(f"it raises {found.told}, and the Python function does not")
+        if self.expected.error is not None:
+            raise Difference(f"it gives a result, and the Python function raises "
+                             f"{self.expected.told}")  # fmt: skip
+        return compare(found.values, self.expected.values, self.reference)
+
+
+def in_double(
+    function: Callable[..., Any], arrays: Sequence[Array], fallback: Sequence[Array]
+) -> list[Array]:
+    """A function of flat tensors traced, and its graph computed in float64.
+
+    `fallback` where it cannot be traced without values, or has ops without a float64 kernel.
+    """
+    if not any(bounds.is_floating(x) for x in [*arrays, *fallback]):
+        return list(fallback)
+    specs = [tf.TensorSpec(x.shape, x.dtype) for x in arrays]
+    try:
+        traced = tf.function(function, input_signature=specs, autograph=False)
+        concrete = traced.get_concrete_function()
+        definition = concrete.graph.as_graph_def(add_shapes=False).library
+        library = FunctionDefLibrary(function=[concrete.function_def, *definition.function])
+        double = functions.in_double(functions.body(library))
+        captured = [np.asarray(x.numpy()) for x in concrete.captured_inputs]
+        wide = [x.astype(np.float64) if bounds.is_floating(x) else x for x in [*arrays, *captured]]
+        return [as_array(y) for y in evaluate.evaluate(double, wide)]
+    except Exception:  # noqa: BLE001 - a body may need values, and raise anything without them
+        return list(fallback)

@@ -1,0 +1,138 @@
+"""What `composite.check` found: a row for each way, or the difference that it ended with."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from composite.checking.compare import Closeness
+
+
+class CheckError(AssertionError):
+    """An op does something else than its Python function; the message says where, and by how much.
+
+    Attributes:
+        report: the Report up to there; `report.difference` is the difference.
+    """
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(str(report.difference))
+        self.report = report
+
+
+@dataclasses.dataclass(frozen=True)
+class DifferenceFound:
+    """One call that an op runs otherwise than its Python function.
+
+    Attributes:
+        op_name, place: the op, and where it is defined.
+        way: how it was run.
+        call: attributes, dtypes and shapes.
+        what: what differs: the worst element, its index, what it is and what it should be.
+        folder: a reproduction: run `python <folder>/reproduce.py`.
+    """
+
+    op_name: str
+    place: str
+    way: str
+    call: str
+    what: str
+    folder: Path | None
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.op_name} ({self.place}) differs from its Python function, way {self.way!r}:",
+            f"  {self.what}",
+            f"  in the call {self.op_name}({self.call})",
+        ]
+        if self.folder is not None:
+            lines.append(f"  to run it again: python {self.folder / 'reproduce.py'}")
+        return "\n".join(lines)
+
+
+@dataclasses.dataclass
+class Row:
+    """One way of running the op.
+
+    Attributes:
+        way: its name.
+        samples: how many calls were compared in this way.
+        error: the worst error of those that agree, as a part of |y| against float64; 0 for equal
+            bits.
+        bound: the error that was allowed there.
+        notes: why calls were not compared, and how many.
+        differs: whether this is the way that does not agree.
+    """
+
+    way: str
+    samples: int = 0
+    error: float = 0.0
+    bound: float = 0.0
+    notes: dict[str, int] = dataclasses.field(default_factory=dict)
+    differs: bool = False
+
+    def add(self, close: Closeness) -> None:
+        """Counts a call that agreed."""
+        self.samples += 1
+        if close.error > self.error or not self.bound:
+            self.error, self.bound = close.error, close.bound
+
+    def skip(self, reason: str) -> None:
+        """Counts a call that was not compared."""
+        self.notes[reason] = self.notes.get(reason, 0) + 1
+
+    @property
+    def note(self) -> str:
+        """The commonest reasons, in a line."""
+        told = sorted(self.notes.items(), key=lambda item: (-item[1], item[0]))
+        parts = [f"{reason} ({count})" for reason, count in told[:2]]
+        if len(told) > 2:
+            parts.append(f"and {len(told) - 2} other reasons")
+        return "; ".join(["DIFFERS"] * self.differs + parts)
+
+
+@dataclasses.dataclass
+class Report:
+    """What was compared, a row for each way; `str()` is a table.
+
+    Attributes:
+        op_name: the op.
+        rows: in the order in which the ways are tried.
+        raised: in how many of the calls the Python function raises an error, as the op must.
+        difference: what does not agree; None where everything does.
+    """
+
+    op_name: str
+    rows: list[Row]
+    raised: int = 0
+    difference: DifferenceFound | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether no difference was found."""
+        return self.difference is None
+
+    def row(self, way: str) -> Row:
+        """The row of a way; KeyError if it was not asked for."""
+        for row in self.rows:
+            if row.way == way:
+                return row
+        raise KeyError(way)
+
+    def __str__(self) -> str:
+        head = ("way", "samples", "worst error", "bound", "note")
+        lines = [head]
+        for row in self.rows:
+            error = f"{row.error:.1e}" if row.error else "equal" if row.samples else "-"
+            bound = f"{row.bound:.1e}" if row.error else "-"
+            lines.append((row.way, str(row.samples), error, bound, row.note))
+        widths = [max(len(line[i]) for line in lines) for i in range(4)]
+        texts = [
+            "  ".join([cell.ljust(width) for cell, width in zip(line, widths, strict=False)])
+            + ("  " + line[4]).rstrip()
+            for line in lines
+        ]
+        title = f"{self.op_name}: {'every way agrees' if self.ok else 'a way differs'}"
+        if self.raised:
+            title += f"; in {self.raised} calls an error, everywhere"
+        return "\n".join([title, *(text.rstrip() for text in texts)])

@@ -1,0 +1,106 @@
+"""Runs samples through the ways and keeps the report.
+
+Not for: what a sample or a way is (samples.py, ways.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from composite.checking.compare import Difference
+from composite.checking.oracle import Case
+from composite.checking.report import Report, Row
+from composite.checking.sample import Sample
+from composite.checking.samples import Drawn
+from composite.checking.skipped import Skipped
+from composite.checking.ways import WAYS
+from composite.op import DecoratedOp
+
+
+class Failure(NamedTuple):
+    """A sample that one way runs otherwise than Python, and what differs."""
+
+    way: str
+    sample: Sample
+    what: str
+
+
+class Run:
+    """One check of one op by some of the ways."""
+
+    def __init__(self, op: DecoratedOp, ways: Sequence[str]) -> None:
+        self.op = op
+        self.report = Report(op.op_name, [Row(way) for way in ways])
+        self.failure: Failure | None = None
+
+    def given(self, samples: Iterable[Sample]) -> None:
+        """Runs samples until one differs."""
+        for number, sample in enumerate(samples):
+            try:
+                case = Case(self.op, sample)
+            except (TypeError, ValueError):
+                if not number:
+                    raise
+                continue  # a variation that the declaration excludes
+            if not self._agrees(case):
+                return
+
+    def drawn(self, attrs: Mapping[str, Any], count: int, seed: int) -> None:
+        """Draws samples until one differs; that one is then made as small as it can be."""
+        try:
+            import hypothesis
+        except ImportError as error:
+            raise ImportError(
+                "composite.check draws inputs with hypothesis, which is not installed: "
+                "pip install hypothesis, or give the inputs of a call"
+            ) from error
+
+        strategy = Drawn(self.op, attrs, seed).strategy()
+
+        @hypothesis.seed(seed)
+        @hypothesis.settings(
+            max_examples=count,
+            deadline=None,
+            database=None,
+            print_blob=False,
+            report_multiple_bugs=False,
+            suppress_health_check=list(hypothesis.HealthCheck),
+            phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink],
+        )
+        @hypothesis.given(strategy)
+        def agrees(sample: Sample) -> None:
+            if not self._agrees(Case(self.op, sample)):
+                raise _Differs
+
+        try:
+            agrees()
+        except _Differs:
+            pass  # `failure` has the last one that hypothesis ran, which is the smallest
+        except hypothesis.errors.Flaky:
+            assert self.failure is not None
+            self.failure = self.failure._replace(
+                what=self.failure.what + " (not each time that this call runs)"
+            )
+
+    def _agrees(self, case: Case) -> bool:
+        """Runs one sample; after a difference only in the way that showed it."""
+        if self.failure is None and case.expected.error is not None:
+            self.report.raised += 1
+        for row in self.report.rows:
+            if self.failure is not None and row.way != self.failure.way:
+                continue
+            try:
+                close = WAYS[row.way](case)
+            except Skipped as reason:
+                row.skip(str(reason))
+            except Difference as difference:
+                self.failure = Failure(row.way, case.sample, str(difference))
+                return False
+            else:
+                row.add(close)
+        return True
+
+
+class _Differs(Exception):  # noqa: N818 - for hypothesis
+    """A drawn sample differs."""

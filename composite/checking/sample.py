@@ -1,0 +1,112 @@
+"""One call to be checked: inputs as NumPy arrays, attributes as Python values.
+
+Not for: where samples come from (samples.py), and how one is run (ways.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from composite import call
+from composite.compiler.schema import AttrSpec, OpSchema
+
+Array = np.ndarray[Any, Any]
+Input = Array | list[Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """Arguments of one call.
+
+    Attributes:
+        inputs: an array for each input of the op, a list of arrays for a list input.
+        attrs: a value for each attribute that a caller gives, defaults included.
+        label: what is special about it, "as given" or "with NaN".
+    """
+
+    inputs: tuple[Input, ...]
+    attrs: Mapping[str, Any]
+    label: str = ""
+
+    def arrays(self) -> Iterator[Array]:
+        """The arrays, lists flattened."""
+        for value in self.inputs:
+            yield from value if isinstance(value, list) else [value]
+
+    def mapped(self, function: Callable[[Array], Any]) -> list[Any]:
+        """The inputs with each array replaced."""
+        return [
+            [function(x) for x in value] if isinstance(value, list) else function(value)
+            for value in self.inputs
+        ]
+
+    def replaced(self, label: str, function: Callable[[Array], Array]) -> Sample:
+        """A sample of other arrays."""
+        return Sample(tuple(self.mapped(lambda x: np.asarray(function(x)))), self.attrs, label)
+
+    def tensors(self) -> list[Any]:
+        """The inputs as eager tensors."""
+        return self.mapped(tf.constant)
+
+    def rebuilt(self, flat: Sequence[Any]) -> list[Any]:
+        """A flat list in the structure of the inputs."""
+        values = iter(flat)
+        return self.mapped(lambda _: next(values))
+
+    def describe(self) -> str:
+        """Attribute values, dtypes and shapes, in the words of a call."""
+        shapes = self.mapped(lambda x: f"{tf.as_dtype(x.dtype).name}{list(x.shape)}")
+        inputs = [f"[{', '.join(x)}]" if isinstance(x, list) else x for x in shapes]
+        attrs = [f"{name}={shown(value)}" for name, value in self.attrs.items()]
+        return ", ".join(inputs + attrs) + (f" ({self.label})" if self.label else "")
+
+
+def shown(value: Any) -> str:
+    """A value of an attribute as it is written in Python."""
+    if isinstance(value, tf.DType):
+        return f"tf.{value.name}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(shown, value))}]"
+    if isinstance(value, tf.TensorShape):
+        return repr(value.as_list()) if value.rank is not None else "None"
+    return repr(value)
+
+
+def output_dtypes(schema: OpSchema, sample: Sample) -> list[tf.DType]:
+    """The dtype of each output tensor. TypeError, ValueError when the call is not declared so."""
+    definition = schema.op_def
+    with tf.Graph().as_default():
+        holders = sample.mapped(lambda x: tf.compat.v1.placeholder(x.dtype, x.shape))
+        names = [arg.name for arg in schema.inputs]
+        arguments = dict(zip(names, holders, strict=True)) | dict(sample.attrs)
+        attrs = call.bind(definition, arguments).attrs
+    dtypes: list[int] = []
+    for arg in definition.output_arg:
+        if arg.type_list_attr:
+            dtypes += attrs[arg.type_list_attr].list.type
+        else:
+            one = attrs[arg.type_attr].type if arg.type_attr else arg.type
+            dtypes += [one] * call.length(arg, attrs)
+    return [tf.as_dtype(dtype) for dtype in dtypes]
+
+
+def as_declared(spec: AttrSpec, value: Any) -> Any:
+    """An attribute's value as TensorFlow keeps it: floats are float32, lists are lists."""
+    if isinstance(value, tuple):
+        value = list(value)
+    if spec.type == "float" and isinstance(value, int | float):
+        return float(np.float32(value))
+    if spec.type == "list(float)" and isinstance(value, list):
+        return [float(np.float32(one)) for one in value]
+    if spec.type == "type":
+        return tf.as_dtype(value)
+    if spec.type == "list(type)":
+        return [tf.as_dtype(one) for one in value]
+    if spec.type == "string" and isinstance(value, bytes):
+        return value.decode()
+    return value

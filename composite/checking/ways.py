@@ -1,0 +1,153 @@
+"""The ways in which one call is run and compared with its Python function.
+
+A way is a function of a Case: it returns how close the results were, raises Difference where they
+do not agree, and Skipped where there is nothing to compare.
+
+Not for: gradients (gradients.py), kernels (kernels.py), tolerances (compare.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from composite import settings
+from composite.checking import gradients, kernels
+from composite.checking.compare import Closeness, Difference, compare, same_bits
+from composite.checking.oracle import Case, Outcome, outcome
+
+Way = Callable[[Case], Closeness]
+
+
+def eager(case: Case) -> Closeness:
+    """An eager call, on TensorFlow's ops."""
+    return case.agree(_eager(case))
+
+
+def deterministic(case: Case) -> Closeness:
+    """Two eager calls have the same bits."""
+    first, second = _eager(case), _eager(case)
+    if (first.error is None) != (second.error is None):
+        raise Difference(f"one of two runs raises {first.told or second.told}")
+    same_bits(first.values, second.values)
+    return Closeness()
+
+
+def in_function(case: Case) -> Closeness:
+    """A node in a tf.function, all shapes known."""
+    return _agree_traced(case, lambda shape: shape)
+
+
+def unknown_dims(case: Case) -> Closeness:
+    """A node in a tf.function in which only ranks are known."""
+    return _agree_traced(case, _dims_unknown)
+
+
+def unknown_rank(case: Case) -> Closeness:
+    """A node in a tf.function in which no shape is known."""
+    return _agree_traced(case, lambda _: None)
+
+
+def shapes(case: Case) -> Closeness:
+    """The shape function: what it infers fits what comes out, and is exact if it can be."""
+    actual = case.expected
+    for what, loosened in (
+        ("known shapes", lambda shape: shape),
+        ("a first dim that is unknown", lambda shape: [None, *shape[1:]] if shape else shape),
+        ("unknown dims", _dims_unknown),
+        ("unknown ranks", lambda _: None),
+    ):
+        inferred = _inferred(case, _through_op(case), loosened)
+        if isinstance(inferred, Exception):
+            if actual.error is None:
+                raise Difference(f"with {what}, tracing raises {Outcome([], inferred).told}")
+            continue
+        for index, (shape, value) in enumerate(zip(inferred, actual.values, strict=False)):
+            if not shape.is_compatible_with(value.shape):
+                raise Difference(
+                    f"with {what}, output {index} is inferred as {shape}; it has {value.shape}"
+                )
+        if what == "known shapes" and actual.error is None:
+            _check_exact(case, inferred)
+    return Closeness()
+
+
+def _check_exact(case: Case, inferred: list[Any]) -> None:
+    """With all input shapes known, the op infers no less than TensorFlow does for the body."""
+    body = _inferred(case, case.python, lambda shape: shape)
+    if isinstance(body, Exception):
+        return  # it needs values, so TensorFlow knows nothing of it
+    for index, (ours, theirs) in enumerate(zip(inferred, body, strict=True)):
+        if theirs.is_fully_defined() and not ours.is_fully_defined():
+            raise Difference(f"output {index} is inferred as {ours}, and its body's as {theirs}")
+
+
+def _dims_unknown(shape: Any) -> Any:
+    return [None] * len(shape)
+
+
+def _eager(case: Case) -> Outcome:
+    with settings.options(backend="tf"):
+        return outcome(lambda: case.op(*case.sample.tensors(), **case.sample.attrs))
+
+
+def _through_op(case: Case) -> Callable[[Any], Any]:
+    return lambda inputs: case.op(*inputs, **case.sample.attrs)
+
+
+def _concrete(case: Case, function: Callable[[Any], Any], loosened: Callable[[Any], Any]) -> Any:
+    specs = [tf.TensorSpec(loosened(x.shape), x.dtype) for x in case.sample.arrays()]
+    with settings.options(backend="tf"):
+        traced = tf.function(
+            lambda *flat: function(case.sample.rebuilt(flat)),
+            input_signature=specs,
+            autograph=False,
+        )
+        return traced.get_concrete_function()
+
+
+def _agree_traced(case: Case, loosened: Callable[[Any], Any]) -> Closeness:
+    found = _traced(case, _through_op(case), loosened)
+    try:
+        return case.agree(found)
+    except Difference:
+        # TensorFlow rewrites graphs: a body that it gives other results in a graph than eagerly
+        # is compared with those.
+        rewritten = _traced(case, case.python, loosened)
+        if found.error is not None or rewritten.error is not None or case.expected.error:
+            raise
+        return compare(found.values, rewritten.values, case.reference)
+
+
+def _traced(case: Case, function: Callable[[Any], Any], loosened: Callable[[Any], Any]) -> Outcome:
+    def run() -> Any:
+        concrete = _concrete(case, function, loosened)
+        return concrete(*map(tf.constant, case.sample.arrays()))
+
+    return outcome(run)
+
+
+def _inferred(
+    case: Case, function: Callable[[Any], Any], loosened: Callable[[Any], Any]
+) -> list[Any] | Exception:
+    try:
+        concrete = _concrete(case, function, loosened)
+    except Exception as error:  # noqa: BLE001 - a body may raise anything
+        return error
+    return [x.shape for x in tf.nest.flatten(concrete.structured_outputs)]
+
+
+WAYS: dict[str, Way] = {
+    "eager": eager,
+    "tf.function": in_function,
+    "unknown dims": unknown_dims,
+    "unknown ranks": unknown_rank,
+    "shape function": shapes,
+    "deterministic": deterministic,
+    "gradient": gradients.derived,
+    "numeric gradient": gradients.numeric,
+    "kernel": kernels.dispatched,
+    "kernel, unaligned": kernels.unaligned,
+}

@@ -1,0 +1,59 @@
+"""How far floating results may be apart: the bounds that kernels and `composite.check` are held to.
+
+Errors are measured against a reference in float64. What is compared may be as far from it as four
+times TensorFlow's own ops are, or 64 rounding errors of the dtype, whichever is more.
+
+Not for: where the reference comes from, and what else must agree (dtypes, shapes, NaNs).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes  # TensorFlow's bfloat16, of which numpy.finfo knows nothing
+import numpy as np
+import tensorflow as tf
+
+Array = np.ndarray[Any, Any]
+
+_ROUNDINGS = 64
+_OF_OWN = 4  # summation in another order is luck: a factor of two happens by itself
+
+
+def is_floating(array: Array) -> bool:
+    """Whether an array holds floating numbers, bfloat16 among them."""
+    return bool(tf.as_dtype(array.dtype).is_floating)
+
+
+def allowed(own: float, dtype: Any) -> float:
+    """The error that is allowed where TensorFlow's own ops have the error `own`."""
+    return max(_OF_OWN * own, _ROUNDINGS * float(ml_dtypes.finfo(dtype).eps))
+
+
+def smallest_normal(dtype: Any) -> float:
+    """The least positive number that is no denormal."""
+    return float(ml_dtypes.finfo(dtype).tiny)
+
+
+def errors(found: Array, exact: Array) -> Array:
+    """The error of each element as a part of |y|, float64; 0 where `exact` is not finite."""
+    found, exact = found.astype(np.float64), exact.astype(np.float64)
+    result = np.zeros(exact.shape)
+    finite = np.isfinite(exact)
+    if not finite.any():
+        return result
+    # Beside an element itself, a hundredth of the largest one: where a sum cancels, rounding is as
+    # large as what was summed, and no order of summation is right.
+    floor = 1e-2 * np.abs(exact[finite]).max()
+    scale = np.abs(exact[finite]) + floor
+    difference = np.abs(found[finite] - exact[finite])
+    result[finite] = np.divide(difference, scale, out=np.zeros_like(scale), where=scale > 0)
+    return result
+
+
+def unaligned(array: Array) -> Array:
+    """A copy whose address has no alignment but an element's."""
+    room = np.empty(array.size + 1, array.dtype)
+    moved: Array = room[1:].reshape(array.shape)
+    moved[...] = array
+    return moved

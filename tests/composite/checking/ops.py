@@ -1,0 +1,59 @@
+"""Ops for the tests of composite.check: right ones, whose parts the tests then make wrong."""
+
+import tensorflow as tf
+
+from composite import Composite
+
+
+@Composite(
+    "CheckedBend",
+    inputs=["x: T"],
+    attrs=["by: float = 2.0"],
+    derived_attrs=["T: {float, double}"],
+    outputs=["y: T"],
+)
+def bend(x, by):
+    """tanh(x * by) + x."""
+    return tf.tanh(x * by) + x
+
+
+@Composite(
+    "CheckedAttributes",
+    inputs=["xs: N * T", "mixed: kinds", "flag: bool", "label: string", "count: int32"],
+    attrs=[
+        "size: int >= 2 = 3",
+        "sizes: list(int)",
+        "scales: list(float) = [0.5]",
+        'mode: {"up", "down"}',
+        "to: {float, double}",
+        "shape: shape",
+        "names: list(string) = []",
+    ],
+    derived_attrs=["N: int >= 1", "T: {float, half}", "kinds: list(type)"],
+    outputs=["ys: N * T", "flag_out: bool"],
+)
+def attributes(  # noqa: PLR0917 - inputs and attributes are positional in a body
+    xs, mixed, flag, label, count, size, sizes, scales, mode, to, shape, names
+):
+    """Every kind of attribute and input, so that drawing meets them; changes nothing."""
+    return xs, flag
+
+
+@Composite("CheckedSquare", inputs=["x: float"], outputs=["y: float"])
+def square_only(x):
+    """X @ x, which takes square matrices only."""
+    return x @ x
+
+
+@Composite(
+    "CheckedNoKernel", inputs=["x: T"], derived_attrs=["T: {float, double}"], outputs=["y: T"]
+)
+def no_kernel(x):
+    """A cumulative sum, which no kernel covers."""
+    return tf.raw_ops.Cumsum(x=x, axis=0)
+
+
+@Composite("CheckedNumbers", attrs=["k: int"], outputs=["y: float", "z: int32"])
+def numbers(k):
+    """Results that are Python's numbers."""
+    return k / 2, k * 3

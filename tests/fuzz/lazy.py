@@ -1,0 +1,113 @@
+"""A program in Python in which an error counts only if its value is used.
+
+TensorFlow computes what is fetched, and the compiler drops what nothing reads: an expression that
+would raise, but whose value goes nowhere, raises in Python alone. Here each expression that raises
+gives a value that no expression can use and no result can hold. A condition that would raise is
+decided one way or the other: if both give the same, nothing needs it.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tests.fuzz.program import Program
+
+
+class Unusable:
+    """The value of an expression that raised; every use of it raises."""
+
+    def __init__(self, error: Exception, decision: bool) -> None:
+        self.error = error
+        self.decision = decision
+
+    def __bool__(self) -> bool:
+        raise self.error
+
+    def __iter__(self) -> Any:
+        raise self.error
+
+    def __eq__(self, other: object) -> bool:
+        raise self.error
+
+    def __ne__(self, other: object) -> bool:
+        raise self.error
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def python_function(program: Program, decision: bool) -> Callable[..., Any]:
+    """The body of a program as Python, with errors that wait; raises those that the result holds.
+
+    `decision` is what a condition is that raises.
+    """
+    tree = ast.parse(program.text)
+    # The op is left out: only its function is wanted.
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list = []
+    tree = ast.fix_missing_locations(_Waits().visit(tree))
+    file = f"<fuzz {program.seed} lazy>"
+    text = ast.unparse(tree)
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    namespace: dict[str, Any] = {
+        "_waits": lambda expression: _waits(expression, decision),
+        "_truth": lambda value: decision if isinstance(value, Unusable) else bool(value),
+    }
+    exec(compile(text, file, "exec"), namespace)
+
+    def body(*args: Any, **attrs: Any) -> Any:
+        result = namespace["body"](*args, **attrs)
+        for value in tf.nest.flatten(result):
+            if isinstance(value, Unusable):
+                raise value.error
+        return result
+
+    return body
+
+
+def _waits(expression: Callable[[], Any], decision: bool) -> Any:
+    try:
+        return expression()
+    except Exception as error:  # noqa: BLE001 - whatever the program raises
+        return Unusable(error, decision)
+
+
+class _Waits(ast.NodeTransformer):
+    """Puts each expression that can raise into `_waits(lambda: ...)`."""
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        assert isinstance(node.target, ast.Name)
+        read = ast.Name(node.target.id, ast.Load())
+        return self.visit(ast.Assign([node.target], ast.BinOp(read, node.op, node.value)))
+
+    def visit_If(self, node: Any) -> Any:
+        node = self.generic_visit(node)
+        node.test = ast.Call(ast.Name("_truth", ast.Load()), [node.test], [])
+        return node
+
+    visit_While = visit_If
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        return node if ast.unparse(node).startswith("tf.") else self._wrapped(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        node.value = self.visit(node.value)
+        if not any(isinstance(part, ast.Slice) for part in ast.walk(node.slice)):
+            node.slice = self.visit(node.slice)
+        return _call(node)
+
+    def _wrapped(self, node: Any) -> Any:
+        return _call(self.generic_visit(node))
+
+    visit_BinOp = visit_UnaryOp = visit_Compare = visit_Call = _wrapped
+    visit_ListComp = visit_IfExp = visit_BoolOp = _wrapped
+
+
+def _call(node: Any) -> ast.Call:
+    none = ast.arguments([], [], None, [], [], None, [])
+    return ast.Call(ast.Name("_waits", ast.Load()), [ast.Lambda(none, node)], [])

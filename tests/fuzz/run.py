@@ -1,0 +1,123 @@
+"""Runs a random program in Python and in the ways that composite.check knows.
+
+Both agree, both raise, or the compiler refuses the program: anything else is a difference.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from composite.checking.compare import Difference
+from composite.checking.oracle import Case
+from composite.checking.sample import Sample
+from composite.checking.skipped import Skipped
+from composite.checking.ways import WAYS
+from composite.compiler.source import CompositeSyntaxError
+from tests.fuzz import lazy
+from tests.fuzz.program import Program
+
+BASIC = ("eager", "unknown dims")
+
+# Known numbers are 64 bits wide, and none is complex: docs of the errors, fold.h.
+_DOCUMENTED = re.compile(
+    r"integer overflow|does not fit 64 bits|complex number|is too long|2\*\*63"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What became of a program.
+
+    Attributes:
+        kind: "agrees", "raises" (everywhere, in each sample), "refused", "limit" (a documented
+            one), "dead error" (Python alone computes what nothing needs), or "differs".
+        way, what: of a difference or a refusal.
+        skipped: why ways compared nothing.
+    """
+
+    kind: str
+    way: str = ""
+    what: str = ""
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def subject(self) -> str:
+        """What the verdict is about, without names and numbers: equal ones have one cause."""
+        text = re.sub(r"<fuzz[^>]*>:\d+:\d+|\{\{.*?\}\}|Fuzz\d+V\d+|\d[\d.e+-]*", "#", self.what)
+        return f"{self.way}: " + re.sub(r"`[^`]*`|\[[^\]]*\]|'[^']*'", "_", text)[:160]
+
+
+def leave_graphs_alone() -> None:
+    """Turns off grappler in this process: it drops reshapes that would raise, and reorders sums."""
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+
+
+def run(program: Program, ways: Sequence[str] = BASIC, version: int = 0) -> Verdict:
+    """Defines a program's op and compares it on two samples."""
+    try:
+        op = program.define(version)
+    except CompositeSyntaxError as error:
+        return Verdict("refused", "decoration", str(error.msg))
+    except Exception as error:  # noqa: BLE001 - a crash of the compiler is a finding
+        return Verdict("differs", "decoration", f"{type(error).__name__}: {error}")
+    raised, skipped = 0, []
+    samples = _samples(program.seed)
+    for sample in samples:
+        case = Case(op, sample)
+        raised += case.expected.error is not None
+        for way in ways:
+            try:
+                WAYS[way](case)
+            except Skipped as reason:
+                skipped.append(f"{way}: {reason}")
+            except Difference as difference:
+                if case.expected.error is not None and _agrees_lazily(program, op, sample, way):
+                    return Verdict("dead error", way, str(case.expected.told))
+                kind = "limit" if _DOCUMENTED.search(str(difference)) else "differs"
+                return Verdict(kind, way, f"{difference} [{sample.label}]")
+    return Verdict("raises" if raised == len(samples) else "agrees", skipped=tuple(skipped))
+
+
+def _agrees_lazily(program: Program, op: Any, sample: Sample, way: str) -> bool:
+    """Whether Python raises in an expression alone whose value nothing needs."""
+    for decision in (False, True):
+        case = Case(op, sample, lazy.python_function(program, decision))
+        try:
+            WAYS[way](case)
+        except (Difference, Skipped):
+            return False
+        if case.expected.error is not None:
+            return False
+    return True
+
+
+def _samples(seed: int) -> list[Sample]:
+    """Two calls, in float32 and in float64, with other attributes and lists."""
+    random = np.random.default_rng(seed)
+    samples = []
+    for dtype, count in ((np.float32, 3), (np.float64, 2)):
+        y = random.choice([0, 0, 1, 2])
+        shapes = [[4, 3]] * count, [4, 3], ([4, 3], [3], [1, 3])[y]
+        xs, x, other = (
+            [random.standard_normal(s).astype(dtype) for s in shapes[0]],
+            random.standard_normal(shapes[1]).astype(dtype),
+            random.standard_normal(shapes[2]).astype(dtype),
+        )
+        n = random.integers(-3, 5, [4, 3]).astype(np.int32)
+        p = random.integers(0, 2, [4, 3]).astype(bool)
+        attrs = {
+            "k": int(random.integers(-2, 5)),
+            "r": float(random.choice([0.5, -1.25, 2.0, 0.0])),
+            "flag": bool(random.integers(0, 2)),
+            "s": str(random.choice(["", "a", "é", "abc"])),
+            "d": tf.as_dtype(dtype),
+            "ks": [int(one) for one in random.integers(-2, 4, random.integers(0, 4))],
+        }
+        samples.append(Sample((xs, x, other, n, p), attrs, np.dtype(dtype).name))
+    return samples
