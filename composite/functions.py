@@ -89,17 +89,11 @@ def in_double(source: Body) -> Body:
     """The same graph with half, bfloat16 and float32 made double: a reference for errors."""
     graph = GraphDef()
     graph.CopyFrom(source.graph_def)
-    nodes = [*graph.node, *(n for f in graph.library.function for n in f.node_def)]
-    # Other functions under the old names: the process may have those already.
-    names = {f.signature.name: f.signature.name + "_double" for f in graph.library.function}
-    for node in nodes:
-        node.op = names.get(node.op, node.op)
+    rename_functions(graph, "_double")  # the process may have the old ones under their names
+    for node in _nodes(graph):
         for value in node.attr.values():
             _widen(value)
-            for function in (value.func, *value.list.func) if _has_function(value) else ():
-                function.name = names.get(function.name, function.name)
     for function in graph.library.function:
-        function.signature.name = names[function.signature.name]
         for arg in (*function.signature.input_arg, *function.signature.output_arg):
             arg.type = _wide(arg.type)
     return source._replace(
@@ -107,6 +101,22 @@ def in_double(source: Body) -> Body:
         input_dtypes=[tf.as_dtype(_wide(d.as_datatype_enum)) for d in source.input_dtypes],
         output_dtypes=[tf.as_dtype(_wide(d.as_datatype_enum)) for d in source.output_dtypes],
     )
+
+
+def rename_functions(graph_def: Any, suffix: str) -> None:
+    """Gives the functions in the library of a GraphDef other names, wherever they stand."""
+    names = {f.signature.name: f.signature.name + suffix for f in graph_def.library.function}
+    for node in _nodes(graph_def):
+        node.op = names.get(node.op, node.op)
+        for value in node.attr.values():
+            for function in (value.func, *value.list.func) if _has_function(value) else ():
+                function.name = names.get(function.name, function.name)
+    for function in graph_def.library.function:
+        function.signature.name = names[function.signature.name]
+
+
+def _nodes(graph_def: Any) -> list[Any]:
+    return [*graph_def.node, *(n for f in graph_def.library.function for n in f.node_def)]
 
 
 def _has_function(value: Any) -> bool:

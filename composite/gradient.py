@@ -214,6 +214,9 @@ def _function(
     """
     names = [r.name for r in results if r is not None]
     pruned, read = _needed(graph_def, {t.name for t in arguments}, names)
+    # TensorFlow forgets the functions of an If's or While's gradient with the graph they were made
+    # in, and with it their names.
+    functions.rename_functions(pruned, "_kept")
 
     def backward(*values: Any) -> Any:
         fed: dict[str, Any] = {}

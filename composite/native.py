@@ -35,7 +35,7 @@ def runtime_folder() -> Path:
 
 def library_path() -> Path:
     """Where the runtime library is. ImportError, with the way to build it, when it is not there."""
-    path = Path(str(resources.files("composite").joinpath("runtime").joinpath(LIBRARY)))
+    path = runtime_folder() / LIBRARY
     if not path.is_file():
         raise ImportError(
             f"{LIBRARY} is not in {path.parent}: in a source checkout build it with `make build` "

@@ -22,13 +22,14 @@ return (z := x + y) * z
 """,
 )
 
-TENSOR_TRUTH = Mistake(
+LIST_LENGTH = Mistake(
     "C052",
-    "The truth of a tensor, where it has to be known when the op expands",
-    cause="The elements of a tensor are known only when the op runs.",
-    fix="Compare (`x != 0`), combine with `&`, `|` and `~`, choose with `tf.where`.",
+    "A tensor that decides how long a list is",
+    cause="The elements of a tensor are known only when the op runs, and lists are part of the "
+    "graph that it runs.",
+    fix="Select elements of a tensor, with `tf.boolean_mask` or `tf.where`.",
     example="""\
-return x * bool(y)
+return [z for z in (x, y) if tf.reduce_sum(z) > 0][0]
 """,
 )
 

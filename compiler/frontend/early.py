@@ -1,4 +1,4 @@
-"""Early ends of loops, written out: `return` in a loop, and the `else` of a loop.
+"""Statements written out in simpler ones: `return` in a loop, the `else` of a loop, `assert`.
 
     for x in xs:                        left = None; done = False
         if c:                           for x in xs:
@@ -8,6 +8,8 @@
                                         if done: return left
                                         rest
 
+`assert test, message` is `if not test: raise AssertionError(message)`.
+
 What it adds are names with a dot, which no source can have. `break` and `continue` stay.
 
 Not for: translating loops (loops.py).
@@ -15,6 +17,7 @@ Not for: translating loops (loops.py).
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 from collections.abc import Sequence
 from typing import Any
@@ -23,10 +26,11 @@ import gast
 
 from composite.compiler.frontend import flow
 from composite.compiler.source import Source
+from composite.compiler.tfr.constants import UNDEFINED
 
 
 def written_out(source: Source) -> Source:
-    """Return a source whose loops have no `return` and no `else`."""
+    """Return a source that has no `assert`, and no `return` and `else` in its loops."""
     writer = _Writer()
     tree = source.tree
     body = writer.statements(tree.body) if isinstance(tree.body, list) else tree.body
@@ -50,11 +54,22 @@ class _Writer:
         if isinstance(node, gast.If):
             branches = self.statements(node.body), self.statements(node.orelse)
             return [_at(node, gast.If(node.test, *branches))]
+        if isinstance(node, gast.Assert):
+            return [self._assertion(node)]
         if isinstance(node, gast.FunctionDef):
             node.body = self.statements(node.body)
         if isinstance(node, (gast.For, gast.While)):
             return self._loop(node)
         return [node]
+
+    def _assertion(self, node: Any) -> Any:
+        """Write out an `assert`; without a message, the test is what it says."""
+        self.count += 1
+        text = ast.unparse(gast.gast_to_ast(node.test))
+        message = node.msg or _at(node, gast.Constant(text, None))
+        error = _at(node, gast.Call(_load(node, "AssertionError"), [message], []))
+        test = _at(node.test, gast.UnaryOp(gast.Not(), node.test))
+        return _at(node, gast.If(test, [_at(node, gast.Raise(error, None))], []))
 
     def _loop(self, node: Any) -> list[Any]:
         # From the inside out: a `return` that an inner loop hands on is one of this loop's.
@@ -95,7 +110,7 @@ class _Writer:
         replaced = _replaced(body, gast.Return, leave)
         given = _at(first, gast.Return(_load(first, left) if valued else None))
         after = _at(node, gast.If(_load(node, done), [given], []))
-        before = [_assign(node, done, False), _assign(node, left, None)]
+        before = [_assign(node, done, False), _assign(node, left, UNDEFINED)]
         return before, replaced, [after]
 
 

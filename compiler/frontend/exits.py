@@ -19,10 +19,12 @@ from composite.compiler.tfr import dialect
 class Exit(Protocol):
     """The end of a path; `types` are the static types that all paths agree on.
 
+    `names` are what the author calls the values, where they have names.
     `hidden` are the names in the environment, none of the source's, that it reads.
     """
 
     types: tuple[str, ...]
+    names: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
 
     def returned(self, node: Any) -> list[Any]:
@@ -71,6 +73,7 @@ class OutputsExit(Exit):
         self, translation: Translation, expressions: Expressions, schema: OpSchema
     ) -> None:
         self.types = tuple("sequence" if out.is_list else "tensor" for out in schema.outputs)
+        self.names = tuple(out.name for out in schema.outputs)
         self._source = translation.source
         self._builder = translation.builder
         self._expressions = expressions

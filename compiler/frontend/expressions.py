@@ -13,11 +13,11 @@ import gast
 
 from composite.compiler.errors.expressions import (
     IDENTITY,
+    LIST_LENGTH,
     NO_ATTRIBUTE,
     NO_OUTPUT,
     OPERANDS,
     TENSOR_MEMBERSHIP,
-    TENSOR_TRUTH,
 )
 from composite.compiler.errors.names import ENDLESS, NO_CONSTANT, NO_MEMBER, NOT_DEFINED
 from composite.compiler.errors.statements import NOT_APART
@@ -36,11 +36,6 @@ from composite.compiler.frontend.recovery import UnknownError
 from composite.compiler.frontend.specials import known
 from composite.compiler.frontend.visitor import Visitor
 from composite.compiler.tfr import NotConstantError, dialect, for_each
-
-_TENSOR_CONDITION = (
-    "a tensor decides here, which is known only when the op runs; choose between tensors with "
-    "tf.raw_ops.SelectV2(condition=, t=, e=){instead}"
-)
 
 _SHAPE_ADVICE = {
     "as_list": "a shape is used as a list as it is",
@@ -80,13 +75,6 @@ class Expressions(Visitor):
             return self._translation.value(binding, node)
         with self._builder.at(self._translation.place(node)):
             return self._translation.value(binding, node)
-
-    def condition(self, node: Any, instead: str = "") -> Any:
-        """Translate a node whose truth decides something."""
-        value = self.value(node)
-        if dialect.name_of(value) == "tensor":
-            self.source.fail(node, TENSOR_TRUTH, _TENSOR_CONDITION.format(instead=instead))
-        return value
 
     def decided(self, condition: Any) -> bool | None:
         """Return the truth of a condition if constants decide it in a function that is inlined.
@@ -213,10 +201,21 @@ class Expressions(Visitor):
         if not conditions:
             return add()
         return self._choose(
-            self.condition(conditions[0]),
+            self._filter(conditions[0]),
             lambda: self._filtered(conditions[1:], made, add),
             lambda: made,
         )
+
+    def _filter(self, node: Any) -> Any:
+        condition = self.value(node)
+        if dialect.name_of(condition) == "tensor":
+            self.source.fail(
+                node,
+                LIST_LENGTH,
+                "a tensor decides here how long the list is, which must be known when the op is "
+                "expanded; select the elements of a tensor with tf.boolean_mask",
+            )
+        return condition
 
     def _bind_item(self, target: Any, value: Any) -> None:
         if isinstance(target, gast.Name):
@@ -254,6 +253,24 @@ class Expressions(Visitor):
             )
         return self._builder.unpack(value, size)
 
+    def taken_around(self, binding: Any, before: int, after: int, node: Any) -> list[Any]:
+        """Take `before` values from the start of a binding and `after` from its end.
+
+        The list of all others is between them: `a, *b, c = xs`.
+        """
+        builder = self._builder
+        items = builder.items(self._translation.value(binding, node))
+
+        def part(value: Any, start: int | None, stop: int | None) -> Any:
+            return builder.subscript(value, "s", [*map(builder.constant, (start, stop, None))])
+
+        rest = part(items, before, None)
+        first = builder.unpack(part(items, None, before), before)
+        if not after:
+            return [*first, rest]
+        last = builder.unpack(part(rest, -after, None), after)
+        return [*first, part(rest, None, -after), *last]
+
     def function(self, node: Any) -> Function:
         """Bind a function or lambda of the body to what it reads here."""
         body = self._translation.body.inner(node)
@@ -287,8 +304,6 @@ class Expressions(Visitor):
         if isinstance(node.op, gast.USub) and type(literal) in (int, float):
             return self._constant(node, -literal)
         name, operand = operators.UNARY[type(node.op)], self.value(node.operand)
-        if name == "not" and dialect.name_of(operand) == "tensor":
-            self.source.fail(node, TENSOR_TRUTH, "`not` of a tensor: call tf.raw_ops.LogicalNot")
         return self._builder.unary(name, operand)
 
     def visit_BinOp(self, node: Any) -> Any:
@@ -316,10 +331,6 @@ class Expressions(Visitor):
     def _chain(self, node: Any, answer: Any, left: Any, links: list[tuple[Any, Any]]) -> Any:
         if not links:
             return answer
-        if dialect.name_of(answer) == "tensor":
-            self.source.fail(
-                node, TENSOR_TRUTH, "a chain of comparisons of tensors: write (a < b) & (b < c)"
-            )
         (operator, right_node), *rest = links
 
         def go_on() -> Any:
@@ -349,8 +360,7 @@ class Expressions(Visitor):
         def from_(operands: list[Any]) -> Any:
             if not operands:
                 return self.value(last)
-            instead = "; combine conditions on tensors with `&` and `|`"
-            first = self.condition(operands[0], instead)
+            first = self.value(operands[0])
             others: Callable[[], Any] = lambda: from_(operands[1:])  # noqa: E731
             keep: Callable[[], Any] = lambda: first  # noqa: E731
             return self._choose(first, *((others, keep) if is_and else (keep, others)))
@@ -359,7 +369,7 @@ class Expressions(Visitor):
 
     def visit_IfExp(self, node: Any) -> Any:
         """`a if condition else b`."""
-        condition = self.condition(node.test)
+        condition = self.value(node.test)
         return self._choose(
             condition, lambda: self.value(node.body), lambda: self.value(node.orelse)
         )

@@ -217,6 +217,8 @@ class Scopes(Visitor):
         elif isinstance(target, (gast.Tuple, gast.List)):
             for element in target.elts:
                 self._bind(element)
+        elif isinstance(target, gast.Starred):
+            self._bind(target.value)
         elif isinstance(target, gast.Subscript):
             self.source.fail(
                 target,

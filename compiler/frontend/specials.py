@@ -15,7 +15,6 @@ from typing import Any
 import gast
 
 from composite.compiler.errors.calls import BUILTIN_CALL
-from composite.compiler.errors.expressions import TENSOR_TRUTH
 from composite.compiler.frontend import callables
 from composite.compiler.frontend.bindings import Function, Outputs, Translation
 from composite.compiler.frontend.capture import Static
@@ -76,7 +75,7 @@ class Specials:
         if not least <= len(arguments) <= most:
             self._source.fail(node, BUILTIN_CALL, f"{name}() takes {least} to {most} arguments")
         values = [self._translation.value(self._visit(one), one) for one in arguments]
-        refused = {"range": ("tensor", "sequence", "dims"), "reversed": ("tensor",)}.get(name, ())
+        refused = {"range": ("sequence", "dims"), "reversed": ("tensor",)}.get(name, ())
         for one, value in zip(arguments, values, strict=True):
             if dialect.name_of(value) in refused:
                 self._source.fail(
@@ -97,10 +96,6 @@ class Specials:
 
     def _bool(self, node: Any) -> Any:
         value = self._only_argument(node, "bool() takes one argument")
-        if dialect.name_of(value) == "tensor":
-            self._source.fail(
-                node, TENSOR_TRUTH, "bool() of a tensor: write `x != 0`, or call tf.raw_ops.Cast"
-            )
         return self._builder.unary("not", self._builder.unary("not", value))
 
     def _isinstance(self, node: Any) -> Any:

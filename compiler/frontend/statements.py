@@ -11,7 +11,7 @@ Not for: expressions (expressions.py), what a `return` gives (exits.py), the end
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import gast
@@ -33,7 +33,7 @@ from composite.compiler.frontend.recovery import UnknownError, bound_in
 from composite.compiler.frontend.rests import End, Following, Rest, Shared
 from composite.compiler.frontend.visitor import Visitor
 from composite.compiler.source import CompositeSyntaxError
-from composite.compiler.tfr import Loop, dialect
+from composite.compiler.tfr import UNDEFINED, Loop, dialect
 
 
 class Statements(Visitor):
@@ -126,10 +126,10 @@ class Statements(Visitor):
         """
         if self._translation.caller is not None:
             self._skip_given_up(node)
-            return self._expressions.condition(node)
+            return self._expressions.value(node)
         with self._beyond(node):
             self._skip_given_up(node)
-            return self._expressions.condition(node)
+            return self._expressions.value(node)
         return self._stand_ins(["any"])[0]
 
     def _raised(self, node: Any) -> list[Any]:
@@ -155,7 +155,7 @@ class Statements(Visitor):
                 path = self.path(branch, shared or rest)
                 ends.append([self._translation.value(one, node) for one in path])
         self._translation.environment = before
-        results = fork.join(list(zip(*ends, strict=True)))
+        results = fork.join(list(zip(*ends, strict=True)), self._exit.names)
         if shared is not None:
             self._define_rest(shared, rest)
         return self._exit.joined(results)
@@ -261,7 +261,8 @@ class Statements(Visitor):
                 value = self._translation.value(first, node)
             with self._builder.into(fork.otherwise):
                 pairs[name] = (value, self._translation.value(second, node))
-        environment.update(zip(pairs, fork.join(list(pairs.values())), strict=True))
+        joined = fork.join(list(pairs.values()), _spoken(pairs))
+        environment.update(zip(pairs, joined, strict=True))
 
     def _refuse_choice_of_functions(self, node: Any, name: str, *choices: Any) -> None:
         functions = [function_name(one) for one in choices]
@@ -368,8 +369,9 @@ class Statements(Visitor):
         environment = self._translation.environment
         open_ = self._changing.setdefault(node, set())
         for name in names:
-            if decisions.static(self._translation.value(environment[name], node)) is None:
-                open_.add(name)  # None is what a name starts with before it has its value
+            start = decisions.static(self._translation.value(environment[name], node))
+            if start is None or start is UNDEFINED:
+                open_.add(name)  # what a name starts with before it has its value
         while True:
             starts = {name: self._translation.value(environment[name], node) for name in names}
             exit_ = attempt(
@@ -378,7 +380,8 @@ class Statements(Visitor):
             if not exit_.changed:
                 break
             open_ |= exit_.changed
-        results = exit_.loop.join(exit_.values)
+        hidden = [""] * (len(exit_.types) - len(names))
+        results = exit_.loop.join(exit_.values, [*hidden, *_spoken(names)])
         environment.update(zip(names, results[len(results) - len(names) :], strict=True))
 
     def visit_FunctionDef(self, node: Any) -> None:
@@ -405,8 +408,15 @@ class Statements(Visitor):
         if isinstance(target, gast.Name):
             self._translation.environment[target.id] = binding
             return
-        values = self._expressions.taken_apart(binding, len(target.elts), node)
-        for element, value in zip(target.elts, values, strict=True):
+        elements = list(target.elts)
+        starred = next((i for i, one in enumerate(elements) if isinstance(one, gast.Starred)), None)
+        if starred is None:
+            values = self._expressions.taken_apart(binding, len(elements), node)
+        else:
+            after = len(elements) - starred - 1
+            values = self._expressions.taken_around(binding, starred, after, node)
+            elements[starred] = elements[starred].value
+        for element, value in zip(elements, values, strict=True):
             self._bind(element, value, node)
 
     def visit_AugAssign(self, node: Any) -> None:
@@ -438,6 +448,11 @@ class Statements(Visitor):
         """Nothing."""
 
 
+def _spoken(names: Iterable[str]) -> list[str]:
+    """Return names as the author knows them: none for those that the front end adds."""
+    return ["" if name.startswith(".") else name for name in names]
+
+
 def _unknown(values: list[Any]) -> list[Any]:
     """Return the values that are no constants."""
     return [value for value in values if decisions.static(value) is decisions.ABSENT]
@@ -455,4 +470,5 @@ def _takes_apart(target: Any, value: Any) -> bool:
         isinstance(target, (gast.Tuple, gast.List))
         and isinstance(value, (gast.Tuple, gast.List))
         and len(target.elts) == len(value.elts)
+        and not any(isinstance(one, gast.Starred) for one in target.elts)
     )

@@ -32,11 +32,6 @@ ADVICE: dict[str, tuple[Mistake, str, str]] = {
         "`async with`",
         "a body has no context to enter: call the ops directly",
     ),
-    "Assert": (
-        NOT_TRANSLATED,
-        "`assert`",
-        "write `if` and `raise`, or restrict the attribute: 'k: int >= 1'",
-    ),
     "Delete": (NO_DEFINITION, "`del`", "a value that is not used is not computed: leave it out"),
     "Global": (NO_DEFINITION, "`global`", "return the value as an output of the op"),
     "Nonlocal": (NO_DEFINITION, "`nonlocal`", "return the value as an output of the op"),

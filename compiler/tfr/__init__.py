@@ -8,7 +8,7 @@ Not for: Python source (compiler.frontend), what a program means (the runtime's 
 """
 
 from composite.compiler.tfr.builder import Builder, Call, Place
-from composite.compiler.tfr.constants import NotConstantError
+from composite.compiler.tfr.constants import UNDEFINED, NotConstantError
 from composite.compiler.tfr.digest import digest
 from composite.compiler.tfr.fork import Fork
 from composite.compiler.tfr.loop import Loop, for_each
@@ -17,6 +17,7 @@ from composite.compiler.tfr.serialize import calls, is_stateful, serialize
 from composite.compiler.tfr.text import parse, print_module
 
 __all__ = [
+    "UNDEFINED",
     "Builder",
     "Call",
     "Fork",

@@ -296,6 +296,12 @@ class Builder:
         boolean = ir.IntegerType.get_signless(1, self.context)
         return self.op("tfr.truth", [value], [boolean]).results[0]
 
+    def name_results(self, op: Any, names: Sequence[str]) -> None:
+        """Note what the source calls the results of an op."""
+        if any(names):
+            texts = [self._string(name) for name in names]
+            op.attributes[dialect.NAMES] = ir.ArrayAttr.get(texts, self.context)
+
     def close(self, fork: Fork) -> None:
         """Note that a fork is joined."""
         self._open.remove(fork)

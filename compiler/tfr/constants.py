@@ -3,6 +3,7 @@
 | Python | MLIR | AttrValue |
 |---|---|---|
 | None | unit | (nothing set) |
+| UNDEFINED | @undefined | placeholder |
 | bool | true, false | b |
 | int (64 bits) | i64 | i |
 | float | f64 | tensor, a DT_DOUBLE scalar |
@@ -35,6 +36,17 @@ DENSE = (
 )
 
 
+class _Undefined:
+    """The type of UNDEFINED."""
+
+    def __repr__(self) -> str:
+        return "UNDEFINED"
+
+
+# What a name that the front end adds holds before it is assigned; it is not read until then.
+UNDEFINED = _Undefined()
+
+
 class NotConstantError(TypeError):
     """The object is no constant of the IR; the message says why."""
 
@@ -55,6 +67,8 @@ def to_attribute(value: object) -> Any:
     context = dialect.context()
     if value is None:
         return ir.UnitAttr.get(context)
+    if value is UNDEFINED:
+        return ir.FlatSymbolRefAttr.get("undefined", context)
     if isinstance(value, bool):
         return ir.BoolAttr.get(value, context)
     if isinstance(value, (np.ndarray, np.generic)):
@@ -127,6 +141,8 @@ def to_python(attribute: Any) -> Any:
     """Return the Python constant of an MLIR attribute: the reverse of to_attribute."""
     if isinstance(attribute, ir.UnitAttr):
         return None
+    if isinstance(attribute, ir.FlatSymbolRefAttr):
+        return UNDEFINED
     if isinstance(attribute, _SIMPLE):
         return attribute.value
     if isinstance(attribute, ir.DenseElementsAttr):
@@ -155,6 +171,8 @@ def to_attr_value(attribute: Any) -> Any:
     value = to_python(attribute)
     if value is None:
         return attr_value_pb2.AttrValue()
+    if value is UNDEFINED:
+        return attr_value_pb2.AttrValue(placeholder="undefined")
     if isinstance(value, bool):
         return attr_value_pb2.AttrValue(b=value)
     if isinstance(value, int):

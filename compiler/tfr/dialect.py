@@ -20,6 +20,9 @@ DECLARATION = Path(__file__).with_name("tfr.irdl.mlir")
 # The order of the operand segments of tfr.call.
 TYPES = ("tensor", "sequence", "dims", "attr", "any")
 
+# The attribute that names the results of scf.if and scf.while as the source does.
+NAMES = "tfr.names"
+
 PURE_OPS = (
     "constant",
     "list",

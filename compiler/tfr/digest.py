@@ -1,7 +1,7 @@
 """The digest of a program: what it means, without where and when it was written.
 
-Left out: source locations, place, module, documentation. Taken in: the signature, every node,
-captured constants, and the digests of the composites it calls, which their nodes carry.
+Left out: source locations, names of locals, place, module, documentation. Taken in: the signature,
+every node, captured constants, and the digests of the composites it calls, which their nodes carry.
 
 Not for: keys of compiled kernels, which take in attributes, dtypes and versions as well.
 """
@@ -12,6 +12,8 @@ import hashlib
 from typing import Any
 
 _ABOUT_THE_SOURCE = ("_place", "_module", "_origin", "_digest")
+
+_FOR_MESSAGES = ("_loc", "_names")
 
 # Hexadecimal digits: 128 bits.
 LENGTH = 32
@@ -25,7 +27,8 @@ def digest(program: Any) -> str:
         for name in _ABOUT_THE_SOURCE:
             function.attr.pop(name, None)
         for node in function.node_def:
-            node.attr.pop("_loc", None)
+            for name in _FOR_MESSAGES:
+                node.attr.pop(name, None)
     _drop_documentation(bare.function[0].signature)
     return hashlib.sha256(bare.SerializeToString(deterministic=True)).hexdigest()[:LENGTH]
 

@@ -31,8 +31,11 @@ class Fork:
         """Destroy the blocks: what is built stays unfinished, because of an error."""
         self._nursery.erase()
 
-    def join(self, pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
-        """Make the op; a pair, one value of each block, gives a result."""
+    def join(self, pairs: Sequence[tuple[Any, Any]], names: Sequence[str] = ()) -> list[Any]:
+        """Make the op; a pair, one value of each block, gives a result.
+
+        `names` are what the source calls the results, for messages.
+        """
         types = [_common_type(first, second) for first, second in pairs]
         for side, block in enumerate((self.then, self.otherwise)):
             with self._builder.into(block):
@@ -43,6 +46,7 @@ class Fork:
                 self._builder.op("scf.yield", values)
         results = [dialect.type_of(type_) for type_ in types]
         op = self._builder.op("scf.if", [self._condition], results, regions=2)
+        self._builder.name_results(op, names)
         self.then.append_to(op.regions[0])
         self.otherwise.append_to(op.regions[1])
         self._builder.close(self)

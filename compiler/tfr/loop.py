@@ -43,10 +43,14 @@ class Loop:
             truth = self._builder.truth(condition)
             self._builder.op("scf.condition", [truth, *self.condition.arguments])
 
-    def join(self, values: Sequence[Any]) -> list[Any]:
-        """End the block `body` with what it carries on; returns what is carried at the end."""
+    def join(self, values: Sequence[Any], names: Sequence[str] = ()) -> list[Any]:
+        """End the block `body` with what it carries on; returns what is carried at the end.
+
+        `names` are what the source calls the values, for messages.
+        """
         with self._builder.into(self.body):
             self._builder.op("scf.yield", values)
+        self._builder.name_results(self._op, names)
         self._builder.place_loop(self, self._op)
         return list(self._op.results)
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from composite.compiler.tfr import constants, dialect
+from composite.compiler.tfr.assertions import asserts
 from composite.compiler.tfr.bindings import ir
 from composite.compiler.tfr.digest import digest
 
@@ -38,8 +39,11 @@ def calls(module: Any) -> Iterator[Any]:
 
 
 def is_stateful(module: Any) -> bool:
-    """Say whether any op that the body can reach has state."""
-    return any(op.attributes["stateful"].value for op in calls(module))
+    """Say whether any op that the body can reach has state.
+
+    A `raise` that a tensor decides is an Assert, which has.
+    """
+    return any(op.attributes["stateful"].value for op in calls(module)) or asserts(module)
 
 
 def serialize(module: Any, schema: OpSchema, place: str = "") -> Any:
@@ -210,7 +214,7 @@ class _Region:
         blocks = [region.blocks[0] for region in op.regions]
         captured = self._captures.of(op)
         node = self._node("tfr.if", op, [op.operands[0], *captured])
-        node.attr["size"].i = len(op.results)
+        _write_results(op, node)
         number = self._fresh("if").removeprefix("if_")
         for branch, block in zip(("then", "else"), blocks, strict=True):
             name = f"{branch}_{number}"
@@ -221,7 +225,7 @@ class _Region:
         """Write a loop, whose regions take the carried values and then what both read beside."""
         captured = self._captures.of(op)
         node = self._node("tfr.while", op, [*op.operands, *captured])
-        node.attr["size"].i = len(op.results)
+        _write_results(op, node)
         number = self._fresh("while").removeprefix("while_")
         # What the condition hands to the body are its own arguments: only its answer is given.
         for role, region, gives in zip(("condition", "body"), op.regions, (1, None), strict=True):
@@ -271,6 +275,13 @@ def _write_builtin(op: Any, node: Any) -> None:
 
 def _write_subscript(op: Any, node: Any) -> None:
     node.attr["spec"].s = op.attributes["spec"].value.encode()
+
+
+def _write_results(op: Any, node: Any) -> None:
+    node.attr["size"].i = len(op.results)
+    if dialect.NAMES in op.attributes:
+        names = [name.value.encode() for name in op.attributes[dialect.NAMES]]
+        node.attr["_names"].list.s.extend(names)
 
 
 def _write_size(op: Any, node: Any) -> None:

@@ -35,7 +35,8 @@ irdl.dialect @tfr {
     %dtype = irdl.base @tfr::@type
     %dense = irdl.base "#builtin.dense_typed_elements"
     %bytes = irdl.base @tfr::@tensor_bytes
-    %value = irdl.any_of(%integer, %float, %string, %none, %dtype, %dense, %bytes)
+    %undefined = irdl.base "#builtin.symbol_ref"
+    %value = irdl.any_of(%integer, %float, %string, %none, %undefined, %dtype, %dense, %bytes)
     %attr = irdl.base @tfr::@attr
     %tensor = irdl.base @tfr::@tensor
     %result = irdl.any_of(%attr, %tensor)

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/join.h"
 #include "composite/runtime/not_yet.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/shape_inference.h"
@@ -35,8 +36,10 @@ std::string PlaceOf(const Node& node) {
 
 }  // namespace
 
-BodyShapes::BodyShapes(const tensorflow::FunctionBody& body, absl::Span<const InputFact> facts)
-    : body_(body),
+BodyShapes::BodyShapes(const Expansion& expansion, const tensorflow::FunctionBody& body,
+                       absl::Span<const InputFact> facts)
+    : expansion_(expansion),
+      body_(body),
       facts_(facts),
       graph_(tensorflow::OpRegistry::Global()),
       refiner_(TF_GRAPH_DEF_VERSION, tensorflow::OpRegistry::Global()) {
@@ -124,7 +127,38 @@ absl::Status BodyShapes::Add(const Node* node) {
   }
   copies_[node] = added;
   absl::Status status = refiner_.AddNode(added);
-  return status.ok() ? status : WithPrefix(status, PlaceOf(*node));
+  if (!status.ok()) return WithPrefix(status, PlaceOf(*node));
+  return node->IsIfNode() ? FollowBranches(added) : status;
+}
+
+absl::Status BodyShapes::FollowBranches(const Node* node) {
+  InferenceContext* context = refiner_.GetContext(node);
+  std::vector<InputFact> facts;
+  for (int i = 1; i < node->num_inputs(); ++i) {  // after the condition
+    tensorflow::TensorShapeProto proto;
+    context->ShapeHandleToProto(context->input(i), &proto);
+    facts.push_back({node->input_type(i), tensorflow::PartialTensorShape(proto), nullptr});
+  }
+  std::vector<tensorflow::PartialTensorShape> shapes[2];
+  for (int i = 0; i < 2; ++i) {
+    const std::string& name =
+        node->attrs().Find(i == 0 ? "then_branch" : "else_branch")->func().name();
+    TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body, expansion_.Body(name));
+    BodyShapes branch(expansion_, *body, facts);
+    TF_RETURN_IF_ERROR(branch.Run());
+    for (int j = 0; j < node->num_outputs(); ++j) {
+      tensorflow::TensorShapeProto proto;
+      TF_RETURN_IF_ERROR(branch.OutputShape(j, &proto));
+      shapes[i].emplace_back(proto);
+    }
+  }
+  for (int j = 0; j < node->num_outputs(); ++j) {
+    ShapeHandle shape;
+    TF_RETURN_IF_ERROR(
+        context->MakeShapeFromPartialTensorShape(Common(shapes[0][j], shapes[1][j]), &shape));
+    context->set_output(j, shape);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status BodyShapes::Run() {

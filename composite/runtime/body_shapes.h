@@ -20,8 +20,9 @@ namespace composite {
 // One inference. Use it once.
 class BodyShapes {
  public:
-  // Both must outlive this.
-  BodyShapes(const tensorflow::FunctionBody& body, absl::Span<const InputFact> facts);
+  // Of the body of `expansion`, or of a function that it refers to. All must outlive this.
+  BodyShapes(const Expansion& expansion, const tensorflow::FunctionBody& body,
+             absl::Span<const InputFact> facts);
 
   // Values that stand for inputs: a constant, or for a vector of which only some elements are known
   // (a shape), its elements, -1 for the others. Call before Run.
@@ -38,8 +39,11 @@ class BodyShapes {
  private:
   absl::Status Add(const tensorflow::Node* node);
   absl::Status AddArg(const tensorflow::Node* node);
+  // The shapes that an If gives: what its branches give has in common.
+  absl::Status FollowBranches(const tensorflow::Node* node);
   absl::StatusOr<tensorflow::Node*> ScalarNode(tensorflow::DataType dtype, int64_t value);
 
+  const Expansion& expansion_;
   const tensorflow::FunctionBody& body_;
   absl::Span<const InputFact> facts_;
   // A copy in which constants stand for inputs; made when there are some.

@@ -4,10 +4,13 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/operators.h"
 #include "composite/runtime/text.h"
+#include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
 
@@ -36,7 +39,51 @@ absl::Status CheckCount(uint64_t count) {
       absl::StrCat("this has ", count, " items, and a list has at most ", kMaxItems));
 }
 
+// A number that only the run knows: one of Python's, whatever its dtype.
+absl::StatusOr<Value> RunTimeInt(const Value& value, Emitter* emitter) {
+  if (!value.is_strong()) return value;
+  TF_ASSIGN_OR_RETURN(TensorValue tensor, emitter->AsTensor(value));
+  if (!tensorflow::DataTypeIsInteger(tensor.dtype) || emitter->graph().Rank(tensor) > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("range() takes integers, got ", Describe(value)));
+  }
+  TF_ASSIGN_OR_RETURN(Value number, emitter->Call("Cast", {"x", "DstT"},
+                                                  {Value::Tensor(std::move(tensor)),
+                                                   Value::Type(tensorflow::DT_INT64)}));
+  TensorValue weak = *number.as_tensor();
+  weak.weak = true;
+  return Value::Tensor(std::move(weak));
+}
+
+// The length of range(start, stop, step) is max(0, -((start - stop) // step)).
+absl::StatusOr<Value> RunTimeRange(const std::vector<Value>& arguments, Emitter* emitter) {
+  std::vector<Value> numbers;
+  for (const Value& argument : arguments) {
+    TF_ASSIGN_OR_RETURN(Value number, RunTimeInt(argument, emitter));
+    numbers.push_back(std::move(number));
+  }
+  const Value start = numbers.size() == 1 ? Value::Int(0) : numbers[0];
+  const Value stop = numbers.size() == 1 ? numbers[0] : numbers[1];
+  const Value step = numbers.size() == 3 ? numbers[2] : Value::Int(1);
+  TF_ASSIGN_OR_RETURN(Value count, Binary("sub", start, stop, emitter));
+  TF_ASSIGN_OR_RETURN(count, Binary("floordiv", count, step, emitter));
+  TF_ASSIGN_OR_RETURN(count, Unary("neg", count, emitter));
+  TF_ASSIGN_OR_RETURN(TensorValue strong, emitter->ToTensor(count, tensorflow::DT_INT64));
+  TF_ASSIGN_OR_RETURN(count, emitter->Call("Maximum", {"x", "y"},
+                                           {Value::Tensor(std::move(strong)), Value::Int(0)}));
+  TensorValue weak = *count.as_tensor();
+  weak.weak = true;
+  return Value::Range({start, step, Value::Tensor(std::move(weak))});
+}
+
+// Whether only the run knows it; a dim that is not known yet may be when the op is expanded again.
+bool AtRunTime(const Value& value) {
+  const TensorValue* tensor = value.as_tensor();
+  return tensor != nullptr && (!tensor->weak || tensor->fact == nullptr);
+}
+
 absl::StatusOr<Value> Range(const std::vector<Value>& arguments, Emitter* emitter) {
+  if (absl::c_any_of(arguments, AtRunTime)) return RunTimeRange(arguments, emitter);
   std::vector<int64_t> numbers;
   for (const Value& argument : arguments) {
     TF_ASSIGN_OR_RETURN(int64_t number, KnownInt(argument, "range()", emitter));
@@ -128,6 +175,11 @@ absl::StatusOr<Value::List> Items(const Value& value, Emitter* emitter) {
       items.push_back(Value::String(std::move(c)));
     }
     return items;
+  }
+  if (value.as_range() != nullptr) {
+    return absl::InvalidArgumentError(
+        "this goes through a range whose length is known only when the op runs; a `for` over the "
+        "range itself can");
   }
   if (!value.is_strong()) {
     return absl::InvalidArgumentError(absl::StrCat(Describe(value), " has no items to go through"));

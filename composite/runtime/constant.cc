@@ -176,6 +176,12 @@ DataType NaturalType(const Value& value) {
   return type;
 }
 
+DataType WeakType(const Value& number) {
+  if (number.is_weak()) return number.as_tensor()->dtype;
+  if (number.as_float() != nullptr) return tensorflow::DT_DOUBLE;
+  return number.as_bool() != nullptr ? tensorflow::DT_BOOL : tensorflow::DT_INT64;
+}
+
 DataType StrongType(const Value& value) {
   if (value.as_tensor() && !value.is_weak()) return value.as_tensor()->dtype;
   if (value.as_list() == nullptr) return tensorflow::DT_INVALID;

@@ -16,6 +16,9 @@ namespace composite {
 // what is no tensor (None, a dtype, ...).
 tensorflow::DataType NaturalType(const Value& value);
 
+// The dtype of the weak scalar that a number of Python's is: bool, int64 or double.
+tensorflow::DataType WeakType(const Value& number);
+
 // The dtype that a value already has and cannot change: of a tensor of the graph, or of the first
 // one in a list. DT_INVALID if it has none.
 tensorflow::DataType StrongType(const Value& value);

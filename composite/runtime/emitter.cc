@@ -186,7 +186,7 @@ absl::StatusOr<Value::List> Emitter::Dims(const ShapeValue& shape) {
 }
 
 absl::StatusOr<Value> Emitter::KnownTensor(const TensorValue& tensor) {
-  if (tensor.weak) return NotYet(*tensor.fact);
+  if (tensor.weak && tensor.fact != nullptr) return NotYet(*tensor.fact);
   const int input = graph_.InputIndex(tensor);
   if (input < 0) {
     return absl::InvalidArgumentError(absl::StrCat(

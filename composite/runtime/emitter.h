@@ -28,6 +28,8 @@ struct Binding {
 class Emitter {
  public:
   Emitter(GraphBuilder* graph, FactReader* facts) : graph_(*graph), facts_(*facts) {}
+  // Into the graph of a function inside of another's.
+  Emitter(GraphBuilder* graph, const Emitter& outer) : graph_(*graph), facts_(outer.facts_) {}
 
   GraphBuilder& graph() { return graph_; }
 

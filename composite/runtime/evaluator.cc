@@ -31,6 +31,8 @@ constexpr int64_t kMaxSteps = 1 << 20;
 
 // Set on errors that carry their place, so that only the innermost node adds its own.
 constexpr char kPlacePayload[] = "composite/place";
+// Set on the errors that the body raises itself.
+constexpr char kRaisedPayload[] = "composite/raised";
 
 absl::Status AtPlace(const absl::Status& status, const std::string& place) {
   if (place.empty() || status.GetPayload(kPlacePayload).has_value()) return status;
@@ -44,10 +46,19 @@ absl::Status Raised(const ProgramNode& node, const std::vector<Value>& inputs) {
   for (const Value& piece : inputs) {
     absl::StrAppend(&message, piece.as_string() ? *piece.as_string() : Describe(piece));
   }
-  return absl::InvalidArgumentError(message);
+  absl::Status status = absl::InvalidArgumentError(message);
+  status.SetPayload(kRaisedPayload, absl::Cord(node.symbol));
+  return status;
 }
 
 }  // namespace
+
+std::string NameOf(const ProgramNode& node, int result) {
+  const bool named = result < static_cast<int>(node.names.size()) && !node.names[result].empty();
+  return named ? absl::StrCat("`", node.names[result], "`") : "a value";
+}
+
+bool IsRaised(const absl::Status& status) { return status.GetPayload(kRaisedPayload).has_value(); }
 
 absl::StatusOr<std::vector<std::vector<TensorValue>>> Evaluator::Run(const OpVersion& version,
                                                                      std::vector<Value> arguments,
@@ -61,7 +72,7 @@ absl::StatusOr<std::vector<std::vector<TensorValue>>> Evaluator::RunOp(
   const OpDef& op_def = frame.version.op_def;
   std::vector<std::vector<TensorValue>> outputs;
   for (size_t i = 0; i < results.size(); ++i) {
-    auto tensors = emitter_.Output(op_def.output_arg(i), results[i], attrs);
+    auto tensors = emitter_->Output(op_def.output_arg(i), results[i], attrs);
     if (!tensors.ok()) {
       return AtPlace(WithPrefix(tensors.status(), absl::StrCat(op_def.name(), ": output '",
                                                                op_def.output_arg(i).name(), "': ")),
@@ -98,7 +109,7 @@ absl::StatusOr<std::vector<Value>> Evaluator::RunNodes(const Frame& frame,
     std::vector<Value> inputs;
     inputs.reserve(node.inputs.size());
     for (int slot : node.inputs) inputs.push_back(slots[slot]);
-    emitter_.graph().SetContext(node.place, frame.scope);
+    emitter_->graph().SetContext(node.place, frame.scope);
     auto results = RunNode(frame, node, std::move(inputs));
     if (!results.ok()) return AtPlace(results.status(), node.place);
     for (int i = 0; i < node.results; ++i) slots[node.first_slot + i] = std::move((*results)[i]);
@@ -118,7 +129,7 @@ absl::StatusOr<std::vector<Value>> Evaluator::RunNode(const Frame& frame, const 
     case NodeKind::kApply:
       return RunRegion(frame, node.regions[0], std::move(inputs));
     case NodeKind::kUnpack:
-      return emitter_.Unpack(inputs[0], node.results);
+      return emitter_->Unpack(inputs[0], node.results);
     case NodeKind::kRaise:
       return Raised(node, inputs);
     default:
@@ -140,29 +151,29 @@ absl::StatusOr<Value> Evaluator::RunSimple(const ProgramNode& node,
     case NodeKind::kList:
       return Value::MakeList(inputs);
     case NodeKind::kItem:
-      return emitter_.Item(inputs[0], inputs[1]);
+      return emitter_->Item(inputs[0], inputs[1]);
     case NodeKind::kUnary:
-      return Unary(node.symbol, inputs[0], &emitter_);
+      return Unary(node.symbol, inputs[0], emitter_);
     case NodeKind::kBinary:
     case NodeKind::kCompare:
-      return Binary(node.symbol, inputs[0], inputs[1], &emitter_);
+      return Binary(node.symbol, inputs[0], inputs[1], emitter_);
     case NodeKind::kLength:
-      return emitter_.Length(inputs[0]);
+      return emitter_->Length(inputs[0]);
     case NodeKind::kBuiltin:
-      return Builtin(node.symbol, inputs, &emitter_);
+      return Builtin(node.symbol, inputs, emitter_);
     case NodeKind::kSubscript:
-      return Subscript(node.symbol, inputs, &emitter_);
+      return Subscript(node.symbol, inputs, emitter_);
     case NodeKind::kShape: {
-      TF_ASSIGN_OR_RETURN(TensorValue tensor, emitter_.AsTensor(inputs[0]));
+      TF_ASSIGN_OR_RETURN(TensorValue tensor, emitter_->AsTensor(inputs[0]));
       return Value::Shape({std::move(tensor), {}});
     }
     case NodeKind::kRank: {
-      if (inputs[0].as_shape() != nullptr) return emitter_.Length(inputs[0]);
-      TF_ASSIGN_OR_RETURN(TensorValue tensor, emitter_.AsTensor(inputs[0]));
-      return emitter_.Length(Value::Shape({std::move(tensor), {}}));
+      if (inputs[0].as_shape() != nullptr) return emitter_->Length(inputs[0]);
+      TF_ASSIGN_OR_RETURN(TensorValue tensor, emitter_->AsTensor(inputs[0]));
+      return emitter_->Length(Value::Shape({std::move(tensor), {}}));
     }
     case NodeKind::kDtype: {
-      TF_ASSIGN_OR_RETURN(TensorValue tensor, emitter_.AsTensor(inputs[0]));
+      TF_ASSIGN_OR_RETURN(TensorValue tensor, emitter_->AsTensor(inputs[0]));
       return Value::Type(tensor.dtype);
     }
     default:
@@ -170,54 +181,12 @@ absl::StatusOr<Value> Evaluator::RunSimple(const ProgramNode& node,
   }
 }
 
-absl::StatusOr<bool> Evaluator::Decide(Value condition) {
-  if (condition.is_strong()) {
-    return absl::UnimplementedError(absl::StrCat(
-        "the condition is ", Describe(condition),
-        ", which is known only when the op runs; "
-        "conditions must be on attributes or shapes; tf.where chooses between tensors"));
-  }
-  if (condition.as_shape() != nullptr) {
-    TF_ASSIGN_OR_RETURN(condition, emitter_.Length(condition));
-  }
-  // A list is true by its length, whatever it holds.
-  if (condition.as_list() == nullptr) {
-    TF_ASSIGN_OR_RETURN(condition, emitter_.Known(condition));
-  }
-  return Truth(condition);
-}
-
-absl::StatusOr<std::vector<Value>> Evaluator::RunIf(const Frame& frame, const ProgramNode& node,
-                                                    std::vector<Value> inputs) {
-  TF_ASSIGN_OR_RETURN(bool truth, Decide(std::move(inputs[0])));
-  inputs.erase(inputs.begin());
-  return RunRegion(frame, node.regions[truth ? 0 : 1], std::move(inputs));
-}
-
-absl::StatusOr<std::vector<Value>> Evaluator::RunWhile(const Frame& frame, const ProgramNode& node,
-                                                       std::vector<Value> inputs) {
-  for (int64_t trip = 0;; ++trip) {
-    TF_ASSIGN_OR_RETURN(std::vector<Value> condition, RunRegion(frame, node.regions[0], inputs));
-    TF_ASSIGN_OR_RETURN(bool go_on, Decide(std::move(condition[0])));
-    if (!go_on) break;
-    if (trip >= kMaxItems) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("the loop is unrolled when the op is expanded, and does not end in ",
-                       kMaxItems, " trips"));
-    }
-    TF_ASSIGN_OR_RETURN(std::vector<Value> next, RunRegion(frame, node.regions[1], inputs));
-    std::move(next.begin(), next.end(), inputs.begin());
-  }
-  inputs.resize(node.results);
-  return inputs;
-}
-
 absl::StatusOr<Value> Evaluator::RunCall(const Frame& frame, const ProgramNode& node,
                                          const std::vector<Value>& inputs) {
   if (!node.callee_digest.empty() || Registry::Global().Contains(node.symbol)) {
     return RunComposite(frame, node, inputs);
   }
-  return emitter_.Call(node.symbol, node.keywords, inputs, node.name);
+  return emitter_->Call(node.symbol, node.keywords, inputs, node.name);
 }
 
 // Another composite is expanded in place: its arguments bound as for any op, its outputs checked
@@ -231,7 +200,7 @@ absl::StatusOr<Value> Evaluator::RunComposite(const Frame& frame, const ProgramN
   }
   TF_ASSIGN_OR_RETURN(auto callee, Registry::Global().Find(node.symbol, node.callee_digest));
   const OpDef& op_def = callee->op_def;
-  TF_ASSIGN_OR_RETURN(Binding binding, emitter_.Bind(op_def, node.keywords, inputs));
+  TF_ASSIGN_OR_RETURN(Binding binding, emitter_->Bind(op_def, node.keywords, inputs));
   std::vector<Value> arguments;
   for (int i = 0; i < op_def.input_arg_size(); ++i) {
     Value::List list;

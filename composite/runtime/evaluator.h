@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
+#include "absl/types/optional.h"
 #include "composite/runtime/emitter.h"
 #include "composite/runtime/program.h"
 #include "composite/runtime/registry.h"
@@ -16,10 +16,20 @@
 
 namespace composite {
 
+class CarriedValues;
+struct InnerFunction;
+struct Trip;
+
+// What the author calls a result of an `if` or a loop: "`y`", or "a value" when it has no name.
+std::string NameOf(const ProgramNode& node, int result);
+
+// Whether the body raised the error itself, by `raise` or `assert`.
+bool IsRaised(const absl::Status& status);
+
 class Evaluator {
  public:
   // The emitter must outlive the evaluator.
-  explicit Evaluator(Emitter* emitter) : emitter_(*emitter) {}
+  explicit Evaluator(Emitter* emitter) : emitter_(emitter) {}
 
   // The op's outputs in declared order, each a tensor (or a list of them) of its declared dtype.
   // `arguments`: the values of the input args (a tensor, or a list of them) and of all attributes.
@@ -46,19 +56,37 @@ class Evaluator {
   absl::StatusOr<std::vector<Value>> RunNode(const Frame& frame, const ProgramNode& node,
                                              std::vector<Value> inputs);
   absl::StatusOr<Value> RunSimple(const ProgramNode& node, const std::vector<Value>& inputs);
+  // Evaluates a region into the graph of an inner function.
+  absl::StatusOr<std::vector<Value>> RunInside(InnerFunction* function, const Frame& frame,
+                                               int region, std::vector<Value> arguments);
+
+  // evaluator_if.cc: one branch, or both into an If.
   absl::StatusOr<std::vector<Value>> RunIf(const Frame& frame, const ProgramNode& node,
                                            std::vector<Value> inputs);
-  // The trips of a loop whose conditions are known, one after the other.
+  absl::StatusOr<std::vector<Value>> RunBoth(const Frame& frame, const ProgramNode& node,
+                                             const TensorValue& condition,
+                                             std::vector<Value> inputs);
+  absl::Status Assert(const TensorValue& condition, bool raised_when, const absl::Status& error);
+
+  // evaluator_while.cc: the trips of a loop whose conditions are known, one after the other; from
+  // the first trip on that a tensor decides, a While.
   absl::StatusOr<std::vector<Value>> RunWhile(const Frame& frame, const ProgramNode& node,
                                               std::vector<Value> inputs);
-  // The truth of a condition; NotYet names the fact that is missing.
-  absl::StatusOr<bool> Decide(Value condition);
+  absl::StatusOr<absl::optional<bool>> GoesOn(const Frame& frame, const ProgramNode& node,
+                                              const std::vector<Value>& inputs);
+  absl::StatusOr<std::vector<Value>> RunLoop(const Frame& frame, const ProgramNode& node,
+                                             std::vector<Value> inputs);
+  absl::Status RunTrip(const Frame& frame, const ProgramNode& node,
+                       const std::vector<Value>& invariant, CarriedValues* carried, Trip* trip);
+  absl::StatusOr<std::vector<Value>> FinishLoop(const Frame& frame, const ProgramNode& node,
+                                                const CarriedValues& carried, Trip* trip);
+
   absl::StatusOr<Value> RunCall(const Frame& frame, const ProgramNode& node,
                                 const std::vector<Value>& inputs);
   absl::StatusOr<Value> RunComposite(const Frame& frame, const ProgramNode& node,
                                      const std::vector<Value>& inputs);
 
-  Emitter& emitter_;
+  Emitter* emitter_;  // of the graph or the inner function that is being made
   int64_t steps_ = 0;
   int nesting_ = 0;  // of regions, through all composites: the depth of the C++ stack
 };

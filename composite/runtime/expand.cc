@@ -8,11 +8,10 @@
 #include "composite/runtime/evaluator.h"
 #include "composite/runtime/expansion_cache.h"
 #include "composite/runtime/facts.h"
+#include "composite/runtime/fingerprint.h"
 #include "composite/runtime/graph_builder.h"
 #include "composite/runtime/signature.h"
 #include "composite/runtime/stats.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/common_runtime/function_def_utils.h"
 #include "tensorflow/core/framework/op.h"
@@ -27,15 +26,6 @@ using tensorflow::AttrSlice;
 using tensorflow::AttrValue;
 using tensorflow::OpDef;
 
-// Function attributes hold maps, whose order protobuf leaves open otherwise.
-void AppendDeterministic(const AttrValue& value, std::string* out) {
-  google::protobuf::io::StringOutputStream stream(out);
-  google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);
-  coded.WriteVarint32(static_cast<uint32_t>(value.ByteSizeLong()));
-  value.SerializeToCodedStream(&coded);
-}
-
 // Everything that an evaluation depends on whatever it reads. The dtypes follow from the
 // attributes.
 std::string BaseKey(const OpVersion& version, AttrSlice attrs) {
@@ -45,15 +35,6 @@ std::string BaseKey(const OpVersion& version, AttrSlice attrs) {
     AppendDeterministic(value != nullptr ? *value : attr.default_value(), &key);
   }
   return key;
-}
-
-// FNV-1a with a final mix: the same in every process, unlike absl::Hash.
-uint64_t Fingerprint(absl::string_view bytes) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (unsigned char c : bytes) hash = (hash ^ c) * 0x100000001b3u;
-  hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdu;
-  hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53u;
-  return hash ^ (hash >> 33);
 }
 
 absl::Status CheckFacts(const OpVersion& version, const std::vector<tensorflow::DataType>& types,
@@ -71,16 +52,18 @@ absl::Status CheckFacts(const OpVersion& version, const std::vector<tensorflow::
   return absl::OkStatus();
 }
 
-// The values of input args and attributes, as the body sees them.
+// The values of input args and attributes, as the body sees them; `tensors` are all inputs.
 absl::StatusOr<std::vector<Value>> Arguments(const OpDef& op_def,
                                              const std::vector<FlatArg>& inputs, AttrSlice attrs,
-                                             GraphBuilder* graph) {
+                                             GraphBuilder* graph,
+                                             std::vector<TensorValue>* tensors) {
   std::vector<Value> arguments;
   int next = 0;
   for (const FlatArg& input : inputs) {
     Value::List list;
     for (size_t i = 0; i < input.types.size(); ++i) {
       TF_ASSIGN_OR_RETURN(TensorValue tensor, graph->AddInput(next++));
+      tensors->push_back(tensor);
       list.push_back(Value::Tensor(std::move(tensor)));
     }
     arguments.push_back(input.is_list ? Value::MakeList(std::move(list)) : std::move(list[0]));
@@ -93,9 +76,10 @@ absl::StatusOr<std::vector<Value>> Arguments(const OpDef& op_def,
 }
 
 std::shared_ptr<const tensorflow::FunctionLibraryDefinition> LibraryOf(
-    const tensorflow::FunctionDef& function) {
+    const tensorflow::FunctionDef& function, std::vector<tensorflow::FunctionDef> inner) {
   tensorflow::FunctionDefLibrary library;
   *library.add_function() = function;
+  for (tensorflow::FunctionDef& one : inner) *library.add_function() = std::move(one);
   return std::make_shared<const tensorflow::FunctionLibraryDefinition>(
       tensorflow::OpRegistry::Global(), library);
 }
@@ -112,7 +96,9 @@ absl::StatusOr<std::shared_ptr<const Expansion>> Evaluate(const OpVersion& versi
   FactReader reader(facts, names);
   GraphBuilder graph(&reader);
   Emitter emitter(&graph, &reader);
-  TF_ASSIGN_OR_RETURN(std::vector<Value> arguments, Arguments(op_def, inputs, attrs, &graph));
+  std::vector<TensorValue> tensors;
+  TF_ASSIGN_OR_RETURN(std::vector<Value> arguments,
+                      Arguments(op_def, inputs, attrs, &graph, &tensors));
   Evaluator evaluator(&emitter);
   TF_ASSIGN_OR_RETURN(auto lists, evaluator.Run(version, std::move(arguments), attrs));
   std::vector<TensorValue> outputs;
@@ -126,23 +112,27 @@ absl::StatusOr<std::shared_ptr<const Expansion>> Evaluate(const OpVersion& versi
   }
   absl::StrAppend(&key, "\n", ReadsKey(expansion->reads, facts));
   expansion->name = absl::StrFormat("__composite_%s_%016x", version.op_name, Fingerprint(key));
-  TF_ASSIGN_OR_RETURN(expansion->fdef, graph.Finish(expansion->name, outputs, FlatNames(results)));
-  expansion->library = LibraryOf(expansion->fdef);
+  TF_ASSIGN_OR_RETURN(expansion->fdef,
+                      graph.Finish(expansion->name, tensors, outputs, FlatNames(results)));
+  expansion->library = LibraryOf(expansion->fdef, graph.TakeFunctions());
   GlobalStats().expansions.fetch_add(1, std::memory_order_relaxed);
   return expansion;
 }
 
 }  // namespace
 
-absl::StatusOr<const tensorflow::FunctionBody*> Expansion::Body() const {
-  absl::call_once(once_, [this] {
-    std::unique_ptr<tensorflow::FunctionBody> body;
-    body_status_ =
-        tensorflow::FunctionDefToBodyHelper(fdef, tensorflow::AttrSlice(), library.get(), &body);
-    body_ = std::move(body);
-  });
-  TF_RETURN_IF_ERROR(body_status_);
-  return body_.get();
+absl::StatusOr<const tensorflow::FunctionBody*> Expansion::Body(const std::string& function) const {
+  absl::MutexLock lock(&mu_);
+  std::shared_ptr<const tensorflow::FunctionBody>& body = bodies_[function];
+  if (body != nullptr) return body.get();
+  const tensorflow::FunctionDef* def = library->Find(function);
+  if (def == nullptr) {
+    return absl::InternalError(absl::StrCat(name, " refers to ", function, ", which is not there"));
+  }
+  std::unique_ptr<tensorflow::FunctionBody> made;
+  TF_RETURN_IF_ERROR(tensorflow::FunctionDefToBodyHelper(*def, AttrSlice(), library.get(), &made));
+  body = std::move(made);
+  return body.get();
 }
 
 absl::StatusOr<std::shared_ptr<const Expansion>> GetExpansion(

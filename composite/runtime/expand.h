@@ -12,9 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/call_once.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "composite/runtime/registry.h"
 #include "tensorflow/core/framework/function.h"
@@ -57,17 +59,18 @@ struct Expansion {
   tensorflow::FunctionDef fdef;
   std::vector<ReadFact> reads;  // sorted by input and what
 
-  // The function as a graph, made at the first call.
-  absl::StatusOr<const tensorflow::FunctionBody*> Body() const;
+  // The function as a graph, made at the first call; likewise one that it refers to.
+  absl::StatusOr<const tensorflow::FunctionBody*> Body() const { return Body(name); }
+  absl::StatusOr<const tensorflow::FunctionBody*> Body(const std::string& function) const;
 
   // Whether GetExpansion would give this expansion for the same version, attributes and dtypes with
   // these facts. Takes no lock.
   bool Matches(absl::Span<const InputFact> facts) const;
 
  private:
-  mutable absl::once_flag once_;
-  mutable absl::Status body_status_;
-  mutable std::shared_ptr<const tensorflow::FunctionBody> body_;
+  mutable absl::Mutex mu_;
+  mutable absl::flat_hash_map<std::string, std::shared_ptr<const tensorflow::FunctionBody>> bodies_
+      ABSL_GUARDED_BY(mu_);
 };
 
 // True for FailedPrecondition with the payload "composite/not_yet".

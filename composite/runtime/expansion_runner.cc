@@ -148,7 +148,7 @@ class InstantiatedExpansion {
   // say then has neither the line nor its op.
   absl::Status CheckShapes(absl::Span<const InputFact> facts) const {
     TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body, expansion_->Body());
-    return BodyShapes(*body, facts).Run();
+    return BodyShapes(*expansion_, *body, facts).Run();
   }
 
  private:

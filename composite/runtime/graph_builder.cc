@@ -1,11 +1,14 @@
 #include "composite/runtime/graph_builder.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "composite/runtime/fingerprint.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/shape_inference.h"
 #include "tensorflow/core/framework/tensor.pb.h"
@@ -21,6 +24,7 @@ using tensorflow::DataType;
 using tensorflow::Node;
 using tensorflow::NodeDef;
 using tensorflow::OpRegistry;
+using tensorflow::PartialTensorShape;
 using tensorflow::ShapeRefiner;
 using tensorflow::shape_inference::InferenceContext;
 using tensorflow::shape_inference::ShapeHandle;
@@ -36,19 +40,20 @@ bool IsNodeName(absl::string_view name) {
   return true;
 }
 
-// Tells `refiner` what is known of the input behind an _Arg node.
-absl::Status SetInputShape(const Node* node, const tensorflow::PartialTensorShape& shape,
-                           bool rank_only, ShapeRefiner* refiner) {
+// Tells `refiner` what is known of an _Arg node.
+absl::Status SetArgumentShape(const Node* node, const PartialTensorShape& shape,
+                              ShapeRefiner* refiner) {
   InferenceContext* context = refiner->GetContext(node);
   ShapeHandle handle;
-  if (rank_only) {
-    handle =
-        shape.unknown_rank() ? context->UnknownShape() : context->UnknownShapeOfRank(shape.dims());
-  } else {
-    TF_RETURN_IF_ERROR(context->MakeShapeFromPartialTensorShape(shape, &handle));
-  }
+  TF_RETURN_IF_ERROR(context->MakeShapeFromPartialTensorShape(shape, &handle));
   context->set_output(0, handle);
   return absl::OkStatus();
+}
+
+PartialTensorShape ShapeOf(InferenceContext* context, int output) {
+  tensorflow::TensorShapeProto proto;
+  context->ShapeHandleToProto(context->output(output), &proto);
+  return PartialTensorShape(proto);
 }
 
 }  // namespace
@@ -58,6 +63,11 @@ GraphBuilder::GraphBuilder(FactReader* facts)
       graph_(OpRegistry::Global()),
       refiner_(TF_GRAPH_DEF_VERSION, OpRegistry::Global()) {
   refiner_.set_require_shape_inference_fns(false);
+}
+
+GraphBuilder::GraphBuilder(GraphBuilder* outer) : GraphBuilder(outer->facts_) {
+  outer_ = outer;
+  SetContext(outer->place_, outer->scope_);
 }
 
 void GraphBuilder::SetContext(absl::string_view place, absl::string_view scope) {
@@ -72,26 +82,70 @@ std::string GraphBuilder::UniqueName(absl::string_view base) {
   return name;
 }
 
+bool GraphBuilder::Owns(const TensorValue& tensor) const {
+  const int id = tensor.node->id();
+  return id < graph_.num_node_ids() && graph_.FindNodeId(id) == tensor.node;
+}
+
+absl::StatusOr<TensorValue> GraphBuilder::AddArgument(Argument argument, DataType dtype,
+                                                      const PartialTensorShape& shape) {
+  NodeDef def;
+  argument.name = UniqueName(argument.name);
+  def.set_name(argument.name);
+  def.set_op("_Arg");
+  (*def.mutable_attr())["T"].set_type(dtype);
+  (*def.mutable_attr())["index"].set_i(arguments_.size());
+  TF_ASSIGN_OR_RETURN(argument.node, graph_.AddNode(def));
+  TF_RETURN_IF_ERROR(refiner_.AddNode(argument.node));
+  TF_RETURN_IF_ERROR(SetArgumentShape(argument.node, shape, &refiner_));
+  argument_of_[argument.node->id()] = static_cast<int>(arguments_.size());
+  output_refs_.resize(std::max<size_t>(output_refs_.size(), argument.node->id() + 1));
+  output_refs_[argument.node->id()] = {argument.name};
+  nodes_.push_back(argument.node);
+  arguments_.push_back(std::move(argument));
+  return TensorValue{nodes_.back(), 0, dtype, false, nullptr};
+}
+
 absl::StatusOr<TensorValue> GraphBuilder::AddInput(int index) {
   const InputFact& fact = facts_->fact(index);
-  NodeDef def;
-  def.set_name(UniqueName(facts_->name(index)));
-  def.set_op("_Arg");
-  (*def.mutable_attr())["T"].set_type(fact.dtype);
-  (*def.mutable_attr())["index"].set_i(index);
-  TF_ASSIGN_OR_RETURN(Node * node, graph_.AddNode(def));
-  TF_RETURN_IF_ERROR(refiner_.AddNode(node));
-  TF_RETURN_IF_ERROR(SetInputShape(node, fact.shape, /*rank_only=*/false, &refiner_));
-  input_index_[node->id()] = index;
-  output_refs_.resize(node->id() + 1);
-  output_refs_[node->id()] = {def.name()};
-  input_names_.push_back(def.name());
-  nodes_.push_back(node);
-  return TensorValue{node, 0, fact.dtype, false, nullptr};
+  return AddArgument({nullptr, facts_->name(index), index, {}}, fact.dtype, fact.shape);
+}
+
+absl::StatusOr<TensorValue> GraphBuilder::AddParameter(DataType dtype,
+                                                       const PartialTensorShape& shape) {
+  return AddArgument({nullptr, "carried", -1, {}}, dtype, shape);
+}
+
+absl::StatusOr<TensorValue> GraphBuilder::Capture(const TensorValue& tensor) {
+  if (outer_ == nullptr || Owns(tensor)) return tensor;
+  auto [it, is_new] = captured_.try_emplace({tensor.node, tensor.index}, arguments_.size());
+  TensorValue own = tensor;  // weak as the outer one is
+  own.index = 0;
+  if (is_new) {
+    TF_ASSIGN_OR_RETURN(TensorValue argument, AddArgument({nullptr, "captured", -1, tensor},
+                                                          tensor.dtype, outer_->Inferred(tensor)));
+    own.node = argument.node;
+  } else {
+    own.node = arguments_[it->second].node;
+  }
+  return own;
+}
+
+std::vector<TensorValue> GraphBuilder::captures() const {
+  std::vector<TensorValue> captured;
+  for (const Argument& argument : arguments_) {
+    if (argument.outer.node != nullptr) captured.push_back(argument.outer);
+  }
+  return captured;
 }
 
 absl::StatusOr<std::vector<TensorValue>> GraphBuilder::AddNode(
-    NodeDef def, const tensorflow::OpDef& op_def, absl::Span<const TensorValue> inputs) {
+    NodeDef def, const tensorflow::OpDef& op_def, absl::Span<const TensorValue> given) {
+  std::vector<TensorValue> inputs;
+  for (const TensorValue& tensor : given) {
+    TF_ASSIGN_OR_RETURN(TensorValue own, Capture(tensor));
+    inputs.push_back(std::move(own));
+  }
   // A node's name may not start with the underscore of an internal op's.
   const absl::string_view base =
       IsNodeName(def.name()) ? absl::string_view(def.name()) : absl::StripPrefix(def.op(), "_");
@@ -185,8 +239,11 @@ absl::StatusOr<TensorValue> GraphBuilder::AddConstant(const tensorflow::Tensor& 
 }
 
 int GraphBuilder::InputIndex(const TensorValue& tensor) const {
-  auto it = input_index_.find(tensor.node->id());
-  return it == input_index_.end() ? -1 : it->second;
+  if (outer_ != nullptr && !Owns(tensor)) return outer_->InputIndex(tensor);
+  auto it = argument_of_.find(tensor.node->id());
+  if (it == argument_of_.end()) return -1;
+  const Argument& argument = arguments_[it->second];
+  return argument.outer.node == nullptr ? argument.input : outer_->InputIndex(argument.outer);
 }
 
 InferenceContext* GraphBuilder::RanksOnly(const Node* node) {
@@ -198,16 +255,26 @@ InferenceContext* GraphBuilder::RanksOnly(const Node* node) {
     Node* next = nodes_[ranks_only_nodes_];
     // Knowing less, the shape functions cannot fail where the other refiner's passed.
     if (!ranks_only_->AddNode(next).ok()) return nullptr;
-    auto it = input_index_.find(next->id());
-    if (it == input_index_.end()) continue;
-    const auto& shape = facts_->fact(it->second).shape;
-    if (!SetInputShape(next, shape, /*rank_only=*/true, ranks_only_.get()).ok()) return nullptr;
+    if (!argument_of_.contains(next->id())) continue;
+    const int rank = ShapeOf(refiner_.GetContext(next), 0).dims();
+    const PartialTensorShape shape =
+        rank < 0 ? PartialTensorShape() : PartialTensorShape(std::vector<int64_t>(rank, -1));
+    if (!SetArgumentShape(next, shape, ranks_only_.get()).ok()) return nullptr;
   }
   return ranks_only_->GetContext(node);
 }
 
-// `answer` of an inner tensor, and what it depends on: the ranks of the inputs it is made of when
-// those decide it, else their whole shapes.
+void GraphBuilder::ReadArgument(const Argument& argument, bool only_rank) {
+  const bool is_input = argument.outer.node == nullptr;
+  if (is_input && argument.input < 0) return;  // a parameter
+  const int64_t rank = is_input ? facts_->Rank(argument.input) : outer_->Rank(argument.outer);
+  for (int d = 0; !only_rank && d < rank; ++d) {
+    is_input ? facts_->Dim(argument.input, d) : outer_->Dim(argument.outer, d);
+  }
+}
+
+// `answer` of an inner tensor, and what it depends on: the ranks of the arguments it is made of
+// when those decide it, else their whole shapes.
 template <typename Answer>
 int64_t GraphBuilder::Derived(const TensorValue& tensor, Answer answer) {
   int64_t value = -1;
@@ -220,9 +287,8 @@ int64_t GraphBuilder::Derived(const TensorValue& tensor, Answer answer) {
   while (!open.empty()) {
     const Node* node = open.back();
     open.pop_back();
-    if (auto it = input_index_.find(node->id()); it != input_index_.end()) {
-      const int64_t rank = facts_->Rank(it->second);
-      for (int64_t d = 0; !by_ranks && d < rank; ++d) facts_->Dim(it->second, static_cast<int>(d));
+    if (auto it = argument_of_.find(node->id()); it != argument_of_.end()) {
+      ReadArgument(arguments_[it->second], by_ranks);
     }
     for (const Node* source : node->in_nodes()) {
       if (seen.insert(source).second) open.push_back(source);
@@ -231,8 +297,25 @@ int64_t GraphBuilder::Derived(const TensorValue& tensor, Answer answer) {
   return value;
 }
 
+PartialTensorShape GraphBuilder::Inferred(const TensorValue& tensor) {
+  if (outer_ != nullptr && !Owns(tensor)) return outer_->Inferred(tensor);
+  return ShapeOf(refiner_.GetContext(tensor.node), tensor.index);
+}
+
+absl::Status GraphBuilder::SetInferred(const TensorValue& tensor, const PartialTensorShape& shape) {
+  InferenceContext* context = refiner_.GetContext(tensor.node);
+  ShapeHandle handle;
+  TF_RETURN_IF_ERROR(context->MakeShapeFromPartialTensorShape(shape, &handle));
+  context->set_output(tensor.index, handle);
+  return absl::OkStatus();
+}
+
 int64_t GraphBuilder::Rank(const TensorValue& tensor) {
-  if (int input = InputIndex(tensor); input >= 0) return facts_->Rank(input);
+  if (outer_ != nullptr && !Owns(tensor)) return outer_->Rank(tensor);
+  if (auto it = argument_of_.find(tensor.node->id()); it != argument_of_.end()) {
+    ReadArgument(arguments_[it->second], /*only_rank=*/true);
+    return ShapeOf(refiner_.GetContext(tensor.node), 0).dims();
+  }
   return Derived(tensor, [&](InferenceContext* c) -> int64_t {
     ShapeHandle shape = c->output(tensor.index);
     return c->RankKnown(shape) ? c->Rank(shape) : -1;
@@ -240,7 +323,12 @@ int64_t GraphBuilder::Rank(const TensorValue& tensor) {
 }
 
 int64_t GraphBuilder::Dim(const TensorValue& tensor, int dim) {
-  if (int input = InputIndex(tensor); input >= 0) return facts_->Dim(input, dim);
+  if (outer_ != nullptr && !Owns(tensor)) return outer_->Dim(tensor, dim);
+  if (auto it = argument_of_.find(tensor.node->id()); it != argument_of_.end()) {
+    const Argument& argument = arguments_[it->second];
+    if (argument.outer.node != nullptr) return outer_->Dim(argument.outer, dim);
+    if (argument.input >= 0) return facts_->Dim(argument.input, dim);
+  }
   return Derived(tensor, [&](InferenceContext* c) -> int64_t {
     ShapeHandle shape = c->output(tensor.index);
     if (!c->RankKnown(shape) || dim >= c->Rank(shape)) return -1;
@@ -249,30 +337,51 @@ int64_t GraphBuilder::Dim(const TensorValue& tensor, int dim) {
 }
 
 absl::StatusOr<tensorflow::FunctionDef> GraphBuilder::Finish(
-    const std::string& name, absl::Span<const TensorValue> outputs,
-    absl::Span<const std::string> output_names) const {
+    const std::string& name, absl::Span<const TensorValue> arguments,
+    absl::Span<const TensorValue> outputs, absl::Span<const std::string> output_names) {
   tensorflow::FunctionDef function;
   tensorflow::OpDef* signature = function.mutable_signature();
-  signature->set_name(name);
   signature->set_is_stateful(!stateful_.empty());
-  for (int i = 0; i < facts_->size(); ++i) {
-    auto* arg = signature->add_input_arg();
-    arg->set_name(input_names_[i]);
-    arg->set_type(facts_->fact(i).dtype);
+  std::vector<TensorValue> results;
+  for (const TensorValue& output : outputs) {
+    TF_ASSIGN_OR_RETURN(TensorValue own, Capture(output));
+    results.push_back(std::move(own));
   }
-  for (size_t i = 0; i < outputs.size(); ++i) {
+  for (const TensorValue& argument : arguments) {
+    TF_ASSIGN_OR_RETURN(TensorValue own, Capture(argument));
+    auto* arg = signature->add_input_arg();
+    arg->set_name(own.node->name());
+    arg->set_type(own.dtype);
+  }
+  if (arguments.size() != arguments_.size()) {
+    return absl::InternalError("a function was finished without all of its arguments");
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
     auto* arg = signature->add_output_arg();
     arg->set_name(output_names[i]);
-    arg->set_type(outputs[i].dtype);
+    arg->set_type(results[i].dtype);
     (*function.mutable_ret())[output_names[i]] =
-        output_refs_[outputs[i].node->id()][outputs[i].index];
+        output_refs_[results[i].node->id()][results[i].index];
   }
   for (const std::string& node : stateful_) {
     signature->add_control_output(node);
     (*function.mutable_control_ret())[node] = node;
   }
   for (const NodeDef& def : defs_) *function.add_node_def() = def;
+  // The same for the same content, in every process.
+  signature->set_name(absl::EndsWith(name, "_")
+                          ? absl::StrCat(name, absl::Hex(FingerprintOf(function), absl::kZeroPad16))
+                          : name);
   return function;
+}
+
+void GraphBuilder::AddFunctions(std::vector<tensorflow::FunctionDef> functions) {
+  for (tensorflow::FunctionDef& function : functions) {
+    auto same = [&](const tensorflow::FunctionDef& known) {
+      return known.signature().name() == function.signature().name();
+    };
+    if (absl::c_none_of(functions_, same)) functions_.push_back(std::move(function));
+  }
 }
 
 }  // namespace composite

@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/condition.h"
 #include "composite/runtime/constant.h"
 #include "composite/runtime/fold.h"
 #include "composite/runtime/fold_array.h"
@@ -95,12 +96,6 @@ Value AsStrong(const Value& value) {
   return Value::Tensor(std::move(tensor));
 }
 
-DataType WeakType(const Value& value) {
-  if (value.is_weak()) return value.as_tensor()->dtype;
-  if (value.as_float() != nullptr) return tensorflow::DT_DOUBLE;
-  return value.as_bool() != nullptr ? tensorflow::DT_BOOL : tensorflow::DT_INT64;
-}
-
 absl::StatusOr<Value> CallOn(const char* op, const Value& a, const Value& b, Emitter* emitter) {
   return emitter->Call(op, {"x", "y"}, {a, b});
 }
@@ -140,7 +135,10 @@ absl::StatusOr<Value> BinaryWeak(const BinaryRule& rule, const Value& a, const V
   TF_ASSIGN_OR_RETURN(Value result, CallOn(rule.op, x, y, emitter));
   TensorValue weak = *result.as_tensor();
   weak.weak = true;
-  weak.fact = a.is_weak() ? a.as_tensor()->fact : b.as_tensor()->fact;
+  // Known at the run alone if one of them is.
+  const bool both = a.is_weak() && b.is_weak();
+  weak.fact = (both && a.as_tensor()->fact == nullptr) || !b.is_weak() ? a.as_tensor()->fact
+                                                                       : b.as_tensor()->fact;
   return Value::Tensor(std::move(weak));
 }
 
@@ -242,6 +240,15 @@ absl::StatusOr<Value> Unary(absl::string_view name, const Value& a, Emitter* emi
   const UnaryRule* rule = FindUnary(name);
   if (rule == nullptr) return absl::InvalidArgumentError(absl::StrCat("no operator '", name, "'"));
   if (a.as_tensor() == nullptr && a.as_constant() == nullptr) return rule->fold(a);
+  if (rule->fold == &FoldNot && !a.is_weak()) {
+    TF_ASSIGN_OR_RETURN(Condition condition, Decide(a, emitter));
+    if (condition.known.has_value()) return Value::Bool(!*condition.known);
+    TF_ASSIGN_OR_RETURN(Value result, emitter->Call("LogicalNot", {"x"},
+                                                    {Value::Tensor(std::move(condition.tensor))}));
+    TensorValue weak = *result.as_tensor();  // Python's `not` gives its own True or False
+    weak.weak = true;
+    return Value::Tensor(std::move(weak));
+  }
   if (rule->fold == &FoldNeg && CanFoldArrays(a, Value::Int(-1))) {
     return FoldArrays(&FoldMul, a, Value::Int(-1));
   }

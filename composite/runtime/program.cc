@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -11,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "composite/runtime/op_def_text.h"
 #include "composite/runtime/region_check.h"
+#include "composite/runtime/text.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/op_def_util.h"
 #include "tensorflow/core/platform/errors.h"
@@ -125,6 +127,7 @@ class RegionParser {
     node.kind = rule->kind;
     TF_RETURN_IF_ERROR(ReadInputs(def, *rule, &node));
     TF_RETURN_IF_ERROR(ReadAttrs(def, *rule, &node));
+    TF_RETURN_IF_ERROR(CheckTexts(def, node));
     TF_RETURN_IF_ERROR(NameResults(def, &node));
     region_.nodes.push_back(std::move(node));
     return absl::OkStatus();
@@ -158,6 +161,9 @@ class RegionParser {
       }
       node->results = static_cast<int>(size->i());
     }
+    if (const AttrValue* names = FindAttr(def, "_names"); names != nullptr) {
+      node->names.assign(names->list().s().begin(), names->list().s().end());
+    }
     if (rule.kind == NodeKind::kRaise) node->results = 0;
     if (const AttrValue* value = FindAttr(def, "value"); value != nullptr) node->constant = *value;
     for (const char* name : rule.regions) {
@@ -189,6 +195,14 @@ class RegionParser {
                                     " names for them"));
     }
     return absl::OkStatus();
+  }
+
+  // They become names and places of nodes, which protobuf has as strings.
+  absl::Status CheckTexts(const NodeDef& def, const ProgramNode& node) const {
+    const bool texts = IsUtf8(node.place) && IsUtf8(node.symbol) && IsUtf8(node.name) &&
+                       absl::c_all_of(node.keywords, IsUtf8) && absl::c_all_of(node.names, IsUtf8);
+    return texts ? absl::OkStatus()
+                 : Malformed(absl::StrCat("node ", def.name(), " has a text that is not UTF-8"));
   }
 
   absl::Status NameResults(const NodeDef& def, ProgramNode* node) {

@@ -49,6 +49,7 @@ struct ProgramNode {
   std::string callee_digest;          // kCall: `_composite_program`, empty for a plain TF op
   std::vector<std::string> keywords;  // kCall: the argument name of each input
   tensorflow::AttrValue constant;     // kConstant; VALUE_NOT_SET is None
+  std::vector<std::string> names;     // kIf, kWhile: what the author calls the results
   std::vector<int> regions;           // kIf: then, else; kWhile: condition, body; kApply: one
 };
 

@@ -128,10 +128,10 @@ absl::Status InferShapes(const std::string& op_name, InferenceContext* c) {
   }
   TF_RETURN_IF_ERROR(expansion.status());
   TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body, (*expansion)->Body());
-  BodyShapes shapes(*body, facts);
+  BodyShapes shapes(**expansion, *body, facts);
   TF_RETURN_IF_ERROR(shapes.Run());
   if (const std::vector<int> wanted = shapes.WantedInputs(); !wanted.empty()) {
-    BodyShapes better(*body, facts);
+    BodyShapes better(**expansion, *body, facts);
     TF_ASSIGN_OR_RETURN(bool any, GiveValues(wanted, facts, c, &better));
     if (any) {
       TF_RETURN_IF_ERROR(better.Run());

@@ -181,6 +181,10 @@ std::string FloatText(double v) {
 
 }  // namespace
 
+Value Value::Range(RangeValue v) {
+  return Value(Variant(std::make_shared<const RangeValue>(std::move(v))));
+}
+
 bool GetInt(const Value& value, int64_t* out) {
   if (const int64_t* i = value.as_int(); i != nullptr) {
     *out = *i;
@@ -195,6 +199,7 @@ bool GetInt(const Value& value, int64_t* out) {
 
 std::string TypeName(const Value& value) {
   if (value.is_none()) return "NoneType";
+  if (value.is_undefined()) return "nothing";
   if (value.as_bool()) return "bool";
   if (value.as_int()) return "int";
   if (value.as_float()) return "float";
@@ -202,6 +207,7 @@ std::string TypeName(const Value& value) {
   if (value.as_type()) return "DType";
   if (value.as_shape()) return "TensorShape";
   if (value.as_list()) return "list";
+  if (value.as_range()) return "range";
   if (value.as_func()) return "function";
   if (value.is_weak()) {
     switch (value.as_tensor()->dtype) {
@@ -223,11 +229,13 @@ std::string WithArticle(DataType dtype) {
 
 std::string Describe(const Value& value) {
   if (value.is_none()) return "None";
+  if (value.is_undefined()) return "nothing yet";
   if (value.as_bool()) return *value.as_bool() ? "True" : "False";
   if (value.as_int()) return absl::StrCat(*value.as_int());
   if (value.as_float()) return FloatText(*value.as_float());
   if (value.as_string()) return absl::StrCat("'", *value.as_string(), "'");
   if (value.as_type()) return tensorflow::DataTypeString(*value.as_type());
+  if (value.as_range()) return "a range whose length is known when the op runs";
   if (value.as_func()) return absl::StrCat("the function ", value.as_func()->name());
   if (value.as_constant()) {
     return absl::StrCat(WithArticle(value.as_constant()->dtype()), " array");
@@ -236,6 +244,7 @@ std::string Describe(const Value& value) {
     return shape->source.node != nullptr ? "the shape of a tensor" : shape->known.DebugString();
   }
   if (const TensorValue* tensor = value.as_tensor(); tensor != nullptr) {
+    if (tensor->weak && tensor->fact == nullptr) return "a number that is known when the op runs";
     if (tensor->weak) return absl::StrCat("a number that depends on ", *tensor->fact);
     return absl::StrCat(WithArticle(tensor->dtype), " tensor");
   }
@@ -269,6 +278,8 @@ absl::StatusOr<Value> FromAttr(const AttrValue& attr) {
       return Value::Func(attr.func());
     case AttrValue::kList:
       return FromList(attr.list());
+    case AttrValue::kPlaceholder:
+      return Value::MakeUndefined();
     default:
       return absl::InvalidArgumentError("Malformed program: a constant of an unknown kind");
   }

@@ -32,7 +32,8 @@ struct TensorValue {
   int index = 0;
   tensorflow::DataType dtype = tensorflow::DT_INVALID;
   bool weak = false;
-  // For a weak one, what is not known: "dim 0 of input 'x'".
+  // For a weak one, what is not known yet: "dim 0 of input 'x'". Null when it is computed by the
+  // op, on a path or in a trip that a tensor decides: then only the run knows it.
   std::shared_ptr<const std::string> fact;
 };
 
@@ -43,12 +44,17 @@ struct ShapeValue {
   tensorflow::PartialTensorShape known;
 };
 
+struct RangeValue;
+
 class Value {
  public:
   struct None {};
+  // What a name holds on a path that does not assign it. Nothing reads it there.
+  struct Undefined {};
   using List = std::vector<Value>;
 
   Value() = default;  // None
+  static Value MakeUndefined() { return Value(Variant(Undefined{})); }
   static Value Bool(bool v) { return Value(Variant(std::in_place_type<bool>, v)); }
   static Value Int(int64_t v) { return Value(Variant(std::in_place_type<int64_t>, v)); }
   static Value Float(double v) { return Value(Variant(std::in_place_type<double>, v)); }
@@ -70,11 +76,13 @@ class Value {
   static Value Constant(tensorflow::Tensor v) {
     return Value(Variant(std::make_shared<const tensorflow::Tensor>(std::move(v))));
   }
+  static Value Range(RangeValue v);
   static Value Func(tensorflow::NameAttrList v) {
     return Value(Variant(std::make_shared<const tensorflow::NameAttrList>(std::move(v))));
   }
 
   bool is_none() const { return std::holds_alternative<None>(v_); }
+  bool is_undefined() const { return std::holds_alternative<Undefined>(v_); }
   // Null when the value is of another kind.
   const bool* as_bool() const { return std::get_if<bool>(&v_); }
   const int64_t* as_int() const { return std::get_if<int64_t>(&v_); }
@@ -85,6 +93,7 @@ class Value {
   const ShapeValue* as_shape() const { return std::get_if<ShapeValue>(&v_); }
   const List* as_list() const { return Get<List>(); }
   const tensorflow::Tensor* as_constant() const { return Get<tensorflow::Tensor>(); }
+  const RangeValue* as_range() const { return Get<RangeValue>(); }
   const tensorflow::NameAttrList* as_func() const { return Get<tensorflow::NameAttrList>(); }
 
   // A known bool, int or float.
@@ -94,10 +103,11 @@ class Value {
   bool is_strong() const { return as_constant() || (as_tensor() && !as_tensor()->weak); }
 
  private:
-  using Variant = std::variant<None, bool, int64_t, double, std::string, tensorflow::DataType,
-                               TensorValue, ShapeValue, std::shared_ptr<const List>,
-                               std::shared_ptr<const tensorflow::Tensor>,
-                               std::shared_ptr<const tensorflow::NameAttrList>>;
+  using Variant =
+      std::variant<None, Undefined, bool, int64_t, double, std::string, tensorflow::DataType,
+                   TensorValue, ShapeValue, std::shared_ptr<const List>,
+                   std::shared_ptr<const tensorflow::Tensor>, std::shared_ptr<const RangeValue>,
+                   std::shared_ptr<const tensorflow::NameAttrList>>;
   explicit Value(Variant v) : v_(std::move(v)) {}
 
   template <typename T>
@@ -107,6 +117,11 @@ class Value {
   }
 
   Variant v_;
+};
+
+// range() of numbers that are known only when the op runs.
+struct RangeValue {
+  Value start, step, count;
 };
 
 // What Python would call the type: "int", "str", "Tensor", ...

@@ -254,7 +254,7 @@ def arguments(name: str) -> tuple[Callable[[Program], str], str]:
             lambda p: p.binary("add", "k", p.const("a")),
             r"unsupported operand types for \+: int and str",
         ),
-        "condition": (condition, "tf.where chooses between tensors"),
+        "condition": (condition, "element by element with tf.where"),
         "index": (lambda p: p.item(p.list("x", "x"), 2), "index 2 is out of range for 2 items"),
         "ragged": (
             lambda p: p.call("AddV2", x="x", y=p.list(p.list(1, 2), p.list(1))),

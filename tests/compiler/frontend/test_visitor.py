@@ -24,6 +24,9 @@ def _is(one: object, base: type) -> bool:
 
 @pytest.mark.parametrize("name", classes(gast.stmt))
 def test_every_statement_is_handled_or_refused_with_advice(name: str) -> None:
+    if name == "Assert":  # written out as an `if` before any pass
+        assert name not in ADVICE
+        return
     handled = hasattr(Scopes, f"visit_{name}")
     assert handled != (name in ADVICE)
     # What ends a path is handled by the walk over it, not by a visit.

@@ -50,7 +50,7 @@ module attributes {tfr.module = "ops", tfr.place = "ops.py:1"} {
       scf.yield %25 : !tfr.tensor
     } else {
       scf.yield %arg0 : !tfr.tensor
-    }
+    } {tfr.names = ["e"]}
     return %24 : !tfr.tensor
   }
 }

@@ -18,9 +18,9 @@ module attributes {tfr.module = "ops", tfr.place = "ops.py:1"} {
         %10 = "tfr.raise"(%9) {error = "ValueError"} : (!tfr.any) -> !tfr.any
         %11 = "tfr.cast"(%10) : (!tfr.any) -> !tfr.tensor
         scf.yield %11 : !tfr.tensor
-      }
+      } {tfr.names = ["y"]}
       scf.yield %7 : !tfr.tensor
-    }
+    } {tfr.names = ["y"]}
     return %3 : !tfr.tensor
   }
 }

@@ -17,7 +17,7 @@ module attributes {tfr.module = "ops", tfr.place = "ops.py:1"} {
         %12 = "tfr.cast"(%11) : (!tfr.tensor) -> !tfr.any
         %13 = func.call @rest_0(%12, %1) : (!tfr.any, !tfr.tensor) -> !tfr.tensor
         scf.yield %13 : !tfr.tensor
-      }
+      } {tfr.names = ["y"]}
       scf.yield %9 : !tfr.tensor
     } else {
       %6 = "tfr.constant"() {value = 1 : i64} : () -> !tfr.attr
@@ -25,7 +25,7 @@ module attributes {tfr.module = "ops", tfr.place = "ops.py:1"} {
       %8 = "tfr.cast"(%7) : (!tfr.tensor) -> !tfr.any
       %9 = func.call @rest_0(%8, %1) : (!tfr.any, !tfr.tensor) -> !tfr.tensor
       scf.yield %9 : !tfr.tensor
-    }
+    } {tfr.names = ["y"]}
     return %5 : !tfr.tensor
   }
   func.func private @rest_0(%arg0: !tfr.any, %arg1: !tfr.tensor) -> !tfr.tensor {
