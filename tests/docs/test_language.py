@@ -73,7 +73,7 @@ _numbers = itertools.count()
 
 
 def kinds(expression: str, output: str, dtype: tf.DType) -> list[str]:
-    """The ops that an expression of x and y, of an unknown number of rows, expands to."""
+    """The ops that an expression of x and y expands to; the number of their rows is not known."""
     number = next(_numbers)
     file = f"<table {number}>"
     text = f"def body(x, y):\n    return {expression}\n"
@@ -83,7 +83,8 @@ def kinds(expression: str, output: str, dtype: tf.DType) -> list[str]:
     declared = composite.Composite(
         f"DocTable{number}", ["x: T", "y: T"], derived_attrs=["T: type"], outputs=[f"z: {output}"]
     )
-    spec = tf.TensorSpec([None, 3], dtype)
+    # A truth is that of one element.
+    spec = tf.TensorSpec([] if expression == "not x" else [None, 3], dtype)
     return [node.op for node in declared(scope["body"]).expand(spec, spec).function[0].node_def]
 
 
