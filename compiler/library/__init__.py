@@ -21,8 +21,8 @@ from composite.compiler.library.names import PUBLIC, Entry
 __all__ = ["entries", "find", "names"]
 
 SUBJECTS = (
-    *("activation", "arithmetic", "comparison", "complexes", "conversion", "convolution"),
-    *("creation", "images", "indexing", "layout", "linear", "losses", "matrices"),
+    *("activation", "arithmetic", "assertions", "comparison", "complexes", "conversion"),
+    *("convolution", "creation", "images", "indexing", "layout", "linear", "losses", "matrices"),
     *("normalization", "pooling", "randoms", "reduction", "scans", "segments", "shaping"),
     *("sorting", "special", "spectra", "text"),
 )

@@ -41,6 +41,7 @@ CASES: list[tuple[Any, ...]] = [
     *[(f"tf.signal.{name}(x, axes=-1)", "complex64[3, 5]") for name in ("fftshift", "ifftshift")],
     ("tf.signal.fftshift(x, [1, 0])", "float32[3, 4, 2]"),
     ("tf.signal.fft2d(x)", "complex64[3, 4]"),
+    ("tf.debugging.assert_all_finite(x, 'a number is lost')", "float32[2, 3]"),
     ("tf.saturate_cast(x, tf.uint8)", np.array([-3.5, 7, 300], np.float32)),
     ("tf.dtypes.saturate_cast(x, dtype=tf.int8)", np.array([-300, 7, 300], np.int32)),
 ]

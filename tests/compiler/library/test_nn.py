@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+import composite
 from tests.compiler.library.cases import made
 
 LABELS = np.array([[0.2, 0.8, 0.0], [1.0, 0.0, 0.0]], np.float32)
@@ -159,3 +161,37 @@ CASES: list[tuple[Any, ...]] = [
 def test_as_tensorflow(text: str, inputs: list[Any], case: Callable[[str], Any]) -> None:
     values = [made(spec, seed) for seed, spec in enumerate(inputs)]
     case(text).check(*values, traced=True)
+
+
+DIFFERENTIABLE: list[tuple[Any, ...]] = [
+    ("tf.nn.softmax_cross_entropy_with_logits(x, y)", LABELS, "float32[2, 3]"),
+    ("tf.nn.sigmoid_cross_entropy_with_logits(x, y)", LABELS, "float32[2, 3]"),
+    ("tf.nn.moments(x, [0])[1]", "float32[4, 3]"),
+    ("tf.nn.batch_normalization(x, y, y * y, None, None, 1e-3)", "float32[4, 3]", "float32[3]"),
+    ("tf.math.reduce_logsumexp(x, axis=1)", "float32[4, 3]"),
+    ("tf.norm(x, axis=1)", "float32[4, 3]"),
+    ("tf.clip_by_norm(x, 0.5)", "float32[4, 3]"),
+    ("tf.nn.conv2d(x, y, 2, 'SAME')", IMAGE, FILTER),
+    ("tf.nn.depthwise_conv2d(x, y, [1, 1, 1, 1], 'SAME', dilations=[2, 2])", IMAGE, FILTER),
+    ("tf.nn.max_pool2d(x, 2, 2, 'SAME')", IMAGE),
+    ("tf.sort(x)", "float32[4, 3]"),
+    ("tf.gather(x, [2, 0])", "float32[4, 3]"),
+    ("tf.repeat(x, 2, axis=1)", "float32[4, 3]"),
+    ("tf.tensordot(x, y, 1)", "float32[2, 3]", "float32[3, 4]"),
+    ("tf.linalg.logdet(x)", np.eye(3) * 2.0 + 0.1),
+]
+
+
+@pytest.mark.parametrize(("text", "inputs"), [(text, inputs) for text, *inputs in DIFFERENTIABLE])
+def test_gradients_as_tensorflow(text: str, inputs: list[Any], case: Callable[[str], Any]) -> None:
+    tensors = [tf.constant(made(spec, seed)) for seed, spec in enumerate(inputs)]
+    op = case(text).op(tensors, tensors[0].dtype.name)
+    named = dict(zip("xyz", tensors, strict=False))
+    gradients = []
+    for compute in (lambda: op(*tensors), lambda: eval(text, {"tf": tf}, named)):
+        with composite.options(backend="tf"), tf.GradientTape() as tape:
+            tape.watch(tensors)
+            y = compute()
+        gradients.append(tape.gradient(y, tensors))
+    for ours, theirs in zip(*gradients, strict=True):
+        np.testing.assert_allclose(ours, tf.convert_to_tensor(theirs), rtol=1e-5, atol=1e-5)
