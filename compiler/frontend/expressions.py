@@ -38,7 +38,7 @@ from composite.compiler.frontend.visitor import Visitor
 from composite.compiler.tfr import NotConstantError, dialect, for_each
 
 _SHAPE_ADVICE = {
-    "as_list": "a shape is used as a list as it is",
+    "as_list": "it is a method without arguments, `.as_list()`",
     "ndims": "write `.rank`",
     "dims": "a shape is used as a list as it is",
     "num_elements": "multiply the dims",
@@ -295,7 +295,13 @@ class Expressions(Visitor):
     visit_Lambda = function
 
     def visit_Call(self, node: Any) -> Any:
-        """A call of an op or a function."""
+        """A call of an op or a function; `shape.as_list()` is list(shape)."""
+        method = isinstance(node.func, gast.Attribute) and not node.args and not node.keywords
+        if method and node.func.attr == "as_list":
+            owner = self.visit(node.func.value)
+            value = not isinstance(owner, (Static, Outputs, Function))
+            if value and dialect.name_of(owner) == "dims":
+                return self._builder.builtin("list", [owner])
         return self._calls.call(node)
 
     def visit_UnaryOp(self, node: Any) -> Any:

@@ -33,6 +33,8 @@ LOOPS = {
     "return x",
     "rows": "total = 0\nfor row in x:\n    total = total * 2 + row\nreturn total",
     "dims": "for dim in x.shape:\n    x = x * dim\nreturn x",
+    "as_list": "for i in range(len(x.shape.as_list())):\n    x = x * x.shape.as_list()[i] + i\n"
+    "return x * (x.shape.as_list() + [k])[-1]",
     "while": "while k > 0:\n    x = x + k\n    k = k - 1\nreturn x",
     "while_break": "n = 0\nwhile True:\n    if n >= k:\n        break\n    x = x * 2\n    n += 1\n"
     "return x + n",
