@@ -18,6 +18,7 @@ class Choices:
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
+        self.rich = 0 if scope.options.for_kernels else 1  # weight of what no kernel covers
 
     def of(self, kind: str, depth: int) -> str:
         """An expression of a kind."""

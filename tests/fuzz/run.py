@@ -58,8 +58,10 @@ def leave_graphs_alone() -> None:
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
-def run(program: Program, ways: Sequence[str] = BASIC, version: int = 0) -> Verdict:
-    """Defines a program's op and compares it on two samples."""
+def run(
+    program: Program, ways: Sequence[str] = BASIC, version: int = 0, samples: int = 2
+) -> Verdict:
+    """Defines a program's op and compares it on one sample or two."""
     try:
         op = program.define(version)
     except CompositeSyntaxError as error:
@@ -67,8 +69,7 @@ def run(program: Program, ways: Sequence[str] = BASIC, version: int = 0) -> Verd
     except Exception as error:  # noqa: BLE001 - a crash of the compiler is a finding
         return Verdict("differs", "decoration", f"{type(error).__name__}: {error}")
     raised, skipped = 0, []
-    samples = _samples(program.seed)
-    for sample in samples:
+    for sample in _samples(program.seed)[:samples]:
         case = Case(op, sample)
         raised += case.expected.error is not None
         for way in ways:
@@ -81,7 +82,7 @@ def run(program: Program, ways: Sequence[str] = BASIC, version: int = 0) -> Verd
                     return Verdict("dead error", way, str(case.expected.told))
                 kind = "limit" if _DOCUMENTED.search(str(difference)) else "differs"
                 return Verdict(kind, way, f"{difference} [{sample.label}]")
-    return Verdict("raises" if raised == len(samples) else "agrees", skipped=tuple(skipped))
+    return Verdict("raises" if raised == samples else "agrees", skipped=tuple(skipped))
 
 
 def _agrees_lazily(program: Program, op: Any, sample: Sample, way: str) -> bool:

@@ -99,7 +99,7 @@ class Statements:
 
     def _augmented(self) -> Lines:
         scope = self._scope
-        kind = scope.pick(list(_AUGMENTED))
+        kind = scope.pick(["f", "f", "int"] if scope.options.for_kernels else list(_AUGMENTED))
         names = [name for name in scope.of_kind(kind) if name not in scope.protected]
         if not names:
             return self._assign()
@@ -142,6 +142,10 @@ class Statements:
     def _for(self, depth: int) -> Lines:
         scope, make = self._scope, self._expressions
         t, i, j, c = (scope.fresh(p) for p in "tijc")
+
+        def rows() -> tuple[str, str, dict[str, str]]:
+            return t, scope.pick(["x", "y"]), {t: "f"}
+
         makers: list[Callable[[], tuple[str, str, dict[str, str]]]] = [
             lambda: (i, f"range({make.whole(1)} % 4)", {i: "int"}),
             lambda: (i, f"range({make.whole(0)} % 3, 5, 2)", {i: "int"}),
@@ -151,7 +155,7 @@ class Statements:
             lambda: (i, f"{scope.pick(['x', 'y', 'n'])}.shape", {i: "int"}),
             lambda: (t, make.tensors(1), {t: "f"}),
             lambda: (t, f"reversed({make.tensors(1)})", {t: "f"}),
-            lambda: (t, scope.pick(["x", "y"]), {t: "f"}),
+            rows,
             lambda: (f"{i}, {t}", f"enumerate({make.tensors(1)})", {i: "int", t: "f"}),
             lambda: (f"{i}, {t}", f"enumerate({make.tensors(1)}, {make.whole(0)})",
                      {i: "int", t: "f"}),
@@ -162,6 +166,8 @@ class Statements:
                      {i: "int", j: "int"}),
             lambda: (c, f"{make.text(1)}[:4]", {c: "str"}),
         ]  # fmt: skip
+        if scope.options.for_kernels:
+            makers = [make_ for make_ in makers if make_ is not rows]
         target, items, names = scope.pick(makers)()
         scope.in_loop += 1
         lines = [f"for {target} in {items}:", *self._indented(depth, names=names)]

@@ -30,10 +30,9 @@ class Tensors(Choices):
 
     def f(self, depth: int) -> str:
         """A floating tensor."""
-        s, d = self.scope, depth - 1
+        s, d, rich = self.scope, depth - 1, self.rich
         if depth <= 0:
             return self.name("f")
-        kernels = s.options.for_kernels
         return s.weighted([
             (3, lambda: self.name("f")),
             (5, lambda: f"({self.f(d)} {s.pick('+-*/')} {self.f(d)})"),
@@ -47,18 +46,18 @@ class Tensors(Choices):
             (2, lambda: f"{s.pick(FF_TO_F)}({self.f(d)}, {self.f(d)})"),
             (2, lambda: f"tf.where({self.b(d)}, {self.f(d)}, {self.f(d)})"),
             (1, lambda: f"tf.cast({self.of(s.pick('ib'), d)}, d)"),
-            (3, lambda: self._full(d) + s.pick(SAME)),
-            (2, lambda: self._full(d) + s.pick(PART)),
-            (1, lambda: f"{self._full(d)}[{self.of('int', 1)} % 4]"),
-            (1, lambda: self._full(d) + f"[{self.of('int', 1)}:]" + self._slice()),
+            (3 * rich, lambda: self._full(d) + s.pick(SAME)),
+            (2 * rich, lambda: self._full(d) + s.pick(PART)),
+            (1 * rich, lambda: f"{self._full(d)}[{self.of('int', 1)} % 4]"),
+            (1 * rich, lambda: self._full(d) + f"[{self.of('int', 1)}:]" + self._slice()),
             (2, lambda: self._reduced(self._full(d), s.pick(REDUCE))),
             (1, lambda: self._product(d)),
             (2, lambda: f"({self.f(d)} if {self.of('bool', d)} else {self.f(d)})"),
-            (2, lambda: self._joined(d)),
+            (2 * rich, lambda: self._joined(d)),
             (1, lambda: self._reshaped(d)),
             (2, lambda: f"{self.of('tensors', d)}[{self._index()}]"),
             (1, lambda: f"total({self.of('tensors', d)}, {self.f(d)})"),
-            (0 if kernels else 1, lambda: f"tf.raw_ops.Cumsum(x={self.f(d)}, axis=0)"),
+            (rich, lambda: f"tf.raw_ops.Cumsum(x={self.f(d)}, axis=0)"),
             (2, lambda: self._called(d)),
         ])  # fmt: skip
 
@@ -122,41 +121,41 @@ class Tensors(Choices):
 
     def i(self, depth: int) -> str:
         """An int32 tensor."""
-        s, d = self.scope, depth - 1
+        s, d, rich = self.scope, depth - 1, self.rich
         if depth <= 0:
             return self.name("i")
         return s.weighted([
             (3, lambda: self.name("i")),
             (3, lambda: f"({self.i(d)} {s.pick('+-*')} {self.i(d)})"),
-            (2, lambda: f"({self.i(d)} {s.pick('&|^')} {self.i(d)})"),
-            (2, lambda: f"({self.i(d)} {s.pick(['//', '%'])} {s.pick(['2', '3', '-2', '5'])})"),
+            (2 * rich, lambda: f"({self.i(d)} {s.pick('&|^')} {self.i(d)})"),
+            (2 * rich, lambda: f"({self.i(d)} {s.pick(['//', '%'])} {s.pick(['2', '-3'])})"),
             (2, lambda: f"({self.i(d)} {s.pick('+-*')} {self.of('int', d)})"),
             (1, lambda: f"({self.of('int', d)} {s.pick('+-*')} {self.i(d)})"),
-            (1, lambda: f"({self.i(d)} {s.pick('&|^')} {self.of('int', 0)})"),
-            (2, lambda: f"({s.pick('-~')}{self.i(d)})"),
+            (rich, lambda: f"({self.i(d)} {s.pick('&|^')} {self.of('int', 0)})"),
+            (2, lambda: f"({s.pick('-~'[: 1 + rich])}{self.i(d)})"),
             (1, lambda: f"tf.cast({self.b(d)}, tf.int32)"),
             (1, lambda: self._reduced(f"(n * {self.i(d)})", s.pick(REDUCE[:1] + REDUCE[2:]))),
             (1, lambda: f"tf.where({self.b(d)}, {self.i(d)}, {self.i(d)})"),
             (1, lambda: f"({self.i(d)} if {self.of('bool', d)} else {self.i(d)})"),
-            (2, lambda: f"(n + {self.i(d)})" + s.pick(SAME + PART)),
+            (2 * rich, lambda: f"(n + {self.i(d)})" + s.pick(SAME + PART)),
             (1, lambda: f"tf.shape({self.f(d)})[{s.pick([0, -1])}]"),
             (1, lambda: f"{s.pick(['tf.abs', 'tf.sign', 'tf.negative'])}({self.i(d)})"),
         ])  # fmt: skip
 
     def b(self, depth: int) -> str:
         """A bool tensor."""
-        s, d = self.scope, depth - 1
+        s, d, rich = self.scope, depth - 1, self.rich
         if depth <= 0:
             return self.name("b")
         return s.weighted([
             (2, lambda: self.name("b")),
-            (4, lambda: f"({self.f(d)} {s.pick(COMPARE)} {self.f(d)})"),
-            (2, lambda: f"({self.f(d)} {s.pick(COMPARE)} {self.number(d)})"),
-            (2, lambda: f"({self.i(d)} {s.pick(COMPARE)} {self.i(d)})"),
-            (1, lambda: f"({self.i(d)} {s.pick(COMPARE)} {self.of('int', d)})"),
-            (3, lambda: f"({self.b(d)} {s.pick('&|^')} {self.b(d)})"),
+            (4, lambda: f"({self.f(d)} {s.pick(COMPARE[: 4 + 2 * rich])} {self.f(d)})"),
+            (2, lambda: f"({self.f(d)} {s.pick(COMPARE[: 4 + 2 * rich])} {self.number(d)})"),
+            (2, lambda: f"({self.i(d)} {s.pick(COMPARE[: 4 + 2 * rich])} {self.i(d)})"),
+            (1, lambda: f"({self.i(d)} {s.pick(COMPARE[: 4 + 2 * rich])} {self.of('int', d)})"),
+            (3, lambda: f"({self.b(d)} {s.pick('&|^'[: 2 + rich])} {self.b(d)})"),
             (2, lambda: f"(~{self.b(d)})"),
             (1, lambda: f"{s.pick(FF_TO_B)}({self.f(d)}, {self.f(d)})"),
-            (1, lambda: f"(p & {self.b(d)})" + s.pick(SAME + PART)),
-            (1, lambda: self._reduced(f"(p | {self.b(d)})", s.pick(LOGICAL))),
+            (1 * rich, lambda: f"(p & {self.b(d)})" + s.pick(SAME + PART)),
+            (rich, lambda: self._reduced(f"(p | {self.b(d)})", s.pick(LOGICAL))),
         ])  # fmt: skip

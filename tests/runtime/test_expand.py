@@ -106,6 +106,31 @@ def test_weak_arithmetic_is_pythons(
         np.testing.assert_array_equal(run_expansion(expand(op, [shape]), x)[0], x + want(size))
 
 
+@pytest.mark.parametrize(
+    ("operator", "number", "want"),
+    [
+        ("and", 6, lambda n: n & 6),
+        ("or", True, lambda n: n | True),
+        ("lshift", 2, lambda n: n << 2),
+        ("pow", -2, lambda n: n**-2),
+        ("not", None, lambda n: not n),
+    ],
+)
+def test_what_only_known_numbers_have_waits_for_them(
+    unique: Unique, operator: str, number: Any, want: Callable[[int], Any]
+) -> None:
+    op = unique("Wait")
+    p = Program(op, ["x: double"], [], ["o: double"])
+    dim = p.dim("x", 0)
+    result = p.unary(operator, dim) if number is None else p.binary(operator, dim, number)
+    p.returns(o=p.call("Fill", dims=p.list(dim), value=p.call("Cast", x=result, DstT=tf.float64)))
+    p.register()
+    with pytest.raises(tf.errors.FailedPreconditionError, match=r"not yet: dim 0 of input 'x'"):
+        expand(op, [(None,)])
+    (found,) = run_expansion(expand(op, [(4,)]), np.zeros(4))
+    np.testing.assert_array_equal(found, np.full(4, want(4), np.float64))
+
+
 def test_not_yet_names_the_fact(unique: Unique) -> None:
     op = unique("Rows")
     p = Program(op, ["x: float"], [], ["o: float"])

@@ -1,0 +1,123 @@
+"""Random programs agree with Python; and a wrong compiler is caught by them.
+
+`python -m tests.fuzz` runs more of them.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import re
+from collections.abc import Iterator
+
+import pytest
+import tensorflow as tf
+
+from tests.fuzz import run as runner
+from tests.fuzz.program import Program, generate
+from tests.fuzz.run import Verdict, run
+from tests.fuzz.scope import Options
+from tests.fuzz.shrink import shrink
+
+COUNT, KERNELS = 1900, 100
+
+# What the language refuses, and the generator does not avoid.
+REFUSED = re.compile("is assigned again after the function at line")
+
+
+@pytest.fixture
+def _plain_graphs() -> Iterator[None]:
+    before = tf.config.optimizer.get_experimental_options()
+    runner.leave_graphs_alone()
+    yield
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False} | before)
+
+
+def told(program: Program, verdict: Verdict) -> str:
+    return f"seed {program.seed}, {verdict.way}: {verdict.what}\n{program.text}"
+
+
+def check(programs: Iterator[Program], ways: list[str], samples: int) -> collections.Counter[str]:
+    kinds: collections.Counter[str] = collections.Counter()
+    for program in programs:
+        verdict = run(program, ways, samples=samples)
+        kinds[verdict.kind] += 1
+        assert verdict.kind != "differs", told(program, verdict)
+        if verdict.kind == "refused":
+            assert REFUSED.search(verdict.what), told(program, verdict)
+        kinds["kernels"] += "kernel" in ways and not verdict.skipped
+    return kinds
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_plain_graphs")
+def test_expansions() -> None:
+    options = Options(size=4)
+    programs = (generate(seed, options) for seed in range(COUNT))
+    kinds = check(programs, ["eager", "unknown dims"], samples=1)
+    # The programs are worth something: most run, and few are refused.
+    assert kinds["agrees"] > 0.6 * COUNT and kinds["refused"] < 0.1 * COUNT, kinds
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_plain_graphs")
+def test_kernels() -> None:
+    options = Options(size=2, for_kernels=True)
+    programs = (generate(seed, options) for seed in range(10**6, 10**6 + KERNELS))
+    kinds = check(programs, ["kernel"], samples=1)
+    assert kinds["kernels"] > 0.4 * KERNELS, kinds
+
+
+def test_the_same_seed_is_the_same_program() -> None:
+    assert generate(11, Options()) == generate(11, Options())
+    assert generate(11, Options()).text != generate(12, Options()).text
+
+
+def altered(body: str, seed: int) -> Program:
+    """A program with this body."""
+    program = generate(seed, Options())
+    head = program.text[: program.text.index("def body(")]
+    head = re.sub(r"outputs=\[.*\]", 'outputs=["o0: T"]', head)
+    parameters = "xs, x, y, n, p, k, r, flag, s, ks, d"
+    lines = "".join(f"    {line}\n" for line in body.split("\n"))
+    return dataclasses.replace(program, text=f"{head}def body({parameters}):\n{lines}")
+
+
+def test_a_value_that_differs_is_found_and_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = Program.define
+
+    def wrong(self: Program, version: int = 0) -> object:
+        """Compiles another program than the one that Python runs, as a wrong compiler would."""
+        op = right(self, version)
+        text = self.text.replace("tf.tanh", "tf.sin")
+        op._function = right(dataclasses.replace(self, text=text), version + 10**6)._function
+        return op
+
+    monkeypatch.setattr(Program, "define", wrong)
+    body = "a = x * 2\nif flag:\n    a = a + y\nfor t in xs:\n    y = y + tf.tanh(t)\nreturn y - a"
+    program = altered(body, 10**7)
+    verdict = run(program, ["eager"])
+    assert verdict.kind == "differs" and "off by" in verdict.what
+
+    def same(candidate: Program, version: int) -> bool:
+        return run(candidate, ["eager"], version).kind == "differs"
+
+    small = shrink(program, same)
+    assert "tf.tanh(" in small.text and len(small.text) < len(program.text)
+    assert "if flag" not in small.text
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("c = 1 // (k - k)\nreturn x", "dead error"),
+        ("if 1 // (k - k):\n    c = 2\nreturn x", "dead error"),
+        ("return x + 1 // (k - k)", "raises"),
+        ("return x + 2**62 * 4", "limit"),
+        ("return print(x)", "refused"),
+        ("return x[k - k]", "agrees"),
+    ],
+)
+def test_kinds(body: str, kind: str, request: pytest.FixtureRequest) -> None:
+    seed = 2 * 10**7 + abs(hash(request.node.name)) % 1000
+    assert run(altered(body, seed)).kind == kind
