@@ -106,7 +106,8 @@ absl::StatusOr<Value> WeakOperand(const Value& value, DataType dtype, Emitter* e
   if (strong.as_tensor() != nullptr && strong.as_tensor()->dtype != dtype) {
     return emitter->Call("Cast", {"x", "DstT"}, {strong, Value::Type(dtype)});
   }
-  const Value number = strong.as_bool() ? Value::Int(*strong.as_bool() ? 1 : 0) : strong;
+  const bool counts = strong.as_bool() && dtype != tensorflow::DT_BOOL;
+  const Value number = counts ? Value::Int(*strong.as_bool() ? 1 : 0) : strong;
   TF_ASSIGN_OR_RETURN(TensorValue tensor, emitter->ToTensor(number, dtype));
   return Value::Tensor(std::move(tensor));
 }
@@ -128,16 +129,21 @@ absl::StatusOr<Value> BinaryWeak(const BinaryRule& rule, const Value& a, const V
   // An int to the power of an unknown int may be a float in Python: the type would be unknown.
   const bool open_power =
       rule.fold == &FoldPow && !is_float && (b.as_int() == nullptr || *b.as_int() < 0);
-  if (open_power || !(arithmetic || rule.form == Form::kEqual)) {
+  const bool bits = rule.form == Form::kBitwise && !is_float;
+  if (open_power || !(arithmetic || bits || rule.form == Form::kEqual)) {
     // Python has a result, and so has the expansion as soon as the numbers are known.
     TF_ASSIGN_OR_RETURN(Value x, emitter->Known(a));
     TF_ASSIGN_OR_RETURN(Value y, emitter->Known(b));
     return rule.fold(x, y);
   }
-  const DataType dtype = is_float ? tensorflow::DT_DOUBLE : tensorflow::DT_INT64;
+  const bool truths =
+      bits && WeakType(a) == tensorflow::DT_BOOL && WeakType(b) == tensorflow::DT_BOOL;
+  const DataType dtype = is_float ? tensorflow::DT_DOUBLE
+                         : truths ? tensorflow::DT_BOOL
+                                  : tensorflow::DT_INT64;
   TF_ASSIGN_OR_RETURN(Value x, WeakOperand(a, dtype, emitter));
   TF_ASSIGN_OR_RETURN(Value y, WeakOperand(b, dtype, emitter));
-  TF_ASSIGN_OR_RETURN(Value result, CallOn(rule.op, x, y, emitter));
+  TF_ASSIGN_OR_RETURN(Value result, CallOn(truths ? rule.bools : rule.op, x, y, emitter));
   TensorValue weak = *result.as_tensor();
   weak.weak = true;
   // Known at the run alone if one of them is.

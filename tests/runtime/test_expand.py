@@ -92,6 +92,9 @@ def test_unknown_dim_is_a_weak_number(unique: Unique) -> None:
         ("pow", 2, lambda n: n**2),
         ("sub", 0.5, lambda n: n - 0.5),
         ("mul", True, lambda n: n * True),
+        ("and", 6, lambda n: n & 6),
+        ("or", True, lambda n: n | True),
+        ("xor", -1, lambda n: n ^ -1),
     ],
 )
 def test_weak_arithmetic_is_pythons(
@@ -109,8 +112,6 @@ def test_weak_arithmetic_is_pythons(
 @pytest.mark.parametrize(
     ("operator", "number", "want"),
     [
-        ("and", 6, lambda n: n & 6),
-        ("or", True, lambda n: n | True),
         ("lshift", 2, lambda n: n << 2),
         ("pow", -2, lambda n: n**-2),
         ("not", None, lambda n: not n),

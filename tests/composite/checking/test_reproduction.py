@@ -1,5 +1,7 @@
 """A difference is saved as inputs and a script that compares that one call again."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -13,7 +15,9 @@ import numpy as np
 import tensorflow as tf
 import composite
 
-@composite.Composite("Saved", inputs=["x: T"], derived_attrs=["T: {float, double}"], outputs=["y: T"])
+@composite.Composite(
+    "Saved", inputs=["x: T"], derived_attrs=["T: {float, double}"], outputs=["y: T"]
+)
 def op(x):
     return x * x
 
@@ -31,7 +35,13 @@ if __name__ == "__main__":
 def test_inputs_are_kept_bit_for_bit(tmp_path):
     half = np.array([1.5, np.nan], tf.bfloat16.as_numpy_dtype)
     text = np.array([b"a", "é".encode()], dtype=object)
-    inputs = ([half, np.zeros([0, 2], np.int64)], np.float32(3) * np.ones([]), text, [], half == 1)
+    inputs: tuple[Any, ...] = (
+        [half, np.zeros([0, 2], np.int64)],
+        np.float32(3) * np.ones([]),
+        text,
+        [],
+        half == 1,
+    )
     reproduction.write_inputs(tmp_path / "inputs.npz", Sample(inputs, {}))
     found = reproduction.read_inputs(tmp_path / "inputs.npz")
     assert [len(x) if isinstance(x, list) else None for x in found] == [2, None, None, 0, None]
