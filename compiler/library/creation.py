@@ -37,7 +37,7 @@ def ones(shape: Any, dtype: Any = tf.float32, name: Any = None, layout: Any = No
 def _dims(shape: Any) -> Any:
     """Return a shape, or the one dim of a vector, as a vector of integers."""
     if isinstance(shape, (list, tuple, tf.TensorShape)):
-        return tf.cast(shape, tf.int32)
+        return shape  # as it is, TensorFlow sees the dims that are known
     return tf.raw_ops.Reshape(tensor=shape, shape=[-1])
 
 

@@ -155,7 +155,7 @@ def max_pool_with_argmax(
     """Largest elements over windows of images, and where they stand in the flat image."""
     if data_format != "NHWC":
         raise ValueError(f"tf.nn.max_pool_with_argmax: data_format is 'NHWC', not {data_format}")
-    output, argmax = tf.raw_ops.MaxPoolWithArgmax(
+    return tf.raw_ops.MaxPoolWithArgmax(
         input=input,
         ksize=of_each_axis(ksize, 2, False),
         strides=of_each_axis(strides, 2, False),
@@ -164,4 +164,3 @@ def max_pool_with_argmax(
         include_batch_in_index=include_batch_in_index,
         name=name,
     )
-    return output, argmax

@@ -33,7 +33,6 @@ def stateless_uniform(
     """Numbers from minval up to maxval (1 by default), or integers of the dtype's whole range."""
     _check(alg)
     key, counter = tf.raw_ops.StatelessRandomGetKeyCounter(seed=seed)
-    shape = tf.cast(shape, tf.int32)
     if _is_floating(dtype):
         numbers = tf.raw_ops.StatelessRandomUniformV2(
             shape=shape, key=key, counter=counter, dtype=dtype, alg=_AUTO_SELECT
@@ -79,7 +78,7 @@ def stateless_normal(
     _check(alg)
     key, counter = tf.raw_ops.StatelessRandomGetKeyCounter(seed=seed)
     numbers = tf.raw_ops.StatelessRandomNormalV2(
-        shape=tf.cast(shape, tf.int32), key=key, counter=counter, dtype=dtype, alg=_AUTO_SELECT
+        shape=shape, key=key, counter=counter, dtype=dtype, alg=_AUTO_SELECT
     )
     scaled = numbers * tf.cast(stddev, dtype)
     return tf.raw_ops.AddV2(x=scaled, y=tf.cast(mean, dtype), name=name)
@@ -99,7 +98,7 @@ def stateless_truncated_normal(
     _check(alg)
     key, counter = tf.raw_ops.StatelessRandomGetKeyCounter(seed=seed)
     numbers = tf.raw_ops.StatelessTruncatedNormalV2(
-        shape=tf.cast(shape, tf.int32), key=key, counter=counter, dtype=dtype, alg=_AUTO_SELECT
+        shape=shape, key=key, counter=counter, dtype=dtype, alg=_AUTO_SELECT
     )
     scaled = numbers * tf.cast(stddev, dtype)
     return tf.raw_ops.AddV2(x=scaled, y=tf.cast(mean, dtype), name=name)

@@ -32,10 +32,7 @@ def top_k(
     input: Any, k: Any = 1, sorted: Any = True, index_type: Any = tf.int32, name: Any = None
 ) -> Any:
     """The k largest elements along the last axis, and their indices."""
-    values, indices = tf.raw_ops.TopKV2(
-        input=input, k=k, sorted=sorted, index_type=index_type, name=name
-    )
-    return values, indices
+    return tf.raw_ops.TopKV2(input=input, k=k, sorted=sorted, index_type=index_type, name=name)
 
 
 @public("tf.math.in_top_k", "tf.nn.in_top_k")
@@ -123,12 +120,10 @@ def searchsorted(
 @public("tf.unique")
 def unique(x: Any, out_idx: Any = tf.int32, name: Any = None) -> Any:
     """The different elements of a vector, and for each element the index of its like."""
-    y, idx = tf.raw_ops.Unique(x=x, out_idx=out_idx, name=name)
-    return y, idx
+    return tf.raw_ops.Unique(x=x, out_idx=out_idx, name=name)
 
 
 @public("tf.unique_with_counts")
 def unique_with_counts(x: Any, out_idx: Any = tf.int32, name: Any = None) -> Any:
     """The different elements of a vector, the index of each one's like, and how many there are."""
-    y, idx, count = tf.raw_ops.UniqueWithCounts(x=x, out_idx=out_idx, name=name)
-    return y, idx, count
+    return tf.raw_ops.UniqueWithCounts(x=x, out_idx=out_idx, name=name)

@@ -131,7 +131,7 @@ CASES: list[tuple[Any, ...]] = [
     ("tf.nn.max_pool2d(x, 2, 2, [[0, 0], [1, 1], [0, 1], [0, 0]])", IMAGE),
     ("tf.nn.max_pool1d(x, 2, 2, padding=[[0, 0], [1, 1], [0, 0]])", "float32[2, 6, 3]"),
     ("tf.nn.max_pool_with_argmax(x, 2, 2, 'SAME')", IMAGE),
-    ("tf.nn.max_pool_with_argmax(x, 2, 2, 'SAME', output_dtype=tf.int32)[1]", IMAGE),
+    ("tf.nn.max_pool_with_argmax(x, 2, 2, 'SAME', output_dtype=tf.int32).argmax", IMAGE),
     # images
     *[(f"tf.image.{name}(x)", IMAGE) for name in ("flip_left_right", "flip_up_down", "transpose")],
     *[

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.compiler.library.cases import made
 
@@ -125,6 +126,9 @@ CASES: list[tuple[Any, ...]] = [
     ("tf.math.top_k(x, 2)", "float32[3, 4]"),
     ("tf.nn.top_k(x, k=y, sorted=True)", "int32[3, 4]", np.int32(2)),
     ("tf.math.top_k(x)[1]", "float32[3, 4]"),
+    ("tf.math.top_k(x).values", "float32[3, 4]"),
+    ("tf.nn.top_k(x, 2).indices", "float32[3, 4]"),
+    ("tf.unique_with_counts(x).count", np.array([3, 1, 3])),
     ("tf.math.in_top_k(y, x, 2)", "float32[2, 3]", ROWS),
     ("tf.nn.in_top_k(targets=y, predictions=x, k=1)", "float32[2, 3]", ROWS),
     *[(f"tf.{name}(x)", "float32[3, 4]") for name in ("sort", "argsort")],
@@ -167,3 +171,23 @@ CASES: list[tuple[Any, ...]] = [
 def test_as_tensorflow(text: str, inputs: list[Any], case: Callable[[str], Any]) -> None:
     values = [made(spec, seed) for seed, spec in enumerate(inputs)]
     case(text).check(*values, traced=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "dims"),
+    [
+        ("tf.zeros(x.shape)", [None, 3]),
+        ("tf.ones([x.shape[0], 2])", [None, 2]),
+        ("tf.random.stateless_uniform(x.shape, [1, 2])", [None, 3]),
+        ("tf.pad(x, [[1, 1], [0, 2]])", [None, 5]),
+        ("tf.repeat(x, 2, axis=1)", [None, 6]),
+        ("tf.tensordot(x, tf.ones([3, 4]), 1)", [None, 4]),
+        ("tf.nn.moments(x, [1])[0]", [None]),
+    ],
+)
+def test_dims_that_are_known_stay_known(
+    text: str, dims: list[int | None], case: Callable[[str], Any]
+) -> None:
+    op = case(text).op([tf.ones([2, 3])], "float32")
+    traced = tf.function(op.__call__, input_signature=[tf.TensorSpec([None, 3], tf.float32)])
+    assert traced.get_concrete_function().output_shapes.as_list() == dims
