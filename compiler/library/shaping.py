@@ -63,12 +63,6 @@ def transpose(a: Any, perm: Any = None, conjugate: Any = False, name: Any = "tra
     return tf.raw_ops.Transpose(x=a, perm=perm, name=name)
 
 
-@public("tf.slice")
-def slice_(input_: Any, begin: Any, size: Any, name: Any = None) -> Any:
-    """The part of `size` that begins at `begin`; -1 is all that is left of an axis."""
-    return tf.raw_ops.Slice(input=input_, begin=begin, size=size, name=name)
-
-
 @public("tf.concat")
 def concat(values: Any, axis: Any, name: Any = "concat") -> Any:
     """Join a list of tensors along an axis."""

@@ -177,7 +177,8 @@ def test_a_composition_has_the_declaration_of_the_op():
 
 def test_a_composition_that_is_run_again_decides_about_replacing_anew():
     x = tf.constant([0.25, 0.5])
-    steps = [(", replace=True", "x * 3", 3 * x), ("", "x * 3", None), (", replace=True", "x", x)]
+    replaced = ", replace=True"
+    steps = [(replaced, "x * 3", 3 * x), ("", "x * 3", None), (replaced, "x", x), ("", "x", None)]
     stock = lambda: tf.raw_ops.Digamma(x=x)  # noqa: E731
     before = stock()
     for replace, result, expected in steps:

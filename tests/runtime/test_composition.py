@@ -1,12 +1,13 @@
 """Compositions of TensorFlow's own ops: called, in the place of its nodes, where it has no kernel.
 
 Each composition here computes something else than its op, so that a result tells which one ran. The
-ops are ones that no other test uses: a replacement holds for the process.
+compositions go with the module: a replacement holds for the process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,54 +27,63 @@ iterator_before = iter(
 )
 
 
-@Composite("L2Loss", replace=True)
-def l2_loss(t):
-    """Not half of the sum of squares, but minus the sum."""
-    return -tf.reduce_sum(t)
+def define(replace: bool) -> dict[str, Any]:
+    """The compositions by their names; defined again, they decide about replacing anew."""
+
+    @Composite("L2Loss", replace=replace)
+    def l2_loss(t):
+        """Not half of the sum of squares, but minus the sum."""
+        return -tf.reduce_sum(t)
+
+    @Composite("Xlog1py")
+    def xlog1py(x, y):
+        """Not x * log1p(y), but the difference."""
+        return x - y
+
+    @Composite("DynamicPartition", replace=replace)
+    def dynamic_partition(data, partitions, num_partitions):
+        """Everything in each of the parts, plus its number."""
+        return [data + tf.cast(i, data.dtype) for i in range(num_partitions)]
+
+    @Composite("LogMatrixDeterminant", replace=replace)
+    def log_matrix_determinant(input):  # noqa: A002 - TensorFlow's name
+        """The first entry and the last instead of the sign and the logarithm."""
+        return input[..., 0, 0], input[..., -1, -1]
+
+    @Composite("Cumprod", replace=replace)
+    def cumprod(x, axis, exclusive, reverse):
+        """Not for every call: what it refuses is TensorFlow's."""
+        if reverse:
+            raise ValueError("not in reverse")
+        return -x
+
+    @Composite("Cross", replace=replace)
+    def cross(a, b):
+        """Calls the op that it composes: that is TensorFlow's."""
+        return tf.raw_ops.Cross(a=b, b=a) * 2
+
+    @Composite("Ndtri")
+    def ndtri(x):
+        """Twice the argument; TensorFlow has kernels for float and double only."""
+        return x + x
+
+    @Composite("FFTND")
+    def fftnd(input, fft_length, axes):  # noqa: A002 - TensorFlow's names
+        """TensorFlow has the op and no kernel at all."""
+        return -input
+
+    return locals()
 
 
-@Composite("Xlog1py")
-def xlog1py(x, y):
-    """Not x * log1p(y), but the difference."""
-    return x - y
+ops = types.SimpleNamespace()
 
 
-@Composite("DynamicPartition", replace=True)
-def dynamic_partition(data, partitions, num_partitions):
-    """Everything in each of the parts, plus its number."""
-    return [data + tf.cast(i, data.dtype) for i in range(num_partitions)]
-
-
-@Composite("LogMatrixDeterminant", replace=True)
-def log_matrix_determinant(input):  # noqa: A002 - TensorFlow's name
-    """The first entry and the last instead of the sign and the logarithm."""
-    return input[..., 0, 0], input[..., -1, -1]
-
-
-@Composite("Cumprod", replace=True)
-def cumprod(x, axis, exclusive, reverse):
-    """Not for every call: what it refuses is TensorFlow's."""
-    if reverse:
-        raise ValueError("not in reverse")
-    return -x
-
-
-@Composite("Cross", replace=True)
-def cross(a, b):
-    """Calls the op that it composes: that is TensorFlow's."""
-    return tf.raw_ops.Cross(a=b, b=a) * 2
-
-
-@Composite("Ndtri")
-def ndtri(x):
-    """Twice the argument; TensorFlow has kernels for float and double only."""
-    return x + x
-
-
-@Composite("FFTND")
-def fftnd(input, fft_length, axes):  # noqa: A002 - TensorFlow's names
-    """TensorFlow has the op and no kernel at all."""
-    return -input
+@pytest.fixture(autouse=True, scope="module")
+def compositions() -> Iterator[None]:
+    """What a module defines when it is imported would hold for all others: they are collected."""
+    vars(ops).update(define(replace=True))
+    yield
+    define(replace=False)
 
 
 X = np.array([1.0, 2.0, 4.0], np.float32)
@@ -153,22 +163,22 @@ def test_what_the_body_refuses_stays_tensorflows(call: Callable[..., Any]) -> No
     np.testing.assert_array_equal(forward, -X)
     np.testing.assert_array_equal(backward, [8.0, 8.0, 4.0])
     with pytest.raises(tf.errors.InvalidArgumentError, match="not in reverse"):
-        cumprod(X, 0, reverse=True)
+        ops.cumprod(X, 0, reverse=True)
 
 
 def test_without_being_asked_nodes_stay_tensorflows() -> None:
     x, y = tf.constant([2.0]), tf.constant([0.5])
     stock = tf.function(lambda: tf.raw_ops.Xlog1py(x=x, y=y))()
     np.testing.assert_allclose(stock, 2 * np.log1p([0.5]), rtol=1e-6)
-    np.testing.assert_array_equal(xlog1py(x, y), [1.5])
+    np.testing.assert_array_equal(ops.xlog1py(x, y), [1.5])
 
 
 def test_the_composite_is_one_node_of_its_own() -> None:
-    assert (xlog1py.op_name, xlog1py.composes) == ("CompositeXlog1py", "Xlog1py")
+    assert (ops.xlog1py.op_name, ops.xlog1py.composes) == ("CompositeXlog1py", "Xlog1py")
 
     @tf.function
     def traced(x: Any) -> Any:
-        return xlog1py(x, 2 * x)
+        return ops.xlog1py(x, 2 * x)
 
     graph = traced.get_concrete_function(tf.TensorSpec([3])).graph
     assert [op.type for op in graph.get_operations()].count("CompositeXlog1py") == 1
@@ -176,7 +186,7 @@ def test_the_composite_is_one_node_of_its_own() -> None:
     with tf.GradientTape() as tape:
         x, y = tf.constant(3.0), tf.constant(5.0)
         tape.watch([x, y])
-        z = xlog1py(x, y)
+        z = ops.xlog1py(x, y)
     assert [float(g) for g in tape.gradient(z, [x, y])] == [1.0, -1.0]
 
 
@@ -204,9 +214,9 @@ def test_a_body_means_tensorflows_op() -> None:
     expected = -2 * np.cross(a, b)
     np.testing.assert_array_equal(tf.function(lambda: tf.linalg.cross(a, b))(), expected)
     np.testing.assert_array_equal(tf.linalg.cross(a, b), expected)
-    np.testing.assert_array_equal(cross(a, b), expected)
+    np.testing.assert_array_equal(ops.cross(a, b), expected)
     inputs, g = [tf.constant(a), tf.constant(b)], np.array([1, 2, 3], np.float32)
-    for call in (cross, tf.function(cross)):
+    for call in (ops.cross, tf.function(ops.cross)):
         with tf.GradientTape() as tape:
             tape.watch(inputs)
             y = call(*inputs)
@@ -253,12 +263,12 @@ def test_an_op_without_a_kernel_runs(call: Callable[..., Any]) -> None:
 
 
 def test_explain_says_whose_nodes_are_run() -> None:
-    said = composite.explain(l2_loss, X)
+    said = composite.explain(ops.l2_loss, X)
     assert said.details["composes"] == "L2Loss"
     assert said.details["replaces"] is True
     assert "takes the place of L2Loss nodes" in str(said)
     with composite.options(backend="tf"):
-        said = composite.explain(xlog1py, X, X)
+        said = composite.explain(ops.xlog1py, X, X)
     assert said.details["replaces"] is False
     assert "Xlog1py nodes stay TensorFlow's" in str(said)
 
@@ -271,5 +281,5 @@ def test_gradients_of_replaced_nodes_are_tensorflows() -> None:
     np.testing.assert_array_equal(tape.gradient(y, x), X)
     with tf.GradientTape() as tape:
         tape.watch(x)
-        y = l2_loss(x)
+        y = ops.l2_loss(x)
     np.testing.assert_array_equal(tape.gradient(y, x), [-1.0, -1.0, -1.0])

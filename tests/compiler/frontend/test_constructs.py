@@ -158,7 +158,6 @@ REFUSED = {
     "starred": ("return tf.maximum(*[x, x])", "C028"),
     "max": ("return x * max(k, 2)", "C071"),
     "print": ("print(x)\nreturn x", "C071"),
-    "as_list": ("return x * x.shape.as_list()[0]", "C056"),
     "type_of_an_attribute": ("return tf.raw_ops.Cast(x=x, DstT='float32')", "C075"),
     "unknown_argument": ("return tf.raw_ops.Relu(x=x)", "C072"),
     "unknown_op": ("return tf.raw_ops.Relo(features=x)", "C044"),
