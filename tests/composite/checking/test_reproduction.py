@@ -13,7 +13,9 @@ import numpy as np
 import tensorflow as tf
 import composite
 
-@composite.Composite("Saved", inputs=["x: T"], derived_attrs=["T: {float, double}"], outputs=["y: T"])
+@composite.Composite(
+    "Saved", inputs=["x: T"], derived_attrs=["T: {float, double}"], outputs=["y: T"]
+)
 def op(x):
     return x * x
 
