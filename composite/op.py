@@ -216,6 +216,8 @@ def _constant(tensor: Any) -> TensorProto:
 
 def _small(value: Any) -> Any:
     """A value that a body may look at: integers, and not many; else None."""
-    if value is None or value.dtype.kind not in "iub" or value.size > _LARGEST_CONSTANT:
+    if value is None or isinstance(value, bytes):  # a scalar of strings comes without a dtype
+        return None
+    if value.dtype.kind not in "iub" or value.size > _LARGEST_CONSTANT:
         return None
     return value

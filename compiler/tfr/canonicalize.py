@@ -41,15 +41,16 @@ def constant_of(value: Any) -> Any:
 
 
 def _replace_by_constant(op: Any, value: object, rewriter: Any) -> bool:
+    attribute = constants.to_attribute(value)
     with rewriter.ip:
         made = ir.Operation.create(
             "tfr.constant",
-            results=[op.results[0].type],
-            attributes={"value": constants.to_attribute(value)},
+            results=[dialect.type_of(constants.result_type(attribute))],
+            attributes={"value": attribute},
             loc=op.location,
         )
-    rewriter.replace_op(op, made)
-    return _MATCHED
+    # Of an operand that became known here only, the result is `any`.
+    return _replace_by_values(op, list(made.results), rewriter)
 
 
 def _replace_by_values(op: Any, values: list[Any], rewriter: Any) -> bool:

@@ -106,7 +106,9 @@ def _definition(op: DecoratedOp) -> str:
     function = op.python_function
     path = Path(function.__code__.co_filename)
     if path.is_file() and "<locals>" not in function.__qualname__:
-        roots = [str(Path(root or ".").resolve()) for root in sys.path]
+        paths = [Path(root or ".").resolve() for root in sys.path]
+        # What every process of this Python has is left out.
+        roots = [str(p) for p in paths if p.is_dir() and not _is_pythons(p)]
         module = function.__module__ if function.__module__ != "__main__" else path.stem
         return (
             f"op = reproduction.load({str(path.resolve())!r}, {module!r}, "
@@ -118,6 +120,11 @@ def _definition(op: DecoratedOp) -> str:
         f"# From {op.place}. What it calls or captures may have to be copied here, too.\n"
         f"{text}\n\nop = {function.__name__}\n"
     )
+
+
+def _is_pythons(path: Path) -> bool:
+    installed = [Path(root).resolve() for root in (sys.prefix, sys.base_prefix)]
+    return any(path.is_relative_to(root) for root in installed)
 
 
 def load(path: str, module: str, op_name: str, roots: list[str]) -> CompositeOp:

@@ -285,6 +285,17 @@ def test_ops_of_tensorflow_are_not_replaced():
         run_cell(_VERSION.format(name="MatMul", factor=2.0))
 
 
+@Composite("TestStrings", inputs=["s: string"], outputs=["o: string"])
+def strings(s):
+    return tf.identity(s)
+
+
+@pytest.mark.parametrize("value", ["a", ["a", "b"]])
+def test_a_call_with_strings_is_expanded(value):
+    (node,) = strings.expand(tf.constant(value)).function[0].node_def
+    assert node.op == "Identity"
+
+
 @pytest.mark.timed
 def test_decorating_is_quick():
     run_cell(_VERSION.format(name="TestQuick0", factor=2.0))

@@ -122,6 +122,18 @@ def test_an_error_is_kept_though_its_value_is_not_used() -> None:
     assert "tfr.raise" in text
 
 
+def test_a_list_that_becomes_known_has_a_truth(compile_body: Any, define: Define) -> None:
+    text = """
+    def body(x):
+        y, (values, z) = x, ([x], x)
+        empty, y = (not values) | (1 >= 0.0), y
+        if empty:
+            return x
+        return y
+    """
+    assert compile_body(define(text)).called == []
+
+
 def test_an_index_out_of_range_is_left_to_the_expansion(compile_body: Any, define: Define) -> None:
     compiled = compile_body(define("def body(x):\n    return (x, x)[2]\n"))
     assert compiled.kinds == ["tfr.list", "tfr.constant", "tfr.item"]
