@@ -69,16 +69,18 @@ test: build test-native  ## all tests
 test-fast: build  ## the tests that are not marked slow, about a minute
 	$(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "not slow and not timed"
 
-# TensorFlow itself is not instrumented, so containers that it fills look odd from here.
+# TensorFlow itself is not instrumented, so containers that it fills look odd from here. Exceptions
+# of modules that are loaded later need the C++ library to be there when the sanitizer starts.
 ASAN_DIR := build/asan
 asan: $(VENV)/installed.stamp $(VENV)/editable.stamp  ## damaged programs, under AddressSanitizer
 	PATH="$(BIN):$$PATH" cmake -S composite/runtime -B $(ASAN_DIR) -G Ninja \
 	  -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER="$(CXX)" -DPython_EXECUTABLE=$(PY) \
 	  -DCOMPOSITE_SANITIZE=address
 	$(BIN)/ninja -C $(ASAN_DIR) -j $(JOBS) --quiet
-	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so)" \
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0:detect_container_overflow=0:detect_odr_violation=0 \
-	  COMPOSITE_FUZZ_ROUNDS=$(or $(ROUNDS),1000) $(PY) -m pytest -q --runtime $(ASAN_DIR) \
+	  COMPOSITE_FUZZ_ROUNDS=$(or $(ROUNDS),1000) $(PY) -m pytest -q -p no:faulthandler \
+	  --runtime $(ASAN_DIR) \
 	  tests/runtime/test_loader_fuzz.py tests/runtime/test_expand.py
 
 test-native: build

@@ -175,6 +175,20 @@ absl::StatusOr<Value> Emitter::Dim(const ShapeValue& shape, int index) {
   return Value::Tensor(std::move(dim));
 }
 
+absl::StatusOr<Value> Emitter::RankOf(TensorValue tensor) {
+  const int64_t known = graph_.Rank(tensor);
+  if (known >= 0) return Value::Int(known);
+  auto fact = std::make_shared<const std::string>(absl::StrCat("the rank of ", NameOf(tensor)));
+  TF_ASSIGN_OR_RETURN(TensorValue narrow,
+                      Call1("Rank", {"input"}, {Value::Tensor(std::move(tensor))}));
+  TF_ASSIGN_OR_RETURN(TensorValue rank,
+                      Call1("Cast", {"x", "DstT"},
+                            {Value::Tensor(std::move(narrow)), Value::Type(tensorflow::DT_INT64)}));
+  rank.weak = true;
+  rank.fact = std::move(fact);
+  return Value::Tensor(std::move(rank));
+}
+
 absl::StatusOr<Value::List> Emitter::Dims(const ShapeValue& shape) {
   TF_ASSIGN_OR_RETURN(int64_t rank, Rank(shape));
   Value::List dims;

@@ -56,6 +56,8 @@ class Emitter {
   absl::StatusOr<Value::List> Dims(const ShapeValue& shape);
   absl::StatusOr<int64_t> Rank(const ShapeValue& shape);
   absl::StatusOr<Value> Dim(const ShapeValue& shape, int index);
+  // The rank of a tensor: an int, or a weak number where it is not known.
+  absl::StatusOr<Value> RankOf(TensorValue tensor);
 
   // What has a shape and a dtype of its own: a tensor, or a number or list that stands for one.
   absl::StatusOr<TensorValue> AsTensor(const Value& value);

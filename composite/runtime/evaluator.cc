@@ -170,7 +170,7 @@ absl::StatusOr<Value> Evaluator::RunSimple(const ProgramNode& node,
     case NodeKind::kRank: {
       if (inputs[0].as_shape() != nullptr) return emitter_->Length(inputs[0]);
       TF_ASSIGN_OR_RETURN(TensorValue tensor, emitter_->AsTensor(inputs[0]));
-      return emitter_->Length(Value::Shape({std::move(tensor), {}}));
+      return emitter_->RankOf(std::move(tensor));
     }
     case NodeKind::kDtype: {
       TF_ASSIGN_OR_RETURN(TensorValue tensor, emitter_->AsTensor(inputs[0]));

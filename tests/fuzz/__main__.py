@@ -24,6 +24,7 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=6, help="statements of a body, about")
     parser.add_argument("--ways", default="eager,unknown dims", help="ways of composite.check")
     parser.add_argument("--kernels", action="store_true", help="programs that kernels may cover")
+    parser.add_argument("--tensors", action="store_true", help="tensors decide ifs and whiles")
     parser.add_argument("--only", type=int, help="run this program alone, and print it")
     chosen = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -41,7 +42,9 @@ def _fuzz(chosen: argparse.Namespace) -> int:
 
     tf.get_logger().setLevel("ERROR")
     leave_graphs_alone()
-    options = Options(for_kernels=chosen.kernels, size=chosen.size)
+    options = Options(
+        for_kernels=chosen.kernels, tensor_conditions=chosen.tensors, size=chosen.size
+    )
     ways = chosen.ways.split(",") + ["kernel"] * chosen.kernels
     first, count = (chosen.seed, chosen.count) if chosen.only is None else (chosen.only, 1)
     kinds: collections.Counter[str] = collections.Counter()

@@ -3,7 +3,8 @@
 TensorFlow computes what is fetched, and the compiler drops what nothing reads: an expression that
 would raise, but whose value goes nowhere, raises in Python alone. Here each expression that raises
 gives a value that no expression can use and no result can hold. A condition that would raise is
-decided one way or the other: if both give the same, nothing needs it.
+decided one way or the other, and a loop over one makes one trip or none: if both give the same,
+nothing needs it.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ def python_function(program: Program, decision: bool) -> Callable[..., Any]:
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     namespace: dict[str, Any] = {
         "_waits": lambda expression: _waits(expression, decision),
+        "_items": lambda value: [value] * decision if isinstance(value, Unusable) else value,
         "_truth": lambda value: decision if isinstance(value, Unusable) else bool(value),
     }
     exec(compile(text, file, "exec"), namespace)
@@ -91,6 +93,11 @@ class _Waits(ast.NodeTransformer):
         return node
 
     visit_While = visit_If
+
+    def visit_For(self, node: Any) -> Any:
+        node = self.generic_visit(node)
+        node.iter = ast.Call(ast.Name("_items", ast.Load()), [node.iter], [])
+        return node
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         return node if ast.unparse(node).startswith("tf.") else self._wrapped(node)

@@ -50,11 +50,15 @@ class Program:
     seed: int
     text: str
 
+    def file(self, version: int = 0) -> str:
+        """The name under which a version of the text is compiled."""
+        return f"<fuzz {self.seed} {version}>"
+
     def define(self, version: int = 0) -> Any:
         """Compiles the text; returns the op. Raises what decoration raises."""
         name = f"Fuzz{self.seed}V{version}"
         text = self.text.replace("NAME", name)
-        file = f"<fuzz {self.seed} {version}>"
+        file = self.file(version)
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         namespace: dict[str, Any] = {"__name__": f"fuzz_{self.seed}_{version}"}
         exec(compile(text, file, "exec"), namespace)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,9 +25,11 @@ from tests.fuzz.program import Program
 
 BASIC = ("eager", "unknown dims")
 
-# Known numbers are 64 bits wide, and none is complex: docs of the errors, fold.h.
+# Known numbers are 64 bits wide, and none is complex: docs of the errors, fold.h. What a tensor
+# decides is a tensor, or the same on all paths: join.h.
 _DOCUMENTED = re.compile(
     r"integer overflow|does not fit 64 bits|complex number|is too long|2\*\*63"
+    r"|known only when the op runs|known when the op runs|a tensor decides|not yet: the rank of"
 )
 
 
@@ -36,7 +39,8 @@ class Verdict:
 
     Attributes:
         kind: "agrees", "raises" (everywhere, in each sample), "refused", "limit" (a documented
-            one), "dead error" (Python alone computes what nothing needs), or "differs".
+            one), "dead error" (Python alone computes what nothing needs), "other path" (an error on
+            a path that a tensor decides, and Python does not take), or "differs".
         way, what: of a difference or a refusal.
         skipped: why ways compared nothing.
     """
@@ -80,9 +84,31 @@ def run(
             except Difference as difference:
                 if case.expected.error is not None and _agrees_lazily(program, op, sample, way):
                     return Verdict("dead error", way, str(case.expected.told))
+                if _on_another_path(op, sample, program.file(version), str(difference)):
+                    return Verdict("other path", way, str(difference))
                 kind = "limit" if _DOCUMENTED.search(str(difference)) else "differs"
                 return Verdict(kind, way, f"{difference} [{sample.label}]")
     return Verdict("raises" if raised == samples else "agrees", skipped=tuple(skipped))
+
+
+def _on_another_path(op: Any, sample: Sample, file: str, told: str) -> bool:
+    """Whether an error names lines of the program of which Python runs one never."""
+    named = set(map(int, re.findall(re.escape(file[:-1]) + r">:(\d+):", told)))
+    ran: set[int] = set()
+
+    def trace(frame: Any, _event: str, _argument: object) -> Any:
+        if frame.f_code.co_filename != file:
+            return None
+        ran.add(frame.f_lineno)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        Case(op, sample)
+    finally:
+        sys.settrace(before)
+    return bool(named - ran)
 
 
 def _agrees_lazily(program: Program, op: Any, sample: Sample, way: str) -> bool:

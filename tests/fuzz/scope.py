@@ -24,8 +24,7 @@ ATTRS = {"k": "int", "r": "float", "flag": "bool", "s": "str", "ks": "ints", "d"
 class Options:
     """Which programs are made.
 
-    tensor_conditions: whether tensors may decide an `if` or a `while`; the language refuses that so
-        far.
+    tensor_conditions: whether tensors may decide an `if` or a `while`.
     for_kernels: leave out what kernels do not cover.
     size: statements of a body, about.
     """

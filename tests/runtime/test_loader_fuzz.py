@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import tensorflow as tf
+from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
@@ -55,16 +56,26 @@ def shapes(x: Any, y: Any, k: Any, act: Any) -> Any:
     return x + tf.raw_ops.Sum(input=y, axis=[-1], keep_dims=True)
 
 
-@pytest.fixture(scope="module", params=[branches, loops, shapes], ids=lambda one: one.__name__)
-def base(request: pytest.FixtureRequest) -> FunctionDefLibrary:
+def compiled(function: Callable[..., Any]) -> str:
+    """The program of a body, as text."""
     decorate = Composite(
-        f"LoaderFuzz{request.param.__name__.title()}",
+        f"LoaderFuzz{function.__name__.title()}",
         inputs=["x: T", "y: T"],
         attrs=["k: int = 2", 'act: string = "RELU"'],
         derived_attrs=["T: {float, double}"],
         outputs=["o: T"],
     )
-    return decorate(request.param).program
+    return text_format.MessageToString(decorate(function).program)
+
+
+@pytest.fixture(params=[branches, loops, shapes], ids=lambda one: one.__name__)
+def base(request: pytest.FixtureRequest, golden: Callable[[str, str], None]) -> FunctionDefLibrary:
+    """A program. MLIR does not run under a sanitizer: there it is what was compiled before."""
+    name = f"program_{request.param.__name__}.txtpb"
+    if request.config.getoption("--runtime") is None:
+        golden(compiled(request.param), name)
+    text = (request.path.parent / "golden" / name).read_text(encoding="utf-8")
+    return text_format.Parse(text, FunctionDefLibrary())
 
 
 def flipped(data: bytes, source: random.Random) -> bytes:
