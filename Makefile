@@ -79,8 +79,8 @@ asan: $(VENV)/installed.stamp $(VENV)/editable.stamp  ## damaged programs, under
 	$(BIN)/ninja -C $(ASAN_DIR) -j $(JOBS) --quiet
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0:detect_container_overflow=0:detect_odr_violation=0 \
-	  COMPOSITE_FUZZ_ROUNDS=$(or $(ROUNDS),1000) $(PY) -m pytest -q -p no:faulthandler \
-	  --runtime $(ASAN_DIR) \
+	  COMPOSITE_TEST_RUNTIME=$(ASAN_DIR) COMPOSITE_FUZZ_ROUNDS=$(or $(ROUNDS),1000) \
+	  $(PY) -m pytest -q -p no:faulthandler \
 	  tests/runtime/test_loader_fuzz.py tests/runtime/test_expand.py
 
 test-native: build

@@ -16,7 +16,15 @@ from typing import Protocol
 
 import pytest
 
+from composite import native
+
 ROOT = Path(__file__).resolve().parent.parent
+
+# The folder of another runtime library, see `make asan`. Read here, before the tests' modules are
+# imported: some load the library then.
+SANITIZED = os.environ.get("COMPOSITE_TEST_RUNTIME")
+if SANITIZED is not None:
+    native.runtime_folder = Path(SANITIZED).resolve
 
 _cache_dir = pytest.StashKey[str]()
 
@@ -27,12 +35,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="rewrite the golden files with what the tests produce now",
     )
-    parser.addoption(
-        "--runtime",
-        type=Path,
-        metavar="FOLDER",
-        help="run with the runtime library of this folder (see `make asan`)",
-    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -41,10 +43,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_cache_dir] = tempfile.mkdtemp(prefix="composite-tests-")
     os.environ["COMPOSITE_CACHE_DIR"] = config.stash[_cache_dir]
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    if (folder := config.getoption("--runtime")) is not None:
-        from composite import native
-
-        native.runtime_folder = folder.resolve
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -22,6 +22,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=2000, help="how many programs")
     parser.add_argument("--seed", type=int, default=0, help="of the first program; then the next")
     parser.add_argument("--size", type=int, default=6, help="statements of a body, about")
+    parser.add_argument("--samples", type=int, default=2, help="1: float32 only, twice as fast")
     parser.add_argument("--ways", default="eager,unknown dims", help="ways of composite.check")
     parser.add_argument("--kernels", action="store_true", help="programs that kernels may cover")
     parser.add_argument("--tensors", action="store_true", help="tensors decide ifs and whiles")
@@ -54,7 +55,7 @@ def _fuzz(chosen: argparse.Namespace) -> int:
 
     def smallest(program: Program, verdict: Verdict) -> Program:
         def same(candidate: Program, version: int) -> bool:
-            other = run(candidate, ways, version)
+            other = run(candidate, ways, version, chosen.samples)
             return (other.kind, other.subject) == (verdict.kind, verdict.subject)
 
         return shrink(program, same)
@@ -63,7 +64,7 @@ def _fuzz(chosen: argparse.Namespace) -> int:
         program = generate(seed, options)
         if chosen.only is not None:
             print(program.text)
-        verdict = run(program, ways)
+        verdict = run(program, ways, samples=chosen.samples)
         kinds[verdict.kind] += 1
         reasons.update(verdict.skipped)
         if verdict.kind == "refused":

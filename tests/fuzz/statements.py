@@ -59,10 +59,14 @@ class Statements:
         """What decides a branch: a known value of any kind."""
         scope = self._scope
         if scope.options.tensor_conditions and scope.chance(0.3):
-            reduce = scope.pick(["tf.reduce_any", "tf.reduce_all"])
-            return f"{reduce}({self._expressions.b(2)})"
+            return self.tensor_condition()
         kind = scope.pick(["bool", "bool", "bool", "bool", "int", "ints", "str", "tensors"])
         return self._expressions.of(kind, 2)
+
+    def tensor_condition(self) -> str:
+        """What decides a branch when the op runs: a tensor of one element."""
+        reduce = self._scope.pick(["tf.reduce_any", "tf.reduce_all"])
+        return f"{reduce}({self._expressions.b(2)})"
 
     def _value(self, kind: str) -> str:
         text = self._expressions.of(kind, self._scope.pick([1, 2, 2, 3]))
@@ -180,7 +184,9 @@ class Statements:
         scope.names[counter] = "int"
         scope.protected.add(counter)
         test = f"{counter} < {scope.pick('1234')}"
-        if scope.chance(0.5):
+        if scope.options.tensor_conditions and scope.chance(0.5):
+            test += f" {scope.pick(['and', 'and not'])} {self.tensor_condition()}"
+        elif scope.chance(0.5):
             test += f" {scope.pick(['and', 'and not'])} {self._expressions.truth(1)}"
         scope.in_loop += 1
         body = self._indented(depth, first=[f"{counter} += 1"])

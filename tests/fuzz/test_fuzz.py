@@ -19,7 +19,7 @@ from tests.fuzz.run import Verdict, run
 from tests.fuzz.scope import Options
 from tests.fuzz.shrink import shrink
 
-COUNT, KERNELS = 1900, 100
+COUNT, TENSORS, KERNELS = 1400, 500, 100
 
 # What the language refuses, and the generator does not avoid.
 REFUSED = re.compile("is assigned again after the function at line")
@@ -51,12 +51,14 @@ def check(programs: Iterator[Program], ways: list[str], samples: int) -> collect
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_plain_graphs")
-def test_expansions() -> None:
-    options = Options(size=4)
-    programs = (generate(seed, options) for seed in range(COUNT))
+@pytest.mark.parametrize("tensors", [False, True])
+def test_expansions(tensors: bool) -> None:
+    options = Options(size=4, tensor_conditions=tensors)
+    first, count = (50_000, TENSORS) if tensors else (0, COUNT)
+    programs = (generate(seed, options) for seed in range(first, first + count))
     kinds = check(programs, ["eager", "unknown dims"], samples=1)
     # The programs are worth something: most run, and few are refused.
-    assert kinds["agrees"] > 0.6 * COUNT and kinds["refused"] < 0.1 * COUNT, kinds
+    assert kinds["agrees"] > 0.6 * count and kinds["refused"] < 0.1 * count, kinds
 
 
 @pytest.mark.slow
@@ -116,6 +118,10 @@ def test_a_value_that_differs_is_found_and_made_smaller(monkeypatch: pytest.Monk
         ("return x + 2**62 * 4", "limit"),
         ("return print(x)", "refused"),
         ("return x[k - k]", "agrees"),
+        (
+            "if tf.reduce_any(x > 1e9):\n    c = 1 // (k - k)\n    return x * c\nreturn x",
+            "other path",
+        ),
     ],
 )
 def test_kinds(body: str, kind: str, request: pytest.FixtureRequest) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
-import os
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,13 +25,9 @@ from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
 from tensorflow.python.eager import context, execute
 from tensorflow.python.framework import op_def_library
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-LIBRARY = Path(
-    os.environ.get(
-        "COMPOSITE_TEST_RUNTIME", ROOT / "composite" / "runtime" / "libcomposite_runtime.so"
-    )
-)
+from composite import native
 
+LIBRARY = native.library_path()
 
 # A kernel library names the runtime as needed.
 LINK = [f"-L{LIBRARY.parent}", "-lcomposite_runtime", "-lm", "-Wl,--allow-shlib-undefined"]

@@ -18,6 +18,7 @@ from google.protobuf.message import DecodeError
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
 from composite import Composite, native
+from tests.conftest import SANITIZED
 from tests.runtime.programs import expand
 
 # How many damaged programs of each kind a base is made into.
@@ -72,7 +73,7 @@ def compiled(function: Callable[..., Any]) -> str:
 def base(request: pytest.FixtureRequest, golden: Callable[[str, str], None]) -> FunctionDefLibrary:
     """A program. MLIR does not run under a sanitizer: there it is what was compiled before."""
     name = f"program_{request.param.__name__}.txtpb"
-    if request.config.getoption("--runtime") is None:
+    if SANITIZED is None:
         golden(compiled(request.param), name)
     text = (request.path.parent / "golden" / name).read_text(encoding="utf-8")
     return text_format.Parse(text, FunctionDefLibrary())
