@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "composite/runtime/builtins.h"
 #include "composite/runtime/fold.h"
 #include "composite/runtime/not_yet.h"
@@ -41,10 +42,26 @@ absl::Status AtPlace(const absl::Status& status, const std::string& place) {
   return placed;
 }
 
-absl::Status Raised(const ProgramNode& node, const std::vector<Value>& inputs) {
+// A shape as Python prints it: "(4, None)".
+std::string ShapeText(const ShapeValue& shape, GraphBuilder* graph) {
+  const bool lazy = shape.source.node != nullptr;
+  const int64_t rank = lazy ? graph->Rank(shape.source) : shape.known.dims();
+  if (rank < 0) return "<unknown>";
+  std::vector<std::string> dims;
+  for (int i = 0; i < rank; ++i) {
+    const int64_t size = lazy ? graph->Dim(shape.source, i) : shape.known.dim_size(i);
+    dims.push_back(size < 0 ? "None" : absl::StrCat(size));
+  }
+  return absl::StrCat("(", absl::StrJoin(dims, ", "), rank == 1 ? ",)" : ")");
+}
+
+absl::Status Raised(const ProgramNode& node, const std::vector<Value>& inputs,
+                    GraphBuilder* graph) {
   std::string message = absl::StrCat(node.symbol, ": ");
   for (const Value& piece : inputs) {
-    absl::StrAppend(&message, piece.as_string() ? *piece.as_string() : Describe(piece));
+    absl::StrAppend(&message, piece.as_string()  ? *piece.as_string()
+                              : piece.as_shape() ? ShapeText(*piece.as_shape(), graph)
+                                                 : Describe(piece));
   }
   absl::Status status = absl::InvalidArgumentError(message);
   status.SetPayload(kRaisedPayload, absl::Cord(node.symbol));
@@ -131,7 +148,7 @@ absl::StatusOr<std::vector<Value>> Evaluator::RunNode(const Frame& frame, const 
     case NodeKind::kUnpack:
       return emitter_->Unpack(inputs[0], node.results);
     case NodeKind::kRaise:
-      return Raised(node, inputs);
+      return Raised(node, inputs, &emitter_->graph());
     default:
       break;
   }

@@ -345,3 +345,13 @@ def test_one_thread_is_enough(tmp_path: Path) -> None:
         check=True,
     )
     assert ran.stdout.split() == ["100.0", "100.0"]
+
+
+def test_a_message_tells_shapes(make: Make) -> None:
+    op = make("if k < 0:\n    raise ValueError(f'{x.shape} {y.shape[1]} {k}')\nreturn x + y")
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"ValueError: \(4, 3\) 3 -1"):
+        op(*samples(0), k=-1)
+    spec = tf.TensorSpec([None], tf.float64)
+    traced = tf.function(lambda x, y: op(x, y, k=-1), input_signature=[spec, spec])
+    with pytest.raises((tf.errors.InvalidArgumentError, ValueError)):
+        traced.get_concrete_function()
