@@ -11,6 +11,7 @@ Not for how an op runs forward, and not for fused backwards: those compile this 
 from __future__ import annotations
 
 import functools
+import hashlib
 import threading
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -137,7 +138,11 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
     backward = _backward(request, list(op.inputs), used)
     wanted = [g for g, use in zip(output_gradients, used, strict=True) if use]
     results = iter(backward.function(*op.inputs, *op.outputs, *map(tf.convert_to_tensor, wanted)))
-    return [next(results) if gives else None for gives in backward.gives]
+    found = [next(results) if gives else None for gives in backward.gives]
+    for gradient, one in zip(found, op.inputs, strict=True):
+        if gradient is not None:  # a tf.while_loop that carries it insists on its shape
+            gradient.set_shape(one.shape)
+    return found
 
 
 def _backward(request: NodeDef, inputs: Sequence[Any], used: Sequence[bool]) -> Backward:
@@ -228,7 +233,9 @@ def _function(
     pruned, read = _consistent(graph_def, {t.name for t in arguments}, names, rounded)
     # TensorFlow forgets the functions of an If's or While's gradient with the graph they were made
     # in, and with it their names.
-    functions.rename_functions(pruned, "_kept")
+    # The names are numbered anew in each graph, so those of two backwards may be equal.
+    content = pruned.library.SerializeToString(deterministic=True)
+    functions.rename_functions(pruned, f"_kept_{hashlib.sha256(content).hexdigest()[:16]}")
 
     def backward(*values: Any) -> Any:
         fed: dict[str, Any] = {}

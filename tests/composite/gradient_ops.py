@@ -96,3 +96,12 @@ def read(v, x):
 def unused(x, w):
     """An input that nothing reads, and an output that depends on none."""
     return x * x, tf.constant(2.0, x.dtype)
+
+
+@Composite("OrdersLoops", inputs=["x: T", "w: T"], derived_attrs=_FLOATS, outputs=["y: T", "z: T"])
+def loops(x, w):
+    """One loop that carries two results; what the gradient of each keeps of it is not the same."""
+    y, z = x, w
+    while tf.reduce_sum(tf.abs(y)) < 40.0:
+        y, z = y * 2.0 + 0.5, tf.sin(z) * z
+    return y, z
