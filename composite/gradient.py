@@ -20,7 +20,7 @@ import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
-from composite import call, functions, native
+from composite import call, functions, native, places
 from composite.records import NodeDef
 
 PROGRAM = "_composite_program"
@@ -185,14 +185,12 @@ def _differentiate(request: bytes, used: tuple[bool, ...], shapes: tuple[Shape, 
         proto = tf.TensorShape(shape).as_proto()
         asked.attr["_in_shapes"].list.shape.add().CopyFrom(proto)
     library = FunctionDefLibrary.FromString(native.call("composite_expand", asked))
+    body = functions.body(library)
     try:
         with tf.init_scope():  # not a part of whatever is being traced: later traces share it
-            return _differentiate_body(asked.op, functions.body(library), shapes, used)
-    except LookupError as error:  # TensorFlow's "gradient registry has no entry for: X"
-        raise LookupError(
-            f"{asked.op} has no gradient, since an op of its body has none: {error}; give it one "
-            "with @op.gradient"
-        ) from error
+            return _differentiate_body(asked.op, body, shapes, used)
+    except LookupError as error:
+        raise places.no_gradient(asked.op, body.graph_def, error) from error
 
 
 def _differentiate_body(
@@ -207,7 +205,9 @@ def _differentiate_body(
         found = tf.gradients(wanted, inputs, grad_ys=seeds)
         results = [None if g is None else tf.convert_to_tensor(g) for g in found]
         rounded = {op.name for op in graph.get_operations() if _rounds(op)}
-    return _function(op_name, graph.as_graph_def(), [*inputs, *outputs, *seeds], results, rounded)
+    graph_def = graph.as_graph_def()
+    places.spread(graph_def)
+    return _function(op_name, graph_def, [*inputs, *outputs, *seeds], results, rounded)
 
 
 def _rounds(op: Any) -> bool:
