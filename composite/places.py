@@ -29,20 +29,10 @@ def spread(graph_def: Any) -> None:
     scopes = dict(_scopes(graph_def))
     known = {scope: _by_name(nodes) for scope, nodes in scopes.items()}
     for scope, nodes in scopes.items():
-        forward = known.get(_GRADIENT_FUNCTION.sub("", scope), {})
+        forward = known.get(_GRADIENT_FUNCTION.sub("", scope), {}) | known[scope]
         for node in nodes:
-            if _place(node):
-                continue
-            place = next(
-                (
-                    p
-                    for name in _origins(node.name)
-                    for p in (known[scope].get(name), forward.get(name))
-                    if p
-                ),
-                "",
-            )
-            if place:
+            place = next((forward[name] for name in _origins(node.name) if name in forward), "")
+            if place and not _place(node):
                 node.experimental_debug_info.original_node_names.append(f"{node.name} ({place})")
 
 
