@@ -9,7 +9,7 @@ Not for errors that the runtime makes itself: those have the place of the progra
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 _ORIGINAL = re.compile(r".* \((?P<place>.+)\)", re.DOTALL)
@@ -64,7 +64,7 @@ def _scopes(graph_def: Any) -> Iterator[tuple[str, Any]]:
         yield function.signature.name, function.node_def
 
 
-def _by_name(nodes: Any) -> Mapping[str, str]:
+def _by_name(nodes: Any) -> dict[str, str]:
     return {node.name: place for node in nodes if (place := _place(node))}
 
 
