@@ -213,6 +213,8 @@ def _execute_value(value: AttrValue) -> Any:
 
 
 def _execute_scalar(kind: str, value: Any) -> Any:
+    if kind == "func" and not value.attr:
+        return value.name  # hashable, which tf.autodiff.ForwardAccumulator asks of attributes
     if kind != "shape":
         return value
     shape = tf.TensorShape(value)
