@@ -3,10 +3,13 @@
 #include <unordered_set>
 
 #include "tensorflow/compiler/tf2xla/xla_op_registry.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_def.pb.h"
 
 namespace composite {
 namespace {
 
+using tensorflow::OpDef;
 using tensorflow::XlaOpRegistry;
 
 // Walks the regions backwards until nothing is marked any more. A region that several nodes run is
@@ -49,6 +52,7 @@ class ConstantSlots {
         return VisitRegions(region, node);
       case NodeKind::kCall:
         return VisitCall(region, node);
+      case NodeKind::kItem:       // of a list, by a number
       case NodeKind::kSubscript:  // of a tensor: StridedSlice, whose bounds are constants
         return MarkInputs(region, node, AnyResult(region, node) ? 0 : 1);
       case NodeKind::kBuiltin:
@@ -78,8 +82,20 @@ class ConstantSlots {
     const std::unordered_set<std::string>& constants =
         *XlaOpRegistry::CompileTimeConstantInputArgNames(node.symbol);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (constants.count(node.keywords[i]) > 0) Mark(region, node.inputs[i]);
+      if (constants.count(node.keywords[i]) > 0 || !IsInput(node.symbol, node.keywords[i])) {
+        Mark(region, node.inputs[i]);
+      }
     }
+  }
+
+  // Else it is an attribute, which an input may be given for if its value is known.
+  static bool IsInput(const std::string& op, const std::string& name) {
+    const OpDef* op_def = nullptr;
+    if (!tensorflow::OpRegistry::Global()->LookUpOpDef(op, &op_def).ok()) return true;
+    for (const OpDef::ArgDef& arg : op_def->input_arg()) {
+      if (arg.name() == name) return true;
+    }
+    return false;
   }
 
   void VisitRegions(int region, const ProgramNode& node) {

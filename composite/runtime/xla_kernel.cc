@@ -1,5 +1,6 @@
 #include "composite/runtime/xla_kernel.h"
 
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -9,12 +10,15 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/authors_place.h"
 #include "composite/runtime/body_shapes.h"
 #include "composite/runtime/expand.h"
 #include "composite/runtime/expansion_library.h"
 #include "composite/runtime/registry.h"
+#include "composite/runtime/stats.h"
 #include "composite/runtime/xla_constants.h"
-#include "tensorflow/compiler/tf2xla/const_analysis.h"
+#include "tensorflow/compiler/tf2xla/graph_compiler.h"
+#include "tensorflow/compiler/tf2xla/xla_compilation_device.h"
 #include "tensorflow/compiler/tf2xla/xla_compiler.h"
 #include "tensorflow/compiler/tf2xla/xla_context.h"
 #include "tensorflow/compiler/tf2xla/xla_op_kernel.h"
@@ -22,9 +26,11 @@
 #include "tensorflow/core/framework/kernel_def.pb.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/statusor.h"
-#include "xla/hlo/builder/xla_builder.h"
 
 namespace composite {
 namespace {
@@ -33,6 +39,7 @@ using tensorflow::AttrSlice;
 using tensorflow::OpDef;
 using tensorflow::Tensor;
 using tensorflow::XlaCompiler;
+using tensorflow::XlaContext;
 using tensorflow::XlaExpression;
 using tensorflow::XlaOpKernelContext;
 using tensorflow::XlaOpRegistry;
@@ -41,7 +48,20 @@ using tensorflow::XlaOpRegistry;
 constexpr int64_t kLargestConstant = 1024;
 constexpr char kAnyXlaOp[] = "AddV2";
 
-// One node in one compilation.
+// "ops.py:12:5: AsString" of a node that XLA has no kernel for; empty when there is none.
+std::string Unsupported(const Expansion& expansion, const tensorflow::DeviceType& device) {
+  for (const std::string& name : expansion.library->ListFunctionNames()) {
+    for (const tensorflow::NodeDef& node : expansion.library->Find(name)->node_def()) {
+      if (expansion.library->Contains(node.op())) continue;
+      if (FindKernelDef(device, node, nullptr, nullptr).ok()) continue;
+      return absl::StrCat(AuthorsPlace(node), node.op());
+    }
+  }
+  return "";
+}
+
+// One node in one compilation. Its expansion is built where the node stands, as if the author had
+// written it there.
 class Lowering {
  public:
   Lowering(XlaOpKernelContext* context, AttrSlice attrs) : context_(context), attrs_(attrs) {}
@@ -49,122 +69,118 @@ class Lowering {
   absl::Status Run(const std::string& op_name) {
     TF_ASSIGN_OR_RETURN(version_, Registry::Global().Resolve(op_name, attrs_));
     TF_RETURN_IF_ERROR(ReadInputs());
-    TF_ASSIGN_OR_RETURN(std::shared_ptr<const Expansion> expansion, Expand());
-    absl::Status status = Compile(*expansion);
-    if (status.ok()) return status;
+    auto expansion = Expand();
+    if (IsNotYet(expansion.status())) return NotConstant(expansion.status());
+    TF_RETURN_IF_ERROR(expansion.status());
+    const std::string missing =
+        Unsupported(**expansion, context_->compiler()->options().device_type);
+    if (!missing.empty()) return NoKernel(missing);
+    TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body, (*expansion)->Body());
+    absl::Status status = Build(**expansion, *body);
+    if (status.ok()) Count(GlobalStats().xla_nodes);
+    if (!absl::IsInvalidArgument(status)) return status;
     // What XLA says of shapes that do not fit has neither the author's line nor the op.
-    TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body, expansion->Body());
-    absl::Status placed = BodyShapes(*expansion, *body, facts_).Run();
-    if (absl::IsInvalidArgument(placed)) return placed;
-    return absl::Status(status.code(), absl::StrCat(op_name, " (defined at ", version_->place,
-                                                    "): ", status.message()));
+    absl::Status placed = BodyShapes(**expansion, *body, facts_).Run();
+    return absl::IsInvalidArgument(placed) ? placed : status;
   }
 
  private:
   absl::Status ReadInputs() {
-    shapes_.resize(context_->num_inputs());
     facts_.resize(context_->num_inputs());
     constants_.resize(context_->num_inputs());
     for (int i = 0; i < context_->num_inputs(); ++i) {
-      TF_ASSIGN_OR_RETURN(shapes_[i], context_->InputXlaShape(i));
-      std::vector<int64_t> dims(shapes_[i].dimensions().begin(), shapes_[i].dimensions().end());
-      for (size_t d = 0; d < dims.size(); ++d) {
-        if (shapes_[i].is_dynamic_dimension(d)) dims[d] = -1;  // the size is a bound
-      }
       facts_[i].dtype = context_->input_type(i);
+      if (context_->InputExpression(i).kind() == XlaExpression::Kind::kTensorList) continue;
+      TF_ASSIGN_OR_RETURN(xla::Shape shape, context_->InputXlaShape(i));
+      std::vector<int64_t> dims(shape.dimensions().begin(), shape.dimensions().end());
+      for (size_t d = 0; d < dims.size(); ++d) {
+        if (shape.is_dynamic_dimension(d)) dims[d] = -1;  // the size is a bound
+      }
       facts_[i].shape = tensorflow::PartialTensorShape(dims);
     }
     return absl::OkStatus();
   }
 
-  // XLA folds a value to learn it, so that is done only when the evaluation needs one.
+  // XLA evaluates what it has built so far to learn a value, so that is done only when the
+  // expansion depends on one.
   absl::StatusOr<std::shared_ptr<const Expansion>> Expand() {
     auto expansion = GetExpansion(version_, attrs_, facts_);
     if (!IsNotYet(expansion.status())) return expansion;
-    for (size_t i = 0; i < facts_.size(); ++i) {
+    for (int i = 0; i < context_->num_inputs(); ++i) {
       const int64_t elements = facts_[i].shape.num_elements();
       if (elements < 0 || elements > kLargestConstant) continue;
-      TF_ASSIGN_OR_RETURN(facts_[i].constant, Constant(i));
+      const XlaExpression& input = context_->InputExpression(i);
+      if (input.kind() == XlaExpression::Kind::kResource) continue;
+      TF_ASSIGN_OR_RETURN(constants_[i], input.ResolveConstant(context_->compiler()->client()));
+      if (constants_[i].has_value()) facts_[i].constant = &*constants_[i];
     }
     return GetExpansion(version_, attrs_, facts_);
   }
 
-  // The value of an input; null when XLA does not know it.
-  absl::StatusOr<const Tensor*> Constant(int input) {
-    if (!constants_[input].has_value()) {
-      TF_ASSIGN_OR_RETURN(constants_[input], context_->InputExpression(input).ResolveConstant(
-                                                 context_->compiler()->client()));
-    }
-    return constants_[input].has_value() ? &*constants_[input] : nullptr;
+  // Unimplemented: a cluster that TensorFlow made on its own then runs without XLA.
+  absl::Status NotConstant(const absl::Status& status) const {
+    return absl::UnimplementedError(
+        absl::StrCat(status.message(), " when XLA compiles ", version_->op_name,
+                     "; it has to follow from constants and shapes, or the call has to stand "
+                     "outside of what is compiled with jit_compile=True"));
   }
 
-  absl::Status Compile(const Expansion& expansion) {
-    XlaCompiler::Options options = context_->compiler()->options();
-    TF_ASSIGN_OR_RETURN(auto library, LibraryFor(*options.flib_def, expansion));
-    options.flib_def = library.get();
-    XlaCompiler compiler(options);
-    tensorflow::NameAttrList function;
-    function.set_name(expansion.name);
-    TF_ASSIGN_OR_RETURN(std::vector<XlaCompiler::Argument> arguments,
-                        Arguments(function, &compiler));
-    XlaCompiler::CompileOptions call;
-    call.is_entry_computation = false;
-    XlaCompiler::CompilationResult result;
-    TF_RETURN_IF_ERROR(compiler.CompileFunction(call, function, arguments, &result));
-    return Call(arguments, result);
+  absl::Status NoKernel(const std::string& op) const {
+    return absl::UnimplementedError(
+        absl::StrCat(op, " is not supported by XLA, and ", version_->op_name, " (", version_->place,
+                     ") comes to it here; call it outside of what is compiled with "
+                     "jit_compile=True"));
   }
 
-  // What the expansion takes: the values that have to be constants, where they are known, and
-  // parameters.
-  absl::StatusOr<std::vector<XlaCompiler::Argument>> Arguments(
-      const tensorflow::NameAttrList& function, XlaCompiler* compiler) {
-    const tensorflow::FunctionBody* body = nullptr;
-    TF_RETURN_IF_ERROR(compiler->FindFunctionBody(function, &body));
-    std::vector<bool> must_be_constant(facts_.size(), false);
-    TF_RETURN_IF_ERROR(tensorflow::BackwardsConstAnalysis(*body->graph, &must_be_constant, nullptr,
-                                                          compiler->flib_runtime()));
-    std::vector<XlaCompiler::Argument> arguments(facts_.size());
-    for (size_t i = 0; i < facts_.size(); ++i) {
-      XlaCompiler::Argument& argument = arguments[i];
-      const XlaExpression& input = context_->InputExpression(i);
-      argument.type = facts_[i].dtype;
-      argument.shape = shapes_[i];
-      argument.kind = XlaCompiler::Argument::kParameter;
-      const bool known = input.kind() == XlaExpression::Kind::kConstant;
-      if (!known && !must_be_constant[i]) continue;
-      TF_ASSIGN_OR_RETURN(const Tensor* constant, Constant(i));
-      if (constant == nullptr) continue;
-      argument.kind = XlaCompiler::Argument::kConstant;
-      argument.constant_value = *constant;
+  absl::Status Build(const Expansion& expansion, const tensorflow::FunctionBody& body) {
+    XlaCompiler* compiler = context_->compiler();
+    std::shared_ptr<const tensorflow::FunctionLibraryDefinition> library;
+    std::unique_ptr<XlaCompiler> own;
+    // Branches and bodies are compiled by name, and only a compiler of our own knows ours.
+    if (expansion.library->num_functions() > 1) {
+      XlaCompiler::Options options = compiler->options();
+      TF_ASSIGN_OR_RETURN(library, LibraryFor(*options.flib_def, expansion));
+      options.flib_def = library.get();
+      own = std::make_unique<XlaCompiler>(std::move(options));
+      compiler = own.get();
     }
-    return arguments;
-  }
-
-  absl::Status Call(const std::vector<XlaCompiler::Argument>& arguments,
-                    const XlaCompiler::CompilationResult& result) {
-    std::vector<xla::XlaOp> operands;
-    for (size_t i = 0; i < arguments.size(); ++i) {
-      if (arguments[i].kind == XlaCompiler::Argument::kConstant) continue;
-      operands.push_back(context_->Input(static_cast<int>(i)));
+    tensorflow::Graph graph(tensorflow::OpRegistry::Global());
+    graph.Copy(*body.graph);
+    auto* xla_context = new XlaContext(compiler, context_->builder(), &graph);
+    const tensorflow::core::ScopedUnref unref(xla_context);
+    std::vector<XlaExpression> arguments;
+    for (int i = 0; i < context_->num_inputs(); ++i) {
+      arguments.push_back(context_->InputExpression(i));
     }
-    const xla::XlaOp tuple = xla::Call(context_->builder(), *result.computation, operands);
-    int element = 0;  // constants are left out
+    xla_context->set_args(std::move(arguments));
+    TF_RETURN_IF_ERROR(Interpret(compiler, xla_context, &graph));
     for (int i = 0; i < context_->num_outputs(); ++i) {
-      if (result.outputs[i].is_constant) {
-        context_->SetConstantOutput(i, result.outputs[i].constant_value);
-      } else {
-        context_->SetOutput(i, xla::GetTupleElement(tuple, element++));
-      }
+      context_->SetOutputExpression(i, xla_context->retvals()[i]);
     }
     return absl::OkStatus();
+  }
+
+  // As XlaCompiler runs a graph: kernels find their XlaContext in a container of the step.
+  static absl::Status Interpret(XlaCompiler* compiler, XlaContext* xla_context,
+                                tensorflow::Graph* graph) {
+    static std::atomic<int64_t> steps{0};
+    tensorflow::FunctionLibraryRuntime* runtime = compiler->flib_runtime();
+    auto* device = static_cast<tensorflow::XlaCompilationDevice*>(runtime->device());
+    tensorflow::ResourceMgr* resources = device->resource_manager();
+    tensorflow::ScopedStepContainer step(
+        steps.fetch_add(1),
+        [resources](const std::string& name) { resources->Cleanup(name).IgnoreError(); },
+        "composite");
+    xla_context->Ref();  // the container takes it
+    TF_RETURN_IF_ERROR(step.Create(resources, XlaContext::kXlaContextResourceName, xla_context));
+    return tensorflow::GraphCompiler(device, graph, runtime, &step).Compile();
   }
 
   XlaOpKernelContext* const context_;
   const AttrSlice attrs_;
   std::shared_ptr<const OpVersion> version_;
-  std::vector<xla::Shape> shapes_;
   std::vector<InputFact> facts_;
-  std::vector<std::optional<Tensor>> constants_;  // as far as they were asked for
+  std::vector<std::optional<Tensor>> constants_;  // what the facts point to
 };
 
 class CompositeXlaOp : public tensorflow::XlaOpKernel {
