@@ -76,7 +76,7 @@ def test_an_op_that_raises(tmp_path, monkeypatch):
     assert "it raises InvalidArgumentError: " in text and "ops.py:" in text
 
 
-@pytest.mark.parametrize("way", ["tf.function", "unknown dims", "unknown ranks"])
+@pytest.mark.parametrize("way", ["tf.function", "unknown dims", "unknown ranks", "XLA"])
 def test_graphs(tmp_path, wrong_call, way):
     wrong_call(lambda y: y if tf.executing_eagerly() else y + 1)
     assert "off by" in failure(tmp_path, way)
