@@ -148,6 +148,7 @@ WAYS: dict[str, Way] = {
     "deterministic": deterministic,
     "gradient": gradients.derived,
     "numeric gradient": gradients.numeric,
+    "second gradient": gradients.second,
     "kernel": kernels.dispatched,
     "kernel, unaligned": kernels.unaligned,
 }
