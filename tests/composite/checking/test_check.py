@@ -5,6 +5,7 @@ import pytest
 
 import composite
 from composite.checking.ways import WAYS
+from examples.signatures import ops as signatures
 from tests.composite import dense_ops
 
 RANDOM = np.random.default_rng(0)
@@ -19,3 +20,10 @@ def test_a_right_op_agrees(act):
     assert report.row("eager").samples == report.row("tf.function").samples > 5
     assert report.row("kernel").samples > 0
     assert "TestDense: every way agrees" in str(report)
+
+
+def test_an_op_without_outputs_is_compared():
+    report = composite.check(
+        signatures.nothing_in_nothing_out, samples=2, ways=["eager", "tf.function"]
+    )
+    assert report.ok and report.raised == 0 and report.row("tf.function").samples == 2
