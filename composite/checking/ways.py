@@ -120,7 +120,11 @@ def _eager(case: Case) -> Outcome:
 
 
 def _through_op(case: Case) -> Callable[[Any], Any]:
-    return lambda inputs: case.op(*inputs, **case.sample.attrs)
+    def call(inputs: Any) -> Any:
+        result = case.op(*inputs, **case.sample.attrs)
+        return None if isinstance(result, tf.Operation) else result  # an op without outputs
+
+    return call
 
 
 def _concrete(
@@ -188,6 +192,7 @@ WAYS: dict[str, Way] = {
     "deterministic": deterministic,
     "gradient": gradients.derived,
     "numeric gradient": gradients.numeric,
+    "second gradient": gradients.second,
     "kernel": kernels.dispatched,
     "kernel, unaligned": kernels.unaligned,
 }

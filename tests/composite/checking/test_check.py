@@ -5,6 +5,7 @@ import pytest
 
 import composite
 from composite.checking.ways import WAYS
+from examples.signatures import ops as signatures
 from tests.composite import dense_ops, xla_ops
 
 RANDOM = np.random.default_rng(0)
@@ -31,3 +32,10 @@ def test_what_xla_cannot_compile_is_skipped():
     assert "the call raises, and XLA looks at no values" in str(report)
     report = composite.check(xla_ops.drawn, x, [1, 2], ways=["XLA"], samples=1)
     assert report.row("XLA").samples == 1
+
+
+def test_an_op_without_outputs_is_compared():
+    report = composite.check(
+        signatures.nothing_in_nothing_out, samples=2, ways=["eager", "tf.function"]
+    )
+    assert report.ok and report.raised == 0 and report.row("tf.function").samples == 2
