@@ -38,11 +38,9 @@ def static(value: Any) -> Any:
     known = constant_of(value)
     if known is not ABSENT:
         return known
-    for name, rule in _RULES.items():
-        op = dialect.producer(value, name)
-        if op is not None:
-            return rule(op)
-    return ABSENT
+    op = dialect.maker(value)
+    rule = None if op is None else _RULES.get(op.name)
+    return ABSENT if rule is None else rule(op)
 
 
 def _cast(op: Any) -> Any:

@@ -65,6 +65,8 @@ class Expressions(Visitor):
 
     def visit(self, node: Any) -> Any:
         """Translate a node, giving what it builds the node's location."""
+        if self._translation.in_library:  # whose statements have one place, that of the call
+            return super().visit(node)
         with self._builder.at(self._translation.place(node)):
             return super().visit(node)
 

@@ -147,11 +147,15 @@ def random_advice(schema: OpSchema) -> str | None:
 
 def _op_name(wrapper: types.FunctionType) -> str | None:
     """Return the op that a function is generated for, None if it is not."""
+    # The eager context, which every generated wrapper asks for, and hardly any other function.
+    return _generated_for(wrapper) if "_ctx" in wrapper.__code__.co_varnames else None
+
+
+@functools.cache
+def _generated_for(wrapper: types.FunctionType) -> str | None:
     from tensorflow.python.framework import op_def_registry
 
     code = wrapper.__code__
-    if "_ctx" not in code.co_varnames:  # the eager context, which every generated wrapper asks for
-        return None
     for constant in code.co_consts:
         if not isinstance(constant, str) or constant not in wrapper.__globals__:
             continue
