@@ -86,13 +86,23 @@ def _signature(schema: OpSchema, module: Any) -> Any:
     return signature
 
 
-def _location(op: Any) -> str:
-    """Return "ops.py:12:5", and for an op of an inlined function where that was called.
+class _Places:
+    """The places of ops as text: "ops.py:12:5".
 
-    "helpers.py:3:12, called at ops.py:12:5". An op merged by a pass may carry several: the first
-    names it.
+    For an op of an inlined function where that was called, "helpers.py:3:12, called at
+    ops.py:12:5". An op merged by a pass may carry several: the first names it.
     """
-    return _place(op.location)
+
+    def __init__(self) -> None:
+        self._encoded: dict[Any, bytes] = {}
+
+    def of(self, op: Any) -> bytes:
+        """Return the place of an op, in UTF-8; many ops share one, which is put together once."""
+        location = op.location
+        attribute = location.attr  # equal for equal locations, which locations are not
+        if attribute not in self._encoded:
+            self._encoded[attribute] = _place(location).encode()
+        return self._encoded[attribute]
 
 
 def _place(location: Any) -> str:
@@ -139,6 +149,7 @@ class _Region:
         self._functions = functions
         self._ids: dict[str, int] = {} if outer is None else outer._ids
         self._captures: _Captures = _Captures() if outer is None else outer._captures
+        self._places: _Places = _Places() if outer is None else outer._places
         self._names: dict[Any, str] = {}
         self._function: Any = None
 
@@ -196,9 +207,10 @@ class _Region:
             _WRITE_ATTRIBUTES.get(op.name, _nothing)(op, node)
 
     def _node(self, kind: str, op: Any, inputs: Sequence[Any], named: bool = True) -> Any:
-        node = self._function.node_def.add(name=str(len(self._function.node_def)), op=kind)
-        node.input.extend(self._name(value) for value in inputs)
-        node.attr["_loc"].s = _location(op).encode()
+        nodes = self._function.node_def
+        names = [self._name(value) for value in inputs]
+        node = nodes.add(name=str(len(nodes)), op=kind, input=names)
+        node.attr["_loc"].s = self._places.of(op)
         if named:
             for index, result in enumerate(op.results):
                 self._names[result] = f"{node.name}:{index}" if index else node.name
