@@ -75,6 +75,10 @@ def targets(statement: Any) -> Iterator[str]:
 
 def names(target: Any) -> Iterator[str]:
     """Yield the names that a target of an assignment binds."""
+    if isinstance(target, gast.Name):
+        if isinstance(target.ctx, gast.Store):
+            yield target.id
+        return
     for node in gast.walk(target):
         if isinstance(node, gast.Name) and isinstance(node.ctx, gast.Store):
             yield node.id

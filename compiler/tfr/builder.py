@@ -134,17 +134,27 @@ class Builder:
         **attributes: Any,
     ) -> Any:
         """Build any op here, or one that stands nowhere yet (not `attached`)."""
-        made = ir.Operation.create(
-            name,
-            results=list(results),
-            operands=list(operands),
-            attributes=attributes,
-            regions=regions,
-            loc=self.locate(self._place),
-            ip=self._point if attached else False,
-        )
+        operands, results, location = list(operands), list(results), self.locate(self._place)
         if attached:
-            self._record(made)
+            return self.append(name, operands, results, attributes, regions, location)
+        return ir.Operation.create(
+            name, results, operands, attributes, regions=regions, loc=location, ip=False
+        )
+
+    def append(  # noqa: PLR0913, PLR0917 - an op has that many parts
+        self,
+        name: str,
+        operands: list[Any],
+        results: list[Any],
+        attributes: dict[str, Any],
+        regions: int,
+        location: Any,
+    ) -> Any:
+        """Build an op of these parts here, at an MLIR location: what `op` does, and a recipe."""
+        made = ir.Operation.create(
+            name, results, operands, attributes, regions=regions, loc=location, ip=self._point
+        )
+        self._record(made)
         return made
 
     def _record(self, op: Any) -> None:

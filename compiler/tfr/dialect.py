@@ -78,11 +78,12 @@ class _CallVerifier(ir.DynamicOpTrait):
     @staticmethod
     def verify_invariants(op: Any) -> bool:
         """Compare `keywords` with the operands."""
+        attributes = op.attributes
         for optional in ("name", "program"):
-            if optional in op.attributes and not isinstance(op.attributes[optional], ir.StringAttr):
+            if optional in attributes and not isinstance(attributes[optional], ir.StringAttr):
                 op.location.emit_error(f"'tfr.call' has an attribute {optional} that is no string")
                 return False
-        keywords = list(op.attributes["keywords"])
+        keywords = list(attributes["keywords"])
         if len(keywords) != len(op.operands):
             op.location.emit_error(
                 f"'tfr.call' has {len(op.operands)} operands and {len(keywords)} keywords"

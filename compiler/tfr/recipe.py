@@ -9,7 +9,7 @@ Not for: knowing where the same ops are wanted again (compiler.frontend.speciali
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from composite.compiler.tfr import dialect
@@ -41,16 +41,16 @@ class Recording:
 class _Step:
     """An op. Values have numbers: those given come first, then what the steps make, in order.
 
-    `elements` are the noted types of the elements of its results, "any" for none; `at_call` says
-    that it has the location of the call, as the call's arguments have.
+    `elements` are the types that are noted for elements of its results, by their index; `at_call`
+    says that it has the location of the call, as the call's arguments have.
     """
 
     name: str
     operands: tuple[int, ...]
-    results: tuple[Any, ...]
+    results: list[Any]
     attributes: dict[str, Any]
     blocks: tuple[_Block, ...]
-    elements: tuple[str, ...]
+    elements: tuple[tuple[int, str], ...]
     at_call: bool
 
 
@@ -94,9 +94,8 @@ class Recipe:
 
     def build(self, builder: Builder, place: Place, given: Sequence[Any]) -> list[Any]:
         """Build the ops at the builder's insertion point; returns the outputs."""
-        values, call = list(given), builder.place
-        with builder.at(place):
-            _build(builder, call, self.steps, values)
+        values = list(given)
+        _build(builder, (builder.locate(place), builder.locate(builder.place)), self.steps, values)
         return [values[number] for number in self.outputs]
 
 
@@ -155,12 +154,18 @@ class _Writer:
         return _Step(
             name=op.name,
             operands=operands,
-            results=tuple(result.type for result in results),
+            results=[result.type for result in results],
             attributes=dict(op.attributes.items()),
             blocks=tuple(self._block(*one) for one in blocks),
-            elements=tuple(self._builder.noted_elements(result) for result in results),
+            elements=tuple(self._elements(results)),
             at_call=at_call,
         )
+
+    def _elements(self, results: Sequence[Any]) -> Iterator[tuple[int, str]]:
+        for index, result in enumerate(results):
+            type_ = self._builder.noted_elements(result)
+            if type_ != "any":
+                yield index, type_
 
     def _block(self, block: Any, alive: Sequence[tuple[Any, list[Any]]]) -> _Block:
         arguments = list(block.arguments)
@@ -168,23 +173,27 @@ class _Writer:
         return _Block(tuple(argument.type for argument in arguments), self.steps(alive))
 
 
-def _build(builder: Builder, call: Place | None, steps: Sequence[_Step], values: list[Any]) -> None:
+def _build(
+    builder: Builder, locations: tuple[Any, Any], steps: Sequence[_Step], values: list[Any]
+) -> None:
     for step in steps:
-        with builder.at(call if step.at_call else builder.place):
-            op = builder.op(
-                step.name,
-                [values[number] for number in step.operands],
-                step.results,
-                regions=len(step.blocks),
-                **step.attributes,
-            )
-        for result, type_ in zip(op.results, step.elements, strict=True):
-            values.append(result)
-            if type_ != "any":
-                builder.note_elements(result, type_)
+        op = builder.append(
+            step.name,
+            [values[number] for number in step.operands],
+            step.results,
+            step.attributes,
+            len(step.blocks),
+            locations[step.at_call],
+        )
+        results = list(op.results)
+        values.extend(results)
+        for index, type_ in step.elements:
+            builder.note_elements(results[index], type_)
+        if not step.blocks:
+            continue
         for region, block in zip(op.regions, step.blocks, strict=True):
-            locations = [op.location] * len(block.arguments)
-            made = region.blocks.append(*block.arguments, arg_locs=locations)
+            places = [op.location] * len(block.arguments)
+            made = region.blocks.append(*block.arguments, arg_locs=places)
             values.extend(made.arguments)
             with builder.into(made):
-                _build(builder, call, block.steps, values)
+                _build(builder, locations, block.steps, values)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 # Ops whose results are their operands under another type: users read the operand.
 _TRANSPARENT = frozenset({"tfr.cast", "tfr.truth"})
 
+_WITH_BLOCKS = frozenset({"scf.if", "scf.while"})
+
 
 def calls(module: Any) -> Iterator[Any]:
     """Yield every tfr.call of a module, branches included, in the order of the text."""
@@ -134,7 +136,7 @@ class _Captures:
     def _block(self, block: Any) -> Iterator[Any]:
         known = set(block.arguments)
         for op in block.operations:
-            used = [*op.operands, *(self.of(op) if len(op.regions) else ())]
+            used = [*op.operands, *(self.of(op) if op.name in _WITH_BLOCKS else ())]
             yield from (value for value in used if value not in known)
             known.update(op.results)
 
@@ -192,28 +194,29 @@ class _Region:
         return self._names[value]
 
     def _write_op(self, op: Any) -> None:
-        if op.name in _TRANSPARENT:
+        kind = op.name
+        if kind in _TRANSPARENT:
             self._names[op.results[0]] = self._name(op.operands[0])
-        elif op.name == "scf.if":
+        elif kind == "scf.if":
             self._write_if(op)
-        elif op.name == "scf.while":
+        elif kind == "scf.while":
             self._write_while(op)
-        elif op.name == "func.call":
+        elif kind == "func.call":
             self._write_apply(op)
-        elif op.name == "tfr.raise":
+        elif kind == "tfr.raise":
             self._write_raise(op)
         else:
-            node = self._node(op.name, op, op.operands)
-            _WRITE_ATTRIBUTES.get(op.name, _nothing)(op, node)
+            node = self._node(kind, op, op.operands)
+            _WRITE_ATTRIBUTES.get(kind, _nothing)(op, node)
 
     def _node(self, kind: str, op: Any, inputs: Sequence[Any], named: bool = True) -> Any:
         nodes = self._function.node_def
-        names = [self._name(value) for value in inputs]
-        node = nodes.add(name=str(len(nodes)), op=kind, input=names)
+        name, names = str(len(nodes)), [self._name(value) for value in inputs]
+        node = nodes.add(name=name, op=kind, input=names)
         node.attr["_loc"].s = self._places.of(op)
         if named:
             for index, result in enumerate(op.results):
-                self._names[result] = f"{node.name}:{index}" if index else node.name
+                self._names[result] = f"{name}:{index}" if index else name
         return node
 
     def _fresh(self, stem: str) -> str:
