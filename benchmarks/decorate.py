@@ -59,6 +59,7 @@ def rows() -> Iterator[Row]:
 
 
 def _long_bodies(folder: Path) -> Iterator[Row]:
+    _imported(folder / "warm_up.py", long_bodies.WARM_UP)
     times: dict[str, list[float]] = {}
     for number in range(LONG_OPS):
         for index, (kind, text) in enumerate(long_bodies.texts(number).items()):

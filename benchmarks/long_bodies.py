@@ -10,9 +10,17 @@ from itertools import cycle, islice
 
 LINES = 200
 
-_HEAD = '''import tensorflow as tf
-from composite import Composite
+_IMPORTS = "import tensorflow as tf\nfrom composite import Composite\n"
 
+# What is done once in a process: the library of functions is imported.
+WARM_UP = f"""{_IMPORTS}
+
+@Composite("WarmUp", inputs=["x: float"], outputs=["y: float"])
+def body(x):
+    return tf.matmul(x, x)
+"""
+
+_HEAD = f'''{_IMPORTS}
 
 def _gated(x, gate, steps=2):
     """A helper with a loop, a branch and a slice."""

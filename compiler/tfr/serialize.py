@@ -128,16 +128,19 @@ class _Captures:
     def of(self, op: Any) -> list[Any]:
         """Return the captures of an `if`; those of the ones inside are found once."""
         if op not in self._by_op:
-            blocks = [block for region in op.regions for block in region.blocks]
-            found = dict.fromkeys(value for block in blocks for value in self._block(block))
+            found: dict[Any, None] = {}
+            for region in op.regions:
+                self._add(region.blocks[0], found)
             self._by_op[op] = list(found)
         return self._by_op[op]
 
-    def _block(self, block: Any) -> Iterator[Any]:
+    def _add(self, block: Any, found: dict[Any, None]) -> None:
         known = set(block.arguments)
         for op in block.operations:
-            used = [*op.operands, *(self.of(op) if op.name in _WITH_BLOCKS else ())]
-            yield from (value for value in used if value not in known)
+            used = list(op.operands)
+            if op.name in _WITH_BLOCKS:
+                used.extend(self.of(op))
+            found.update(dict.fromkeys(value for value in used if value not in known))
             known.update(op.results)
 
 
