@@ -83,11 +83,20 @@ class TfOp:
 
 def find(function: object) -> TfOp | None:
     """Return the op that a callable of TensorFlow is, None if it is none or more than one."""
+    # What is no function may have no hash; TensorFlow decorates functions as functions.
+    return _find(function) if isinstance(function, types.FunctionType) else _search(function)
+
+
+def _search(function: object) -> TfOp | None:
     wrapped = _unwrap(function)
     if not isinstance(wrapped, types.FunctionType):
         return None
     name = _op_name(wrapped)
     return None if name is None else _describe(name, wrapped, _raw(wrapped, name) is function)
+
+
+# Bounded, because a cache of functions keeps them alive.
+_find = functools.lru_cache(maxsize=1024)(_search)
 
 
 def is_tensorflow(function: object) -> bool:
@@ -147,15 +156,11 @@ def random_advice(schema: OpSchema) -> str | None:
 
 def _op_name(wrapper: types.FunctionType) -> str | None:
     """Return the op that a function is generated for, None if it is not."""
-    # The eager context, which every generated wrapper asks for, and hardly any other function.
-    return _generated_for(wrapper) if "_ctx" in wrapper.__code__.co_varnames else None
-
-
-@functools.cache
-def _generated_for(wrapper: types.FunctionType) -> str | None:
     from tensorflow.python.framework import op_def_registry
 
     code = wrapper.__code__
+    if "_ctx" not in code.co_varnames:  # the eager context, which every generated wrapper asks for
+        return None
     for constant in code.co_consts:
         if not isinstance(constant, str) or constant not in wrapper.__globals__:
             continue

@@ -57,8 +57,8 @@ ADVICE: dict[str, tuple[Mistake, str, str]] = {
 
 
 @functools.cache
-def _method(class_: type) -> str:
-    return f"visit_{class_.__name__}"
+def _method(class_name: str) -> str:
+    return f"visit_{class_name}"
 
 
 class Visitor:
@@ -69,7 +69,7 @@ class Visitor:
 
     def visit(self, node: Any) -> Any:
         """Handle one node."""
-        return getattr(self, _method(type(node)), self.generic_visit)(node)
+        return getattr(self, _method(type(node).__name__), self.generic_visit)(node)
 
     def generic_visit(self, node: Any) -> Any:
         """Refuse the node."""
