@@ -24,7 +24,7 @@ from tensorflow.python.framework import func_graph, ops
 from tensorflow.python.ops.parallel_for import pfor
 from tensorflow.python.util import tf_stack
 
-from composite import call, functions, native
+from composite import call, elementwise, functions, native
 from composite.gradient import PROGRAM
 from composite.log import logger
 from composite.op import constant
@@ -59,19 +59,28 @@ def _convert(node: Any) -> Any:
     Returns a converted tensor for each output; the operation for an op without outputs.
     """
     request = _request(node)
+    asked = request.SerializeToString(deterministic=True)
+    mapped = tuple(x.is_stacked for x in node.inputs)
     try:
-        expansion = _expansion(request.SerializeToString(deterministic=True))
+        expansion = _expansion(asked)
     except tf.errors.FailedPreconditionError as error:
         if not native.is_not_yet(error):
             raise
         raise _not_yet(node, error) from None
-    if expansion.once and not any(x.is_stacked for x in node.inputs):
-        made = pfor._create_op(
-            node.op_type, [x.t for x in node.inputs], [y.dtype for y in node.outputs],
-            node.op.node_def.attr,
-        )  # fmt: skip
-        return [pfor.wrap(y, False) for y in made.outputs] or made
+    if not any(mapped) and expansion.once:
+        return _same_node(node, is_stacked=False)
+    count = tf.get_static_value(node.pfor.loop_len_vector)
+    if any(mapped) and _takes_a_batch(asked, mapped, None if count is None else int(count[0])):
+        return _same_node(node, is_stacked=True)
     return convert_function(node, expansion)
+
+
+def _same_node(node: Any, *, is_stacked: bool) -> Any:
+    """The op itself, on the converted inputs."""
+    dtypes = [y.dtype for y in node.outputs]
+    inputs = [x.t for x in node.inputs]
+    made = pfor._create_op(node.op_type, inputs, dtypes, node.op.node_def.attr)
+    return [pfor.wrap(y, is_stacked) for y in made.outputs] or made
 
 
 def _request(node: Any) -> NodeDef:
@@ -117,9 +126,28 @@ class Graph(NamedTuple):
 @functools.lru_cache(maxsize=_LIMIT)
 def _expansion(request: bytes) -> Graph:
     asked = NodeDef.FromString(request)
-    library = FunctionDefLibrary.FromString(native.call("composite_expand", asked))
-    shapes = [tf.TensorShape(shape) for shape in asked.attr["_in_shapes"].list.shape]
-    return graph_of(library, shapes)
+    return graph_of(_library(asked), _shapes(asked))
+
+
+@functools.lru_cache(maxsize=4 * _LIMIT)
+def _takes_a_batch(request: bytes, mapped: tuple[bool, ...], count: int | None) -> bool:
+    one, batch = NodeDef.FromString(request), NodeDef.FromString(request)
+    shapes = _shapes(one)
+    inputs = zip(shapes, mapped, strict=True)
+    batched = [tf.TensorShape([count]).concatenate(s) if each else s for s, each in inputs]
+    batch.attr["_in_shapes"].CopyFrom(attr_value(batched))
+    try:
+        return elementwise.takes_a_batch(_library(one), _library(batch), shapes, mapped)
+    except tf.errors.OpError:  # the body refuses a batch, or does not know yet
+        return False
+
+
+def _library(asked: NodeDef) -> FunctionDefLibrary:
+    return FunctionDefLibrary.FromString(native.call("composite_expand", asked))
+
+
+def _shapes(asked: NodeDef) -> list[tf.TensorShape]:
+    return [tf.TensorShape(shape) for shape in asked.attr["_in_shapes"].list.shape]
 
 
 def convert_function(node: Any, function: Graph) -> Any:
@@ -226,6 +254,8 @@ def _imported(
     source.graph_def.ClearField("library")
     for node, shape in zip(source.graph_def.node, shapes, strict=False):
         node.attr["shape"].shape.CopyFrom(shape.as_proto())
+    for node in source.graph_def.node:
+        node.attr.pop("_class", None)  # "beside the forward node", which is not in this function
     graph = _graph(function, source)
     for node in source.graph_def.node:
         if node.op in _LOOPS | _CHOICES and not node.attr["output_shapes"].list.shape:
