@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from composite import settings
-from composite.checking import gradients, kernels
+from composite.checking import batching, gradients, kernels
 from composite.checking.compare import Closeness, Difference, compare, same_bits
 from composite.checking.oracle import Case, Outcome, outcome
 
@@ -148,6 +148,7 @@ WAYS: dict[str, Way] = {
     "deterministic": deterministic,
     "gradient": gradients.derived,
     "numeric gradient": gradients.numeric,
+    "vectorized_map": batching.mapped,
     "kernel": kernels.dispatched,
     "kernel, unaligned": kernels.unaligned,
 }
