@@ -15,16 +15,16 @@ import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDef, FunctionDefLibrary
 
 # Each result element depends on the elements of the inputs at its place, and on nothing else.
-_OPS = frozenset(
-    """Abs Acos Acosh Add AddV2 Asin Asinh Atan Atan2 Atanh BesselI0e BesselI1e BitwiseAnd BitwiseOr
-    BitwiseXor Cast Ceil Complex ComplexAbs Conj Cos Cosh Digamma Div DivNoNan Elu Equal Erf Erfc
-    Erfinv Exp Expm1 Floor FloorDiv FloorMod Greater GreaterEqual Identity Igamma Igammac Imag Inv
-    Invert IsFinite IsInf IsNan LeakyRelu LeftShift Less LessEqual Lgamma Log Log1p LogicalAnd
-    LogicalNot LogicalOr Maximum Minimum Mod Mul MulNoNan Ndtri Neg NextAfter NotEqual OnesLike
-    Polygamma Pow PreventGradient Real RealDiv Reciprocal Relu Relu6 RightShift Rint Round Rsqrt
-    SelectV2 Selu Sigmoid Sign Sin Sinh Snapshot Softplus Softsign Sqrt Square SquaredDifference
-    StopGradient Sub Tan Tanh TruncateDiv TruncateMod Xdivy Xlog1py Xlogy ZerosLike Zeta""".split()
-)
+_OPS = """Abs Acos Acosh Add AddV2 Asin Asinh Atan Atan2 Atanh BesselI0e BesselI1e BitwiseAnd
+    BitwiseOr BitwiseXor Cast Ceil Complex ComplexAbs Conj Cos Cosh Digamma Div DivNoNan Elu Equal
+    Erf Erfc Erfinv Exp Expm1 Floor FloorDiv FloorMod Greater GreaterEqual Identity Igamma Igammac
+    Imag Inv Invert IsFinite IsInf IsNan LeakyRelu LeftShift Less LessEqual Lgamma Log Log1p
+    LogicalAnd LogicalNot LogicalOr Maximum Minimum Mod Mul MulNoNan Ndtri Neg NextAfter NotEqual
+    OnesLike Polygamma Pow PreventGradient Real RealDiv Reciprocal Relu Relu6 RightShift Rint Round
+    Rsqrt SelectV2 Selu Sigmoid Sign Sin Sinh Snapshot Softplus Softsign Sqrt Square
+    SquaredDifference StopGradient Sub Tan Tanh TruncateDiv TruncateMod Xdivy Xlog1py Xlogy
+    ZerosLike Zeta"""
+_ELEMENTWISE = frozenset(_OPS.split())
 
 
 def takes_a_batch(
@@ -36,8 +36,8 @@ def takes_a_batch(
     """Whether the op of these expansions can be given the batch.
 
     Args:
-        element, batch: the expansions for one element, and with the batch dimension in front of
-            each input that is mapped over.
+        element: the expansion for one element.
+        batch: the expansion with the batch dimension in front of each input that is mapped over.
         shapes: of the inputs for one element.
         mapped: which inputs are mapped over, at least one of them.
     """
@@ -57,7 +57,7 @@ def _is_elementwise(node: tf.compat.v1.NodeDef, rank: int) -> bool:
         return len(node.attr["value"].tensor.tensor_shape.dim) <= rank
     if node.op in ("Equal", "NotEqual") and "incompatible_shape_error" in node.attr:
         return bool(node.attr["incompatible_shape_error"].b)
-    return node.op in _OPS
+    return node.op in _ELEMENTWISE
 
 
 def _same(one: FunctionDef, other: FunctionDef) -> bool:

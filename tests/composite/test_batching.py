@@ -2,13 +2,14 @@
 
 import logging
 import re
+from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.python.ops.parallel_for import pfor
 
-from composite import Composite, batching, options
+from composite import Composite, batching
 from tests.composite import mapped_ops as ops
 
 RANDOM = np.random.default_rng(3)
@@ -22,6 +23,15 @@ def normal(*shape):
 NO_RULE = ["StatelessRandomGetKeyCounter", "StatelessRandomUniformV2"]
 
 
+class Records(logging.Handler):
+    def __init__(self, level):
+        super().__init__(level)
+        self.records = []
+
+    def emit(self, record):
+        self.records.append(record)
+
+
 @pytest.fixture(autouse=True)
 def told():
     """What pfor says of ops that it runs in a loop. At the end: no warning, nothing of a composite.
@@ -29,17 +39,15 @@ def told():
     TensorFlow's own rule for an op of a body, random numbers, may be such a loop; it says so at
     the level of debugging.
     """
-    records = []
-    handler = logging.Handler(logging.DEBUG)
-    handler.emit = records.append
+    handler = Records(logging.DEBUG)
     logger = tf.get_logger()
     level = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)
-    yield records
+    yield handler.records
     logger.removeHandler(handler)
     logger.setLevel(level)
-    for record in records:
+    for record in handler.records:
         text = record.getMessage()
         if record.filename == "pfor.py" and not any(each in text for each in NO_RULE):
             assert record.levelno < logging.WARNING and "Mapped" not in text, text
@@ -82,7 +90,7 @@ XS = normal(3, 4, 5)
 SEEDS = tf.constant([[1, 2], [3, 4], [5, 6]])
 INTS = tf.constant([[1, 2], [3, 4], [5, 6]])
 
-CALLS = {
+CALLS: dict[str, Any] = {
     "elements": (ops.elements, lambda op, x, y: op(x, y), [X, Y]),
     "elements, an attribute": (ops.elements, lambda op, x: op(x, 0.5, twice=True), [X]),
     "elements, broadcast": (ops.elements, lambda op, x, y: op(x, y[0]), [X, Y]),
@@ -155,7 +163,7 @@ def test_one_node_where_the_batch_is_a_call():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda x: ops.ranks(x),  # the body asks for the rank
+        ops.ranks,  # the body asks for the rank
         lambda x: ops.elements(x, x[0]),  # elements of two ranks: their first dims would meet
         lambda x: ops.elements(x, tf.ones([2, 4])),
         lambda x: ops.loops(x, x * x + 1.0),
@@ -187,7 +195,8 @@ def test_unknown_sizes():
 def test_unknown_sizes_of_what_a_loop_carries():
     specs = [tf.TensorSpec([None, None])] * 2
     for op in (ops.loops, ops.chooses):
-        call = tf.function(lambda x, y, op=op: mapped(op, x, tf.abs(y) + 0.1), input_signature=specs)
+        positive = lambda x, y, op=op: mapped(op, x, tf.abs(y) + 0.1)  # noqa: E731
+        call = tf.function(positive, input_signature=specs)
         expected = looped(lambda x, y, op=op: op.python_function(x, tf.abs(y) + 0.1), X, Y)
         assert_close(call(X, Y), expected)
 
@@ -280,5 +289,5 @@ def test_the_private_apis():
     batching.register("MappedElements")  # again: TensorFlow would refuse
     for name in ("_create_op", "wrap", "ConversionNotImplementedError", "WrappedTensor"):
         assert hasattr(pfor, name)
-    for name in ("_convert_helper", "_add_conversion", "loop_len_vector", "all_indices_partitioned"):
+    for name in ("_convert_helper", "_add_conversion", "loop_len_vector", "pfor_config"):
         assert hasattr(pfor.PFor, name)
