@@ -18,9 +18,8 @@ import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from tensorflow.python.ops.parallel_for import pfor
 
-from composite import elementwise, native
+from composite import elementwise, gradient, native
 from composite.function_graphs import FunctionGraph, graph_of
-from composite.gradient import PROGRAM
 from composite.log import logger
 from composite.op import constant
 from composite.records import NodeDef, TensorProto, attr_value
@@ -80,7 +79,7 @@ def _request(node: Any) -> NodeDef:
     """What the runtime is asked to expand: the call of one element."""
     request = NodeDef(op=node.op_type)
     for name, value in node.op.node_def.attr.items():
-        if name == PROGRAM or not name.startswith("_"):
+        if name == gradient.PROGRAM or not name.startswith("_"):
             request.attr[name].CopyFrom(value)
     shapes = [_element_shape(x, to) for x, to in zip(node.op.inputs, node.inputs, strict=True)]
     constants = [TensorProto() if to.is_stacked else constant(to.t) for to in node.inputs]
@@ -106,6 +105,31 @@ def _not_yet(node: Any, error: tf.errors.FailedPreconditionError) -> Exception:
     if node.pfor.fallback_to_while_loop:
         logger.warning("%s; until then it runs once for each element", message)
     return pfor.ConversionNotImplementedError(message)
+
+
+def _convert_call(node: Any, converter: Any) -> Any:
+    """The converter of a call: TensorFlow's own, except for backwards of composites.
+
+    Those hold what was imported: TensorFlow's needs the FuncGraphs of their Ifs and Whiles.
+    """
+    name = node.get_attr("f").name
+    if gradient.BACKWARD not in name:
+        return converter(node)
+    called = node.op.graph._get_function(name)
+    shapes = tuple(_element_shape(x, to) for x, to in zip(node.op.inputs, node.inputs, strict=True))
+    return convert_function(node, _function_graph(called, shapes))
+
+
+@functools.lru_cache(maxsize=_LIMIT)
+def _function_graph(called: Any, shapes: tuple[tf.TensorShape, ...]) -> FunctionGraph:
+    reached = called.graph.as_graph_def().library.function
+    return graph_of(FunctionDefLibrary(function=[called.cached_definition, *reached]), shapes)
+
+
+for _call in ("PartitionedCall", "StatefulPartitionedCall"):
+    pfor._pfor_converter_registry[_call] = functools.partial(
+        _convert_call, converter=pfor._pfor_converter_registry[_call]
+    )
 
 
 @functools.lru_cache(maxsize=_LIMIT)

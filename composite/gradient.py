@@ -23,6 +23,7 @@ from composite import call, functions, native
 from composite.records import NodeDef
 
 PROGRAM = "_composite_program"
+BACKWARD = "composite_backward_"  # in the names of the functions made here
 
 # A backward holds some 0.3 MB. Batch sizes share one (see _Shapes), so this is about attributes.
 _LIMIT = 256
@@ -242,7 +243,7 @@ def _function(
         return [by_name[name] for name in names]
 
     call.add_functions(pruned.library)
-    backward.__name__ = f"composite_backward_{op_name}"
+    backward.__name__ = f"{BACKWARD}{op_name}"
     specs = [tf.TensorSpec(t.shape, t.dtype) for t in arguments]
     traced = tf.function(backward, input_signature=specs, autograph=False)
     return Backward(traced.get_concrete_function(), [r is not None for r in results])
