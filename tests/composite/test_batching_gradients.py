@@ -26,13 +26,17 @@ CALLS = {
     "matmul": (ops.matmul, lambda op, x, w: op(x, w), [XS, WS]),
     "composition": (ops.outer, lambda op, x, w: op(x, w), [XS, WS]),
     "outputs": (ops.outputs, lambda op, x, w: op(x, w)[0] * tf.reduce_sum(op(x, w)[2]), [X, Y]),
-    "lists": (ops.lists, lambda op, x, y: op([x, y, x * y], [])[1], [X, Y]),
+    "lists": (ops.lists, lambda op, x, y: op([x, y, x * y], [tf.constant([1])])[1], [X, Y]),
     "if": (ops.chooses, lambda op, x, y: op(x, y), [X, Y]),
     "while": (ops.loops, lambda op, x, y: op(x, tf.abs(y) + 0.1), [X, Y]),
     "assert": (ops.asserts, lambda op, x: op(tf.abs(x)), [X]),
     "dims": (ops.dims, lambda op, x: op(x), [X]),
 }
 EACH = pytest.mark.parametrize("name", CALLS)
+# TensorFlow 2.21 cannot map over the gradients of its Ifs and Whiles either, for whose variants
+# pfor has no rule; nor over those of a Jacobian's If, nor differentiate a While that was mapped.
+STRAIGHT = pytest.mark.parametrize("name", [name for name in CALLS if name not in ("if", "while")])
+LOOPLESS = pytest.mark.parametrize("name", [name for name in CALLS if name != "while"])
 TRACED = pytest.mark.parametrize("traced", [False, True], ids=["eager", "traced"])
 
 
@@ -47,7 +51,8 @@ def gradients(function, *inputs):
         tape.watch(inputs)
         y = function(*inputs)
         loss = tf.reduce_sum(y * tf.range(1.0, tf.size(y) + 1, dtype=y.dtype)[: tf.shape(y)[-1]])
-    return tape.gradient(loss, inputs, unconnected_gradients="zero")
+    found = tape.gradient(loss, inputs, unconnected_gradients="zero")
+    return [tf.convert_to_tensor(x) for x in found]  # that of a row is a slice
 
 
 def jacobian(function, *inputs, loop=False):
@@ -69,7 +74,7 @@ def test_jacobians(name, traced):
 
 
 @TRACED
-@EACH
+@STRAIGHT
 def test_the_gradient_of_each_example(name, traced):
     through_op, oracle, elements = called(name)
     map_all = lambda *batch: mapped(lambda *one: gradients(through_op, *one), *batch)  # noqa: E731
@@ -78,7 +83,7 @@ def test_the_gradient_of_each_example(name, traced):
 
 
 @TRACED
-@EACH
+@LOOPLESS
 def test_the_gradient_of_a_batch(name, traced):
     through_op, oracle, elements = called(name)
     slope = lambda *batch: gradients(lambda *x: mapped(through_op, *x), *batch)  # noqa: E731
@@ -86,7 +91,17 @@ def test_the_gradient_of_a_batch(name, traced):
     assert_close(found, gradients(lambda *x: looped(oracle, *x), *elements))
 
 
-@pytest.mark.parametrize("name", ["elements", "matmul", "if", "while"])
+@pytest.mark.parametrize("name", ["if", "while"])
+def test_what_tensorflow_cannot_map_over(name, told):
+    op, call, elements = CALLS[name]
+    for function in (op, tf.function(python(op))):
+        slope = lambda *x, function=function: gradients(lambda *x: call(function, *x), *x)  # noqa: E731
+        with pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
+            mapped(slope, *elements)
+    told.clear()
+
+
+@pytest.mark.parametrize("name", ["elements", "matmul", "while"])
 def test_second_order(name):
     through_op, oracle, elements = called(name)
     inputs = [x[0] for x in elements]
