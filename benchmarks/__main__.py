@@ -15,7 +15,7 @@ from rich.table import Table
 
 from benchmarks.rows import Row, collect
 
-SUBJECTS = ("dense", "eager", "decorate", "background_compile", "idle", "memory")
+SUBJECTS = ("dense", "training", "eager", "decorate", "background_compile", "idle", "memory")
 
 
 def run(subject: str) -> tuple[list[Row], int]:

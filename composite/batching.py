@@ -18,7 +18,7 @@ import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from tensorflow.python.ops.parallel_for import pfor
 
-from composite import elementwise, gradient, native
+from composite import backward, elementwise, function_op, gradient, native
 from composite.function_graphs import FunctionGraph, graph_of
 from composite.log import logger
 from composite.op import constant
@@ -50,6 +50,8 @@ def _convert(node: Any) -> Any:
 
     Returns a converted tensor for each output; the operation for an op without outputs.
     """
+    if node.op_type == function_op.NAME:
+        function_op.ensure_defined(node.op)
     request = _request(node)
     asked = request.SerializeToString(deterministic=True)
     mapped = tuple(x.is_stacked for x in node.inputs)
@@ -108,12 +110,12 @@ def _not_yet(node: Any, error: tf.errors.FailedPreconditionError) -> Exception:
 
 
 def _convert_call(node: Any, converter: Any) -> Any:
-    """The converter of a call: TensorFlow's own, except for backwards of composites.
+    """The converter of a call: TensorFlow's own, except for backwards that keep state.
 
     Those hold what was imported: TensorFlow's needs the FuncGraphs of their Ifs and Whiles.
     """
     name = node.get_attr("f").name
-    if gradient.BACKWARD not in name:
+    if backward.NAME not in name:
         return converter(node)
     called = node.op.graph._get_function(name)
     shapes = tuple(_element_shape(x, to) for x, to in zip(node.op.inputs, node.inputs, strict=True))
@@ -190,3 +192,6 @@ def _converted_effect(converter: Any, op: Any) -> Any:
     if op.outputs:
         return converter._convert_helper(op.outputs[0]).t.op
     return converter._convert_helper(op)
+
+
+register(function_op.NAME)

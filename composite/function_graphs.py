@@ -19,7 +19,7 @@ from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.framework import func_graph, ops
 from tensorflow.python.util import tf_stack
 
-from composite import call, functions
+from composite import call, function_op, functions
 from composite.records import attr_value
 
 _LOOPS = frozenset({"While", "StatelessWhile"})
@@ -91,7 +91,7 @@ def _callee(
 
 def _function_attrs(op: Any) -> list[tuple[str, Any]]:
     definition = op.op_def
-    if definition is None:  # a function's name as an op's
+    if definition is None or op.type == function_op.NAME:  # by its function's name it is known
         return []
     names = [attr.name for attr in definition.attr if attr.type in ("func", "list(func)")]
     return [(name, op.node_def.attr[name]) for name in names]

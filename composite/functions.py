@@ -6,7 +6,7 @@ tensors ("node:output:k" against "node:k") and arguments. Nothing here knows of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -106,21 +106,51 @@ def in_double(source: Body) -> Body:
 def rename_functions(graph_def: Any, suffix: str) -> None:
     """Gives the functions in the library of a GraphDef other names, wherever they stand."""
     names = {f.signature.name: f.signature.name + suffix for f in graph_def.library.function}
-    for node in _nodes(graph_def):
+    _rename_in(graph_def.node, names)
+    rename(graph_def.library.function, names)
+
+
+def rename(definitions: Iterable[Any], names: Mapping[str, str]) -> None:
+    """Gives FunctionDefs other names, wherever they stand in their nodes."""
+    for function in definitions:
+        function.signature.name = names[function.signature.name]
+        _rename_in(function.node_def, names)
+
+
+def reachable(name: str, library: Mapping[str, Any]) -> list[str]:
+    """This function and those of `library` that it calls or names, as they are first met."""
+    found = [name]
+    for current in found:  # grows meanwhile
+        for node in library[current].node_def:
+            named = (f.name for value in _in_order(node.attr) for f in _functions_in(value))
+            found += [
+                n for n in dict.fromkeys((node.op, *named)) if n in library and n not in found
+            ]
+    return found
+
+
+def _rename_in(nodes: Iterable[Any], names: Mapping[str, str]) -> None:
+    for node in nodes:
         node.op = names.get(node.op, node.op)
         for value in node.attr.values():
-            for function in (value.func, *value.list.func) if _has_function(value) else ():
+            for function in _functions_in(value):
                 function.name = names.get(function.name, function.name)
-    for function in graph_def.library.function:
-        function.signature.name = names[function.signature.name]
 
 
 def _nodes(graph_def: Any) -> list[Any]:
     return [*graph_def.node, *(n for f in graph_def.library.function for n in f.node_def)]
 
 
-def _has_function(value: Any) -> bool:
-    return bool(value.WhichOneof("value") == "func" or value.list.func)
+def _in_order(attrs: Mapping[str, Any]) -> list[Any]:
+    return [attrs[name] for name in sorted(attrs)]
+
+
+def _functions_in(value: Any) -> Sequence[Any]:
+    """The functions that an attribute names."""
+    if value.WhichOneof("value") == "func":
+        return (value.func,)
+    functions: Sequence[Any] = value.list.func
+    return functions
 
 
 def _wide(dtype: int) -> int:

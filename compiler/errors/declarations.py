@@ -32,11 +32,11 @@ TWO_OPS = Mistake(
     cause="TensorFlow knows ops by their names, of all files of a process.",
     fix="Give one of them another name. Running an edited definition again is no mistake.",
     example="""\
-@Composite("Same", inputs=["x: float"], outputs=["y: float"])
+@Composite("OneOfTwo", inputs=["x: float"], outputs=["y: float"])
 def first(x):
     return x
 
-@Composite("Same", inputs=["x: float"], outputs=["y: float"])
+@Composite("OneOfTwo", inputs=["x: float"], outputs=["y: float"])
 def second(x):
     return -x
 """,

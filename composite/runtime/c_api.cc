@@ -50,6 +50,11 @@ absl::Status Register(const char* request, size_t size) {
   return Registry::Global().Register(program);
 }
 
+absl::Status RegisterFunction(const char* request, size_t size) {
+  TF_ASSIGN_OR_RETURN(FunctionDefLibrary library, ParseRequest<FunctionDefLibrary>(request, size));
+  return Registry::Global().RegisterFunction(library);
+}
+
 absl::Status SetKernelOps(const char* request, size_t size) {
   TF_ASSIGN_OR_RETURN(NodeDef record, ParseRequest<NodeDef>(request, size));
   Registry::Global().SetKernelOps(Strings(record, "ops"));
@@ -101,6 +106,10 @@ int composite_composition_declaration(const char* request, size_t size, composit
 
 int composite_register(const char* request, size_t size, composite_buffer* reply) {
   return composite::Reply(reply, [&] { return composite::Register(request, size); });
+}
+
+int composite_register_function(const char* request, size_t size, composite_buffer* reply) {
+  return composite::Reply(reply, [&] { return composite::RegisterFunction(request, size); });
 }
 
 int composite_set_kernel_ops(const char* request, size_t size, composite_buffer* reply) {

@@ -36,6 +36,10 @@ COMPOSITE_EXPORT int composite_composition_declaration(const char* request, size
                                                        composite_buffer* reply);
 /* A program (FunctionDefLibrary) -> empty. */
 COMPOSITE_EXPORT int composite_register(const char* request, size_t size, composite_buffer* reply);
+/* FunctionDefLibrary -> empty: function[0], named by what it computes, can be called by
+ * CompositeCall from now on; the others are what it reaches. */
+COMPOSITE_EXPORT int composite_register_function(const char* request, size_t size,
+                                                 composite_buffer* reply);
 /* NodeDef attr ops: list(s), the TF ops that the kernel compiler can lower -> empty. */
 COMPOSITE_EXPORT int composite_set_kernel_ops(const char* request, size_t size,
                                               composite_buffer* reply);

@@ -84,6 +84,30 @@ std::shared_ptr<const tensorflow::FunctionLibraryDefinition> LibraryOf(
       tensorflow::OpRegistry::Global(), library);
 }
 
+// A function is its own expansion, whatever the shapes.
+absl::StatusOr<std::shared_ptr<const Expansion>> OfFunction(const OpVersion& version,
+                                                            AttrSlice attrs,
+                                                            absl::Span<const InputFact> facts) {
+  auto expansion = std::make_shared<Expansion>();
+  expansion->name = version.digest;
+  expansion->library = version.function;
+  expansion->fdef = *version.function->Find(version.digest);
+  for (const bool inputs : {true, false}) {
+    const OpDef& declared = version.op_def;
+    const OpDef& own = expansion->fdef.signature();
+    TF_ASSIGN_OR_RETURN(std::vector<FlatArg> node,
+                        Flatten(inputs ? declared.input_arg() : declared.output_arg(), attrs));
+    std::vector<tensorflow::DataType> types;
+    for (const auto& arg : inputs ? own.input_arg() : own.output_arg()) types.push_back(arg.type());
+    if (types == FlatTypes(node)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        version.op_name, ": its attributes do not fit the signature of ", version.digest));
+  }
+  TF_ASSIGN_OR_RETURN(std::vector<FlatArg> inputs, Flatten(version.op_def.input_arg(), attrs));
+  TF_RETURN_IF_ERROR(CheckFacts(version, FlatTypes(inputs), facts));
+  return expansion;
+}
+
 absl::StatusOr<std::shared_ptr<const Expansion>> Evaluate(const OpVersion& version,
                                                           const std::string& base, AttrSlice given,
                                                           absl::Span<const InputFact> facts) {
@@ -140,9 +164,10 @@ absl::StatusOr<std::shared_ptr<const Expansion>> GetExpansion(
     absl::Span<const InputFact> facts) {
   const std::string base = BaseKey(*version, attrs);
   if (auto found = ExpansionCache::Global().Find(base, facts); found != nullptr) return found;
-  TF_ASSIGN_OR_RETURN(std::shared_ptr<const Expansion> expansion,
-                      Evaluate(*version, base, attrs, facts));
-  return ExpansionCache::Global().Insert(base, std::move(expansion), facts);
+  auto expansion = version->function != nullptr ? OfFunction(*version, attrs, facts)
+                                                : Evaluate(*version, base, attrs, facts);
+  if (!expansion.ok()) return expansion.status();
+  return ExpansionCache::Global().Insert(base, *std::move(expansion), facts);
 }
 
 }  // namespace composite

@@ -15,6 +15,7 @@
 #include "absl/types/optional.h"
 #include "composite/runtime/composition.h"
 #include "composite/runtime/final_call.h"
+#include "composite/runtime/function_op.h"
 #include "composite/runtime/function_rewrite.h"
 #include "composite/runtime/registry.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
@@ -120,6 +121,8 @@ class CompositePass : public tensorflow::GraphOptimizationPass {
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override {
     if (options.graph == nullptr || Registry::Global().empty()) return absl::OkStatus();
     Graph* graph = options.graph->get();
+    TF_RETURN_IF_ERROR(LearnFunctions(
+        *graph, options.flib_def != nullptr ? *options.flib_def : graph->flib_def()));
     TF_ASSIGN_OR_RETURN(Expansions used, RewriteGraph(graph, options.function_def));
     if (options.flib_def != nullptr) {
       TF_RETURN_IF_ERROR(RewriteLibrary(options.flib_def, &used));

@@ -12,11 +12,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "composite/runtime/expansion_runner.h"
+#include "composite/runtime/function_op.h"
 #include "composite/runtime/kernel_call.h"
 #include "composite/runtime/kernel_table.h"
 #include "composite/runtime/options.h"
 #include "composite/runtime/registry.h"
 #include "composite/runtime/stats.h"
+#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/util/determinism.h"
@@ -38,6 +40,11 @@ class CompositeOp : public OpKernel {
         eager_(AttrSlice(def()).Find(kProgramAttr) == nullptr),
         uncounted_(AttrSlice(def()).Find(kUncountedAttr) != nullptr),
         expansion_(on_cpu_) {
+    if (context->function_library() != nullptr) {
+      OP_REQUIRES_OK(
+          context,
+          LearnFunction(def(), *context->function_library()->GetFunctionLibraryDefinition()));
+    }
     absl::StatusOr<Options> options = NodeOptions(AttrSlice(def()));
     OP_REQUIRES_OK(context, options.status());
     own_options_ = *options;
@@ -116,6 +123,8 @@ class CompositeOp : public OpKernel {
     options = options.Or(*process);
     absl::Status status = options.Check();
     if (!status.ok()) return status;
+    // The user's must is about the op that he calls, not about what is derived from it.
+    if (options.must() && op_name_ == kFunctionOp) options.backend = Backend::kAuto;
     return options;
   }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/function_op.h"
 #include "composite/runtime/op_kernel.h"
 #include "tensorflow/core/framework/kernel_def.pb.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
@@ -94,6 +95,16 @@ absl::Status RegisterOpKernels(const std::string& op_name) {
     RegisterGpuKernel(*op, attrs, int32s);
   }
   return absl::OkStatus();
+}
+
+void RegisterFunctionOpKernels() {
+  KernelDefBuilder cpu(kFunctionOp);
+  cpu.Device(tensorflow::DEVICE_CPU);
+  RegisterKernel(&cpu, kFunctionOp);
+  const std::vector<DataType> dtypes = AllButInt32(OpDef::AttrDef());
+  KernelDefBuilder gpu(kFunctionOp);
+  gpu.Device(tensorflow::DEVICE_GPU).TypeConstraint("Tin", dtypes).TypeConstraint("Tout", dtypes);
+  RegisterKernel(&gpu, kFunctionOp);
 }
 
 void RegisterFallbackKernel(const std::string& tf_op, const std::string& composition) {

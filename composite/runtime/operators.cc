@@ -112,17 +112,10 @@ absl::StatusOr<Value> WeakOperand(const Value& value, DataType dtype, Emitter* e
   return Value::Tensor(std::move(tensor));
 }
 
-absl::Status RefuseWeak(const BinaryRule& rule, const Value& a, const Value& b) {
-  return absl::InvalidArgumentError(absl::StrCat("unsupported operand types for ", rule.symbol,
-                                                 ": ", Describe(a), " and ", Describe(b)));
-}
-
 // Numbers of which one is known only at run time: Python's rules for int and float, emitted.
 absl::StatusOr<Value> BinaryWeak(const BinaryRule& rule, const Value& a, const Value& b,
                                  Emitter* emitter) {
-  for (const Value* v : {&a, &b}) {
-    if (!v->is_weak() && !v->is_number()) return RefuseWeak(rule, a, b);
-  }
+  const auto is_number = [](const Value& v) { return v.is_weak() || v.is_number(); };
   const bool is_float = WeakType(a) == tensorflow::DT_DOUBLE ||
                         WeakType(b) == tensorflow::DT_DOUBLE || rule.form == Form::kTrueDivide;
   const bool arithmetic = rule.form == Form::kPlain || rule.form == Form::kTrueDivide;
@@ -130,7 +123,9 @@ absl::StatusOr<Value> BinaryWeak(const BinaryRule& rule, const Value& a, const V
   const bool open_power =
       rule.fold == &FoldPow && !is_float && (b.as_int() == nullptr || *b.as_int() < 0);
   const bool bits = rule.form == Form::kBitwise && !is_float;
-  if (open_power || !(arithmetic || bits || rule.form == Form::kEqual)) {
+  // A list can be repeated, for one.
+  const bool other = !is_number(a) || !is_number(b);
+  if (other || open_power || !(arithmetic || bits || rule.form == Form::kEqual)) {
     // Python has a result, and so has the expansion as soon as the numbers are known.
     TF_ASSIGN_OR_RETURN(Value x, emitter->Known(a));
     TF_ASSIGN_OR_RETURN(Value y, emitter->Known(b));

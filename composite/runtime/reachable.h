@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "composite/runtime/program.h"
 #include "composite/runtime/registry.h"
+#include "tensorflow/core/framework/function.pb.h"
 
 namespace composite {
 
@@ -24,6 +25,11 @@ using FindComposite = std::function<absl::StatusOr<std::shared_ptr<const OpVersi
 // InvalidArgument with the author's place for an unknown op, an unknown operator, a stateful random
 // op (naming its stateless twin), a Ref op, and for a stateful op in an op declared stateless.
 absl::StatusOr<std::vector<std::string>> ResolveCalls(const FindComposite& find, Program* program);
+
+// The ops of a function and of all that it reaches, sorted. InvalidArgument, naming the node, for
+// an unknown op and for one that keeps state.
+absl::StatusOr<std::vector<std::string>> OpsOfFunctions(
+    const tensorflow::FunctionDefLibrary& library);
 
 }  // namespace composite
 

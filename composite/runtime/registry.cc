@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/composition.h"
+#include "composite/runtime/function_op.h"
 #include "composite/runtime/op_kernel.h"
 #include "composite/runtime/reachable.h"
 #include "composite/runtime/shape_function.h"
@@ -130,6 +131,24 @@ absl::Status Registry::MakeCurrent(std::shared_ptr<OpVersion> version) {
   return absl::OkStatus();
 }
 
+absl::Status Registry::RegisterFunction(const tensorflow::FunctionDefLibrary& library) {
+  if (library.function().empty()) return absl::InvalidArgumentError("there is no function");
+  auto version = std::make_shared<OpVersion>();
+  version->op_name = kFunctionOp;
+  version->digest = version->place = library.function(0).signature().name();
+  const OpDef* op_def = nullptr;
+  TF_RETURN_IF_ERROR(OpRegistry::Global()->LookUpOpDef(kFunctionOp, &op_def));
+  version->op_def = *op_def;
+  TF_ASSIGN_OR_RETURN(version->reachable_ops, OpsOfFunctions(library));
+  auto functions = std::make_shared<tensorflow::FunctionLibraryDefinition>(OpRegistry::Global());
+  TF_RETURN_IF_ERROR(functions->AddLibrary(library));
+  version->function = std::move(functions);
+  absl::MutexLock lock(&mu_);
+  version->kernel_possible = KernelPossible(*version);
+  ops_[kFunctionOp].by_digest.emplace(version->digest, std::move(version));
+  return absl::OkStatus();
+}
+
 void Registry::SetReplacement(const std::string& tf_op, const std::string& op_name, bool replaces) {
   absl::MutexLock lock(&mu_);
   if (replaces) {
@@ -171,8 +190,7 @@ absl::StatusOr<std::shared_ptr<const OpVersion>> Registry::Current(
 
 absl::StatusOr<std::shared_ptr<const OpVersion>> Registry::Resolve(
     absl::string_view op_name, tensorflow::AttrSlice attrs) const {
-  const tensorflow::AttrValue* stamp = attrs.Find(kProgramAttr);
-  return Find(op_name, stamp == nullptr ? absl::string_view() : absl::string_view(stamp->s()));
+  return Find(op_name, VersionOf(attrs.Find(VersionAttr(op_name))));
 }
 
 absl::StatusOr<std::shared_ptr<const OpVersion>> Registry::Find(absl::string_view op_name,
@@ -184,9 +202,13 @@ absl::StatusOr<std::shared_ptr<const OpVersion>> Registry::Find(absl::string_vie
                                             " in this process; import the module or load the "
                                             "library that defines it"));
   }
-  if (digest.empty()) return op->second.current;
+  if (digest.empty() && op->second.current != nullptr) return op->second.current;
   auto version = op->second.by_digest.find(digest);
   if (version != op->second.by_digest.end()) return version->second;
+  if (op_name == kFunctionOp) {
+    return absl::NotFoundError(
+        absl::StrCat("The function \"", digest, "\" of a CompositeCall is not in this process"));
+  }
   return absl::FailedPreconditionError(
       absl::StrCat("The node of ", op_name, " was made with another body (", digest.substr(0, 8),
                    ") than the one at ", Where(*op->second.current), " (",

@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "composite/runtime/program.h"
+#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_def.pb.h"
@@ -32,6 +33,8 @@ struct OpVersion {
   std::string place;
   tensorflow::OpDef op_def;
   Program program;
+  // Of kFunctionOp, which has no program: holds the function that is called `digest`.
+  std::shared_ptr<const tensorflow::FunctionLibraryDefinition> function;
   std::vector<std::string> reachable_ops;  // TF ops named by the program or what it calls; sorted
   // Whether every TF op that the program can reach is one that the kernel compiler can lower. False
   // until SetKernelOps was called: a process that only serves compiles nothing.
@@ -50,6 +53,12 @@ class Registry {
   // AlreadyExists: TensorFlow has an op of that name, or another place defines it, or the new
   // definition has another signature; the message names both places.
   absl::Status Register(const tensorflow::FunctionDefLibrary& program) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Makes function[0] a version of kFunctionOp, under its name; the others are what it reaches.
+  // Nothing when the name is known. InvalidArgument: it is malformed, calls an unknown op, or keeps
+  // state.
+  absl::Status RegisterFunction(const tensorflow::FunctionDefLibrary& library)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   // The TF ops that the kernel compiler can lower.
   void SetKernelOps(const std::vector<std::string>& ops) ABSL_LOCKS_EXCLUDED(mu_);

@@ -7,9 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/body_shapes.h"
 #include "composite/runtime/expand.h"
+#include "composite/runtime/function_op.h"
 #include "composite/runtime/not_yet.h"
 #include "composite/runtime/registry.h"
 #include "composite/runtime/signature.h"
+#include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
 
@@ -114,9 +116,12 @@ absl::Status SetOutputs(const BodyShapes& shapes, InferenceContext* c) {
 }
 
 absl::Status InferShapes(const std::string& op_name, InferenceContext* c) {
-  const AttrValue* stamp = c->GetAttr(kProgramAttr);
-  TF_ASSIGN_OR_RETURN(auto version,
-                      Registry::Global().Find(op_name, stamp == nullptr ? "" : stamp->s()));
+  auto found = Registry::Global().Find(op_name, VersionOf(c->GetAttr(VersionAttr(op_name))));
+  if (op_name == kFunctionOp && absl::IsNotFound(found.status())) {
+    // In a model that is being loaded; the context does not show its functions.
+    return tensorflow::shape_inference::UnknownShape(c);
+  }
+  TF_ASSIGN_OR_RETURN(auto version, std::move(found));
   const tensorflow::NodeDef def = AttrsOf(version->op_def, c);
   const AttrSlice attrs(def);
   TF_ASSIGN_OR_RETURN(std::vector<FlatArg> inputs, Flatten(version->op_def.input_arg(), attrs));

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from composite import Composite, gradient, native, options
+from composite import Composite, backward, native, options
 from tests.composite.dense_ops import dense, scale, two_layers
 
 RANDOM = np.random.default_rng(1)
@@ -83,7 +83,7 @@ def test_what_the_forward_gave_is_not_computed_again():
     inputs = normal(5, 8), normal(4, 8), normal(4)
     call = tf.function(lambda *i: gradients(lambda *j: dense(*j, act="RELU"), *i))
     graph = call.get_concrete_function(*inputs).graph.as_graph_def()
-    backward = [f for f in graph.library.function if "composite_backward" in f.signature.name]
+    backward = [f for f in graph.library.function if "backward_" in f.signature.name]
     ops = [node.op for f in backward for node in f.node_def]
     assert "ReluGrad" in ops
     assert "Relu" not in ops
@@ -92,10 +92,10 @@ def test_what_the_forward_gave_is_not_computed_again():
 
 def test_batch_sizes_share_a_backward():
     w, b = normal(4, 8), normal(4)
-    gradient._differentiate.cache_clear()
+    backward.differentiate.cache_clear()
     for batch in range(1, 40):
         gradients(lambda x: dense(x, w, b, act="TANH"), tf.ones([batch, 8]))
-    assert gradient._differentiate.cache_info().currsize <= 2
+    assert backward.differentiate.cache_info().currsize <= 2
 
 
 def test_keras_trains():
@@ -177,6 +177,6 @@ def test_an_output_is_fed_where_nothing_else_is_computed_again():
     shapes = (5, 8), (4, 8), (4,)
     request = dense.request(*(normal(*shape) for shape in shapes), act="TANH")
     del request.attr["_in_shapes"], request.attr["_constants"]
-    function = gradient._differentiate(request.SerializeToString(), (True,), shapes).function
-    ops = [node.op for node in function.function_def.node_def]
+    function = backward.differentiate(request.SerializeToString(), (True,), shapes).function
+    ops = [node.op for node in function.function[0].node_def]
     assert "TanhGrad" in ops and "Tanh" not in ops and ops.count("MatMul") == 2

@@ -20,14 +20,14 @@ def _set_kernel_ops(ops: list[str]) -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def no_compiler() -> Iterator[None]:
-    """The runtime as a process has it that compiles nothing, whatever tests ran before in this one.
-
-    The next op that is decorated starts a worker again.
-    """
+    """The runtime as a process has it that compiles nothing, whatever tests ran before in this one."""
+    compiling = worker.running()
     worker.stop()
     _set_kernel_ops([])
     yield
     _set_kernel_ops(sorted(table.NAMES))
+    if compiling:
+        worker.start()
 
 
 @pytest.fixture
