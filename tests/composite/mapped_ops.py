@@ -94,6 +94,15 @@ def asserts(x):
     return tf.sqrt(x)
 
 
+@Composite("MappedGuarded", inputs=["x: T"], derived_attrs=T, outputs=["y: T"])
+def guarded(x):
+    """A branch that may fail: its gradient keeps state."""
+    if tf.reduce_sum(x) > 0.0:
+        assert tf.reduce_max(x) < 10.0, "too large"
+        return tf.exp(x)
+    return x * x
+
+
 @Composite("MappedDims", inputs=["x: T"], derived_attrs=T, outputs=["y: T"])
 def dims(x):
     """Needs to know a dim when it expands."""

@@ -113,6 +113,7 @@ CALLS: dict[str, Any] = {
     "random, one seed": (ops.random, lambda op, x: op(x, SEEDS[0]), [X]),
     "assert": (ops.asserts, lambda op, x: op(tf.abs(x)), [X]),
     "assert, nothing mapped": (ops.asserts, lambda op, x: op(tf.abs(Y[0])) + x, [X]),
+    "if, assert": (ops.guarded, lambda op, x: op(x), [X]),
     "dims": (ops.dims, lambda op, x: op(x), [X]),
 }  # fmt: skip
 

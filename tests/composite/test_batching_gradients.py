@@ -31,11 +31,12 @@ CALLS = {
     "while": (ops.loops, lambda op, x, y: op(x, tf.abs(y) + 0.1), [X, Y]),
     "assert": (ops.asserts, lambda op, x: op(tf.abs(x)), [X]),
     "dims": (ops.dims, lambda op, x: op(x), [X]),
+    "if, assert": (ops.guarded, lambda op, x: op(x), [X]),
 }
 EACH = pytest.mark.parametrize("name", CALLS)
 # TensorFlow 2.21 cannot map over the gradients of its Ifs and Whiles either, for whose variants
 # pfor has no rule; nor over those of a Jacobian's If, nor differentiate a While that was mapped.
-STRAIGHT = pytest.mark.parametrize("name", [name for name in CALLS if name not in ("if", "while")])
+STRAIGHT = pytest.mark.parametrize("name", [name for name in CALLS if "if" not in name and name != "while"])
 LOOPLESS = pytest.mark.parametrize("name", [name for name in CALLS if name != "while"])
 TRACED = pytest.mark.parametrize("traced", [False, True], ids=["eager", "traced"])
 
@@ -50,7 +51,8 @@ def gradients(function, *inputs):
     with tf.GradientTape() as tape:
         tape.watch(inputs)
         y = function(*inputs)
-        loss = tf.reduce_sum(y * tf.range(1.0, tf.size(y) + 1, dtype=y.dtype)[: tf.shape(y)[-1]])
+        weights = tf.reshape(tf.range(1, tf.size(y) + 1), tf.shape(y))
+        loss = tf.reduce_sum(y * tf.cast(weights, y.dtype))
     found = tape.gradient(loss, inputs, unconnected_gradients="zero")
     return [tf.convert_to_tensor(x) for x in found]  # that of a row is a slice
 
