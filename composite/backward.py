@@ -25,6 +25,8 @@ from composite.records import AttrValue, NodeDef
 # attributes.
 LIMIT = 256
 
+NAME = "composite_backward_"  # in the names of functions that keep state, see _traced
+
 Shape = tuple[int | None, ...] | None  # None: unknown rank
 
 
@@ -152,7 +154,7 @@ def _traced(op_name: str, graph_def: Any, inputs: Sequence[Any], outputs: Sequen
         return tf.graph_util.import_graph_def(graph_def, fed, outputs, name="")
 
     call.add_functions(graph_def.library)
-    backward.__name__ = f"composite_backward_{op_name}"
+    backward.__name__ = f"{NAME}{op_name}"
     specs = [tf.TensorSpec(t.shape, t.dtype) for t in inputs]
     traced = tf.function(backward, input_signature=specs, autograph=False)
     concrete = traced.get_concrete_function()

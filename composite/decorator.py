@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from composite import call, gradient, native, settings
+from composite import batching, call, gradient, native, settings
 from composite.compiler.errors import RefusedError
 from composite.compiler.errors.declarations import (
     NO_OP_DEF,
@@ -193,6 +193,7 @@ def adopt(op: CompositeOp) -> None:
         older = _current.get(op.op_name)
         _current[op.op_name] = op
         gradient.register(op.op_name)
+        batching.register(op.op_name)
         gradient.set_current(op.op_name, op.digest)
         if op.composes:  # a call that TensorFlow answered before may be the composition's now
             call.forget_eager_kernels()

@@ -122,6 +122,7 @@ def is_not_yet(exception: BaseException) -> bool:
     """Whether an expansion failed only because a fact (a dim, a constant) is not known so far."""
     import tensorflow as tf
 
-    return isinstance(exception, tf.errors.FailedPreconditionError) and str(
+    # The author's place, and the op that asks, may stand before it.
+    return isinstance(exception, tf.errors.FailedPreconditionError) and "not yet: " in str(
         exception.message
-    ).startswith("not yet")
+    )

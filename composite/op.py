@@ -134,7 +134,7 @@ class CompositeOp:
                 arguments[arg.name] = tf.nest.map_structure(_stand_in, arguments[arg.name])
             bound = call.bind(self.op_def, arguments)
             shapes = [x.shape for x in bound.inputs]
-            constants = [_constant(x) for x in bound.inputs]
+            constants = [constant(x) for x in bound.inputs]
         node = NodeDef(op=self.op_name)
         for name, value in (bound.attrs | self._stamp).items():
             node.attr[name].CopyFrom(value)
@@ -209,7 +209,8 @@ def _stand_in(value: Any) -> Any:
     return tf.compat.v1.placeholder(value.dtype, value.shape)
 
 
-def _constant(tensor: Any) -> TensorProto:
+def constant(tensor: Any) -> TensorProto:
+    """The value of a tensor as expansions may look at it; DT_INVALID where it is not known."""
     known = _small(tf.get_static_value(tensor))
     return TensorProto() if known is None else tf.make_tensor_proto(known)
 

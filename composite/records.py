@@ -19,6 +19,7 @@ from composite.compiler.attr_values import attr_value_to_python as python_value
 __all__ = [
     "AttrValue",
     "NodeDef",
+    "TensorProto",
     "attr_value",
     "python_value",
     "python_values",

@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from composite import settings
-from composite.checking import gradients, kernels
+from composite.checking import batching, gradients, kernels
 from composite.checking.compare import Closeness, Difference, compare, same_bits
 from composite.checking.oracle import Case, Outcome, outcome
 from composite.checking.skipped import Skipped
@@ -193,6 +193,7 @@ WAYS: dict[str, Way] = {
     "gradient": gradients.derived,
     "numeric gradient": gradients.numeric,
     "second gradient": gradients.second,
+    "vectorized_map": batching.mapped,
     "kernel": kernels.dispatched,
     "kernel, unaligned": kernels.unaligned,
 }

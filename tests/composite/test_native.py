@@ -79,5 +79,7 @@ def test_no_tensorflow_is_one_sentence(monkeypatch):
 
 def test_not_yet_is_told_from_other_failures():
     assert native.is_not_yet(tf.errors.FailedPreconditionError(None, None, "not yet: dim 0 of x"))
+    with_place = "ops.py:7:5: Split: attribute 'num_split': not yet: dim 0 of input 'x'"
+    assert native.is_not_yet(tf.errors.FailedPreconditionError(None, None, with_place))
     assert not native.is_not_yet(tf.errors.FailedPreconditionError(None, None, "stale"))
     assert not native.is_not_yet(ValueError("not yet"))
