@@ -1,7 +1,8 @@
-"""A training step under tf.function: layers of ours, forward and backward, beside plain TensorFlow."""
+"""A training step under tf.function: layers of ours, forward and backward, and plain ones."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -68,7 +69,7 @@ def _step(layer: Layer, widths: tuple[int, ...], batch: int) -> Callable[[], Any
     labels = random.uniform([batch], 0, widths[-1], tf.int32)
     weights = [
         (tf.Variable(random.normal([out, fan]) / fan**0.5), tf.Variable(tf.zeros([out])))
-        for fan, out in zip(widths, widths[1:], strict=False)
+        for fan, out in itertools.pairwise(widths)
     ]
     flat = [v for pair in weights for v in pair]
 

@@ -196,7 +196,10 @@ class Source:
 
     def _column(self, line: int, byte_offset: int) -> int:
         """Python counts columns of its syntax trees in bytes of UTF-8, editors in characters."""
-        before = self._line(line).encode()[:byte_offset]
+        text = self._line(line)
+        if text.isascii():
+            return min(byte_offset, len(text)) + 1
+        before = text.encode()[:byte_offset]
         return len(before.decode(errors="replace")) + 1
 
 
@@ -233,12 +236,14 @@ def _parse(source: Source) -> Any:
         raise _not_a_def(source)
     indented = source.lines[0][:1].isspace()
     # Under an `if` an indented function parses as it stands: no text, and no column, is moved.
-    text = ("if True:\n" if indented else "") + source.text
+    lines_before = source.first_line - 1 - indented
+    text = "\n" * lines_before + ("if True:\n" if indented else "") + source.text
     try:
         module = ast.parse(text, source.filename)
     except SyntaxError as error:
         raise _not_a_def(source) from error
-    ast.increment_lineno(module, source.first_line - 1 - indented)
+    if lines_before < 0:  # no line stands before it, though it is indented
+        ast.increment_lineno(module, lines_before)
     tree = gast.ast_to_gast(module)
     statements = tree.body[0].body if indented else tree.body
     definition = statements[0]

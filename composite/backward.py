@@ -10,6 +10,7 @@ Not for which gradient an op has, see `gradient`.
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
-from composite import call, function_op, functions, native
+from composite import call, function_op, functions, native, places
 from composite.records import AttrValue, NodeDef
 
 # A backward holds some 0.3 MB. Batch sizes share one (see gradient._Family), so this is about
@@ -71,14 +72,12 @@ def differentiate(request: bytes, used: tuple[bool, ...], shapes: tuple[Shape, .
         proto = tf.TensorShape(shape).as_proto()
         asked.attr["_in_shapes"].list.shape.add().CopyFrom(proto)
     library = FunctionDefLibrary.FromString(native.call("composite_expand", asked))
+    body = functions.body(library)
     try:
         with tf.init_scope():  # not a part of whatever is being traced: later traces share it
-            return _differentiate_body(asked.op, functions.body(library), shapes, used)
-    except LookupError as error:  # TensorFlow's "gradient registry has no entry for: X"
-        raise LookupError(
-            f"{asked.op} has no gradient, since an op of its body has none: {error}; give it one "
-            "with @op.gradient"
-        ) from error
+            return _differentiate_body(asked.op, body, shapes, used)
+    except LookupError as error:
+        raise places.no_gradient(asked.op, body.graph_def, error) from error
 
 
 def _differentiate_body(
@@ -93,7 +92,9 @@ def _differentiate_body(
         found = tf.gradients(wanted, inputs, grad_ys=seeds)
         results = [None if g is None else tf.convert_to_tensor(g) for g in found]
         rounded = {op.name for op in graph.get_operations() if _rounds(op)}
-    return _function(op_name, graph.as_graph_def(), [*inputs, *outputs, *seeds], results, rounded)
+    graph_def = graph.as_graph_def()
+    places.spread(graph_def)
+    return _function(op_name, graph_def, [*inputs, *outputs, *seeds], results, rounded)
 
 
 def _rounds(op: Any) -> bool:
@@ -118,6 +119,10 @@ def _function(
     names = [None if r is None else r.name for r in results]
     own = list(dict.fromkeys(name for name in names if name is not None))
     pruned, read = _consistent(graph_def, {t.name for t in arguments}, own, rounded)
+    # TensorFlow forgets the functions of an If's or While's gradient with the graph they were made
+    # in, and numbers them anew in the next: those of two backwards may have the same names.
+    content = pruned.library.SerializeToString(deterministic=True)
+    functions.rename_functions(pruned, f"_kept_{hashlib.sha256(content).hexdigest()[:16]}")
     first: dict[str, int] = {}  # an output that is an input: the input
     for position, tensor in enumerate(arguments):
         first.setdefault(tensor.name, position)
@@ -157,9 +162,7 @@ def _traced(op_name: str, graph_def: Any, inputs: Sequence[Any], outputs: Sequen
     library = FunctionDefLibrary(function=[concrete.function_def, *inner])
     if function_op.keeps_state(library):
         return concrete
-    library = function_op.canonical(library, f"backward_{op_name}")
-    function_op.define(library)
-    return library
+    return function_op.define(function_op.canonical(library, f"backward_{op_name}"))
 
 
 def _consistent(

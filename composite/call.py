@@ -5,7 +5,8 @@ the wrappers that TF generates for its own ops use (gen_math_ops.py and its kind
 `TFE_Py_FastPathExecute` for an eager call of tensors, `execute.execute` when something has to be
 converted first, and `Graph._create_op_internal` while tracing, followed by `record_gradient`, which
 `apply_op` would not do. Beside those, the eager context's
-library of functions and its cache of kernels. tests/composite/test_call.py pins each of them.
+library of functions and its cache of kernels, the cache of forward-mode gradients, and the numbers
+of tensors. tests/composite/test_call.py pins each of them.
 
 It knows ops by their OpDef alone; versions, stamps and options are its callers' business.
 """
@@ -20,7 +21,7 @@ from google.protobuf import text_format
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow.python import pywrap_tfe
-from tensorflow.python.eager import context, core, execute
+from tensorflow.python.eager import context, core, execute, forwardprop
 from tensorflow.python.framework import op_callbacks, op_def_library, op_def_registry, ops
 
 from composite.records import python_value
@@ -212,6 +213,8 @@ def _execute_value(value: AttrValue) -> Any:
 
 
 def _execute_scalar(kind: str, value: Any) -> Any:
+    if kind == "func" and not value.attr:
+        return value.name  # hashable, which tf.autodiff.ForwardAccumulator asks of attributes
     if kind != "shape":
         return value
     shape = tf.TensorShape(value)
@@ -369,6 +372,24 @@ def forget_eager_kernels() -> None:
     eager = context.context()
     eager.ensure_initialized()
     eager.clear_kernel_cache()
+
+
+def forget_forward_gradients() -> None:
+    """Has tf.autodiff.ForwardAccumulator ask for gradients again.
+
+    It keeps what it traces of the gradient of an eager op by the op's name and attributes.
+    """
+    forwardprop._jvp_function_cache.clear()
+
+
+def moment() -> int:
+    """Now, on the clock of `made_at`."""
+    return int(ops.uid())
+
+
+def made_at(tensor: Any) -> int:
+    """When a tensor was made: TensorFlow numbers all of them as they are made."""
+    return int(tensor._id)
 
 
 def eager_mode() -> Any:

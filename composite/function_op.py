@@ -23,6 +23,8 @@ STAMP = "_composite_program"
 _PREFIX = "__composite_"  # of functions in which TensorFlow's own ops stay what they are
 _HERE = "\0"  # in place of the hash, while it is computed
 
+_defined: dict[str, Any] = {}  # by name: as many as a program has different backwards
+
 
 def canonical(library: Any, stem: str) -> Any:
     """The same functions under names that follow from what they compute.
@@ -40,8 +42,7 @@ def canonical(library: Any, stem: str) -> Any:
         function.CopyFrom(by_name[name])
         _strip(function)
     functions.rename(result.function, names)
-    text = serialize(result)
-    main = f"{_PREFIX}{stem}_{hashlib.sha256(text).hexdigest()[:32]}"
+    main = f"{_PREFIX}{stem}_{_hash(result)}"
     finals = {
         f"{_HERE}{i}" if i else _HERE: f"{main}_{i}" if i else main for i in range(len(order))
     }
@@ -49,12 +50,21 @@ def canonical(library: Any, stem: str) -> Any:
     return result
 
 
+def _hash(library: FunctionDefLibrary) -> str:
+    """Of all but the author's places, which errors tell and which mean nothing."""
+    bare = FunctionDefLibrary()
+    bare.CopyFrom(library)
+    for function in bare.function:
+        for node in function.node_def:
+            node.ClearField("experimental_debug_info")
+    return hashlib.sha256(serialize(bare)).hexdigest()[:32]
+
+
 def _strip(function: FunctionDef) -> None:
     for field in ("attr", "arg_attr"):
         function.ClearField(field)
     function.signature.description = ""
     for node in function.node_def:
-        node.ClearField("experimental_debug_info")
         for name in ("_class", "_output_shapes"):
             node.attr.pop(name, None)
 
@@ -70,10 +80,16 @@ def keeps_state(library: Any) -> bool:
     )
 
 
-def define(library: Any) -> None:
-    """Makes function[0] of a canonical library known to the runtime and to eager execution."""
-    native.call("composite_register_function", library)
-    call.add_functions(library)
+def define(library: Any) -> Any:
+    """Makes function[0] of a canonical library known to the runtime and to eager execution.
+
+    Returns the library to use: one that was defined before may have its places from another line.
+    """
+    known = _defined.setdefault(library.function[0].signature.name, library)
+    if known is library:
+        native.call("composite_register_function", library)
+        call.add_functions(library)
+    return known
 
 
 def ensure_defined(op: Any) -> None:

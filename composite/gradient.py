@@ -61,7 +61,8 @@ _lock = threading.Lock()
 _registered: set[str] = set()
 _overrides: dict[tuple[str, str], Gradient] = {}
 _refusals: dict[tuple[str, str], str] = {}
-_current: dict[str, str] = {}
+# The versions of a name, in order: the moment from which eager calls stand for one, its digest.
+_versions: dict[str, list[tuple[int, str]]] = {}
 
 
 def register(op_name: str) -> None:
@@ -81,6 +82,7 @@ def override(op_name: str, digest: str, function: Gradient) -> None:
     """Has `function(op, *output_gradients)` stand in for the derived gradient of this version."""
     with _lock:
         _overrides[op_name, digest] = function
+    call.forget_forward_gradients()  # they were made of the derived one
 
 
 def refuse(op_name: str, digest: str, reason: str) -> None:
@@ -95,14 +97,33 @@ def overridden(op_name: str, digest: str) -> bool:
 
 
 def set_current(op_name: str, digest: str) -> None:
-    """Which version an eager call stands for: its tape record carries no stamp."""
-    _current[op_name] = digest
+    """Which version an eager call stands for from now on: its tape record carries no stamp."""
+    with _lock:
+        versions = _versions.setdefault(op_name, [])
+        if versions and versions[-1][1] == digest:
+            return
+        versions.append((call.moment(), digest))
+    if len(versions) > 1:
+        call.forget_forward_gradients()  # they are kept by name
+
+
+def _digest(op_name: str, op: Any) -> str:
+    """The version that an op without a stamp stands for; "" when none is known.
+
+    A tape may be older than the version that the name stands for now. When an eager tensor was made
+    is known, and so is which version made it.
+    """
+    versions = _versions.get(op_name, [(0, "")])
+    if isinstance(op, tf.Operation) or not op.outputs:
+        return versions[-1][1]
+    made = call.made_at(op.outputs[0])
+    return next((digest for since, digest in reversed(versions) if since <= made), versions[0][1])
 
 
 def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
     attrs = call.attrs_of(op)
     stamp = attrs.pop(PROGRAM, None)
-    digest = stamp.s.decode() if stamp is not None else _current.get(op_name, "")
+    digest = stamp.s.decode() if stamp is not None else _digest(op_name, op)
     key = (op_name, digest)
     if key in _refusals and key not in _overrides:
         raise LookupError(_refusals[key])
@@ -125,7 +146,11 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
     found = _backward(request, list(op.inputs), used)
     wanted = [g for g, use in zip(output_gradients, used, strict=True) if use]
     tensors = [*op.inputs, *op.outputs, *map(tf.convert_to_tensor, wanted)]
-    return found(tensors, _options_of(attrs))
+    gradients = found(tensors, _options_of(attrs))
+    for gradient, one in zip(gradients, op.inputs, strict=True):
+        if gradient is not None:  # a tf.while_loop that carries it insists on its shape
+            gradient.set_shape(one.shape)
+    return gradients
 
 
 def _options_of(attrs: Mapping[str, AttrValue]) -> dict[str, AttrValue]:

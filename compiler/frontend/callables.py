@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+import functools
 import types
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -71,16 +72,27 @@ def find(source: Source, node: Any, static: Static) -> Callee | None:
             syntax is not supported.
     """
     entry = library.find(static.object)
-    in_library = entry is not None
-    function = _helper(static.object if entry is None else entry.function)
+    if entry is not None:
+        return _of_library(entry, static.spelling)
+    function = _helper(static.object)
     if function is None:
         return None
     body = _body(source, node, static.spelling, function)
-    callee = written(Function(body, {}, _defaults(function)))
-    signature = dataclasses.replace(callee.signature, spelling=static.spelling)
-    if entry is not None and entry.rest:
-        signature = signature.with_rest(entry.rest)
-    return dataclasses.replace(callee, signature=signature, in_library=in_library)
+    return _spelled(written(Function(body, {}, _defaults(function))), static.spelling)
+
+
+@functools.cache
+def _of_library(entry: library.Entry, spelling: str) -> Callee:
+    function: Any = entry.function
+    callee = _spelled(written(Function(body_of(function), {}, _defaults(function))), spelling)
+    signature = callee.signature.with_rest(entry.rest) if entry.rest else callee.signature
+    return dataclasses.replace(callee, signature=signature, in_library=True)
+
+
+def _spelled(callee: Callee, spelling: str) -> Callee:
+    return dataclasses.replace(
+        callee, signature=dataclasses.replace(callee.signature, spelling=spelling)
+    )
 
 
 def _helper(value: Any) -> types.FunctionType | None:

@@ -26,48 +26,61 @@ _INTEGERS: dict[str, Callable[[int, int], int]] = {
 
 def truth(value: Any) -> bool | None:
     """Return the truth of a value if it is known, else None."""
-    made = dialect.producer(value, "tfr.list")
-    if made is not None:
-        return len(made.operands) > 0
-    known = static(value)
-    return None if known is ABSENT else bool(known)
+    return _truth(value, {})
 
 
 def static(value: Any) -> Any:
-    """Return the Python constant that a value is, ABSENT if that is not known."""
-    known = constant_of(value)
-    if known is not ABSENT:
-        return known
-    for name, rule in _RULES.items():
-        op = dialect.producer(value, name)
-        if op is not None:
-            return rule(op)
-    return ABSENT
+    """Return the Python constant that a value is, ABSENT if that is not known or it is a tensor."""
+    return _static(value, {})
 
 
-def _cast(op: Any) -> Any:
-    return static(op.operands[0])
+# What the values are that were looked at for the sake of one; they may be used many times each.
+_Seen = dict[Any, Any]
 
 
-def _unary(op: Any) -> Any:
+def _truth(value: Any, seen: _Seen) -> bool | None:
+    made = dialect.producer(value, "tfr.list")
+    if made is not None:
+        return len(made.operands) > 0
+    known = _static(value, seen)
+    return None if known is ABSENT else bool(known)
+
+
+def _static(value: Any, seen: _Seen) -> Any:
+    if value in seen:
+        return seen[value]
+    op = None if dialect.name_of(value) == "tensor" else dialect.maker(value)
+    if op is None:
+        return ABSENT
+    rule = _RULES.get(op.name)
+    known = constant_of(value) if rule is None else rule(op, seen)
+    seen[value] = known
+    return known
+
+
+def _cast(op: Any, seen: _Seen) -> Any:
+    return _static(op.operands[0], seen)
+
+
+def _unary(op: Any, seen: _Seen) -> Any:
     if op.attributes["operator"].value != "not":
         return ABSENT
-    known = truth(op.operands[0])
+    known = _truth(op.operands[0], seen)
     return ABSENT if known is None else not known
 
 
-def _binary(op: Any) -> Any:
+def _binary(op: Any, seen: _Seen) -> Any:
     function = _INTEGERS.get(op.attributes["operator"].value)
-    left, right = (static(operand) for operand in op.operands)
+    left, right = (_static(operand, seen) for operand in op.operands)
     if function is None or type(left) is not int or type(right) is not int:
         return ABSENT
     result = function(left, right)
     return result if result in constants.INT64 else ABSENT
 
 
-def _compare(op: Any) -> Any:
+def _compare(op: Any, seen: _Seen) -> Any:
     name = op.attributes["operator"].value
-    left, right = (static(operand) for operand in op.operands)
+    left, right = (_static(operand, seen) for operand in op.operands)
     if left is ABSENT or right is ABSENT:
         known, unknown = (left, op.operands[1]) if right is ABSENT else (right, op.operands[0])
         if known is None and name in ("is", "is_not") and _is_something(unknown):
@@ -82,12 +95,12 @@ def _is_something(value: Any) -> bool:
     return dialect.name_of(value) in ("tensor", "sequence", "dims")
 
 
-def _length(op: Any) -> Any:
+def _length(op: Any, _seen: _Seen) -> Any:
     made = dialect.producer(op.operands[0], "tfr.list")
     return ABSENT if made is None else len(made.operands)
 
 
-_RULES: dict[str, Callable[[Any], Any]] = {
+_RULES: dict[str, Callable[[Any, _Seen], Any]] = {
     "tfr.cast": _cast,
     "tfr.unary": _unary,
     "tfr.binary": _binary,

@@ -65,6 +65,9 @@ class Expressions(Visitor):
 
     def visit(self, node: Any) -> Any:
         """Translate a node, giving what it builds the node's location."""
+        # A name builds nothing; what a function of the library builds has one place, the call's.
+        if isinstance(node, gast.Name) or self._translation.in_library:
+            return super().visit(node)
         with self._builder.at(self._translation.place(node)):
             return super().visit(node)
 

@@ -19,6 +19,7 @@ from composite.compiler.frontend.callables import Callee
 from composite.compiler.frontend.calls import Resolve
 from composite.compiler.frontend.exits import ResultExit
 from composite.compiler.frontend.expressions import Expressions
+from composite.compiler.frontend.specialization import Call
 from composite.compiler.frontend.statements import Statements
 from composite.compiler.source import CompositeSyntaxError
 from composite.compiler.tfr import Place
@@ -54,7 +55,39 @@ class Inliner:
                 recursion that does not end.
         """
         self._count(caller, node, callee)
-        translation = self._translation(caller, node, callee, bound)
+        place = _place(caller, node, callee)
+        if callee.in_library or caller.in_library:
+            return self._specialized(caller, node, callee, bound, place)
+        return self._translated(caller, node, callee, bound, place)
+
+    def _specialized(
+        self, caller: Translation, node: Any, callee: Callee, bound: dict[str, Any], place: Place
+    ) -> Any:
+        """Translate a function of the library, or build again what an equal call has built."""
+        call = Call.of(caller, callee.function, bound)
+        if call is None:
+            return self._translated(caller, node, callee, bound, place)
+        earlier = call.find()
+        if earlier is not None and self._calls + earlier.inlined <= MOST_CALLS:
+            self._calls += earlier.inlined
+            return earlier.build(caller.builder, place, call)
+        before = self._calls
+        with caller.builder.recording() as recording:
+            result = self._translated(caller, node, callee, bound, place)
+        inlined = self._calls - before
+        call.remember(caller.builder, recording, place, result, inlined)
+        return result
+
+    def _translated(
+        self, caller: Translation, node: Any, callee: Callee, bound: dict[str, Any], place: Place
+    ) -> Any:
+        function, in_library = callee.function, callee.in_library or caller.in_library
+        translation = Translation(
+            function.body,
+            caller.builder,
+            {**function.captured, **function.defaults, **bound},
+            Caller(caller, place, in_library),
+        )
         expressions = Expressions(translation, self)
         exit_ = ResultExit(translation, expressions)
         try:
@@ -85,19 +118,13 @@ class Inliner:
             error.ends_translation = True
             raise error
 
-    def _translation(
-        self, caller: Translation, node: Any, callee: Callee, bound: dict[str, Any]
-    ) -> Translation:
-        function, place = callee.function, caller.place(node)
-        in_library = callee.in_library or caller.in_library
-        if in_library and not caller.in_library:
-            place = dataclasses.replace(place, within=callee.signature.spelling)
-        return Translation(
-            function.body,
-            caller.builder,
-            {**function.captured, **function.defaults, **bound},
-            Caller(caller, place, in_library),
-        )
+
+def _place(caller: Translation, node: Any, callee: Callee) -> Place:
+    """Return the place of a call as its ops have it: of the library's, with what they belong to."""
+    place = caller.place(node)
+    if callee.in_library and not caller.in_library:
+        return dataclasses.replace(place, within=callee.signature.spelling)
+    return place
 
 
 def _from_caller(

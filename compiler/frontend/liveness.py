@@ -13,6 +13,8 @@ import gast
 
 from composite.compiler.frontend.flow import loads, names, targets
 
+_LOOPS = (gast.For, gast.While)
+
 
 class Liveness:
     """`after[node]` are the names that may be read after the gast.If or the trip of a loop `node`.
@@ -23,7 +25,9 @@ class Liveness:
     def __init__(self, definition: Any) -> None:
         self.after: dict[Any, frozenset[str]] = {}
         self._head: frozenset[str] = frozenset()
-        self._statements(definition.body, frozenset())
+        # What is read before the first branch or loop, nobody asks.
+        branching = (index for index, one in enumerate(definition.body) if _branches(one))
+        self._statements(definition.body[next(branching, len(definition.body)) :], frozenset())
 
     def _statements(self, statements: Sequence[Any], live: frozenset[str]) -> frozenset[str]:
         for statement in reversed(statements):
@@ -35,7 +39,7 @@ class Liveness:
             self.after[statement] = live
             branches = [self._statements(b, live) for b in (statement.body, statement.orelse)]
             return frozenset().union(*branches, loads(statement.test))
-        if isinstance(statement, (gast.For, gast.While)):
+        if isinstance(statement, _LOOPS):
             return self._loop(statement, live)
         if isinstance(statement, (gast.Break, gast.Continue)):
             return self._head
@@ -62,3 +66,7 @@ class Liveness:
         self._head = outer
         self.after[node] = head
         return head | frozenset(loads(node.iter)) if is_for else head
+
+
+def _branches(statement: Any) -> bool:
+    return isinstance(statement, (gast.If, *_LOOPS))

@@ -284,7 +284,7 @@ class Scopes(Visitor):
         self._visit_parts(node)
 
     def _visit_parts(self, node: Any) -> None:
-        for child in gast.iter_child_nodes(node):
+        for child in flow.children(node):
             if isinstance(child, gast.expr):
                 self.visit(child)
 

@@ -9,6 +9,7 @@ Not for: functions that are inlined (callables.py), ops (calls.py).
 from __future__ import annotations
 
 import builtins
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -57,18 +58,8 @@ class Specials:
 
     def find(self, function: object) -> Callable[[Any], Any] | None:
         """Return what translates a call of an object, None if it is none of these."""
-        convert, constant = callables.conversions()
-        for special, translate in (
-            (len, self._length),
-            *((function, self._makes_list) for function in _LISTS),
-            (bool, self._bool),
-            (isinstance, self._isinstance),
-            (convert, self._convert),
-            (constant, self._constant),
-        ):
-            if function is special:
-                return translate
-        return None
+        name = _translators().get(id(function))
+        return None if name is None else getattr(self, name)
 
     def _makes_list(self, node: Any) -> Any:
         """range(), enumerate(), zip(), reversed(), list(), tuple(): lists, all of them."""
@@ -163,6 +154,21 @@ class Specials:
         if dialect.name_of(value) == "tensor":
             return value
         return self._builder.call(Call("Identity", ("input",), False, "tensor"), [value])
+
+
+@functools.cache
+def _translators() -> dict[int, str]:
+    """Name the methods of Specials by the identities of the functions, which live for ever."""
+    convert, constant = callables.conversions()
+    methods = {
+        **dict.fromkeys(_LISTS, "_makes_list"),
+        len: "_length",
+        bool: "_bool",
+        isinstance: "_isinstance",
+        convert: "_convert",
+        constant: "_constant",
+    }
+    return {id(function): name for function, name in methods.items()}
 
 
 def known(binding: Any) -> Any:

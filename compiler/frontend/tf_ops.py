@@ -83,11 +83,20 @@ class TfOp:
 
 def find(function: object) -> TfOp | None:
     """Return the op that a callable of TensorFlow is, None if it is none or more than one."""
+    # What is no function may have no hash; TensorFlow decorates functions as functions.
+    return _find(function) if isinstance(function, types.FunctionType) else _search(function)
+
+
+def _search(function: object) -> TfOp | None:
     wrapped = _unwrap(function)
     if not isinstance(wrapped, types.FunctionType):
         return None
     name = _op_name(wrapped)
     return None if name is None else _describe(name, wrapped, _raw(wrapped, name) is function)
+
+
+# Bounded, because a cache of functions keeps them alive.
+_find = functools.lru_cache(maxsize=1024)(_search)
 
 
 def is_tensorflow(function: object) -> bool:

@@ -8,6 +8,7 @@ Not for: deciding what a supported node means.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from composite.compiler.errors import Mistake
@@ -55,6 +56,11 @@ ADVICE: dict[str, tuple[Mistake, str, str]] = {
 }
 
 
+@functools.cache
+def _method(class_name: str) -> str:
+    return f"visit_{class_name}"
+
+
 class Visitor:
     """Calls visit_<class> for a node, and fails for a class without one."""
 
@@ -63,8 +69,7 @@ class Visitor:
 
     def visit(self, node: Any) -> Any:
         """Handle one node."""
-        handle = getattr(self, f"visit_{type(node).__name__}", self.generic_visit)
-        return handle(node)
+        return getattr(self, _method(type(node).__name__), self.generic_visit)(node)
 
     def generic_visit(self, node: Any) -> Any:
         """Refuse the node."""

@@ -18,7 +18,7 @@ import importlib
 
 from composite.compiler.library.names import PUBLIC, Entry
 
-__all__ = ["entries", "find", "names"]
+__all__ = ["Entry", "entries", "find", "names"]
 
 SUBJECTS = (
     *("activation", "arithmetic", "assertions", "comparison", "complexes", "conversion"),

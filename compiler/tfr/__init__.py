@@ -13,6 +13,7 @@ from composite.compiler.tfr.digest import digest
 from composite.compiler.tfr.fork import Fork
 from composite.compiler.tfr.loop import Loop, for_each
 from composite.compiler.tfr.passes import optimize
+from composite.compiler.tfr.recipe import Recipe, Recording
 from composite.compiler.tfr.serialize import calls, is_stateful, serialize
 from composite.compiler.tfr.text import parse, print_module
 
@@ -24,6 +25,8 @@ __all__ = [
     "Loop",
     "NotConstantError",
     "Place",
+    "Recipe",
+    "Recording",
     "calls",
     "digest",
     "for_each",

@@ -8,14 +8,16 @@ Not for: what Python means (the frontend), rewriting (canonicalize.py).
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from composite.compiler.tfr import constants, dialect
 from composite.compiler.tfr.bindings import ir
 from composite.compiler.tfr.fork import Fork
 from composite.compiler.tfr.loop import Loop
+from composite.compiler.tfr.recipe import Recording
 
 # Comparisons whose answer is one bool, whatever their operands are.
 _ONE_ANSWER = frozenset({"is", "is_not", "in", "not_in"})
@@ -84,22 +86,33 @@ class Builder:
         self._point = ir.InsertionPoint(self.module.body)
         self._elements: dict[Any, str] = {}
         self._locations: dict[Place, Any] = {}
+        self._located: tuple[Place | None, Any] = (None, self._unknown)
         self._open: list[Fork | Loop] = []
+        self._recordings: list[Recording] = []
 
-    def at(self, place: Place) -> _Scope:
+    def at(self, place: Place | None) -> _Scope:
         """Give the ops built inside this location."""
         return _Scope(self, "_place", place)
 
     @property
-    def _location(self) -> Any:
-        return self._unknown if self._place is None else self._locate(self._place)
+    def place(self) -> Place | None:
+        """The location that is given to ops."""
+        return self._place
 
-    def _locate(self, place: Place) -> Any:
+    def locate(self, place: Place | None) -> Any:
+        """Return a location as MLIR has it."""
+        if place is self._located[0]:  # that of the op before, most often
+            return self._located[1]
+        location = self._unknown if place is None else self._location(place)
+        self._located = (place, location)
+        return location
+
+    def _location(self, place: Place) -> Any:
         if place not in self._locations:
             location = ir.Location.file(place.file, place.line, place.column, self.context)
             if place.caller is not None:
                 location = ir.Location.callsite(
-                    location, [self._locate(place.caller)], self.context
+                    location, [self._location(place.caller)], self.context
                 )
             if place.within:
                 location = ir.Location.name(place.within, location, self.context)
@@ -121,15 +134,42 @@ class Builder:
         **attributes: Any,
     ) -> Any:
         """Build any op here, or one that stands nowhere yet (not `attached`)."""
+        operands, results, location = list(operands), list(results), self.locate(self._place)
+        if attached:
+            return self.append(name, operands, results, attributes, regions, location)
         return ir.Operation.create(
-            name,
-            results=list(results),
-            operands=list(operands),
-            attributes=attributes,
-            regions=regions,
-            loc=self._location,
-            ip=self._point if attached else False,
+            name, results, operands, attributes, regions=regions, loc=location, ip=False
         )
+
+    def append(  # noqa: PLR0913, PLR0917 - an op has that many parts
+        self,
+        name: str,
+        operands: list[Any],
+        results: list[Any],
+        attributes: dict[str, Any],
+        regions: int,
+        location: Any,
+    ) -> Any:
+        """Build an op of these parts here, at an MLIR location: what `op` does, and a recipe."""
+        made = ir.Operation.create(
+            name, results, operands, attributes, regions=regions, loc=location, ip=self._point
+        )
+        self._record(made)
+        return made
+
+    def _record(self, op: Any) -> None:
+        for recording in self._recordings:
+            recording.note(op, self._point)
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[Recording]:
+        """Record the ops that are appended here inside the `with`."""
+        recording = Recording(self._point)
+        self._recordings.append(recording)
+        try:
+            yield recording
+        finally:
+            self._recordings.remove(recording)
 
     def _value(self, name: str, operands: Sequence[Any], type_: str, /, **attributes: Any) -> Any:
         return self.op(name, operands, [dialect.type_of(type_)], **attributes).results[0]
@@ -150,11 +190,12 @@ class Builder:
 
     def element_type(self, value: Any) -> str:
         """Name the type of the elements of a list, as far as it is known where the list is made."""
-        return (
-            "attr"
-            if dialect.name_of(value) in ("dims", "attr")
-            else self._elements.get(value, "any")
-        )
+        dims = dialect.name_of(value) in ("dims", "attr")
+        return "attr" if dims else self.noted_elements(value)
+
+    def noted_elements(self, value: Any) -> str:
+        """Name what was noted of the elements of a value: "any" for nothing."""
+        return self._elements.get(value, "any")
 
     def note_elements(self, value: Any, type_: str) -> None:
         """Remember the type of the elements of a list."""
@@ -315,6 +356,7 @@ class Builder:
     def place_loop(self, loop: Loop, op: Any) -> None:
         """Put the op of a loop that is joined here."""
         self._point.insert(op)
+        self._record(op)
         self._open.remove(loop)
 
     def clear(self) -> None:
@@ -345,6 +387,8 @@ class Builder:
 
         `parameters` names the inputs of the op's own function; without them it is a private one.
         """
+        for recording in self._recordings:
+            recording.whole = False
         attributes = {"sym_name": self._string(name)}
         if parameters is None:
             attributes["sym_visibility"] = self._string("private")
@@ -361,7 +405,9 @@ class Builder:
             )
             attributes["function_type"] = ir.TypeAttr.get(types, self.context)
             op = self.op("func.func", regions=1, **attributes)
-        op.regions[0].blocks.append(*types.inputs, arg_locs=[self._location] * len(inputs))
+        op.regions[0].blocks.append(
+            *types.inputs, arg_locs=[self.locate(self._place)] * len(inputs)
+        )
         return op
 
     def give_back(self, values: Sequence[Any]) -> None:

@@ -134,8 +134,9 @@ def _overflows(value: float) -> bool:
 
 
 def _compare(op: Any, rewriter: Any) -> bool:
-    left, right = (constant_of(operand) for operand in op.operands)
-    if left is ABSENT or right is ABSENT or dialect.name_of(op.results[0]) != "attr":
+    left = constant_of(op.operands[0])
+    right = ABSENT if left is ABSENT else constant_of(op.operands[1])
+    if right is ABSENT or dialect.name_of(op.results[0]) != "attr":
         return _FAILED
     answer = settled(op.attributes["operator"].value, left, right)
     return _FAILED if answer is None else _replace_by_constant(op, answer, rewriter)

@@ -78,18 +78,21 @@ class _CallVerifier(ir.DynamicOpTrait):
     @staticmethod
     def verify_invariants(op: Any) -> bool:
         """Compare `keywords` with the operands."""
+        attributes = op.attributes
         for optional in ("name", "program"):
-            if optional in op.attributes and not isinstance(op.attributes[optional], ir.StringAttr):
+            if optional in attributes and not isinstance(attributes[optional], ir.StringAttr):
                 op.location.emit_error(f"'tfr.call' has an attribute {optional} that is no string")
                 return False
-        keywords = [str(keyword) for keyword in op.attributes["keywords"]]
+        keywords = list(attributes["keywords"])
         if len(keywords) != len(op.operands):
             op.location.emit_error(
                 f"'tfr.call' has {len(op.operands)} operands and {len(keywords)} keywords"
             )
             return False
         if len(set(keywords)) != len(keywords):
-            op.location.emit_error(f"'tfr.call' names an operand twice: {', '.join(keywords)}")
+            op.location.emit_error(
+                f"'tfr.call' names an operand twice: {', '.join(map(str, keywords))}"
+            )
             return False
         return True
 
@@ -133,9 +136,13 @@ def name_of(value: Any) -> str:
     return type_name(value.type)
 
 
+def maker(value: Any) -> Any | None:
+    """Return the op that computes `value`, None if it is an argument of a block."""
+    owner = value.owner
+    return None if isinstance(owner, ir.Block) else owner
+
+
 def producer(value: Any, op_name: str) -> Any | None:
     """Return the op that computes `value` if it is an `op_name`, else None."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != op_name:
-        return None
-    return owner
+    op = maker(value)
+    return op if op is not None and op.name == op_name else None

@@ -24,13 +24,17 @@ def digest(program: Any) -> str:
     bare = type(program)()
     bare.CopyFrom(program)
     for function in bare.function:
-        for name in _ABOUT_THE_SOURCE:
-            function.attr.pop(name, None)
+        _drop(function.attr, _ABOUT_THE_SOURCE)
         for node in function.node_def:
-            for name in _FOR_MESSAGES:
-                node.attr.pop(name, None)
+            _drop(node.attr, _FOR_MESSAGES)
     _drop_documentation(bare.function[0].signature)
     return hashlib.sha256(bare.SerializeToString(deterministic=True)).hexdigest()[:LENGTH]
+
+
+def _drop(attributes: Any, names: tuple[str, ...]) -> None:
+    for name in names:
+        if name in attributes:
+            del attributes[name]
 
 
 def _drop_documentation(signature: Any) -> None:

@@ -23,4 +23,7 @@ def optimize(module: Any) -> None:
     """
     with dialect.lock, dialect.context():
         canonicalize(module)
-        passmanager.PassManager.parse(PIPELINE).run(module.operation)
+        passes = passmanager.PassManager.parse(PIPELINE)
+        passes.enable_verifier(False)  # after each pass of MLIR's own
+        passes.run(module.operation)
+        module.operation.verify()

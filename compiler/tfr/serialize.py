@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 # Ops whose results are their operands under another type: users read the operand.
 _TRANSPARENT = frozenset({"tfr.cast", "tfr.truth"})
 
+_WITH_BLOCKS = frozenset({"scf.if", "scf.while"})
+
 
 def calls(module: Any) -> Iterator[Any]:
     """Yield every tfr.call of a module, branches included, in the order of the text."""
@@ -86,13 +88,23 @@ def _signature(schema: OpSchema, module: Any) -> Any:
     return signature
 
 
-def _location(op: Any) -> str:
-    """Return "ops.py:12:5", and for an op of an inlined function where that was called.
+class _Places:
+    """The places of ops as text: "ops.py:12:5".
 
-    "helpers.py:3:12, called at ops.py:12:5". An op merged by a pass may carry several: the first
-    names it.
+    For an op of an inlined function where that was called, "helpers.py:3:12, called at
+    ops.py:12:5". An op merged by a pass may carry several: the first names it.
     """
-    return _place(op.location)
+
+    def __init__(self) -> None:
+        self._encoded: dict[Any, bytes] = {}
+
+    def of(self, op: Any) -> bytes:
+        """Return the place of an op, in UTF-8; many ops share one, which is put together once."""
+        location = op.location
+        attribute = location.attr  # equal for equal locations, which locations are not
+        if attribute not in self._encoded:
+            self._encoded[attribute] = _place(location).encode()
+        return self._encoded[attribute]
 
 
 def _place(location: Any) -> str:
@@ -116,16 +128,19 @@ class _Captures:
     def of(self, op: Any) -> list[Any]:
         """Return the captures of an `if`; those of the ones inside are found once."""
         if op not in self._by_op:
-            blocks = [block for region in op.regions for block in region.blocks]
-            found = dict.fromkeys(value for block in blocks for value in self._block(block))
+            found: dict[Any, None] = {}
+            for region in op.regions:
+                self._add(region.blocks[0], found)
             self._by_op[op] = list(found)
         return self._by_op[op]
 
-    def _block(self, block: Any) -> Iterator[Any]:
+    def _add(self, block: Any, found: dict[Any, None]) -> None:
         known = set(block.arguments)
         for op in block.operations:
-            used = [*op.operands, *(self.of(op) if len(op.regions) else ())]
-            yield from (value for value in used if value not in known)
+            used = list(op.operands)
+            if op.name in _WITH_BLOCKS:
+                used.extend(self.of(op))
+            found.update(dict.fromkeys(value for value in used if value not in known))
             known.update(op.results)
 
 
@@ -139,6 +154,7 @@ class _Region:
         self._functions = functions
         self._ids: dict[str, int] = {} if outer is None else outer._ids
         self._captures: _Captures = _Captures() if outer is None else outer._captures
+        self._places: _Places = _Places() if outer is None else outer._places
         self._names: dict[Any, str] = {}
         self._function: Any = None
 
@@ -181,27 +197,29 @@ class _Region:
         return self._names[value]
 
     def _write_op(self, op: Any) -> None:
-        if op.name in _TRANSPARENT:
+        kind = op.name
+        if kind in _TRANSPARENT:
             self._names[op.results[0]] = self._name(op.operands[0])
-        elif op.name == "scf.if":
+        elif kind == "scf.if":
             self._write_if(op)
-        elif op.name == "scf.while":
+        elif kind == "scf.while":
             self._write_while(op)
-        elif op.name == "func.call":
+        elif kind == "func.call":
             self._write_apply(op)
-        elif op.name == "tfr.raise":
+        elif kind == "tfr.raise":
             self._write_raise(op)
         else:
-            node = self._node(op.name, op, op.operands)
-            _WRITE_ATTRIBUTES.get(op.name, _nothing)(op, node)
+            node = self._node(kind, op, op.operands)
+            _WRITE_ATTRIBUTES.get(kind, _nothing)(op, node)
 
     def _node(self, kind: str, op: Any, inputs: Sequence[Any], named: bool = True) -> Any:
-        node = self._function.node_def.add(name=str(len(self._function.node_def)), op=kind)
-        node.input.extend(self._name(value) for value in inputs)
-        node.attr["_loc"].s = _location(op).encode()
+        nodes = self._function.node_def
+        name, names = str(len(nodes)), [self._name(value) for value in inputs]
+        node = nodes.add(name=name, op=kind, input=names)
+        node.attr["_loc"].s = self._places.of(op)
         if named:
             for index, result in enumerate(op.results):
-                self._names[result] = f"{node.name}:{index}" if index else node.name
+                self._names[result] = f"{name}:{index}" if index else name
         return node
 
     def _fresh(self, stem: str) -> str:

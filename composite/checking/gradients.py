@@ -1,9 +1,9 @@
 """The gradient of an op, beside that of its Python function and beside numeric differences.
 
-Both are pulled back from the same random gradients of the outputs. No gradient and a gradient of
-zeros are the same.
+Both are pulled back from the same random gradients of the outputs, and at second order once more
+from a direction. No gradient and a gradient of zeros are the same.
 
-Not for: gradients of gradients; TensorFlow makes those from the first.
+Not for: how differences are taken (differences.py), and orders above the second.
 """
 
 from __future__ import annotations
@@ -15,16 +15,13 @@ import numpy as np
 import tensorflow as tf
 
 from composite import settings
+from composite.checking import differences
 from composite.checking.compare import Closeness, Difference, compare
 from composite.checking.oracle import Case, Outcome, as_array, in_double, outcome
 from composite.checking.sample import Sample
 from composite.checking.skipped import Skipped
 
 Array = np.ndarray[Any, Any]
-
-_STEP = 1e-5  # of central differences in float64: rounding and curvature weigh the same near here
-_TOLERANCE = 1e-4
-_ELEMENTS = 12  # of each input: two calls each
 
 
 def derived(case: Case) -> Closeness:
@@ -52,32 +49,72 @@ def derived(case: Case) -> Closeness:
 
 def numeric(case: Case) -> Closeness:
     """The op's gradient beside central differences of the Python function, in float64."""
-    _require_floats(case)
-    sample = _widened(case)
-    wide = Case(case.op, sample)
-    if wide.expected.error is not None:
-        raise Skipped("the call raises")
-    if not all(np.isfinite(x).all() for x in [*sample.arrays(), *wide.expected.values]):
-        raise Skipped("not finite")
+    wide = _finite(case)
     with settings.options(backend="tf"):
-        found = outcome(lambda: _gradients(wide, _op(wide), sample))
-    own = outcome(lambda: _gradients(wide, wide.python, sample))
+        found = outcome(lambda: _gradients(wide, _op(wide), wide.sample))
+    own = outcome(lambda: _gradients(wide, wide.python, wide.sample))
     if found.error is not None or own.error is not None:
         raise Skipped(f"no gradient: {found.told or own.told}")
-    worst = 0.0
-    for position, at, slope, scale in _differences(wide):
-        error = abs(float(found.values[position][at]) - slope) / scale
-        if error <= _TOLERANCE:
-            worst = max(worst, error)
-        elif abs(float(own.values[position][at]) - slope) / scale <= _TOLERANCE:
-            index = ", ".join(map(str, at))
-            raise Difference(
-                f"the gradient of input tensor {position} at [{index}] is "
-                f"{found.values[position][at]}, and numeric differences give {slope}"
-            )
-        else:
-            raise Skipped("the body's own gradient is not the numeric one (tf.stop_gradient?)")
-    return Closeness(worst, _TOLERANCE)
+    return differences.agree(
+        found.values, own.values, lambda arrays: _total(wide, arrays), list(wide.sample.arrays())
+    )
+
+
+def second(case: Case) -> Closeness:
+    """The gradient of the op's gradient beside the Python function's, and central differences.
+
+    The differences are of the op's own gradient; both are along one random direction.
+    """
+    wide = _finite(case)
+    own = outcome(lambda: _second(wide, wide.python))
+    with settings.options(backend="tf"):
+        found = outcome(lambda: _second(wide, _op(wide)))
+    if own.error is not None:
+        raise Skipped(f"no second gradient: {own.told}")
+    if found.error is not None:
+        raise Difference(
+            f"it raises {found.told}, and the Python function's second gradient does not"
+        )
+    if not all(np.isfinite(x).all() for x in own.values):
+        raise Skipped("not finite")
+    same = differences.same(found.values, own.values)
+
+    def total(arrays: Sequence[Array]) -> float:
+        sample = wide.sample.rebuilt([tf.constant(x) for x in arrays])
+        with settings.options(backend="tf"):
+            slopes = outcome(lambda: _along(_pulled_back(_op(wide), sample, iter(_seeds(wide)))))
+        return float("nan") if slopes.error is not None else float(slopes.values[0])
+
+    arrays = list(wide.sample.arrays())
+    return same.worse(differences.agree(found.values, own.values, total, arrays))
+
+
+def _finite(case: Case) -> Case:
+    """The case in float64. Skipped where it has no numbers to take differences of."""
+    _require_floats(case)
+    wide = Case(case.op, _widened(case))
+    if wide.expected.error is not None:
+        raise Skipped("the call raises")
+    if not all(np.isfinite(x).all() for x in [*wide.sample.arrays(), *wide.expected.values]):
+        raise Skipped("not finite")
+    return wide
+
+
+def _second(case: Case, function: Callable[[Any], Any]) -> list[Any]:
+    return _pulled_back(
+        lambda inputs: [_along(_pulled_back(function, inputs, iter(_seeds(case))))],
+        case.sample.tensors(),
+        [tf.constant(1.0, tf.float64)],
+    )
+
+
+def _along(gradients: Sequence[Any]) -> Any:
+    """The derivative in a direction: one number, in float64."""
+    random = np.random.default_rng(2)
+    parts = [
+        tf.reduce_sum(tf.cast(g, tf.float64) * random.uniform(0.5, 1.5, g.shape)) for g in gradients
+    ]
+    return tf.add_n(parts)
 
 
 def _op(case: Case) -> Callable[[Sequence[Any]], Any]:
@@ -140,35 +177,6 @@ def _as_double(array: Array) -> Array:
     return array.astype(np.float64) if tf.as_dtype(array.dtype).is_floating else array
 
 
-def _differences(case: Case) -> Any:
-    """For some elements of each floating input: its position, index, slope, and a scale.
-
-    An element at which the slopes to its two sides differ has no derivative, and is left out.
-    """
-    arrays = list(case.sample.arrays())
-    random = np.random.default_rng(1)
-    floats = [i for i, x in enumerate(arrays) if tf.as_dtype(x.dtype).is_floating]
-    middle = _total(case, arrays)
-    for position, i in enumerate(floats):
-        count = min(_ELEMENTS, arrays[i].size)
-        for flat in random.choice(arrays[i].size, count, replace=False):
-            at = tuple(int(k) for k in np.unravel_index(flat, arrays[i].shape))
-            step = _STEP * max(1.0, abs(float(arrays[i][at])))
-            sides = [_total(case, _moved(arrays, i, at, s)) for s in (step, -step)]
-            right, left = (sides[0] - middle) / step, (middle - sides[1]) / step
-            slope = (sides[0] - sides[1]) / (2 * step)
-            # Below the sum's own rounding, a difference of sums says nothing.
-            scale = max(1.0, abs(slope), abs(middle))
-            if np.isfinite(slope) and abs(right - left) <= 1e-2 * scale:
-                yield position, at, slope, scale
-
-
-def _moved(arrays: Sequence[Array], i: int, at: tuple[int, ...], step: float) -> list[Array]:
-    copy = arrays[i].copy()
-    copy[at] += step
-    return [*arrays[:i], copy, *arrays[i + 1 :]]
-
-
 def _total(case: Case, arrays: Sequence[Array]) -> float:
     """The floating outputs, weighed by their gradients and summed."""
     outputs: Outcome = outcome(
@@ -178,5 +186,5 @@ def _total(case: Case, arrays: Sequence[Array]) -> float:
         return float("nan")
     floats = [y for y in outputs.values if tf.as_dtype(y.dtype).is_floating]
     seeds = [as_array(s) for s in _seeds(case)]
-    total = sum(float(np.sum(y.astype(np.float64) * s)) for y, s in zip(floats, seeds, strict=True))
-    return float(total)
+    with np.errstate(over="ignore"):  # there is no difference of infinities then
+        return float(sum(float(np.sum(y * s)) for y, s in zip(floats, seeds, strict=True)))

@@ -42,9 +42,14 @@ class Outcome:
 def outcome(function: Callable[[], Any]) -> Outcome:
     """Runs a call; its result flattened to arrays."""
     try:
-        return Outcome([as_array(value) for value in tf.nest.flatten(function())])
+        return Outcome([as_array(value) for value in _flat(function())])
     except Exception as error:  # noqa: BLE001 - a body may raise anything
         return Outcome([], error)
+
+
+def _flat(result: Any) -> list[Any]:
+    """The tensors of a result; an op without outputs gives None."""
+    return [] if result is None else list(tf.nest.flatten(result))
 
 
 def as_array(value: Any) -> Array:
@@ -75,7 +80,7 @@ class Case:
         # Attributes stand in the order of the declaration, which may not be the OpDef's.
         attrs = {spec.name: self.sample.attrs[spec.name] for spec in self.op.schema.attrs}
         result = self._function(*inputs, **attrs)
-        flat = tf.nest.flatten(result)
+        flat = _flat(result)
         if len(flat) != len(self.dtypes):
             raise ValueError(f"{len(flat)} results for {len(self.dtypes)} outputs")
         return [

@@ -8,6 +8,7 @@ Not for: gradients (gradients.py), kernels (kernels.py), tolerances (compare.py)
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from composite import settings
 from composite.checking import batching, gradients, kernels
 from composite.checking.compare import Closeness, Difference, compare, same_bits
 from composite.checking.oracle import Case, Outcome, outcome
+from composite.checking.skipped import Skipped
 
 Way = Callable[[Case], Closeness]
 
@@ -48,6 +50,30 @@ def unknown_dims(case: Case) -> Closeness:
 def unknown_rank(case: Case) -> Closeness:
     """A node in a tf.function in which no shape is known."""
     return _agree_traced(case, lambda _: None)
+
+
+def under_xla(case: Case) -> Closeness:
+    """A node in a tf.function(jit_compile=True)."""
+    found = _traced(case, _through_op(case), lambda shape: shape, jit_compile=True)
+    if found.error is not None and (op := _NO_XLA_KERNEL.search(str(found.error))) is not None:
+        raise Skipped(f"XLA has no kernel for {op[1] or op[2]}")
+    if case.expected.error is not None and found.error is None:
+        raise Skipped("the call raises, and XLA looks at no values")
+    try:
+        return case.agree(found)
+    except Difference:
+        # XLA draws other random numbers, lets another NaN through, wants a value to be known: what
+        # it does with the body's own ops is right then.
+        own = _traced(case, case.python, lambda shape: shape, jit_compile=True)
+        if found.error is None and own.error is None:
+            return compare(found.values, own.values, case.reference)
+        if found.error is not None and own.error is not None:
+            raise Skipped(f"XLA does not compile the body: {own.told}") from None
+        raise
+
+
+# Of an op in the body, of the op itself for its dtypes.
+_NO_XLA_KERNEL = re.compile(r"(\w+) is not supported by XLA|No registered '(\w+)' OpKernel for XLA")
 
 
 def shapes(case: Case) -> Closeness:
@@ -94,16 +120,27 @@ def _eager(case: Case) -> Outcome:
 
 
 def _through_op(case: Case) -> Callable[[Any], Any]:
-    return lambda inputs: case.op(*inputs, **case.sample.attrs)
+    def call(inputs: Any) -> Any:
+        result = case.op(*inputs, **case.sample.attrs)
+        return None if isinstance(result, tf.Operation) else result  # an op without outputs
+
+    return call
 
 
-def _concrete(case: Case, function: Callable[[Any], Any], loosened: Callable[[Any], Any]) -> Any:
+def _concrete(
+    case: Case,
+    function: Callable[[Any], Any],
+    loosened: Callable[[Any], Any],
+    *,
+    jit_compile: bool | None = None,
+) -> Any:
     specs = [tf.TensorSpec(loosened(x.shape), x.dtype) for x in case.sample.arrays()]
     with settings.options(backend="tf"):
         traced = tf.function(
             lambda *flat: function(case.sample.rebuilt(flat)),
             input_signature=specs,
             autograph=False,
+            jit_compile=jit_compile,
         )
         return traced.get_concrete_function()
 
@@ -121,9 +158,15 @@ def _agree_traced(case: Case, loosened: Callable[[Any], Any]) -> Closeness:
         return compare(found.values, rewritten.values, case.reference)
 
 
-def _traced(case: Case, function: Callable[[Any], Any], loosened: Callable[[Any], Any]) -> Outcome:
+def _traced(
+    case: Case,
+    function: Callable[[Any], Any],
+    loosened: Callable[[Any], Any],
+    *,
+    jit_compile: bool | None = None,
+) -> Outcome:
     def run() -> Any:
-        concrete = _concrete(case, function, loosened)
+        concrete = _concrete(case, function, loosened, jit_compile=jit_compile)
         return concrete(*map(tf.constant, case.sample.arrays()))
 
     return outcome(run)
@@ -144,10 +187,12 @@ WAYS: dict[str, Way] = {
     "tf.function": in_function,
     "unknown dims": unknown_dims,
     "unknown ranks": unknown_rank,
+    "XLA": under_xla,
     "shape function": shapes,
     "deterministic": deterministic,
     "gradient": gradients.derived,
     "numeric gradient": gradients.numeric,
+    "second gradient": gradients.second,
     "vectorized_map": batching.mapped,
     "kernel": kernels.dispatched,
     "kernel, unaligned": kernels.unaligned,

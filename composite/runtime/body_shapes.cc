@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/authors_place.h"
 #include "composite/runtime/join.h"
 #include "composite/runtime/not_yet.h"
 #include "tensorflow/core/framework/op.h"
@@ -23,16 +24,6 @@ using tensorflow::Node;
 using tensorflow::NodeDef;
 using tensorflow::shape_inference::InferenceContext;
 using tensorflow::shape_inference::ShapeHandle;
-
-// "ops.py:12:5: " of a node that GraphBuilder named "MatMul (ops.py:12:5)".
-std::string PlaceOf(const Node& node) {
-  const auto& names = node.def().experimental_debug_info().original_node_names();
-  if (names.empty()) return "";
-  const std::string& name = names[0];
-  const size_t open = name.rfind(" (");
-  if (open == std::string::npos || name.back() != ')') return "";
-  return absl::StrCat(name.substr(open + 2, name.size() - open - 3), ": ");
-}
 
 }  // namespace
 
@@ -127,7 +118,7 @@ absl::Status BodyShapes::Add(const Node* node) {
   }
   copies_[node] = added;
   absl::Status status = refiner_.AddNode(added);
-  if (!status.ok()) return WithPrefix(status, PlaceOf(*node));
+  if (!status.ok()) return WithPrefix(status, AuthorsPlace(node->def()));
   return node->IsIfNode() ? FollowBranches(added) : status;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "composite/runtime/body_shapes.h"
+#include "composite/runtime/expansion_library.h"
 #include "composite/runtime/private_runtime.h"
 #include "composite/runtime/stats.h"
 #include "tensorflow/core/common_runtime/device.h"
@@ -69,34 +70,6 @@ class KernelFrame : public tensorflow::CallFrameInterface {
 
 using Library = tensorflow::FunctionLibraryDefinition;
 
-bool NamesUnknown(const tensorflow::AttrValue& attr, const Library& library) {
-  for (const auto& function : attr.list().func()) {
-    if (!library.Contains(function.name())) return true;
-  }
-  return attr.has_func() && !library.Contains(attr.func().name());
-}
-
-// Whether a function of a library names one that is not in it: an attribute of the composite.
-bool NeedsOthers(const Library& library) {
-  for (const std::string& name : library.ListFunctionNames()) {
-    for (const tensorflow::NodeDef& node : library.Find(name)->node_def()) {
-      for (const auto& [attr, value] : node.attr()) {
-        if (NamesUnknown(value, library)) return true;
-      }
-    }
-  }
-  return false;
-}
-
-// The functions that an expansion may call: its own, and the runtime's if it names others.
-absl::StatusOr<std::shared_ptr<const Library>> LibraryFor(FunctionLibraryRuntime* runtime,
-                                                          const Expansion& expansion) {
-  if (!NeedsOthers(*expansion.library)) return expansion.library;
-  auto all = std::make_shared<Library>(*runtime->GetFunctionLibraryDefinition());
-  TF_RETURN_IF_ERROR(all->AddLibrary(*expansion.library));
-  return std::shared_ptr<const Library>(std::move(all));
-}
-
 absl::StatusOr<FunctionLibraryRuntime::Handle> Instantiate(FunctionLibraryRuntime* runtime,
                                                            const Expansion& expansion,
                                                            const Library& library,
@@ -124,7 +97,8 @@ class InstantiatedExpansion {
   static absl::StatusOr<std::shared_ptr<const InstantiatedExpansion>> Make(
       FunctionLibraryRuntime* runtime, std::shared_ptr<const OpVersion> version,
       std::shared_ptr<const Expansion> expansion) {
-    TF_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library, LibraryFor(runtime, *expansion));
+    TF_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library,
+                        LibraryFor(*runtime->GetFunctionLibraryDefinition(), *expansion));
     auto handle = Instantiate(runtime, *expansion, *library, kFastExecutor);
     if (!handle.ok()) handle = Instantiate(runtime, *expansion, *library, "");
     if (!handle.ok()) return handle.status();

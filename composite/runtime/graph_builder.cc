@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "composite/runtime/equal_shapes.h"
 #include "composite/runtime/fingerprint.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/shape_inference.h"
@@ -168,6 +169,7 @@ absl::StatusOr<std::vector<TensorValue>> GraphBuilder::AddNode(
     stateful_.push_back(def.name());
   }
   TF_RETURN_IF_ERROR(refiner_.AddNode(node));
+  ForgetUncertainShape(node, &refiner_);
   TF_RETURN_IF_ERROR(NameOutputs(*node, op_def));
   nodes_.push_back(node);
   defs_.push_back(std::move(def));
@@ -255,6 +257,7 @@ InferenceContext* GraphBuilder::RanksOnly(const Node* node) {
     Node* next = nodes_[ranks_only_nodes_];
     // Knowing less, the shape functions cannot fail where the other refiner's passed.
     if (!ranks_only_->AddNode(next).ok()) return nullptr;
+    ForgetUncertainShape(next, ranks_only_.get());
     if (!argument_of_.contains(next->id())) continue;
     const int rank = ShapeOf(refiner_.GetContext(next), 0).dims();
     const PartialTensorShape shape =

@@ -9,6 +9,7 @@
 #include "composite/runtime/op_kernel.h"
 #include "composite/runtime/reachable.h"
 #include "composite/runtime/shape_function.h"
+#include "composite/runtime/xla_kernel.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_def_util.h"
 #include "tensorflow/core/platform/errors.h"
@@ -56,7 +57,8 @@ absl::Status CheckRedefinition(const OpVersion& now, const OpVersion& before) {
   return absl::OkStatus();
 }
 
-absl::Status RegisterWithTensorFlow(const OpDef& op_def, const std::string& composes) {
+absl::Status RegisterWithTensorFlow(const Program& program) {
+  const OpDef& op_def = program.op_def;
   OpRegistry::Global()->Register([&op_def](OpRegistrationData* data) {
     data->op_def = op_def;
     data->shape_inference_fn = ShapeFunction(op_def.name());
@@ -65,7 +67,8 @@ absl::Status RegisterWithTensorFlow(const OpDef& op_def, const std::string& comp
   // Before the first look-up, TensorFlow would only queue the op, with a reference to our stack.
   TF_RETURN_IF_ERROR(OpRegistry::Global()->ProcessRegistrations());
   TF_RETURN_IF_ERROR(RegisterOpKernels(op_def.name()));
-  if (!composes.empty()) RegisterFallbackKernel(composes, op_def.name());
+  RegisterXlaKernels(program);
+  if (!program.composes.empty()) RegisterFallbackKernel(program.composes, op_def.name());
   return absl::OkStatus();
 }
 
@@ -113,10 +116,9 @@ absl::Status Registry::Add(std::shared_ptr<OpVersion> version) {
                                                  " already; the composite at ", Where(*version),
                                                  " needs another name"));
   }
-  const OpDef op_def = version->op_def;
-  const std::string composes = version->program.composes;
+  const std::shared_ptr<const OpVersion> added = version;
   TF_RETURN_IF_ERROR(MakeCurrent(std::move(version)));
-  return RegisterWithTensorFlow(op_def, composes);
+  return RegisterWithTensorFlow(added->program);
 }
 
 absl::Status Registry::MakeCurrent(std::shared_ptr<OpVersion> version) {

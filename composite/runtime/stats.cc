@@ -22,6 +22,7 @@ std::vector<std::pair<const char*, Counter*>> AllCounters() {
           {"installed", &s.installed},
           {"rejected", &s.rejected},
           {"replaced", &s.replaced},
+          {"xla_nodes", &s.xla_nodes},
           {"copies", &s.copies}};
 }
 

@@ -23,6 +23,7 @@ struct Stats {
   Counter installed{0};        // kernel records taken in
   Counter rejected{0};         // kernel records refused: damaged, missing, of another machine
   Counter replaced{0};         // nodes of TensorFlow's own ops that became a composition's
+  Counter xla_nodes{0};        // nodes that XLA was given as their expansion, at each compilation
   Counter copies{0};           // inputs that did not reach a kernel where they lay
 };
 

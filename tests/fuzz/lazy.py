@@ -10,21 +10,30 @@ nothing needs it.
 from __future__ import annotations
 
 import ast
-import linecache
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
+from tests.fuzz.dtypes import dtype_of
 from tests.fuzz.program import Program
 
 
 class Unusable:
-    """The value of an expression that raised; every use of it raises."""
+    """The value of an expression that raised; every use of it raises, but for a dtype's.
 
-    def __init__(self, error: Exception, decision: bool) -> None:
+    The dtype of a tensor is known without its value, so that asking for it needs nothing.
+    """
+
+    def __init__(self, error: Exception, known_dtype: tf.DType | None) -> None:
         self.error = error
-        self.decision = decision
+        self.known_dtype = known_dtype
+
+    @property
+    def dtype(self) -> tf.DType:
+        if self.known_dtype is None:
+            raise self.error
+        return self.known_dtype
 
     def __bool__(self) -> bool:
         raise self.error
@@ -46,24 +55,15 @@ def python_function(program: Program, decision: bool) -> Callable[..., Any]:
 
     `decision` is what a condition is that raises.
     """
-    tree = ast.parse(program.text)
-    # The op is left out: only its function is wanted.
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef):
-            node.decorator_list = []
-    tree = ast.fix_missing_locations(_Waits().visit(tree))
-    file = f"<fuzz {program.seed} lazy>"
-    text = ast.unparse(tree)
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    namespace: dict[str, Any] = {
-        "_waits": lambda expression: _waits(expression, decision),
+    names = {
+        "_waits": _waits,
         "_items": lambda value: [value] * decision if isinstance(value, Unusable) else value,
         "_truth": lambda value: decision if isinstance(value, Unusable) else bool(value),
     }
-    exec(compile(text, file, "exec"), namespace)
+    function = program.as_python(_Waits(), f"<fuzz {program.seed} lazy>", names)
 
     def body(*args: Any, **attrs: Any) -> Any:
-        result = namespace["body"](*args, **attrs)
+        result = function(*args, **attrs)
         for value in tf.nest.flatten(result):
             if isinstance(value, Unusable):
                 raise value.error
@@ -72,11 +72,11 @@ def python_function(program: Program, decision: bool) -> Callable[..., Any]:
     return body
 
 
-def _waits(expression: Callable[[], Any], decision: bool) -> Any:
+def _waits(expression: Callable[[], Any]) -> Any:
     try:
         return expression()
     except Exception as error:  # noqa: BLE001 - whatever the program raises
-        return Unusable(error, decision)
+        return Unusable(error, dtype_of(expression))
 
 
 class _Waits(ast.NodeTransformer):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import linecache
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.fuzz.expressions import Expressions
@@ -62,6 +64,23 @@ class Program:
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         namespace: dict[str, Any] = {"__name__": f"fuzz_{self.seed}_{version}"}
         exec(compile(text, file, "exec"), namespace)
+        return namespace["body"]
+
+    def as_python(
+        self, transformer: ast.NodeTransformer, file: str, names: Mapping[str, Any]
+    ) -> Callable[..., Any]:
+        """The body as a plain function, its module changed by `transformer`, which may use `names`.
+
+        Lines keep their numbers; `file` is the name under which tracebacks have them.
+        """
+        tree = ast.parse(self.text)
+        # The op is left out: only its function is wanted.
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef):
+                node.decorator_list = []
+        tree = ast.fix_missing_locations(transformer.visit(tree))
+        namespace = dict(names)
+        exec(compile(tree, file, "exec"), namespace)
         return namespace["body"]
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from composite.checking.sample import Sample
 from composite.checking.skipped import Skipped
 from composite.checking.ways import WAYS
 from composite.compiler.source import CompositeSyntaxError
-from tests.fuzz import lazy
+from tests.fuzz import lazy, paths
 from tests.fuzz.program import Program
 
 BASIC = ("eager", "unknown dims")
@@ -39,8 +38,8 @@ class Verdict:
 
     Attributes:
         kind: "agrees", "raises" (everywhere, in each sample), "refused", "limit" (a documented
-            one), "dead error" (Python alone computes what nothing needs), "other path" (an error on
-            a path that a tensor decides, and Python does not take), or "differs".
+            one), "dead error" (Python alone computes what nothing needs), "other path" (expansion
+            refuses a path that a tensor decides, and Python raises on it too), or "differs".
         way, what: of a difference or a refusal.
         skipped: why ways compared nothing.
     """
@@ -84,31 +83,13 @@ def run(
             except Difference as difference:
                 if case.expected.error is not None and _agrees_lazily(program, op, sample, way):
                     return Verdict("dead error", way, str(case.expected.told))
-                if _on_another_path(op, sample, program.file(version), str(difference)):
+                if case.expected.error is None and paths.raises_on_one(
+                    program, version, op, sample
+                ):
                     return Verdict("other path", way, str(difference))
                 kind = "limit" if _DOCUMENTED.search(str(difference)) else "differs"
                 return Verdict(kind, way, f"{difference} [{sample.label}]")
     return Verdict("raises" if raised == samples else "agrees", skipped=tuple(skipped))
-
-
-def _on_another_path(op: Any, sample: Sample, file: str, told: str) -> bool:
-    """Whether an error names lines of the program of which Python runs one never."""
-    named = set(map(int, re.findall(re.escape(file[:-1]) + r">:(\d+):", told)))
-    ran: set[int] = set()
-
-    def trace(frame: Any, _event: str, _argument: object) -> Any:
-        if frame.f_code.co_filename != file:
-            return None
-        ran.add(frame.f_lineno)
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        Case(op, sample).expected  # noqa: B018 - computed when it is asked for
-    finally:
-        sys.settrace(before)
-    return bool(named - ran)
 
 
 def _agrees_lazily(program: Program, op: Any, sample: Sample, way: str) -> bool:

@@ -86,17 +86,20 @@ def altered(body: str, seed: int) -> Program:
     return dataclasses.replace(program, text=f"{head}def body({parameters}):\n{lines}")
 
 
-def test_a_value_that_differs_is_found_and_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+def compile_instead(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiles other programs than those that Python runs, as a wrong compiler would."""
     right = Program.define
 
     def wrong(self: Program, version: int = 0) -> object:
-        """Compiles another program than the one that Python runs, as a wrong compiler would."""
-        op = right(self, version)
-        text = self.text.replace("tf.tanh", "tf.sin")
-        op._function = right(dataclasses.replace(self, text=text), version + 10**6)._function
+        op = right(dataclasses.replace(self, text=self.text.replace(old, new)), version)
+        op._function = right(self, version + 10**6)._function
         return op
 
     monkeypatch.setattr(Program, "define", wrong)
+
+
+def test_a_value_that_differs_is_found_and_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_instead("tf.tanh", "tf.sin", monkeypatch)
     body = "a = x * 2\nif flag:\n    a = a + y\nfor t in xs:\n    y = y + tf.tanh(t)\nreturn y - a"
     program = altered(body, 10**7)
     verdict = run(program, ["eager"])
@@ -115,6 +118,8 @@ def test_a_value_that_differs_is_found_and_made_smaller(monkeypatch: pytest.Monk
     [
         ("c = 1 // (k - k)\nreturn x", "dead error"),
         ("if 1 // (k - k):\n    c = 2\nreturn x", "dead error"),
+        ("a = x * x[:k - k]\nreturn x if a.dtype == d else -x", "dead error"),
+        ("a = [x * x[:k - k] + y]\nreturn -x if a[0].dtype == d else x", "dead error"),
         ("return x + 1 // (k - k)", "raises"),
         ("return x + 2**62 * 4", "limit"),
         ("return print(x)", "refused"),
@@ -123,8 +128,21 @@ def test_a_value_that_differs_is_found_and_made_smaller(monkeypatch: pytest.Monk
             "if tf.reduce_any(x > 1e9):\n    c = 1 // (k - k)\n    return x * c\nreturn x",
             "other path",
         ),
+        # The line that raises on the other path runs on Python's, too.
+        (
+            "if tf.reduce_any(x > 1e9):\n    x = x[:, :2]\nelif k > 9:\n    raise ValueError\n"
+            "return x * tf.reduce_sum(x @ tf.transpose(xs[0]))",
+            "other path",
+        ),
     ],
 )
 def test_kinds(body: str, kind: str, request: pytest.FixtureRequest) -> None:
     seed = 2 * 10**7 + zlib.crc32(request.node.name.encode()) % 1000
     assert run(altered(body, seed)).kind == kind
+
+
+def test_an_error_that_no_path_of_python_has_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_instead("tf.tanh(x)", "x @ x", monkeypatch)
+    body = "if tf.reduce_any(x > 1e9):\n    return x[:, :2]\nreturn tf.tanh(x)"
+    verdict = run(altered(body, 10**7 + 1), ["eager"])
+    assert verdict.kind == "differs" and "MatMul" in verdict.what

@@ -20,7 +20,7 @@ def _set_kernel_ops(ops: list[str]) -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def no_compiler() -> Iterator[None]:
-    """The runtime as a process has it that compiles nothing, whatever tests ran before in this one."""
+    """The runtime of a process that compiles nothing, whatever tests ran before in this one."""
     compiling = worker.running()
     worker.stop()
     _set_kernel_ops([])

@@ -158,9 +158,9 @@ def test_damage_is_an_error(base: FunctionDefLibrary, how: Callable[..., bytes])
         except (tf.errors.OpError, DecodeError, UnicodeDecodeError):
             outcomes["refused"] += 1
             continue
-        for shapes in SHAPES:
+        for in_shapes in SHAPES:
             try:
-                expand(name, shapes, T=tf.float32, k=2, act="RELU")
+                expand(name, in_shapes, T=tf.float32, k=2, act="RELU")
                 outcomes["expanded"] += 1
             except tf.errors.OpError:
                 outcomes["not expanded"] += 1

@@ -5,7 +5,8 @@ import pytest
 
 import composite
 from composite.checking.ways import WAYS
-from tests.composite import dense_ops
+from examples.signatures import ops as signatures
+from tests.composite import dense_ops, xla_ops
 
 RANDOM = np.random.default_rng(0)
 DENSE = [RANDOM.standard_normal(s).astype(np.float32) for s in ([5, 8], [4, 8], [4])]
@@ -19,3 +20,22 @@ def test_a_right_op_agrees(act):
     assert report.row("eager").samples == report.row("tf.function").samples > 5
     assert report.row("kernel").samples > 0
     assert "TestDense: every way agrees" in str(report)
+
+
+def test_what_xla_cannot_compile_is_skipped():
+    x = DENSE[0]
+    report = composite.check(xla_ops.spelled, x, ways=["XLA"], samples=2, spell=True)
+    assert "XLA has no kernel for AsString" in str(report)
+    report = composite.check(xla_ops.spelled, x, ways=["XLA"], samples=2, spell=False)
+    assert report.row("XLA").samples == 2
+    report = composite.check(xla_ops.asserted, -np.abs(x) - 1, ways=["XLA"], samples=1)
+    assert "the call raises, and XLA looks at no values" in str(report)
+    report = composite.check(xla_ops.drawn, x, [1, 2], ways=["XLA"], samples=1)
+    assert report.row("XLA").samples == 1
+
+
+def test_an_op_without_outputs_is_compared():
+    report = composite.check(
+        signatures.nothing_in_nothing_out, samples=2, ways=["eager", "tf.function"]
+    )
+    assert report.ok and report.raised == 0 and report.row("tf.function").samples == 2

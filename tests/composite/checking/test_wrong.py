@@ -76,7 +76,7 @@ def test_an_op_that_raises(tmp_path, monkeypatch):
     assert "it raises InvalidArgumentError: " in text and "ops.py:" in text
 
 
-@pytest.mark.parametrize("way", ["tf.function", "unknown dims", "unknown ranks"])
+@pytest.mark.parametrize("way", ["tf.function", "unknown dims", "unknown ranks", "XLA"])
 def test_graphs(tmp_path, wrong_call, way):
     wrong_call(lambda y: y if tf.executing_eagerly() else y + 1)
     assert "off by" in failure(tmp_path, way)
@@ -133,6 +133,54 @@ def test_gradients(tmp_path, way):
 
     text = failure(tmp_path, way, op)
     assert ("numeric differences give" if way[0] == "n" else "off by") in text
+
+
+@pytest.mark.parametrize("factor", [2.0, 2.02])
+def test_second_gradients(tmp_path, factor):
+    """Of x * x: where the first gradient is right, and where it is not."""
+
+    @composite.Composite(
+        f"CheckedSecond{factor}".replace(".", ""),
+        inputs=["x: T"],
+        derived_attrs=["T: {float, double}"],
+        outputs=["y: T"],
+    )
+    def op(x):
+        return x * x
+
+    row = composite.check(op, X, ways=["second gradient"], samples=1).row("second gradient")
+    assert row.samples == 1 and not row.note
+
+    @op.gradient
+    def _(call, upstream):
+        return upstream * tf.stop_gradient(call.inputs[0]) * factor
+
+    text = failure(tmp_path, "second gradient", op)
+    assert "the gradient of input tensor 0 at [" in text
+    assert "is 0.0, and the Python function's is" in text
+
+
+def test_a_second_gradient_that_raises(tmp_path):
+    @composite.Composite("CheckedSecondRaises", inputs=["x: double"], outputs=["y: double"])
+    def op(x):
+        return x * x
+
+    @op.gradient
+    def _(call, upstream):
+        return tf.raw_ops.IgammaGradA(a=call.inputs[0], x=call.inputs[0]) * upstream
+
+    text = failure(tmp_path, "second gradient", op, [X.astype(np.float64)])
+    assert "it raises LookupError: gradient registry has no entry for: IgammaGradA" in text
+
+
+def test_no_second_gradient_in_tensorflow_is_no_failure():
+    @composite.Composite("CheckedSoftsign", inputs=["x: double"], outputs=["y: double"])
+    def op(x):
+        return tf.raw_ops.Softsign(features=x)
+
+    report = composite.check(op, X.astype(np.float64), ways=["gradient", "second gradient"])
+    assert report.ok and report.row("gradient").samples > 0
+    assert "no second gradient: LookupError" in report.row("second gradient").note
 
 
 def test_a_gradient_that_raises(tmp_path):

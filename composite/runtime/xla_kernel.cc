@@ -1,0 +1,254 @@
+#include "composite/runtime/xla_kernel.h"
+
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "composite/runtime/authors_place.h"
+#include "composite/runtime/body_shapes.h"
+#include "composite/runtime/expand.h"
+#include "composite/runtime/expansion_library.h"
+#include "composite/runtime/registry.h"
+#include "composite/runtime/stats.h"
+#include "composite/runtime/xla_constants.h"
+#include "tensorflow/compiler/tf2xla/graph_compiler.h"
+#include "tensorflow/compiler/tf2xla/xla_compilation_device.h"
+#include "tensorflow/compiler/tf2xla/xla_compiler.h"
+#include "tensorflow/compiler/tf2xla/xla_context.h"
+#include "tensorflow/compiler/tf2xla/xla_op_kernel.h"
+#include "tensorflow/compiler/tf2xla/xla_op_registry.h"
+#include "tensorflow/core/framework/kernel_def.pb.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::AttrSlice;
+using tensorflow::OpDef;
+using tensorflow::Tensor;
+using tensorflow::XlaCompiler;
+using tensorflow::XlaContext;
+using tensorflow::XlaExpression;
+using tensorflow::XlaOpKernelContext;
+using tensorflow::XlaOpRegistry;
+
+// Larger inputs are no shapes, axes or sizes.
+constexpr int64_t kLargestConstant = 1024;
+constexpr char kAnyXlaOp[] = "AddV2";
+
+// "ops.py:12:5: AsString" of a node that XLA has no kernel for; empty when there is none.
+std::string Unsupported(const Expansion& expansion, const tensorflow::DeviceType& device) {
+  for (const std::string& name : expansion.library->ListFunctionNames()) {
+    for (const tensorflow::NodeDef& node : expansion.library->Find(name)->node_def()) {
+      if (expansion.library->Contains(node.op())) continue;
+      if (FindKernelDef(device, node, nullptr, nullptr).ok()) continue;
+      return absl::StrCat(AuthorsPlace(node), node.op());
+    }
+  }
+  return "";
+}
+
+// One node in one compilation. Its expansion is built where the node stands, as if the author had
+// written it there.
+class Lowering {
+ public:
+  Lowering(XlaOpKernelContext* context, AttrSlice attrs) : context_(context), attrs_(attrs) {}
+
+  absl::Status Run(const std::string& op_name) {
+    TF_ASSIGN_OR_RETURN(version_, Registry::Global().Resolve(op_name, attrs_));
+    TF_RETURN_IF_ERROR(ReadInputs());
+    auto expansion = Expand();
+    if (IsNotYet(expansion.status())) return NotConstant(expansion.status());
+    TF_RETURN_IF_ERROR(expansion.status());
+    const std::string missing =
+        Unsupported(**expansion, context_->compiler()->options().device_type);
+    if (!missing.empty()) return NoKernel(missing);
+    TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body, (*expansion)->Body());
+    absl::Status status = Build(**expansion, *body);
+    if (status.ok()) Count(GlobalStats().xla_nodes);
+    if (!absl::IsInvalidArgument(status)) return status;
+    // What XLA says of shapes that do not fit has neither the author's line nor the op.
+    absl::Status placed = BodyShapes(**expansion, *body, facts_).Run();
+    return absl::IsInvalidArgument(placed) ? placed : status;
+  }
+
+ private:
+  absl::Status ReadInputs() {
+    facts_.resize(context_->num_inputs());
+    constants_.resize(context_->num_inputs());
+    for (int i = 0; i < context_->num_inputs(); ++i) {
+      facts_[i].dtype = context_->input_type(i);
+      if (context_->InputExpression(i).kind() == XlaExpression::Kind::kTensorList) continue;
+      TF_ASSIGN_OR_RETURN(xla::Shape shape, context_->InputXlaShape(i));
+      std::vector<int64_t> dims(shape.dimensions().begin(), shape.dimensions().end());
+      for (size_t d = 0; d < dims.size(); ++d) {
+        if (shape.is_dynamic_dimension(d)) dims[d] = -1;  // the size is a bound
+      }
+      facts_[i].shape = tensorflow::PartialTensorShape(dims);
+    }
+    return absl::OkStatus();
+  }
+
+  // XLA evaluates what it has built so far to learn a value, so that is done only when the
+  // expansion depends on one.
+  absl::StatusOr<std::shared_ptr<const Expansion>> Expand() {
+    auto expansion = GetExpansion(version_, attrs_, facts_);
+    if (!IsNotYet(expansion.status())) return expansion;
+    for (int i = 0; i < context_->num_inputs(); ++i) {
+      const int64_t elements = facts_[i].shape.num_elements();
+      if (elements < 0 || elements > kLargestConstant) continue;
+      const XlaExpression& input = context_->InputExpression(i);
+      if (input.kind() == XlaExpression::Kind::kResource) continue;
+      TF_ASSIGN_OR_RETURN(constants_[i], input.ResolveConstant(context_->compiler()->client()));
+      if (constants_[i].has_value()) facts_[i].constant = &*constants_[i];
+    }
+    return GetExpansion(version_, attrs_, facts_);
+  }
+
+  // Unimplemented: a cluster that TensorFlow made on its own then runs without XLA.
+  absl::Status NotConstant(const absl::Status& status) const {
+    return absl::UnimplementedError(
+        absl::StrCat(status.message(), " when XLA compiles ", version_->op_name,
+                     "; it has to follow from constants and shapes, or the call has to stand "
+                     "outside of what is compiled with jit_compile=True"));
+  }
+
+  absl::Status NoKernel(const std::string& op) const {
+    return absl::UnimplementedError(
+        absl::StrCat(op, " is not supported by XLA, and ", version_->op_name, " (", version_->place,
+                     ") comes to it here; call it outside of what is compiled with "
+                     "jit_compile=True"));
+  }
+
+  absl::Status Build(const Expansion& expansion, const tensorflow::FunctionBody& body) {
+    XlaCompiler* compiler = context_->compiler();
+    std::shared_ptr<const tensorflow::FunctionLibraryDefinition> library;
+    std::unique_ptr<XlaCompiler> own;
+    // Branches and bodies are compiled by name, and only a compiler of our own knows ours.
+    if (expansion.library->num_functions() > 1) {
+      XlaCompiler::Options options = compiler->options();
+      TF_ASSIGN_OR_RETURN(library, LibraryFor(*options.flib_def, expansion));
+      options.flib_def = library.get();
+      own = std::make_unique<XlaCompiler>(std::move(options));
+      compiler = own.get();
+    }
+    tensorflow::Graph graph(tensorflow::OpRegistry::Global());
+    graph.Copy(*body.graph);
+    auto* xla_context = new XlaContext(compiler, context_->builder(), &graph);
+    const tensorflow::core::ScopedUnref unref(xla_context);
+    std::vector<XlaExpression> arguments;
+    for (int i = 0; i < context_->num_inputs(); ++i) {
+      arguments.push_back(context_->InputExpression(i));
+    }
+    xla_context->set_args(std::move(arguments));
+    TF_RETURN_IF_ERROR(Interpret(compiler, xla_context, &graph));
+    for (int i = 0; i < context_->num_outputs(); ++i) {
+      context_->SetOutputExpression(i, xla_context->retvals()[i]);
+    }
+    return absl::OkStatus();
+  }
+
+  // As XlaCompiler runs a graph: kernels find their XlaContext in a container of the step.
+  static absl::Status Interpret(XlaCompiler* compiler, XlaContext* xla_context,
+                                tensorflow::Graph* graph) {
+    static std::atomic<int64_t> steps{0};
+    tensorflow::FunctionLibraryRuntime* runtime = compiler->flib_runtime();
+    auto* device = static_cast<tensorflow::XlaCompilationDevice*>(runtime->device());
+    tensorflow::ResourceMgr* resources = device->resource_manager();
+    tensorflow::ScopedStepContainer step(
+        steps.fetch_add(1),
+        [resources](const std::string& name) { resources->Cleanup(name).IgnoreError(); },
+        "composite");
+    xla_context->Ref();  // the container takes it
+    TF_RETURN_IF_ERROR(step.Create(resources, XlaContext::kXlaContextResourceName, xla_context));
+    return tensorflow::GraphCompiler(device, graph, runtime, &step).Compile();
+  }
+
+  XlaOpKernelContext* const context_;
+  const AttrSlice attrs_;
+  std::shared_ptr<const OpVersion> version_;
+  std::vector<InputFact> facts_;
+  std::vector<std::optional<Tensor>> constants_;  // what the facts point to
+};
+
+class CompositeXlaOp : public tensorflow::XlaOpKernel {
+ public:
+  explicit CompositeXlaOp(tensorflow::OpKernelConstruction* context) : XlaOpKernel(context) {}
+
+  void Compile(XlaOpKernelContext* context) override {
+    // TensorFlow is built without exceptions: one that left this function would end the process.
+    try {
+      absl::Status status = Lowering(context, AttrSlice(def())).Run(type_string());
+      if (!status.ok()) context->CtxFailure(status);
+    } catch (const std::exception& error) {
+      context->CtxFailure(absl::InternalError(absl::StrCat(type_string(), ": ", error.what())));
+    }
+  }
+};
+
+tensorflow::OpKernel* NewXlaKernel(tensorflow::OpKernelConstruction* context) {
+  return new CompositeXlaOp(context);
+}
+
+bool HasKernel(const std::string& op_name, const std::string& device) {
+  const tensorflow::KernelList kernels = tensorflow::GetRegisteredKernelsForOp(op_name);
+  for (const auto& kernel : kernels.kernel()) {
+    if (kernel.device_type() == device) return true;
+  }
+  return false;
+}
+
+// The types that both the attribute and XLA allow.
+void AddAllowedTypes(const tensorflow::OpDef::AttrDef& attr, tensorflow::KernelDef* kernel) {
+  auto* constraint = kernel->add_constraint();
+  constraint->set_name(attr.name());
+  for (const tensorflow::DataType type : tensorflow::kCpuAllTypes) {
+    bool allowed = !attr.has_allowed_values();
+    for (int one : attr.allowed_values().list().type()) allowed |= one == type;
+    if (allowed) constraint->mutable_allowed_values()->mutable_list()->add_type(type);
+  }
+}
+
+void RegisterWith(const OpDef& op_def, const std::string& device) {
+  auto kernel = std::make_unique<tensorflow::KernelDef>();
+  kernel->set_op(op_def.name());
+  kernel->set_device_type(device);
+  for (const OpDef::AttrDef& attr : op_def.attr()) {
+    if (attr.type() != "type") continue;
+    AddAllowedTypes(attr, kernel.get());
+    if (kernel->constraint().rbegin()->allowed_values().list().type().empty()) return;
+  }
+  tensorflow::kernel_factory::OpKernelRegistrar(kernel.release(), "CompositeXlaOp", NewXlaKernel);
+}
+
+}  // namespace
+
+void RegisterXlaKernels(const Program& program) {
+  const OpDef& op_def = program.op_def;
+  auto registration = tensorflow::XlaOpRegistrationBuilder::Name(op_def.name());
+  for (const std::string& name : XlaConstantInputs(program)) {
+    registration.CompileTimeConstantInput(name);
+  }
+  tensorflow::XlaOpRegistrar(registration.Build(NewXlaKernel));
+  // TensorFlow makes kernels of all registrations when XLA is first used, and of none that comes
+  // later. Whether that was, its own ops show; the call then waits for a thread that is at it.
+  for (const std::string& device : XlaOpRegistry::BackendNames()) {
+    if (!HasKernel(kAnyXlaOp, device)) continue;
+    XlaOpRegistry::RegisterCompilationKernels();
+    if (!HasKernel(op_def.name(), device)) RegisterWith(op_def, device);
+  }
+}
+
+}  // namespace composite
