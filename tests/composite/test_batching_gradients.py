@@ -36,9 +36,7 @@ CALLS = {
 EACH = pytest.mark.parametrize("name", CALLS)
 # TensorFlow 2.21 cannot map over the gradients of its Ifs and Whiles either, for whose variants
 # pfor has no rule; nor over those of a Jacobian's If, nor differentiate a While that was mapped.
-STRAIGHT = pytest.mark.parametrize(
-    "name", [name for name in CALLS if "if" not in name and name != "while"]
-)
+STRAIGHT = pytest.mark.parametrize("name", [name for name in CALLS if "if" not in name and name != "while"])
 LOOPLESS = pytest.mark.parametrize("name", [name for name in CALLS if name != "while"])
 TRACED = pytest.mark.parametrize("traced", [False, True], ids=["eager", "traced"])
 
@@ -63,7 +61,9 @@ def jacobian(function, *inputs, loop=False):
     with tf.GradientTape(persistent=loop) as tape:
         tape.watch(inputs)
         y = function(*inputs)
-    return tape.jacobian(y, inputs, experimental_use_pfor=not loop, unconnected_gradients="zero")
+    return tape.jacobian(
+        y, inputs, experimental_use_pfor=not loop, unconnected_gradients="zero"
+    )
 
 
 @TRACED

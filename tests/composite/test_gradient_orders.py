@@ -105,7 +105,7 @@ def hessian(function, inputs, vectorized=True):
 
 
 def hessian_in_a_loop(function, inputs):
-    """Without vectorizing, which TensorFlow cannot do with the gradient of the gradient of an If."""
+    """Without vectorizing: TensorFlow cannot do that with the second gradient of an If."""
     return hessian(function, inputs, vectorized=False)
 
 
