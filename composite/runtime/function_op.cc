@@ -5,6 +5,7 @@
 #include "composite/runtime/op_kernel.h"
 #include "composite/runtime/registry.h"
 #include "composite/runtime/shape_function.h"
+#include "composite/runtime/xla_kernel.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/platform/errors.h"
 
@@ -29,6 +30,10 @@ f: The function; its name holds a hash of what it computes.
 
 const bool kernels_registered = [] {
   RegisterFunctionOpKernels();
+  // Which of its inputs have to be constants no name of an input can say; those that are do.
+  const tensorflow::OpDef* op_def = nullptr;
+  if (!tensorflow::OpRegistry::Global()->LookUpOpDef(kFunctionOp, &op_def).ok()) return false;
+  RegisterXlaKernels(*op_def, /*constant_inputs=*/{});
   return true;
 }();
 

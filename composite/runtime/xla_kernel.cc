@@ -14,9 +14,9 @@
 #include "composite/runtime/body_shapes.h"
 #include "composite/runtime/expand.h"
 #include "composite/runtime/expansion_library.h"
+#include "composite/runtime/function_op.h"
 #include "composite/runtime/registry.h"
 #include "composite/runtime/stats.h"
-#include "composite/runtime/xla_constants.h"
 #include "tensorflow/compiler/tf2xla/graph_compiler.h"
 #include "tensorflow/compiler/tf2xla/xla_compilation_device.h"
 #include "tensorflow/compiler/tf2xla/xla_compiler.h"
@@ -66,8 +66,9 @@ class Lowering {
  public:
   Lowering(XlaOpKernelContext* context, AttrSlice attrs) : context_(context), attrs_(attrs) {}
 
-  absl::Status Run(const std::string& op_name) {
-    TF_ASSIGN_OR_RETURN(version_, Registry::Global().Resolve(op_name, attrs_));
+  absl::Status Run(const tensorflow::NodeDef& node) {
+    TF_RETURN_IF_ERROR(LearnFunction(node, *context_->compiler()->options().flib_def));
+    TF_ASSIGN_OR_RETURN(version_, Registry::Global().Resolve(node.op(), attrs_));
     TF_RETURN_IF_ERROR(ReadInputs());
     auto expansion = Expand();
     if (IsNotYet(expansion.status())) return NotConstant(expansion.status());
@@ -190,7 +191,7 @@ class CompositeXlaOp : public tensorflow::XlaOpKernel {
   void Compile(XlaOpKernelContext* context) override {
     // TensorFlow is built without exceptions: one that left this function would end the process.
     try {
-      absl::Status status = Lowering(context, AttrSlice(def())).Run(type_string());
+      absl::Status status = Lowering(context, AttrSlice(def())).Run(def());
       if (!status.ok()) context->CtxFailure(status);
     } catch (const std::exception& error) {
       context->CtxFailure(absl::InternalError(absl::StrCat(type_string(), ": ", error.what())));
@@ -235,10 +236,9 @@ void RegisterWith(const OpDef& op_def, const std::string& device) {
 
 }  // namespace
 
-void RegisterXlaKernels(const Program& program) {
-  const OpDef& op_def = program.op_def;
+void RegisterXlaKernels(const OpDef& op_def, const std::vector<std::string>& constant_inputs) {
   auto registration = tensorflow::XlaOpRegistrationBuilder::Name(op_def.name());
-  for (const std::string& name : XlaConstantInputs(program)) {
+  for (const std::string& name : constant_inputs) {
     registration.CompileTimeConstantInput(name);
   }
   tensorflow::XlaOpRegistrar(registration.Build(NewXlaKernel));

@@ -81,6 +81,14 @@ def loops(x, step):
     return y * x
 
 
+@Composite("MappedGrow", inputs=["x: T"], derived_attrs=T, outputs=["y: T"])
+def grows(x):
+    """A loop that carries other sizes each time."""
+    while tf.size(x) < 20:
+        x = tf.concat([x, x], axis=0)
+    return x
+
+
 @Composite("MappedRandom", inputs=["x: float", "seed: int32"], outputs=["y: float"])
 def random(x, seed):
     """Drops elements, by a seed that is an input."""

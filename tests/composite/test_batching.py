@@ -109,6 +109,7 @@ CALLS: dict[str, Any] = {
     "if, one condition": (ops.chooses, lambda op, y: op(X[0], y), [Y]),
     "while": (ops.loops, lambda op, x, y: op(x, tf.abs(y) + 0.1), [X, Y]),
     "while, one trip count": (ops.loops, lambda op, x: op(x, tf.ones([4])), [X]),
+    "while, other sizes": (ops.grows, lambda op, x: op(x), [X]),
     "random": (ops.random, lambda op, x, s: op(x, s), [X, SEEDS]),
     "random, one seed": (ops.random, lambda op, x: op(x, SEEDS[0]), [X]),
     "assert": (ops.asserts, lambda op, x: op(tf.abs(x)), [X]),
