@@ -73,11 +73,13 @@ def differentiate(request: bytes, used: tuple[bool, ...], shapes: tuple[Shape, .
         asked.attr["_in_shapes"].list.shape.add().CopyFrom(proto)
     library = FunctionDefLibrary.FromString(native.call("composite_expand", asked))
     body = functions.body(library)
+    of_function = asked.op == function_op.NAME
+    name = function_op.stem(asked.attr["f"].func.name) if of_function else asked.op
     try:
         with tf.init_scope():  # not a part of whatever is being traced: later traces share it
-            return _differentiate_body(asked.op, body, shapes, used)
+            return _differentiate_body(name, body, shapes, used)
     except LookupError as error:
-        raise places.no_gradient(asked.op, body.graph_def, error) from error
+        raise places.no_gradient(name, body.graph_def, error) from error
 
 
 def _differentiate_body(

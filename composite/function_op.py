@@ -50,6 +50,11 @@ def canonical(library: Any, stem: str) -> Any:
     return result
 
 
+def stem(name: str) -> str:
+    """The stem of a canonical name."""
+    return name.removeprefix(_PREFIX).rpartition("_")[0]
+
+
 def _hash(library: FunctionDefLibrary) -> str:
     """Of all but the author's places, which errors tell and which mean nothing."""
     bare = FunctionDefLibrary()

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -65,6 +66,24 @@ def test_an_op_without_a_gradient_is_named_with_its_line(op, comment, traced):
     ):
         call(op, X)
     assert float(slope(lambda x: tf.stop_gradient(op(x)) * x, X)) == float(op(X))
+
+
+@Composite("PlacesSecond", inputs=["x: float"], outputs=["y: float"])
+def second(x):
+    return tf.math.igamma(x, x)  # second
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_gradient_without_a_gradient_is_named_with_its_line(traced):
+    twice = lambda: slope(lambda x: slope(second, x), X)  # noqa: E731
+    call = tf.function(twice, autograph=False) if traced else twice
+    with pytest.raises(
+        LookupError,
+        match=rf"the derived gradient of PlacesSecond has no gradient, since IgammaGradA at "
+        rf"{line('# second')} has none in TensorFlow: give PlacesSecond one with @op.gradient",
+    ):
+        call()
+    np.testing.assert_allclose(slope(second, X), slope(second.python_function, X), rtol=1e-5)
 
 
 def test_what_does_not_reach_the_op_has_its_gradient():
