@@ -20,6 +20,7 @@ from composite.records import NodeDef, serialize
 
 NAME = "CompositeCall"
 STAMP = "_composite_program"
+TWIN = "_composite_twin"  # names the node whose place this one may take: see twins.h
 _PREFIX = "__composite_"  # of functions in which TensorFlow's own ops stay what they are
 _HERE = "\0"  # in place of the hash, while it is computed
 
@@ -113,10 +114,11 @@ def define(library: Any) -> Any:
 
 def ensure_defined(op: Any) -> None:
     """Defines the function of a node that came with a loaded model; other nodes' are defined."""
-    if not isinstance(op, tf.Operation):
+    node = call.node_of(op)
+    if node is None or node.get_attr("f").name in _defined:
         return
-    name = op.get_attr("f").name
-    library = {f.signature.name: f for f in op.graph.as_graph_def().library.function}
+    name = node.get_attr("f").name
+    library = {f.signature.name: f for f in node.graph.as_graph_def().library.function}
     if name in library:
         order = functions.reachable(name, library)
         define(FunctionDefLibrary(function=[library[n] for n in order]))

@@ -143,10 +143,9 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
         return [None] * len(op.inputs)
     if op_name == function_op.NAME:
         function_op.ensure_defined(op)
-    found = _backward(request, list(op.inputs), used)
+    found = _backward(request, list(op.inputs), used, keeps=_may_keep(op, attrs))
     wanted = [g for g, use in zip(output_gradients, used, strict=True) if use]
-    tensors = [*op.inputs, *op.outputs, *map(tf.convert_to_tensor, wanted)]
-    gradients = found(tensors, _options_of(attrs))
+    gradients = found(op, [*map(tf.convert_to_tensor, wanted)], _options_of(attrs))
     for gradient, one in zip(gradients, op.inputs, strict=True):
         if gradient is not None:  # a tf.while_loop that carries it insists on its shape
             gradient.set_shape(one.shape)
@@ -161,18 +160,35 @@ def _options_of(attrs: Mapping[str, AttrValue]) -> dict[str, AttrValue]:
     return {name: value for name, value in kept.items() if value.s != b"tvm"}
 
 
-def _backward(request: NodeDef, inputs: Sequence[Any], used: Sequence[bool]) -> backward.Backward:
+def _may_keep(op: Any, attrs: Mapping[str, AttrValue]) -> bool:
+    """Whether the forward can keep values: its node is in the function that is being traced.
+
+    An eager call is over, and a node that must have a kernel has none for further outputs.
+    """
+    node = call.node_of(op)
+    if node is None or attrs.get("_composite_backend", _AUTO).s == b"tvm":
+        return False
+    return bool(node.graph.building_function and node.graph is tf.compat.v1.get_default_graph())
+
+
+_AUTO = AttrValue(s=b"auto")
+
+
+def _backward(
+    request: NodeDef, inputs: Sequence[Any], used: Sequence[bool], *, keeps: bool
+) -> backward.Backward:
     shapes = tuple(_shape(x.shape) for x in inputs)
     ranks = tuple(x.shape.rank for x in inputs)
     key, uses = request.SerializeToString(deterministic=True), tuple(used)
     try:
-        return backward.differentiate(key, uses, _family(key, uses, ranks).widen(shapes))
+        family = _family(key, uses, ranks).widen(shapes)
+        return backward.differentiate(key, uses, family, backward.Way(keeps, lasts=True))
     except tf.errors.FailedPreconditionError as error:
         if not native.is_not_yet(error):
             raise
     # The body looks at a dim that varies: these shapes need a backward of their own.
     try:
-        return backward.differentiate(key, uses, shapes)
+        return backward.differentiate(key, uses, shapes, backward.Way(keeps=False, lasts=False))
     except tf.errors.FailedPreconditionError as error:
         if native.is_not_yet(error):
             raise _not_yet(request.op, error) from None
