@@ -15,7 +15,7 @@ from rich.table import Table
 
 from benchmarks.rows import Row, collect
 
-SUBJECTS = ("dense", "eager", "decorate", "background_compile", "idle", "memory")
+SUBJECTS = ("dense", "eager", "decorate", "background_compile", "xla", "idle", "memory")
 
 
 def run(subject: str) -> tuple[list[Row], int]:
