@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import time
 from collections.abc import Callable, Iterator
@@ -75,8 +74,7 @@ def _compile_times(made: dict[str, Callable[..., Any]], args: Any) -> Timings:
 
 
 def _jit(function: Callable[..., Any]) -> Any:
-    # A new function object: a tf.function of the old one would find what was compiled for it.
-    return tf.function(functools.partial(function), jit_compile=True, autograph=False)
+    return tf.function(function, jit_compile=True, autograph=False)
 
 
 def _row(name: str, timings: Timings, at_most: float) -> Row:

@@ -36,7 +36,7 @@ def activated(x, scale, act, times):
 )
 def lists(xs, axis, weights):
     """Lists of inputs, attributes and outputs; an axis that must be constant."""
-    ys = [x * tf.cast(w, x.dtype) for x, w in zip(xs, weights, strict=False)]
+    ys = [x * tf.cast(w, x.dtype) for x, w in zip(xs, weights)]  # noqa: B905 - no `strict` in a body
     return ys, tf.reduce_sum(tf.add_n(ys), axis=axis), len(xs)
 
 
