@@ -184,6 +184,18 @@ def test_variables_and_keras_under_jit() -> None:
     assert losses[0] == pytest.approx(expected, rel=1e-5)
 
 
+def test_a_function_as_an_attribute() -> None:
+    double = tf.function(lambda x: x + x).get_concrete_function(tf.TensorSpec([None, 3]))
+    assert_close(jit(lambda x: ops.calling(x, f=double))(X), ops.calling(X, f=double))
+
+
+def test_a_variable_as_an_input() -> None:
+    variable = tf.Variable(X)
+    found = jit(lambda y: ops.adding(variable.handle, y))(Y)
+    assert_close(found, X * Y)
+    assert_close(variable.read_value(), X + Y)
+
+
 @pytest.mark.parametrize("backend", ["tf", "auto", "tvm"])
 def test_every_backend_is_the_expansion(backend: str) -> None:
     before = composite.stats()
