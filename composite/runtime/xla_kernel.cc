@@ -46,7 +46,6 @@ using tensorflow::XlaOpRegistry;
 
 // Larger inputs are no shapes, axes or sizes.
 constexpr int64_t kLargestConstant = 1024;
-constexpr char kAnyXlaOp[] = "AddV2";
 
 // "ops.py:12:5: AsString" of a node that XLA has no kernel for; empty when there is none.
 std::string Unsupported(const Expansion& expansion, const tensorflow::DeviceType& device) {
@@ -91,15 +90,30 @@ class Lowering {
     constants_.resize(context_->num_inputs());
     for (int i = 0; i < context_->num_inputs(); ++i) {
       facts_[i].dtype = context_->input_type(i);
-      if (context_->InputExpression(i).kind() == XlaExpression::Kind::kTensorList) continue;
-      TF_ASSIGN_OR_RETURN(xla::Shape shape, context_->InputXlaShape(i));
-      std::vector<int64_t> dims(shape.dimensions().begin(), shape.dimensions().end());
-      for (size_t d = 0; d < dims.size(); ++d) {
-        if (shape.is_dynamic_dimension(d)) dims[d] = -1;  // the size is a bound
-      }
-      facts_[i].shape = tensorflow::PartialTensorShape(dims);
+      TF_ASSIGN_OR_RETURN(facts_[i].shape, ShapeOf(i));
     }
     return absl::OkStatus();
+  }
+
+  // XLA's types leave out what it keeps apart: strings, which are always constants, and resources.
+  absl::StatusOr<tensorflow::PartialTensorShape> ShapeOf(int input) {
+    const XlaExpression& value = context_->InputExpression(input);
+    switch (value.kind()) {
+      case XlaExpression::Kind::kConstant:
+        return value.constant_value()->shape();
+      case XlaExpression::Kind::kResource:
+        return tensorflow::TensorShape();
+      case XlaExpression::Kind::kXlaOp:
+        break;
+      default:
+        return tensorflow::PartialTensorShape();
+    }
+    TF_ASSIGN_OR_RETURN(xla::Shape shape, context_->InputXlaShape(input));
+    std::vector<int64_t> dims(shape.dimensions().begin(), shape.dimensions().end());
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (shape.is_dynamic_dimension(d)) dims[d] = -1;  // the size is a bound
+    }
+    return tensorflow::PartialTensorShape(dims);
   }
 
   // XLA evaluates what it has built so far to learn a value, so that is done only when the
@@ -203,6 +217,14 @@ tensorflow::OpKernel* NewXlaKernel(tensorflow::OpKernelConstruction* context) {
   return new CompositeXlaOp(context);
 }
 
+// Whether XLA has been used: TensorFlow then has kernels of its own ops for it.
+bool WasUsed(const std::string& device) {
+  tensorflow::NodeDef node;
+  node.set_name("any");
+  node.set_op("NoOp");
+  return FindKernelDef(tensorflow::DeviceType(device), node, nullptr, nullptr).ok();
+}
+
 bool HasKernel(const std::string& op_name, const std::string& device) {
   const tensorflow::KernelList kernels = tensorflow::GetRegisteredKernelsForOp(op_name);
   for (const auto& kernel : kernels.kernel()) {
@@ -243,9 +265,9 @@ void RegisterXlaKernels(const OpDef& op_def, const std::vector<std::string>& con
   }
   tensorflow::XlaOpRegistrar(registration.Build(NewXlaKernel));
   // TensorFlow makes kernels of all registrations when XLA is first used, and of none that comes
-  // later. Whether that was, its own ops show; the call then waits for a thread that is at it.
+  // later. The call does no more than wait for a thread that is at it.
   for (const std::string& device : XlaOpRegistry::BackendNames()) {
-    if (!HasKernel(kAnyXlaOp, device)) continue;
+    if (!WasUsed(device)) continue;
     XlaOpRegistry::RegisterCompilationKernels();
     if (!HasKernel(op_def.name(), device)) RegisterWith(op_def, device);
   }
