@@ -135,6 +135,9 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
             request.attr[name].CopyFrom(value)
     if digest:
         request.attr[PROGRAM].s = digest.encode()
+    if whole := {one for _, one in (*_overrides, *_refusals)} - {digest}:
+        # Composites that the body calls, if these are among them: TensorFlow asks here for theirs.
+        request.attr["_composite_whole"].list.s.extend(one.encode() for one in sorted(whole))
     used = [
         gradient is not None and (output.dtype.is_floating or output.dtype.is_complex)
         for gradient, output in zip(output_gradients, op.outputs, strict=True)
