@@ -41,7 +41,8 @@ class Backward(NamedTuple):
     """A differentiated expansion; its arguments are inputs, outputs, and gradients of outputs."""
 
     function: Any  # see _traced
-    takes: list[int]  # the arguments that the function reads
+    takes: list[int]  # the arguments that the function reads, in its order
+    constants: int  # how many of them, the last, XLA has to know
     gives: list[_Given | None]  # by input; None: there is no gradient
 
     def __call__(
@@ -50,7 +51,7 @@ class Backward(NamedTuple):
         """The gradient of each input; the node has `stamps`."""
         taken, results = [arguments[i] for i in self.takes], []
         if isinstance(self.function, FunctionDefLibrary):
-            results = function_op.invoke(self.function, taken, stamps)
+            results = function_op.invoke(self.function, taken, self.constants, stamps)
         elif self.function is not None:
             results = tf.nest.flatten(self.function(*taken))
         return [
@@ -130,9 +131,13 @@ def _function(
         first.setdefault(tensor.name, position)
     taken = [name for name in first if name in read]
     made = [name for name in own if name not in first]
+    function, order, constants = _traced(
+        op_name, pruned, [arguments[first[name]] for name in taken], made
+    )
     return Backward(
-        _traced(op_name, pruned, [arguments[first[name]] for name in taken], made),
-        [first[name] for name in taken],
+        function,
+        [first[taken[i]] for i in order],
+        constants,
         [None if name is None else _given(name, first, made) for name in names],
     )
 
@@ -143,13 +148,17 @@ def _given(name: str, arguments: Mapping[str, int], results: Sequence[str]) -> _
     return _Given(made=True, position=results.index(name))
 
 
-def _traced(op_name: str, graph_def: Any, inputs: Sequence[Any], outputs: Sequence[str]) -> Any:
+def _traced(
+    op_name: str, graph_def: Any, inputs: Sequence[Any], outputs: Sequence[str]
+) -> tuple[Any, list[int], int]:
     """Nodes of a graph as a canonical library that CompositeCall takes.
 
-    A ConcreteFunction where an op keeps state; None where there is nothing to compute.
+    A ConcreteFunction where an op keeps state; None where there is nothing to compute. With it, the
+    order in which it takes the inputs, and how many of them, the last, are constants.
     """
+    order = list(range(len(inputs)))
     if not outputs:
-        return None
+        return None, order, 0
 
     def backward(*values: Any) -> Any:
         fed = {tensor.name: value for tensor, value in zip(inputs, values, strict=True)}
@@ -163,8 +172,10 @@ def _traced(op_name: str, graph_def: Any, inputs: Sequence[Any], outputs: Sequen
     inner = concrete.graph.as_graph_def().library.function
     library = FunctionDefLibrary(function=[concrete.function_def, *inner])
     if function_op.keeps_state(library):
-        return concrete
-    return function_op.define(function_op.canonical(library, f"backward_{op_name}"))
+        return concrete, order, 0
+    order, constants = function_op.constants_last(library)
+    library = function_op.canonical(library, f"backward_{op_name}")
+    return function_op.define(library), order, constants
 
 
 def _consistent(

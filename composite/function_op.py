@@ -16,7 +16,7 @@ from tensorflow.core.framework.function_pb2 import FunctionDef, FunctionDefLibra
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
 from composite import call, functions, native
-from composite.records import serialize
+from composite.records import NodeDef, serialize
 
 NAME = "CompositeCall"
 STAMP = "_composite_program"
@@ -85,6 +85,20 @@ def keeps_state(library: Any) -> bool:
     )
 
 
+def constants_last(library: Any) -> tuple[list[int], int]:
+    """Puts the arguments of function[0] whose values XLA has to know behind the others.
+
+    Returns the arguments in their new order, and how many of them are constants.
+    """
+    reply = native.call("composite_constant_arguments", library)
+    constants = list(NodeDef.FromString(reply).attr["arguments"].list.i)
+    arguments = list(library.function[0].signature.input_arg)
+    order = [i for i in range(len(arguments)) if i not in constants] + constants
+    del library.function[0].signature.input_arg[:]
+    library.function[0].signature.input_arg.extend(arguments[i] for i in order)
+    return order, len(constants)
+
+
 def define(library: Any) -> Any:
     """Makes function[0] of a canonical library known to the runtime and to eager execution.
 
@@ -109,20 +123,25 @@ def ensure_defined(op: Any) -> None:
 
 
 def invoke(
-    library: Any, inputs: Sequence[Any], stamps: Mapping[str, AttrValue], name: str | None = None
+    library: Any, inputs: Sequence[Any], constants: int, stamps: Mapping[str, AttrValue]
 ) -> list[Any]:
-    """Calls a defined function: one node, or one eager op. Returns its outputs."""
+    """Calls a defined function: one node, or one eager op. Returns its outputs.
+
+    The last `constants` inputs are those that `constants_last` put there.
+    """
     signature = library.function[0].signature
+    first = len(inputs) - constants
     arguments = {
-        "args": list(inputs),
+        "args": list(inputs[:first]),
+        "constants": list(inputs[first:]),
         "f": NameAttrList(name=signature.name),
         "Tout": [tf.as_dtype(arg.type) for arg in signature.output_arg],
     }
     if tf.executing_eagerly():
-        return list(call.eager_call(NAME, arguments, name))
+        return list(call.eager_call(NAME, arguments, None))
     # The functions travel with the graph, into a saved model for one.
     tf.graph_util.import_graph_def(
         GraphDef(versions={"producer": tf.version.GRAPH_DEF_VERSION}, library=library), name=""
     )
     own = {**stamps, STAMP: AttrValue(s=signature.name.encode())}
-    return list(call.graph_call(NAME, arguments, own, name))
+    return list(call.graph_call(NAME, arguments, own, None))

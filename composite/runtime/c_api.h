@@ -40,6 +40,10 @@ COMPOSITE_EXPORT int composite_register(const char* request, size_t size, compos
  * CompositeCall from now on; the others are what it reaches. */
 COMPOSITE_EXPORT int composite_register_function(const char* request, size_t size,
                                                  composite_buffer* reply);
+/* FunctionDefLibrary -> NodeDef attr arguments: list(i), those of function[0] whose values XLA has
+ * to know. */
+COMPOSITE_EXPORT int composite_constant_arguments(const char* request, size_t size,
+                                                  composite_buffer* reply);
 /* NodeDef attr ops: list(s), the TF ops that the kernel compiler can lower -> empty. */
 COMPOSITE_EXPORT int composite_set_kernel_ops(const char* request, size_t size,
                                               composite_buffer* reply);

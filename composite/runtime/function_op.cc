@@ -17,23 +17,26 @@ using tensorflow::NodeDef;
 
 REGISTER_OP("CompositeCall")
     .Input("args: Tin")
+    .Input("constants: Tconstants")
     .Output("output: Tout")
     .Attr("f: func")
     .Attr("Tin: list(type) >= 0")
+    .Attr("Tconstants: list(type) >= 0")
     .Attr("Tout: list(type) >= 0")
     .SetShapeFn(ShapeFunction(kFunctionOp))
     .Doc(R"doc(
 Calls a function without state; a compiled kernel may run in its place.
 
+args: The first arguments.
+constants: The other ones. XLA has to know their values; elsewhere they are arguments as any.
 f: The function; its name holds a hash of what it computes.
 )doc");
 
 const bool kernels_registered = [] {
   RegisterFunctionOpKernels();
-  // Which of its inputs have to be constants no name of an input can say; those that are do.
   const tensorflow::OpDef* op_def = nullptr;
   if (!tensorflow::OpRegistry::Global()->LookUpOpDef(kFunctionOp, &op_def).ok()) return false;
-  RegisterXlaKernels(*op_def, /*constant_inputs=*/{});
+  RegisterXlaKernels(*op_def, {"constants"});
   return true;
 }();
 

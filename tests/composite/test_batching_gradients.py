@@ -1,5 +1,7 @@
 """Gradients and tf.vectorized_map together: Jacobians, gradients of each example, of a batch."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -20,7 +22,7 @@ X, Y = normal(3, 4), normal(3, 4)
 XS, WS = normal(3, 4, 5), normal(3, 5, 2)
 
 # An op, a call of it with one element of each of these.
-CALLS = {
+CALLS: dict[str, Any] = {
     "elements": (ops.elements, lambda op, x, y: op(x, y), [X, Y]),
     "elements, broadcast": (ops.elements, lambda op, x: op(x[0], Y[0]) * op(x, x[1]), [X]),
     "matmul": (ops.matmul, lambda op, x, w: op(x, w), [XS, WS]),
@@ -36,7 +38,9 @@ CALLS = {
 EACH = pytest.mark.parametrize("name", CALLS)
 # TensorFlow 2.21 cannot map over the gradients of its Ifs and Whiles either, for whose variants
 # pfor has no rule; nor over those of a Jacobian's If, nor differentiate a While that was mapped.
-STRAIGHT = pytest.mark.parametrize("name", [name for name in CALLS if "if" not in name and name != "while"])
+STRAIGHT = pytest.mark.parametrize(
+    "name", [name for name in CALLS if not name.startswith(("if", "while"))]
+)
 LOOPLESS = pytest.mark.parametrize("name", [name for name in CALLS if name != "while"])
 TRACED = pytest.mark.parametrize("traced", [False, True], ids=["eager", "traced"])
 
@@ -61,9 +65,7 @@ def jacobian(function, *inputs, loop=False):
     with tf.GradientTape(persistent=loop) as tape:
         tape.watch(inputs)
         y = function(*inputs)
-    return tape.jacobian(
-        y, inputs, experimental_use_pfor=not loop, unconnected_gradients="zero"
-    )
+    return tape.jacobian(y, inputs, experimental_use_pfor=not loop, unconnected_gradients="zero")
 
 
 @TRACED

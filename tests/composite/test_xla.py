@@ -190,7 +190,11 @@ def test_every_backend_is_the_expansion(backend: str) -> None:
     with composite.options(backend=backend):
         found = jit(lambda x: ops.activated(x, 0.5, act="tanh"))(X)
     counted = composite.stats() - before
-    assert (counted["xla_nodes"], counted["kernel_launches"], counted["expansion_runs"]) == (1, 0, 0)
+    assert (counted["xla_nodes"], counted["kernel_launches"], counted["expansion_runs"]) == (
+        1,
+        0,
+        0,
+    )
     assert_close(found, tf.tanh(X * 0.5))
 
 

@@ -56,9 +56,7 @@ def reshaped(x, shape):
     return tf.reshape(x, shape)
 
 
-@Composite(
-    "XlaTiled", inputs=["x: float", "rows: int32", "like: float"], outputs=["y: float"]
-)
+@Composite("XlaTiled", inputs=["x: float", "rows: int32", "like: float"], outputs=["y: float"])
 def tiled(x, rows, like):
     """A constant through a call of a composite, a list and arithmetic; `like` gives its shape."""
     flat = reshaped(x, [rows * 2, -1])
@@ -73,9 +71,7 @@ def decided(x):
     return tf.tanh(x)
 
 
-@Composite(
-    "XlaHalved", inputs=["x: T"], derived_attrs=FLOATS, outputs=["y: T", "trips: int32"]
-)
+@Composite("XlaHalved", inputs=["x: T"], derived_attrs=FLOATS, outputs=["y: T", "trips: int32"])
 def halved(x):
     """A tensor ends the loop."""
     n = 0
