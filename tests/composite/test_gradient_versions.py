@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from composite import Composite
+from composite import Composite, gradient
 
 X = tf.constant(3.0)
 _cells = itertools.count()
@@ -80,7 +80,7 @@ def test_a_gradient_of_the_author_is_differentiated_itself(wrap):
     assert float(wrap(lambda: forward(op))()) == 6
 
     @op.gradient
-    def gradient(op, upstream):
+    def own(op, upstream):
         return upstream * op.inputs[0] ** 3 + 0.0 * op.outputs[0]
 
     results = wrap(lambda: (slope(op), forward(op), slope(op, order=2), slope(op, order=3)))()
@@ -182,3 +182,19 @@ def test_a_gradient_given_later_is_used_by_callers():
     assert float(slope(caller)) == 12
     called.gradient(lambda op, upstream: upstream * 5.0)
     assert float(slope(caller)) == 10
+
+
+def test_a_gradient_that_tensorflow_knew_before_stays():
+    tf.RegisterGradient("VersionsBefore")(lambda op, upstream: upstream * 9.0)
+    first = define("VersionsBefore", "x * x")
+    assert [float(slope(first)), float(forward(first))] == [9, 9]
+
+    @Composite("VersionsCallsBefore", inputs=["x: float"], outputs=["y: float"])
+    def caller(x):
+        return first(x) * 2.0
+
+    assert float(slope(caller)) == 18
+    assert gradient.overridden("VersionsBefore", first.digest)  # a library says that it lacks it
+    assert not gradient.overridden("VersionsCallsBefore", caller.digest)
+    with pytest.raises(KeyError, match="two gradient with name 'VersionsCallsBefore'"):
+        tf.RegisterGradient("VersionsCallsBefore")(lambda op, upstream: upstream)
