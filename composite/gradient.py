@@ -161,7 +161,7 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
 
 
 def _whole() -> list[str]:
-    """The versions that stay nodes where a body calls them: TensorFlow then asks here for theirs."""
+    """The versions that stay nodes where a body calls them: TensorFlow asks here for theirs."""
     others = {one for name in _others for _, one in _versions.get(name, ())}
     return sorted(others.union(one for _, one in (*_overrides, *_refusals)))
 
