@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from composite import backward, call, function_op, native
-from composite.records import AttrValue, NodeDef
+from composite.records import AttrValue, NodeDef, attr_value
 
 PROGRAM = "_composite_program"
 
@@ -61,6 +61,8 @@ _lock = threading.Lock()
 _registered: set[str] = set()
 _overrides: dict[tuple[str, str], Gradient] = {}
 _refusals: dict[tuple[str, str], str] = {}
+# Names that had one by tf.RegisterGradient before the op was defined: it serves all versions.
+_others: set[str] = set()
 # The versions of a name, in order: the moment from which eager calls stand for one, its digest.
 _versions: dict[str, list[tuple[int, str]]] = {}
 
@@ -75,7 +77,11 @@ def register(op_name: str) -> None:
     def gradient(op: Any, *output_gradients: Any) -> Any:
         return _gradient(op_name, op, output_gradients)
 
-    tf.RegisterGradient(op_name)(gradient)
+    try:
+        tf.RegisterGradient(op_name)(gradient)
+    except KeyError:  # registered already
+        with _lock:
+            _others.add(op_name)
 
 
 def override(op_name: str, digest: str, function: Gradient) -> None:
@@ -93,7 +99,7 @@ def refuse(op_name: str, digest: str, reason: str) -> None:
 
 def overridden(op_name: str, digest: str) -> bool:
     """Whether the author gave this version a gradient of its own."""
-    return (op_name, digest) in _overrides
+    return op_name in _others or (op_name, digest) in _overrides
 
 
 def set_current(op_name: str, digest: str) -> None:
@@ -135,6 +141,7 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
             request.attr[name].CopyFrom(value)
     if digest:
         request.attr[PROGRAM].s = digest.encode()
+    request.attr["_composite_whole"].CopyFrom(attr_value(_whole()))
     used = [
         gradient is not None and (output.dtype.is_floating or output.dtype.is_complex)
         for gradient, output in zip(output_gradients, op.outputs, strict=True)
@@ -150,6 +157,12 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
         if gradient is not None:  # a tf.while_loop that carries it insists on its shape
             gradient.set_shape(one.shape)
     return gradients
+
+
+def _whole() -> list[str]:
+    """The versions that stay nodes where a body calls them: TensorFlow asks here for theirs."""
+    others = {one for name in _others for _, one in _versions.get(name, ())}
+    return sorted(others.union(one for _, one in (*_overrides, *_refusals)))
 
 
 def _options_of(attrs: Mapping[str, AttrValue]) -> dict[str, AttrValue]:

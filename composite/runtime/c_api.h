@@ -49,7 +49,8 @@ COMPOSITE_EXPORT int composite_set_kernel_ops(const char* request, size_t size,
                                               composite_buffer* reply);
 /* NodeDef op = name; the op's attributes, derived ones included; optional `_composite_program` (s),
  * `_in_shapes` list(shape) of the flattened inputs (any negative dim is unknown), `_constants`
- * list(tensor) (DT_INVALID: not known) -> FunctionDefLibrary: function[0] is the expansion, the
+ * list(tensor) (DT_INVALID: not known), `_composite_whole` list(s), the versions of composites that
+ * stay nodes -> FunctionDefLibrary: function[0] is the expansion, the
  * rest is what it reaches. FAILED_PRECONDITION with "not yet: ..." when a fact is missing. */
 COMPOSITE_EXPORT int composite_expand(const char* request, size_t size, composite_buffer* reply);
 

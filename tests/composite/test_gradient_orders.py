@@ -139,13 +139,14 @@ HOW = ["eager", "unknown shapes"]
 STRAIGHT = [body for body in BODIES if body not in ("then", "else", "while")]
 
 
-@pytest.mark.parametrize("how", [*HOW, "tf.function"])
+@pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize("way", [reverse, forward, recomputed, reverse_over_reverse])
 def test_orders_of_every_body(way, body, how):
     assert_same(*run(way, body, how))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("body", ["two outputs", "gather"])
 @pytest.mark.parametrize("way", [reverse_over_forward, third])
@@ -159,6 +160,7 @@ def test_forward_over_reverse(body, how):
     assert_same(*run(forward_over_reverse, body, how))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("body", ["then", "while"])
 @pytest.mark.parametrize("way", [forward_over_reverse, jacobian, hessian_in_a_loop])
@@ -166,6 +168,7 @@ def test_orders_through_control_flow(way, body, how):
     assert_same(*run(way, body, how))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("way", [forward_over_forward, third_with_forward])
 def test_nested_accumulators(way, how):
@@ -178,6 +181,7 @@ def test_jacobians(body, how):
     assert_same(*run(jacobian, body, how))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("body", ["tanh", "two outputs"])
 def test_hessians(body, how):

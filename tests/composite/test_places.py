@@ -1,4 +1,4 @@
-"""What a gradient says of the author's source when there is none, or when it fails as it runs."""
+"""What errors say of the author's source: of a gradient that is missing, of calls as they run."""
 
 from pathlib import Path
 
@@ -135,3 +135,17 @@ def test_the_nodes_of_a_gradient_have_the_place_of_what_they_are_of():
 def test_an_error_that_says_it_otherwise_is_passed_on():
     told = places.no_gradient("SomeOp", tf.Graph().as_graph_def(), LookupError("no entry for: X"))
     assert "SomeOp has no gradient, since an op of its body has none: no entry for: X" in str(told)
+
+
+@Composite("PlacesReshape", inputs=["x: float", "n: int32"], outputs=["y: float"])
+def reshaped(x, n):
+    y = x
+    if tf.reduce_sum(x) > 0.0:
+        y = tf.reshape(x, [n])  # reshaped
+    return y
+
+
+def test_a_call_that_fails_inside_a_branch_names_the_line():
+    with pytest.raises(tf.errors.InvalidArgumentError, match=line("# reshaped")):
+        reshaped(tf.ones([3]), 2)
+    assert reshaped(tf.ones([3]), 3).shape == [3]
