@@ -33,7 +33,6 @@ def matmul(
     one of them is said to be sparse.
     """
     a = tf.convert_to_tensor(a)
-    b = tf.convert_to_tensor(b)
     if adjoint_a and transpose_a:
         raise ValueError("tf.matmul: only one of transpose_a and adjoint_a can be True")
     if adjoint_b and transpose_b:

@@ -99,8 +99,8 @@ LINES = {
         "z = tf.linalg.normalize(w, axis=0)[0] + tf.norm(x, axis=0, keepdims=True)",
     ],
     "arrays of the module": [
-        "y = tf.matmul(x, TABLE) + tf.matmul(w, TABLE) + tf.nn.softmax(TABLE)",
-        "z = tf.matmul(x, OTHER) + tf.nn.softmax(OTHER) + tf.nn.softmax(x) + tf.nn.softmax(w)",
+        "y = tf.matmul(TABLE, x) + tf.matmul(TABLE, w) + tf.nn.softmax(TABLE)",
+        "z = tf.matmul(OTHER, x) + tf.nn.softmax(OTHER) + tf.nn.softmax(x) + tf.nn.softmax(w)",
     ],
     "names of nodes": ["y = tf.reduce_sum(x, 0, name='a')", "z = tf.reduce_sum(w, 0, name='b')"],
     "raising": [

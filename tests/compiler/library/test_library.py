@@ -176,11 +176,6 @@ def test_biases(text: str, left: list[int], right: list[int], case: MakeCase) ->
     case(text).check(values("float32", left), values("float32", right, seed=1))
 
 
-def test_products_with_what_is_no_tensor(case: MakeCase) -> None:
-    case("tf.matmul(x, [[1.0, 2.0], [3.0, 4.0]])").check(values("float32", [3, 2]))
-    case("tf.matmul([[1.0, 2.0], [3.0, 4.0]], x)").check(values("float32", [2, 3]))
-
-
 def test_products_of_other_kinds(case: MakeCase) -> None:
     left, right = values("int8", [2, 3]), values("int8", [3, 4], seed=1)
     case("tf.matmul(x, y, output_type=tf.int32)").check(left, right)
