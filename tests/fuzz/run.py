@@ -85,12 +85,14 @@ def run(
             except Difference as difference:
                 if case.expected.error is not None and _agrees_lazily(program, op, sample, way):
                     return Verdict("dead error", way, str(case.expected.told))
+                told = f"{difference} [{sample.label}]"
+                if _DOCUMENTED.search(told):
+                    return Verdict("limit", way, told)
                 if case.expected.error is None and paths.raises_on_one(
                     program, version, op, sample
                 ):
-                    return Verdict("other path", way, str(difference))
-                kind = "limit" if _DOCUMENTED.search(str(difference)) else "differs"
-                return Verdict(kind, way, f"{difference} [{sample.label}]")
+                    return Verdict("other path", way, told)
+                return Verdict("differs", way, told)
     return Verdict("raises" if raised == samples else "agrees", skipped=tuple(skipped))
 
 
