@@ -146,8 +146,9 @@ absl::StatusOr<TensorValue> Emitter::ShapeToTensor(const ShapeValue& shape, Data
 
 std::string Emitter::NameOf(const TensorValue& tensor) const {
   const int input = graph_.InputIndex(tensor);
-  return input >= 0 ? absl::StrCat("input '", facts_.name(input), "'")
-                    : absl::StrCat("the result of ", tensor.node->type_string());
+  if (input >= 0) return absl::StrCat("input '", facts_.name(input), "'");
+  const std::string op = graph_.Origin(tensor).node->type_string();
+  return op == "_Arg" ? "what a loop carries" : absl::StrCat("the result of ", op);
 }
 
 absl::StatusOr<int64_t> Emitter::Rank(const ShapeValue& shape) {

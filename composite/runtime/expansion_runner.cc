@@ -7,6 +7,7 @@
 
 #include "composite/runtime/body_shapes.h"
 #include "composite/runtime/expansion_library.h"
+#include "composite/runtime/not_yet.h"
 #include "composite/runtime/private_runtime.h"
 #include "composite/runtime/stats.h"
 #include "tensorflow/core/common_runtime/device.h"
@@ -26,6 +27,8 @@ using tensorflow::Tensor;
 constexpr char kFastExecutor[] = "SINGLE_THREADED_EXECUTOR";
 // Larger inputs are no shapes, axes or sizes.
 constexpr int64_t kLargestConstant = 1024;
+constexpr char kNeverKnown[] =
+    ", even when the op runs: it follows neither from shapes of inputs nor from small inputs";
 
 std::atomic<int> live_handles{0};
 
@@ -224,7 +227,9 @@ absl::StatusOr<ExpansionRunner::Ready> ExpansionRunner::Find(
   Ready cached = FindCached(runtime, version.get(), facts);
   if (cached != nullptr) return cached;
   absl::StatusOr<std::shared_ptr<const Expansion>> expansion = GetExpansion(version, attrs, facts);
-  if (!expansion.ok() && IsNotYet(expansion.status()) && !constants) {
+  if (IsNotYet(expansion.status())) {
+    // Everything is known now that a caller can know.
+    if (constants) return WithSuffix(expansion.status(), kNeverKnown);
     needs_constants_.store(true, std::memory_order_relaxed);
     return Find(runtime, context, version, attrs);
   }

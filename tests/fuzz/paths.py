@@ -21,8 +21,9 @@ import tensorflow as tf
 from composite.checking.sample import Sample
 from tests.fuzz.program import Program
 
-# A program with more paths is judged by these; most have two or four.
-_PATHS = 128
+# A program with more paths is judged by these; most have two or four. Each round may find more
+# decisions that are late: a loop that is made to go on has more trips without end.
+_PATHS, _ROUNDS = 128, 4
 
 # A place where something is decided, and how often the run has been there.
 _Time = tuple[int, int]
@@ -56,11 +57,11 @@ def _lines_that_raise(program: Program, sample: Sample) -> Iterator[int]:
     """The line of the error of each path that has one, the path that Python takes among them."""
     file = f"<fuzz {program.seed} paths>"
     late: frozenset[_Time] = frozenset()
-    while True:
+    for _ in range(_ROUNDS):
         decisions, decided = _Decisions(late), _Decided()
         names = {"_truth": decisions.truth, "_first": decisions.first, "_asked": decided.asked}
         body = program.as_python(decided, file, names)
-        for _ in range(_PATHS):
+        for _path in range(_PATHS):
             try:
                 body(*sample.tensors(), **sample.attrs)
             except Exception as error:  # noqa: BLE001 - whatever the program raises
