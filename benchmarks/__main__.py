@@ -15,7 +15,9 @@ from rich.table import Table
 
 from benchmarks.rows import Row, collect
 
-SUBJECTS = ("dense", "training", "eager", "decorate", "background_compile", "idle", "memory")
+SUBJECTS = (
+    "dense", "training", "eager", "decorate", "background_compile", "xla", "idle", "memory",
+)  # fmt: skip
 
 
 def run(subject: str) -> tuple[list[Row], int]:

@@ -2,8 +2,9 @@
 
 The decorator's checks, the compiler, registration, the eager call, stubs and docs all read it.
 
-Not for: parsing declaration strings (TensorFlow's own OpDefBuilder does, in the runtime). A leaf:
-importing it imports neither MLIR nor TVM, nor TensorFlow before a proto or dtype is needed.
+Not for: parsing declaration strings (TensorFlow's own OpDefBuilder does, in the runtime), finding
+mistakes in one (declaration.py). A leaf: importing it imports neither MLIR nor TVM, nor TensorFlow
+before a proto or dtype is needed.
 """
 
 from __future__ import annotations
@@ -11,19 +12,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any, Protocol
 
 from composite.compiler.attr_values import attr_value_to_python
-from composite.compiler.errors import Mistake
-from composite.compiler.errors.declarations import (
-    NAME_TAKEN,
-    NOT_PLAIN,
-    OTHER_DEFAULT,
-    PARAMETERS,
-    WRONG_LIST,
-)
-from composite.compiler.source import CompositeSyntaxError, Source
 
 
 class Composable(Protocol):
@@ -36,15 +28,6 @@ class Composable(Protocol):
     @property
     def digest(self) -> str:
         """The digest of its program."""
-
-
-class SchemaError(ValueError):
-    """A declaration that contradicts itself; `subject` is the name it is about."""
-
-    def __init__(self, subject: str, mistake: Mistake, message: str) -> None:
-        super().__init__(message)
-        self.subject = subject
-        self.mistake = mistake
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +106,7 @@ class OpSchema:
 
         Args:
             op_def: a tensorflow.OpDef, or its serialized bytes.
-            derived: names that the author declared as derived, to be checked by `check`.
+            derived: names that the author declared as derived, checked by declaration.py.
         """
         if isinstance(op_def, bytes):
             from tensorflow.core.framework import op_def_pb2
@@ -166,136 +149,6 @@ class OpSchema:
             parameters.append(kinds(attr.name, kinds.KEYWORD_ONLY, default=default))
         parameters.append(kinds("name", kinds.KEYWORD_ONLY, default=None))
         return inspect.Signature(parameters)
-
-    def check(self, source: Source, declared: str = "the declaration") -> None:
-        """Compare the declaration with itself and with the Python function.
-
-        Args:
-            source: the function.
-            declared: what messages call the declaration.
-
-        Raises:
-            CompositeSyntaxError: for all mistakes of the declaration alone, or else at the first
-                parameter that does not fit it.
-        """
-        errors = [
-            source.error(declaration(source, one.subject), one.mistake, str(one))
-            for one in self.mistakes()
-        ]
-        if errors:
-            raise CompositeSyntaxError.together(errors)
-        _check_parameters(self, source, declared)
-
-    def mistakes(self) -> Iterator[SchemaError]:
-        """Yield what contradicts itself in the declaration alone."""
-        yield from self._name_mistakes()
-        if self.declared_derived is None:
-            return
-        given, bound = {attr.name for attr in self.attrs}, {attr.name for attr in self.derived}
-        for name in self.declared_derived:
-            if name in given:
-                yield SchemaError(
-                    name,
-                    WRONG_LIST,
-                    f"no input determines the derived attribute `{name}`; use it in an input "
-                    f'("x: {name}") or move it to `attrs`',
-                )
-        for name in sorted(bound - set(self.declared_derived)):
-            yield SchemaError(
-                name,
-                WRONG_LIST,
-                f"the attribute `{name}` is determined by an input; move it to `derived_attrs`",
-            )
-
-    def _name_mistakes(self) -> Iterator[SchemaError]:
-        seen: set[str] = set()
-        for name in (*self.parameters, *(attr.name for attr in self.derived)):
-            if name in seen:
-                yield SchemaError(name, NAME_TAKEN, f"`{name}` is declared twice")
-            seen.add(name)
-            if name == "name":
-                yield SchemaError(
-                    name,
-                    NAME_TAKEN,
-                    "`name` is the argument that names a node; call this one otherwise",
-                )
-
-
-def declaration(source: Source, name: str) -> Any:
-    """Return the node where a decorator of the function declares `name`, else the `def` itself."""
-    import gast
-
-    for decorator in source.tree.decorator_list:
-        for node in gast.walk(decorator):
-            if isinstance(node, gast.Constant) and isinstance(node.value, str):
-                declared, colon, _ = node.value.partition(":")
-                if colon and declared.strip() == name:
-                    return node
-    return source.tree.decorator_list[0] if source.tree.decorator_list else source.tree
-
-
-def _check_parameters(schema: OpSchema, source: Source, declared: str) -> None:
-    arguments = source.tree.args
-    extra = arguments.vararg or arguments.kwarg or next(iter(arguments.kwonlyargs), None)
-    if extra is not None:
-        source.fail(
-            extra,
-            NOT_PLAIN,
-            f"`{extra.id}`: a composite takes plain parameters, its inputs and then its "
-            f"attributes: ({', '.join(schema.parameters)})",
-        )
-    parameters = arguments.posonlyargs + arguments.args
-    _check_names(schema, source, parameters, f"{declared} has ({', '.join(schema.parameters)})")
-    defaults = source.function.__defaults__ or ()
-    offset = len(parameters) - len(defaults)
-    for parameter, default in zip(parameters[offset:], defaults, strict=True):
-        _check_default(schema, source, parameter, default)
-
-
-def _check_names(schema: OpSchema, source: Source, parameters: list[Any], wanted: str) -> None:
-    expected = schema.parameters
-    for parameter, name in zip(parameters, expected, strict=False):
-        if parameter.id == name:
-            continue
-        if parameter.id in {attr.name for attr in schema.derived}:
-            reason = (
-                "is derived from the inputs and is not given by the caller; read x.dtype or len(x)"
-            )
-        elif parameter.id in expected:
-            reason = f"is not in order: `{name}` comes here"
-        else:
-            reason = f"is not declared: `{name}` is expected here"
-        source.fail(parameter, PARAMETERS, f"the parameter `{parameter.id}` {reason}; {wanted}")
-    if len(parameters) > len(expected):
-        surplus = parameters[len(expected)]
-        source.fail(surplus, PARAMETERS, f"the parameter `{surplus.id}` is not declared; {wanted}")
-    if len(parameters) < len(expected):
-        missing = expected[len(parameters)]
-        source.fail(
-            declaration(source, missing),
-            PARAMETERS,
-            f"`{missing}` is declared, but `{source.tree.name}` has no parameter for it; {wanted}",
-        )
-
-
-def _check_default(schema: OpSchema, source: Source, parameter: Any, default: object) -> None:
-    spec = schema.input_or_attr(parameter.id)
-    if not isinstance(spec, AttrSpec):
-        source.fail(parameter, OTHER_DEFAULT, f"the input `{parameter.id}` cannot have a default")
-    if not spec.has_default:
-        source.fail(
-            parameter,
-            OTHER_DEFAULT,
-            f"the attribute `{spec.name}` has no default; declare it, "
-            f'"{spec.name}: {spec.type} = {default!r}"',
-        )
-    if not same_default(spec, default):
-        source.fail(
-            parameter,
-            OTHER_DEFAULT,
-            f"the default of `{spec.name}` is {default!r} here and {spec.default!r} in the "
-            "declaration",
-        )
 
 
 def same_default(spec: AttrSpec, value: object) -> bool:

@@ -18,14 +18,15 @@ import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
-from composite import call, function_op, functions, native, places
+from composite import call, function_op, functions, native, places, saving
 from composite.records import AttrValue, NodeDef
 
 # A backward holds some 0.3 MB. Batch sizes share one (see gradient._Family), so this is about
 # attributes.
 LIMIT = 256
 
-NAME = "composite_backward_"  # in the names of functions that keep state, see _traced
+NAME = "composite_backward_"  # begins the names of functions
+FORWARD = "composite_forward_"
 
 Shape = tuple[int | None, ...] | None  # None: unknown rank
 
@@ -37,30 +38,66 @@ class _Given(NamedTuple):
     position: int
 
 
-class Backward(NamedTuple):
-    """A differentiated expansion; its arguments are inputs, outputs, and gradients of outputs."""
+class _Function(NamedTuple):
+    """A function of some of a backward's arguments."""
 
-    function: Any  # see _traced
-    takes: list[int]  # the arguments that the function reads
+    # A canonical library, which CompositeCall takes; a ConcreteFunction where an op keeps state or
+    # the function is not to last; None where there is nothing to compute.
+    function: Any
+    takes: list[int]  # the arguments, in its order
+    constants: int  # how many of them, the last, XLA has to know
+
+    def __call__(self, arguments: Sequence[Any], stamps: Mapping[str, AttrValue]) -> list[Any]:
+        taken = [arguments[i] for i in self.takes]
+        if self.function is None:
+            return []
+        if isinstance(self.function, FunctionDefLibrary):
+            return function_op.invoke(self.function, taken, self.constants, stamps)
+        results: list[Any] = tf.nest.flatten(self.function(*taken))
+        return results
+
+
+class Backward(NamedTuple):
+    """A differentiated expansion; its arguments are inputs, outputs, and gradients of outputs.
+
+    `twin` is the forward once more, of the inputs, with what it keeps behind its outputs; the graph
+    pass has it take the place of the forward node.
+    """
+
+    function: _Function
     gives: list[_Given | None]  # by input; None: there is no gradient
+    twin: _Function | None
+    kept: list[str]  # what the twin keeps, for people: "MatMul [64, 512]"
 
     def __call__(
-        self, arguments: Sequence[Any], stamps: Mapping[str, AttrValue]
+        self, op: Any, gradients: Sequence[Any], stamps: Mapping[str, AttrValue]
     ) -> list[Any | None]:
-        """The gradient of each input; the node has `stamps`."""
-        taken, results = [arguments[i] for i in self.takes], []
-        if isinstance(self.function, FunctionDefLibrary):
-            results = function_op.invoke(self.function, taken, stamps)
-        elif self.function is not None:
-            results = tf.nest.flatten(self.function(*taken))
+        """The gradient of each input of `op`, whose node it is; its own nodes have `stamps`."""
+        outputs = list(op.outputs)
+        if self.twin is not None:
+            with tf.control_dependencies(None):  # it runs when the forward does
+                mark = {function_op.TWIN: AttrValue(s=call.node_of(op).name.encode())}
+                outputs = self.twin(op.inputs, {**stamps, **mark})
+        count = len(op.outputs)
+        arguments = [*op.inputs, *outputs[:count], *gradients, *outputs[count:]]
+        results = self.function(arguments, stamps)
         return [
             None if one is None else (results if one.made else arguments)[one.position]
             for one in self.gives
         ]
 
 
+class Way(NamedTuple):
+    """How a backward is to be made."""
+
+    keeps: bool  # the forward may keep values for it
+    lasts: bool  # it is a version of CompositeCall, which are never forgotten
+
+
 @functools.lru_cache(maxsize=LIMIT)
-def differentiate(request: bytes, used: tuple[bool, ...], shapes: tuple[Shape, ...]) -> Backward:
+def differentiate(
+    request: bytes, used: tuple[bool, ...], shapes: tuple[Shape, ...], way: Way
+) -> Backward:
     """The backward of a call: `request` is a NodeDef of the op, its attributes and its version.
 
     `used` says of each output whether a gradient of it comes in. LookupError: an op of the body has
@@ -73,28 +110,115 @@ def differentiate(request: bytes, used: tuple[bool, ...], shapes: tuple[Shape, .
         asked.attr["_in_shapes"].list.shape.add().CopyFrom(proto)
     library = FunctionDefLibrary.FromString(native.call("composite_expand", asked))
     body = functions.body(library)
+    of_function = asked.op == function_op.NAME
+    name = function_op.stem(asked.attr["f"].func.name) if of_function else asked.op
     try:
         with tf.init_scope():  # not a part of whatever is being traced: later traces share it
-            return _differentiate_body(asked.op, body, shapes, used)
+            return _Differentiation(name, body, shapes, used).backward(way)
     except LookupError as error:
-        raise places.no_gradient(asked.op, body.graph_def, error) from error
+        raise places.no_gradient(name, body.graph_def, error) from error
 
 
-def _differentiate_body(
-    op_name: str, expansion: functions.Body, shapes: Sequence[Shape], used: Sequence[bool]
-) -> Backward:
-    placeholder = tf.compat.v1.placeholder
-    with tf.Graph().as_default() as graph:
-        inputs = [placeholder(d, s) for d, s in zip(expansion.input_dtypes, shapes, strict=True)]
-        outputs = functions.inline(expansion, inputs, name="forward")
-        wanted = [y for y, use in zip(outputs, used, strict=True) if use]
-        seeds = [placeholder(y.dtype, y.shape) for y in wanted]
-        found = tf.gradients(wanted, inputs, grad_ys=seeds)
-        results = [None if g is None else tf.convert_to_tensor(g) for g in found]
-        rounded = {op.name for op in graph.get_operations() if _rounds(op)}
-    graph_def = graph.as_graph_def()
-    places.spread(graph_def)
-    return _function(op_name, graph_def, [*inputs, *outputs, *seeds], results, rounded)
+class _Differentiation:
+    """The graph of an expansion and of its gradient, from which functions are cut."""
+
+    def __init__(
+        self,
+        op_name: str,
+        expansion: functions.Body,
+        shapes: Sequence[Shape],
+        used: Sequence[bool],
+    ) -> None:
+        placeholder = tf.compat.v1.placeholder
+        self._op_name = op_name
+        with tf.Graph().as_default() as graph:
+            inputs = [
+                placeholder(d, s) for d, s in zip(expansion.input_dtypes, shapes, strict=True)
+            ]
+            outputs = functions.inline(expansion, inputs, name="forward")
+            wanted = [y for y, use in zip(outputs, used, strict=True) if use]
+            seeds = [placeholder(y.dtype, y.shape) for y in wanted]
+            self._forward = {op.name for op in graph.get_operations()}
+            found = tf.gradients(wanted, inputs, grad_ys=seeds)
+            results = [None if g is None else tf.convert_to_tensor(g) for g in found]
+            self._rounded = {op.name for op in graph.get_operations() if _rounds(op)}
+        self._graph = graph
+        self._inputs, self._outputs, self._seeds = inputs, outputs, seeds
+        self._results = [None if r is None else r.name for r in results]
+        self._graph_def = graph.as_graph_def()
+        places.spread(self._graph_def)
+
+    def backward(self, way: Way) -> Backward:
+        """The function of those inputs, outputs and seeds that the gradient reads.
+
+        An output that it reads (the mask of a ReLU, say) is fed from the forward call, as is what
+        that keeps, and what only computed it again is left out.
+        """
+        own = list(dict.fromkeys(name for name in self._results if name is not None))
+        arguments = [*self._inputs, *self._outputs, *self._seeds]
+        pruned, read = self._cut(arguments, own)
+        kept = self._kept(pruned) if way.keeps else []
+        if kept:
+            pruned, read = self._cut([*arguments, *kept], own)
+            kept = [tensor for tensor in kept if tensor.name in read]
+            arguments += kept
+        first: dict[str, int] = {}  # an output that is an input: the input
+        for position, tensor in enumerate(arguments):
+            first.setdefault(tensor.name, position)
+        made = [name for name in own if name not in first]
+        taken = {at: arguments[at] for name, at in first.items() if name in read}
+        return Backward(
+            self._function(f"{NAME}{self._op_name}", pruned, taken, made, lasts=way.lasts),
+            [None if name is None else _given(name, first, made) for name in self._results],
+            self._twin(kept) if kept else None,
+            [f"{tensor.op.type} {tensor.shape}" for tensor in kept],
+        )
+
+    def _cut(self, arguments: Sequence[Any], results: Sequence[str]) -> tuple[Any, set[str]]:
+        return _consistent(self._graph_def, {t.name for t in arguments}, results, self._rounded)
+
+    def _kept(self, pruned: Any) -> list[Any]:
+        """What the forward is to keep.
+
+        Nothing of a body with branches, of which only one has run, or with state, which would be
+        changed twice; nothing if an input is given on as it is, which no function can.
+        """
+        operations = self._graph.get_operations()
+        stateful = any(op.op_def is not None and op.op_def.is_stateful for op in operations)
+        given = {tensor.name for tensor in self._inputs}
+        if pruned.library.function or stateful or given & {y.name for y in self._outputs}:
+            return []
+        again = {node.name for node in pruned.node} & self._forward
+        return [self._graph.get_tensor_by_name(name) for name in saving.kept(self._graph, again)]
+
+    def _twin(self, kept: Sequence[Any]) -> _Function:
+        names = [tensor.name for tensor in (*self._outputs, *kept)]
+        inputs = {tensor.name for tensor in self._inputs}
+        pruned, read = _needed(self._graph_def, inputs, names)
+        taken = {i: tensor for i, tensor in enumerate(self._inputs) if tensor.name in read}
+        return self._function(f"{FORWARD}{self._op_name}", pruned, taken, names, lasts=True)
+
+    def _function(
+        self,
+        name: str,
+        graph_def: Any,
+        taken: Mapping[int, Any],
+        made: Sequence[str],
+        *,
+        lasts: bool,
+    ) -> _Function:
+        """What `made` names as a function of the tensors in `taken`, by their positions."""
+        order = list(taken)
+        if not made:
+            return _Function(None, order, 0)
+        concrete = _traced(name, graph_def, list(taken.values()), made)
+        inner = concrete.graph.as_graph_def().library.function
+        library = FunctionDefLibrary(function=[concrete.function_def, *inner])
+        if not lasts or function_op.keeps_state(library):
+            return _Function(concrete, order, 0)
+        places_of, constants = function_op.constants_last(library)
+        library = function_op.canonical(library, name.removeprefix("composite_"))
+        return _Function(function_op.define(library), [order[i] for i in places_of], constants)
 
 
 def _rounds(op: Any) -> bool:
@@ -104,65 +228,27 @@ def _rounds(op: Any) -> bool:
     )
 
 
-def _function(
-    op_name: str,
-    graph_def: Any,
-    arguments: Sequence[Any],
-    results: Sequence[Any],
-    rounded: set[str],
-) -> Backward:
-    """The gradient graph as a function of those inputs, outputs and seeds that it reads.
-
-    An output that the gradient reads (the mask of a ReLU, say) is fed from the forward call, and
-    what only computed it again is left out. `rounded` names the nodes that have floating results.
-    """
-    names = [None if r is None else r.name for r in results]
-    own = list(dict.fromkeys(name for name in names if name is not None))
-    pruned, read = _consistent(graph_def, {t.name for t in arguments}, own, rounded)
-    # TensorFlow forgets the functions of an If's or While's gradient with the graph they were made
-    # in, and numbers them anew in the next: those of two backwards may have the same names.
-    content = pruned.library.SerializeToString(deterministic=True)
-    functions.rename_functions(pruned, f"_kept_{hashlib.sha256(content).hexdigest()[:16]}")
-    first: dict[str, int] = {}  # an output that is an input: the input
-    for position, tensor in enumerate(arguments):
-        first.setdefault(tensor.name, position)
-    taken = [name for name in first if name in read]
-    made = [name for name in own if name not in first]
-    return Backward(
-        _traced(op_name, pruned, [arguments[first[name]] for name in taken], made),
-        [first[name] for name in taken],
-        [None if name is None else _given(name, first, made) for name in names],
-    )
-
-
 def _given(name: str, arguments: Mapping[str, int], results: Sequence[str]) -> _Given:
     if name in arguments:
         return _Given(made=False, position=arguments[name])
     return _Given(made=True, position=results.index(name))
 
 
-def _traced(op_name: str, graph_def: Any, inputs: Sequence[Any], outputs: Sequence[str]) -> Any:
-    """Nodes of a graph as a canonical library that CompositeCall takes.
+def _traced(name: str, graph_def: Any, inputs: Sequence[Any], outputs: Sequence[str]) -> Any:
+    """Nodes of a graph as a ConcreteFunction."""
+    # TensorFlow forgets the functions of an If's or While's gradient with the graph they were made
+    # in, and numbers them anew in the next: those of two backwards may have the same names.
+    content = graph_def.library.SerializeToString(deterministic=True)
+    functions.rename_functions(graph_def, f"_kept_{hashlib.sha256(content).hexdigest()[:16]}")
+    call.add_functions(graph_def.library)
 
-    A ConcreteFunction where an op keeps state; None where there is nothing to compute.
-    """
-    if not outputs:
-        return None
-
-    def backward(*values: Any) -> Any:
+    def function(*values: Any) -> Any:
         fed = {tensor.name: value for tensor, value in zip(inputs, values, strict=True)}
         return tf.graph_util.import_graph_def(graph_def, fed, outputs, name="")
 
-    call.add_functions(graph_def.library)
-    backward.__name__ = f"{NAME}{op_name}"
+    function.__name__ = name
     specs = [tf.TensorSpec(t.shape, t.dtype) for t in inputs]
-    traced = tf.function(backward, input_signature=specs, autograph=False)
-    concrete = traced.get_concrete_function()
-    inner = concrete.graph.as_graph_def().library.function
-    library = FunctionDefLibrary(function=[concrete.function_def, *inner])
-    if function_op.keeps_state(library):
-        return concrete
-    return function_op.define(function_op.canonical(library, f"backward_{op_name}"))
+    return tf.function(function, input_signature=specs, autograph=False).get_concrete_function()
 
 
 def _consistent(

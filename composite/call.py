@@ -221,6 +221,17 @@ def _execute_scalar(kind: str, value: Any) -> Any:
     return None if shape.rank is None else shape.as_list()
 
 
+def node_of(op: Any) -> Any:
+    """The Operation of what a gradient function was given; None for an eager call.
+
+    A tape gives a stand-in that knows the outputs, in a graph as well.
+    """
+    if isinstance(op, tf.Operation):
+        return op
+    graph_outputs = [y for y in op.outputs if tf.is_symbolic_tensor(y)]
+    return graph_outputs[0].op if graph_outputs and graph_outputs[0].op.type == op.type else None
+
+
 def attrs_of(op: Any) -> dict[str, AttrValue]:
     """The attributes, stamps included, of an op that a gradient function was given.
 

@@ -12,8 +12,8 @@ class Stats(Mapping[str, int]):
     """Counters at one moment: a read-only mapping of names to counts.
 
     `expansion_runs` and `kernel_launches` count calls by the path they took, `expansions` the
-    evaluations of a program, `compiles` the kernels that the background worker made, `xla_nodes` the
-    nodes that XLA compiled, `copies` the inputs that were copied on their way to a kernel.
+    evaluations of a program, `compiles` the kernels that the background worker made, `xla_nodes`
+    the nodes that XLA compiled, `copies` the inputs that were copied on their way to a kernel.
     """
 
     def __init__(self, counts: Mapping[str, int]) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from composite import batching, call, gradient, native, settings
+from composite.compiler import declaration
 from composite.compiler.errors import RefusedError
 from composite.compiler.errors.declarations import (
     NO_OP_DEF,
@@ -24,7 +25,7 @@ from composite.compiler.errors.declarations import (
     TWO_OPS,
     UNDECLARED,
 )
-from composite.compiler.schema import OpSchema, declaration
+from composite.compiler.schema import OpSchema
 from composite.compiler.source import CompositeSyntaxError, Source
 from composite.jit import worker
 from composite.op import CompositeOp, DecoratedOp
@@ -97,7 +98,7 @@ class Composite:
 
         source = Source.of(function)
         schema = self._schema(source)
-        schema.check(source, self._op_name if self._bare else "the declaration")
+        declaration.check(schema, source, self._op_name if self._bare else "the declaration")
         _check_place(schema, function, source, self._op_name)
         module = frontend.translate(source, schema, _resolve)
         tfr.optimize(module)
@@ -159,7 +160,7 @@ def _blamed(source: Source, strings: Sequence[str], message: str) -> Any:
     """The node of the declaration string that an error of the runtime names."""
     for text in strings:
         if text in message:
-            return declaration(source, _name(text))
+            return declaration.declared_at(source, _name(text))
     decorators = source.tree.decorator_list
     return decorators[0] if decorators else source.tree
 

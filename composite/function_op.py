@@ -16,10 +16,11 @@ from tensorflow.core.framework.function_pb2 import FunctionDef, FunctionDefLibra
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
 from composite import call, functions, native
-from composite.records import serialize
+from composite.records import NodeDef, serialize
 
 NAME = "CompositeCall"
 STAMP = "_composite_program"
+TWIN = "_composite_twin"  # names the node whose place this one may take: see twins.h
 _PREFIX = "__composite_"  # of functions in which TensorFlow's own ops stay what they are
 _HERE = "\0"  # in place of the hash, while it is computed
 
@@ -48,6 +49,11 @@ def canonical(library: Any, stem: str) -> Any:
     }
     functions.rename(result.function, finals)
     return result
+
+
+def stem(name: str) -> str:
+    """The stem of a canonical name."""
+    return name.removeprefix(_PREFIX).rpartition("_")[0]
 
 
 def _hash(library: FunctionDefLibrary) -> str:
@@ -80,6 +86,20 @@ def keeps_state(library: Any) -> bool:
     )
 
 
+def constants_last(library: Any) -> tuple[list[int], int]:
+    """Puts the arguments of function[0] whose values XLA has to know behind the others.
+
+    Returns the arguments in their new order, and how many of them are constants.
+    """
+    reply = native.call("composite_constant_arguments", library)
+    constants = list(NodeDef.FromString(reply).attr["arguments"].list.i)
+    arguments = list(library.function[0].signature.input_arg)
+    order = [i for i in range(len(arguments)) if i not in constants] + constants
+    del library.function[0].signature.input_arg[:]
+    library.function[0].signature.input_arg.extend(arguments[i] for i in order)
+    return order, len(constants)
+
+
 def define(library: Any) -> Any:
     """Makes function[0] of a canonical library known to the runtime and to eager execution.
 
@@ -94,30 +114,36 @@ def define(library: Any) -> Any:
 
 def ensure_defined(op: Any) -> None:
     """Defines the function of a node that came with a loaded model; other nodes' are defined."""
-    if not isinstance(op, tf.Operation):
+    node = call.node_of(op)
+    if node is None or node.get_attr("f").name in _defined:
         return
-    name = op.get_attr("f").name
-    library = {f.signature.name: f for f in op.graph.as_graph_def().library.function}
+    name = node.get_attr("f").name
+    library = {f.signature.name: f for f in node.graph.as_graph_def().library.function}
     if name in library:
         order = functions.reachable(name, library)
         define(FunctionDefLibrary(function=[library[n] for n in order]))
 
 
 def invoke(
-    library: Any, inputs: Sequence[Any], stamps: Mapping[str, AttrValue], name: str | None = None
+    library: Any, inputs: Sequence[Any], constants: int, stamps: Mapping[str, AttrValue]
 ) -> list[Any]:
-    """Calls a defined function: one node, or one eager op. Returns its outputs."""
+    """Calls a defined function: one node, or one eager op. Returns its outputs.
+
+    The last `constants` inputs are those that `constants_last` put there.
+    """
     signature = library.function[0].signature
+    first = len(inputs) - constants
     arguments = {
-        "args": list(inputs),
+        "args": list(inputs[:first]),
+        "constants": list(inputs[first:]),
         "f": NameAttrList(name=signature.name),
         "Tout": [tf.as_dtype(arg.type) for arg in signature.output_arg],
     }
     if tf.executing_eagerly():
-        return list(call.eager_call(NAME, arguments, name))
+        return list(call.eager_call(NAME, arguments, None))
     # The functions travel with the graph, into a saved model for one.
     tf.graph_util.import_graph_def(
         GraphDef(versions={"producer": tf.version.GRAPH_DEF_VERSION}, library=library), name=""
     )
     own = {**stamps, STAMP: AttrValue(s=signature.name.encode())}
-    return list(call.graph_call(NAME, arguments, own, name))
+    return list(call.graph_call(NAME, arguments, own, None))

@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from composite import backward, call, function_op, native
-from composite.records import AttrValue, NodeDef
+from composite.records import AttrValue, NodeDef, attr_value
 
 PROGRAM = "_composite_program"
 
@@ -61,6 +61,8 @@ _lock = threading.Lock()
 _registered: set[str] = set()
 _overrides: dict[tuple[str, str], Gradient] = {}
 _refusals: dict[tuple[str, str], str] = {}
+# Names that had one by tf.RegisterGradient before the op was defined: it serves all versions.
+_others: set[str] = set()
 # The versions of a name, in order: the moment from which eager calls stand for one, its digest.
 _versions: dict[str, list[tuple[int, str]]] = {}
 
@@ -75,7 +77,11 @@ def register(op_name: str) -> None:
     def gradient(op: Any, *output_gradients: Any) -> Any:
         return _gradient(op_name, op, output_gradients)
 
-    tf.RegisterGradient(op_name)(gradient)
+    try:
+        tf.RegisterGradient(op_name)(gradient)
+    except KeyError:  # registered already
+        with _lock:
+            _others.add(op_name)
 
 
 def override(op_name: str, digest: str, function: Gradient) -> None:
@@ -93,7 +99,7 @@ def refuse(op_name: str, digest: str, reason: str) -> None:
 
 def overridden(op_name: str, digest: str) -> bool:
     """Whether the author gave this version a gradient of its own."""
-    return (op_name, digest) in _overrides
+    return op_name in _others or (op_name, digest) in _overrides
 
 
 def set_current(op_name: str, digest: str) -> None:
@@ -135,6 +141,7 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
             request.attr[name].CopyFrom(value)
     if digest:
         request.attr[PROGRAM].s = digest.encode()
+    request.attr["_composite_whole"].CopyFrom(attr_value(_whole()))
     used = [
         gradient is not None and (output.dtype.is_floating or output.dtype.is_complex)
         for gradient, output in zip(output_gradients, op.outputs, strict=True)
@@ -143,14 +150,19 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
         return [None] * len(op.inputs)
     if op_name == function_op.NAME:
         function_op.ensure_defined(op)
-    found = _backward(request, list(op.inputs), used)
+    found = _backward(request, list(op.inputs), used, keeps=_may_keep(op, attrs))
     wanted = [g for g, use in zip(output_gradients, used, strict=True) if use]
-    tensors = [*op.inputs, *op.outputs, *map(tf.convert_to_tensor, wanted)]
-    gradients = found(tensors, _options_of(attrs))
+    gradients = found(op, [*map(tf.convert_to_tensor, wanted)], _options_of(attrs))
     for gradient, one in zip(gradients, op.inputs, strict=True):
         if gradient is not None:  # a tf.while_loop that carries it insists on its shape
             gradient.set_shape(one.shape)
     return gradients
+
+
+def _whole() -> list[str]:
+    """The versions that stay nodes where a body calls them: TensorFlow asks here for theirs."""
+    others = {one for name in _others for _, one in _versions.get(name, ())}
+    return sorted(others.union(one for _, one in (*_overrides, *_refusals)))
 
 
 def _options_of(attrs: Mapping[str, AttrValue]) -> dict[str, AttrValue]:
@@ -161,18 +173,35 @@ def _options_of(attrs: Mapping[str, AttrValue]) -> dict[str, AttrValue]:
     return {name: value for name, value in kept.items() if value.s != b"tvm"}
 
 
-def _backward(request: NodeDef, inputs: Sequence[Any], used: Sequence[bool]) -> backward.Backward:
+def _may_keep(op: Any, attrs: Mapping[str, AttrValue]) -> bool:
+    """Whether the forward can keep values: its node is in the function that is being traced.
+
+    An eager call is over, and a node that must have a kernel has none for further outputs.
+    """
+    node = call.node_of(op)
+    if node is None or attrs.get("_composite_backend", _AUTO).s == b"tvm":
+        return False
+    return bool(node.graph.building_function and node.graph is tf.compat.v1.get_default_graph())
+
+
+_AUTO = AttrValue(s=b"auto")
+
+
+def _backward(
+    request: NodeDef, inputs: Sequence[Any], used: Sequence[bool], *, keeps: bool
+) -> backward.Backward:
     shapes = tuple(_shape(x.shape) for x in inputs)
     ranks = tuple(x.shape.rank for x in inputs)
     key, uses = request.SerializeToString(deterministic=True), tuple(used)
     try:
-        return backward.differentiate(key, uses, _family(key, uses, ranks).widen(shapes))
+        family = _family(key, uses, ranks).widen(shapes)
+        return backward.differentiate(key, uses, family, backward.Way(keeps, lasts=True))
     except tf.errors.FailedPreconditionError as error:
         if not native.is_not_yet(error):
             raise
     # The body looks at a dim that varies: these shapes need a backward of their own.
     try:
-        return backward.differentiate(key, uses, shapes)
+        return backward.differentiate(key, uses, shapes, backward.Way(keeps=False, lasts=False))
     except tf.errors.FailedPreconditionError as error:
         if native.is_not_yet(error):
             raise _not_yet(request.op, error) from None

@@ -17,6 +17,9 @@ _ORIGINAL = re.compile(r".* \((?P<place>.+)\)", re.DOTALL)
 # As TensorFlow 2.21 says which operation has no gradient, in gradients_util.py.
 _LACKING = re.compile(r"operation ?'(?P<node>[^']+)' \(op type: (?P<op>\w+)\)")
 
+# As backward.py calls what it makes.
+_BACKWARD = re.compile(r"(backward_)+(?P<op>\w+)")
+
 # What TensorFlow adds to the name of a branch or a loop's body for that of its gradient.
 _GRADIENT_FUNCTION = re.compile(r"(_rewritten)*_grad_\d+.*")
 
@@ -37,12 +40,15 @@ def spread(graph_def: Any) -> None:
 
 
 def no_gradient(op_name: str, graph_def: Any, error: LookupError) -> LookupError:
-    """What to raise where TensorFlow finds an operation of an expansion without a gradient."""
+    """What to raise where TensorFlow finds an operation of an expansion without a gradient.
+
+    `op_name` is the op's, or "backward_" and that for the gradient of its gradient.
+    """
     found = _LACKING.search(str(error))
     if found is None:
         what = f"an op of its body has none: {error}"
     else:
-        name = found["node"].rpartition("forward/")[2]
+        name = found["node"].removeprefix("forward/")
         places = {
             _place(node): None
             for _, nodes in _scopes(graph_def)
@@ -51,8 +57,11 @@ def no_gradient(op_name: str, graph_def: Any, error: LookupError) -> LookupError
         }
         where = f" at {' or '.join(places)}" if places else ""
         what = f"{found['op']}{where} has none in TensorFlow"
+    derived = _BACKWARD.fullmatch(op_name)
+    subject = f"the derived gradient of {derived['op']}" if derived else op_name
+    op = derived["op"] if derived else op_name
     return LookupError(
-        f"{op_name} has no gradient, since {what}: give {op_name} one with @op.gradient, or put "
+        f"{subject} has no gradient, since {what}: give {op} one with @op.gradient, or put "
         "tf.stop_gradient around what is to count as constant"
     )
 

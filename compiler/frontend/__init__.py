@@ -34,7 +34,7 @@ def translate(source: Source, schema: OpSchema, resolve: Resolve) -> Any:
     """Translate a body to a TFR module, verified by MLIR and not yet optimized.
 
     Args:
-        source: the function; its parameters are those of the schema (`schema.check`).
+        source: the function; its parameters are those of the schema (`declaration.check`).
         schema: the op's declaration.
         resolve: gives for a captured object the composite op that it is, or None.
 

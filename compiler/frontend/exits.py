@@ -5,6 +5,7 @@ Not for: which statements follow which (statements.py).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import gast
@@ -140,6 +141,11 @@ class OutputsExit(Exit):
             self._builder.cast(result, type_)
             for result, type_ in zip(results, self.types, strict=True)
         ]
+
+
+def spoken(names: Iterable[str]) -> list[str]:
+    """Return names as the author knows them: none for those that the front end adds."""
+    return ["" if name.startswith(".") else name for name in names]
 
 
 def _counted(count: int, what: str) -> str:

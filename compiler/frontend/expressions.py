@@ -1,7 +1,8 @@
 """Expressions of a body: gast -> values of the IR, operands from left to right.
 
 `visit` gives a binding (bindings.py); `value` gives a value of the IR.
-Not for: statements (statements.py), calls (calls.py).
+Not for: statements (statements.py), calls (calls.py), and what has a file of its own: attributes,
+subscripts, comprehensions, strings.
 """
 
 from __future__ import annotations
@@ -13,16 +14,15 @@ import gast
 
 from composite.compiler.errors.expressions import (
     IDENTITY,
-    LIST_LENGTH,
-    NO_ATTRIBUTE,
-    NO_OUTPUT,
     OPERANDS,
     TENSOR_MEMBERSHIP,
 )
-from composite.compiler.errors.names import ENDLESS, NO_CONSTANT, NO_MEMBER, NOT_DEFINED
+from composite.compiler.errors.names import ENDLESS, NO_CONSTANT, NOT_DEFINED
 from composite.compiler.errors.statements import NOT_APART
 from composite.compiler.frontend import (
+    attributes,
     capture,
+    comprehensions,
     decisions,
     flow,
     operators,
@@ -35,22 +35,7 @@ from composite.compiler.frontend.capture import MISSING, Static
 from composite.compiler.frontend.recovery import UnknownError
 from composite.compiler.frontend.specials import known
 from composite.compiler.frontend.visitor import Visitor
-from composite.compiler.tfr import NotConstantError, dialect, for_each
-
-_SHAPE_ADVICE = {
-    "as_list": "it is a method without arguments, `.as_list()`",
-    "ndims": "write `.rank`",
-    "dims": "a shape is used as a list as it is",
-    "num_elements": "multiply the dims",
-}
-
-_TENSOR_ADVICE = {
-    "get_shape": "write `.shape`",
-    "ndim": "write `.shape.rank`",
-    "numpy": "a body is compiled; its tensors have no values yet",
-    "T": "call tf.raw_ops.Transpose",
-    "set_shape": "call tf.raw_ops.EnsureShape",
-}
+from composite.compiler.tfr import NotConstantError, dialect
 
 
 class Expressions(Visitor):
@@ -123,54 +108,7 @@ class Expressions(Visitor):
 
     def visit_Attribute(self, node: Any) -> Any:
         """A member of a module, `.shape` and `.dtype` of a tensor, an output of an op by name."""
-        owner = self.visit(node.value)
-        if isinstance(owner, Static):
-            return self._member(node, owner)
-        if isinstance(owner, Outputs):
-            if node.attr not in owner.names:
-                outputs = ", ".join(owner.names)
-                self.source.fail(
-                    node, NO_OUTPUT, f"no output is called `{node.attr}`; there are {outputs}"
-                )
-            index = owner.names.index(node.attr)
-            return self._builder.item(
-                owner.value, self._builder.constant(index), owner.types[index]
-            )
-        return self._property(node, self._translation.value(owner, node.value))
-
-    def _member(self, node: Any, owner: Static) -> Static:
-        member = capture.member(owner, node.attr)
-        spelling = f"{owner.spelling}.{node.attr}"
-        if member is MISSING:
-            self.source.fail(
-                node,
-                NO_MEMBER,
-                f"`{spelling}` is not defined; a body can read the members of modules and classes",
-            )
-        return Static(member, spelling)
-
-    def _property(self, node: Any, owner: Any) -> Any:
-        type_ = dialect.name_of(owner)
-        if type_ in ("tensor", "any") and node.attr == "shape":
-            return self._builder.shape(owner)
-        if type_ in ("tensor", "any") and node.attr == "dtype":
-            return self._builder.dtype(owner)
-        if type_ == "dims" and node.attr == "rank":
-            return self._builder.rank(owner)
-        if type_ == "dims":
-            advice = _SHAPE_ADVICE.get(node.attr, "it has `.rank`, its dims `[i]`, and len()")
-            return self.source.fail(
-                node, NO_ATTRIBUTE, f"`.{node.attr}` of a shape is not supported: {advice}"
-            )
-        if type_ in ("tensor", "any"):
-            advice = _TENSOR_ADVICE.get(node.attr, "a tensor has `.shape` and `.dtype`")
-            return self.source.fail(
-                node, NO_ATTRIBUTE, f"`.{node.attr}` of a tensor is not supported: {advice}"
-            )
-        what = "a list" if type_ == "sequence" else "an attribute"
-        return self.source.fail(
-            node, NO_ATTRIBUTE, f"{what} has no `.{node.attr}` in the body of a composite"
-        )
+        return attributes.translate(self, self._translation, node)
 
     def visit_Subscript(self, node: Any) -> Any:
         """An element or a slice of a list, a shape or a string; any indexing of a tensor."""
@@ -178,58 +116,7 @@ class Expressions(Visitor):
 
     def visit_ListComp(self, node: Any) -> Any:
         """`[value for target in items if condition]`: a loop that carries the list."""
-        before = self._translation.environment
-        self._translation.environment = dict(before)
-        made = self._generated(node, node.generators, self._builder.make_list([]))
-        self._translation.environment = before
-        return made
-
-    def _generated(self, node: Any, generators: list[Any], made: Any) -> Any:
-        """Add to a list what the generators give."""
-        if not generators:
-            element = self._builder.make_list([self.value(node.elt)])
-            return self._builder.binary("add", made, element)
-        first, *others = generators
-        items = self._builder.items(self.value(first.iter))
-
-        def trip(item: Any, carried: Any) -> Any:
-            self._bind_item(first.target, item)
-            return self._filtered(
-                first.ifs, carried, lambda: self._generated(node, others, carried)
-            )
-
-        return for_each(self._builder, items, made, trip)
-
-    def _filtered(self, conditions: list[Any], made: Any, add: Callable[[], Any]) -> Any:
-        if not conditions:
-            return add()
-        return self._choose(
-            self._filter(conditions[0]),
-            lambda: self._filtered(conditions[1:], made, add),
-            lambda: made,
-        )
-
-    def _filter(self, node: Any) -> Any:
-        condition = self.value(node)
-        if dialect.name_of(condition) == "tensor":
-            self.source.fail(
-                node,
-                LIST_LENGTH,
-                "a tensor decides here how long the list is, which must be known when the op is "
-                "expanded; select the elements of a tensor with tf.boolean_mask",
-            )
-        return condition
-
-    def _bind_item(self, target: Any, value: Any) -> None:
-        if isinstance(target, gast.Name):
-            self._translation.environment[target.id] = value
-            return
-        if not isinstance(target, (gast.Tuple, gast.List)):
-            self.source.fail(target, NOT_APART, "an item of a comprehension is assigned to names")
-        for one, part in zip(
-            target.elts, self.taken_apart(value, len(target.elts), target), strict=True
-        ):
-            self._bind_item(one, part)
+        return comprehensions.translate(self, self._translation, node)
 
     def visit_Tuple(self, node: Any) -> Any:
         """A list of values: the IR does not tell tuples and lists apart."""
@@ -346,7 +233,7 @@ class Expressions(Visitor):
             right = self.value(right_node)
             return self._chain(node, self._compare(node, operator, left, right), right, rest)
 
-        return self._choose(answer, go_on, lambda: answer)
+        return self.choose(answer, go_on, lambda: answer)
 
     def _compare(self, node: Any, operator: Any, left: Any, right: Any) -> Any:
         name = operators.COMPARE[type(operator)]
@@ -372,18 +259,19 @@ class Expressions(Visitor):
             first = self.value(operands[0])
             others: Callable[[], Any] = lambda: from_(operands[1:])  # noqa: E731
             keep: Callable[[], Any] = lambda: first  # noqa: E731
-            return self._choose(first, *((others, keep) if is_and else (keep, others)))
+            return self.choose(first, *((others, keep) if is_and else (keep, others)))
 
         return from_(firsts)
 
     def visit_IfExp(self, node: Any) -> Any:
         """`a if condition else b`."""
         condition = self.value(node.test)
-        return self._choose(
+        return self.choose(
             condition, lambda: self.value(node.body), lambda: self.value(node.orelse)
         )
 
-    def _choose(self, condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+    def choose(self, condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+        """Build the value that a condition chooses, one alone if it is decided."""
         taken = self.decided(condition)
         if taken is not None:
             return then() if taken else otherwise()

@@ -1,95 +1,151 @@
-"""Loops of a body: what their trips carry, and how a trip ends.
+"""Loops: `for` and `while`, and the static types of what they carry.
 
 Trips are counted when the op expands. A loop carries the values of the names that it assigns and
 that a later trip, or what follows the loop, reads; a `for` carries the number of its item as well.
 Each has a static type that holds for all trips: the one it starts with, or `any` if a trip changes
 it, which is found by translating the body.
 
-Not for: the statements in the body (statements.py), `return` in it and `else` (early.py).
+Not for: how a trip ends (trips.py), `return` in a loop and `else` (early.py), comprehensions
+(comprehensions.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NoReturn
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
+from composite.compiler.frontend import decisions, flow
 from composite.compiler.frontend.bindings import Translation
-from composite.compiler.frontend.exits import Exit
-from composite.compiler.tfr import dialect
+from composite.compiler.frontend.exits import Exit, spoken
+from composite.compiler.frontend.rests import End, Rest
+from composite.compiler.frontend.trips import ForExit, LoopExit, WhileExit
+from composite.compiler.tfr import UNDEFINED, Loop, dialect
 
 
-class LoopExit(Exit):
-    """The end of a trip: what the next one is given.
+class Pass(Protocol):
+    """What is needed of the pass over statements."""
 
-    Attributes:
-        changed: the carried names that a trip gave another static type.
-        node: the loop in the source; `loop` is the one that is built, `values` what a trip gives.
-        hidden: the names, none of the source's, that the end of a trip reads.
-    """
+    exit: Exit
 
-    def __init__(
-        self, translation: Translation, node: Any, names: Sequence[str], types: Sequence[str]
-    ) -> None:
-        self.types = tuple(types)
-        self.changed: set[str] = set()
-        self.hidden: tuple[str, ...] = ()
+    def path(self, statements: Sequence[Any], rest: Rest) -> list[Any]:
+        """Translate statements and then a rest."""
+
+    def condition(self, node: Any) -> Any:
+        """Translate the condition of a statement to a value."""
+
+    def value_beyond(self, node: Any) -> Any:
+        """Translate an expression whose mistakes are not those of the statements it governs."""
+
+    def bind(self, target: Any, binding: Any, node: Any) -> None:
+        """Bind the names of a target of an assignment."""
+
+
+class Loops:
+    """Translates the loops of one function."""
+
+    def __init__(self, statements: Pass, translation: Translation) -> None:
+        self._statements = statements
         self._translation = translation
-        self.node = node
-        self.loop: Any = None
-        self.values: list[Any] = []
-        self._names = names
+        self._builder = translation.builder
+        self._liveness = translation.body.liveness
+        # The names whose static type a loop changes, found so far.
+        self._changing: dict[Any, set[str]] = {}
 
-    def returned(self, _node: Any) -> NoReturn:
-        """Refuse: early.py has made a `break` of it."""
-        raise AssertionError("a return in a loop is written out before it is translated")
+    def for_(self, node: Any) -> None:
+        """Translate a `for`: a loop over the list of the items."""
+        items = self._builder.items(self._statements.value_beyond(node.iter))
+        count = self._builder.length(items)
+        names = self._carried_names(node)
 
-    def ended(self, by_break: bool) -> list[Any]:
-        """End a trip, and the loop if it is by `break`."""
-        carried = [self._carried(name) for name in self._names]
-        return [*self.head(by_break), *carried][-len(self.types) :] if self.types else []
+        def attempt(types: Sequence[str]) -> LoopExit:
+            initial = self._builder.constant(0)
+            exit_ = ForExit(self._translation, node, names, ["attr", *types])
+            loop = self._open(names, [initial], exit_)
+            with self._builder.into(loop.condition):
+                more = self._builder.compare("lt", loop.condition.arguments[0], count)
+            loop.decide(more)
+            with self._trip(loop, names):
+                index = loop.body.arguments[0]
+                self._translation.environment.update({exit_.index: index, exit_.count: count})
+                item = self._builder.item(items, index, self._builder.element_type(items))
+                self._statements.bind(node.target, item, node)
+                return self._close(loop, exit_)
 
-    def fall_off(self) -> list[Any]:
-        """End a trip that comes to the end of the body."""
-        return self.ended(by_break=False)
+        self._until_typed(node, names, attempt)
 
-    def joined(self, results: list[Any]) -> list[Any]:
-        """Keep the results: each path has given them their types."""
-        return results
+    def while_(self, node: Any) -> None:
+        """Translate a `while`; a `break` is a condition beside the written one."""
+        names = self._carried_names(node)
+        breaks = flow.breaks(node.body)
 
-    def head(self, by_break: bool) -> list[Any]:
-        """Give what the loop carries beside names."""
-        raise NotImplementedError
+        def attempt(types: Sequence[str]) -> LoopExit:
+            head = [self._builder.constant(True)] if breaks else []
+            exit_ = WhileExit(self._translation, node, names, ["attr"] * breaks + list(types))
+            loop = self._open(names, head, exit_)
+            with self._trip(loop, names, loop.condition):
+                loop.decide(
+                    self._goes_on(loop, node) if breaks else self._statements.condition(node.test)
+                )
+            with self._trip(loop, names):
+                return self._close(loop, exit_)
 
-    def _carried(self, name: str) -> Any:
-        index = len(self.types) - len(self._names) + self._names.index(name)
-        value = self._translation.value(self._translation.environment[name], self.node)
-        if self.types[index] not in ("any", dialect.name_of(value)):
-            self.changed.add(name)
-        return self._translation.builder.cast(value, self.types[index])
+        self._until_typed(node, names, attempt)
 
+    def _goes_on(self, loop: Loop, node: Any) -> Any:
+        """Ask the condition of a `while` unless it was left by `break`."""
+        fork = self._builder.fork(loop.condition.arguments[0])
+        with self._builder.into(fork.then):
+            test = self._statements.condition(node.test)
+        with self._builder.into(fork.otherwise):
+            stop = self._builder.constant(False)
+        return fork.join([(test, stop)])[0]
 
-class ForExit(LoopExit):
-    """Carries the number of the item; a `break` goes beyond the last one."""
+    def _carried_names(self, node: Any) -> list[str]:
+        live, environment = self._liveness.after[node], self._translation.environment
+        return [name for name in flow.assigned([node]) if name in live and name in environment]
 
-    def __init__(
-        self, translation: Translation, node: Any, names: Sequence[str], types: Sequence[str]
+    def _open(self, names: Sequence[str], head: Sequence[Any], exit_: LoopExit) -> Loop:
+        environment = self._translation.environment
+        initial = [self._translation.value(environment[name], exit_.node) for name in names]
+        return self._builder.loop([*head, *initial], exit_.types)
+
+    @contextlib.contextmanager
+    def _trip(self, loop: Loop, names: Sequence[str], block: Any = None) -> Iterator[None]:
+        """Translate inside of a block of a loop, the carried names bound to its arguments."""
+        before, block = self._translation.environment, block or loop.body
+        carried = list(block.arguments)[len(block.arguments) - len(names) :]
+        self._translation.environment = {**before, **dict(zip(names, carried, strict=True))}
+        with self._builder.into(block):
+            yield
+        self._translation.environment = before
+
+    def _close(self, loop: Loop, exit_: LoopExit) -> LoopExit:
+        """Translate the body, up to what its trips give."""
+        outer, self._statements.exit = self._statements.exit, exit_
+        values = self._statements.path(exit_.node.body, End())
+        self._statements.exit = outer
+        exit_.loop, exit_.values = loop, values
+        return exit_
+
+    def _until_typed(
+        self, node: Any, names: Sequence[str], attempt: Callable[[Sequence[str]], LoopExit]
     ) -> None:
-        super().__init__(translation, node, names, types)
-        self.index, self.count = self.hidden = (".index", ".count")
-
-    def head(self, by_break: bool) -> list[Any]:
-        """Give the number of the next item."""
-        environment, builder = self._translation.environment, self._translation.builder
-        if by_break:
-            return [environment[self.count]]
-        return [builder.binary("add", environment[self.index], builder.constant(1))]
-
-
-class WhileExit(LoopExit):
-    """Carries whether to go on, if the loop has a `break`."""
-
-    def head(self, by_break: bool) -> list[Any]:
-        """Say whether to go on."""
-        if len(self.types) == len(self._names):
-            return []
-        return [self._translation.builder.constant(not by_break)]
+        """Build a loop, again with fewer static types while its trips change them."""
+        environment = self._translation.environment
+        open_ = self._changing.setdefault(node, set())
+        for name in names:
+            start = decisions.static(self._translation.value(environment[name], node))
+            if start is None or start is UNDEFINED:
+                open_.add(name)  # what a name starts with before it has its value
+        while True:
+            starts = {name: self._translation.value(environment[name], node) for name in names}
+            exit_ = attempt(
+                ["any" if name in open_ else dialect.name_of(starts[name]) for name in names]
+            )
+            if not exit_.changed:
+                break
+            open_ |= exit_.changed
+        hidden = [""] * (len(exit_.types) - len(names))
+        results = exit_.loop.join(exit_.values, [*hidden, *spoken(names)])
+        environment.update(zip(names, results[len(results) - len(names) :], strict=True))

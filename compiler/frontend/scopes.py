@@ -16,25 +16,10 @@ from composite.compiler.errors.declarations import NOT_PLAIN
 from composite.compiler.errors.names import NOT_ASSIGNED, PARTLY_ASSIGNED, TAKEN
 from composite.compiler.errors.statements import DECORATED, IN_PLACE, NO_COROUTINE, RAISED, STARRED
 from composite.compiler.frontend import flow
+from composite.compiler.frontend.paths import Paths
 from composite.compiler.frontend.recovery import Mistakes
 from composite.compiler.frontend.visitor import Visitor
 from composite.compiler.source import Source
-
-
-@dataclasses.dataclass
-class _Paths:
-    """What is bound here: on every path (None), or by one branch of an `if` only (that gast.If).
-
-    `captured` gives for a name the function that has taken its value; `ended` says that every path
-    has returned: what follows is never run.
-    """
-
-    bound: dict[str, Any]
-    captured: dict[str, Any]
-    ended: bool = False
-
-    def copy(self) -> _Paths:
-        return _Paths(dict(self.bound), dict(self.captured), self.ended)
 
 
 class Scopes(Visitor):
@@ -55,7 +40,7 @@ class Scopes(Visitor):
         parameters = flow.parameters(definition)
         self.locals = tuple(dict.fromkeys([*parameters, *flow.assigned(definition.body)]))
         self.inner: dict[Any, Scopes] = {}
-        self._paths = _Paths(dict.fromkeys(parameters), {})
+        self._paths = Paths(dict.fromkeys(parameters), {})
         self._statements(definition.body)
 
     def _refuse_variadic(self, arguments: Any) -> None:
@@ -88,7 +73,7 @@ class Scopes(Visitor):
             self._paths = before.copy()
             self._statements(branch)
             ends.append(self._paths)
-        self._paths = _join(node, before, *ends)
+        self._paths = before.after_branches(node, *ends)
 
     def visit_For(self, node: Any) -> None:
         """Bind the target in each trip, of which there may be none."""
@@ -106,10 +91,7 @@ class Scopes(Visitor):
         if target is not None:
             self._bind(target)
         self._statements(node.body)
-        captured = self._paths.captured
-        # What the next trip binds again, a function of this one may have taken.
-        bound = {name: before.bound.get(name, node) for name in self._paths.bound}
-        self._paths = _Paths(bound, captured, before.ended)
+        self._paths = before.after_loop(node, self._paths)
 
     def visit_Break(self, _node: Any) -> None:
         """End the path."""
@@ -312,16 +294,3 @@ class Scopes(Visitor):
                     "`**` is not supported in the body of a composite: write the arguments out",
                 )
             self.visit(keyword.value)
-
-
-def _join(node: Any, before: _Paths, then: _Paths, otherwise: _Paths) -> _Paths:
-    captured = {**then.captured, **otherwise.captured}
-    if before.ended or (then.ended and otherwise.ended):
-        return _Paths({**then.bound, **otherwise.bound}, captured, ended=True)
-    if then.ended or otherwise.ended:
-        return otherwise if then.ended else then
-    bound = {}
-    for name in dict.fromkeys([*then.bound, *otherwise.bound]):
-        ends = [paths.bound.get(name, node) for paths in (then, otherwise)]
-        bound[name] = next((end for end in ends if end is not None), None)
-    return _Paths(bound, captured)

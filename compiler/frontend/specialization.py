@@ -157,7 +157,9 @@ class _Known:
             return None
         name = op.name
         if name == "tfr.constant":
-            return op.attributes["value"]
+            number = decisions.static(value)
+            # No translation depends on which float it is: decisions.py computes with ints alone.
+            return ("float", bool(number)) if type(number) is float else op.attributes["value"]
         if name == "tfr.shape":  # of which the rank is asked
             return (name, self._number(op.operands[0]))
         if name in _NAMED:

@@ -1,41 +1,22 @@
 """Builds TFR: one method an op, the result's static type derived from the operands'.
 
-A Builder has an insertion point and the location of the line being translated; both are context
-managers, so that what a block is given, and where it comes from, is seen at the call.
-
-Not for: what Python means (the frontend), rewriting (canonicalize.py).
+Not for: what Python means (the frontend), where ops go (cursor.py), rewriting (canonicalize.py).
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from composite.compiler.tfr import constants, dialect
 from composite.compiler.tfr.bindings import ir
+from composite.compiler.tfr.cursor import Cursor
 from composite.compiler.tfr.fork import Fork
 from composite.compiler.tfr.loop import Loop
-from composite.compiler.tfr.recipe import Recording
 
 # Comparisons whose answer is one bool, whatever their operands are.
 _ONE_ANSWER = frozenset({"is", "is_not", "in", "not_in"})
-
-
-@dataclasses.dataclass(frozen=True)
-class Place:
-    """A point of the user's source: file relative to the module's root, 1-based line and column.
-
-    `caller` is where the function that it stands in was called, if that was inlined; `within` names
-    a function of the library whose ops are given the place of its call.
-    """
-
-    file: str
-    line: int
-    column: int
-    caller: Place | None = None
-    within: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,119 +38,13 @@ def arithmetic_type(left: str, right: str) -> str:
     return left if left == right and left in ("attr", "sequence") else "any"
 
 
-class _Scope:
-    """Sets an attribute of a builder for a `with`; entered for every node of a source, so plain."""
-
-    __slots__ = ("_builder", "_inner", "_name", "_outer")
-
-    def __init__(self, builder: Builder, name: str, inner: Any) -> None:
-        self._builder = builder
-        self._name = name
-        self._inner = inner
-
-    def __enter__(self) -> None:
-        self._outer = getattr(self._builder, self._name)
-        setattr(self._builder, self._name, self._inner)
-
-    def __exit__(self, *_: object) -> None:
-        setattr(self._builder, self._name, self._outer)
-
-
-class Builder:
+class Builder(Cursor):
     """Appends ops to a module. Use it under `dialect.lock` and `with builder.context`."""
 
     def __init__(self) -> None:
-        self.context = dialect.context()
-        self._unknown = ir.Location.unknown(self.context)
-        self._place: Place | None = None
-        self.module = ir.Module.create(self._unknown)
-        self._point = ir.InsertionPoint(self.module.body)
+        super().__init__()
         self._elements: dict[Any, str] = {}
-        self._locations: dict[Place, Any] = {}
-        self._located: tuple[Place | None, Any] = (None, self._unknown)
         self._open: list[Fork | Loop] = []
-        self._recordings: list[Recording] = []
-
-    def at(self, place: Place | None) -> _Scope:
-        """Give the ops built inside this location."""
-        return _Scope(self, "_place", place)
-
-    @property
-    def place(self) -> Place | None:
-        """The location that is given to ops."""
-        return self._place
-
-    def locate(self, place: Place | None) -> Any:
-        """Return a location as MLIR has it."""
-        if place is self._located[0]:  # that of the op before, most often
-            return self._located[1]
-        location = self._unknown if place is None else self._location(place)
-        self._located = (place, location)
-        return location
-
-    def _location(self, place: Place) -> Any:
-        if place not in self._locations:
-            location = ir.Location.file(place.file, place.line, place.column, self.context)
-            if place.caller is not None:
-                location = ir.Location.callsite(
-                    location, [self._location(place.caller)], self.context
-                )
-            if place.within:
-                location = ir.Location.name(place.within, location, self.context)
-            self._locations[place] = location
-        return self._locations[place]
-
-    def into(self, block: Any) -> _Scope:
-        """Append the ops built inside to this block."""
-        return _Scope(self, "_point", ir.InsertionPoint(block))
-
-    def op(
-        self,
-        name: str,
-        operands: Sequence[Any] = (),
-        results: Sequence[Any] = (),
-        /,
-        regions: int = 0,
-        attached: bool = True,
-        **attributes: Any,
-    ) -> Any:
-        """Build any op here, or one that stands nowhere yet (not `attached`)."""
-        operands, results, location = list(operands), list(results), self.locate(self._place)
-        if attached:
-            return self.append(name, operands, results, attributes, regions, location)
-        return ir.Operation.create(
-            name, results, operands, attributes, regions=regions, loc=location, ip=False
-        )
-
-    def append(  # noqa: PLR0913, PLR0917 - an op has that many parts
-        self,
-        name: str,
-        operands: list[Any],
-        results: list[Any],
-        attributes: dict[str, Any],
-        regions: int,
-        location: Any,
-    ) -> Any:
-        """Build an op of these parts here, at an MLIR location: what `op` does, and a recipe."""
-        made = ir.Operation.create(
-            name, results, operands, attributes, regions=regions, loc=location, ip=self._point
-        )
-        self._record(made)
-        return made
-
-    def _record(self, op: Any) -> None:
-        for recording in self._recordings:
-            recording.note(op, self._point)
-
-    @contextlib.contextmanager
-    def recording(self) -> Iterator[Recording]:
-        """Record the ops that are appended here inside the `with`."""
-        recording = Recording(self._point)
-        self._recordings.append(recording)
-        try:
-            yield recording
-        finally:
-            self._recordings.remove(recording)
 
     def _value(self, name: str, operands: Sequence[Any], type_: str, /, **attributes: Any) -> Any:
         return self.op(name, operands, [dialect.type_of(type_)], **attributes).results[0]
@@ -355,8 +230,7 @@ class Builder:
 
     def place_loop(self, loop: Loop, op: Any) -> None:
         """Put the op of a loop that is joined here."""
-        self._point.insert(op)
-        self._record(op)
+        self.insert(op)
         self._open.remove(loop)
 
     def clear(self) -> None:
@@ -387,8 +261,7 @@ class Builder:
 
         `parameters` names the inputs of the op's own function; without them it is a private one.
         """
-        for recording in self._recordings:
-            recording.whole = False
+        self.spoil_recordings()
         attributes = {"sym_name": self._string(name)}
         if parameters is None:
             attributes["sym_visibility"] = self._string("private")
@@ -405,9 +278,7 @@ class Builder:
             )
             attributes["function_type"] = ir.TypeAttr.get(types, self.context)
             op = self.op("func.func", regions=1, **attributes)
-        op.regions[0].blocks.append(
-            *types.inputs, arg_locs=[self.locate(self._place)] * len(inputs)
-        )
+        op.regions[0].blocks.append(*types.inputs, arg_locs=[op.location] * len(inputs))
         return op
 
     def give_back(self, values: Sequence[Any]) -> None:

@@ -1,7 +1,7 @@
 """A stretch of ops that was built once, noted so that it can be built again with other operands.
 
-A `Recording` is given the ops that are appended to one block while it is on; `Recipe.of` notes what
-they are, branches and loops included, without those that nothing uses.
+`Recipe.of` notes what the ops of a recording are, branches and loops included, without those that
+nothing uses.
 
 Not for: knowing where the same ops are wanted again (compiler.frontend.specialization).
 """
@@ -15,26 +15,10 @@ from typing import TYPE_CHECKING, Any
 from composite.compiler.tfr import dialect
 
 if TYPE_CHECKING:
-    from composite.compiler.tfr.builder import Builder, Place
+    from composite.compiler.tfr.builder import Builder
+    from composite.compiler.tfr.cursor import Place, Recording
 
 _PURE = frozenset(f"tfr.{name}" for name in dialect.PURE_OPS)
-
-
-class Recording:
-    """The ops that are appended at one insertion point, in their order.
-
-    `whole` says that they, with their blocks, are all that was built: no function of the module.
-    """
-
-    def __init__(self, point: Any) -> None:
-        self.ops: list[Any] = []
-        self.whole = True
-        self._point = point
-
-    def note(self, op: Any, point: Any) -> None:
-        """Note an op, if this is the insertion point that it was appended at."""
-        if point is self._point:
-            self.ops.append(op)
 
 
 @dataclasses.dataclass(frozen=True)

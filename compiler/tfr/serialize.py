@@ -10,42 +10,20 @@ Not for: the digest (digest.py), expanding a program (the runtime).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from composite.compiler.tfr import constants, dialect
-from composite.compiler.tfr.assertions import asserts
-from composite.compiler.tfr.bindings import ir
+from composite.compiler.tfr.captures import Captures
 from composite.compiler.tfr.digest import digest
+from composite.compiler.tfr.places import Places
+from composite.compiler.tfr.state import is_stateful
 
 if TYPE_CHECKING:
     from composite.compiler.schema import OpSchema
 
 # Ops whose results are their operands under another type: users read the operand.
 _TRANSPARENT = frozenset({"tfr.cast", "tfr.truth"})
-
-_WITH_BLOCKS = frozenset({"scf.if", "scf.while"})
-
-
-def calls(module: Any) -> Iterator[Any]:
-    """Yield every tfr.call of a module, branches included, in the order of the text."""
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name == "tfr.call":
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    yield from found
-
-
-def is_stateful(module: Any) -> bool:
-    """Say whether any op that the body can reach has state.
-
-    A `raise` that a tensor decides is an Assert, which has.
-    """
-    return any(op.attributes["stateful"].value for op in calls(module)) or asserts(module)
 
 
 def serialize(module: Any, schema: OpSchema, place: str = "") -> Any:
@@ -88,62 +66,6 @@ def _signature(schema: OpSchema, module: Any) -> Any:
     return signature
 
 
-class _Places:
-    """The places of ops as text: "ops.py:12:5".
-
-    For an op of an inlined function where that was called, "helpers.py:3:12, called at
-    ops.py:12:5". An op merged by a pass may carry several: the first names it.
-    """
-
-    def __init__(self) -> None:
-        self._encoded: dict[Any, bytes] = {}
-
-    def of(self, op: Any) -> bytes:
-        """Return the place of an op, in UTF-8; many ops share one, which is put together once."""
-        location = op.location
-        attribute = location.attr  # equal for equal locations, which locations are not
-        if attribute not in self._encoded:
-            self._encoded[attribute] = _place(location).encode()
-        return self._encoded[attribute]
-
-
-def _place(location: Any) -> str:
-    if isinstance(location, ir.FusedLoc):
-        return _place(location.locations[0])
-    if isinstance(location, ir.NameLoc):
-        return _place(location.child_loc)
-    if isinstance(location, ir.CallSiteLoc):
-        return f"{_place(location.callee)}, called at {_place(location.caller)}"
-    if isinstance(location, ir.FileLineColLoc):
-        return f"{location.filename}:{location.start_line}:{location.start_col}"
-    return ""
-
-
-class _Captures:
-    """The values that an op's blocks use and do not define, in the order of their use."""
-
-    def __init__(self) -> None:
-        self._by_op: dict[Any, list[Any]] = {}
-
-    def of(self, op: Any) -> list[Any]:
-        """Return the captures of an `if`; those of the ones inside are found once."""
-        if op not in self._by_op:
-            found: dict[Any, None] = {}
-            for region in op.regions:
-                self._add(region.blocks[0], found)
-            self._by_op[op] = list(found)
-        return self._by_op[op]
-
-    def _add(self, block: Any, found: dict[Any, None]) -> None:
-        known = set(block.arguments)
-        for op in block.operations:
-            used = list(op.operands)
-            if op.name in _WITH_BLOCKS:
-                used.extend(self.of(op))
-            found.update(dict.fromkeys(value for value in used if value not in known))
-            known.update(op.results)
-
-
 class _Region:
     """Writes one function of the library; `functions` are the func.func ops by name."""
 
@@ -153,8 +75,8 @@ class _Region:
         self._library = library
         self._functions = functions
         self._ids: dict[str, int] = {} if outer is None else outer._ids
-        self._captures: _Captures = _Captures() if outer is None else outer._captures
-        self._places: _Places = _Places() if outer is None else outer._places
+        self._captures: Captures = Captures() if outer is None else outer._captures
+        self._places: Places = Places() if outer is None else outer._places
         self._names: dict[Any, str] = {}
         self._function: Any = None
 

@@ -14,6 +14,7 @@
 #include "composite/runtime/op_def_text.h"
 #include "composite/runtime/registry.h"
 #include "composite/runtime/request.h"
+#include "composite/runtime/xla_constants.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/op_def.pb.h"
 #include "tensorflow/core/platform/errors.h"
@@ -53,6 +54,15 @@ absl::Status Register(const char* request, size_t size) {
 absl::Status RegisterFunction(const char* request, size_t size) {
   TF_ASSIGN_OR_RETURN(FunctionDefLibrary library, ParseRequest<FunctionDefLibrary>(request, size));
   return Registry::Global().RegisterFunction(library);
+}
+
+absl::StatusOr<NodeDef> ConstantArguments(const char* request, size_t size) {
+  TF_ASSIGN_OR_RETURN(FunctionDefLibrary library, ParseRequest<FunctionDefLibrary>(request, size));
+  TF_ASSIGN_OR_RETURN(std::vector<int> arguments, XlaConstantArguments(library));
+  NodeDef answer;
+  auto* list = (*answer.mutable_attr())["arguments"].mutable_list();
+  for (int argument : arguments) list->add_i(argument);
+  return answer;
 }
 
 absl::Status SetKernelOps(const char* request, size_t size) {
@@ -110,6 +120,10 @@ int composite_register(const char* request, size_t size, composite_buffer* reply
 
 int composite_register_function(const char* request, size_t size, composite_buffer* reply) {
   return composite::Reply(reply, [&] { return composite::RegisterFunction(request, size); });
+}
+
+int composite_constant_arguments(const char* request, size_t size, composite_buffer* reply) {
+  return composite::Reply(reply, [&] { return composite::ConstantArguments(request, size); });
 }
 
 int composite_set_kernel_ops(const char* request, size_t size, composite_buffer* reply) {

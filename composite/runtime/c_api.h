@@ -40,12 +40,17 @@ COMPOSITE_EXPORT int composite_register(const char* request, size_t size, compos
  * CompositeCall from now on; the others are what it reaches. */
 COMPOSITE_EXPORT int composite_register_function(const char* request, size_t size,
                                                  composite_buffer* reply);
+/* FunctionDefLibrary -> NodeDef attr arguments: list(i), those of function[0] whose values XLA has
+ * to know. */
+COMPOSITE_EXPORT int composite_constant_arguments(const char* request, size_t size,
+                                                  composite_buffer* reply);
 /* NodeDef attr ops: list(s), the TF ops that the kernel compiler can lower -> empty. */
 COMPOSITE_EXPORT int composite_set_kernel_ops(const char* request, size_t size,
                                               composite_buffer* reply);
 /* NodeDef op = name; the op's attributes, derived ones included; optional `_composite_program` (s),
  * `_in_shapes` list(shape) of the flattened inputs (any negative dim is unknown), `_constants`
- * list(tensor) (DT_INVALID: not known) -> FunctionDefLibrary: function[0] is the expansion, the
+ * list(tensor) (DT_INVALID: not known), `_composite_whole` list(s), the versions of composites that
+ * stay nodes -> FunctionDefLibrary: function[0] is the expansion, the
  * rest is what it reaches. FAILED_PRECONDITION with "not yet: ..." when a fact is missing. */
 COMPOSITE_EXPORT int composite_expand(const char* request, size_t size, composite_buffer* reply);
 

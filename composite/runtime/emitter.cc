@@ -77,11 +77,15 @@ absl::StatusOr<Value> Emitter::Call(const std::string& op, absl::Span<const std:
   TF_RETURN_IF_ERROR(tensorflow::OpRegistry::Global()->LookUpOpDef(op, &op_def));
   TF_ASSIGN_OR_RETURN(Binding binding, Bind(*op_def, keywords, values));
   binding.def.set_name(std::string(name));
+  return AddBound(*op_def, std::move(binding));
+}
+
+absl::StatusOr<Value> Emitter::AddBound(const OpDef& op_def, Binding binding) {
   std::vector<TensorValue> inputs;
   for (const auto& list : binding.inputs) inputs.insert(inputs.end(), list.begin(), list.end());
   TF_ASSIGN_OR_RETURN(std::vector<TensorValue> outputs,
-                      graph_.AddNode(std::move(binding.def), *op_def, inputs));
-  return ResultOf(*op_def, std::move(outputs));
+                      graph_.AddNode(std::move(binding.def), op_def, inputs));
+  return ResultOf(op_def, std::move(outputs));
 }
 
 absl::StatusOr<TensorValue> Emitter::Call1(const std::string& op,
@@ -142,8 +146,9 @@ absl::StatusOr<TensorValue> Emitter::ShapeToTensor(const ShapeValue& shape, Data
 
 std::string Emitter::NameOf(const TensorValue& tensor) const {
   const int input = graph_.InputIndex(tensor);
-  return input >= 0 ? absl::StrCat("input '", facts_.name(input), "'")
-                    : absl::StrCat("the result of ", tensor.node->type_string());
+  if (input >= 0) return absl::StrCat("input '", facts_.name(input), "'");
+  const std::string op = graph_.Origin(tensor).node->type_string();
+  return op == "_Arg" ? "what a loop carries" : absl::StrCat("the result of ", op);
 }
 
 absl::StatusOr<int64_t> Emitter::Rank(const ShapeValue& shape) {

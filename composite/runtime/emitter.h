@@ -38,6 +38,9 @@ class Emitter {
   absl::StatusOr<Value> Call(const std::string& op, absl::Span<const std::string> keywords,
                              absl::Span<const Value> values, absl::string_view name = "");
 
+  // The node of arguments that were bound; its value as of Call.
+  absl::StatusOr<Value> AddBound(const tensorflow::OpDef& op_def, Binding binding);
+
   // Arguments of any op, by name; see above.
   absl::StatusOr<Binding> Bind(const tensorflow::OpDef& op_def,
                                absl::Span<const std::string> keywords,

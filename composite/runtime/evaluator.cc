@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
@@ -206,8 +207,8 @@ absl::StatusOr<Value> Evaluator::RunCall(const Frame& frame, const ProgramNode& 
   return emitter_->Call(node.symbol, node.keywords, inputs, node.name);
 }
 
-// Another composite is expanded in place: its arguments bound as for any op, its outputs checked
-// against its own declaration.
+// Another composite is expanded in place, unless it is to stay whole: its arguments bound as for
+// any op, its outputs checked against its own declaration.
 absl::StatusOr<Value> Evaluator::RunComposite(const Frame& frame, const ProgramNode& node,
                                               const std::vector<Value>& inputs) {
   if (frame.depth + 1 >= kMaxCallDepth) {
@@ -218,6 +219,10 @@ absl::StatusOr<Value> Evaluator::RunComposite(const Frame& frame, const ProgramN
   TF_ASSIGN_OR_RETURN(auto callee, Registry::Global().Find(node.symbol, node.callee_digest));
   const OpDef& op_def = callee->op_def;
   TF_ASSIGN_OR_RETURN(Binding binding, emitter_->Bind(op_def, node.keywords, inputs));
+  if (absl::c_linear_search(whole_, callee->digest)) {
+    (*binding.def.mutable_attr())[kProgramAttr].set_s(callee->digest);
+    return emitter_->AddBound(op_def, std::move(binding));
+  }
   std::vector<Value> arguments;
   for (int i = 0; i < op_def.input_arg_size(); ++i) {
     Value::List list;

@@ -3,6 +3,7 @@
 #define COMPOSITE_RUNTIME_EVALUATOR_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,8 +29,10 @@ bool IsRaised(const absl::Status& status);
 
 class Evaluator {
  public:
-  // The emitter must outlive the evaluator.
-  explicit Evaluator(Emitter* emitter) : emitter_(emitter) {}
+  // The emitter must outlive the evaluator. `whole`: versions of composites that are not expanded
+  // where the program calls them.
+  explicit Evaluator(Emitter* emitter, std::vector<std::string> whole = {})
+      : emitter_(emitter), whole_(std::move(whole)) {}
 
   // The op's outputs in declared order, each a tensor (or a list of them) of its declared dtype.
   // `arguments`: the values of the input args (a tensor, or a list of them) and of all attributes.
@@ -87,6 +90,7 @@ class Evaluator {
                                      const std::vector<Value>& inputs);
 
   Emitter* emitter_;  // of the graph or the inner function that is being made
+  const std::vector<std::string> whole_;
   int64_t steps_ = 0;
   int nesting_ = 0;  // of regions, through all composites: the depth of the C++ stack
 };

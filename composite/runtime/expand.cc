@@ -34,6 +34,7 @@ std::string BaseKey(const OpVersion& version, AttrSlice attrs) {
     const AttrValue* value = attrs.Find(attr.name());
     AppendDeterministic(value != nullptr ? *value : attr.default_value(), &key);
   }
+  if (const AttrValue* whole = attrs.Find(kWholeAttr)) AppendDeterministic(*whole, &key);
   return key;
 }
 
@@ -123,7 +124,11 @@ absl::StatusOr<std::shared_ptr<const Expansion>> Evaluate(const OpVersion& versi
   std::vector<TensorValue> tensors;
   TF_ASSIGN_OR_RETURN(std::vector<Value> arguments,
                       Arguments(op_def, inputs, attrs, &graph, &tensors));
-  Evaluator evaluator(&emitter);
+  std::vector<std::string> whole;
+  if (const AttrValue* digests = given.Find(kWholeAttr)) {
+    whole.assign(digests->list().s().begin(), digests->list().s().end());
+  }
+  Evaluator evaluator(&emitter, std::move(whole));
   TF_ASSIGN_OR_RETURN(auto lists, evaluator.Run(version, std::move(arguments), attrs));
   std::vector<TensorValue> outputs;
   for (auto& list : lists) outputs.insert(outputs.end(), list.begin(), list.end());

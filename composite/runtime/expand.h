@@ -76,6 +76,10 @@ struct Expansion {
 // True for FailedPrecondition with the payload "composite/not_yet".
 bool IsNotYet(const absl::Status& status);
 
+// list(string): the versions of composites that stay nodes where the program calls them, such as
+// those whose author gave them a gradient.
+inline constexpr char kWholeAttr[] = "_composite_whole";
+
 // `attrs` are the op's attributes, derived ones included; a missing one has its default. `facts`
 // must agree in number and dtypes with them. Results are cached by what the evaluation read of the
 // facts, in an LRU with a bound: to hold the pointer keeps only that expansion alive.

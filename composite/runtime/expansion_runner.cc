@@ -7,6 +7,7 @@
 
 #include "composite/runtime/body_shapes.h"
 #include "composite/runtime/expansion_library.h"
+#include "composite/runtime/not_yet.h"
 #include "composite/runtime/private_runtime.h"
 #include "composite/runtime/stats.h"
 #include "tensorflow/core/common_runtime/device.h"
@@ -26,6 +27,8 @@ using tensorflow::Tensor;
 constexpr char kFastExecutor[] = "SINGLE_THREADED_EXECUTOR";
 // Larger inputs are no shapes, axes or sizes.
 constexpr int64_t kLargestConstant = 1024;
+constexpr char kNeverKnown[] =
+    ", even when the op runs: it follows neither from shapes of inputs nor from small inputs";
 
 std::atomic<int> live_handles{0};
 
@@ -46,7 +49,9 @@ absl::InlinedVector<InputFact, 8> Facts(OpKernelContext* context, bool on_cpu, b
 // Arguments and results of the function are inputs and outputs of the kernel, without copies.
 class KernelFrame : public tensorflow::CallFrameInterface {
  public:
-  explicit KernelFrame(OpKernelContext* context) : context_(context) {}
+  // `keeps_results`: otherwise a run is for its error alone.
+  explicit KernelFrame(OpKernelContext* context, bool keeps_results = true)
+      : context_(context), keeps_results_(keeps_results) {}
 
   size_t num_args() const override { return context_->num_inputs(); }
   size_t num_retvals() const override { return context_->num_outputs(); }
@@ -60,12 +65,13 @@ class KernelFrame : public tensorflow::CallFrameInterface {
     if (value.dtype() != context_->expected_output_dtype(index)) {
       return absl::InternalError("an expansion returns another dtype than its op");
     }
-    context_->set_output(index, value);
+    if (keeps_results_) context_->set_output(index, value);
     return absl::OkStatus();
   }
 
  private:
   OpKernelContext* const context_;
+  const bool keeps_results_;
 };
 
 using Library = tensorflow::FunctionLibraryDefinition;
@@ -139,6 +145,34 @@ class InstantiatedExpansion {
   }
 
   absl::Status Run(FunctionLibraryRuntime* runtime, OpKernelContext* context) const {
+    KernelFrame frame(context);
+    return Run(runtime, context, handle_, &frame);
+  }
+
+  // A failed run's error with the node that failed, and so with the author's place: the fast
+  // executor tells neither, so the other one runs the graph again. The same error where ops keep
+  // state, which must not see two runs.
+  absl::Status Placed(FunctionLibraryRuntime* runtime, OpKernelContext* context,
+                      const absl::Status& status) const {
+    if (!expansion_->fdef.control_ret().empty()) return status;
+    auto handle = Instantiate(runtime, *expansion_, *library_, "");
+    if (!handle.ok()) return status;
+    KernelFrame frame(context, /*keeps_results=*/false);
+    absl::Status again = Run(runtime, context, *handle, &frame);
+    runtime->ReleaseHandle(*handle).IgnoreError();
+    return again.ok() ? status : again;
+  }
+
+  // InvalidArgument with the author's place if the shapes do not fit: what the kernels of the nodes
+  // say then has neither the line nor its op.
+  absl::Status CheckShapes(absl::Span<const InputFact> facts) const {
+    TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body, expansion_->Body());
+    return BodyShapes(*expansion_, *body, facts).Run();
+  }
+
+ private:
+  static absl::Status Run(FunctionLibraryRuntime* runtime, OpKernelContext* context,
+                          FunctionLibraryRuntime::Handle handle, KernelFrame* frame) {
     FunctionLibraryRuntime::Options options(context->step_id());
     options.rendezvous = context->rendezvous();
     options.cancellation_manager = context->cancellation_manager();
@@ -151,18 +185,9 @@ class InstantiatedExpansion {
       work();
     };
     options.runner = &inline_runner;
-    KernelFrame frame(context);
-    return runtime->RunSync(options, handle_, &frame);
+    return runtime->RunSync(options, handle, frame);
   }
 
-  // InvalidArgument with the author's place if the shapes do not fit: what the kernels of the nodes
-  // say then has neither the line nor its op.
-  absl::Status CheckShapes(absl::Span<const InputFact> facts) const {
-    TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body, expansion_->Body());
-    return BodyShapes(*expansion_, *body, facts).Run();
-  }
-
- private:
   FunctionLibraryRuntime* const runtime_;
   const tensorflow::core::WeakPtr<FunctionLibraryRuntime> alive_;
   const std::shared_ptr<const OpVersion> version_;
@@ -189,6 +214,7 @@ absl::Status ExpansionRunner::Run(OpKernelContext* context,
   if (absl::IsInvalidArgument(status)) {
     absl::Status placed = (*ready)->CheckShapes(Facts(context, on_cpu_, /*constants=*/false));
     if (absl::IsInvalidArgument(placed)) return placed;
+    return (*ready)->Placed(runtime, context, status);
   }
   return status;
 }
@@ -201,7 +227,9 @@ absl::StatusOr<ExpansionRunner::Ready> ExpansionRunner::Find(
   Ready cached = FindCached(runtime, version.get(), facts);
   if (cached != nullptr) return cached;
   absl::StatusOr<std::shared_ptr<const Expansion>> expansion = GetExpansion(version, attrs, facts);
-  if (!expansion.ok() && IsNotYet(expansion.status()) && !constants) {
+  if (IsNotYet(expansion.status())) {
+    // Everything is known now that a caller can know.
+    if (constants) return WithSuffix(expansion.status(), kNeverKnown);
     needs_constants_.store(true, std::memory_order_relaxed);
     return Find(runtime, context, version, attrs);
   }

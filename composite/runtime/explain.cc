@@ -134,6 +134,10 @@ NodeDef Path(const OpVersion& version, tensorflow::AttrSlice attrs, const Signat
   if (options.must() && answer.attr().at("path").s() != kKernelPath) {
     absl::StrAppend(&reason, "; with backend=\"tvm\" the call waits for its kernel, or raises");
   }
+  if (options.must()) {
+    absl::StrAppend(&reason,
+                    "; what XLA compiles (jit_compile=True) is the expansion all the same");
+  }
   return answer;
 }
 

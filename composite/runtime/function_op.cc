@@ -5,6 +5,7 @@
 #include "composite/runtime/op_kernel.h"
 #include "composite/runtime/registry.h"
 #include "composite/runtime/shape_function.h"
+#include "composite/runtime/xla_kernel.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/platform/errors.h"
 
@@ -16,19 +17,26 @@ using tensorflow::NodeDef;
 
 REGISTER_OP("CompositeCall")
     .Input("args: Tin")
+    .Input("constants: Tconstants")
     .Output("output: Tout")
     .Attr("f: func")
     .Attr("Tin: list(type) >= 0")
+    .Attr("Tconstants: list(type) >= 0")
     .Attr("Tout: list(type) >= 0")
     .SetShapeFn(ShapeFunction(kFunctionOp))
     .Doc(R"doc(
 Calls a function without state; a compiled kernel may run in its place.
 
+args: The first arguments.
+constants: The other ones. XLA has to know their values; elsewhere they are arguments as any.
 f: The function; its name holds a hash of what it computes.
 )doc");
 
 const bool kernels_registered = [] {
   RegisterFunctionOpKernels();
+  const tensorflow::OpDef* op_def = nullptr;
+  if (!tensorflow::OpRegistry::Global()->LookUpOpDef(kFunctionOp, &op_def).ok()) return false;
+  RegisterXlaKernels(*op_def, {"constants"});
   return true;
 }();
 

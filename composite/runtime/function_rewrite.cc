@@ -12,6 +12,7 @@
 #include "composite/runtime/final_call.h"
 #include "composite/runtime/registry.h"
 #include "composite/runtime/signature.h"
+#include "composite/runtime/twins.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
 namespace composite {
@@ -49,6 +50,9 @@ class Rewriter {
 
   // What takes the node's place; empty if it stays.
   absl::optional<NodeDef> Rewritten(const NodeDef& original) {
+    if (auto twin = twins_.find(original.name()); twin != twins_.end()) {
+      return RememberOutputs(original) ? absl::make_optional(twin->second) : absl::nullopt;
+    }
     absl::optional<NodeDef> composition;
     if (replace_) {
       composition = CompositionNode(original, NodeContext::kGraph,
@@ -126,6 +130,7 @@ class Rewriter {
   }
 
   const FunctionDef& function_;
+  const absl::flat_hash_map<std::string, NodeDef> twins_ = TwinIdentities(function_);
   const bool replace_;
   std::vector<std::shared_ptr<const Expansion>>& used_;
   absl::flat_hash_map<std::string, Bases> replaced_;

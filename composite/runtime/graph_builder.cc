@@ -240,12 +240,19 @@ absl::StatusOr<TensorValue> GraphBuilder::AddConstant(const tensorflow::Tensor& 
   return outputs[0];
 }
 
-int GraphBuilder::InputIndex(const TensorValue& tensor) const {
-  if (outer_ != nullptr && !Owns(tensor)) return outer_->InputIndex(tensor);
+TensorValue GraphBuilder::Origin(const TensorValue& tensor) const {
+  if (outer_ == nullptr) return tensor;
+  if (!Owns(tensor)) return outer_->Origin(tensor);
   auto it = argument_of_.find(tensor.node->id());
-  if (it == argument_of_.end()) return -1;
-  const Argument& argument = arguments_[it->second];
-  return argument.outer.node == nullptr ? argument.input : outer_->InputIndex(argument.outer);
+  if (it == argument_of_.end() || arguments_[it->second].outer.node == nullptr) return tensor;
+  return outer_->Origin(arguments_[it->second].outer);
+}
+
+int GraphBuilder::InputIndex(const TensorValue& tensor) const {
+  const TensorValue origin = Origin(tensor);
+  if (outer_ != nullptr && !Owns(origin)) return outer_->InputIndex(origin);
+  auto it = argument_of_.find(origin.node->id());
+  return it == argument_of_.end() ? -1 : arguments_[it->second].input;
 }
 
 InferenceContext* GraphBuilder::RanksOnly(const Node* node) {

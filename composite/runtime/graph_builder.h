@@ -63,6 +63,8 @@ class GraphBuilder {
   int64_t Dim(const TensorValue& tensor, int dim);
   // The op input that this tensor is, -1 if it is none.
   int InputIndex(const TensorValue& tensor) const;
+  // The tensor that a captured one is in the graph that made it; another is itself.
+  TensorValue Origin(const TensorValue& tensor) const;
 
   // The shape that was inferred, for the shapes of other tensors. It counts as no read: decisions
   // are for Rank and Dim.

@@ -18,6 +18,7 @@
 #include "composite/runtime/function_op.h"
 #include "composite/runtime/function_rewrite.h"
 #include "composite/runtime/registry.h"
+#include "composite/runtime/twins.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/graph/graph.h"
@@ -123,6 +124,7 @@ class CompositePass : public tensorflow::GraphOptimizationPass {
     Graph* graph = options.graph->get();
     TF_RETURN_IF_ERROR(LearnFunctions(
         *graph, options.flib_def != nullptr ? *options.flib_def : graph->flib_def()));
+    TF_RETURN_IF_ERROR(MergeTwins(graph));
     TF_ASSIGN_OR_RETURN(Expansions used, RewriteGraph(graph, options.function_def));
     if (options.flib_def != nullptr) {
       TF_RETURN_IF_ERROR(RewriteLibrary(options.flib_def, &used));

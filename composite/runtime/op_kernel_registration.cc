@@ -103,7 +103,10 @@ void RegisterFunctionOpKernels() {
   RegisterKernel(&cpu, kFunctionOp);
   const std::vector<DataType> dtypes = AllButInt32(OpDef::AttrDef());
   KernelDefBuilder gpu(kFunctionOp);
-  gpu.Device(tensorflow::DEVICE_GPU).TypeConstraint("Tin", dtypes).TypeConstraint("Tout", dtypes);
+  gpu.Device(tensorflow::DEVICE_GPU)
+      .TypeConstraint("Tin", dtypes)
+      .TypeConstraint("Tout", dtypes)
+      .HostMemory("constants");
   RegisterKernel(&gpu, kFunctionOp);
 }
 

@@ -9,6 +9,7 @@
 #include "composite/runtime/op_kernel.h"
 #include "composite/runtime/reachable.h"
 #include "composite/runtime/shape_function.h"
+#include "composite/runtime/xla_constants.h"
 #include "composite/runtime/xla_kernel.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_def_util.h"
@@ -67,7 +68,7 @@ absl::Status RegisterWithTensorFlow(const Program& program) {
   // Before the first look-up, TensorFlow would only queue the op, with a reference to our stack.
   TF_RETURN_IF_ERROR(OpRegistry::Global()->ProcessRegistrations());
   TF_RETURN_IF_ERROR(RegisterOpKernels(op_def.name()));
-  RegisterXlaKernels(program);
+  RegisterXlaKernels(op_def, XlaConstantInputs(program));
   if (!program.composes.empty()) RegisterFallbackKernel(program.composes, op_def.name());
   return absl::OkStatus();
 }

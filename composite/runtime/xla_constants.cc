@@ -1,10 +1,18 @@
 #include "composite/runtime/xla_constants.h"
 
+#include <memory>
 #include <unordered_set>
 
+#include "composite/runtime/private_runtime.h"
+#include "tensorflow/compiler/tf2xla/const_analysis.h"
 #include "tensorflow/compiler/tf2xla/xla_op_registry.h"
+#include "tensorflow/core/common_runtime/function_body.h"
+#include "tensorflow/core/common_runtime/function_def_utils.h"
+#include "tensorflow/core/common_runtime/process_function_library_runtime.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_def.pb.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
 
 namespace composite {
 namespace {
@@ -130,6 +138,28 @@ std::vector<std::string> XlaConstantInputs(const Program& program) {
     if (slots.marked(0, i)) names.push_back(program.op_def.input_arg(i).name());
   }
   return names;
+}
+
+absl::StatusOr<std::vector<int>> XlaConstantArguments(
+    const tensorflow::FunctionDefLibrary& library) {
+  if (library.function().empty()) return absl::InvalidArgumentError("there is no function");
+  // A copy of a runtime that knows no functions: the analysis follows calls and branches by name.
+  TF_ASSIGN_OR_RETURN(tensorflow::FunctionLibraryRuntime * base, PrivateRuntime());
+  std::unique_ptr<tensorflow::FunctionLibraryDefinition> functions;
+  std::unique_ptr<tensorflow::ProcessFunctionLibraryRuntime> process;
+  tensorflow::FunctionLibraryRuntime* runtime = nullptr;
+  TF_RETURN_IF_ERROR(base->Clone(&functions, &process, &runtime));
+  TF_RETURN_IF_ERROR(functions->AddLibrary(library));
+  std::unique_ptr<tensorflow::FunctionBody> body;
+  TF_RETURN_IF_ERROR(tensorflow::FunctionDefToBodyHelper(
+      library.function(0), tensorflow::AttrSlice(), functions.get(), &body));
+  std::vector<bool> constant(library.function(0).signature().input_arg_size());
+  TF_RETURN_IF_ERROR(tensorflow::BackwardsConstAnalysis(*body->graph, &constant, nullptr, runtime));
+  std::vector<int> arguments;
+  for (size_t i = 0; i < constant.size(); ++i) {
+    if (constant[i]) arguments.push_back(static_cast<int>(i));
+  }
+  return arguments;
 }
 
 }  // namespace composite

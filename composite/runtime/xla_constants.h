@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "composite/runtime/program.h"
+#include "tensorflow/core/framework/function.pb.h"
 
 namespace composite {
 
@@ -14,6 +16,10 @@ namespace composite {
 // attribute or shape is known, and compiles a function again for each value that they have; so an
 // input counts for any attributes, but only if its value, not its shape, goes there.
 std::vector<std::string> XlaConstantInputs(const Program& program);
+
+// The arguments of function[0] for which that holds, by TensorFlow's own analysis.
+absl::StatusOr<std::vector<int>> XlaConstantArguments(
+    const tensorflow::FunctionDefLibrary& library);
 
 }  // namespace composite
 

@@ -14,9 +14,9 @@
 #include "composite/runtime/body_shapes.h"
 #include "composite/runtime/expand.h"
 #include "composite/runtime/expansion_library.h"
+#include "composite/runtime/function_op.h"
 #include "composite/runtime/registry.h"
 #include "composite/runtime/stats.h"
-#include "composite/runtime/xla_constants.h"
 #include "tensorflow/compiler/tf2xla/graph_compiler.h"
 #include "tensorflow/compiler/tf2xla/xla_compilation_device.h"
 #include "tensorflow/compiler/tf2xla/xla_compiler.h"
@@ -46,7 +46,6 @@ using tensorflow::XlaOpRegistry;
 
 // Larger inputs are no shapes, axes or sizes.
 constexpr int64_t kLargestConstant = 1024;
-constexpr char kAnyXlaOp[] = "AddV2";
 
 // "ops.py:12:5: AsString" of a node that XLA has no kernel for; empty when there is none.
 std::string Unsupported(const Expansion& expansion, const tensorflow::DeviceType& device) {
@@ -66,8 +65,9 @@ class Lowering {
  public:
   Lowering(XlaOpKernelContext* context, AttrSlice attrs) : context_(context), attrs_(attrs) {}
 
-  absl::Status Run(const std::string& op_name) {
-    TF_ASSIGN_OR_RETURN(version_, Registry::Global().Resolve(op_name, attrs_));
+  absl::Status Run(const tensorflow::NodeDef& node) {
+    TF_RETURN_IF_ERROR(LearnFunction(node, *context_->compiler()->options().flib_def));
+    TF_ASSIGN_OR_RETURN(version_, Registry::Global().Resolve(node.op(), attrs_));
     TF_RETURN_IF_ERROR(ReadInputs());
     auto expansion = Expand();
     if (IsNotYet(expansion.status())) return NotConstant(expansion.status());
@@ -90,15 +90,30 @@ class Lowering {
     constants_.resize(context_->num_inputs());
     for (int i = 0; i < context_->num_inputs(); ++i) {
       facts_[i].dtype = context_->input_type(i);
-      if (context_->InputExpression(i).kind() == XlaExpression::Kind::kTensorList) continue;
-      TF_ASSIGN_OR_RETURN(xla::Shape shape, context_->InputXlaShape(i));
-      std::vector<int64_t> dims(shape.dimensions().begin(), shape.dimensions().end());
-      for (size_t d = 0; d < dims.size(); ++d) {
-        if (shape.is_dynamic_dimension(d)) dims[d] = -1;  // the size is a bound
-      }
-      facts_[i].shape = tensorflow::PartialTensorShape(dims);
+      TF_ASSIGN_OR_RETURN(facts_[i].shape, ShapeOf(i));
     }
     return absl::OkStatus();
+  }
+
+  // XLA's types leave out what it keeps apart: strings, which are always constants, and resources.
+  absl::StatusOr<tensorflow::PartialTensorShape> ShapeOf(int input) {
+    const XlaExpression& value = context_->InputExpression(input);
+    switch (value.kind()) {
+      case XlaExpression::Kind::kConstant:
+        return value.constant_value()->shape();
+      case XlaExpression::Kind::kResource:
+        return tensorflow::TensorShape();
+      case XlaExpression::Kind::kXlaOp:
+        break;
+      default:
+        return tensorflow::PartialTensorShape();
+    }
+    TF_ASSIGN_OR_RETURN(xla::Shape shape, context_->InputXlaShape(input));
+    std::vector<int64_t> dims(shape.dimensions().begin(), shape.dimensions().end());
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (shape.is_dynamic_dimension(d)) dims[d] = -1;  // the size is a bound
+    }
+    return tensorflow::PartialTensorShape(dims);
   }
 
   // XLA evaluates what it has built so far to learn a value, so that is done only when the
@@ -190,7 +205,7 @@ class CompositeXlaOp : public tensorflow::XlaOpKernel {
   void Compile(XlaOpKernelContext* context) override {
     // TensorFlow is built without exceptions: one that left this function would end the process.
     try {
-      absl::Status status = Lowering(context, AttrSlice(def())).Run(type_string());
+      absl::Status status = Lowering(context, AttrSlice(def())).Run(def());
       if (!status.ok()) context->CtxFailure(status);
     } catch (const std::exception& error) {
       context->CtxFailure(absl::InternalError(absl::StrCat(type_string(), ": ", error.what())));
@@ -200,6 +215,14 @@ class CompositeXlaOp : public tensorflow::XlaOpKernel {
 
 tensorflow::OpKernel* NewXlaKernel(tensorflow::OpKernelConstruction* context) {
   return new CompositeXlaOp(context);
+}
+
+// Whether XLA has been used: TensorFlow then has kernels of its own ops for it.
+bool WasUsed(const std::string& device) {
+  tensorflow::NodeDef node;
+  node.set_name("any");
+  node.set_op("NoOp");
+  return FindKernelDef(tensorflow::DeviceType(device), node, nullptr, nullptr).ok();
 }
 
 bool HasKernel(const std::string& op_name, const std::string& device) {
@@ -235,17 +258,16 @@ void RegisterWith(const OpDef& op_def, const std::string& device) {
 
 }  // namespace
 
-void RegisterXlaKernels(const Program& program) {
-  const OpDef& op_def = program.op_def;
+void RegisterXlaKernels(const OpDef& op_def, const std::vector<std::string>& constant_inputs) {
   auto registration = tensorflow::XlaOpRegistrationBuilder::Name(op_def.name());
-  for (const std::string& name : XlaConstantInputs(program)) {
+  for (const std::string& name : constant_inputs) {
     registration.CompileTimeConstantInput(name);
   }
   tensorflow::XlaOpRegistrar(registration.Build(NewXlaKernel));
   // TensorFlow makes kernels of all registrations when XLA is first used, and of none that comes
-  // later. Whether that was, its own ops show; the call then waits for a thread that is at it.
+  // later. The call does no more than wait for a thread that is at it.
   for (const std::string& device : XlaOpRegistry::BackendNames()) {
-    if (!HasKernel(kAnyXlaOp, device)) continue;
+    if (!WasUsed(device)) continue;
     XlaOpRegistry::RegisterCompilationKernels();
     if (!HasKernel(op_def.name(), device)) RegisterWith(op_def, device);
   }

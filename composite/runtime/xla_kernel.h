@@ -5,13 +5,18 @@
 #ifndef COMPOSITE_RUNTIME_XLA_KERNEL_H_
 #define COMPOSITE_RUNTIME_XLA_KERNEL_H_
 
-#include "composite/runtime/program.h"
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/framework/op_def.pb.h"
 
 namespace composite {
 
-// Has XLA compile the nodes of an op, of this version of it and of those to come. TensorFlow must
-// know the op: XLA ends the process over a kernel without one. Call it once for each op.
-void RegisterXlaKernels(const Program& program);
+// Has XLA compile the nodes of an op, of all its versions; it needs the values of the constant
+// inputs. TensorFlow must know the op: XLA ends the process over a kernel without one. Call it once
+// for each op.
+void RegisterXlaKernels(const tensorflow::OpDef& op_def,
+                        const std::vector<std::string>& constant_inputs);
 
 }  // namespace composite
 

@@ -57,8 +57,8 @@ class FusedDense(keras.layers.Layer):
         return fused_fully_connected(inputs, self.filter_, self.bias, act=self.act)
 
 
-def classifier() -> keras.Model:
-    """64 pixels -> 256 -> 128 -> 10 logits."""
+def classifier(*, xla: bool = False) -> keras.Model:
+    """64 pixels -> 256 -> 128 -> 10 logits; with `xla`, XLA compiles its training steps."""
     model = keras.Sequential(
         [
             keras.Input((64,)),
@@ -71,14 +71,15 @@ def classifier() -> keras.Model:
         optimizer=keras.optimizers.Adam(2e-3),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         metrics=["accuracy"],
+        jit_compile=xla,
     )
     return model
 
 
-def train(digits: Digits, epochs: int = 30) -> tuple[keras.Model, float]:
+def train(digits: Digits, epochs: int = 30, *, xla: bool = False) -> tuple[keras.Model, float]:
     """Train a classifier; returns it with its accuracy on the images it has not seen."""
     keras.utils.set_random_seed(0)
-    model = classifier()
+    model = classifier(xla=xla)
     model.fit(digits.x_train, digits.y_train, batch_size=64, epochs=epochs, verbose=0)
     _, accuracy = model.evaluate(digits.x_test, digits.y_test, verbose=0)
     return model, float(accuracy)

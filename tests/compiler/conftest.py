@@ -14,7 +14,7 @@ import tensorflow as tf
 from google.protobuf import text_format
 from tensorflow.core.framework import op_def_pb2, types_pb2
 
-from composite.compiler import frontend, tfr
+from composite.compiler import declaration, frontend, tfr
 from composite.compiler.schema import OpSchema
 from composite.compiler.source import Source
 
@@ -111,7 +111,7 @@ def compile_body() -> Compile:
             names = [argument.id for argument in source.tree.args.args]
             declared = op_def("Test", inputs=[f"{name}: T" for name in names])
         schema = OpSchema.from_op_def(declared)
-        schema.check(source)
+        declaration.check(schema, source)
         module = frontend.translate(source, schema, resolve or (lambda _: None))
         if optimize:
             tfr.optimize(module)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from composite.compiler.frontend import specialization
+from composite.compiler.frontend import callables, specialization
 from composite.compiler.frontend.body import body_of
 
 Define = Callable[..., Any]
@@ -110,9 +110,15 @@ def test_200_lines_of_library_functions_in_300_ms(
     lines = ["y = x", *(line.format(i=i % 9) for i in range(25) for line in block), "return y"]
     text = "def body(x, k):\n" + "".join(f"    {line}\n" for line in lines)
     declared = op_def("Long", attrs=[K])
-    specialization.forget()
-    body_of.cache_clear()
-    compile_body(define("def body(x, k):\n    return tf.nn.relu(x)\n"), declared)
-    # The first time: each function of the library is read and translated.
-    assert best_of(1, lambda: compile_body(define(text), declared)) < 0.300
-    assert best_of(3, lambda: compile_body(define(text), declared)) < 0.250
+    body = define(text)
+
+    def first_time() -> None:
+        """Compile as if no function of the library had been read yet."""
+        specialization.forget()
+        callables._of_library.cache_clear()
+        body_of.cache_clear()
+        compile_body(body, declared)
+
+    compile_body(body, declared)
+    assert best_of(3, first_time) < 0.300
+    assert best_of(3, lambda: compile_body(body, declared)) < 0.250

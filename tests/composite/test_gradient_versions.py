@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from composite import Composite
+from composite import Composite, gradient
 
 X = tf.constant(3.0)
 _cells = itertools.count()
@@ -80,7 +80,7 @@ def test_a_gradient_of_the_author_is_differentiated_itself(wrap):
     assert float(wrap(lambda: forward(op))()) == 6
 
     @op.gradient
-    def gradient(op, upstream):
+    def own(op, upstream):
         return upstream * op.inputs[0] ** 3 + 0.0 * op.outputs[0]
 
     results = wrap(lambda: (slope(op), forward(op), slope(op, order=2), slope(op, order=3)))()
@@ -120,3 +120,81 @@ def test_a_graph_of_tensorflow_1_may_map_another():
             mapped = op(x)
         slopes = [tf.gradients(y, x)[0] for y in (mapped, op(x))]
         np.testing.assert_array_equal(session.run(slopes), [5, 6])
+
+
+@Composite(
+    "VersionsInner",
+    inputs=["xs: N * T"],
+    derived_attrs=["N: int", "T: {float, double}"],
+    outputs=["ys: N * T"],
+)
+def inner(xs):
+    """Squares, with a gradient of the author's below."""
+    return [x * x for x in xs]
+
+
+@inner.gradient
+def hundredfold(op, *upstream):
+    return [u * x * 100.0 for u, x in zip(upstream, op.inputs, strict=True)]
+
+
+@Composite("VersionsOuter", inputs=["x: T"], derived_attrs=["T: {float, double}"], outputs=["y: T"])
+def outer(x):
+    """Calls an op that has a gradient of its author, in a branch as well."""
+    y, z = inner([x, tf.sin(x)])
+    if tf.reduce_sum(x) > 0.0:
+        y = inner([y])[0]
+    return y * z
+
+
+@Composite(
+    "VersionsOutermost", inputs=["x: T"], derived_attrs=["T: {float, double}"], outputs=["y: T"]
+)
+def outermost(x):
+    """Calls it through another op."""
+    return outer(x) + x
+
+
+@pytest.mark.parametrize("x", [X, -X])
+@pytest.mark.parametrize("wrap", [lambda f: f, lambda f: tf.function(f, autograph=False)])
+def test_the_gradient_of_a_called_op_is_its_authors(wrap, x):
+    def both(op):
+        with tf.GradientTape() as twice:
+            twice.watch(x)
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = op(x)
+            first = tape.gradient(y, x)
+        return first, twice.gradient(first, x)
+
+    for op in (outer, outermost):
+        found = wrap(lambda op=op: both(op))()
+        np.testing.assert_allclose(found, both(op.python_function), rtol=1e-4)
+
+
+def test_a_gradient_given_later_is_used_by_callers():
+    called = define("VersionsCalled", "x * x")
+
+    @Composite("VersionsCaller", inputs=["x: float"], outputs=["y: float"])
+    def caller(x):
+        return called(x) * 2.0
+
+    assert float(slope(caller)) == 12
+    called.gradient(lambda op, upstream: upstream * 5.0)
+    assert float(slope(caller)) == 10
+
+
+def test_a_gradient_that_tensorflow_knew_before_stays():
+    tf.RegisterGradient("VersionsBefore")(lambda op, upstream: upstream * 9.0)
+    first = define("VersionsBefore", "x * x")
+    assert [float(slope(first)), float(forward(first))] == [9, 9]
+
+    @Composite("VersionsCallsBefore", inputs=["x: float"], outputs=["y: float"])
+    def caller(x):
+        return first(x) * 2.0
+
+    assert float(slope(caller)) == 18
+    assert gradient.overridden("VersionsBefore", first.digest)  # a library says that it lacks it
+    assert not gradient.overridden("VersionsCallsBefore", caller.digest)
+    with pytest.raises(KeyError, match="two gradient with name 'VersionsCallsBefore'"):
+        tf.RegisterGradient("VersionsCallsBefore")(lambda op, upstream: upstream)

@@ -1,7 +1,8 @@
-"""What a gradient says of the author's source when there is none, or when it fails as it runs."""
+"""What errors say of the author's source: of a gradient that is missing, of calls as they run."""
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -67,6 +68,24 @@ def test_an_op_without_a_gradient_is_named_with_its_line(op, comment, traced):
     assert float(slope(lambda x: tf.stop_gradient(op(x)) * x, X)) == float(op(X))
 
 
+@Composite("PlacesSecond", inputs=["x: float"], outputs=["y: float"])
+def second(x):
+    return tf.math.igamma(x, x)  # second
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_gradient_without_a_gradient_is_named_with_its_line(traced):
+    twice = lambda: slope(lambda x: slope(second, x), X)  # noqa: E731
+    call = tf.function(twice, autograph=False) if traced else twice
+    with pytest.raises(
+        LookupError,
+        match=rf"the derived gradient of PlacesSecond has no gradient, since IgammaGradA at "
+        rf"{line('# second')} has none in TensorFlow: give PlacesSecond one with @op.gradient",
+    ):
+        call()
+    np.testing.assert_allclose(slope(second, X), slope(second.python_function, X), rtol=1e-5)
+
+
 def test_what_does_not_reach_the_op_has_its_gradient():
     @Composite("PlacesBeside", inputs=["x: float"], outputs=["y: float", "z: float"])
     def beside(x):
@@ -116,3 +135,17 @@ def test_the_nodes_of_a_gradient_have_the_place_of_what_they_are_of():
 def test_an_error_that_says_it_otherwise_is_passed_on():
     told = places.no_gradient("SomeOp", tf.Graph().as_graph_def(), LookupError("no entry for: X"))
     assert "SomeOp has no gradient, since an op of its body has none: no entry for: X" in str(told)
+
+
+@Composite("PlacesReshape", inputs=["x: float", "n: int32"], outputs=["y: float"])
+def reshaped(x, n):
+    y = x
+    if tf.reduce_sum(x) > 0.0:
+        y = tf.reshape(x, [n])  # reshaped
+    return y
+
+
+def test_a_call_that_fails_inside_a_branch_names_the_line():
+    with pytest.raises(tf.errors.InvalidArgumentError, match=line("# reshaped")):
+        reshaped(tf.ones([3]), 2)
+    assert reshaped(tf.ones([3]), 3).shape == [3]

@@ -228,6 +228,12 @@ ERRORS = {
     "return tf.raw_ops.Pack(values=[x, y], axis=n)[0]": (
         "the result of StatelessIf is a tensor, known only when the op runs"
     ),
+    "while tf.reduce_sum(y) < 9:\n    y = y[:k] + 9 if x.shape == y.shape else y + 9\nreturn y": (
+        "not yet: dim 0 of what a loop carries is not known, even when the op runs"
+    ),
+    "if tf.reduce_sum(x) < 9:\n    y = y[:2]\nreturn y * 2 if x.shape == y.shape else y": (
+        "not yet: dim 0 of the result of StatelessIf is not known, even when the op runs"
+    ),
 }
 
 

@@ -25,11 +25,11 @@ def jit(function: Callable[..., Any], **kwargs: Any) -> Any:
 
 def assert_close(found: Any, expected: Any, *, rounding: float = 1e-5) -> None:
     tf.nest.assert_same_structure(found, expected)
-    for a, b in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
-        b = tf.convert_to_tensor(b)
+    for a, value in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
+        b = tf.convert_to_tensor(value)
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
-        a, b = (tf.cast(x, tf.float64) for x in (a, b))
-        np.testing.assert_allclose(a, b, rtol=rounding, atol=rounding)
+        wide = [tf.cast(x, tf.float64) for x in (a, b)]
+        np.testing.assert_allclose(*wide, rtol=rounding, atol=rounding)
 
 
 X, Y = normal(4, 3), normal(4, 3)
@@ -91,7 +91,7 @@ def test_a_shape_is_computed_from_a_shape() -> None:
 
 def test_one_compilation_serves_other_values() -> None:
     """An input is a constant only if something asks for its value."""
-    runs = jit(lambda x, rows, like: ops.tiled(x, rows, like))
+    runs = jit(ops.tiled)
     runs(X, tf.constant(2), Y)
     before = composite.stats()
     runs(Y, tf.constant(2), X)
@@ -110,7 +110,7 @@ def gradient(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return run
 
 
-DIFFERENTIABLE = {
+DIFFERENTIABLE: dict[str, Callable[[Any], Any]] = {
     "attributes": lambda x: ops.activated(x, x, act="tanh", times=2),
     "if": ops.decided,
     "weak ints": ops.weak,
@@ -184,13 +184,29 @@ def test_variables_and_keras_under_jit() -> None:
     assert losses[0] == pytest.approx(expected, rel=1e-5)
 
 
+def test_a_function_as_an_attribute() -> None:
+    double = tf.function(lambda x: x + x).get_concrete_function(tf.TensorSpec([None, 3]))
+    assert_close(jit(lambda x: ops.calling(x, f=double))(X), ops.calling(X, f=double))
+
+
+def test_a_variable_as_an_input() -> None:
+    variable = tf.Variable(X)
+    found = jit(lambda y: ops.adding(variable.handle, y))(Y)
+    assert_close(found, X * Y)
+    assert_close(variable.read_value(), X + Y)
+
+
 @pytest.mark.parametrize("backend", ["tf", "auto", "tvm"])
 def test_every_backend_is_the_expansion(backend: str) -> None:
     before = composite.stats()
     with composite.options(backend=backend):
         found = jit(lambda x: ops.activated(x, 0.5, act="tanh"))(X)
     counted = composite.stats() - before
-    assert (counted["xla_nodes"], counted["kernel_launches"], counted["expansion_runs"]) == (1, 0, 0)
+    assert (counted["xla_nodes"], counted["kernel_launches"], counted["expansion_runs"]) == (
+        1,
+        0,
+        0,
+    )
     assert_close(found, tf.tanh(X * 0.5))
 
 
@@ -210,7 +226,7 @@ def test_errors_name_the_authors_line() -> None:
 def test_an_op_without_a_kernel_for_xla() -> None:
     with pytest.raises(
         tf.errors.UnimplementedError,
-        match=r"xla_ops.py:\d+:\d+: AsString is not supported by XLA, and XlaSpelled .* comes to it",
+        match=r"xla_ops.py:\d+:\d+: AsString is not supported by XLA, and XlaSpelled .* comes to",
     ):
         jit(lambda x: ops.spelled(x, spell=True))(X)
     assert_close(jit(lambda x: ops.spelled(x, spell=False))(X), X + 1)

@@ -36,7 +36,7 @@ def activated(x, scale, act, times):
 )
 def lists(xs, axis, weights):
     """Lists of inputs, attributes and outputs; an axis that must be constant."""
-    ys = [x * tf.cast(w, x.dtype) for x, w in zip(xs, weights)]
+    ys = [x * tf.cast(w, x.dtype) for x, w in zip(xs, weights)]  # noqa: B905 - no `strict` in a body
     return ys, tf.reduce_sum(tf.add_n(ys), axis=axis), len(xs)
 
 
@@ -56,9 +56,7 @@ def reshaped(x, shape):
     return tf.reshape(x, shape)
 
 
-@Composite(
-    "XlaTiled", inputs=["x: float", "rows: int32", "like: float"], outputs=["y: float"]
-)
+@Composite("XlaTiled", inputs=["x: float", "rows: int32", "like: float"], outputs=["y: float"])
 def tiled(x, rows, like):
     """A constant through a call of a composite, a list and arithmetic; `like` gives its shape."""
     flat = reshaped(x, [rows * 2, -1])
@@ -73,9 +71,7 @@ def decided(x):
     return tf.tanh(x)
 
 
-@Composite(
-    "XlaHalved", inputs=["x: T"], derived_attrs=FLOATS, outputs=["y: T", "trips: int32"]
-)
+@Composite("XlaHalved", inputs=["x: T"], derived_attrs=FLOATS, outputs=["y: T", "trips: int32"])
 def halved(x):
     """A tensor ends the loop."""
     n = 0
@@ -124,3 +120,18 @@ def square(x):
 def squeezed(x, axis):
     """An input in the place of an attribute, so its value decides the expansion."""
     return tf.squeeze(x, axis)
+
+
+@Composite("XlaCalling", inputs=["x: float"], attrs=["f: func"], outputs=["y: float"])
+def calling(x, f):
+    """Calls a function that is an attribute."""
+    (y,) = tf.raw_ops.PartitionedCall(args=[x], Tout=[tf.float32], f=f)
+    return tf.tanh(y) if tf.reduce_sum(y) > 0 else y
+
+
+@Composite("XlaAdding", inputs=["variable: resource", "x: float"], outputs=["y: float"])
+def adding(variable, x):
+    """Reads and writes a variable."""
+    before = tf.raw_ops.ReadVariableOp(resource=variable, dtype=tf.float32)
+    tf.raw_ops.AssignAddVariableOp(resource=variable, value=x)
+    return before * x

@@ -13,25 +13,33 @@ from typing import Any
 import tensorflow as tf
 
 
-def dtype_of(expression: Callable[[], Any]) -> tf.DType | None:
-    """The dtype of the tensor that a `lambda: ...` makes; None if it makes none, or needs a value.
+def later(expression: Callable[[], Any]) -> Callable[[], tf.DType | None]:
+    """Tells the dtype of the tensor that a `lambda: ...` makes, with what its names are now.
 
-    Names stand for tensors, for values that have a dtype only, and for lists of them.
+    None if it makes no tensor, or needs a value. Names stand for tensors, for values that have a
+    `known_dtype` only, and for lists of them.
     """
     try:
         cells = [cell.cell_contents for cell in expression.__closure__ or ()]
-        specs: list[tf.TensorSpec] = []
-        tf.nest.map_structure(lambda value: _add_spec(value, specs), cells)
+    except ValueError:  # a name without a value
+        return lambda: None
+    return lambda: _dtype_of(expression, cells)
 
-        def traced(*tensors: Any) -> Any:
-            given = iter(tensors)
-            filled = tf.nest.map_structure(lambda v: v if _spec(v) is None else next(given), cells)
-            return _with_cells(expression, filled)()
 
+def _dtype_of(expression: Callable[[], Any], cells: list[Any]) -> tf.DType | None:
+    specs: list[tf.TensorSpec] = []
+    tf.nest.map_structure(lambda value: _add_spec(value, specs), cells)
+
+    def traced(*tensors: Any) -> Any:
+        given = iter(tensors)
+        filled = tf.nest.map_structure(lambda v: v if _spec(v) is None else next(given), cells)
+        return _with_cells(expression, filled)()
+
+    try:
         result = tf.function(traced, autograph=False).get_concrete_function(*specs)
-        return getattr(result.structured_outputs, "dtype", None)
     except Exception:  # noqa: BLE001 - it asks for more than dtypes, or raises whatever it is given
         return None
+    return getattr(result.structured_outputs, "dtype", None)
 
 
 def _spec(value: Any) -> tf.TensorSpec | None:

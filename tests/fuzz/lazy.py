@@ -10,12 +10,13 @@ nothing needs it.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-from tests.fuzz.dtypes import dtype_of
+from tests.fuzz import dtypes
 from tests.fuzz.program import Program
 
 
@@ -25,9 +26,13 @@ class Unusable:
     The dtype of a tensor is known without its value, so that asking for it needs nothing.
     """
 
-    def __init__(self, error: Exception, known_dtype: tf.DType | None) -> None:
+    def __init__(self, error: Exception, dtype: Callable[[], tf.DType | None]) -> None:
         self.error = error
-        self.known_dtype = known_dtype
+        self._dtype = dtype
+
+    @functools.cached_property
+    def known_dtype(self) -> tf.DType | None:
+        return self._dtype()
 
     @property
     def dtype(self) -> tf.DType:
@@ -76,7 +81,7 @@ def _waits(expression: Callable[[], Any]) -> Any:
     try:
         return expression()
     except Exception as error:  # noqa: BLE001 - whatever the program raises
-        return Unusable(error, dtype_of(expression))
+        return Unusable(error, dtypes.later(expression))
 
 
 class _Waits(ast.NodeTransformer):

@@ -134,6 +134,11 @@ def test_a_value_that_differs_is_found_and_made_smaller(monkeypatch: pytest.Monk
             "return x * tf.reduce_sum(x @ tf.transpose(xs[0]))",
             "other path",
         ),
+        # The run decides what `c` is, and Python always returns `x`.
+        (
+            "c = 1\nif tf.reduce_any(x > 1e9):\n    c = 2\nif c > 0:\n    return x\nreturn x @ x",
+            "other path",
+        ),
     ],
 )
 def test_kinds(body: str, kind: str, request: pytest.FixtureRequest) -> None:

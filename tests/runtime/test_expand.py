@@ -211,6 +211,28 @@ def test_composites_are_expanded_in_place(unique: Unique) -> None:
     np.testing.assert_allclose(run_expansion(library, x, x)[0], np.tanh(2 * x), rtol=1e-6)
 
 
+def test_composites_that_stay_whole_are_nodes(unique: Unique) -> None:
+    inner, middle, outer = unique("Inner"), unique("Middle"), unique("Outer")
+    digest = dense(inner).register()
+    p = Program(middle, ["x: float", "w: float"], [], ["o: float"])
+    p.returns(o=p.call(inner, digest, x="x", w="w", b=0.0, act=p.const("RELU")))
+    between = p.register()
+    p = Program(outer, ["x: float", "w: float"], [], ["o: float"])
+    p.returns(o=p.call("Tanh", x=p.call(middle, between, x="x", w="w")))
+    p.register()
+    for whole, ops in (
+        ([digest], ["Const", inner, "Tanh"]),
+        ([between], [middle, "Tanh"]),
+        ([], ["Const", "MatMul", "AddV2", "Relu", "Tanh"]),
+    ):
+        library = expand(outer, _composite_whole=whole)
+        assert ops_of(library) == ops
+        stamped = [n for n in library.function[0].node_def if "_composite_program" in n.attr]
+        assert [n.attr["_composite_program"].s.decode() for n in stamped] == whole
+        x = np.ones((2, 2), np.float32)
+        np.testing.assert_allclose(run_expansion(library, x, x)[0], np.tanh(2 * x), rtol=1e-6)
+
+
 def test_an_error_inside_names_both_places(unique: Unique) -> None:
     inner, outer = unique("Inner"), unique("Outer")
     p = Program(inner, ["x: float"], ["k: int"], ["o: float"])

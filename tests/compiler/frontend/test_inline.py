@@ -405,6 +405,16 @@ def test_errors(name: str, compile_body: Any, define: Define, golden: Any) -> No
     golden(shown, f"inline_{name.replace(' ', '_')}.txt")
 
 
+def test_a_number_that_is_used_over_and_over_is_found_once(
+    compile_body: Any, define: Define
+) -> None:
+    doubled = "    n = n + n\n" * 40
+    text = f"def helper(x, n):\n{doubled}    return tf.sin(x) if n == {2**40} else x\n"
+    compiled = compile_body(define(f"{text}def body(x):\n    return helper(x, 1)\n"))
+    assert compiled.called == ["Sin"]
+    assert "scf.if" not in compiled.text
+
+
 def test_recursion_is_reported_at_the_default_limit_of_python(
     compile_body: Any, define: Define
 ) -> None:

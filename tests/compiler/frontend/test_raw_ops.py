@@ -15,7 +15,7 @@ import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import op_def_registry
 
-from composite.compiler import frontend, tfr
+from composite.compiler import declaration, frontend, tfr
 from composite.compiler.frontend import tf_ops
 from composite.compiler.schema import OpSchema
 from composite.compiler.source import CompositeSyntaxError, Source
@@ -58,7 +58,7 @@ def test_every_raw_op_is_called_with_all_it_declares() -> None:
     for op_def in op_defs():
         schema, body = forwarding(op_def)
         source = Source.of(body)
-        schema.check(source)
+        declaration.check(schema, source)
         if tf_ops.random_advice(OpSchema.from_op_def(op_def)) is not None:
             with pytest.raises(CompositeSyntaxError, match="keeps its own random state"):
                 frontend.translate(source, schema, lambda _: None)

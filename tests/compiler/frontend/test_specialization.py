@@ -29,6 +29,14 @@ LINES = {
         "z = z + tf.add(y, 1.0)",
         "y = y * tf.add(0.0, z) * tf.add(-0.0, z)",
     ],
+    "other floats, and zero": [
+        "y = tf.nn.leaky_relu(x, 0.2) + tf.nn.leaky_relu(w, 0.3) + tf.nn.leaky_relu(w, 0.0)",
+        "y = y + tf.norm(x, 1.5, 0) + tf.norm(w, 2.0, 0) + tf.norm(x, 1.0, 0) + tf.norm(x, 2, 0)",
+        "z = tf.clip_by_norm(x, 0.0) + tf.clip_by_norm(w, -1.5) + tf.clip_by_norm(x, 2.5)",
+        "z = tf.clip_by_value(z, -0.0, 1.5) + tf.clip_by_value(y, 0.0, -1.5) + tf.ones([2]) * 0.5",
+        "z = tf.fill([2, 2], 1.5) + tf.fill([2, 2], 2.5) + tf.nn.elu(z) + tf.nn.swish(w, 0.5)",
+        "z = z + tf.nn.swish(x, 0.25) + tf.nn.l2_normalize(x, 1, 1e-3) + tf.nn.l2_normalize(w, 1)",
+    ],
     "lists of several lengths": [
         "y = tf.reduce_mean(x, [0]) + tf.reduce_mean(w, [0, 1])",
         "z = tf.squeeze(tf.reduce_max(x, [1], keepdims=True), [])",
@@ -91,8 +99,8 @@ LINES = {
         "z = tf.linalg.normalize(w, axis=0)[0] + tf.norm(x, axis=0, keepdims=True)",
     ],
     "arrays of the module": [
-        "y = tf.maximum(x, TABLE) + tf.maximum(w, TABLE) + tf.nn.softmax(TABLE)",
-        "z = tf.maximum(x, OTHER) + tf.nn.softmax(OTHER) + tf.nn.softmax(x) + tf.nn.softmax(w)",
+        "y = tf.matmul(TABLE, x) + tf.matmul(TABLE, w) + tf.nn.softmax(TABLE)",
+        "z = tf.matmul(OTHER, x) + tf.nn.softmax(OTHER) + tf.nn.softmax(x) + tf.nn.softmax(w)",
     ],
     "names of nodes": ["y = tf.reduce_sum(x, 0, name='a')", "z = tf.reduce_sum(w, 0, name='b')"],
     "raising": [

@@ -1,4 +1,6 @@
-"""Finds what becomes an Assert of TensorFlow: a `raise` that a tensor decides.
+"""Which ops a module calls, and whether it has state: a stateful call, or an Assert.
+
+What becomes an Assert of TensorFlow is a `raise` that a tensor decides.
 
 Not for: `raise` on attributes and shapes, which ends the expansion.
 """
@@ -6,13 +8,35 @@ Not for: `raise` on attributes and shapes, which ends the expansion.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 from composite.compiler.tfr import dialect
 from composite.compiler.tfr.bindings import ir
 
 
-def asserts(module: Any) -> bool:
+def calls(module: Any) -> Iterator[Any]:
+    """Yield every tfr.call of a module, branches included, in the order of the text."""
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == "tfr.call":
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    yield from found
+
+
+def is_stateful(module: Any) -> bool:
+    """Say whether any op that the body can reach has state.
+
+    A `raise` that a tensor decides is an Assert, which has.
+    """
+    return any(op.attributes["stateful"].value for op in calls(module)) or _asserts(module)
+
+
+def _asserts(module: Any) -> bool:
     """Say whether a tensor, by its static type, decides if some tfr.raise is reached."""
     raises: list[Any] = []
     calls: dict[str, list[Any]] = defaultdict(list)

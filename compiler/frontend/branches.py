@@ -1,0 +1,214 @@
+"""`if`: its branches are joined in what is read after it, or each goes to the end of its path.
+
+An `if` in which a path ends gives the results of all that follows: what comes after it belongs to
+the branches that go on. Where several go on, that is a function of the module, called from each.
+
+Not for: expressions that choose, `a if c else b` (expressions.py); how often a loop goes on
+(loops.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from composite.compiler.errors.names import FUNCTION_VALUE
+from composite.compiler.frontend import decisions, flow
+from composite.compiler.frontend.bindings import (
+    Translation,
+    function_name,
+    values_in,
+    with_values,
+)
+from composite.compiler.frontend.capture import Static
+from composite.compiler.frontend.exits import Exit, spoken
+from composite.compiler.frontend.expressions import Expressions
+from composite.compiler.frontend.rests import Following, Rest, Shared, Translator
+from composite.compiler.tfr import dialect
+
+
+class Pass(Translator, Protocol):
+    """What is needed of the pass over statements."""
+
+    exit: Exit
+
+    def condition(self, node: Any) -> Any:
+        """Translate the condition of a statement to a value."""
+
+    def visit_all(self, statements: Sequence[Any]) -> None:
+        """Translate statements in which no path ends."""
+
+    def stand_ins(self, types: Sequence[str]) -> list[Any]:
+        """Build what stands for values that mistakes have left out."""
+
+
+class Branches:
+    """Translates each `if` of one function; `rests` numbers the functions of the module."""
+
+    def __init__(
+        self,
+        statements: Pass,
+        translation: Translation,
+        expressions: Expressions,
+        rests: Iterator[int],
+    ) -> None:
+        self._statements = statements
+        self._translation = translation
+        self._builder = translation.builder
+        self._expressions = expressions
+        self._liveness = translation.body.liveness
+        self._rests = rests
+
+    def join(self, node: Any) -> None:
+        """Translate an `if` without a `return`: the branches hand on what is read after it."""
+        condition = self._statements.condition(node.test)
+        taken = self._expressions.decided(condition)
+        if taken is not None:
+            self._statements.visit_all(node.body if taken else node.orelse)
+            return
+        fork = self._builder.fork(condition)
+        ends = []
+        for block, branch in ((fork.then, node.body), (fork.otherwise, node.orelse)):
+            with self._branch(block):
+                self._statements.visit_all(branch)
+                ends.append(self._translation.environment)
+        names = [
+            name
+            for name in flow.assigned([node])
+            if name in self._liveness.after[node] and all(name in end for end in ends)
+        ]
+        self._merge(node, fork, names, ends)
+
+    def _merge(self, node: Any, fork: Any, names: list[str], ends: list[dict[str, Any]]) -> None:
+        environment = self._translation.environment
+        pairs: dict[str, tuple[Any, Any]] = {}
+        for name in names:
+            first, second = (end[name] for end in ends)
+            if first is second or _same_object(first, second):
+                environment[name] = first
+                continue
+            if name in self._translation.mistakes.unknown:
+                environment[name] = self._statements.stand_ins(["any"])[0]
+                continue
+            self._refuse_choice_of_functions(node, name, first, second)
+            with self._builder.into(fork.then):
+                value = self._translation.value(first, node)
+            with self._builder.into(fork.otherwise):
+                pairs[name] = (value, self._translation.value(second, node))
+        joined = fork.join(list(pairs.values()), spoken(pairs))
+        environment.update(zip(pairs, joined, strict=True))
+
+    def _refuse_choice_of_functions(self, node: Any, name: str, *choices: Any) -> None:
+        functions = [function_name(one) for one in choices]
+        if any(functions):
+            spellings = " or ".join(f"`{one}`" if one else "a value" for one in functions)
+            self._translation.source.fail(
+                node,
+                FUNCTION_VALUE,
+                f"this `if` chooses a function, `{name}` is {spellings}: call it in each branch",
+            )
+
+    def path(self, node: Any, rest: Rest) -> list[Any]:
+        """Translate an `if` in which a path ends, and all that follows, to the returned values."""
+        condition = self._statements.condition(node.test)
+        taken = self._expressions.decided(condition)
+        if taken is not None:
+            return self._statements.path(node.body if taken else node.orelse, rest)
+        shared = None
+        if isinstance(rest, Following) and (
+            flow.endings(node.body) + flow.endings(node.orelse) > 1
+        ):
+            shared = self._share(node)
+        fork = self._builder.fork(condition)
+        ends = []
+        for block, branch in ((fork.then, node.body), (fork.otherwise, node.orelse)):
+            with self._branch(block):
+                path = self._statements.path(branch, shared or rest)
+                ends.append([self._translation.value(one, node) for one in path])
+        results = fork.join(list(zip(*ends, strict=True)), self._statements.exit.names)
+        if shared is not None:
+            self._define_rest(shared, rest)
+        return self._statements.exit.joined(results)
+
+    @contextlib.contextmanager
+    def _branch(self, block: Any) -> Iterator[None]:
+        """Translate in a block, which binds names in an environment of its own."""
+        before = self._translation.environment
+        self._translation.environment = dict(before)
+        with self._builder.into(block):
+            yield
+        self._translation.environment = before
+
+    def _share(self, node: Any) -> Shared:
+        """Name the rest after an `if`, with what it reads.
+
+        What a branch assigns may be of any type by then; what none does keeps its type.
+        """
+        assigned = set(flow.assigned([node]))
+        live = sorted({*self._liveness.after[node], *self._statements.exit.hidden})
+        environment = self._translation.environment
+        return Shared(
+            f"rest_{next(self._rests)}",
+            node,
+            changed=tuple(name for name in live if name in assigned),
+            kept=tuple(name for name in live if name not in assigned and name in environment),
+        )
+
+    def _define_rest(self, shared: Shared, rest: Rest) -> None:
+        before = self._translation.environment
+        kept = [value for name in shared.kept for value in values_in(before[name])]
+        given = _unknown(kept)
+        types = ["any"] * len(shared.changed) + [dialect.name_of(value) for value in given]
+        function = self._builder.function(shared.function, types, self._statements.exit.types)
+        block = function.regions[0].blocks[0]
+        arguments, count = list(block.arguments), len(shared.changed)
+        inside: dict[str, Any] = dict(zip(shared.changed, arguments[:count], strict=True))
+        for argument, value in zip(arguments[count:], given, strict=True):
+            self._builder.note_elements(argument, self._builder.element_type(value))
+        with self._builder.into(block):
+            values = self._inside(kept, iter(arguments[count:]))
+            inside.update({name: with_values(before[name], values) for name in shared.kept})
+            self._translation.environment = inside
+            results = [
+                self._translation.value(one, shared.branching)
+                for one in rest.finish(self._statements)
+            ]
+            self._builder.give_back(
+                [
+                    self._builder.cast(result, type_)
+                    for result, type_ in zip(results, self._statements.exit.types, strict=True)
+                ]
+            )
+        self._translation.environment = before
+
+    def _inside(self, kept: list[Any], arguments: Iterator[Any]) -> Iterator[Any]:
+        """Yield what values are in the function of a rest: an argument of it, or a constant."""
+        for value in kept:
+            known = decisions.static(value)
+            yield next(arguments) if known is decisions.ABSENT else self._builder.constant(known)
+
+    def call_rest(self, shared: Shared) -> list[Any]:
+        """Call a shared rest with the values that its names have here."""
+        environment = self._translation.environment
+        changed = [
+            self._builder.cast(self._translation.value(environment[name], shared.branching), "any")
+            if name in environment
+            else self._statements.stand_ins(["any"])[0]  # scopes.py has said so
+            for name in shared.changed
+        ]
+        kept = [value for name in shared.kept for value in values_in(environment[name])]
+        return self._builder.call_function(
+            shared.function, [*changed, *_unknown(kept)], self._statements.exit.types
+        )
+
+
+def _unknown(values: list[Any]) -> list[Any]:
+    """Return the values that are no constants."""
+    return [value for value in values if decisions.static(value) is decisions.ABSENT]
+
+
+def _same_object(first: Any, second: Any) -> bool:
+    return (
+        isinstance(first, Static) and isinstance(second, Static) and first.object is second.object
+    )

@@ -1,0 +1,90 @@
+"""How a trip of a loop ends, and what it gives to the next.
+
+Not for: building the loop (loops.py), `return` in it and `else` (early.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from composite.compiler.frontend.bindings import Translation
+from composite.compiler.frontend.exits import Exit
+from composite.compiler.tfr import dialect
+
+
+class LoopExit(Exit):
+    """The end of a trip: what the next one is given.
+
+    Attributes:
+        changed: the carried names that a trip gave another static type.
+        node: the loop in the source; `loop` is the one that is built, `values` what a trip gives.
+        hidden: the names, none of the source's, that the end of a trip reads.
+    """
+
+    def __init__(
+        self, translation: Translation, node: Any, names: Sequence[str], types: Sequence[str]
+    ) -> None:
+        self.types = tuple(types)
+        self.changed: set[str] = set()
+        self.hidden: tuple[str, ...] = ()
+        self._translation = translation
+        self.node = node
+        self.loop: Any = None
+        self.values: list[Any] = []
+        self._names = names
+
+    def returned(self, _node: Any) -> NoReturn:
+        """Refuse: early.py has made a `break` of it."""
+        raise AssertionError("a return in a loop is written out before it is translated")
+
+    def ended(self, by_break: bool) -> list[Any]:
+        """End a trip, and the loop if it is by `break`."""
+        carried = [self._carried(name) for name in self._names]
+        return [*self.head(by_break), *carried][-len(self.types) :] if self.types else []
+
+    def fall_off(self) -> list[Any]:
+        """End a trip that comes to the end of the body."""
+        return self.ended(by_break=False)
+
+    def joined(self, results: list[Any]) -> list[Any]:
+        """Keep the results: each path has given them their types."""
+        return results
+
+    def head(self, by_break: bool) -> list[Any]:
+        """Give what the loop carries beside names."""
+        raise NotImplementedError
+
+    def _carried(self, name: str) -> Any:
+        index = len(self.types) - len(self._names) + self._names.index(name)
+        value = self._translation.value(self._translation.environment[name], self.node)
+        if self.types[index] not in ("any", dialect.name_of(value)):
+            self.changed.add(name)
+        return self._translation.builder.cast(value, self.types[index])
+
+
+class ForExit(LoopExit):
+    """Carries the number of the item; a `break` goes beyond the last one."""
+
+    def __init__(
+        self, translation: Translation, node: Any, names: Sequence[str], types: Sequence[str]
+    ) -> None:
+        super().__init__(translation, node, names, types)
+        self.index, self.count = self.hidden = (".index", ".count")
+
+    def head(self, by_break: bool) -> list[Any]:
+        """Give the number of the next item."""
+        environment, builder = self._translation.environment, self._translation.builder
+        if by_break:
+            return [environment[self.count]]
+        return [builder.binary("add", environment[self.index], builder.constant(1))]
+
+
+class WhileExit(LoopExit):
+    """Carries whether to go on, if the loop has a `break`."""
+
+    def head(self, by_break: bool) -> list[Any]:
+        """Say whether to go on."""
+        if len(self.types) == len(self._names):
+            return []
+        return [self._translation.builder.constant(not by_break)]

@@ -1,0 +1,83 @@
+"""What a forward keeps for its backward, and what the backward computes again.
+
+A value is kept if computing it again takes many operations for each byte of it: the memory of a
+machine gives a byte in about the time of ten operations. So matrix products and reductions are
+kept, and element-wise chains are computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+_OPERATIONS_A_BYTE = 10.0
+
+
+def kept(graph: Any, recomputed: Collection[str]) -> list[str]:
+    """The tensors to keep, by name, of the nodes that a backward would compute again."""
+    return [
+        op.outputs[0].name
+        for op in graph.get_operations()
+        if op.name in recomputed and len(op.outputs) == 1 and _is_dear(op)
+    ]
+
+
+def _is_dear(op: Any) -> bool:
+    terms = _TERMS.get(op.type)
+    if terms is None or not op.outputs[0].dtype.is_floating:
+        return False
+    count = terms(op)
+    return count is None or 2 * count / op.outputs[0].dtype.size >= _OPERATIONS_A_BYTE
+
+
+def _product(dims: Any) -> int | None:
+    """The product of sizes; None where one is unknown."""
+    result = 1
+    for dim in dims:
+        if dim is None:
+            return None
+        result *= dim
+    return result
+
+
+def _inner(transposed: str) -> Callable[[Any], int | None]:
+    """How many terms an element of a matrix product sums up."""
+
+    def terms(op: Any) -> int | None:
+        shape = op.inputs[0].shape
+        if shape.rank is None:
+            return None
+        dim: int | None = shape[-2 if op.get_attr(transposed) else -1]
+        return dim
+
+    return terms
+
+
+def _window(op: Any) -> int | None:
+    """The same of a convolution: all of its filter but the output channels."""
+    shape = op.inputs[1].shape
+    return None if shape.rank is None else _product(shape[:-1])
+
+
+def _reduced(op: Any) -> int | None:
+    """The same of a reduction; None also where it makes a small value of an unknown size."""
+    source, result = op.inputs[0].shape, op.outputs[0].shape
+    if not source.is_fully_defined() or not result.is_fully_defined():
+        return None
+    return int(source.num_elements() // max(result.num_elements(), 1))
+
+
+_TERMS: dict[str, Callable[[Any], int | None]] = {
+    "MatMul": _inner("transpose_a"),
+    "BatchMatMul": _inner("adj_x"),
+    "BatchMatMulV2": _inner("adj_x"),
+    "BatchMatMulV3": _inner("adj_x"),
+    "Einsum": lambda _: None,
+    "Conv2D": _window,
+    "Conv3D": _window,
+    "Sum": _reduced,
+    "Mean": _reduced,
+    "Prod": _reduced,
+    "Max": _reduced,
+    "Min": _reduced,
+}
