@@ -36,7 +36,15 @@ class Outcome:
         if self.error is None:
             return ""
         message = getattr(self.error, "message", None) or str(self.error)
-        return f"{type(self.error).__name__}: {message.splitlines()[0] if message else ''}"
+        return f"{type(self.error).__name__}: {_line(message)}"
+
+
+def _line(message: str) -> str:
+    """The line of a message that says what is wrong: the last, if the first announces a trace."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    if not lines or lines[0] not in ("in user code:", "Graph execution error:"):
+        return lines[0] if lines else ""
+    return next((line for line in reversed(lines) if not line.startswith("[[")), lines[0])
 
 
 def outcome(function: Callable[[], Any]) -> Outcome:

@@ -76,6 +76,17 @@ def test_an_op_that_raises(tmp_path, monkeypatch):
     assert "it raises InvalidArgumentError: " in text and "ops.py:" in text
 
 
+def test_a_batch(tmp_path, wrong_call):
+    wrong_call(lambda y: y if tf.executing_eagerly() else y * 1.0001)
+    assert "output 0 is off by" in failure(tmp_path, "vectorized_map")
+
+
+def test_a_batch_that_raises(tmp_path, wrong_call):
+    wrong_call(lambda y: y if tf.executing_eagerly() else tf.ensure_shape(y, [9, 9]))
+    text = failure(tmp_path, "vectorized_map")
+    assert "it raises ValueError: " in text and "[9,9]" in text and "in user code" not in text
+
+
 @pytest.mark.parametrize("way", ["tf.function", "unknown dims", "unknown ranks", "XLA"])
 def test_graphs(tmp_path, wrong_call, way):
     wrong_call(lambda y: y if tf.executing_eagerly() else y + 1)
