@@ -62,7 +62,7 @@ def python_function(program: Program, decision: bool) -> Callable[..., Any]:
     """
     names = {
         "_waits": _waits,
-        "_items": lambda value: [value] * decision if isinstance(value, Unusable) else value,
+        "_items": lambda value: _items(value, decision),
         "_truth": lambda value: decision if isinstance(value, Unusable) else bool(value),
     }
     function = program.as_python(_Waits(), f"<fuzz {program.seed} lazy>", names)
@@ -82,6 +82,12 @@ def _waits(expression: Callable[[], Any]) -> Any:
         return expression()
     except Exception as error:  # noqa: BLE001 - whatever the program raises
         return Unusable(error, dtypes.later(expression))
+
+
+def _items(value: Any, decision: bool) -> Any:
+    """What a loop goes through: of what cannot be gone through, one item or none."""
+    items = _waits(lambda: list(value))
+    return [items] * decision if isinstance(items, Unusable) else items
 
 
 class _Waits(ast.NodeTransformer):
