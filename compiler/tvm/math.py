@@ -13,6 +13,7 @@ log1p     2.0          2.0
 tanh      3.0          3.5
 sigmoid   2.5          2.5
 erf       1.5          libm
+erfc      8.0          libm
 pow       1.0          libm
 softplus  2.5          3.0
 rsqrt     1.5          1.5
@@ -20,7 +21,8 @@ sin cos   libm         libm
 ========  ===========  ===========
 
 Coefficients of exp come from :mod:`.fit`. The logarithm is that of Sun's fdlibm (e_log.c) and of
-FreeBSD's e_logf.c; erf in float32 is Norbert Juffa's two-piece formula.
+FreeBSD's e_logf.c; erf in float32 is Norbert Juffa's two-piece formula, erfc the
+fit of Numerical Recipes (6.2).
 """
 
 from __future__ import annotations
@@ -292,6 +294,32 @@ def erf(block: Block, x: Expr) -> Expr:
         ),
     )
     y = choose(t > like(0.927734375, x), large, small * x + x)
+    return block.let(choose(is_nan(x), x, y))
+
+
+_ERFC = (
+    -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806,
+    0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277,
+)  # fmt: skip
+
+
+def erfc(block: Block, x: Expr) -> Expr:
+    """Return 1 - erf(x), also where that is tiny; float64 goes to libm.
+
+    t e^(P(t) - x^2) with t = 1 / (1 + |x| / 2). x^2 is taken in two parts, of which the first is
+    exact: e^(x^2) would have all of its rounding.
+    """
+    if element(x) == "float64":
+        return lane_by_lane(block, "erfc", x)
+    size = block.let(absolute(block, x))
+    t = block.let(like(1.0, x) / (like(1.0, x) + like(0.5, x) * size))
+    vector = with_lanes("int32", x)
+    high = block.let(bits(bits(size, "int32") & const(~0xFFF, vector), "float32"))
+    low = (size - high) * (size + high)
+    rest = exp(block, block.let(_horner(block, t, _ERFC) - low))
+    y = block.let(t * exp(block, neg(block, block.let(high * high))) * rest)
+    y = choose(size > like(12.0, x), like(0.0, x), y)  # where low may be infinite
+    y = choose(x < like(0.0, x), like(2.0, x) - y, y)
     return block.let(choose(is_nan(x), x, y))
 
 

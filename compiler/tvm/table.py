@@ -24,13 +24,13 @@ FAMILIES: dict[str, str] = {
     "comparison": """Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr
         LogicalNot Select SelectV2 IsNan IsInf IsFinite""",
     "contraction": "MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3",
-    "data": """Const Identity Cast ZerosLike OnesLike Fill BroadcastTo Reshape ExpandDims Squeeze
-        Transpose StopGradient PreventGradient Snapshot EnsureShape""",
+    "data": """Const Identity Cast ZerosLike OnesLike Fill BroadcastTo Tile Reshape ExpandDims
+        Squeeze Transpose StopGradient PreventGradient Snapshot EnsureShape""",
     "reduction": "Sum Mean Max Min BiasAddGrad",
     "static": """Shape ShapeN Size Rank Pack ConcatV2 StridedSlice GatherV2 Prod Range
-        BroadcastArgs BroadcastGradientArgs InvertPermutation""",
-    "unary": """Neg Abs Sign Square Sqrt Rsqrt Reciprocal Inv Exp Expm1 Log Log1p Erf Floor Ceil
-        Round Rint Sin Cos SqrtGrad RsqrtGrad ReciprocalGrad InvGrad""",
+        BroadcastArgs BroadcastGradientArgs DynamicStitch InvertPermutation""",
+    "unary": """Neg Abs Sign Square Sqrt Rsqrt Reciprocal Inv Exp Expm1 Log Log1p Erf Erfc Floor
+        Ceil Round Rint Sin Cos SqrtGrad RsqrtGrad ReciprocalGrad InvGrad""",
 }
 
 # TF ops that call a function; they vanish when the function is read.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from tvm import tirx
 
-from .. import graph, math
+from .. import dims, graph, math
 from ..block import Block
 from ..errors import NotCovered
 from ..graph import Body, Expr, Tensor, pointwise
@@ -29,13 +29,50 @@ from ..numeric import (
 )
 from .unary import FLOATS, NUMBERS
 
+
+def _of_numbers(function: Callable[[int, int], int], what: str) -> Callable[[Any, Any], Any]:
+    """Return a function of known elements that no unknown size is among."""
+
+    def elements(a: Any, b: Any) -> int:
+        if not isinstance(a, int | np.integer) or not isinstance(b, int | np.integer):
+            raise NotCovered(f"{what} of an unknown size")
+        return function(int(a), int(b))
+
+    return np.frompyfunc(elements, 2, 1)
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    """Divide two sizes of which one holds the other, or two numbers."""
+    exact = dims.divide(a, b) if b != 0 else None
+    if exact is None and b == 0:
+        raise NotCovered("FloorDiv: division by zero (TF's op reports it)")
+    return _of_numbers(operator.floordiv, "FloorDiv")(a, b) if exact is None else exact
+
+
 # What is folded where both operands are known sizes, for a body's shape arithmetic.
 _ON_SIZES: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.add,
     "AddV2": operator.add,
     "Sub": operator.sub,
     "Mul": operator.mul,
+    "FloorDiv": np.frompyfunc(_quotient, 2, 1),
+    "FloorMod": _of_numbers(operator.mod, "FloorMod"),
+    "Maximum": _of_numbers(max, "Maximum"),
+    "Minimum": _of_numbers(min, "Minimum"),
 }
+_DIVISIONS = ("FloorDiv", "FloorMod")
+
+
+def _on_sizes(node: OpNode, a: Tensor, b: Tensor) -> Any:
+    """Return the elements of the result if they can be told now; else None."""
+    if a.known is None or b.known is None or node.op not in _ON_SIZES:
+        return None
+    try:
+        return np.asarray(_ON_SIZES[node.op](a.known, b.known), dtype=object)
+    except NotCovered:
+        if node.op in _DIVISIONS:
+            raise
+        return None  # it can be computed as data
 
 
 def _binary(
@@ -45,10 +82,8 @@ def _binary(
         a, b = inputs
         node.require(a.dtype, *dtypes)
         result = pointwise(node.op, body, (a, b), a.dtype, cost=cost)
-        if a.known is not None and b.known is not None and node.op in _ON_SIZES:
-            known = np.asarray(_ON_SIZES[node.op](a.known, b.known), dtype=object)
-            return [Tensor(result.shape, a.dtype, result.node, known)]
-        return [result]
+        known = _on_sizes(node, a, b)
+        return [result if known is None else Tensor(result.shape, a.dtype, result.node, known)]
 
     return lower
 
@@ -107,12 +142,15 @@ def _lower_bias_add(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 
 
 def _lower_integer_division(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
-    """Lower FloorDiv, FloorMod and Div: floats only.
+    """Lower FloorDiv, FloorMod and Div: of floats, and of sizes.
 
     TF reports integer division by zero as an error; a kernel has no way to, so the expansion does.
     """
     if inputs[0].dtype in ("int32", "int64"):
-        raise NotCovered(f"{node.op}: integer division (TF checks for zero)")
+        known = _on_sizes(node, *inputs)
+        if known is None:
+            raise NotCovered(f"{node.op}: integer division (TF checks for zero)")
+        return [Tensor(tuple(known.shape), inputs[0].dtype, graph.Constant(known), known)]
     bodies = {"FloorDiv": (_floor_divide, 8), "FloorMod": (_floor_mod, 100), "Div": (_divide, 6)}
     body, cost = bodies[node.op]
     return _binary(body, cost=cost, dtypes=FLOATS)(node, inputs)

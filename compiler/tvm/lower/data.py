@@ -70,7 +70,12 @@ def _lower_fill(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     shape = known_dims(node, inputs[0], "shape")
     value = inputs[1]
     node.require(value.dtype)
-    return [pointwise("Fill", _identity_body, (value,), value.dtype, cost=0, shape=shape)]
+    result = pointwise("Fill", _identity_body, (value,), value.dtype, cost=0, shape=shape)
+    sizes = [d for d in shape if isinstance(d, int)]
+    if value.known is None or len(sizes) < len(shape) or len(shape) > 1:
+        return [result]
+    known = np.full(sizes, value.known, dtype=object)  # a vector of sizes
+    return [Tensor(result.shape, value.dtype, result.node, known)]
 
 
 def _lower_broadcast_to(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
@@ -81,6 +86,30 @@ def _lower_broadcast_to(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     if tensor.shape == shape:
         return [tensor]
     return [pointwise(node.op, _identity_body, (tensor,), tensor.dtype, cost=0, shape=shape)]
+
+
+def _lower_tile(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Repeat along a dimension of its own before each, which is then one with it."""
+    tensor = inputs[0]
+    multiples = known_dims(node, inputs[1], "multiples")
+    if len(multiples) != tensor.rank:
+        raise NotCovered(f"{node.op}: {len(multiples)} multiples of rank {tensor.rank}")
+    apart: list[Dim] = []
+    repeated: list[Dim] = []
+    for times, size in zip(multiples, tensor.shape, strict=True):
+        if times != 1 and size != 1:
+            apart.append(1)
+            repeated.append(times)
+        apart.append(size)
+        repeated.append(times if size == 1 else size)
+    together = tuple(t * s for t, s in zip(multiples, tensor.shape, strict=True))
+    source = graph.reshape(tensor, tuple(apart))
+    if tuple(repeated) == source.shape:
+        return [tensor]
+    many = pointwise(
+        node.op, _identity_body, (source,), tensor.dtype, cost=0, shape=tuple(repeated)
+    )
+    return [graph.reshape(many, together)]
 
 
 def _lower_reshape(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
@@ -154,6 +183,7 @@ LOWERINGS = {
     "OnesLike": _lower_like,
     "Fill": _lower_fill,
     "BroadcastTo": _lower_broadcast_to,
+    "Tile": _lower_tile,
     "Reshape": _lower_reshape,
     "ExpandDims": _lower_expand_dims,
     "Squeeze": _lower_squeeze,

@@ -118,6 +118,19 @@ def _strided_slice(node: OpNode, values: list[Known]) -> Known:
     return array[slice(first, last, int(step[0]))]
 
 
+def _dynamic_stitch(_: OpNode, values: list[Known]) -> Known:
+    """Put the elements of some vectors at the places that others say; the last one stays."""
+    count = len(values) // 2
+    found: dict[int, Any] = {}
+    for places, elements in zip(values[:count], values[count:], strict=True):
+        if elements.shape != places.shape:
+            raise NotCovered("DynamicStitch: covered on vectors of sizes only")
+        found.update(zip(map(int, places.reshape(-1)), elements.reshape(-1), strict=True))
+    if sorted(found) != list(range(len(found))):
+        raise NotCovered("DynamicStitch: elements that nothing says")
+    return _vector([found[i] for i in range(len(found))])
+
+
 def _invert(_: OpNode, values: list[Known]) -> Known:
     return np.argsort(values[0].astype(np.int64)).astype(object)
 
@@ -150,6 +163,7 @@ LOWERINGS = {
     "Prod": _on_known(_prod),
     "Range": _on_known(_range),
     "StridedSlice": _on_known(_strided_slice),
+    "DynamicStitch": _on_known(_dynamic_stitch),
     "InvertPermutation": _on_known(_invert),
     "BroadcastArgs": _on_known(_broadcast_args),
     "BroadcastGradientArgs": _on_known(_broadcast_gradient_args),

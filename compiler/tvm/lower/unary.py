@@ -88,6 +88,7 @@ LOWERINGS = {
     "Log": unary(math.log, cost=28),
     "Log1p": unary(math.log1p, cost=36),
     "Erf": unary(math.erf, cost=40),
+    "Erfc": unary(math.erfc, cost=60),
     "Sin": unary(_plain(tirx.sin), cost=200),
     "Cos": unary(_plain(tirx.cos), cost=200),
     "Floor": unary(_plain(tirx.floor)),

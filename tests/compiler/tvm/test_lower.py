@@ -44,7 +44,8 @@ def pairs(dtype: Any) -> tuple[np.ndarray, np.ndarray]:
 
 UNARY: dict[str, float] = {  # op -> units in the last place of the dtype
     "Neg": 0, "Abs": 0, "Sign": 0, "Square": 1, "Sqrt": 1, "Rsqrt": 3, "Reciprocal": 1, "Inv": 1,
-    "Exp": 3, "Expm1": 6, "Log": 3, "Log1p": 4, "Erf": 6, "Floor": 0, "Ceil": 0, "Round": 0,
+    "Exp": 3, "Expm1": 6, "Log": 3, "Log1p": 4, "Erf": 6, "Erfc": 8,
+    "Floor": 0, "Ceil": 0, "Round": 0,
     "Relu": 0, "Relu6": 0, "Elu": 6, "Selu": 6, "Softplus": 6, "Softsign": 2,
     "Sigmoid": 6, "Tanh": 8,
 }  # fmt: skip
@@ -67,7 +68,8 @@ def test_unary_floats(compiler: Any, op: str, dtype: Any) -> None:
 
     x = samples(dtype)
     # TF's erf of infinity is NaN in float64.
-    oracle = np.vectorize(math.erf) if op == "Erf" else function
+    exact = {"Erf": math.erf, "Erfc": math.erfc}
+    oracle = np.vectorize(exact[op]) if op in exact else function
     expected = in_float64(oracle, x)
     loaded = compiler.compile(function, [x])
     (result,) = loaded([x], [x.shape], [x.dtype])
@@ -223,6 +225,9 @@ def test_views_and_fills(compiler: Any) -> None:
             tf.ones_like(x) * x,
             tf.fill([2, 3], 5.0),
             raw.AddN(inputs=[x, x, x]),
+            tf.tile(x, [2, 1, 3]),
+            tf.tile(tf.reshape(x, [2, 1, 12]), [1, 5, 1]) + 1.0,
+            tf.tile(x, [1, 1, 1]),
         )
 
     compiler.compare(function, x)
@@ -266,6 +271,37 @@ def test_shape_arithmetic_leaves_no_code(compiler: Any) -> None:
 
     compiler.compare(function, x)
     compiler.compare(function, x, shapes=[("s0", 4, 5)])
+
+
+def test_gradients_of_reductions(compiler: Any) -> None:
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+    def function(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = (
+                tf.reduce_sum(x * x, axis=-1),
+                tf.reduce_mean(x * x, axis=0),
+                tf.reduce_max(x, axis=1, keepdims=True),
+                tf.math.reduce_variance(x, axis=1),
+            )
+        return tape.gradient(y, x)
+
+    compiler.compare(function, x)
+    sizes = tf.TensorSpec([None, 4], tf.float32)
+    unknown = tf.function(function, input_signature=[sizes])
+    compiler.compare(unknown, x)
+
+
+def test_sizes_are_divided_now(compiler: Any) -> None:
+    x = np.arange(24, dtype=np.float32).reshape(6, 4)
+
+    def function(x: Any) -> Any:
+        size = tf.size(x)
+        half = tf.maximum(tf.shape(x)[0] // 2, 1)
+        return tf.reshape(x, [half, 2, -1]) + 1.0, x + tf.cast(size // 24 % 5, tf.float32)
+
+    compiler.compare(function, x)
 
 
 @pytest.mark.parametrize(

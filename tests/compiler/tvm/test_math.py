@@ -89,6 +89,17 @@ def test_erf(compiler: Any) -> None:
     assert error[worst] <= 1.5, (x[worst], result[worst], exact[worst])
 
 
+def test_erfc(compiler: Any) -> None:
+    x = np.concatenate([all_exponents(np.float32, 20_000), np.linspace(-5, 10.5, 20_001)])
+    x = x.astype(np.float32)
+    exact = np.vectorize(math.erfc)(x.astype(np.float64)).astype(Wide)
+    loaded = compiler.compile(tf.math.erfc, [x])
+    (result,) = loaded([x], [x.shape], [x.dtype])
+    error = ulp_error(result, exact)
+    worst = int(np.argmax(error))
+    assert error[worst] <= 8, (x[worst], result[worst], exact[worst])
+
+
 def test_power(compiler: Any) -> None:
     random = np.random.default_rng(2)
     x = np.abs(all_exponents(np.float32, 20_000))
