@@ -30,8 +30,8 @@ def assert_close(found: Any, expected: Any, *, rounding: float = 1e-5) -> None:
     for a, value in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
         b = tf.convert_to_tensor(value)
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
-        wide = [tf.cast(x, tf.float64) for x in (a, b)]
-        np.testing.assert_allclose(*wide, rtol=rounding, atol=rounding)
+        found_wide, expected_wide = (tf.cast(x, tf.float64) for x in (a, b))
+        np.testing.assert_allclose(found_wide, expected_wide, rtol=rounding, atol=rounding)
 
 
 X, Y = normal(4, 3), normal(4, 3)
@@ -43,6 +43,7 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
     "shape": (ops.reshaped, (X, [2, 6]), {}),
     "shape, int64": (ops.reshaped, (tf.cast(X, tf.int64), [-1]), {}),
     "constant through calls": (ops.tiled, (X, 3, Y), {}),
+    "constant in branches and a loop": (ops.shaped_inside, (X, 2), {}),
     "if": (ops.decided, (X,), {}),
     "if, other branch": (ops.decided, (-tf.abs(X),), {}),
     "while": (ops.halved, (X,), {}),
