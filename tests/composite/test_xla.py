@@ -30,8 +30,8 @@ def assert_close(found: Any, expected: Any, *, rounding: float = 1e-5) -> None:
     for a, value in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
         b = tf.convert_to_tensor(value)
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
-        found_wide, expected_wide = (tf.cast(x, tf.float64) for x in (a, b))
-        np.testing.assert_allclose(found_wide, expected_wide, rtol=rounding, atol=rounding)
+        wide, expected_wide = tf.cast(a, tf.float64), tf.cast(b, tf.float64)
+        np.testing.assert_allclose(wide, expected_wide, rtol=rounding, atol=rounding)
 
 
 X, Y = normal(4, 3), normal(4, 3)
