@@ -59,6 +59,29 @@ std::string Unsupported(const Expansion& expansion, const tensorflow::DeviceType
   return "";
 }
 
+// Has XLA look for constants among what a branch or a loop is given, as TensorFlow's Python has it
+// do where it knows that XLA will compile; without, a shape from outside of a loop is none inside.
+constexpr char kFindConstants[] = "_xla_propagate_compile_time_consts";
+
+bool HasBodies(absl::string_view op) {
+  return op == "If" || op == "StatelessIf" || op == "While" || op == "StatelessWhile";
+}
+
+// What the expansion may call, with that mark in it.
+absl::StatusOr<std::shared_ptr<const tensorflow::FunctionLibraryDefinition>> MarkedLibrary(
+    const tensorflow::FunctionLibraryDefinition& caller, const Expansion& expansion) {
+  TF_ASSIGN_OR_RETURN(auto plain, LibraryFor(caller, expansion));
+  auto marked = std::make_shared<tensorflow::FunctionLibraryDefinition>(*plain);
+  for (const std::string& name : expansion.library->ListFunctionNames()) {
+    tensorflow::FunctionDef function = *expansion.library->Find(name);
+    for (tensorflow::NodeDef& node : *function.mutable_node_def()) {
+      if (HasBodies(node.op())) (*node.mutable_attr())[kFindConstants].set_b(true);
+    }
+    TF_RETURN_IF_ERROR(marked->ReplaceFunction(name, function));
+  }
+  return std::shared_ptr<const tensorflow::FunctionLibraryDefinition>(std::move(marked));
+}
+
 // One node in one compilation. Its expansion is built where the node stands, as if the author had
 // written it there.
 class Lowering {
@@ -154,13 +177,16 @@ class Lowering {
     // Branches and bodies are compiled by name, and only a compiler of our own knows ours.
     if (expansion.library->num_functions() > 1) {
       XlaCompiler::Options options = compiler->options();
-      TF_ASSIGN_OR_RETURN(library, LibraryFor(*options.flib_def, expansion));
+      TF_ASSIGN_OR_RETURN(library, MarkedLibrary(*options.flib_def, expansion));
       options.flib_def = library.get();
       own = std::make_unique<XlaCompiler>(std::move(options));
       compiler = own.get();
     }
     tensorflow::Graph graph(tensorflow::OpRegistry::Global());
     graph.Copy(*body.graph);
+    for (tensorflow::Node* node : graph.op_nodes()) {
+      if (HasBodies(node->type_string())) node->AddAttr(kFindConstants, true);
+    }
     auto* xla_context = new XlaContext(compiler, context_->builder(), &graph);
     const tensorflow::core::ScopedUnref unref(xla_context);
     std::vector<XlaExpression> arguments;

@@ -43,6 +43,7 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
     "shape": (ops.reshaped, (X, [2, 6]), {}),
     "shape, int64": (ops.reshaped, (tf.cast(X, tf.int64), [-1]), {}),
     "constant through calls": (ops.tiled, (X, 3, Y), {}),
+    "constant in branches and a loop": (ops.shaped_inside, (X, 2), {}),
     "if": (ops.decided, (X,), {}),
     "if, other branch": (ops.decided, (-tf.abs(X),), {}),
     "while": (ops.halved, (X,), {}),

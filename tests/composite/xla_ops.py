@@ -135,3 +135,17 @@ def adding(variable, x):
     before = tf.raw_ops.ReadVariableOp(resource=variable, dtype=tf.float32)
     tf.raw_ops.AssignAddVariableOp(resource=variable, value=x)
     return before * x
+
+
+@Composite("XlaShapedInside", inputs=["x: float", "rows: int32"], outputs=["y: float"])
+def shaped_inside(x, rows):
+    """A constant goes into branches and round a loop, under other names."""
+    size = rows
+    for _ in range(2):
+        size = size + 1
+    y = tf.reshape(x, [-1])
+    while tf.reduce_max(y) > 0.5:
+        y = tf.reshape(tf.reshape(y, [size, -1]) / 2, [-1])
+    if tf.reduce_sum(y) > 0:
+        return tf.reshape(y, [size, -1])
+    return tf.reshape(-y, [size, -1])
