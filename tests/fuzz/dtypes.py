@@ -1,7 +1,7 @@
-"""The dtype of an expression that raises: what is known of it without its value.
+"""The dtype and rank of an expression that raises: what is known of it without its value.
 
-A dtype follows from dtypes. So the expression is traced with tensors of these dtypes of which no
-dim is known, where shapes that do not fit are no error.
+They follow from dtypes and ranks. So the expression is traced with tensors of these of which no dim
+is known, where shapes that do not fit are no error.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import Any
 import tensorflow as tf
 
 
-def later(expression: Callable[[], Any]) -> Callable[[], tf.DType | None]:
-    """Tells the dtype of the tensor that a `lambda: ...` makes, with what its names are now.
+def later(expression: Callable[[], Any]) -> Callable[[], tf.TensorSpec | None]:
+    """Tells the dtype and rank of the tensor that a `lambda: ...` makes of what its names are now.
 
     None if it makes no tensor, or needs a value. Names stand for tensors, for values that have a
-    `known_dtype` only, and for lists of them.
+    `known` spec only, and for lists of them.
     """
     try:
         cells = [cell.cell_contents for cell in expression.__closure__ or ()]
     except ValueError:  # a name without a value
         return lambda: None
-    return lambda: _dtype_of(expression, cells)
+    return lambda: _spec_of(expression, cells)
 
 
-def _dtype_of(expression: Callable[[], Any], cells: list[Any]) -> tf.DType | None:
+def _spec_of(expression: Callable[[], Any], cells: list[Any]) -> tf.TensorSpec | None:
     specs: list[tf.TensorSpec] = []
     tf.nest.map_structure(lambda value: _add_spec(value, specs), cells)
 
@@ -36,18 +36,21 @@ def _dtype_of(expression: Callable[[], Any], cells: list[Any]) -> tf.DType | Non
         return _with_cells(expression, filled)()
 
     try:
-        result = tf.function(traced, autograph=False).get_concrete_function(*specs)
+        concrete = tf.function(traced, autograph=False).get_concrete_function(*specs)
     except Exception:  # noqa: BLE001 - it asks for more than dtypes, or raises whatever it is given
         return None
-    return getattr(result.structured_outputs, "dtype", None)
+    result = concrete.structured_outputs
+    return _unsized(result.shape.rank, result.dtype) if hasattr(result, "dtype") else None
 
 
 def _spec(value: Any) -> tf.TensorSpec | None:
     if tf.is_tensor(value):
-        rank = value.shape.rank
-        return tf.TensorSpec(None if rank is None else [None] * rank, value.dtype)
-    dtype = getattr(value, "known_dtype", None)
-    return None if dtype is None else tf.TensorSpec(None, dtype)
+        return _unsized(value.shape.rank, value.dtype)
+    return getattr(value, "known", None)
+
+
+def _unsized(rank: int | None, dtype: tf.DType) -> tf.TensorSpec:
+    return tf.TensorSpec(None if rank is None else [None] * rank, dtype)
 
 
 def _add_spec(value: Any, specs: list[tf.TensorSpec]) -> None:

@@ -21,26 +21,57 @@ from tests.fuzz.program import Program
 
 
 class Unusable:
-    """The value of an expression that raised; every use of it raises, but for a dtype's.
+    """The value of an expression that raised; every use of it raises, but for dtype and rank.
 
-    The dtype of a tensor is known without its value, so that asking for it needs nothing.
+    Those of a tensor are known without its value, so that asking for them needs nothing.
     """
 
-    def __init__(self, error: Exception, dtype: Callable[[], tf.DType | None]) -> None:
+    def __init__(self, error: Exception, known: Callable[[], tf.TensorSpec | None]) -> None:
         self.error = error
-        self._dtype = dtype
+        self._known = known
 
     @functools.cached_property
-    def known_dtype(self) -> tf.DType | None:
-        return self._dtype()
+    def known(self) -> tf.TensorSpec | None:
+        return self._known()
 
     @property
     def dtype(self) -> tf.DType:
-        if self.known_dtype is None:
+        if self.known is None:
             raise self.error
-        return self.known_dtype
+        return self.known.dtype
+
+    @property
+    def shape(self) -> UnusableShape:
+        if self.known is None or self.known.shape.rank is None:
+            raise self.error
+        return UnusableShape(self.error, self.known.shape.rank)
 
     def __bool__(self) -> bool:
+        raise self.error
+
+    def __iter__(self) -> Any:
+        raise self.error
+
+    def __eq__(self, other: object) -> bool:
+        raise self.error
+
+    def __ne__(self, other: object) -> bool:
+        raise self.error
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class UnusableShape:
+    """The shape of a value that cannot be used: it has a rank, and no dims."""
+
+    def __init__(self, error: Exception, rank: int) -> None:
+        self.error = error
+        self.rank = rank
+
+    def __len__(self) -> int:
+        return self.rank
+
+    def __getitem__(self, _index: object) -> int:
         raise self.error
 
     def __iter__(self) -> Any:

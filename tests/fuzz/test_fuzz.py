@@ -118,6 +118,8 @@ def test_a_value_that_differs_is_found_and_made_smaller(monkeypatch: pytest.Monk
     [
         ("c = 1 // (k - k)\nreturn x", "dead error"),
         ("if 1 // (k - k):\n    c = 2\nreturn x", "dead error"),
+        ("a = x * x[:k - k]\nreturn x if a.shape.rank + len(a.shape) == 4 else -x", "dead error"),
+        ("a = x * x[:k - k]\nreturn x if a.shape[-1] == 3 else -x", "raises"),
         ("for t in x[0, 0]:\n    c = t\nreturn x", "dead error"),
         ("a = x * x[:k - k]\nreturn x if a.dtype == d else -x", "dead error"),
         ("a = [x * x[:k - k] + y]\nreturn -x if a[0].dtype == d else x", "dead error"),
