@@ -125,6 +125,8 @@ def test_a_value_that_differs_is_found_and_made_smaller(monkeypatch: pytest.Monk
         ("a = [x * x[:k - k] + y]\nreturn -x if a[0].dtype == d else x", "dead error"),
         ("return x + 1 // (k - k)", "raises"),
         ("return x + 2**62 * 4", "limit"),
+        ("c = 0\nif tf.reduce_any(x > 1e9):\n    c = 1\nreturn x * (c / c)", "limit"),
+        ("c = 0\nif tf.reduce_any(x > 1e9):\n    c = 1\nreturn x * (c // c)", "raises"),
         ("return print(x)", "refused"),
         ("return x[k - k]", "agrees"),
         (
