@@ -67,7 +67,8 @@ class Backward(NamedTuple):
     function: _Function
     gives: list[_Given | None]  # by input; None: there is no gradient
     twin: _Function | None
-    kept: list[str]  # what the twin keeps, for people: "MatMul [64, 512]"
+    kept: list[str]  # what the twin keeps, for people: "MatMul (64, 512)"
+    again: list[str]  # the ops of the forward that the backward computes again
 
     def __call__(
         self, op: Any, gradients: Sequence[Any], stamps: Mapping[str, AttrValue]
@@ -172,6 +173,7 @@ class _Differentiation:
             [None if name is None else _given(name, first, made) for name in self._results],
             self._twin(kept) if kept else None,
             [f"{tensor.op.type} {tensor.shape}" for tensor in kept],
+            [n.op for n in pruned.node if n.name in self._forward & self._rounded],
         )
 
     def _cut(self, arguments: Sequence[Any], results: Sequence[str]) -> tuple[Any, set[str]]:

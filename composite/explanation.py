@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+from dataclasses import dataclass, field
 from typing import Any
 
-from composite import native
+import tensorflow as tf
+from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
+
+from composite import functions, gradient, native
 from composite.op import CompositeOp
 from composite.records import NodeDef, python_values
 
@@ -30,6 +34,23 @@ class Explanation:
     kernel_us: float | None
     expansion_us: float | None
     details: dict[str, Any]
+    _request: NodeDef = field(repr=False, compare=False)
+
+    @functools.cached_property
+    def gradient(self) -> str:
+        """What the forward keeps for the backward in a traced training step, and what that does.
+
+        "keeps MatMul (64, 10); computes BiasAdd again"; or why there is no gradient.
+        """
+        try:
+            library = FunctionDefLibrary.FromString(native.call("composite_expand", self._request))
+            outputs = functions.body(library).output_dtypes
+            found = gradient.plan(self._request, outputs)
+        except (LookupError, tf.errors.OpError) as error:
+            return f"none: {getattr(error, 'message', None) or error}"
+        kept = f"keeps {', '.join(found.kept)}" if found.kept else "keeps nothing"
+        again = ", ".join(sorted(set(found.again)))
+        return f"{kept}; computes {again} again" if again else f"{kept}; computes nothing again"
 
     def __str__(self) -> str:
         return f"{self.op_name} -> {self.path}: {self.reason}"
@@ -42,7 +63,8 @@ def explain(op: CompositeOp, *args: Any, **attrs: Any) -> Explanation:
     """
     if not isinstance(op, CompositeOp):
         raise TypeError(f"composite.explain takes a composite op, not {op!r}")
-    reply = native.call("composite_explain", op.request(*args, **attrs))
+    request = op.request(*args, **attrs)
+    reply = native.call("composite_explain", request)
     values = python_values(NodeDef.FromString(reply))
     return Explanation(
         op_name=op.op_name,
@@ -52,6 +74,7 @@ def explain(op: CompositeOp, *args: Any, **attrs: Any) -> Explanation:
         kernel_us=_time(values.pop("kernel_us", None)),
         expansion_us=_time(values.pop("expansion_us", None)),
         details=values,
+        _request=request,
     )
 
 

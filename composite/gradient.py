@@ -173,6 +173,24 @@ def _options_of(attrs: Mapping[str, AttrValue]) -> dict[str, AttrValue]:
     return {name: value for name, value in kept.items() if value.s != b"tvm"}
 
 
+def plan(request: NodeDef, outputs: Sequence[tf.DType]) -> backward.Backward:
+    """The backward that a traced call has, for `op.request` and the dtypes of its outputs.
+
+    LookupError, FailedPreconditionError: it has none, for the reason that they say.
+    """
+    shapes = [tf.TensorShape(shape) for shape in request.attr["_in_shapes"].list.shape]
+    bare = NodeDef(op=request.op)
+    for name, value in request.attr.items():
+        if name == PROGRAM or not name.startswith("_"):
+            bare.attr[name].CopyFrom(value)
+    key = bare.SerializeToString(deterministic=True)
+    used = tuple(dtype.is_floating or dtype.is_complex for dtype in outputs)
+    if not any(used):
+        raise LookupError("no output is floating")
+    way = backward.Way(keeps=True, lasts=True)
+    return backward.differentiate(key, used, tuple(map(_shape, shapes)), way)
+
+
 def _may_keep(op: Any, attrs: Mapping[str, AttrValue]) -> bool:
     """Whether the forward can keep values: its node is in the function that is being traced.
 

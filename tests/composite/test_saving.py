@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import composite
-from composite import Composite, backward, function_op, options, saving
+from composite import Composite, function_op, options, saving
 
 RANDOM = np.random.default_rng(4)
 FLOATS = ["T: {float, double}"]
@@ -168,11 +168,20 @@ def test_what_is_dear(text: str, kept: list[str]) -> None:
     assert found == kept
 
 
-def test_a_backward_says_what_is_kept() -> None:
-    request = dense.request(*tensors([5, 256], [256, 6]))
-    del request.attr["_in_shapes"], request.attr["_constants"]
-    way = backward.Way(keeps=True, lasts=True)
-    made = backward.differentiate(
-        request.SerializeToString(), (True,), ((None, 256), (256, 6)), way
-    )
-    assert made.kept == ["MatMul (None, 6)"]
+def test_explain_says_what_is_kept() -> None:
+    @Composite("SavingExplained", inputs=["x: T", "w: T"], derived_attrs=FLOATS, outputs=["y: T"])
+    def explained(x, w):
+        return tf.math.softplus(tf.math.exp(tf.matmul(x, w)))
+
+    explanation = composite.explain(explained, *tensors([5, 256], [256, 6]))
+    assert explanation.gradient == "keeps MatMul (5, 6); computes Exp again"
+    explanation = composite.explain(explained, *tensors([5, 8], [8, 6]))
+    assert explanation.gradient == "keeps nothing; computes Exp, MatMul again"
+
+
+def test_explain_says_why_there_is_no_gradient() -> None:
+    @Composite("SavingNone", inputs=["x: float"], outputs=["y: int32"])
+    def none(x):
+        return tf.cast(x, tf.int32)
+
+    assert composite.explain(none, tf.ones([2])).gradient == "none: no output is floating"
