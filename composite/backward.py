@@ -91,18 +91,18 @@ class Backward(NamedTuple):
 class Way(NamedTuple):
     """How a backward is to be made."""
 
+    used: tuple[bool, ...]  # by output: a gradient of it comes in
+    needed: tuple[bool, ...]  # by input: the gradient is asked for
     keeps: bool  # the forward may keep values for it
     lasts: bool  # it is a version of CompositeCall, which are never forgotten
 
 
 @functools.lru_cache(maxsize=LIMIT)
-def differentiate(
-    request: bytes, used: tuple[bool, ...], shapes: tuple[Shape, ...], way: Way
-) -> Backward:
+def differentiate(request: bytes, shapes: tuple[Shape, ...], way: Way) -> Backward:
     """The backward of a call: `request` is a NodeDef of the op, its attributes and its version.
 
-    `used` says of each output whether a gradient of it comes in. LookupError: an op of the body has
-    no gradient; FailedPreconditionError: the expansion needs a shape that is not known.
+    LookupError: an op of the body has no gradient; FailedPreconditionError: the expansion needs a
+    shape that is not known.
     """
     asked = NodeDef.FromString(request)
     asked.attr["_in_shapes"].list.SetInParent()
@@ -115,7 +115,7 @@ def differentiate(
     name = function_op.stem(asked.attr["f"].func.name) if of_function else asked.op
     try:
         with tf.init_scope():  # not a part of whatever is being traced: later traces share it
-            return _Differentiation(name, body, shapes, used).backward(way)
+            return _Differentiation(name, body, shapes, way).backward()
     except LookupError as error:
         raise places.no_gradient(name, body.graph_def, error) from error
 
@@ -128,20 +128,23 @@ class _Differentiation:
         op_name: str,
         expansion: functions.Body,
         shapes: Sequence[Shape],
-        used: Sequence[bool],
+        way: Way,
     ) -> None:
         placeholder = tf.compat.v1.placeholder
         self._op_name = op_name
+        self._way = way
         with tf.Graph().as_default() as graph:
             inputs = [
                 placeholder(d, s) for d, s in zip(expansion.input_dtypes, shapes, strict=True)
             ]
             outputs = functions.inline(expansion, inputs, name="forward")
-            wanted = [y for y, use in zip(outputs, used, strict=True) if use]
+            wanted = [y for y, use in zip(outputs, way.used, strict=True) if use]
             seeds = [placeholder(y.dtype, y.shape) for y in wanted]
             self._forward = {op.name for op in graph.get_operations()}
-            found = tf.gradients(wanted, inputs, grad_ys=seeds)
-            results = [None if g is None else tf.convert_to_tensor(g) for g in found]
+            asked = [x for x, need in zip(inputs, way.needed, strict=True) if need]
+            found = iter(tf.gradients(wanted, asked, grad_ys=seeds))
+            gradients = [next(found) if need else None for need in way.needed]
+            results = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
             self._rounded = {op.name for op in graph.get_operations() if _rounds(op)}
         self._graph = graph
         self._inputs, self._outputs, self._seeds = inputs, outputs, seeds
@@ -149,7 +152,7 @@ class _Differentiation:
         self._graph_def = graph.as_graph_def()
         places.spread(self._graph_def)
 
-    def backward(self, way: Way) -> Backward:
+    def backward(self) -> Backward:
         """The function of those inputs, outputs and seeds that the gradient reads.
 
         An output that it reads (the mask of a ReLU, say) is fed from the forward call, as is what
@@ -158,7 +161,7 @@ class _Differentiation:
         own = list(dict.fromkeys(name for name in self._results if name is not None))
         arguments = [*self._inputs, *self._outputs, *self._seeds]
         pruned, read = self._cut(arguments, own)
-        kept = self._kept(pruned) if way.keeps else []
+        kept = self._kept(pruned) if self._way.keeps else []
         if kept:
             pruned, read = self._cut([*arguments, *kept], own)
             kept = [tensor for tensor in kept if tensor.name in read]
@@ -169,7 +172,7 @@ class _Differentiation:
         made = [name for name in own if name not in first]
         taken = {at: arguments[at] for name, at in first.items() if name in read}
         return Backward(
-            self._function(f"{NAME}{self._op_name}", pruned, taken, made, lasts=way.lasts),
+            self._function(f"{NAME}{self._op_name}", pruned, taken, made, lasts=self._way.lasts),
             [None if name is None else _given(name, first, made) for name in self._results],
             self._twin(kept) if kept else None,
             [f"{tensor.op.type} {tensor.shape}" for tensor in kept],

@@ -150,7 +150,10 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
         return [None] * len(op.inputs)
     if op_name == function_op.NAME:
         function_op.ensure_defined(op)
-    found = _backward(request, list(op.inputs), used, keeps=_may_keep(op, attrs))
+    keeps, skipped = _may_keep(op, attrs), set(getattr(op, "skip_input_indices", None) or ())
+    needed = tuple(i not in skipped for i in range(len(op.inputs)))
+    way = backward.Way(tuple(used), needed, keeps, lasts=True)
+    found = _backward(request, list(op.inputs), way)
     wanted = [g for g, use in zip(output_gradients, used, strict=True) if use]
     gradients = found(op, [*map(tf.convert_to_tensor, wanted)], _options_of(attrs))
     for gradient, one in zip(gradients, op.inputs, strict=True):
@@ -187,8 +190,8 @@ def plan(request: NodeDef, outputs: Sequence[tf.DType]) -> backward.Backward:
     used = tuple(dtype.is_floating or dtype.is_complex for dtype in outputs)
     if not any(used):
         raise LookupError("no output is floating")
-    way = backward.Way(keeps=True, lasts=True)
-    return backward.differentiate(key, used, tuple(map(_shape, shapes)), way)
+    way = backward.Way(used, (True,) * len(shapes), keeps=True, lasts=True)
+    return backward.differentiate(key, tuple(map(_shape, shapes)), way)
 
 
 def _may_keep(op: Any, attrs: Mapping[str, AttrValue]) -> bool:
@@ -205,21 +208,18 @@ def _may_keep(op: Any, attrs: Mapping[str, AttrValue]) -> bool:
 _AUTO = AttrValue(s=b"auto")
 
 
-def _backward(
-    request: NodeDef, inputs: Sequence[Any], used: Sequence[bool], *, keeps: bool
-) -> backward.Backward:
+def _backward(request: NodeDef, inputs: Sequence[Any], way: backward.Way) -> backward.Backward:
     shapes = tuple(_shape(x.shape) for x in inputs)
     ranks = tuple(x.shape.rank for x in inputs)
-    key, uses = request.SerializeToString(deterministic=True), tuple(used)
+    key = request.SerializeToString(deterministic=True)
     try:
-        family = _family(key, uses, ranks).widen(shapes)
-        return backward.differentiate(key, uses, family, backward.Way(keeps, lasts=True))
+        return backward.differentiate(key, _family(key, way, ranks).widen(shapes), way)
     except tf.errors.FailedPreconditionError as error:
         if not native.is_not_yet(error):
             raise
     # The body looks at a dim that varies: these shapes need a backward of their own.
     try:
-        return backward.differentiate(key, uses, shapes, backward.Way(keeps=False, lasts=False))
+        return backward.differentiate(key, shapes, way._replace(keeps=False, lasts=False))
     except tf.errors.FailedPreconditionError as error:
         if native.is_not_yet(error):
             raise _not_yet(request.op, error) from None

@@ -105,6 +105,21 @@ def test_a_gradient_is_one_node_with_the_options_of_its_op() -> None:
     assert "_composite_backend" not in node.attr
 
 
+def test_a_gradient_that_nobody_asks_for_is_not_computed() -> None:
+    def slope(x: Any, w: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(w)
+            y = dense(x, w, B, act="RELU")
+        return tape.gradient(y, w)
+
+    (node,) = nodes(slope, X, W)
+    assert len(node.attr["Tout"].list.type) == 1
+    graph = tf.function(slope).get_concrete_function(X, W).graph.as_graph_def()
+    library = {f.signature.name: f for f in graph.library.function}
+    ops = [n.op for n in library[node.attr["f"].func.name].node_def]
+    assert ops.count("MatMul") == 1
+
+
 def test_arguments_that_xla_must_know_are_the_last() -> None:
     @Composite("FunctionOpSum", inputs=["axis: int32", "x: float"], outputs=["y: float"])
     def total(axis, x):

@@ -177,8 +177,8 @@ def test_an_output_is_fed_where_nothing_else_is_computed_again():
     shapes = (5, 8), (4, 8), (4,)
     request = dense.request(*(normal(*shape) for shape in shapes), act="TANH")
     del request.attr["_in_shapes"], request.attr["_constants"]
-    way = backward.Way(keeps=True, lasts=True)
-    found = backward.differentiate(request.SerializeToString(), (True,), shapes, way)
+    way = backward.Way((True,), (True,) * 3, keeps=True, lasts=True)
+    found = backward.differentiate(request.SerializeToString(), shapes, way)
     ops = [node.op for node in found.function.function.function[0].node_def]
     assert found.twin is None
     assert "TanhGrad" in ops and "Tanh" not in ops and ops.count("MatMul") == 2
