@@ -76,9 +76,7 @@ class Backward(NamedTuple):
         """The gradient of each input of `op`, whose node it is; its own nodes have `stamps`."""
         outputs = list(op.outputs)
         if self.twin is not None:
-            with tf.control_dependencies(None):  # it runs when the forward does
-                mark = {function_op.TWIN: AttrValue(s=call.node_of(op).name.encode())}
-                outputs = self.twin(op.inputs, {**stamps, **mark})
+            outputs = _twin_outputs(self.twin, call.node_of(op), stamps)
         count = len(op.outputs)
         arguments = [*op.inputs, *outputs[:count], *gradients, *outputs[count:]]
         results = self.function(arguments, stamps)
@@ -86,6 +84,19 @@ class Backward(NamedTuple):
             None if one is None else (results if one.made else arguments)[one.position]
             for one in self.gives
         ]
+
+
+def _twin_outputs(twin: _Function, node: Any, stamps: Mapping[str, AttrValue]) -> list[Any]:
+    """The outputs of the twin of a node, which is made once for all gradients of the node."""
+    name = twin.function.function[0].signature.name
+    for reader in node.inputs[twin.takes[0]].consumers() if twin.takes else ():
+        attrs = reader.node_def.attr if reader.type == function_op.NAME else {}
+        same = function_op.TWIN in attrs and attrs["f"].func.name == name
+        if same and attrs[function_op.TWIN].s.decode() == node.name:
+            return list(reader.outputs)
+    mark = {function_op.TWIN: AttrValue(s=node.name.encode())}
+    with tf.control_dependencies(None):  # it runs when the forward does
+        return twin(node.inputs, {**stamps, **mark})
 
 
 class Way(NamedTuple):

@@ -86,6 +86,24 @@ def test_a_step_has_three_products() -> None:
     assert seen["kernel_launches"] + seen["expansion_runs"] == 2
 
 
+def test_gradients_of_one_node_share_its_twin() -> None:
+    x, w = tensors([5, 256], [256, 6])
+
+    def both(x: Any, w: Any) -> Any:
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch([x, w])
+            y = dense(x, w)
+        return tape.gradient(y, x), tape.gradient(y, w)
+
+    traced = tf.function(both)
+    assert len(twins(traced, x, w)) == 1
+    with tf.GradientTape() as tape:
+        tape.watch([x, w])
+        y = dense.python_function(x, w)
+    for a, b in zip(traced(x, w), tape.gradient(y, [x, w]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+
+
 def test_a_step_inside_a_loop_and_a_branch() -> None:
     inputs = tensors([5, 256], [256, 6])
 
