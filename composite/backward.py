@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
-from tensorflow.core.framework.graph_pb2 import GraphDef
 
-from composite import call, function_op, functions, native, places, saving
+from composite import call, function_op, functions, graph_cut, native, places, recorded, saving
 from composite.records import AttrValue, NodeDef
 
 # A backward holds some 0.3 MB. Batch sizes share one (see gradient._Family), so this is about
@@ -76,7 +75,7 @@ class Backward(NamedTuple):
         """The gradient of each input of `op`, whose node it is; its own nodes have `stamps`."""
         outputs = list(op.outputs)
         if self.twin is not None:
-            outputs = _twin_outputs(self.twin, call.node_of(op), stamps)
+            outputs = _twin_outputs(self.twin, recorded.node_of(op), stamps)
         count = len(op.outputs)
         arguments = [*op.inputs, *outputs[:count], *gradients, *outputs[count:]]
         results = self.function(arguments, stamps)
@@ -191,7 +190,9 @@ class _Differentiation:
         )
 
     def _cut(self, arguments: Sequence[Any], results: Sequence[str]) -> tuple[Any, set[str]]:
-        return _consistent(self._graph_def, {t.name for t in arguments}, results, self._rounded)
+        return graph_cut.consistent(
+            self._graph_def, {t.name for t in arguments}, results, self._rounded
+        )
 
     def _kept(self, pruned: Any) -> list[Any]:
         """What the forward is to keep.
@@ -210,7 +211,7 @@ class _Differentiation:
     def _twin(self, kept: Sequence[Any]) -> _Function:
         names = [tensor.name for tensor in (*self._outputs, *kept)]
         inputs = {tensor.name for tensor in self._inputs}
-        pruned, read = _needed(self._graph_def, inputs, names)
+        pruned, read = graph_cut.needed(self._graph_def, inputs, names)
         taken = {i: tensor for i, tensor in enumerate(self._inputs) if tensor.name in read}
         return self._function(f"{FORWARD}{self._op_name}", pruned, taken, names, lasts=True)
 
@@ -265,61 +266,3 @@ def _traced(name: str, graph_def: Any, inputs: Sequence[Any], outputs: Sequence[
     function.__name__ = name
     specs = [tf.TensorSpec(t.shape, t.dtype) for t in inputs]
     return tf.function(function, input_signature=specs, autograph=False).get_concrete_function()
-
-
-def _consistent(
-    graph_def: Any, fed: set[str], names: Sequence[str], rounded: set[str]
-) -> tuple[Any, set[str]]:
-    """As `_needed`; outputs are not fed beside what they were computed from, computed again.
-
-    The gradient of a maximum looks for it among the values that it is of: a kernel rounds those
-    otherwise than the ops of the backward, and none would be equal.
-    """
-    producers = {node.name: node.input for node in graph_def.node}
-    fed = set(fed)
-    while True:
-        pruned, read = _needed(graph_def, fed, names)
-        again = {node.name for node in pruned.node} & rounded
-        mixed = {name for name in read if _ancestors(name, producers, fed) & again}
-        if not mixed:
-            return pruned, read
-        fed -= mixed
-
-
-def _ancestors(
-    tensor: str, producers: Mapping[str, Sequence[str]], fed: Collection[str]
-) -> set[str]:
-    """The nodes that a tensor is computed from, without those behind other fed tensors."""
-    found: set[str] = set()
-    waiting = list(producers[tensor.split(":", maxsplit=1)[0]])
-    while waiting:
-        text = waiting.pop()
-        name = text.lstrip("^").split(":")[0]
-        if name not in found and (text if ":" in text else f"{text}:0") not in fed:
-            found.add(name)
-            waiting += producers[name]
-    return found
-
-
-def _needed(graph_def: Any, fed: set[str], names: Sequence[str]) -> tuple[Any, set[str]]:
-    """The part that makes `names`, not looking behind fed tensors, and the fed ones it reads."""
-    nodes = {node.name: node for node in graph_def.node}
-    kept: set[str] = set()
-    read: set[str] = set()
-    waiting = [name.split(":")[0] for name in names if name not in fed]
-    while waiting:
-        name = waiting.pop()
-        if name in kept:
-            continue
-        kept.add(name)
-        for text in nodes[name].input:
-            tensor = text if ":" in text else f"{text}:0"  # a GraphDef leaves ":0" out
-            if tensor in fed:
-                read.add(tensor)
-            else:
-                waiting.append(text.lstrip("^").split(":")[0])
-    pruned = GraphDef(versions=graph_def.versions, library=graph_def.library)
-    pruned.node.extend(node for node in graph_def.node if node.name in kept)
-    for node in pruned.node:
-        node.attr.pop("_class", None)  # "beside the forward node", which may be gone
-    return pruned, read

@@ -1,12 +1,11 @@
 """Calls of an op: eager, into graphs, onto gradient tapes.
 
-The one file that uses private Python APIs of TensorFlow, written against TF 2.21 and kept to what
-the wrappers that TF generates for its own ops use (gen_math_ops.py and its kind):
+The only user of the private Python APIs of TensorFlow for that, written against TF 2.21 and kept to
+what the wrappers that TF generates for its own ops use (gen_math_ops.py and its kind):
 `TFE_Py_FastPathExecute` for an eager call of tensors, `execute.execute` when something has to be
 converted first, and `Graph._create_op_internal` while tracing, followed by `record_gradient`, which
-`apply_op` would not do. Beside those, the eager context's
-library of functions and its cache of kernels, the cache of forward-mode gradients, and the numbers
-of tensors. tests/composite/test_call.py pins each of them.
+`apply_op` would not do. Beside those, the eager context's library of functions and its cache of
+kernels. tests/composite/test_call.py pins each of them.
 
 It knows ops by their OpDef alone; versions, stamps and options are its callers' business.
 """
@@ -21,7 +20,7 @@ from google.protobuf import text_format
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow.python import pywrap_tfe
-from tensorflow.python.eager import context, core, execute, forwardprop
+from tensorflow.python.eager import context, core, execute
 from tensorflow.python.framework import op_callbacks, op_def_library, op_def_registry, ops
 
 from composite.records import python_value
@@ -221,32 +220,6 @@ def _execute_scalar(kind: str, value: Any) -> Any:
     return None if shape.rank is None else shape.as_list()
 
 
-def node_of(op: Any) -> Any:
-    """The Operation of what a gradient function was given; None for an eager call.
-
-    A tape gives a stand-in that knows the outputs, in a graph as well.
-    """
-    if isinstance(op, tf.Operation):
-        return op
-    graph_outputs = [y for y in op.outputs if tf.is_symbolic_tensor(y)]
-    return graph_outputs[0].op if graph_outputs and graph_outputs[0].op.type == op.type else None
-
-
-def attrs_of(op: Any) -> dict[str, AttrValue]:
-    """The attributes, stamps included, of an op that a gradient function was given.
-
-    From a graph that is an Operation; from an eager tape a stand-in that has the flat tuple.
-    """
-    if isinstance(op, tf.Operation):
-        return dict(op.node_def.attr)
-    kinds = {attr.name: attr.type for attr in op_def_registry.get(op.type).attr}
-    result = {}
-    for name, value in zip(op.attrs[::2], op.attrs[1::2], strict=True):
-        key = name.decode() if isinstance(name, bytes) else name
-        result[key] = attr_value(value, kinds.get(key, "string"), key)
-    return result
-
-
 _TEMPLATE = """
 def __call__({parameters}):
     _ctx = _context._context or _context.context()
@@ -383,24 +356,6 @@ def forget_eager_kernels() -> None:
     eager = context.context()
     eager.ensure_initialized()
     eager.clear_kernel_cache()
-
-
-def forget_forward_gradients() -> None:
-    """Has tf.autodiff.ForwardAccumulator ask for gradients again.
-
-    It keeps what it traces of the gradient of an eager op by the op's name and attributes.
-    """
-    forwardprop._jvp_function_cache.clear()
-
-
-def moment() -> int:
-    """Now, on the clock of `made_at`."""
-    return int(ops.uid())
-
-
-def made_at(tensor: Any) -> int:
-    """When a tensor was made: TensorFlow numbers all of them as they are made."""
-    return int(tensor._id)
 
 
 def eager_mode() -> Any:

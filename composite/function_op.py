@@ -15,7 +15,7 @@ from tensorflow.core.framework.attr_value_pb2 import AttrValue, NameAttrList
 from tensorflow.core.framework.function_pb2 import FunctionDef, FunctionDefLibrary
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
-from composite import call, functions, native
+from composite import call, functions, native, recorded
 from composite.records import NodeDef, serialize
 
 NAME = "CompositeCall"
@@ -114,7 +114,7 @@ def define(library: Any) -> Any:
 
 def ensure_defined(op: Any) -> None:
     """Defines the function of a node that came with a loaded model; other nodes' are defined."""
-    node = call.node_of(op)
+    node = recorded.node_of(op)
     if node is None or node.get_attr("f").name in _defined:
         return
     name = node.get_attr("f").name

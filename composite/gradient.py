@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from composite import backward, call, function_op, native
+from composite import backward, function_op, native, recorded
 from composite.records import AttrValue, NodeDef, attr_value
 
 PROGRAM = "_composite_program"
@@ -88,7 +88,7 @@ def override(op_name: str, digest: str, function: Gradient) -> None:
     """Has `function(op, *output_gradients)` stand in for the derived gradient of this version."""
     with _lock:
         _overrides[op_name, digest] = function
-    call.forget_forward_gradients()  # they were made of the derived one
+    recorded.forget_forward_gradients()  # they were made of the derived one
 
 
 def refuse(op_name: str, digest: str, reason: str) -> None:
@@ -108,9 +108,9 @@ def set_current(op_name: str, digest: str) -> None:
         versions = _versions.setdefault(op_name, [])
         if versions and versions[-1][1] == digest:
             return
-        versions.append((call.moment(), digest))
+        versions.append((recorded.moment(), digest))
     if len(versions) > 1:
-        call.forget_forward_gradients()  # they are kept by name
+        recorded.forget_forward_gradients()  # they are kept by name
 
 
 def _digest(op_name: str, op: Any) -> str:
@@ -122,12 +122,12 @@ def _digest(op_name: str, op: Any) -> str:
     versions = _versions.get(op_name, [(0, "")])
     if isinstance(op, tf.Operation) or not op.outputs:
         return versions[-1][1]
-    made = call.made_at(op.outputs[0])
+    made = recorded.made_at(op.outputs[0])
     return next((digest for since, digest in reversed(versions) if since <= made), versions[0][1])
 
 
 def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
-    attrs = call.attrs_of(op)
+    attrs = recorded.attrs_of(op)
     stamp = attrs.pop(PROGRAM, None)
     digest = stamp.s.decode() if stamp is not None else _digest(op_name, op)
     key = (op_name, digest)
@@ -199,7 +199,7 @@ def _may_keep(op: Any, attrs: Mapping[str, AttrValue]) -> bool:
 
     An eager call is over, and a node that must have a kernel has none for further outputs.
     """
-    node = call.node_of(op)
+    node = recorded.node_of(op)
     if node is None or attrs.get("_composite_backend", _AUTO).s == b"tvm":
         return False
     return bool(node.graph.building_function and node.graph is tf.compat.v1.get_default_graph())

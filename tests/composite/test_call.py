@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.python.eager import forwardprop
 
 from composite import call
 from composite.records import AttrValue
@@ -178,40 +177,3 @@ def test_keywords_undo_flattening():
     derived = call.inferred(definition)
     assert sorted(derived) == ["N", "T", "Tidx"]
     assert call.keywords(definition, derived, attrs, [A, B, 0]) == {"values": [A, B], "axis": 0}
-
-
-def test_attributes_of_operations_and_of_tape_records():
-    seen = {}
-
-    def gradient(op, *grads):
-        seen.update(call.attrs_of(op))
-        return [None] * len(op.inputs)
-
-    name = "TestAttrsOf"
-    tf.RegisterGradient(name)(gradient)
-    with tf.Graph().as_default() as graph, graph.gradient_override_map({"MatMul": name}):
-        a = tf.constant(A)
-        tf.gradients(matmul(a, B, transpose_a=False), a)
-    assert seen["_composite_program"].s == b"abc"
-    assert seen["T"].type == tf.float32.as_datatype_enum
-
-
-def test_tensors_are_numbered_as_they_are_made():
-    first = tf.constant(1.0)
-    between = call.moment()
-    second = tf.constant(2.0) + first
-    assert call.made_at(first) < between < call.made_at(second) < call.moment()
-
-
-def test_forward_gradients_are_asked_for_again():
-    def forward():
-        x = tf.constant(1.0)
-        with tf.autodiff.ForwardAccumulator(x, x) as accumulator:
-            y = tf.raw_ops.Tanh(x=x)
-        return accumulator.jvp(y)
-
-    expected = forward()
-    assert forwardprop._jvp_function_cache.values()
-    call.forget_forward_gradients()
-    assert not forwardprop._jvp_function_cache.values()
-    np.testing.assert_array_equal(forward(), expected)

@@ -47,9 +47,10 @@ class Known(Choices):
         s, d = self.scope, depth - 1
         if depth <= 0:
             return s.pick([self.name("float"), s.pick(["0.5", "-1.5", "2.0", "0.0", "1e3"])])
+        # Not -0.0: TensorFlow's eager cache of Python numbers takes it for 0.0 if it met that first.
         return s.weighted([
             (3, lambda: self.name("float")),
-            (2, lambda: s.pick(["0.5", "-1.5", "2.0", "0.25", "-0.0"])),
+            (2, lambda: s.pick(["0.5", "-1.5", "2.0", "0.25", "-0.25"])),
             (3, lambda: f"({self.real(d)} {s.pick('+-*')} {self.number(d)})"),
             (2, lambda: f"({self.whole(d)} / {s.pick(['2', '4', '-8', self.whole(0)])})"),
             (1, lambda: f"({self.real(d)} {s.pick(['//', '%', '/'])} {s.pick(['0.5', 'r'])})"),
