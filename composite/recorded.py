@@ -1,6 +1,6 @@
 """What gradient functions are given: a node of a graph, or what a tape recorded of a call.
 
-The only user of two private Python APIs of TensorFlow 2.21: the number that each tensor gets when it
+The only user of two private APIs of TensorFlow 2.21: the number that each tensor gets when it
 is made, and the cache of forward-mode gradients. tests/composite/test_recorded.py pins them.
 """
 

@@ -47,7 +47,7 @@ class Known(Choices):
         s, d = self.scope, depth - 1
         if depth <= 0:
             return s.pick([self.name("float"), s.pick(["0.5", "-1.5", "2.0", "0.0", "1e3"])])
-        # Not -0.0: TensorFlow's eager cache of Python numbers takes it for 0.0 if it met that first.
+        # Not -0.0: TensorFlow's cache of Python numbers takes it for a 0.0 that it met before.
         return s.weighted([
             (3, lambda: self.name("float")),
             (2, lambda: s.pick(["0.5", "-1.5", "2.0", "0.25", "-0.25"])),
