@@ -62,7 +62,7 @@ class Unusable:
 
 
 class UnusableShape:
-    """The shape of a value that cannot be used: it has a rank, and no dims."""
+    """The shape of a value that cannot be used: it has a rank, and dims that cannot be used."""
 
     def __init__(self, error: Exception, rank: int) -> None:
         self.error = error
@@ -75,7 +75,8 @@ class UnusableShape:
         raise self.error
 
     def __iter__(self) -> Any:
-        raise self.error
+        # To count the dims, or to put something for each into a list, needs none of them.
+        return iter([Unusable(self.error, lambda: None) for _ in range(self.rank)])
 
     def __eq__(self, other: object) -> bool:
         raise self.error

@@ -122,6 +122,7 @@ def test_a_value_that_differs_is_found_and_made_smaller(monkeypatch: pytest.Monk
         ("a = x * x[:k - k]\nreturn x if a.shape[-1] == 3 else -x", "raises"),
         ("for t in x[0, 0]:\n    c = t\nreturn x", "dead error"),
         ("a = x * x[:k - k]\nreturn x if a.dtype == d else -x", "dead error"),
+        ("a = x * x[:k - k]\nreturn x if len([5 for d in a.shape]) == 2 else -x", "dead error"),
         ("a = [x * x[:k - k] + y]\nreturn -x if a[0].dtype == d else x", "dead error"),
         ("return x + 1 // (k - k)", "raises"),
         ("return x + 2**62 * 4", "limit"),
