@@ -41,12 +41,15 @@ def _of_numbers(function: Callable[[int, int], int], what: str) -> Callable[[Any
     return np.frompyfunc(elements, 2, 1)
 
 
+_floor = _of_numbers(operator.floordiv, "FloorDiv")
+
+
 def _quotient(a: Any, b: Any) -> Any:
     """Divide two sizes of which one holds the other, or two numbers."""
-    exact = dims.divide(a, b) if b != 0 else None
-    if exact is None and b == 0:
+    if b == 0:
         raise NotCovered("FloorDiv: division by zero (TF's op reports it)")
-    return _of_numbers(operator.floordiv, "FloorDiv")(a, b) if exact is None else exact
+    exact = dims.divide(a, b)
+    return _floor(a, b) if exact is None else exact
 
 
 # What is folded where both operands are known sizes, for a body's shape arithmetic.
