@@ -30,13 +30,6 @@ FORWARD = "composite_forward_"
 Shape = tuple[int | None, ...] | None  # None: unknown rank
 
 
-class _Given(NamedTuple):
-    """Where a gradient comes from: an argument as it is, or a result of the function."""
-
-    made: bool
-    position: int
-
-
 class _Function(NamedTuple):
     """A function of some of a backward's arguments."""
 
@@ -57,14 +50,15 @@ class _Function(NamedTuple):
 
 
 class Backward(NamedTuple):
-    """A differentiated expansion; its arguments are inputs, outputs, and gradients of outputs.
+    """A differentiated expansion.
 
-    `twin` is the forward once more, of the inputs, with what it keeps behind its outputs; the graph
-    pass has it take the place of the forward node.
+    Its arguments are inputs, outputs, gradients of outputs, and what the forward keeps. `twin` is
+    the forward once more, of the inputs, with what it keeps behind its outputs; the graph pass has
+    it take the place of the forward node.
     """
 
     function: _Function
-    gives: list[_Given | None]  # by input; None: there is no gradient
+    gives: list[int | None]  # by input: which of arguments and results; None: no gradient
     twin: _Function | None
     kept: list[str]  # what the twin keeps, for people: "MatMul (64, 512)"
     again: list[str]  # the ops of the forward that the backward computes again
@@ -78,11 +72,8 @@ class Backward(NamedTuple):
             outputs = _twin_outputs(self.twin, recorded.node_of(op), stamps)
         count = len(op.outputs)
         arguments = [*op.inputs, *outputs[:count], *gradients, *outputs[count:]]
-        results = self.function(arguments, stamps)
-        return [
-            None if one is None else (results if one.made else arguments)[one.position]
-            for one in self.gives
-        ]
+        values = [*arguments, *self.function(arguments, stamps)]
+        return [None if one is None else values[one] for one in self.gives]
 
 
 def _twin_outputs(twin: _Function, node: Any, stamps: Mapping[str, AttrValue]) -> list[Any]:
@@ -180,10 +171,11 @@ class _Differentiation:
         for position, tensor in enumerate(arguments):
             first.setdefault(tensor.name, position)
         made = [name for name in own if name not in first]
+        places_of = {name: len(arguments) + k for k, name in enumerate(made)} | first
         taken = {at: arguments[at] for name, at in first.items() if name in read}
         return Backward(
             self._function(f"{NAME}{self._op_name}", pruned, taken, made, lasts=self._way.lasts),
-            [None if name is None else _given(name, first, made) for name in self._results],
+            [None if name is None else places_of[name] for name in self._results],
             self._twin(kept) if kept else None,
             [f"{tensor.op.type} {tensor.shape}" for tensor in kept],
             [n.op for n in pruned.node if n.name in self._forward & self._rounded],
@@ -243,12 +235,6 @@ def _rounds(op: Any) -> bool:
     return op.type not in ("Const", "Placeholder") and any(
         y.dtype.is_floating or y.dtype.is_complex for y in op.outputs
     )
-
-
-def _given(name: str, arguments: Mapping[str, int], results: Sequence[str]) -> _Given:
-    if name in arguments:
-        return _Given(made=False, position=arguments[name])
-    return _Given(made=True, position=results.index(name))
 
 
 def _traced(name: str, graph_def: Any, inputs: Sequence[Any], outputs: Sequence[str]) -> Any:

@@ -18,11 +18,11 @@ import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from tensorflow.python.ops.parallel_for import pfor
 
-from composite import backward, elementwise, function_op, gradient, native
+from composite import backward, elementwise, function_op, native
 from composite.function_graphs import FunctionGraph, graph_of
 from composite.log import logger
 from composite.op import constant
-from composite.records import NodeDef, TensorProto, attr_value
+from composite.records import NodeDef, TensorProto, attr_value, call_record
 
 # An expansion as graphs holds some 0.1 MB.
 _LIMIT = 256
@@ -79,10 +79,7 @@ def _same_node(node: Any, *, is_stacked: bool) -> Any:
 
 def _request(node: Any) -> NodeDef:
     """What the runtime is asked to expand: the call of one element."""
-    request = NodeDef(op=node.op_type)
-    for name, value in node.op.node_def.attr.items():
-        if name == gradient.PROGRAM or not name.startswith("_"):
-            request.attr[name].CopyFrom(value)
+    request = call_record(node.op_type, node.op.node_def.attr)
     shapes = [_element_shape(x, to) for x, to in zip(node.op.inputs, node.inputs, strict=True)]
     constants = [TensorProto() if to.is_stacked else constant(to.t) for to in node.inputs]
     request.attr["_in_shapes"].CopyFrom(attr_value(shapes))

@@ -70,7 +70,7 @@ def _func_graph(
     graph = _imported(function, library, shapes)
     for op in graph.get_operations():
         for attr, value in _function_attrs(op):
-            for called in value.list.func or [value.func]:
+            for called in functions.named_by(value):
                 if called.name in library:
                     made = _callee(library[called.name], op, library, callees)
                     _add_function(graph, made)
@@ -146,7 +146,7 @@ def _chosen_shapes(choice: Any, library: Mapping[str, FunctionDef]) -> list[tf.T
     given = [
         _output_shapes(library[branch.name], library, shapes)
         for _, value in _function_attrs(choice)
-        for branch in value.list.func or [value.func]
+        for branch in functions.named_by(value)
     ]
     return [_common(*ys) for ys in zip(*given, strict=True)]
 

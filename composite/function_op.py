@@ -16,10 +16,9 @@ from tensorflow.core.framework.function_pb2 import FunctionDef, FunctionDefLibra
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
 from composite import call, functions, native, recorded
-from composite.records import NodeDef, serialize
+from composite.records import PROGRAM, NodeDef, serialize
 
 NAME = "CompositeCall"
-STAMP = "_composite_program"
 TWIN = "_composite_twin"  # names the node whose place this one may take: see twins.h
 _PREFIX = "__composite_"  # of functions in which TensorFlow's own ops stay what they are
 _HERE = "\0"  # in place of the hash, while it is computed
@@ -145,5 +144,5 @@ def invoke(
     tf.graph_util.import_graph_def(
         GraphDef(versions={"producer": tf.version.GRAPH_DEF_VERSION}, library=library), name=""
     )
-    own = {**stamps, STAMP: AttrValue(s=signature.name.encode())}
+    own = {**stamps, PROGRAM: AttrValue(s=signature.name.encode())}
     return list(call.graph_call(NAME, arguments, own, None))

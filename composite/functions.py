@@ -122,7 +122,7 @@ def reachable(name: str, library: Mapping[str, Any]) -> list[str]:
     found = [name]
     for current in found:  # grows meanwhile
         for node in library[current].node_def:
-            named = (f.name for value in _in_order(node.attr) for f in _functions_in(value))
+            named = (f.name for value in _in_order(node.attr) for f in named_by(value))
             found += [
                 n for n in dict.fromkeys((node.op, *named)) if n in library and n not in found
             ]
@@ -133,7 +133,7 @@ def _rename_in(nodes: Iterable[Any], names: Mapping[str, str]) -> None:
     for node in nodes:
         node.op = names.get(node.op, node.op)
         for value in node.attr.values():
-            for function in _functions_in(value):
+            for function in named_by(value):
                 function.name = names.get(function.name, function.name)
 
 
@@ -145,7 +145,7 @@ def _in_order(attrs: Mapping[str, Any]) -> list[Any]:
     return [attrs[name] for name in sorted(attrs)]
 
 
-def _functions_in(value: Any) -> Sequence[Any]:
+def named_by(value: Any) -> Sequence[Any]:
     """The functions that an attribute names."""
     if value.WhichOneof("value") == "func":
         return (value.func,)

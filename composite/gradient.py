@@ -16,14 +16,10 @@ from typing import Any
 import tensorflow as tf
 
 from composite import backward, function_op, native, recorded
-from composite.records import AttrValue, NodeDef, attr_value
-
-PROGRAM = "_composite_program"
+from composite.records import PROGRAM, AttrValue, NodeDef, attr_value, call_record, serialize
 
 Gradient = Callable[..., Any]
-
-
-Shape = tuple[int | None, ...] | None  # None: unknown rank
+Shape = backward.Shape
 
 
 class _Family:
@@ -135,15 +131,11 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
         raise LookupError(_refusals[key])
     if key in _overrides:
         return _overrides[key](op, *output_gradients)
-    request = NodeDef(op=op_name)
-    for name, value in attrs.items():
-        if not name.startswith("_"):
-            request.attr[name].CopyFrom(value)
+    request = _request(op_name, attrs)
     if digest:
         request.attr[PROGRAM].s = digest.encode()
-    request.attr["_composite_whole"].CopyFrom(attr_value(_whole()))
     used = [
-        gradient is not None and (output.dtype.is_floating or output.dtype.is_complex)
+        gradient is not None and _has_gradient(output.dtype)
         for gradient, output in zip(output_gradients, op.outputs, strict=True)
     ]
     if not any(used):
@@ -162,10 +154,21 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
     return gradients
 
 
+def _request(op_name: str, attrs: Mapping[str, AttrValue]) -> NodeDef:
+    """The call that is differentiated, for `backward`."""
+    request = call_record(op_name, attrs)
+    request.attr["_composite_whole"].CopyFrom(attr_value(_whole()))
+    return request
+
+
 def _whole() -> list[str]:
     """The versions that stay nodes where a body calls them: TensorFlow asks here for theirs."""
     others = {one for name in _others for _, one in _versions.get(name, ())}
     return sorted(others.union(one for _, one in (*_overrides, *_refusals)))
+
+
+def _has_gradient(dtype: tf.DType) -> bool:
+    return bool(dtype.is_floating or dtype.is_complex)
 
 
 def _options_of(attrs: Mapping[str, AttrValue]) -> dict[str, AttrValue]:
@@ -182,12 +185,8 @@ def plan(request: NodeDef, outputs: Sequence[tf.DType]) -> backward.Backward:
     LookupError, FailedPreconditionError: it has none, for the reason that they say.
     """
     shapes = [tf.TensorShape(shape) for shape in request.attr["_in_shapes"].list.shape]
-    bare = NodeDef(op=request.op)
-    for name, value in request.attr.items():
-        if name == PROGRAM or not name.startswith("_"):
-            bare.attr[name].CopyFrom(value)
-    key = bare.SerializeToString(deterministic=True)
-    used = tuple(dtype.is_floating or dtype.is_complex for dtype in outputs)
+    key = serialize(_request(request.op, request.attr))
+    used = tuple(map(_has_gradient, outputs))
     if not any(used):
         raise LookupError("no output is floating")
     way = backward.Way(used, (True,) * len(shapes), keeps=True, lasts=True)
@@ -211,7 +210,7 @@ _AUTO = AttrValue(s=b"auto")
 def _backward(request: NodeDef, inputs: Sequence[Any], way: backward.Way) -> backward.Backward:
     shapes = tuple(_shape(x.shape) for x in inputs)
     ranks = tuple(x.shape.rank for x in inputs)
-    key = request.SerializeToString(deterministic=True)
+    key = serialize(request)
     try:
         return backward.differentiate(key, _family(key, way, ranks).widen(shapes), way)
     except tf.errors.FailedPreconditionError as error:

@@ -18,9 +18,8 @@ from tensorflow.core.framework.tensor_pb2 import TensorProto
 
 from composite import call, gradient, native, settings
 from composite.compiler.schema import OpSchema
-from composite.records import AttrValue, NodeDef, attr_value
+from composite.records import PROGRAM, AttrValue, NodeDef, attr_value
 
-PROGRAM = "_composite_program"
 _LARGEST_CONSTANT = 1024  # elements: what a body can look at are shapes, axes and the like
 
 

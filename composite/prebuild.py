@@ -16,8 +16,8 @@ import tensorflow as tf
 from composite import call, native
 from composite.compiler.emit.library import LibraryKernel
 from composite.jit import produce
-from composite.op import PROGRAM, CompositeOp
-from composite.records import NodeDef, python_value, serialize
+from composite.op import CompositeOp
+from composite.records import PROGRAM, NodeDef, python_value, serialize
 
 _SIZE = 32  # of a dim that varies, for measuring
 

@@ -5,6 +5,7 @@ Not for graph nodes themselves; those are made by `call`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,20 @@ from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
 from composite.compiler.attr_values import attr_value_to_python as python_value
 
 __all__ = [
+    "PROGRAM",
     "AttrValue",
     "NodeDef",
     "TensorProto",
     "attr_value",
+    "call_record",
     "python_value",
     "python_values",
     "record",
     "serialize",
 ]
+
+
+PROGRAM = "_composite_program"  # the version of an op that a node, or a record of a call, means
 
 
 def attr_value(value: Any) -> AttrValue:
@@ -91,6 +97,15 @@ def record(op: str = "", name: str = "", **attrs: Any) -> NodeDef:
 def python_values(node: NodeDef) -> dict[str, Any]:
     """All attributes of a record, as Python values, in the order of their names."""
     return {key: python_value(node.attr[key]) for key in sorted(node.attr)}
+
+
+def call_record(op_name: str, attrs: Mapping[str, AttrValue]) -> NodeDef:
+    """A call by the op's own attributes and its version, without whatever else a node carries."""
+    node = NodeDef(op=op_name)
+    for name, value in attrs.items():
+        if name == PROGRAM or not name.startswith("_"):
+            node.attr[name].CopyFrom(value)
+    return node
 
 
 def serialize(node: Any) -> bytes:

@@ -22,7 +22,7 @@ from composite.jit import shapes, verify
 from composite.jit.cache import Cache
 from composite.jit.measure import Times, measure
 from composite.log import logger
-from composite.records import AttrValue, NodeDef, attr_value, record, serialize
+from composite.records import PROGRAM, NodeDef, attr_value, call_record, record, serialize
 
 _PRIVATE = ("_must", "_hint")  # of a request, no part of a kernel's record
 
@@ -82,10 +82,7 @@ def install_verdict(made: NodeDef, times: Times) -> None:
 
 def expand(request: NodeDef, dims: Sequence[shapes.Dims]) -> Any:
     """The expansion (FunctionDefLibrary) of a request's call; symbols are unknown dims."""
-    asked = NodeDef(op=request.op)
-    for name, value in request.attr.items():
-        if not name.startswith("_") or name == "_composite_program":
-            asked.attr[name].CopyFrom(value)
+    asked = call_record(request.op, request.attr)
     known = [tf.TensorShape([d if isinstance(d, int) else None for d in s]) for s in dims]
     asked.attr["_in_shapes"].CopyFrom(attr_value(known))
     return FunctionDefLibrary.FromString(native.call("composite_expand", asked))
@@ -194,9 +191,7 @@ def time_kernel(made: NodeDef, request: NodeDef) -> Times:
     exact = shapes.substitute(dims, values)
     dtypes = functions.body(expand(request, exact)).input_dtypes
     specs = [tf.TensorSpec(shape, dtype) for shape, dtype in zip(exact, dtypes, strict=True)]
-    stamps: dict[str, AttrValue] = {}
-    if "_composite_program" in request.attr:
-        stamps["_composite_program"] = request.attr["_composite_program"]
+    stamps = {PROGRAM: request.attr[PROGRAM]} if PROGRAM in request.attr else {}
     return measure(request.op, _keywords(request), stamps, specs)
 
 

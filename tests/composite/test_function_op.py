@@ -12,6 +12,7 @@ from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
 import composite
 from composite import Composite, backward, function_op, native, options
+from composite.records import PROGRAM
 from tests.composite.dense_ops import dense
 
 RANDOM = np.random.default_rng(3)
@@ -99,7 +100,7 @@ def test_a_gradient_is_one_node_with_the_options_of_its_op() -> None:
         (node,) = nodes(gradients, X)
     assert node.attr["_composite_backend"].s == b"tf"
     assert node.attr["f"].func.name.startswith("__composite_backward_")
-    assert node.attr[function_op.STAMP].s.decode() == node.attr["f"].func.name
+    assert node.attr[PROGRAM].s.decode() == node.attr["f"].func.name
     with options(backend="tvm"):  # a must of the op is none of its gradient
         (node,) = nodes(gradients, X)
     assert "_composite_backend" not in node.attr

@@ -203,3 +203,27 @@ def test_explain_says_why_there_is_no_gradient() -> None:
         return tf.cast(x, tf.int32)
 
     assert composite.explain(none, tf.ones([2])).gradient == "none: no output is floating"
+
+
+def test_explain_leaves_to_a_called_op_the_gradient_of_its_author() -> None:
+    @Composite("SavingCalled", inputs=["x: float", "w: float"], outputs=["y: float"])
+    def called(x, w):
+        return tf.math.softplus(tf.matmul(x, w))
+
+    @Composite("SavingCalling", inputs=["x: float", "w: float"], outputs=["y: float"])
+    def calling(x, w):
+        return called(x, w) + 1.0
+
+    arguments = tensors([5, 256], [256, 6])
+    assert (
+        composite.explain(calling, *arguments).gradient
+        == "keeps MatMul (5, 6); computes nothing again"
+    )
+
+    @called.gradient
+    def _of_author(op, upstream):
+        return [tf.zeros_like(x) for x in op.inputs]
+
+    assert (
+        composite.explain(calling, *arguments).gradient == "keeps nothing; computes nothing again"
+    )
