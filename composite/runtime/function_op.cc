@@ -72,12 +72,13 @@ absl::Status LearnFunctions(const tensorflow::Graph& graph,
   for (const tensorflow::Node* node : graph.op_nodes()) {
     TF_RETURN_IF_ERROR(LearnFunction(node->def(), library));
   }
-  for (const std::string& name : library.ListFunctionNames()) {
-    auto record = library.FindRecord(name);
-    if (record == nullptr) continue;
-    for (const NodeDef& node : record->fdef().node_def()) {
-      TF_RETURN_IF_ERROR(LearnFunction(node, library));
-    }
+  return absl::OkStatus();
+}
+
+absl::Status LearnFunctions(const tensorflow::FunctionDef& function,
+                            const FunctionLibraryDefinition& library) {
+  for (const NodeDef& node : function.node_def()) {
+    TF_RETURN_IF_ERROR(LearnFunction(node, library));
   }
   return absl::OkStatus();
 }

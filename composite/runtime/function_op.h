@@ -28,8 +28,10 @@ absl::string_view VersionOf(const tensorflow::AttrValue* version_attr);
 absl::Status LearnFunction(const tensorflow::NodeDef& node,
                            const tensorflow::FunctionLibraryDefinition& library);
 
-// The same for all nodes of a graph and of the functions in a library.
+// The same for all nodes of a graph, and of a function.
 absl::Status LearnFunctions(const tensorflow::Graph& graph,
+                            const tensorflow::FunctionLibraryDefinition& library);
+absl::Status LearnFunctions(const tensorflow::FunctionDef& function,
                             const tensorflow::FunctionLibraryDefinition& library);
 
 }  // namespace composite

@@ -95,6 +95,7 @@ absl::Status RewriteLibrary(FunctionLibraryDefinition* library, Expansions* used
   for (const std::string& name : library->ListFunctionNames()) {
     auto record = library->FindRecord(name);
     if (record == nullptr) continue;
+    TF_RETURN_IF_ERROR(LearnFunctions(record->fdef(), *library));
     // The wrapper of an eager call is rewritten when it is instantiated itself.
     const bool stays =
         KeepsTfOps(record->fdef()) || IsEagerWrapper(record->fdef()) || keep.contains(name);
