@@ -24,12 +24,15 @@ from composite.compiler.emit.docs import docs
 from composite.compiler.emit.library import LibraryOp
 from composite.compiler.emit.registration import program_symbol, registration, status_symbol
 from composite.compiler.emit.stubs import stubs
-from composite.compiler.emit.timings import timings
+from composite.compiler.emit.timings import read, timings
 from composite.compiler.emit.wrapper import wrapper
 from composite.jit import key
+from composite.jit.decisions import Decision
 from composite.loading import SPLIT
 from composite.op import CompositeOp
 from composite.records import serialize
+
+_TIMINGS = "timings.json"
 
 Signatures = Mapping[str, Sequence[Mapping[str, Any]]]
 
@@ -65,16 +68,20 @@ def build(
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
         made = Path(folder) / "made"
         made.mkdir(mode=0o755)
-        _write(made, name, ordered, stated)
+        _write(made, name, ordered, stated, _before(target))
         _move(made, target, Path(folder) / "old")
     return target
 
 
 def _write(
-    folder: Path, name: str, ops: Sequence[CompositeOp], stated: Sequence[tuple[CompositeOp, Any]]
+    folder: Path,
+    name: str,
+    ops: Sequence[CompositeOp],
+    stated: Sequence[tuple[CompositeOp, Any]],
+    before: Mapping[str, Decision],
 ) -> None:
     described = [_described(op) for op in ops]
-    built = [prebuild.kernel(op, arguments) for op, arguments in stated]
+    built = [prebuild.kernel(op, arguments, before) for op, arguments in stated]
     kernels = [kernel.description for kernel in built]
     texts = {
         f"{name}.py": wrapper(name, described),
@@ -91,7 +98,14 @@ def _write(
         manifest.text(name, described, kernels, files), encoding="utf-8"
     )
     measured = {k.description.name: k.timing for k in built}
-    (folder / "timings.json").write_text(timings(key.machine(), measured), encoding="utf-8")
+    (folder / _TIMINGS).write_text(timings(key.machine(), measured), encoding="utf-8")
+
+
+def _before(target: Path) -> dict[str, Decision]:
+    """What was decided when the library that is there was built on this machine."""
+    path = target / _TIMINGS
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    return prebuild.decisions_of(read(text, key.machine()))
 
 
 def _described(op: CompositeOp) -> LibraryOp:

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import json
 import os
 import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
 from composite import decorator, gradient, manifest, native
 from composite.compiler.emit.registration import program_symbol, status_symbol
-from composite.log import logger
 from composite.op import CompositeOp
-from composite.records import NodeDef
 
 # MLIR's own mark between the modules of one file.
 SPLIT = "// -----\n"
@@ -93,7 +89,6 @@ def load(folder: str | os.PathLike[str]) -> Library:
             _check_conflicts(path, content)
             programs = _programs(path, content, file)
             _loaded[key] = Library(content["name"], path, _ops(path, content, programs))
-            _install_timings(path, content)
         return _loaded[key]
 
 
@@ -148,24 +143,3 @@ def _ops(
             gradient.refuse(op.op_name, op.digest, reason)
         ops[op.__name__] = op
     return ops
-
-
-def _install_timings(folder: Path, content: dict[str, Any]) -> None:
-    """Tells the runtime the measured times, for `explain`; the verdicts it has already."""
-    try:
-        timings = json.loads((folder / "timings.json").read_text(encoding="utf-8"))["kernels"]
-    except (OSError, ValueError, KeyError) as error:
-        logger.info("no measured times for %s: %s", folder, error)
-        return
-    for kernel in content["kernels"]:
-        times = timings.get(kernel["name"])
-        if times is None:
-            continue
-        record = NodeDef.FromString(bytes.fromhex(kernel["record"]))
-        record.attr["_verdict"].s = times["verdict"].encode()
-        record.attr["_kernel_us"].f = times["kernel_us"]
-        record.attr["_expansion_us"].f = times["expansion_us"]
-        try:
-            native.call("composite_install", record)
-        except tf.errors.OpError as error:
-            logger.warning("kernel %s of %s is not used: %s", kernel["name"], folder, error.message)

@@ -15,7 +15,9 @@ import tensorflow as tf
 
 from composite import call, native
 from composite.compiler.emit.library import LibraryKernel
-from composite.jit import produce
+from composite.compiler.emit.timings import KernelTiming
+from composite.jit import produce, verdicts
+from composite.jit.decisions import Decision, Point, Times
 from composite.op import CompositeOp
 from composite.records import PROGRAM, NodeDef, python_value, serialize
 
@@ -27,7 +29,7 @@ class BuiltKernel(NamedTuple):
 
     description: LibraryKernel
     objects: dict[str, bytes]
-    timing: tuple[str, float, float]
+    timing: KernelTiming
 
 
 class Spec(NamedTuple):
@@ -41,8 +43,13 @@ class Spec(NamedTuple):
         return [d if isinstance(d, int) else None for d in self.dims]
 
 
-def kernel(op: CompositeOp, arguments: Mapping[str, Any]) -> BuiltKernel:
-    """Compiles, checks and measures the kernel of a call. ValueError if there can be none."""
+def kernel(
+    op: CompositeOp, arguments: Mapping[str, Any], before: Mapping[str, Decision]
+) -> BuiltKernel:
+    """Compiles, checks and measures the kernel of a call. ValueError if there can be none.
+
+    `before` has earlier decisions on this machine, by the kernels' names, which close results keep.
+    """
     from composite.compiler import tvm as backend
 
     wanted = request(op, arguments)
@@ -55,22 +62,42 @@ def kernel(op: CompositeOp, arguments: Mapping[str, Any]) -> BuiltKernel:
     with tempfile.TemporaryDirectory(prefix="composite-") as folder:
         path = Path(folder) / "kernel.so"
         backend.link(compiled, path, runtime=native.library_path())
-        record.attr["_max_error"].s = produce.check(wanted, compiled, path).encode()
-        times = produce.time_library(record, wanted, path)
+        accuracy = produce.check(wanted, compiled, path)
+        produce.add_accuracy(record, wanted, accuracy)
+        decision = verdicts.measured_library(record, wanted, path, before.get(compiled.name))
+    # Where timings.json is missing, the kernel is taken to be no slower.
     record.attr["_verdict"].s = b"kernel"
-    slower = NodeDef()
-    slower.CopyFrom(record)
-    slower.attr["_verdict"].s = b"expansion"
     description = LibraryKernel(
         name=compiled.name,
         op_name=op.op_name,
         record=serialize(record),
-        slower_record=serialize(slower),
         facts=_facts(record),
     )
-    verdict = "kernel" if times.kernel_wins else "expansion"
-    timing = (verdict, times.kernel_us, times.expansion_us)
-    return BuiltKernel(description, dict(compiled.objects), timing)
+    return BuiltKernel(description, dict(compiled.objects), _timing(decision))
+
+
+def _timing(decision: Decision) -> KernelTiming:
+    points = decision.points
+    return KernelTiming(
+        asked=decision.asked,
+        sizes=[p.size for p in points],
+        kernel_times=[p.times.kernel_us for p in points],
+        expansion_times=[p.times.expansion_us for p in points],
+        kernel_wins=[p.kernel_wins for p in points],
+    )
+
+
+def decisions_of(kernels: Mapping[str, KernelTiming]) -> dict[str, Decision]:
+    """What an earlier build decided, from its timings."""
+    found = {}
+    for name, timing in kernels.items():
+        columns = (timing.sizes, timing.kernel_times, timing.expansion_times, timing.kernel_wins)
+        points = tuple(
+            Point(size, Times(kernel, expansion, *[kernel / max(expansion, 1e-3)] * 3), wins)
+            for size, kernel, expansion, wins in zip(*columns, strict=True)
+        )
+        found[name] = Decision(timing.asked, points)
+    return found
 
 
 def _facts(record: NodeDef) -> dict[str, Any]:
@@ -84,7 +111,9 @@ def _facts(record: NodeDef) -> dict[str, Any]:
         "attributes": ", ".join(f"{n}={getattr(v, 'name', v)!s}" for n, v in attrs.items()),
         "isa": record.attr["_isa"].s.decode(),
         "strategy": record.attr["_strategy"].s.decode(),
-        "error": record.attr["_max_error"].s.decode(),
+        "error": record.attr["_error"].f,
+        "error_unit": record.attr["_error_unit"].s.decode(),
+        "exact": record.attr["_exact"].b,
     }
 
 

@@ -16,8 +16,9 @@ from composite import native
 from composite.records import AttrValue, record
 
 BACKENDS = ("auto", "tvm", "tf")
-NUMERICS = ("default", "strict")
-ENVIRONMENT = "COMPOSITE_BACKEND"
+NUMERICS = ("fast", "strict")
+# The defaults of a process, which the runtime reads as well.
+ENVIRONMENT = {"COMPOSITE_BACKEND": BACKENDS, "COMPOSITE_NUMERICS": NUMERICS}
 
 
 class _Local(threading.local):
@@ -35,9 +36,13 @@ def options(*, backend: str | None = None, numerics: str | None = None) -> Itera
     backend: "auto" runs a kernel where one covers the call and was measured to be no slower than
     TensorFlow's own ops; "tvm" runs a kernel or raises (the first call waits for the compiler);
     "tf" always runs TensorFlow's ops.
-    numerics: "default" lets a kernel be used within its stated error bound; "strict" asks for the
-    results of TensorFlow's own ops, bit for bit.
-    What is not given stays as it is outside. ValueError for another value.
+    numerics: "fast" lets a kernel be used, whose error against float64 `composite.explain` states;
+    "strict" asks for the results of TensorFlow's own ops, bit for bit: no kernel runs. Together
+    with backend="tvm" only a kernel that is exact runs (one that moves data, or computes with
+    integers); the call of any other raises tf.errors.InvalidArgumentError. See docs/numerics.md.
+    What is not given stays as it is outside; where nothing is given, the environment variables
+    COMPOSITE_BACKEND and COMPOSITE_NUMERICS decide, and then "auto" and "fast".
+    ValueError for another value.
     """
     _check("backend", backend, BACKENDS)
     _check("numerics", numerics, NUMERICS)
@@ -72,8 +77,9 @@ def node_attrs() -> dict[str, AttrValue]:
 
 
 def check_environment() -> None:
-    """ValueError when COMPOSITE_BACKEND has a value that is no backend."""
-    value = os.environ.get(ENVIRONMENT, "")
-    if value and value not in BACKENDS:
-        choices = ", ".join(repr(choice) for choice in BACKENDS)
-        raise ValueError(f"{ENVIRONMENT}={value!r} in the environment is not one of {choices}")
+    """ValueError when COMPOSITE_BACKEND or COMPOSITE_NUMERICS has a value that there is not."""
+    for variable, allowed in ENVIRONMENT.items():
+        value = os.environ.get(variable, "")
+        if value and value not in allowed:
+            choices = ", ".join(repr(choice) for choice in allowed)
+            raise ValueError(f"{variable}={value!r} in the environment is not one of {choices}")

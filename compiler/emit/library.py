@@ -30,10 +30,9 @@ class LibraryOp:
 
 @dataclass(frozen=True)
 class LibraryKernel:
-    """One kernel: the record that the runtime dispatches by, in both verdicts."""
+    """One kernel: the record that the runtime dispatches by, without what was measured."""
 
     name: str  # its C symbol is __tvm_ffi_<name>
     op_name: str
     record: bytes
-    slower_record: bytes
     facts: dict[str, Any]  # for people: shapes, strategy, error bound

@@ -13,8 +13,8 @@ from composite.compiler.emit.library import LibraryKernel, LibraryOp
 _HEAD = """\
 /* The op library "{name}". Generated; do not edit.
  *
- * Loading it registers its ops with the composite runtime. A kernel that timings.json, beside this
- * library, reports as slower than TensorFlow's own ops on this machine is registered as such.
+ * Loading it registers its ops with the composite runtime, and its kernels with what timings.json,
+ * beside this library, says of where they are slower than TensorFlow's own ops.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -33,6 +33,7 @@ typedef struct {{
 extern int composite_register_library(const char* program, size_t size,
                                       const composite_kernel* kernels, size_t count, char* error,
                                       size_t error_size);
+extern void composite_register_timings(const composite_kernel* kernel, const char* timings);
 extern void composite_bind_slots(void** parallel_launch, void** parallel_barrier,
                                  void** alloc_workspace, void** free_workspace);
 
@@ -72,12 +73,6 @@ static char* read_timings(void) {{
   return text;
 }}
 
-static int measured_slower(const char* timings, const char* name) {{
-  char pattern[512];
-  snprintf(pattern, sizeof(pattern), "\\"%s\\": {{\\"verdict\\": \\"expansion\\"", name);
-  return timings && strstr(timings, pattern) != NULL;
-}}
-
 __attribute__((constructor)) static void register_ops(void) {{
   char* timings = read_timings();
   char error[768];
@@ -90,8 +85,8 @@ __attribute__((constructor)) static void register_ops(void) {{
 }}
 """
 
-# timings.json: some 120 bytes a kernel.
-_TIMINGS_LIMIT = 1 << 20
+# timings.json: some 400 bytes a kernel.
+_TIMINGS_LIMIT = 4 << 20
 
 
 def status_symbol(name: str) -> str:
@@ -140,8 +135,7 @@ def _kernel_data(symbol: str, kernel: LibraryKernel) -> str:
     return "\n".join(
         [
             f"extern int __tvm_ffi_{kernel.name}(void*, const void*, int, void*);",
-            _array(symbol, kernel.record, f"{kernel.name}, to be used"),
-            _array(f"{symbol}_slower", kernel.slower_record, f"{kernel.name}, measured slower"),
+            _array(symbol, kernel.record, kernel.name),
         ]
     )
 
@@ -155,9 +149,8 @@ def _call(i: int, op: LibraryOp, kernels: Sequence[LibraryKernel]) -> str:
     for k, kernel in enumerate(kernels):
         data = f"kernel_{i}_{k}"
         lines += [
-            f'    int slower_{k} = measured_slower(timings, "{kernel.name}");',
-            f"    kernels[{k}].record = (const char*)(slower_{k} ? {data}_slower : {data});",
-            f"    kernels[{k}].size = slower_{k} ? sizeof({data}_slower) : sizeof({data});",
+            f"    kernels[{k}].record = (const char*){data};",
+            f"    kernels[{k}].size = sizeof({data});",
             f"    kernels[{k}].function = (void*)&__tvm_ffi_{kernel.name};",
         ]
     lines += [
@@ -165,5 +158,6 @@ def _call(i: int, op: LibraryOp, kernels: Sequence[LibraryKernel]) -> str:
         f"        composite_register_library((const char*)program_{i}, sizeof(program_{i}),",
         f"                                   {table}, {len(kernels)}, error, sizeof(error)))",
         f'      snprintf(status, sizeof(status), "{op.op_name}: %s", error);',
+        *(f"    composite_register_timings(&kernels[{k}], timings);" for k in range(len(kernels))),
     ]
     return "  {\n" + "\n".join(lines) + "\n  }\n"

@@ -51,6 +51,12 @@ def errors(found: Array, exact: Array) -> Array:
     return result
 
 
+def in_range(exact: Array, dtype: Any) -> Array:
+    """A reference whose numbers beyond those of `dtype` are infinite, as they are there."""
+    beyond = np.abs(exact) > float(ml_dtypes.finfo(dtype).max)
+    return np.where(beyond, np.copysign(np.inf, exact), exact) if beyond.any() else exact
+
+
 def unaligned(array: Array) -> Array:
     """A copy whose address has no alignment but an element's."""
     room = np.empty(array.size + 1, array.dtype)

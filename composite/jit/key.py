@@ -18,11 +18,12 @@ from typing import Any
 from composite.records import PROGRAM
 
 FORMAT = 1  # of records and of the ABI between kernels and the runtime
+CHECK = 2  # what kernels are held to before they are used: one from the cache is not checked again
 
 
 def entry_key(request: Any, target: str) -> str:
     """The key of a request (a NodeDef record) for a target; 32 hex digits."""
-    content = [f"format {FORMAT}", f"target {target}", f"op {request.op}"]
+    content = [f"format {FORMAT}", f"check {CHECK}", f"target {target}", f"op {request.op}"]
     content += [f"{name} {version}" for name, version in toolchain()]
     for name in sorted(request.attr):
         if name in (PROGRAM, "_in_shapes") or not name.startswith("_"):

@@ -11,12 +11,13 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from composite import call
+from composite.jit.decisions import Times
 from composite.records import AttrValue
 
 _COPIES = 16
@@ -25,19 +26,10 @@ _ROUNDS = 60
 _FEWEST = 5  # rounds, however long one takes
 _BUDGET = 0.15  # seconds of timed runs, roughly
 _OPINIONS = 3  # times that a close result is measured, at most
-
-
-class Times(NamedTuple):
-    """Microseconds per node, and the median of the paired ratios."""
-
-    kernel_us: float
-    expansion_us: float
-    ratio: float  # kernel / expansion
-
-    @property
-    def kernel_wins(self) -> bool:
-        """Whether the kernel is no slower."""
-        return self.ratio <= 1.0
+# Of a size beside the one that was asked for:
+_SWEEP_COPIES = 8
+_SWEEP_MEMORY = 16 << 20
+_SWEEP_BUDGET = 0.03
 
 
 def measure(
@@ -47,28 +39,68 @@ def measure(
     specs: Sequence[tf.TensorSpec],
 ) -> Times:
     """Times an installed kernel. `arguments(inputs)` makes the keywords of a call of the op."""
-    copies = _copies(specs)
+    copies = _copies(specs, _COPIES, _MEMORY)
     inputs = _inputs(specs, copies)
-    chains = [
-        _chain(op_name, arguments, {**stamps, **_route(backend)}, specs, copies)
-        for backend in ("tvm", "tf")
-    ]
-    functions = [*chains, _empty(specs, copies)]
+    functions = _functions(op_name, arguments, stamps, specs, copies)
     for function in functions:
         function(*inputs)
     rounds: list[tuple[float, float, float]] = []
     for _ in range(_OPINIONS):
-        rounds += _rounds(functions, inputs)
-        ratios = _ratios(rounds)
-        below, _, above = statistics.quantiles(ratios, n=4)
+        rounds += _rounds(functions, inputs, _BUDGET)
+        below, _, above = statistics.quantiles(_ratios(rounds), n=4)
         if not below <= 1.0 <= above:
             break  # not close, or not noisy: more rounds would say the same
+    return _times(rounds, copies)
+
+
+def sweep(
+    op_name: str,
+    arguments: Callable[[Sequence[Any]], Mapping[str, Any]],
+    stamps: Mapping[str, AttrValue],
+    specs: Sequence[tf.TensorSpec],
+    cases: Sequence[Sequence[tuple[int, ...]]],
+) -> list[Times]:
+    """Times an installed kernel at several sizes, more quickly and less exactly than `measure`.
+
+    The dims that differ are None in `specs`: one graph serves all cases, the largest comes last.
+    """
+    exact = [
+        [tf.TensorSpec(shape, spec.dtype) for shape, spec in zip(shapes, specs, strict=True)]
+        for shapes in cases
+    ]
+    copies = _copies(exact[-1], _SWEEP_COPIES, _SWEEP_MEMORY)
+    functions = _functions(op_name, arguments, stamps, specs, copies)
+    found = []
+    for case in exact:
+        inputs = _inputs(case, copies)
+        for function in functions:
+            function(*inputs)
+        found.append(_times(_rounds(functions, inputs, _SWEEP_BUDGET), copies))
+    return found
+
+
+def _functions(
+    op_name: str,
+    arguments: Callable[[Sequence[Any]], Mapping[str, Any]],
+    stamps: Mapping[str, AttrValue],
+    specs: Sequence[tf.TensorSpec],
+    copies: int,
+) -> list[Any]:
+    """What is timed: the kernel, the expansion, nothing."""
+    chains = [
+        _chain(op_name, arguments, {**stamps, **_route(backend)}, specs, copies)
+        for backend in ("tvm", "tf")
+    ]
+    return [*chains, _empty(specs, copies)]
+
+
+def _times(rounds: Sequence[tuple[float, float, float]], copies: int) -> Times:
     base = min(nothing for _, _, nothing in rounds)
-    ratio = statistics.median(ratios)
+    low, ratio, high = statistics.quantiles(_ratios(rounds), n=4)
     seconds = statistics.median(expansion for _, expansion, _ in rounds) - base
     # 10 ns: less cannot be told apart. The kernel's time follows, so that times and verdict agree.
     expansion_us = max(seconds * 1e6 / copies, 0.01)
-    return Times(ratio * expansion_us, expansion_us, ratio)
+    return Times(ratio * expansion_us, expansion_us, ratio, low, high)
 
 
 def _ratios(rounds: Sequence[tuple[float, float, float]]) -> list[float]:
@@ -79,13 +111,14 @@ def _ratios(rounds: Sequence[tuple[float, float, float]]) -> list[float]:
 def _route(backend: str) -> dict[str, AttrValue]:
     return {
         "_composite_backend": AttrValue(s=backend.encode()),
+        "_composite_numerics": AttrValue(s=b"fast"),  # whatever the process's default
         "_composite_uncounted": AttrValue(b=True),  # composite.stats() is about the user's calls
     }
 
 
-def _copies(specs: Sequence[tf.TensorSpec]) -> int:
+def _copies(specs: Sequence[tf.TensorSpec], most: int, memory: int) -> int:
     size = sum(s.shape.num_elements() * s.dtype.size for s in specs)
-    return int(max(1, min(_COPIES, _MEMORY // max(size, 1))))
+    return int(max(1, min(most, memory // max(size, 1))))
 
 
 def _inputs(specs: Sequence[tf.TensorSpec], copies: int) -> list[Any]:
@@ -138,10 +171,12 @@ def _traced(function: Callable[..., Any], specs: Sequence[tf.TensorSpec]) -> Any
     ).get_concrete_function()
 
 
-def _rounds(functions: Sequence[Any], inputs: Sequence[Any]) -> list[tuple[float, float, float]]:
+def _rounds(
+    functions: Sequence[Any], inputs: Sequence[Any], budget: float
+) -> list[tuple[float, float, float]]:
     """Seconds of each function, run in turns, so that a busy moment of the machine hits all."""
     rounds = []
-    end = time.perf_counter() + _BUDGET
+    end = time.perf_counter() + budget
     for number in range(_ROUNDS):
         if number >= _FEWEST and time.perf_counter() > end:
             break

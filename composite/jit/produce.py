@@ -1,28 +1,28 @@
 """From a request of the runtime to an installed kernel with a verdict.
 
 The pipeline in plain lines: expand the shape class, compile, check, keep in the cache, install,
-measure, install again with the verdict. A kernel from the cache was checked when it was made.
+then its verdict (`verdicts`). A kernel from the cache was checked when it was made.
 """
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
-from composite import call, functions, native
+from composite import native
 from composite.jit import key as keys
 from composite.jit import shapes, verify
 from composite.jit.cache import Cache
-from composite.jit.measure import Times, measure
+from composite.jit.exact import is_exact
+from composite.jit.expansions import expand
+from composite.jit.verdicts import verdict
 from composite.log import logger
-from composite.records import PROGRAM, NodeDef, attr_value, call_record, record, serialize
+from composite.records import NodeDef, record, serialize
 
 _PRIVATE = ("_must", "_hint")  # of a request, no part of a kernel's record
 
@@ -62,30 +62,14 @@ def produce(request: NodeDef, cache: Cache, stopping: Callable[[], bool]) -> Out
     if stopping():
         raise Stopped
     native.call("composite_install", made)
-    times = _times(cache, key, made, request)
-    install_verdict(made, times)
-    if times.kernel_wins:
+    decision = verdict(cache, key, made, request, stopping)
+    if decision.kernel_wins:
         return Outcome("kernel", "")
+    times = decision.times
     return Outcome(
         "expansion",
         f"measured slower: {times.kernel_us:.1f} us against {times.expansion_us:.1f} us",
     )
-
-
-def install_verdict(made: NodeDef, times: Times) -> None:
-    """Installs a record again, with what was measured."""
-    made.attr["_verdict"].s = b"kernel" if times.kernel_wins else b"expansion"
-    made.attr["_kernel_us"].f = times.kernel_us
-    made.attr["_expansion_us"].f = times.expansion_us
-    native.call("composite_install", made)
-
-
-def expand(request: NodeDef, dims: Sequence[shapes.Dims]) -> Any:
-    """The expansion (FunctionDefLibrary) of a request's call; symbols are unknown dims."""
-    asked = call_record(request.op, request.attr)
-    known = [tf.TensorShape([d if isinstance(d, int) else None for d in s]) for s in dims]
-    asked.attr["_in_shapes"].CopyFrom(attr_value(known))
-    return FunctionDefLibrary.FromString(native.call("composite_expand", asked))
 
 
 def kernel_name(request: NodeDef) -> str:
@@ -102,7 +86,7 @@ def compile_kernel(request: NodeDef, target: Any) -> tuple[NodeDef, bytes]:
         path = Path(folder) / "kernel.so"
         backend.link(kernel, path, runtime=native.library_path())
         made = record_of(request, kernel, target)
-        made.attr["_max_error"].s = check(request, kernel, path).encode()
+        add_accuracy(made, request, check(request, kernel, path))
         library = path.read_bytes()
     made.attr["_library_sha256"].s = keys.sha256(library).encode()
     return made, library
@@ -128,7 +112,7 @@ def compile_object(request: NodeDef, target: Any) -> Any:
     return kernel
 
 
-def check(request: NodeDef, kernel: Any, library: Path) -> str:
+def check(request: NodeDef, kernel: Any, library: Path) -> verify.Accuracy:
     """Checks a linked kernel on the sizes of the call and on awkward ones; returns its error."""
     dims = shapes.from_record(request)
     names = shapes.symbols(dims)
@@ -142,6 +126,14 @@ def check(request: NodeDef, kernel: Any, library: Path) -> str:
         lambda exact: expand(request, exact),
         [shapes.substitute(dims, values) for values in cases],
     )
+
+
+def add_accuracy(made: NodeDef, request: NodeDef, found: verify.Accuracy) -> None:
+    """Writes what the check found into a record."""
+    made.attr["_error"].f = found.error
+    made.attr["_error_unit"].s = found.unit.encode()
+    expansion = expand(request, shapes.from_record(request))
+    made.attr["_exact"].b = found.same_bits and is_exact(expansion)
 
 
 def record_of(request: NodeDef, kernel: Any, target: Any) -> NodeDef:
@@ -162,54 +154,3 @@ def record_of(request: NodeDef, kernel: Any, target: Any) -> NodeDef:
         if name not in _PRIVATE:
             made.attr[name].CopyFrom(value)
     return made
-
-
-def _times(cache: Cache, key: str, made: NodeDef, request: NodeDef) -> Times:
-    machine = keys.machine()
-    stored = cache.load_timings(key, machine)
-    if stored is not None:
-        return Times(**json.loads(stored))
-    times = time_kernel(made, request)
-    cache.store_timings(key, machine, json.dumps(times._asdict()).encode())
-    logger.info(
-        "%s: kernel %s takes %.1f us, the expansion %.1f us",
-        request.op, made.name, times.kernel_us, times.expansion_us,
-    )  # fmt: skip
-    return times
-
-
-def time_kernel(made: NodeDef, request: NodeDef) -> Times:
-    """Measures an installed kernel on the sizes of the call that asked for it."""
-    dims = shapes.from_record(request)
-    hints = list(request.attr["_hint"].list.i) if "_hint" in request.attr else []
-    values = shapes.samples(
-        shapes.symbols(dims),
-        hints,
-        list(made.attr["_minimums"].list.i),
-        list(made.attr["_divisors"].list.i),
-    )
-    exact = shapes.substitute(dims, values)
-    dtypes = functions.body(expand(request, exact)).input_dtypes
-    specs = [tf.TensorSpec(shape, dtype) for shape, dtype in zip(exact, dtypes, strict=True)]
-    stamps = {PROGRAM: request.attr[PROGRAM]} if PROGRAM in request.attr else {}
-    return measure(request.op, _keywords(request), stamps, specs)
-
-
-def time_library(made: NodeDef, request: NodeDef, library: Path) -> Times:
-    """Measures a linked kernel that is not installed yet; this process has it from then on."""
-    trial = NodeDef()
-    trial.CopyFrom(made)
-    trial.attr["_library"].s = str(library).encode()
-    trial.attr["_library_sha256"].s = keys.sha256(library.read_bytes()).encode()
-    native.call("composite_install", trial)
-    times = time_kernel(trial, request)
-    # Left unmeasured, it would stand in the way of an equal one that served calls before.
-    install_verdict(trial, times)
-    return times
-
-
-def _keywords(request: NodeDef) -> Callable[[Sequence[Any]], dict[str, Any]]:
-    definition = call.op_def(request.op)
-    attrs = {name: value for name, value in request.attr.items() if not name.startswith("_")}
-    derived = call.inferred(definition)
-    return lambda inputs: call.keywords(definition, derived, attrs, inputs)

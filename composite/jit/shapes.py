@@ -6,6 +6,7 @@ Output dims are postfix expressions over the symbols ("s0 2 *"), which C++ evalu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -75,3 +76,29 @@ def odd_samples(
 ) -> dict[str, int]:
     """Small awkward values that the class allows, for finding wrong tails: 7, 10, 13, ..."""
     return samples(names, [7 + 3 * i for i in range(len(names))], minimums, divisors)
+
+
+def size(values: Mapping[str, int]) -> int:
+    """The size of a call, by which the runtime decides (decision_table.h): the symbols' product."""
+    return math.prod(values.values())
+
+
+_FACTORS = (1 / 16, 1 / 4, 4, 16)
+
+
+def others(
+    asked: Mapping[str, int], minimums: Sequence[int], divisors: Sequence[int]
+) -> list[dict[str, int]]:
+    """Values around those of the call that asked, by ascending size: s0, such as a batch, varies.
+
+    Empty for a class without symbols.
+    """
+    if not asked:
+        return []
+    found = {}
+    for factor in _FACTORS:
+        wanted = [max(round(asked["s0"] * factor), 1), *(v for n, v in asked.items() if n != "s0")]
+        values = samples(list(asked), wanted, minimums, divisors)
+        found[size(values)] = values
+    found.pop(size(asked), None)
+    return [found[s] for s in sorted(found)]

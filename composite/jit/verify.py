@@ -1,25 +1,34 @@
 """Compares a new kernel with the expansion, before anybody is given its results.
 
-Floating outputs are held against the expansion computed in float64, within the bounds of `bounds`.
-The rest must be equal. Inputs and outputs lie at addresses with no alignment but an element's, and
-outputs between guards, so a kernel that assumes more or writes outside is found here.
+Floating outputs are held against the expansion computed in float64, within the bounds of `bounds`,
+on ordinary inputs and on those of `adversarial`; infinities and NaNs stand where the expansion has
+them. The rest must be equal. Inputs and outputs lie at addresses with no alignment but that of an
+element, and outputs between guards, so a kernel that assumes more or writes outside is found here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from composite import functions
-from composite.jit import bounds, evaluate, native_kernel
+from composite.jit import adversarial, bounds, evaluate, native_kernel
 
 Array = np.ndarray[Any, Any]
 
 _GUARD = 32  # elements
+
+
+class Accuracy(NamedTuple):
+    """How near a kernel was to its expansion on all inputs of its check."""
+
+    error: float  # the largest, to two digits; 0 when every output was equal
+    unit: str
+    same_bits: bool  # whether every output had the expansion's bits
 
 
 class Mismatch(Exception):  # noqa: N818 - the verdict on a kernel
@@ -31,56 +40,52 @@ def check(
     name: str,
     expansions: Callable[[Sequence[tuple[int, ...]]], Any],
     cases: Sequence[Sequence[tuple[int, ...]]],
-) -> str:
-    """Runs the kernel on random inputs of each case's shapes. Returns the error bound found.
+) -> Accuracy:
+    """Runs the kernel on ordinary inputs of each case's shapes, on adversarial ones of the last's.
 
     `expansions(shapes)` gives the expansion (a FunctionDefLibrary) for exact shapes.
     Mismatch when an output is wrong.
     """
-    worst = 0.0
+    worst, same_bits, referred = 0.0, True, True
     for number, shapes in enumerate(cases):
-        source = functions.body(expansions(shapes))
-        inputs = _inputs(source, shapes, np.random.default_rng(number))
-        expected = _run(source, inputs)
-        reference = _reference(source, inputs, expected)
-        found = run_kernel(library, name, inputs, expected)
-        for i, (kernel, ours, exact) in enumerate(zip(found, expected, reference, strict=True)):
-            worst = max(worst, _compare(f"output {i} of {list(shapes)}", kernel, ours, exact))
-    return f"{worst:.2g} of |y| against float64" if worst else "equal to the expansion"
+        source = _Source(functions.body(expansions(shapes)))
+        last = number == len(cases) - 1
+        dtypes = source.body.input_dtypes
+        for draw in adversarial.draws(dtypes, shapes, number, all_kinds=last):
+            inputs = [bounds.unaligned(x) for x in draw.arrays]
+            expected = source.run(inputs)
+            exact = source.reference(inputs, expected)
+            found = run_kernel(library, name, inputs, expected)
+            for i, outputs in enumerate(zip(found, expected, exact, strict=True)):
+                what = f"output {i} of {list(shapes)}, {draw.kind},"
+                worst = max(worst, _compare(what, *outputs, draw))
+                same_bits = same_bits and outputs[0].tobytes() == outputs[1].tobytes()
+        referred = referred and source.double is not None
+    unit = "|y| against float64" if referred else "|y| against the expansion"
+    return Accuracy(float(f"{worst:.2g}"), unit, same_bits)
 
 
-def _inputs(
-    source: functions.Body, shapes: Sequence[tuple[int, ...]], random: np.random.Generator
-) -> list[Array]:
-    return [
-        bounds.unaligned(_draw(dtype, shape, random))
-        for dtype, shape in zip(source.input_dtypes, shapes, strict=True)
-    ]
+class _Source:
+    """An expansion for exact shapes, and the same in float64."""
 
+    def __init__(self, body: functions.Body) -> None:
+        self.body = body
+        # None where an op has no float64 kernel: then the expansion is its own reference.
+        self.double: functions.Body | None = functions.in_double(body)
 
-def _draw(dtype: tf.DType, shape: tuple[int, ...], random: np.random.Generator) -> Array:
-    if dtype.is_floating:
-        return random.standard_normal(shape).astype(dtype.as_numpy_dtype)
-    # 0 and 1 are in range wherever an integer is an index, a flag or a count.
-    return random.integers(0, 2, shape).astype(dtype.as_numpy_dtype)
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        return [y.numpy() for y in evaluate.evaluate(self.body, inputs)]
 
-
-def _run(source: functions.Body, inputs: Sequence[Array]) -> list[Array]:
-    return [y.numpy() for y in evaluate.evaluate(source, inputs)]
-
-
-def _reference(
-    source: functions.Body, inputs: Sequence[Array], expected: Sequence[Array]
-) -> list[Array]:
-    """The expansion's outputs computed in float64; its own where an op has no float64 kernel."""
-    if not any(dtype.is_floating for dtype in source.output_dtypes):
-        return list(expected)
-    try:
-        double = functions.in_double(source)
+    def reference(self, inputs: Sequence[Array], expected: Sequence[Array]) -> list[Array]:
+        """The outputs computed in float64."""
+        if self.double is None or not any(d.is_floating for d in self.body.input_dtypes):
+            return list(expected)
         wide = [x.astype(np.float64) if bounds.is_floating(x) else x for x in inputs]
-        return _run(double, wide)
-    except (tf.errors.OpError, TypeError, ValueError):
-        return list(expected)
+        try:
+            return [y.numpy() for y in evaluate.evaluate(self.double, wide)]
+        except (tf.errors.OpError, TypeError, ValueError):
+            self.double = None
+            return list(expected)
 
 
 def run_kernel(
@@ -104,22 +109,53 @@ def run_kernel(
     return outputs
 
 
-def _compare(what: str, kernel: Array, expansion: Array, exact: Array) -> float:
+_ORDINARY = adversarial.Draw("", [])
+
+
+def _compare(
+    what: str,
+    kernel: Array,
+    expansion: Array,
+    exact: Array,
+    draw: adversarial.Draw = _ORDINARY,
+) -> float:
     """The kernel's error, as a part of |y|. Mismatch when it is more than allowed."""
     if kernel.size == 0:
         return 0.0
     if not bounds.is_floating(kernel):
-        if not np.array_equal(kernel, expansion):
-            raise Mismatch(f"{what} differs in {np.count_nonzero(kernel != expansion)} elements")
+        other = kernel != expansion
+        if draw.denormal:
+            other &= kernel != exact
+        if other.any():
+            raise Mismatch(f"{what} differs in {np.count_nonzero(other)} elements")
         return 0.0
-    error = _error(what, kernel, exact)
-    allowed = bounds.allowed(_error(what, expansion, exact), expansion.dtype)
+    exact = bounds.in_range(exact, kernel.dtype)
+    _compare_places(what, kernel, expansion, exact, draw)
+    error = _error(kernel, exact)
+    allowed = bounds.allowed(_error(expansion, exact), expansion.dtype)
     if error > allowed:
         raise Mismatch(f"{what} is off by {error:.2g} of |y|; {allowed:.2g} is allowed")
     return error
 
 
-def _error(what: str, found: Array, exact: Array) -> float:
-    if not np.array_equal(np.isfinite(found), np.isfinite(exact)):
+def _compare_places(
+    what: str, kernel: Array, expansion: Array, exact: Array, draw: adversarial.Draw
+) -> None:
+    """Mismatch unless infinities and NaNs stand where the expansion has them."""
+    other = np.isfinite(kernel) != np.isfinite(expansion)
+    if not draw.special:
+        # The expansion overflows on its way to a number; the kernel is held to that number.
+        other &= ~(np.isfinite(kernel) & np.isfinite(exact))
+    if draw.denormal:
+        other &= np.isfinite(kernel) != np.isfinite(exact)
+    if other.any():
         raise Mismatch(f"{what} has infinities or NaNs in other places")
-    return float(np.max(bounds.errors(found, exact), initial=0.0))
+    both = ~np.isfinite(kernel) & ~np.isfinite(expansion)
+    # Of ordinary numbers, which one it is may depend on the order of a sum.
+    if draw.special and not np.array_equal(kernel[both], expansion[both], equal_nan=True):
+        raise Mismatch(f"{what} has an infinity for another or for a NaN")
+
+
+def _error(found: Array, exact: Array) -> float:
+    both = np.isfinite(found) & np.isfinite(exact)
+    return float(np.max(bounds.errors(found[both], exact[both]), initial=0.0))

@@ -22,23 +22,68 @@ NodeDef Answer(const char* path, const std::string& reason) {
   return answer;
 }
 
-NodeDef Answer(const char* path, const std::string& reason, const KernelRecord& record) {
+NodeDef Answer(const char* path, const std::string& reason, const KernelRecord& record,
+               absl::Span<const int64_t> values) {
   NodeDef answer = Answer(path, reason);
   auto& attrs = *answer.mutable_attr();
   attrs["kernel"].set_s(record.name);
   attrs["target"].set_s(record.target);
   attrs["strategy"].set_s(record.strategy);
-  attrs["max_error"].set_s(record.max_error);
+  attrs["accuracy"].set_s(record.Accuracy());
+  attrs["exact"].set_b(record.exact);
+  if (record.error >= 0) attrs["error"].set_f(record.error);
+  attrs["error_unit"].set_s(record.error_unit);
   attrs["library"].set_s(record.library);
-  attrs["kernel_us"].set_f(record.kernel_us);
-  attrs["expansion_us"].set_f(record.expansion_us);
+  const Measured* point = record.decisions.Nearest(values);
+  attrs["kernel_us"].set_f(point != nullptr ? point->kernel_us : record.kernel_us);
+  attrs["expansion_us"].set_f(point != nullptr ? point->expansion_us : record.expansion_us);
+  for (const Measured& measured : record.decisions.points()) {
+    attrs["sizes"].mutable_list()->add_i(measured.size);
+    attrs["kernel_times"].mutable_list()->add_f(measured.kernel_us);
+    attrs["expansion_times"].mutable_list()->add_f(measured.expansion_us);
+    attrs["kernel_wins"].mutable_list()->add_b(measured.kernel_wins);
+  }
   return answer;
 }
 
-std::string Times(const KernelRecord& record) {
-  if (record.verdict == Verdict::kUnmeasured || record.kernel_us <= 0) return "not measured here";
-  return absl::StrFormat("%.3g us, against %.3g us for the expansion", record.kernel_us,
-                         record.expansion_us);
+// "s0*s1", the size of a call of the kernel's class.
+std::string SizeText(const KernelRecord& record) {
+  std::string text;
+  for (int i = 0; i < record.symbols(); ++i) absl::StrAppend(&text, i == 0 ? "s" : "*s", i);
+  return text;
+}
+
+// "; the kernel below s0=182, the expansion from there", where the class is divided.
+std::string Division(const KernelRecord& record) {
+  const DecisionTable& decisions = record.decisions;
+  bool kernel = decisions.first_wins();
+  std::string text;
+  for (int64_t turn : decisions.turns()) {
+    absl::StrAppend(&text, text.empty() ? "; " : ", ", kernel ? "the kernel" : "the expansion",
+                    " below ", SizeText(record), "=", turn);
+    kernel = !kernel;
+  }
+  if (text.empty()) return "";
+  return absl::StrCat(text, ", ", kernel ? "the kernel" : "the expansion", " from there on");
+}
+
+std::string Times(float kernel_us, float expansion_us) {
+  return absl::StrFormat("%.3g us, against %.3g us for the expansion", kernel_us, expansion_us);
+}
+
+// What was measured for a call of these values, and how near the results are.
+std::string Facts(const KernelRecord& record, absl::Span<const int64_t> values) {
+  const std::string accuracy = record.Accuracy();
+  const std::string last = accuracy.empty() ? "" : absl::StrCat("; ", accuracy);
+  if (record.verdict == Verdict::kUnmeasured || record.kernel_us <= 0) {
+    return absl::StrCat("not measured here", last);
+  }
+  const Measured* point = record.decisions.Nearest(values);
+  if (point == nullptr || record.symbols() == 0) {
+    return absl::StrCat(Times(record.kernel_us, record.expansion_us), last);
+  }
+  return absl::StrCat(Times(point->kernel_us, point->expansion_us), ", at ", SizeText(record), "=",
+                      point->size, Division(record), last);
 }
 
 NodeDef OfClass(const ShapeClass& shape_class) {
@@ -97,13 +142,14 @@ NodeDef Decide(const OpVersion& version, const KernelSnapshot& snapshot, const S
     const KernelRecord& record = choice.kernel->record;
     return Answer(kKernelPath,
                   absl::StrCat("kernel ", record.name, " for shapes ", ToString(record.in_shapes),
-                               ": ", Times(record)),
-                  record);
+                               ": ", Facts(record, choice.values)),
+                  record, choice.values);
   }
   if (choice.slower != nullptr) {
     const KernelRecord& record = choice.slower->record;
-    return Answer(kExpansionPath, absl::StrCat("the kernel was not faster: ", Times(record)),
-                  record);
+    return Answer(kExpansionPath,
+                  absl::StrCat("the kernel was not faster: ", Facts(record, choice.values)), record,
+                  choice.values);
   }
   if (choice.shape_class != nullptr) return OfClass(*choice.shape_class);
   return OfNothing(version, snapshot, call);
@@ -145,8 +191,13 @@ NodeDef Path(const OpVersion& version, tensorflow::AttrSlice attrs, const Signat
 
 absl::StatusOr<NodeDef> Explain(const OpVersion& version, tensorflow::AttrSlice attrs,
                                 const Signature& call, const Options& options) {
-  absl::Status status = options.Check();
-  if (!status.ok()) return status;
+  if (options.must() && options.strict()) {
+    const KernelSnapshot& snapshot = KernelTable::Global().Group(version, attrs)->snapshot();
+    const Choice choice = Choose(snapshot, call, /*must=*/true);
+    absl::Status exact =
+        choice.kernel != nullptr ? CheckExact(choice.kernel->record) : absl::OkStatus();
+    if (!exact.ok()) return exact;
+  }
   NodeDef answer = Path(version, attrs, call, options);
   DescribeComposition(version, &answer);
   return answer;

@@ -41,8 +41,8 @@ bool FinalVerdictIsExpansion(const OpVersion& version, tensorflow::AttrSlice att
                              absl::Span<const tensorflow::PartialTensorShape> shapes) {
   const absl::StatusOr<Options> own = NodeOptions(attrs);
   const absl::StatusOr<Options> process = ProcessOptions();
-  // Wrong or contradicting options are an error, and the node's kernel reports it.
-  if (!own.ok() || !process.ok() || !own->Or(*process).Check().ok()) return false;
+  // Wrong options are an error, and the node's kernel reports it.
+  if (!own.ok() || !process.ok()) return false;
   const Options options = own->Or(*process);
   if (options.expansion_only()) return true;
   if (options.must()) return false;

@@ -14,9 +14,11 @@
 #include "composite/runtime/options.h"
 #include "composite/runtime/registry.h"
 #include "composite/runtime/stats.h"
+#include "composite/runtime/timings.h"
 #include "composite/runtime/tvm_abi.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/platform/logging.h"
 
 namespace composite {
 namespace {
@@ -94,6 +96,16 @@ absl::Status RegisterLibrary(const char* program, size_t size, const composite_k
     if (absl::IsFailedPrecondition(status)) status = absl::OkStatus();
   }
   return status;
+}
+
+absl::Status RegisterTimings(const composite_kernel& kernel, const char* timings) {
+  auto record = ParseRequest<NodeDef>(kernel.record, kernel.size);
+  if (!record.ok()) return record.status();
+  absl::Status status = AddTimings(timings, &*record);
+  if (!status.ok()) return status;
+  status = Install(*record, kernel.function);
+  // One for another machine; explain has the reason.
+  return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
 }
 
 // Runs `work`, which takes the parsed request.
@@ -179,6 +191,16 @@ int composite_register_library(const char* program, size_t size, const composite
   }
   composite_free(&message);
   return code;
+}
+
+void composite_register_timings(const composite_kernel* kernel, const char* timings) {
+  if (timings == nullptr) return;
+  composite_buffer message = {nullptr, 0};
+  const int code =
+      composite::Reply(&message, [&] { return composite::RegisterTimings(*kernel, timings); });
+  // A kernel that was not measured is no fault, and a library without timings works.
+  if (code != 0) VLOG(1) << "composite_register_timings: " << message.data;
+  composite_free(&message);
 }
 
 }  // extern "C"

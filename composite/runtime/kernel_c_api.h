@@ -12,8 +12,10 @@ extern "C" {
  *   _composite_program (s); _in_shapes list(shape), a negative dim is symbol -(dim + 1);
  *   _out_shapes list(s): dims joined by ",", a dim is postfix over numbers, s0, s1, ..., + - * //
  * %; _minimums, _divisors list(i) by symbol; _library (s, absolute), _library_sha256 (s, hex); _isa
- * (s) x86-64[-v2|-v3|-v4]; _device (s) CPU; _target, _strategy, _max_error (s); _verdict (s) kernel
- * | expansion | unmeasured; _kernel_us, _expansion_us (f). A record without _library gives a kernel
+ * (s) x86-64[-v2|-v3|-v4]; _device (s) CPU; _target, _strategy (s); _exact (b), _error (f) in
+ * _error_unit (s); _verdict (s) kernel | expansion | unmeasured; _kernel_us, _expansion_us (f); the
+ * decision table _sizes list(i), _kernel_times, _expansion_times list(f), _kernel_wins list(b).
+ * A record without _library gives a kernel
  * of that name and shapes a new verdict and new times. */
 COMPOSITE_EXPORT int composite_install(const char* request, size_t size, composite_buffer* reply);
 
@@ -38,11 +40,13 @@ COMPOSITE_EXPORT int composite_worker(const char* request, size_t size, composit
 COMPOSITE_EXPORT int composite_stats(const char* request, size_t size, composite_buffer* reply);
 
 /* As composite_expand, all dims known -> NodeDef: path (s) kernel | compiling | expansion; reason
- * (s); if a kernel covers the call: kernel, target, strategy, max_error, library (s), kernel_us,
- * expansion_us (f); of a composition: composes (s), the TF op, and replaces (b). */
+ * (s); if a kernel covers the call: kernel, target, strategy, accuracy, error_unit, library (s),
+ * exact (b), error, kernel_us, expansion_us (f), and its decision table: sizes list(i),
+ * kernel_times, expansion_times list(f), kernel_wins list(b); of a composition: composes (s), the
+ * TF op, and replaces (b). */
 COMPOSITE_EXPORT int composite_explain(const char* request, size_t size, composite_buffer* reply);
 
-/* NodeDef attrs backend (s) "", auto, tvm, tf; numerics (s) "", default, strict; thread (b): of the
+/* NodeDef attrs backend (s) "", auto, tvm, tf; numerics (s) "", fast, strict; thread (b): of the
  * calling thread, otherwise of the process -> NodeDef: the previous backend and numerics. "" is not
  * set: the thread then has the process's option, and that is "auto". */
 COMPOSITE_EXPORT int composite_set_options(const char* request, size_t size,
@@ -66,6 +70,11 @@ COMPOSITE_EXPORT void composite_bind_slots(void** parallel_launch, void** parall
 COMPOSITE_EXPORT int composite_register_library(const char* program, size_t size,
                                                 const composite_kernel* kernels, size_t count,
                                                 char* error, size_t error_size);
+
+/* Gives a registered kernel what `timings`, the text of timings.json, says of it. Null, or no word
+ * of it there: it stays as its record has it. */
+COMPOSITE_EXPORT void composite_register_timings(const composite_kernel* kernel,
+                                                 const char* timings);
 
 #ifdef __cplusplus
 }

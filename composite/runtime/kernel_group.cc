@@ -50,7 +50,7 @@ Choice Choose(const KernelSnapshot& snapshot, const Signature& call, bool must) 
       choice.nothing_to_compute = call.has_empty_input() && OutputsAreEmpty(record, choice.values);
       if (!choice.nothing_to_compute) continue;
     }
-    if (!must && record.verdict == Verdict::kExpansion) {
+    if (!must && !record.Wins(choice.values)) {
       choice.slower = kernel;
       return choice;
     }

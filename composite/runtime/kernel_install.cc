@@ -21,7 +21,7 @@ KernelRecord Remeasured(KernelRecord known, const KernelRecord& update) {
   known.verdict = update.verdict;
   known.kernel_us = update.kernel_us;
   known.expansion_us = update.expansion_us;
-  if (!update.max_error.empty()) known.max_error = update.max_error;
+  known.decisions = update.decisions;
   return known;
 }
 

@@ -2,6 +2,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 
 namespace composite {
@@ -51,9 +52,23 @@ std::string Text(const NodeDef& record, const std::string& attr) {
   return value != nullptr ? value->s() : "";
 }
 
-float Number(const NodeDef& record, const std::string& attr) {
+float Number(const NodeDef& record, const std::string& attr, float missing = 0) {
   const AttrValue* value = Find(record, attr);
-  return value != nullptr ? value->f() : 0;
+  return value != nullptr ? value->f() : missing;
+}
+
+absl::Status ParseMeasured(const NodeDef& node, KernelRecord* record) {
+  record->kernel_us = Number(node, "_kernel_us");
+  record->expansion_us = Number(node, "_expansion_us");
+  absl::StatusOr<DecisionTable> decisions = DecisionTable::Parse(node);
+  if (!decisions.ok()) return decisions.status();
+  record->decisions = *std::move(decisions);
+  record->error = Number(node, "_error", -1);
+  record->error_unit = Text(node, "_error_unit");
+  const AttrValue* exact = Find(node, "_exact");
+  record->exact = exact != nullptr && exact->b();
+  record->max_error = Text(node, "_max_error");
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Verdict> ParseVerdict(const std::string& text) {
@@ -189,6 +204,13 @@ bool KernelRecord::Admits(absl::Span<const int64_t> values) const {
   return true;
 }
 
+std::string KernelRecord::Accuracy() const {
+  if (exact) return "equal to the expansion, bit for bit";
+  if (error < 0) return max_error;
+  if (error == 0) return "equal to the expansion on the inputs of its check";
+  return absl::StrFormat("within %.2g of %s on adversarial inputs", error, error_unit);
+}
+
 absl::Status KernelRecord::OutputDims(int i, absl::Span<const int64_t> values,
                                       absl::InlinedVector<int64_t, 8>* dims) const {
   dims->clear();
@@ -217,14 +239,23 @@ absl::StatusOr<KernelRecord> ParseKernelRecord(const NodeDef& node) {
   record.isa = Text(node, "_isa");
   record.target = Text(node, "_target");
   record.device = Text(node, "_device");
-  record.kernel_us = Number(node, "_kernel_us");
-  record.expansion_us = Number(node, "_expansion_us");
-  record.max_error = Text(node, "_max_error");
+  status = ParseMeasured(node, &record);
+  if (!status.ok()) return status;
   record.strategy = Text(node, "_strategy");
   absl::StatusOr<Verdict> verdict = ParseVerdict(Text(node, "_verdict"));
   if (!verdict.ok()) return verdict.status();
   record.verdict = *verdict;
   return record;
+}
+
+absl::Status CheckExact(const KernelRecord& record) {
+  if (record.exact) return absl::OkStatus();
+  const std::string accuracy = record.Accuracy();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "backend=\"tvm\" asks for the compiled kernel and numerics=\"strict\" for the bits of the "
+      "TensorFlow ops, which kernel ",
+      record.name, " of ", record.op, " does not promise",
+      accuracy.empty() ? "" : absl::StrCat(" (", accuracy, ")"), "; drop one of them"));
 }
 
 absl::Status CheckMachine(const KernelRecord& record) {

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "composite/runtime/decision_table.h"
 #include "composite/runtime/kernel_shapes.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -52,15 +53,26 @@ struct KernelRecord {
   std::string target;
   std::string device;
   Verdict verdict = Verdict::kUnmeasured;
-  float kernel_us = 0;
+  float kernel_us = 0;  // at the size of the call that asked for it
   float expansion_us = 0;
-  std::string max_error;
+  DecisionTable decisions;
+  // The largest error that the check found, in units of `error_unit`; negative: not known.
+  float error = -1;
+  std::string error_unit;
+  bool exact = false;     // gives the bits of the expansion for whatever inputs
+  std::string max_error;  // of a record from before there was a number
   std::string strategy;
 
   int symbols() const { return static_cast<int>(minimums.size()); }
 
   // Whether the kernel is right for these values, with which a call matched in_shapes.
   bool Admits(absl::Span<const int64_t> values) const;
+  // Whether it was measured to be no slower for these values.
+  bool Wins(absl::Span<const int64_t> values) const {
+    return verdict == Verdict::kKernel && decisions.KernelWins(values);
+  }
+  // How near it is to the expansion, for people; empty when not known.
+  std::string Accuracy() const;
   // The dims of output i.
   absl::Status OutputDims(int i, absl::Span<const int64_t> values,
                           absl::InlinedVector<int64_t, 8>* dims) const;
@@ -71,6 +83,9 @@ absl::StatusOr<KernelRecord> ParseKernelRecord(const tensorflow::NodeDef& record
 
 // FailedPrecondition when this machine lacks what the kernel was compiled for.
 absl::Status CheckMachine(const KernelRecord& record);
+
+// InvalidArgument when the kernel may not run under backend="tvm" with numerics="strict".
+absl::Status CheckExact(const KernelRecord& record);
 
 }  // namespace composite
 

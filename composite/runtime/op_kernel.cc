@@ -75,7 +75,7 @@ class CompositeOp : public OpKernel {
     if (!binding.ok()) return binding.status();
     absl::StatusOr<Options> options = OptionsNow();
     if (!options.ok()) return options.status();
-    if (options->must()) return RunMust(context, **binding);
+    if (options->must()) return RunMust(context, **binding, options->strict());
     if (options->expansion_only() || !may_have_kernel_) {
       return RunExpansion(context, **binding);
     }
@@ -103,7 +103,7 @@ class CompositeOp : public OpKernel {
     return first_snapshot_.compare_exchange_strong(first, &now) ? now : *first;
   }
 
-  absl::Status RunMust(OpKernelContext* context, const Binding& binding);
+  absl::Status RunMust(OpKernelContext* context, const Binding& binding, bool strict);
 
   absl::Status RunKernel(OpKernelContext* context, const Signature& call, const Choice& choice) {
     if (!uncounted_) Count(GlobalStats().kernel_launches);
@@ -121,8 +121,6 @@ class CompositeOp : public OpKernel {
     absl::StatusOr<Options> process = ProcessOptions();
     if (!process.ok()) return process.status();
     options = options.Or(*process);
-    absl::Status status = options.Check();
-    if (!status.ok()) return status;
     // The user's must is about the op that he calls, not about what is derived from it.
     if (options.must() && op_name_ == kFunctionOp) options.backend = Backend::kAuto;
     return options;
@@ -171,7 +169,7 @@ class CompositeOp : public OpKernel {
   std::vector<std::unique_ptr<const Binding>> bindings_ ABSL_GUARDED_BY(mu_);
 };
 
-absl::Status CompositeOp::RunMust(OpKernelContext* context, const Binding& binding) {
+absl::Status CompositeOp::RunMust(OpKernelContext* context, const Binding& binding, bool strict) {
   const auto refuse = [this](absl::string_view why) {
     return absl::FailedPreconditionError(
         absl::StrCat(type_string(), " (node ", name(), ") was called with backend=\"tvm\": ", why));
@@ -189,6 +187,10 @@ absl::Status CompositeOp::RunMust(OpKernelContext* context, const Binding& bindi
     if (!status.ok()) return status;
     choice = Choose(binding.group->snapshot(), call, /*must=*/true);
     if (choice.kernel == nullptr) return refuse("its kernel was replaced meanwhile; call again");
+  }
+  if (strict) {
+    absl::Status exact = CheckExact(choice.kernel->record);
+    if (!exact.ok()) return exact;
   }
   return RunKernel(context, call, choice);
 }

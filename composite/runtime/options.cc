@@ -9,7 +9,7 @@ namespace composite {
 namespace {
 
 constexpr const char* kBackends[] = {"", "auto", "tvm", "tf"};
-constexpr const char* kNumerics[] = {"", "default", "strict"};
+constexpr const char* kNumerics[] = {"", "fast", "strict"};
 
 template <typename Enum, size_t n>
 absl::StatusOr<Enum> Parse(absl::string_view value, const char* what,
@@ -23,6 +23,11 @@ absl::StatusOr<Enum> Parse(absl::string_view value, const char* what,
       absl::StrCat(what, " \"", value, "\" is unknown; write one of ", known));
 }
 
+absl::string_view Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
 struct ProcessDefault {
   absl::Status environment;
   std::atomic<Options> options;
@@ -31,13 +36,14 @@ struct ProcessDefault {
 ProcessDefault& Default() {
   static ProcessDefault* process = [] {
     auto* made = new ProcessDefault{absl::OkStatus(), Options{}};
-    const char* backend = std::getenv("COMPOSITE_BACKEND");
-    absl::StatusOr<Options> options = ParseOptions(backend != nullptr ? backend : "", "");
+    absl::StatusOr<Options> options =
+        ParseOptions(Environment("COMPOSITE_BACKEND"), Environment("COMPOSITE_NUMERICS"));
     if (options.ok()) {
       made->options = *options;
     } else {
       made->environment = absl::InvalidArgumentError(
-          absl::StrCat("Environment variable COMPOSITE_BACKEND: ", options.status().message()));
+          absl::StrCat("Environment variable COMPOSITE_BACKEND or COMPOSITE_NUMERICS: ",
+                       options.status().message()));
     }
     return made;
   }();
@@ -51,15 +57,6 @@ Options Options::Or(const Options& other) const {
   if (backend == Backend::kUnset) merged.backend = other.backend;
   if (numerics == Numerics::kUnset) merged.numerics = other.numerics;
   return merged;
-}
-
-absl::Status Options::Check() const {
-  if (must() && numerics == Numerics::kStrict) {
-    return absl::InvalidArgumentError(
-        "backend=\"tvm\" asks for the compiled kernel and numerics=\"strict\" for the bits of the "
-        "TensorFlow ops; drop one of them");
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<Options> ParseOptions(absl::string_view backend, absl::string_view numerics) {

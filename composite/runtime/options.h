@@ -1,8 +1,8 @@
 // How calls of composites are answered: composite.options and its defaults.
 //
 // A graph node carries its options as attributes, from when it was made. An eager call takes those
-// of its thread; whatever is not set there is the default of the process (COMPOSITE_BACKEND, or
-// composite_set_options).
+// of its thread; whatever is not set there is the default of the process (COMPOSITE_BACKEND and
+// COMPOSITE_NUMERICS, or composite_set_options).
 #ifndef COMPOSITE_RUNTIME_OPTIONS_H_
 #define COMPOSITE_RUNTIME_OPTIONS_H_
 
@@ -21,7 +21,7 @@ inline constexpr char kNumericsAttr[] = "_composite_numerics";
 inline constexpr char kUncountedAttr[] = "_composite_uncounted";
 
 enum class Backend : signed char { kUnset, kAuto, kTvm, kTf };
-enum class Numerics : signed char { kUnset, kDefault, kStrict };
+enum class Numerics : signed char { kUnset, kFast, kStrict };
 
 struct Options {
   Backend backend = Backend::kUnset;
@@ -29,12 +29,12 @@ struct Options {
 
   // The kernel is a must: no kernel is an error.
   bool must() const { return backend == Backend::kTvm; }
+  // The bits of the expansion: a kernel may run only if it must, and gives them.
+  bool strict() const { return numerics == Numerics::kStrict; }
   // No kernel may run.
-  bool expansion_only() const { return backend == Backend::kTf || numerics == Numerics::kStrict; }
+  bool expansion_only() const { return backend == Backend::kTf || (strict() && !must()); }
   // Fields that are not set here, from `other`.
   Options Or(const Options& other) const;
-  // InvalidArgument when the options contradict each other.
-  absl::Status Check() const;
 };
 
 // InvalidArgument that names the values there are. "" is kUnset.
@@ -45,7 +45,7 @@ const char* Name(Numerics numerics);
 // What the node says itself.
 absl::StatusOr<Options> NodeOptions(tensorflow::AttrSlice attrs);
 
-// InvalidArgument when COMPOSITE_BACKEND holds no backend.
+// InvalidArgument when COMPOSITE_BACKEND or COMPOSITE_NUMERICS holds another value.
 absl::StatusOr<Options> ProcessOptions();
 void SetProcessOptions(const Options& options);
 

@@ -16,7 +16,7 @@ from composite.compiler.emit.docs import docs
 from composite.compiler.emit.library import LibraryKernel, LibraryOp
 from composite.compiler.emit.registration import registration
 from composite.compiler.emit.stubs import stubs
-from composite.compiler.emit.timings import timings
+from composite.compiler.emit.timings import KernelTiming, read, timings
 from composite.compiler.emit.wrapper import docstring, wrapper
 from composite.compiler.schema import OpSchema
 
@@ -71,7 +71,6 @@ KERNELS = [
         name="FusedFullyConnected_12ab",
         op_name="FusedFullyConnected",
         record=b"record",
-        slower_record=b"slower record",
         facts={"shapes": "s0x64, 32x64", "error": "2e-7 |y|"},
     )
 ]
@@ -129,6 +128,7 @@ def test_a_default_without_a_literal_is_an_error():
 _HOST = """
 #include <stdio.h>
 #include <stddef.h>
+#include <string.h>
 typedef struct { const char* record; size_t size; void* function; } composite_kernel;
 int composite_register_library(const char* program, size_t size, const composite_kernel* kernels,
                                size_t count, char* error, size_t error_size) {
@@ -137,6 +137,10 @@ int composite_register_library(const char* program, size_t size, const composite
   puts("");
   snprintf(error, error_size, "refused");
   return FAIL && size == 6;
+}
+void composite_register_timings(const composite_kernel* kernel, const char* timings) {
+  printf("timings of %.*s: %zu\\n", (int)kernel->size, kernel->record,
+         timings ? strlen(timings) : 0);
 }
 void composite_bind_slots(void** launch, void** barrier, void** alloc, void** release) {
   printf("slots %d%d%d%d\\n", !!launch, !!barrier, !!alloc, !!release);
@@ -157,24 +161,43 @@ int main(void) {
 """
 
 
-@pytest.mark.parametrize("verdict", ["kernel", "expansion", None])
-def test_the_registration_runs(tmp_path, verdict):
+TIMING = KernelTiming(
+    asked=32,
+    sizes=[8, 32, 512],
+    kernel_times=[1.0, 2.00049, 90.0],
+    expansion_times=[3.0, 2.5, 40.0],
+    kernel_wins=[True, True, False],
+)
+
+
+def test_timings_come_back():
+    text = timings("m", {"k": TIMING})
+    line = json.loads(text)["kernels"]["k"]
+    assert (line["verdict"], line["kernel_us"], line["expansion_us"]) == ("kernel", 2.0, 2.5)
+    rounded = dataclasses.replace(TIMING, kernel_times=[1.0, 2.0, 90.0])
+    assert read(text, "m") == {"k": rounded}
+    assert read(text, "another machine") == {}
+    for damaged in ("", "[]", text[:-9], text.replace("[8, 32, 512]", "[8, 32]")):
+        assert read(damaged, "m") == {}
+
+
+@pytest.mark.parametrize("measured", [True, False])
+def test_the_registration_runs(tmp_path, measured):
     compiler = shutil.which("cc")
     assert compiler, "the tests need a C compiler: apt install gcc"
     (tmp_path / "registration.c").write_text(registration("test_ops", OPS, KERNELS))
     (tmp_path / "host.c").write_text(_HOST)
-    if verdict:
-        text = timings("m", {KERNELS[0].name: (verdict, 2.0, 1.0), "other": ("kernel", 1, 2)})
+    text = timings("m", {KERNELS[0].name: TIMING, "other": TIMING})
+    if measured:
         (tmp_path / "timings.json").write_text(text)
-        assert json.loads(text)["kernels"][KERNELS[0].name]["verdict"] == verdict
     flags = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-DFAIL=0", "-DLAUNCH"]
     command = [compiler, *flags, "registration.c", "host.c", "-o", "host", "-ldl"]
     subprocess.run(command, cwd=tmp_path, check=True)
     out = subprocess.run([tmp_path / "host"], capture_output=True, text=True, check=True).stdout
-    record = "slower record" if verdict == "expansion" else "record"
     assert out.splitlines() == [
         "slots 1000",
-        f"program of 50, 1 kernels, {record}",
+        "program of 50, 1 kernels, record",
+        f"timings of record: {len(text) if measured else 0}",
         "program of 6, 0 kernels",
         "status ''",
         "second program of 6, third none",

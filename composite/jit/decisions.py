@@ -1,0 +1,103 @@
+"""From measured times to where a kernel runs: a verdict for each size of its class.
+
+The size of a call is the product of its class's symbols, such as the rows of a batch. A result is
+close when the times are within a margin of each other, or a quarter of the rounds say the opposite.
+A close result is no reason to change: it takes the verdict of the size beside it, nearer to the
+call that asked, and the one that it had when it was measured before. So noise neither cuts a class
+into pieces nor turns it round in the next process.
+
+Not for: how times are taken (`measure`), how calls are dispatched (decision_table.h).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+MARGIN = 0.05
+
+
+class Times(NamedTuple):
+    """Microseconds per node, and the median and the quartiles of the paired ratios."""
+
+    kernel_us: float
+    expansion_us: float
+    ratio: float  # kernel / expansion
+    low: float
+    high: float
+
+    @property
+    def close(self) -> bool:
+        """Whether the two are within the margin of each other, or of what the noise is."""
+        return 1 / (1 + MARGIN) <= self.ratio <= 1 + MARGIN or self.low <= 1.0 <= self.high
+
+
+class Point(NamedTuple):
+    """What was measured at one size, and the verdict there."""
+
+    size: int
+    times: Times
+    kernel_wins: bool
+
+
+class Decision(NamedTuple):
+    """The verdict on a kernel."""
+
+    asked: int  # the size of the call that asked for it
+    points: tuple[Point, ...]  # by ascending size; `asked` is among them
+
+    @property
+    def kernel_wins(self) -> bool:
+        """Whether the kernel is no slower at some size."""
+        return any(point.kernel_wins for point in self.points)
+
+    @property
+    def times(self) -> Times:
+        """What was measured for the call that asked."""
+        return next(point.times for point in self.points if point.size == self.asked)
+
+
+def decide(measured: Mapping[int, Times], asked: int, before: Decision | None = None) -> Decision:
+    """The decision on what was measured by size; `before` is an earlier one on the same kernel."""
+    stood = {point.size: point for point in before.points} if before is not None else {}
+    points: dict[int, Point] = {}
+
+    def settle(size: int, neighbour: bool) -> bool:
+        times, old = measured[size], stood.get(size)
+        wins = times.ratio <= 1.0
+        if times.close:
+            wins = old.kernel_wins if old is not None else neighbour
+        points[size] = Point(size, times, wins)
+        return wins
+
+    at_asked = settle(asked, neighbour=measured[asked].ratio <= 1.0)
+    for outward in (
+        sorted(size for size in measured if size > asked),
+        sorted((size for size in measured if size < asked), reverse=True),
+    ):
+        wins = at_asked
+        for size in outward:
+            wins = settle(size, neighbour=wins)
+    return Decision(asked, tuple(points[size] for size in sorted(points)))
+
+
+def to_json(decision: Decision) -> str:
+    """The text that is kept in the cache."""
+    points = [[p.size, *p.times, p.kernel_wins] for p in decision.points]
+    return json.dumps({"asked": decision.asked, "points": points})
+
+
+def from_json(text: str | bytes) -> Decision | None:
+    """The decision of a text; None for a text of another layout, such as an earlier version's."""
+    try:
+        content: dict[str, Any] = json.loads(text)
+        points = tuple(
+            Point(int(size), Times(*map(float, times)), wins is True)
+            for size, *times, wins in content["points"]
+        )
+        asked = int(content["asked"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    sizes = [point.size for point in points]
+    return Decision(asked, points) if asked in sizes and sizes == sorted(set(sizes)) else None

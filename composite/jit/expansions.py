@@ -1,0 +1,21 @@
+"""The expansion of a request for a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
+
+from composite import native
+from composite.jit import shapes
+from composite.records import NodeDef, attr_value, call_record
+
+
+def expand(request: NodeDef, dims: Sequence[shapes.Dims]) -> Any:
+    """The expansion (FunctionDefLibrary) of a request's call; symbols are unknown dims."""
+    asked = call_record(request.op, request.attr)
+    known = [tf.TensorShape([d if isinstance(d, int) else None for d in s]) for s in dims]
+    asked.attr["_in_shapes"].CopyFrom(attr_value(known))
+    return FunctionDefLibrary.FromString(native.call("composite_expand", asked))
