@@ -82,24 +82,40 @@ def inline(source: Body, inputs: Sequence[Any], name: str = "") -> list[Any]:
     return outputs
 
 
-_FLOATS = (tf.half, tf.bfloat16, tf.float32)
-
-
 def in_double(source: Body) -> Body:
     """The same graph with half, bfloat16 and float32 made double: a reference for errors."""
+    return _in_dtype(source, (tf.half, tf.bfloat16, tf.float32), tf.float64)
+
+
+def in_single(source: Body) -> Body:
+    """The same graph with double made float32: a measure of how much rounding matters in it."""
+    return _in_dtype(source, (tf.float64,), tf.float32)
+
+
+def _in_dtype(source: Body, these: Sequence[tf.DType], dtype: tf.DType) -> Body:
+    def other(number: int) -> int:
+        return int(dtype.as_datatype_enum) if tf.as_dtype(number) in these else number
+
     graph = GraphDef()
     graph.CopyFrom(source.graph_def)
-    rename_functions(graph, "_double")  # the process may have the old ones under their names
+    rename_functions(graph, f"_{dtype.name}")  # the process may have the old ones
     for node in _nodes(graph):
         for value in node.attr.values():
-            _widen(value)
+            kind = value.WhichOneof("value")
+            if kind == "type":
+                value.type = other(value.type)
+            elif kind == "list":
+                value.list.type[:] = [other(t) for t in value.list.type]
+            elif kind == "tensor" and tf.as_dtype(value.tensor.dtype) in these:
+                array = tf.make_ndarray(value.tensor).astype(dtype.as_numpy_dtype)
+                value.tensor.CopyFrom(tf.make_tensor_proto(array))
     for function in graph.library.function:
         for arg in (*function.signature.input_arg, *function.signature.output_arg):
-            arg.type = _wide(arg.type)
+            arg.type = other(arg.type)
     return source._replace(
         graph_def=graph,
-        input_dtypes=[tf.as_dtype(_wide(d.as_datatype_enum)) for d in source.input_dtypes],
-        output_dtypes=[tf.as_dtype(_wide(d.as_datatype_enum)) for d in source.output_dtypes],
+        input_dtypes=[tf.as_dtype(other(d.as_datatype_enum)) for d in source.input_dtypes],
+        output_dtypes=[tf.as_dtype(other(d.as_datatype_enum)) for d in source.output_dtypes],
     )
 
 
@@ -151,18 +167,3 @@ def named_by(value: Any) -> Sequence[Any]:
         return (value.func,)
     functions: Sequence[Any] = value.list.func
     return functions
-
-
-def _wide(dtype: int) -> int:
-    return int(tf.float64.as_datatype_enum) if tf.as_dtype(dtype) in _FLOATS else dtype
-
-
-def _widen(value: Any) -> None:
-    kind = value.WhichOneof("value")
-    if kind == "type":
-        value.type = _wide(value.type)
-    elif kind == "list":
-        value.list.type[:] = [_wide(t) for t in value.list.type]
-    elif kind == "tensor" and tf.as_dtype(value.tensor.dtype) in _FLOATS:
-        wide = tf.make_ndarray(value.tensor).astype("float64")
-        value.tensor.CopyFrom(tf.make_tensor_proto(wide))

@@ -45,6 +45,9 @@ def draws(
     small = sum(int(np.prod(shape)) for shape in shapes) <= MANY
     if all_kinds and floating:
         kinds |= {"inputs of mixed magnitudes": _mixed} | (_OTHERS if small else {})
+    if tf.float64 in dtypes:
+        # An ELU of TensorFlow's, exp(x) - 1, has few right digits there: no reference for doubles.
+        kinds.pop("small inputs", None)
     for kind, draw in kinds.items():
         arrays = _arrays(draw, dtypes, shapes, random)
         yield Draw(kind, arrays, denormal=draw is _denormals)
@@ -65,10 +68,19 @@ def _arrays(
     random: np.random.Generator,
 ) -> list[Array]:
     return [
-        (draw(shape, ml_dtypes.finfo(dtype.as_numpy_dtype), random) if dtype.is_floating
-         else random.integers(0, 2, shape)).astype(dtype.as_numpy_dtype)
+        _array(draw, dtype, shape, random).astype(dtype.as_numpy_dtype)
         for dtype, shape in zip(dtypes, shapes, strict=True)
-    ]  # fmt: skip
+    ]
+
+
+def _array(
+    draw: Callable[..., Array], dtype: tf.DType, shape: tuple[int, ...], random: np.random.Generator
+) -> Array:
+    if not dtype.is_floating:
+        return random.integers(0, 2, shape)
+    # Doubles are numbers of float32: the check computes with them in both.
+    narrow = np.float32 if dtype == tf.float64 else dtype.as_numpy_dtype
+    return np.asarray(draw(shape, ml_dtypes.finfo(narrow), random).astype(narrow))
 
 
 def _ordinary(shape: tuple[int, ...], _finfo: Any, random: np.random.Generator) -> Array:

@@ -208,7 +208,7 @@ std::string KernelRecord::Accuracy() const {
   if (exact) return "equal to the expansion, bit for bit";
   if (error < 0) return max_error;
   if (error == 0) return "equal to the expansion on the inputs of its check";
-  return absl::StrFormat("within %.2g of %s on adversarial inputs", error, error_unit);
+  return absl::StrFormat("within %.2g of %s", error, error_unit);
 }
 
 absl::Status KernelRecord::OutputDims(int i, absl::Span<const int64_t> values,

@@ -58,6 +58,16 @@ def test_an_unknown_op_is_named():
         functions.body(library)
 
 
+def test_in_single_computes_in_single():
+    def thirds(x):
+        return tf.concat([x, x * tf.constant(1 / 3, tf.float64)], 0)
+
+    source = functions.in_single(functions.body(library_of(thirds, tf.TensorSpec([1], tf.float64))))
+    assert (source.input_dtypes, source.output_dtypes) == ([tf.float32], [tf.float32])
+    (result,) = evaluate.evaluate(source, [np.ones(1)])
+    assert result.numpy().tolist() == [1, np.float32(1 / 3)]
+
+
 def test_in_double_computes_in_double():
     def loop(x):
         third = tf.constant(1 / 3, tf.float32)

@@ -85,9 +85,13 @@ def attr(value: Any) -> AttrValue:
     return result
 
 
-def _append(values: Any, element: str | int | tuple[int, ...]) -> None:
+def _append(values: Any, element: str | float | tuple[int, ...]) -> None:
     if isinstance(element, str):
         values.s.append(element.encode())
+    elif isinstance(element, bool):
+        values.b.append(element)
+    elif isinstance(element, float):
+        values.f.append(element)
     elif isinstance(element, int):
         values.i.append(element)
     else:

@@ -56,12 +56,13 @@ def _softsign(block: Block, x: Expr) -> Expr:
 
 
 def _relu_grad(_: Block, dy: Expr, x: Expr) -> Expr:
-    return choose(x > like(0, x), dy, like(0, dy))
+    # A product, as TensorFlow has it: a NaN or an infinity gets through where the unit is off.
+    return dy * choose(x > like(0, x), like(1, dy), like(0, dy))
 
 
 def _relu6_grad(_: Block, dy: Expr, x: Expr) -> Expr:
     inside = tirx.And(x > like(0, x), x < like(6, x))
-    return choose(inside, dy, like(0, dy))
+    return dy * choose(inside, like(1, dy), like(0, dy))
 
 
 def _elu_grad(_: Block, dy: Expr, y: Expr) -> Expr:

@@ -10,7 +10,7 @@ from .. import math
 from ..block import Block
 from ..graph import Body, Expr, Tensor, pointwise
 from ..node import OpNode
-from ..numeric import absolute, choose, element, like, mul, neg
+from ..numeric import absolute, choose, element, equal, like, mul, neg
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 NUMBERS = (*FLOATS, "int32", "int64")
@@ -47,7 +47,8 @@ def square(block: Block, x: Expr) -> Expr:
 
 
 def _sqrt_grad(_: Block, y: Expr, dy: Expr) -> Expr:
-    return dy * like(0.5, y) / y
+    # TensorFlow has 0 where nothing comes back, at the root of 0 as well.
+    return choose(equal(dy, like(0.0, dy)), like(0.0, dy), dy * like(0.5, y) / y)
 
 
 def _rsqrt_grad(_: Block, y: Expr, dy: Expr) -> Expr:

@@ -56,3 +56,14 @@ def test_shapes_of_tensors_are_records_too():
     node = NodeDef()
     node.attr["_in_shapes"].list.shape.add().CopyFrom(tf.TensorShape([2, None]).as_proto())
     assert shapes.from_record(node) == [(2, "s0")]
+
+
+def test_other_sizes_are_powers_around_the_call_that_asked():
+    assert [v["s0"] for v in shapes.others({"s0": 32}, [], [])] == [2, 8, 128, 512]
+    assert [v["s0"] for v in shapes.others({"s0": 1}, [], [])] == [4, 16]
+    assert [v["s0"] for v in shapes.others({"s0": 32}, [16], [4])] == [16, 128, 512]
+    # The size is the product; another symbol stays as it was.
+    found = shapes.others({"s0": 4, "s1": 10}, [1, 1], [1, 1])
+    assert [(v["s0"], v["s1"]) for v in found] == [(1, 10), (16, 10), (64, 10)]
+    assert [shapes.size(v) for v in found] == [10, 160, 640]
+    assert shapes.others({}, [], []) == []
