@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
@@ -12,6 +12,18 @@ from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from composite import functions, gradient, native
 from composite.op import CompositeOp
 from composite.records import NodeDef, python_values
+
+
+class Measured(NamedTuple):
+    """What was measured at one size of a kernel's class, and whether the kernel runs there.
+
+    The size is the product of the class's symbols, such as the rows of a batch; 1 without symbols.
+    """
+
+    size: int
+    kernel_us: float
+    expansion_us: float
+    kernel_wins: bool
 
 
 @dataclass(frozen=True)
@@ -23,8 +35,12 @@ class Explanation:
         path: "kernel", "compiling" (the expansion serves until the kernel is there) or "expansion".
         reason: why, in one sentence.
         kernel: the kernel's name; "" where none covers the call.
-        kernel_us, expansion_us: microseconds per node as they were measured; None where not.
-        details: whatever else the runtime knows: strategy, target, error bound.
+        kernel_us, expansion_us: microseconds per node as they were measured at the size nearest to
+            the call's; None where not.
+        measured: what was measured at each size of the class, by ascending size.
+        error: the kernel's largest error in its check, in units of `error_unit`; None without a
+            kernel. See docs/numerics.md.
+        details: whatever else the runtime knows: strategy, target, whether the kernel is exact.
     """
 
     op_name: str
@@ -33,6 +49,9 @@ class Explanation:
     kernel: str
     kernel_us: float | None
     expansion_us: float | None
+    measured: tuple[Measured, ...]
+    error: float | None
+    error_unit: str
     details: dict[str, Any]
     _request: NodeDef = field(repr=False, compare=False)
 
@@ -73,9 +92,18 @@ def explain(op: CompositeOp, *args: Any, **attrs: Any) -> Explanation:
         kernel=str(values.pop("kernel", "")),
         kernel_us=_time(values.pop("kernel_us", None)),
         expansion_us=_time(values.pop("expansion_us", None)),
+        measured=_measured(values),
+        error=values.pop("error", None),
+        error_unit=str(values.pop("error_unit", "")),
         details=values,
         _request=request,
     )
+
+
+def _measured(values: dict[str, Any]) -> tuple[Measured, ...]:
+    names = ("sizes", "kernel_times", "expansion_times", "kernel_wins")
+    columns = [values.pop(name, []) for name in names]
+    return tuple(Measured(*row) for row in zip(*columns, strict=True))
 
 
 def _time(value: float | None) -> float | None:

@@ -56,6 +56,8 @@ def test_an_unknown_default_is_an_error_at_the_first_op(run_python):
     assert (
         "COMPOSITE_BACKEND='x' in the environment is not one of 'auto', 'tvm', 'tf'" in done.stderr
     )
+    done = run_python(code, env={"COMPOSITE_NUMERICS": "exact"}, check=False)
+    assert "COMPOSITE_NUMERICS='exact' in the environment is not one of 'fast'" in done.stderr
     done = run_python(code, env={"COMPOSITE_LOG": "loud"}, check=False)
     assert "COMPOSITE_LOG='loud'" in done.stderr
 

@@ -247,10 +247,40 @@ def test_options(fused: str, counted: Counted) -> None:
             path = k.explain(fused, inputs)["path"]
         assert counted["kernel_launches"] - before == launches
         assert path == ("kernel" if launches else "expansion")
-    with k.options("tvm", "strict"), pytest.raises(tf.errors.InvalidArgumentError, match="strict"):
-        k.call(fused, inputs)
+    with k.options("tvm", "strict"):
+        for run in (lambda: k.call(fused, inputs), lambda: k.explain(fused, inputs)):
+            with pytest.raises(tf.errors.InvalidArgumentError, match="does not promise; drop one"):
+                run()
     with pytest.raises(tf.errors.InvalidArgumentError, match=r'"fast" is unknown.*"tvm"'):
         k.request("composite_set_options", k.node("", "", backend="fast", thread=True))
+
+
+def test_an_exact_kernel_may_be_strict(
+    dense: tuple[str, str], tmp_path: Path, counted: Counted
+) -> None:
+    """Where it must run; by itself the expansion does, which grappler sees."""
+    op, digest = dense
+    k.install_dense(tmp_path, op, digest, _exact=True)
+    inputs = k.dense_inputs(4)
+    with k.options("tvm", "strict"):
+        k.call(op, inputs)
+        assert "bit for bit" in k.explain(op, inputs)["reason"]
+    assert counted["kernel_launches"] == 1
+    with k.options("auto", "strict"):
+        k.call(op, inputs)
+    assert counted["kernel_launches"] == 1
+
+
+def test_a_refusal_says_how_exact_the_kernel_is(dense: tuple[str, str], tmp_path: Path) -> None:
+    k.install_dense(tmp_path, *dense, _error=3.1e-7, _error_unit="|y| against float64")
+    with (
+        k.options("tvm", "strict"),
+        pytest.raises(
+            tf.errors.InvalidArgumentError,
+            match=r"does not promise \(within 3\.1e-07 of \|y\| against",
+        ),
+    ):
+        k.call(dense[0], k.dense_inputs(4))
 
 
 def test_options_of_thread_and_process(fused: str, counted: Counted) -> None:

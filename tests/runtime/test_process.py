@@ -56,15 +56,21 @@ def function():
     return tf.function(lambda x, w, b: k.call("RtFresh", {"x": x, "w": w, "b": b}) + 0.0)
 old = function()
 first = old(**inputs)
+eager = k.call("RtFresh", inputs)
 k.install_dense(folder, "RtFresh", digest)
 same = bool(tf.reduce_all(old(**inputs) == first))
+same = same and bool(tf.reduce_all(k.call("RtFresh", inputs) == eager))
 before = launches()
 new = function()
+new(**inputs)
+# A verdict that changes leaves the path as well.
+k.request("composite_install", k.record(
+    "k_rtfresh", "RtFresh", digest, [(-1, -2), (-2, -3), (-3,)], ["s0,s2"], _verdict="expansion"))
 new(**inputs)
 print(json.dumps([same, before, launches()]))
 """
     )
-    assert answer(run_python(code)) == [True, 0, 1]
+    assert answer(run_python(code)) == [True, 0, 2]
 
 
 @pytest.mark.parametrize(
@@ -74,6 +80,8 @@ print(json.dumps([same, before, launches()]))
         ({"COMPOSITE_BACKEND": "tf"}, ["expansion", 0]),
         ({"COMPOSITE_BACKEND": "tvm"}, ["kernel", 1]),
         ({"COMPOSITE_BACKEND": "fast"}, ["InvalidArgumentError", "COMPOSITE_BACKEND"]),
+        ({"COMPOSITE_NUMERICS": "strict"}, ["expansion", 0]),
+        ({"COMPOSITE_NUMERICS": "tvm"}, ["InvalidArgumentError", "COMPOSITE_BACKEND"]),
     ],
 )
 def test_environment(run_python: Any, environment: dict[str, str], expected: list[Any]) -> None:
