@@ -13,6 +13,9 @@ from ..graph import Expr, MatMul, Tensor, compute_dtype
 from ..plan import Stage
 from .base import Context
 
+FEW_ROWS = 3
+"""Up to so many rows a product waits for memory, however its second factor lies."""
+
 
 @dataclass(frozen=True)
 class Product:
@@ -97,6 +100,11 @@ def float_product(stage: Stage) -> Product | None:
     if compute_dtype(anchor.dtype) not in ("float32", "float64"):
         return None
     return Product(stage, anchor, anchor.node)
+
+
+def is_kept(product: Product, context: Context) -> bool:
+    """Return whether the second factor never changes, so that it can be packed once."""
+    return context.constants.source(product.node.b) is not None
 
 
 def in_place(tensor: Tensor, dtype: str, context: Context) -> Strided | None:
