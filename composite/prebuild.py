@@ -7,7 +7,7 @@ request that the runtime makes for a kernel it wants, and takes the same way.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from composite import call, native
 from composite.compiler.emit.library import LibraryKernel
+from composite.compiler.tvm.target import Target
 from composite.jit import produce
 from composite.op import CompositeOp
 from composite.records import PROGRAM, NodeDef, python_value, serialize
@@ -41,14 +42,32 @@ class Spec(NamedTuple):
         return [d if isinstance(d, int) else None for d in self.dims]
 
 
-def kernel(op: CompositeOp, arguments: Mapping[str, Any]) -> BuiltKernel:
+def targets(levels: Sequence[str]) -> list[Target]:
+    """The targets of psABI levels, the lowest first; this machine's without any.
+
+    ValueError for a level that there is not, or that this machine has not: a kernel is checked and
+    measured where it is built.
+    """
+    host = Target.host()
+    chosen = {level: Target.of(level, host.cores) for level in levels} or {host.isa: host}
+    for target in chosen.values():
+        if target.isa > host.isa:
+            raise ValueError(
+                f"kernels for {target.isa} cannot be checked on this machine, which has "
+                f"{host.isa}: build them on one that has it"
+            )
+    # When it is loaded the last one that the CPU can run comes first.
+    return [chosen[level] for level in sorted(chosen)]
+
+
+def kernel(op: CompositeOp, arguments: Mapping[str, Any], target: Target) -> BuiltKernel:
     """Compiles, checks and measures the kernel of a call. ValueError if there can be none."""
     from composite.compiler import tvm as backend
 
     wanted = request(op, arguments)
-    target = backend.Target.host()
+    name = f"{produce.kernel_name(wanted)}_{target.isa.rpartition('-')[2]}"
     try:
-        compiled = produce.compile_object(wanted, target)
+        compiled = produce.compile_object(wanted, target, name)
     except (backend.NotCovered, produce.Inexpandable) as answer:
         raise ValueError(f"no kernel for {op.__name__}{_text(arguments)}: {answer}") from answer
     record = produce.record_of(wanted, compiled, target)
