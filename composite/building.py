@@ -15,10 +15,19 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from composite import enumeration, gradient, inputs, manifest, native, prebuild, sources
+from composite import (
+    build_options,
+    enumeration,
+    gradient,
+    inputs,
+    manifest,
+    native,
+    prebuild,
+    sources,
+)
+from composite.build_options import Options, Signatures
 from composite.compiler.emit.docs import docs
 from composite.compiler.emit.library import LibraryOp
 from composite.compiler.emit.registration import program_symbol, registration, status_symbol
@@ -30,36 +39,11 @@ from composite.loading import SPLIT
 from composite.op import CompositeOp
 from composite.records import serialize
 from composite.replacing import replaced
-from composite.signatures import Signatures, Stated, stated, text
+from composite.signatures import Stated, stated
 
 _LINK_FLAGS = ["-shared", "-s", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-Wl,-rpath,$ORIGIN"]
 
 Progress = Callable[[int, int, str], None]
-
-
-class Options(NamedTuple):
-    """What a library is built with.
-
-    Attributes:
-        name: of the library, an identifier; by default the source file's.
-        signatures: for an op's name, in Python or TensorFlow, the calls to compile kernels for.
-        targets: levels of the x86-64 psABI, "x86-64-v3"; by default this machine's.
-        kinds: for each op without stated calls, how many kinds of calls at most have a kernel.
-    """
-
-    name: str | None = None
-    signatures: Signatures = MappingProxyType({})
-    targets: tuple[str, ...] = ()
-    kinds: int = 0
-
-    def plain(self, source: Path) -> dict[str, Any]:
-        """As JSON can hold it, for the manifest of a library that is built from a file."""
-        return {
-            "name": self.name or source.stem,
-            "signatures": {op: [text(c) for c in cs] for op, cs in self.signatures.items()},
-            "targets": [target.key for target in prebuild.targets(self.targets)],
-            "kinds": self.kinds,
-        }
 
 
 class Built(NamedTuple):
@@ -106,19 +90,25 @@ def run(
     options: Options,
     *,
     progress: Progress = lambda *_: None,
+    force: bool = False,
 ) -> Built:
-    """`build`, with its options together. `progress(i, n, what)` is told of each of n kernels."""
-    found = sources.find(source)
+    """`build`, with its options together; nothing where a library of them is there, unless forced.
+
+    `progress(i, n, what)` is told of each of n kernels.
+    """
     path = Path(source) if isinstance(source, str | os.PathLike) else None
+    if not force and path is not None and inputs.is_current(target, path, options.plain(path)):
+        return Built(target, is_new=False)
+    found = sources.find(source)
     name = options.name or (path.stem if path else None)
     if not name or not name.isidentifier():
         raise ValueError(f"composite.build: name={name!r} is not an identifier")
-    machines = prebuild.targets(options.targets)
+    machines = build_options.targets(options.targets)
     _check_replaceable(target)
     ordered = sources.with_callees(found.ops)
     wanted, notes = _wanted(ordered, options)
     made_of = None
-    if path is not None and found.module is not None:
+    if path is not None and found.module is not None and found.is_as_on_disk():
         made_of = inputs.described(path, sources.files(found.module), options.plain(path))
     described = [_described(op) for op in ordered]
     built = []
@@ -133,7 +123,7 @@ def run(
                 notes.append(str(error))
     with replaced(target) as folder:
         _write(folder, name, described, built, made_of)
-    return Built(target, True, tuple(notes))
+    return Built(target, is_new=True, notes=tuple(notes))
 
 
 class _Wanted(NamedTuple):

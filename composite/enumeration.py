@@ -21,7 +21,8 @@ from composite.op import CompositeOp, DecoratedOp
 # For each tensor the class of each dim: those of one class are equal.
 Template = tuple[tuple[int, ...], ...]
 
-_RANKS = (2, 1, 3, 4, 0)  # the commonest first
+_RANKS = (2, 1, 3, 0)  # the commonest first
+_RANKS_OF_MANY = (2, 1, 3)  # of more than three tensors
 _MOST_TENSORS = 5
 _MOST_DIMS = 8  # of all tensors: they can be equal in 4140 ways
 _LIST = 2  # tensors in a list of any length
@@ -43,7 +44,7 @@ def kinds(op: CompositeOp, most: int) -> Kinds:
         return Kinds(
             [], f"attribute {open_[0]!r} has neither a default nor a list: state its calls"
         )
-    calls = list(itertools.islice(_calls(op), most + 1))
+    calls = list(itertools.islice(_calls(op, most + 1), most + 1))
     if not calls:
         return Kinds([], "no shapes were found that its Python function takes: state its calls")
     if len(calls) > most:
@@ -51,22 +52,39 @@ def kinds(op: CompositeOp, most: int) -> Kinds:
     return Kinds(calls, "")
 
 
-def _calls(op: DecoratedOp) -> Iterator[dict[str, Any]]:
+def _calls(op: DecoratedOp, most: int) -> Iterator[dict[str, Any]]:
+    """All kinds, with the commonest shapes of every dtype and attribute before other shapes."""
     schema = op.schema
-    names = [attr.name for attr in schema.attrs]
     choices = [_values(attr) or [attr.default] for attr in schema.attrs]
-    derived = [attr.name for attr in schema.derived]
-    types = [
-        _values(attr) or [_LIST if attr.type == "int" else tf.float32] for attr in schema.derived
-    ]
-    # The first value of everything first, so that a bound leaves the commonest kinds.
-    for types_now in itertools.product(*types):
-        chosen = dict(zip(derived, types_now, strict=True))
-        dtypes = [_dtypes(arg, chosen) for arg in schema.inputs]
-        for values in itertools.product(*choices):
-            attrs = dict(zip(names, values, strict=True))
-            for template in _templates(op, dtypes, attrs):
-                yield {**_inputs(op, dtypes, template), **attrs}
+    types = [_values(a) or [_LIST if a.type == "int" else tf.float32] for a in schema.derived]
+    known: dict[tuple[int, ...], list[Template]] = {}  # by the number of tensors in each input
+    kinds: dict[int, tuple[list[list[tf.DType]], dict[str, Any], list[Template]]] = {}
+    for place in range(most):
+        for number, values in enumerate(itertools.product(*types, *choices)):
+            if number not in kinds:
+                chosen = dict(zip([a.name for a in schema.derived], values, strict=False))
+                attrs = dict(zip([a.name for a in schema.attrs], values[len(types) :], strict=True))
+                dtypes = [_dtypes(arg, chosen) for arg in schema.inputs]
+                kinds[number] = dtypes, attrs, _shapes(op, dtypes, attrs, known, most)
+            dtypes, attrs, templates = kinds[number]
+            if place < len(templates):
+                yield {**_inputs(op, dtypes, templates[place]), **attrs}
+
+
+def _shapes(
+    op: DecoratedOp,
+    dtypes: Sequence[Sequence[tf.DType]],
+    attrs: Mapping[str, Any],
+    known: dict[tuple[int, ...], list[Template]],
+    most: int,
+) -> list[Template]:
+    """The templates of a kind: those `known` of another one that it takes too, or its own."""
+    counts = tuple(map(len, dtypes))
+    if templates := [t for t in known.get(counts, ()) if _accepts(op, dtypes, attrs, t)]:
+        return templates
+    found = list(itertools.islice(_templates(op, dtypes, attrs), most))
+    known.setdefault(counts, found)
+    return found
 
 
 def _values(attr: AttrSpec) -> list[Any]:
@@ -100,7 +118,8 @@ def _templates(
     count = sum(map(len, dtypes))
     if count > _MOST_TENSORS:
         return
-    for ranks in sorted(itertools.product(_RANKS, repeat=count), key=_commonness):
+    choices = itertools.product(_RANKS if count <= 3 else _RANKS_OF_MANY, repeat=count)
+    for ranks in sorted(choices, key=_commonness):
         if sum(ranks) <= _MOST_DIMS and _accepts(
             op, dtypes, attrs, _split(ranks, [0] * sum(ranks))
         ):

@@ -7,7 +7,7 @@ request that the runtime makes for a kernel it wants, and takes the same way.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,24 +40,6 @@ class Spec(NamedTuple):
     def known(self) -> list[int | None]:
         """The dims as TensorFlow has them: a size or None."""
         return [d if isinstance(d, int) else None for d in self.dims]
-
-
-def targets(levels: Sequence[str]) -> list[Target]:
-    """The targets of psABI levels, the lowest first; this machine's without any.
-
-    ValueError for a level that there is not, or that this machine has not: a kernel is checked and
-    measured where it is built.
-    """
-    host = Target.host()
-    chosen = {level: Target.of(level, host.cores) for level in levels} or {host.isa: host}
-    for target in chosen.values():
-        if target.isa > host.isa:
-            raise ValueError(
-                f"kernels for {target.isa} cannot be checked on this machine, which has "
-                f"{host.isa}: build them on one that has it"
-            )
-    # When it is loaded the last one that the CPU can run comes first.
-    return [chosen[level] for level in sorted(chosen)]
 
 
 def kernel(op: CompositeOp, arguments: Mapping[str, Any], target: Target) -> BuiltKernel:

@@ -1,28 +1,22 @@
 """Which calls a library has kernels for: stated, recorded in a run, or one of each kind.
 
-A call is a mapping of names to values: an input is a pair (dtype, dims), in which a dim is a size,
-or a name where it varies; an attribute is what a caller gives. Files hold them as JSON.
-
-Not for: compiling them (prebuild.py).
+Not for: files of calls (build_options.py), compiling them (prebuild.py).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from composite.build_options import Call, Signatures, plain, text
 from composite.call import op_def
 from composite.compiler.schema import ArgSpec, OpSchema
 from composite.jit import shapes
 from composite.op import CompositeOp
 from composite.records import NodeDef, python_value
-
-Call = Mapping[str, Any]
-Signatures = Mapping[str, Sequence[Call]]
 
 
 class Stated(NamedTuple):
@@ -52,61 +46,6 @@ def stated(ops: Sequence[CompositeOp], signatures: Signatures) -> list[Stated]:
     return found
 
 
-def text(arguments: Call) -> str:
-    """A call as one line of JSON, the same for the same call."""
-    return json.dumps(dict(arguments), sort_keys=True, default=_plain)
-
-
-def _plain(value: Any) -> Any:
-    """What JSON does not know, in the terms of a signature file."""
-    if isinstance(value, tf.TensorSpec):
-        return [value.dtype.name, value.shape.as_list()]
-    if isinstance(value, tf.DType):
-        return value.name
-    if isinstance(value, tf.TensorShape):
-        return value.as_list() if value.rank is not None else None
-    if isinstance(value, bytes):
-        return value.decode()
-    return repr(value)
-
-
-def read(path: Path) -> Signatures:
-    """The calls of a file: a JSON object of lists by op, or what COMPOSITE_RECORD wrote.
-
-    OSError when it cannot be read; ValueError, with the line, when it is neither.
-    """
-    content = path.read_text(encoding="utf-8")
-    try:
-        parsed = json.loads(content)
-    except ValueError:
-        return _recorded(path, content)
-    if isinstance(parsed, dict) and {"op", "call"} == set(parsed):
-        return _recorded(path, content)  # of one call
-    if not isinstance(parsed, dict) or not all(_are_calls(calls) for calls in parsed.values()):
-        raise ValueError(f"{path}: a JSON object is wanted, with a list of calls for each op")
-    return parsed
-
-
-def _are_calls(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(call, dict) for call in value)
-
-
-def _recorded(path: Path, content: str) -> Signatures:
-    calls: dict[str, list[Call]] = {}
-    for number, line in enumerate(content.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            entry = json.loads(line)
-            calls.setdefault(entry["op"], []).append(dict(entry["call"]))
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"{path}:{number}: neither a JSON object of calls nor a line that "
-                f"COMPOSITE_RECORD wrote ({error})"
-            ) from error
-    return calls
-
-
 def of_ops(signatures: Signatures, ops: Iterable[CompositeOp]) -> tuple[dict[str, Any], list[str]]:
     """The part of recorded calls that belongs to these ops, and the names of the other ops."""
     names = {name for op in ops for name in (op.__name__, op.op_name)}
@@ -127,10 +66,9 @@ def recorded_line(request: NodeDef) -> str | None:
     derived = {name for arg in schema.inputs for name in arg.bound_attrs}
     for name, value in attrs.items():
         if name not in derived:
-            plain = _as_json(value)
-            if plain is None:
+            call[name] = _as_json(value)
+            if call[name] is None:
                 return None
-            call[name] = plain
     return json.dumps({"op": request.op, "call": call}, sort_keys=True)
 
 
@@ -150,7 +88,7 @@ def _as_json(value: Any) -> Any:
 
 
 def _plain_or_fail(value: Any) -> Any:
-    plain = _plain(value)
-    if isinstance(plain, str) and plain == repr(value):
+    found = plain(value)
+    if isinstance(found, str) and found == repr(value):
         raise TypeError(f"{value!r} has no form in JSON")
-    return plain
+    return found

@@ -26,10 +26,18 @@ class Found(NamedTuple):
     """Ops in the order in which they are defined.
 
     module: the one that defines them; None for ops that were given as objects.
+    before: the files that the process had imported already.
     """
 
     ops: list[CompositeOp]
     module: ModuleType | None
+    before: frozenset[Path] = frozenset()
+
+    def is_as_on_disk(self) -> bool:
+        """Whether no file of the module was written after this process had imported it."""
+        known = self.before.intersection(files(self.module)) if self.module else ()
+        started = _process_start()
+        return all(path.stat().st_mtime < started for path in known)
 
 
 def find(source: str | os.PathLike[str] | CompositeOp | Iterable[CompositeOp]) -> Found:
@@ -42,12 +50,22 @@ def find(source: str | os.PathLike[str] | CompositeOp | Iterable[CompositeOp]) -
         return Found([source], None)
     if isinstance(source, str | os.PathLike):
         path = Path(source)
+        known = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+        before = frozenset(Path(file).resolve() for file in known if file)
         module = imported(path) or load(path)
         ops = [value for value in vars(module).values() if isinstance(value, CompositeOp)]
         if not ops:
             raise ValueError(f"{path} defines no composite op")
-        return Found(list(dict.fromkeys(ops)), module)
+        return Found(list(dict.fromkeys(ops)), module, before)
     return Found(list(source), None)
+
+
+def _process_start() -> float:
+    """When this process began, in seconds since the epoch."""
+    ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    lines = Path("/proc/stat").read_text().splitlines()
+    boot = next(int(line.split()[1]) for line in lines if line.startswith("btime"))
+    return boot + int(ticks) / os.sysconf("SC_CLK_TCK")
 
 
 def imported(path: Path) -> ModuleType | None:
