@@ -121,8 +121,8 @@ def compile_kernel(request: NodeDef, target: Any) -> tuple[NodeDef, bytes]:
     return made, library
 
 
-def compile_object(request: NodeDef, target: Any) -> Any:
-    """Compiles the kernel of a request (backend.Kernel).
+def compile_object(request: NodeDef, target: Any, name: str | None = None) -> Any:
+    """Compiles the kernel of a request (backend.Kernel); `name` is another one than kernel_name's.
 
     NotCovered when there cannot be one, Inexpandable when there is nothing to compile.
     """
@@ -136,7 +136,11 @@ def compile_object(request: NodeDef, target: Any) -> Any:
         raise kind(error.message) from error
     start = time.perf_counter()
     kernel = backend.compile(
-        library, dims, target=target, name=kernel_name(request), constants=constants_of(request)
+        library,
+        dims,
+        target=target,
+        name=name or kernel_name(request),
+        constants=constants_of(request),
     )
     seconds = time.perf_counter() - start
     logger.info("%s: kernel %s compiled in %.2f s", request.op, kernel.name, seconds)

@@ -66,7 +66,8 @@ def _lower_mean(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     def divide(_: graph.Expr, x: Expr) -> Expr:
         from ..numeric import like
 
-        return x / like(float(count), x)
+        # 0 / 0, which TVM will not fold, is NaN.
+        return x / like(float(count), x) if count else like(math.nan, x)
 
     return [pointwise(node.op, divide, (total,), tensor.dtype, cost=6)]
 
