@@ -16,7 +16,8 @@ from rich.table import Table
 from benchmarks.rows import Row, collect
 
 SUBJECTS = (
-    "dense", "training", "eager", "decorate", "background_compile", "xla", "idle", "memory",
+    "peers", "growth", "dense", "training", "eager", "decorate", "background_compile", "xla",
+    "idle", "memory",
 )  # fmt: skip
 
 
