@@ -16,8 +16,8 @@ from rich.table import Table
 from benchmarks.rows import Row, collect
 
 SUBJECTS = (
-    "peers", "growth", "dense", "training", "eager", "decorate", "background_compile", "xla",
-    "idle", "memory",
+    "roofline", "peers", "growth", "dense", "training", "eager", "decorate", "background_compile",
+    "xla", "idle", "memory",
 )  # fmt: skip
 
 
