@@ -34,10 +34,10 @@ Probe = Callable[..., Any]
 
 
 def multiply_add(target: Target, threads: int, repeats: int) -> Probe:
-    """A kernel of one argument [operands(target, threads)]: acc = acc * f + f, with f the first
-    value of a thread's part.
+    """A kernel of one argument [operands(target, threads)], which repeats acc = acc * f + f.
 
-    Its operations are `repeats` times twice the length of its argument.
+    The first value of a thread's part is its f, and the accumulators are left there. Its operations
+    are `repeats` times twice the length of its argument.
     """
     block, vector = Block(), f"float32x{target.lanes}"
     out = _buffer("out", operands(target, threads))

@@ -24,7 +24,7 @@ from benchmarks.works.work import Work
 OURS, KERNEL = "ours", "bare kernel"
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
-_PEERS_PYTHON = _ROOT / ".venv-peers" / "bin" / "python"
+PEERS_PYTHON = _ROOT / ".venv-peers" / "bin" / "python"
 _PAUSE = 1e-3  # seconds in which the threads of who was timed last go to sleep
 # Threads of GNU's OpenMP and of TVM spin for milliseconds, on processors that others need then. A
 # shorter spin still covers what lies between two parallel loops.
@@ -47,9 +47,9 @@ MEMBERS = (
     Member("ours"),
     Member("bare_kernel", single=True),
     Member("tensor_flow"),
-    Member("onnx_runtime", _PEERS_PYTHON),
-    Member("open_vino", _PEERS_PYTHON),
-    Member("torch_cpu", _PEERS_PYTHON),
+    Member("onnx_runtime", PEERS_PYTHON),
+    Member("open_vino", PEERS_PYTHON),
+    Member("torch_cpu", PEERS_PYTHON),
 )
 
 
@@ -106,7 +106,7 @@ class Team:
             return
         command = [str(member.python), "-m", "benchmarks.sides.worker", module]
         environment = os.environ | _SPINNING | {"COMPOSITE_CACHE_DIR": self._cache.name}
-        if member.python == _PEERS_PYTHON:
+        if member.python == PEERS_PYTHON:
             environment["PYTHONPATH"] = str(_ROOT)  # not our packages
         self._processes[module] = Process(command, environment)
         try:
