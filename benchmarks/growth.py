@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from benchmarks.peers import row, who
 from benchmarks.rows import Row, emit
-from benchmarks.sides.team import OURS, Team
+from benchmarks.sides.team import Team
 from benchmarks.timing import QUICK
 from benchmarks.works import catalogue
 
@@ -19,7 +19,6 @@ def rows() -> Iterator[Row]:
         yield who(team)
         for growth, works in catalogue.growths(quick=QUICK):
             for work in works:
-                team.renew(OURS)
                 made = row(team.compare(work, seconds=SECONDS))
                 yield Row(**{**vars(made), "data": {**made.data, "growth": growth}})
 

@@ -22,7 +22,6 @@ def rows() -> Iterator[Row]:
     with Team() as team:
         yield who(team)
         for works in catalogue.groups(quick=QUICK):
-            team.renew(OURS)
             for work in works:
                 yield row(team.compare(work, seconds=SECONDS))
 

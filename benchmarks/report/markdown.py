@@ -32,9 +32,9 @@ _HOW = """\
   eager, `tf.function` and XLA.
 - **All compute the same**, float32 in and out: each side's result is compared with NumPy in
   float64 before it is timed, and is refused if it is off.
-- **Ours is what a user gets**: `auto`, once the kernels are compiled, each shape in a new process.
-  The last column says whether that was the kernel, or the expansion because none covers the layer
-  or it was not faster.
+- **Ours is what a user gets**: `auto`, once the kernels are compiled, in a process that has seen no
+  other batch of the layer. The last column says whether the kernel ran, or the expansion because no
+  kernel covers the layer or it was not faster.
 """
 
 _CALLS = """\

@@ -1,7 +1,7 @@
 """Our side: composite ops under `auto`, as a user has them once their kernels are compiled.
 
-Each shape wants a process of its own: what a process has seen decides which dims of its kernels
-are symbols.
+What a process has seen decides which dims of its kernels are symbols: `team` starts it again where
+that matters.
 """
 
 from __future__ import annotations

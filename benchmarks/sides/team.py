@@ -19,12 +19,14 @@ import numpy as np
 
 from benchmarks.sides.process import Lost, Process, Refused
 from benchmarks.timing import Timings, rounds
+from benchmarks.works.layers import Shape
 from benchmarks.works.work import Work
 
 OURS, KERNEL = "ours", "bare kernel"
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 PEERS_PYTHON = _ROOT / ".venv-peers" / "bin" / "python"
+_LAYERS = 3  # a stack that goes there and back is two to the policy, which has room for six
 _PAUSE = 1e-3  # seconds in which the threads of who was timed last go to sleep
 # Threads of GNU's OpenMP and of TVM spin for milliseconds, on processors that others need then. A
 # shorter spin still covers what lies between two parallel loops.
@@ -83,6 +85,7 @@ class Team:
         self.versions: dict[str, str] = {}
         self.missing: dict[str, str] = {}
         """Why a member takes no part, by module."""
+        self._seen: dict[str, dict[object, Shape]] = {}  # by ours, since it was started
 
     def __enter__(self) -> Team:
         for module in self._members:
@@ -100,6 +103,8 @@ class Team:
             return
         if module in self._processes:
             self._processes.pop(module).close()
+        if module == OURS:
+            self._seen = {}
         member = self._members[module]
         if not member.python.exists():
             self.missing[module] = "its environment is not there; `make bench` makes it"
@@ -116,6 +121,7 @@ class Team:
 
     def compare(self, work: Work, *, seconds: float) -> Comparison:
         """Time a work on all sides, for about so many seconds."""
+        self._settle(work)
         refused: dict[str, str] = {}
         owners: dict[str, str] = {}
         columns: dict[str, dict[str, Any]] = {}
@@ -130,6 +136,19 @@ class Team:
         timings, idle = self._time(work, owners, seconds, refused)
         kept = {column: columns[column] for column in timings.seconds}
         return Comparison(work, timings, kept, idle, refused | self.missing)
+
+    def _settle(self, work: Work) -> None:
+        """Start ours again where what it has seen would change what it compiles for this work.
+
+        Another batch of a layer makes the batch a symbol of its kernel, and too many layers make
+        symbols of all that varies: see composite/runtime/shape_policy.h.
+        """
+        layer = (work.layer.x(work.shape)[-1], str(work.layer.weights(work.shape)))
+        layers = self._seen.setdefault(work.kind, {})
+        if layers.get(layer, work.shape) != work.shape or len({*layers, layer}) > _LAYERS:
+            self.renew(OURS)
+            layers = self._seen[work.kind] = {}
+        layers[layer] = work.shape
 
     def _time(
         self, work: Work, owners: Mapping[str, str], seconds: float, refused: dict[str, str]

@@ -24,7 +24,7 @@ class Fake:
         wrong = 2 if program.kind == "GELU" else 1
 
         def way(seconds: float) -> Way:
-            return Way(lambda: time.sleep(seconds), lambda: program.reference() * wrong, "by NumPy")
+            return Way(lambda: time.sleep(seconds), lambda: program.reference * wrong, "by NumPy")
 
         return {"fake": {"slow": lambda: way(0.004), "fast": lambda: way(0.001)}}
 

@@ -88,6 +88,20 @@ def test_a_side_can_be_started_again(scripted: Team) -> None:
         assert Scripted.log == [("ours", "close"), ("ours", "versions")]
 
 
+def test_ours_is_started_again_for_another_batch(scripted: Team) -> None:
+    def restarts(*shapes: tuple[int, ...]) -> int:
+        Scripted.log = []
+        for shape in shapes:
+            made.compare(Work("dense", shape, depth=4), seconds=0)
+        return Scripted.log.count(("ours", "close"))
+
+    with scripted as made:
+        assert restarts((2, 3, 3), (2, 3, 3), (2, 4, 4), (2, 5, 5)) == 0
+        assert restarts((7, 3, 3)) == 1
+        assert restarts((2, 8, 8), (2, 4, 4)) == 0
+        assert restarts((2, 5, 5)) == 1  # the fourth layer
+
+
 def test_a_row_shows_the_fastest_of_the_others_over_ours() -> None:
     seconds = {
         "bare kernel": np.full(3, 1e-6),

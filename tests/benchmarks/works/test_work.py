@@ -55,7 +55,7 @@ def test_a_program_is_the_same_each_time() -> None:
 
 def test_a_wrong_result_is_refused() -> None:
     program = Work("dense", (2, 3, 4)).program()
-    right = program.reference()
+    right = program.reference
     assert program.difference(right.astype(np.float32)) < 1e-6
     with pytest.raises(ValueError, match="away from the reference"):
         program.difference(right * 1.01)
@@ -69,7 +69,7 @@ def test_the_reference_of_a_convolution_is_a_sum_over_its_window() -> None:
     program = Work("conv 3x3", (1, 3, 4, 2, 3)).program()
     x, (filter_, bias) = program.x[0].astype(np.float64), program.weights
     corner = sum(x[i, j] @ filter_[i + 1, j + 1] for i in (0, 1) for j in (0, 1)) + bias
-    np.testing.assert_allclose(program.reference()[0, 0, 0], np.maximum(corner, 0))
+    np.testing.assert_allclose(program.reference[0, 0, 0], np.maximum(corner, 0))
 
 
 def test_what_a_layer_costs() -> None:
