@@ -43,9 +43,7 @@ def _way(program: Program, model: bytes, settings: dict[str, Any]) -> Way:
         request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
 
     def run(_arrays: Any = arrays) -> None:
-        # The request of the plugin itself: the wrapper's `infer` prepares inputs and results anew.
-        request.start_async()
-        request.wait()
+        request.infer(share_inputs=True, share_outputs=True)
 
     def result() -> Any:
         run()
