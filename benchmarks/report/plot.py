@@ -15,6 +15,7 @@ import matplotlib as mpl
 
 mpl.use("svg")
 from matplotlib import pyplot as plt
+from matplotlib import ticker
 
 from benchmarks.report.tables import KERNEL, PEERS
 from benchmarks.roofline.ceilings import Ceilings, place
@@ -51,14 +52,18 @@ def _bars(axes: Any, works: Sequence[Mapping[str, Any]]) -> None:
             [ratio["high"] - ratio["median"] for _, ratio in shown],
         ]
         places = [i + (number - (len(PEERS) - 1) / 2) * width for i, _ in shown]
-        axes.barh(places, medians, width, color=_COLOURS[peer], label=peer)
+        lengths = [median - 1 for median in medians]
+        axes.barh(places, lengths, width, left=1, color=_COLOURS[peer], label=peer)
         axes.errorbar(medians, places, xerr=spread, fmt="none", ecolor="#444", elinewidth=0.6)
     axes.set_yticks(range(len(works)), [f"{w['title']}\n{w['form']}" for w in works], fontsize=6)
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_xlabel("time of the peer / time of ours (right of 1: ours is faster)")
-    axes.legend(loc="lower right")
+    axes.xaxis.set_major_locator(ticker.LogLocator(base=2))
+    axes.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(PEERS))
 
 
 def _roofline(axes: Any, ceilings: Ceilings, rows: Sequence[Mapping[str, Any]]) -> None:
