@@ -26,9 +26,13 @@ FAMILIES: dict[str, str] = {
     "contraction": "MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3",
     "data": """Const Identity Cast ZerosLike OnesLike Fill BroadcastTo Tile Reshape ExpandDims
         Squeeze Transpose StopGradient PreventGradient Snapshot EnsureShape""",
+    "joining": """Concat ConcatV2 ConcatOffset Pack Pad PadV2 MirrorPad MirrorPadGrad
+        StridedSliceGrad""",
     "reduction": "Sum Mean Max Min BiasAddGrad",
-    "static": """Shape ShapeN Size Rank Pack ConcatV2 StridedSlice GatherV2 Prod Range
-        BroadcastArgs BroadcastGradientArgs DynamicStitch InvertPermutation""",
+    "slicing": "Slice StridedSlice Reverse ReverseV2 Split SplitV Unpack",
+    "gathering": "Gather GatherV2 GatherNd OneHot",
+    "static": """Shape ShapeN Size Rank Prod Range BroadcastArgs
+        BroadcastGradientArgs DynamicStitch InvertPermutation""",
     "unary": """Neg Abs Sign Square Sqrt Rsqrt Reciprocal Inv Exp Expm1 Log Log1p Erf Erfc Floor
         Ceil Round Rint Sin Cos SqrtGrad RsqrtGrad ReciprocalGrad InvGrad""",
 }

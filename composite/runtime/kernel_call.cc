@@ -90,9 +90,14 @@ tvm_abi::Tensor Describe(const Tensor& tensor, int64_t* dims) {
           0};
 }
 
-absl::Status KernelError(const KernelRecord& record, const tvm_abi::Error& error) {
+absl::StatusCode CodeOf(const tvm_abi::Error& error) {
+  if (error.kind == "IndexError") return absl::StatusCode::kOutOfRange;
   const bool caller = error.kind == "TypeError" || error.kind == "ValueError";
-  return absl::Status(caller ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kInternal,
+  return caller ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kInternal;
+}
+
+absl::Status KernelError(const KernelRecord& record, const tvm_abi::Error& error) {
+  return absl::Status(CodeOf(error),
                       absl::StrCat("kernel ", record.name, " of ", record.op, " raised ",
                                    error.kind, error.kind.empty() ? "" : ": ", error.message));
 }
@@ -118,6 +123,11 @@ absl::Status AllocateOutputs(OpKernelContext* context, const KernelRecord& recor
     *all_empty = *all_empty && output->NumElements() == 0;
   }
   return absl::OkStatus();
+}
+
+// What was allocated: an expansion that runs instead sets outputs of its own.
+void ReleaseOutputs(OpKernelContext* context) {
+  for (int i = 0; i < context->num_outputs(); ++i) delete context->release_output(i).tensor;
 }
 
 }  // namespace
@@ -157,6 +167,7 @@ absl::Status CallKernel(OpKernelContext* context, const Signature& call, const C
     return absl::OkStatus();
   }
   Count(GlobalStats().kernel_errors);
+  ReleaseOutputs(context);
   return KernelError(record, error);
 }
 

@@ -86,7 +86,7 @@ class CompositeOp : public OpKernel {
     const Signature call = SignatureOf(context);
     const KernelSnapshot& snapshot = SnapshotFor(*binding.group);
     const Choice choice = Choose(snapshot, call, /*must=*/false);
-    if (choice.kernel != nullptr) return RunKernel(context, call, choice);
+    if (choice.kernel != nullptr) return RunKernel(context, binding, call, choice);
     if (choice.slower == nullptr && choice.shape_class == nullptr &&
         binding.version->kernel_possible.load(std::memory_order_relaxed)) {
       KernelTable::Global().Ask(binding.group, call);
@@ -105,9 +105,12 @@ class CompositeOp : public OpKernel {
 
   absl::Status RunMust(OpKernelContext* context, const Binding& binding);
 
-  absl::Status RunKernel(OpKernelContext* context, const Signature& call, const Choice& choice) {
+  // A kernel that meets an index out of range says so: the error is TensorFlow's own to raise.
+  absl::Status RunKernel(OpKernelContext* context, const Binding& binding, const Signature& call,
+                         const Choice& choice) {
     if (!uncounted_) Count(GlobalStats().kernel_launches);
-    return CallKernel(context, call, choice);
+    absl::Status status = CallKernel(context, call, choice);
+    return absl::IsOutOfRange(status) ? RunExpansion(context, binding) : status;
   }
 
   absl::Status RunExpansion(OpKernelContext* context, const Binding& binding) {
@@ -190,7 +193,7 @@ absl::Status CompositeOp::RunMust(OpKernelContext* context, const Binding& bindi
     choice = Choose(binding.group->snapshot(), call, /*must=*/true);
     if (choice.kernel == nullptr) return refuse("its kernel was replaced meanwhile; call again");
   }
-  return RunKernel(context, call, choice);
+  return RunKernel(context, binding, call, choice);
 }
 
 class CompositeOpFactory : public tensorflow::kernel_factory::OpKernelFactory {

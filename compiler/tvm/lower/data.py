@@ -57,8 +57,12 @@ def _lower_cast(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 
 def filled(value: float, shape: Shape, dtype: str) -> Tensor:
     """Return a tensor of one repeated value."""
-    element = graph.constant(np.asarray(value), dtype)
-    return pointwise("Fill", _identity_body, (element,), dtype, cost=0, shape=shape)
+    return filled_like(graph.constant(np.asarray(value), dtype), shape)
+
+
+def filled_like(value: Tensor, shape: Shape) -> Tensor:
+    """Return a tensor that repeats the one element of another."""
+    return pointwise("Fill", _identity_body, (value,), value.dtype, cost=0, shape=shape)
 
 
 def _lower_like(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
@@ -70,7 +74,7 @@ def _lower_fill(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     shape = known_dims(node, inputs[0], "shape")
     value = inputs[1]
     node.require(value.dtype)
-    result = pointwise("Fill", _identity_body, (value,), value.dtype, cost=0, shape=shape)
+    result = filled_like(value, shape)
     sizes = [d for d in shape if isinstance(d, int)]
     if value.known is None or len(sizes) < len(shape) or len(shape) > 1:
         return [result]
