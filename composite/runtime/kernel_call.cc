@@ -97,9 +97,9 @@ absl::StatusCode CodeOf(const tvm_abi::Error& error) {
 }
 
 absl::Status KernelError(const KernelRecord& record, const tvm_abi::Error& error) {
-  return absl::Status(CodeOf(error),
-                      absl::StrCat("kernel ", record.name, " of ", record.op, " raised ",
-                                   error.kind, error.kind.empty() ? "" : ": ", error.message));
+  return absl::Status(
+      CodeOf(error), absl::StrCat("kernel ", record.name, " of ", record.op, " raised ", error.kind,
+                                  error.kind.empty() ? "" : ": ", error.message));
 }
 
 using Tensors = absl::InlinedVector<tvm_abi::Tensor, 8>;

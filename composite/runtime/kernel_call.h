@@ -16,9 +16,9 @@ bool IsKernelDtype(tensorflow::DataType dtype);
 Signature SignatureOf(tensorflow::OpKernelContext* context);
 
 // Sets all outputs. `choice` must come from Choose with this context's signature, and have a
-// kernel. When the kernel raises, no output is set: OutOfRange for its IndexError (an index that the
-// expansion will refuse), InvalidArgument for TypeError and ValueError, otherwise Internal, with its
-// message.
+// kernel. When the kernel raises, no output is set: OutOfRange for its IndexError (an index that
+// the expansion will refuse), InvalidArgument for TypeError and ValueError, otherwise Internal,
+// with its message.
 absl::Status CallKernel(tensorflow::OpKernelContext* context, const Signature& call,
                         const Choice& choice);
 
