@@ -171,7 +171,45 @@ class Reduce:
         return (self.operand,)
 
 
-ANCHORS = (MatMul, Reduce)
+@dataclass(frozen=True)
+class Scan:
+    """The combination of all elements up to each along ``axis``.
+
+    Without the element itself if ``exclusive``, from the last element on if ``reverse``.
+    """
+
+    operand: Tensor
+    axis: int
+    combine: Combine
+    exclusive: bool
+    reverse: bool
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """The one operand."""
+        return (self.operand,)
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Rows of ``updates`` combined at the places that ``indices`` hold; elsewhere the identity.
+
+    There is one tensor of indices for each dimension of the result but the last, which is a row;
+    their shape is that of all dimensions of ``updates`` but the last. A row with a negative index
+    is left out.
+    """
+
+    updates: Tensor
+    indices: tuple[Tensor, ...]
+    combine: Combine
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """The rows, then the indices."""
+        return (self.updates, *self.indices)
+
+
+ANCHORS = (MatMul, Reduce, Scan, Scatter)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from .graph import (
     Parameter,
     Pointwise,
     Reshape,
+    Scatter,
     Tensor,
     Transpose,
     is_squeeze,
@@ -146,6 +147,8 @@ class _Planner:
             anchor = self._last_anchor[tensor]
             if tensor not in self._stored or isinstance(tensor.node, ANCHORS) or anchor is None:
                 continue
+            if isinstance(anchor.node, Scatter):
+                continue  # no element is finished before all rows are
             members = {anchor, *fused[anchor]}
             if self._reads_in_place(tensor, members) and self._rest_is_earlier(tensor, members):
                 fused[anchor].append(tensor)

@@ -17,6 +17,7 @@ from .node import OpNode, dtype_name
 # Multi-output ops of the table: output argument name -> position. All others have one output.
 _OUTPUT_NAMES = {
     "BroadcastGradientArgs": {"r0": 0, "r1": 1},
+    "ListDiff": {"out": 0, "idx": 1},
     "SoftmaxCrossEntropyWithLogits": {"loss": 0, "backprop": 1},
     "SparseSoftmaxCrossEntropyWithLogits": {"loss": 0, "backprop": 1},
 }

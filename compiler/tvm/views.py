@@ -169,6 +169,8 @@ def _is_within(indices: Tensor, bound: Dim) -> bool:
     node = indices.node
     if isinstance(node, Iota):
         return indices.shape[node.axis] == bound
+    if isinstance(node, Check):
+        return node.bound == bound
     if isinstance(node, Slice | Reshape):
         return _is_within(node.operand, bound)
     if not isinstance(node, Constant) or not isinstance(bound, int):
@@ -198,7 +200,8 @@ def gather_elements(table: Tensor, indices: Sequence[Tensor]) -> Tensor:
     depth, outer = len(indices), indices[0].rank
     shape = (*indices[0].shape, *table.shape[depth:])
     places = tuple(range(len(shape)))
-    node = Gather(table, indices, places[:depth], places[:outer], places[outer:])
+    axes = tuple(range(depth))
+    node = Gather(table, indices, axes, places[:outer], places[outer:])
     return Tensor(shape, table.dtype, node)
 
 

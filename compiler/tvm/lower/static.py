@@ -94,12 +94,6 @@ def _on_known(
     return lower
 
 
-def _prod(node: OpNode, values: list[Known]) -> Known:
-    array, axis = values
-    axes = tuple(int(a) for a in axis.reshape(-1))
-    return np.prod(array, axis=axes, keepdims=node.flag("keep_dims"))
-
-
 def _range(_: OpNode, values: list[Known]) -> Known:
     bounds = [v.reshape(-1)[0] for v in values]
     if not all(isinstance(b, int | np.integer) for b in bounds):
@@ -142,13 +136,24 @@ def _broadcast_gradient_args(node: OpNode, values: list[Known]) -> list[Known]:
     return results
 
 
+def _lower_list_diff(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Return what is in one vector and not in the other, and where."""
+    values, others = (known_ints(node, t, "list") for t in inputs)
+    places = [i for i, v in enumerate(values) if v not in others]
+    found = known_vector([values[i] for i in places])
+    return [
+        known_tensor(found, inputs[0].dtype),
+        known_tensor(known_vector(list(places)), _output_dtype(node, "out_idx")),
+    ]
+
+
 LOWERINGS = {
     "Shape": _lower_shape,
     "ShapeN": _lower_shape,
     "Size": _lower_size,
     "Rank": _lower_rank,
-    "Prod": _on_known(_prod),
     "Range": _on_known(_range),
+    "ListDiff": _lower_list_diff,
     "DynamicStitch": _on_known(_dynamic_stitch),
     "InvertPermutation": _on_known(_invert),
     "BroadcastArgs": _on_known(_broadcast_args),
