@@ -84,7 +84,7 @@ def compile(  # noqa: A001 - named as re.compile is, and always used as backend.
         name=name,
         objects={f"{name}.o": _object(module.functions, target)},
         out_shapes=[dims.shape_text(t.shape) for t in plan.function.outputs],
-        minimums=[0] * len(symbols),
+        minimums=[plan.function.minimums.get(s, 0) for s in symbols],
         divisors=[1] * len(symbols),
         strategy="+".join(module.strategies),
         target=target,

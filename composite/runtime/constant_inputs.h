@@ -9,11 +9,13 @@
 
 namespace composite {
 
-// `def` with the attribute kConstantsAttr that these facts give it; empty if it has that already,
-// or is no node of a graph (an eager call's has no stamp). Vectors, scalars and small matrices are
-// left out: nothing is gained by packing them.
+// `def` with the attributes kConstantsAttr, from these facts, and kVariablesAttr, from `variables`
+// (inputs that a ReadVariableOp gives); empty if it has them already, or is no node of a graph (an
+// eager call's has no stamp). Constant vectors, scalars and small matrices are left out: nothing is
+// gained by packing them.
 absl::optional<tensorflow::NodeDef> WithConstants(const tensorflow::NodeDef& def,
-                                                  absl::Span<const InputFact> facts);
+                                                  absl::Span<const InputFact> facts,
+                                                  absl::Span<const int> variables);
 
 }  // namespace composite
 

@@ -61,7 +61,8 @@ class Rewriter {
     }
     if (!composition && !Registry::Global().Contains(original.op())) return absl::nullopt;
     const std::vector<InputFact> facts = FactsOf(composition ? *composition : original);
-    auto stamped = WithConstants(composition ? *composition : original, facts);
+    auto stamped = WithConstants(composition ? *composition : original, facts,
+                                 VariablesOf(composition ? *composition : original, facts));
     if (!stamped) stamped = composition;
     const NodeDef& node = stamped ? *stamped : original;
     auto expansion = FinalExpansion(node, facts);
@@ -127,6 +128,22 @@ class Rewriter {
     }
     if (node == nodes_.end() || node->second->op() != "Const") return {type, {}, nullptr};
     return FactFromProducer("Const", AttrSlice(*node->second), 0, type, &constants_);
+  }
+
+  std::vector<int> VariablesOf(const NodeDef& node, const std::vector<InputFact>& facts) const {
+    std::vector<int> variables;
+    for (size_t i = 0; i < facts.size(); ++i) {
+      if (IsVariableRead(node.input(i))) variables.push_back(static_cast<int>(i));
+    }
+    return variables;
+  }
+
+  // Whether a tensor is what a resource variable holds, maybe through Identity.
+  bool IsVariableRead(const std::string& input) const {
+    auto node = nodes_.find(input.substr(0, input.find(':')));
+    if (node == nodes_.end()) return false;
+    if (node->second->op() == "Identity") return IsVariableRead(node->second->input(0));
+    return node->second->op() == "ReadVariableOp";
   }
 
   void IndexProducers() {

@@ -59,6 +59,18 @@ std::vector<InputFact> FactsOf(const Node& node,
   return facts;
 }
 
+// The inputs that are what a variable holds. Only of resource variables: those of TensorFlow 1 are
+// written to in place whoever else holds the buffer.
+std::vector<int> VariablesOf(const Node& node) {
+  std::vector<int> variables;
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    const Edge* edge = nullptr;
+    if (!node.input_edge(i, &edge).ok()) continue;
+    if (Origin(edge)->src()->type_string() == "ReadVariableOp") variables.push_back(i);
+  }
+  return variables;
+}
+
 // Puts `def` where `node` was; edges keep their order and places.
 absl::Status Replace(Graph* graph, Node* node, tensorflow::NodeDef def) {
   def.set_device(node->requested_device());
@@ -89,7 +101,8 @@ absl::StatusOr<Expansions> RewriteGraph(Graph* graph, const tensorflow::Function
     if (replace) composition = CompositionNode(node->def(), context, facts);
     if (!composition && !Registry::Global().Contains(node->type_string())) continue;
     const std::vector<InputFact> known = facts(composition ? *composition : node->def());
-    const auto stamped = WithConstants(composition ? *composition : node->def(), known);
+    const auto stamped =
+        WithConstants(composition ? *composition : node->def(), known, VariablesOf(*node));
     const tensorflow::NodeDef& def = stamped ? *stamped : composition ? *composition : node->def();
     auto expansion = FinalExpansion(def, known);
     if (expansion != nullptr) {
@@ -98,7 +111,10 @@ absl::StatusOr<Expansions> RewriteGraph(Graph* graph, const tensorflow::Function
     } else if (composition) {
       TF_RETURN_IF_ERROR(Replace(graph, node, def));
     } else if (stamped) {
-      node->AddAttr(kConstantsAttr, stamped->attr().at(kConstantsAttr));
+      for (const char* name : {kConstantsAttr, kVariablesAttr}) {
+        auto stamp = stamped->attr().find(name);
+        if (stamp != stamped->attr().end()) node->AddAttr(name, stamp->second);
+      }
     }
   }
   return used;

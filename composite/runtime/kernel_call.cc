@@ -90,11 +90,16 @@ tvm_abi::Tensor Describe(const Tensor& tensor, int64_t* dims) {
           0};
 }
 
-absl::Status KernelError(const KernelRecord& record, const tvm_abi::Error& error) {
+absl::StatusCode CodeOf(const tvm_abi::Error& error) {
+  if (error.kind == "IndexError") return absl::StatusCode::kOutOfRange;
   const bool caller = error.kind == "TypeError" || error.kind == "ValueError";
-  return absl::Status(caller ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kInternal,
-                      absl::StrCat("kernel ", record.name, " of ", record.op, " raised ",
-                                   error.kind, error.kind.empty() ? "" : ": ", error.message));
+  return caller ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kInternal;
+}
+
+absl::Status KernelError(const KernelRecord& record, const tvm_abi::Error& error) {
+  return absl::Status(
+      CodeOf(error), absl::StrCat("kernel ", record.name, " of ", record.op, " raised ", error.kind,
+                                  error.kind.empty() ? "" : ": ", error.message));
 }
 
 using Tensors = absl::InlinedVector<tvm_abi::Tensor, 8>;
@@ -133,6 +138,11 @@ absl::Status Run(OpKernelContext* context, const KernelRecord& record, tvm_abi::
   return KernelError(record, error);
 }
 
+// What was allocated: an expansion that runs instead sets outputs of its own.
+void ReleaseOutputs(OpKernelContext* context) {
+  for (int i = 0; i < context->num_outputs(); ++i) delete context->release_output(i).tensor;
+}
+
 }  // namespace
 
 bool IsKernelDtype(DataType dtype) { return ToAbi(dtype).code != 255; }
@@ -166,7 +176,9 @@ absl::Status CallKernel(OpKernelContext* context, const Signature& call, const C
   absl::InlinedVector<int64_t, 2> sizes;
   for (const Tensor& argument : packed) sizes.push_back(argument.NumElements());
   for (size_t i = 0; i < packed.size(); ++i) tensors.push_back(Describe(packed[i], &sizes[i]));
-  return Run(context, record, choice.kernel->function, &tensors);
+  status = Run(context, record, choice.kernel->function, &tensors);
+  if (!status.ok()) ReleaseOutputs(context);
+  return status;
 }
 
 absl::Status CallPacker(OpKernelContext* context, const InstalledKernel& kernel, size_t i,

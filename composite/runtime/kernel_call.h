@@ -18,8 +18,9 @@ bool IsKernelDtype(tensorflow::DataType dtype);
 Signature SignatureOf(tensorflow::OpKernelContext* context);
 
 // Sets all outputs. `choice` must come from Choose with this context's signature, and have a
-// kernel; `packed` are its packed arguments. When the kernel raises: InvalidArgument for its
-// TypeError and ValueError, otherwise Internal, with its message.
+// kernel; `packed` are its packed arguments. When the kernel raises, no output is set: OutOfRange
+// for its IndexError (an index that the expansion will refuse), InvalidArgument for TypeError and
+// ValueError, otherwise Internal, with its message.
 absl::Status CallKernel(tensorflow::OpKernelContext* context, const Signature& call,
                         const Choice& choice, absl::Span<const tensorflow::Tensor> packed);
 

@@ -17,14 +17,13 @@
 #include "composite/runtime/function_op.h"
 #include "composite/runtime/kernel_call.h"
 #include "composite/runtime/kernel_table.h"
+#include "composite/runtime/kernel_view.h"
 #include "composite/runtime/options.h"
-#include "composite/runtime/packed_constants.h"
 #include "composite/runtime/registry.h"
 #include "composite/runtime/stats.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/util/determinism.h"
 
 namespace composite {
 namespace {
@@ -34,29 +33,7 @@ using tensorflow::OpKernel;
 using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 
-// A group as one node sees it. With deterministic ops, what the group knew at the first call is all
-// that the node ever sees: a kernel that arrives later would change bits in the middle of a
-// training.
-class GroupView {
- public:
-  explicit GroupView(KernelGroup* group) : group_(group) {}
-  GroupView(GroupView&& other) : group_(other.group_) {}  // before its first use
-
-  KernelGroup* group() const { return group_; }
-  const KernelSnapshot& snapshot() const {
-    const KernelSnapshot& now = group_->snapshot();
-    if (!tensorflow::OpDeterminismRequired()) return now;
-    const KernelSnapshot* first = nullptr;
-    return first_.compare_exchange_strong(first, &now) ? now : *first;
-  }
-
- private:
-  KernelGroup* const group_;
-  mutable std::atomic<const KernelSnapshot*> first_{nullptr};
-};
-
-// Whether kernels of the node's own group are to be asked for: those for its constants will not
-// come.
+// Whether it is no use to wait for kernels of this snapshot's group.
 bool NoneWillCome(const KernelSnapshot& snapshot, const Choice& choice) {
   if (choice.shape_class == nullptr) return snapshot.full;
   return choice.shape_class->state != ShapeClass::kPending;
@@ -70,8 +47,7 @@ class CompositeOp : public OpKernel {
         on_cpu_(context->device_type() == tensorflow::DEVICE_CPU),
         eager_(AttrSlice(def()).Find(kProgramAttr) == nullptr),
         uncounted_(AttrSlice(def()).Find(kUncountedAttr) != nullptr),
-        expansion_(on_cpu_),
-        packed_(!uncounted_) {
+        expansion_(on_cpu_) {
     if (context->function_library() != nullptr) {
       OP_REQUIRES_OK(
           context,
@@ -99,8 +75,7 @@ class CompositeOp : public OpKernel {
   // The version that this node stands for at present.
   struct Binding {
     std::shared_ptr<const OpVersion> version;
-    GroupView own;
-    absl::optional<GroupView> constants;  // kernels that make use of the node's constants
+    std::vector<std::unique_ptr<KernelView>> views;
   };
 
   absl::Status Run(OpKernelContext* context) {
@@ -118,45 +93,41 @@ class CompositeOp : public OpKernel {
   absl::Status RunAuto(OpKernelContext* context, const Binding& binding) {
     const Signature call = SignatureOf(context);
     bool may_ask = binding.version->kernel_possible.load(std::memory_order_relaxed);
-    if (binding.constants.has_value()) {
-      const KernelSnapshot& snapshot = binding.constants->snapshot();
+    for (const auto& view : binding.views) {
+      if (!view->Applies(context)) continue;
+      const KernelSnapshot& snapshot = view->snapshot();
       const Choice choice = Choose(snapshot, call, /*must=*/false);
-      if (choice.slower != nullptr) return RunExpansion(context, binding);
       if (choice.kernel != nullptr) {
-        absl::optional<absl::Status> done = RunOnConstants(context, call, choice);
+        absl::optional<absl::Status> done = RunKernel(context, binding, call, choice, *view);
         if (done.has_value()) return *done;
-      } else {
-        if (may_ask && choice.shape_class == nullptr) {
-          KernelTable::Global().Ask(binding.constants->group(), call);
-        }
-        may_ask = may_ask && NoneWillCome(snapshot, choice);
+        continue;
       }
-    }
-    const Choice choice = Choose(binding.own.snapshot(), call, /*must=*/false);
-    if (choice.kernel != nullptr) return RunKernel(context, call, choice, {});
-    if (may_ask && choice.slower == nullptr && choice.shape_class == nullptr) {
-      KernelTable::Global().Ask(binding.own.group(), call);
+      if (choice.slower != nullptr) {
+        // At rest, it was slower than an expansion that has constants for variables.
+        if (view->needs() == KernelView::kRest) continue;
+        break;
+      }
+      if (may_ask && choice.shape_class == nullptr) KernelTable::Global().Ask(view->group(), call);
+      may_ask = may_ask && NoneWillCome(snapshot, choice);
     }
     return RunExpansion(context, binding);
   }
 
-  // Empty when the constants turn out not to be constant.
-  absl::optional<absl::Status> RunOnConstants(OpKernelContext* context, const Signature& call,
-                                              const Choice& choice) {
-    auto packed = packed_.Get(context, *choice.kernel);
-    if (!packed.ok()) return packed.status();
-    if (*packed == nullptr) return absl::nullopt;
-    return RunKernel(context, call, choice, **packed);
-  }
-
   absl::Status RunMust(OpKernelContext* context, const Binding& binding);
-  absl::StatusOr<Choice> AwaitKernel(OpKernelContext* context, KernelGroup* group,
+  absl::StatusOr<Choice> AwaitKernel(OpKernelContext* context, KernelView& view,
                                      const Signature& call);
 
-  absl::Status RunKernel(OpKernelContext* context, const Signature& call, const Choice& choice,
-                         absl::Span<const tensorflow::Tensor> packed) {
+  // Empty when the kernel cannot be used in this call. A kernel that meets an index out of range
+  // says so: the error is TensorFlow's own to raise.
+  absl::optional<absl::Status> RunKernel(OpKernelContext* context, const Binding& binding,
+                                         const Signature& call, const Choice& choice,
+                                         KernelView& view) {
+    auto packed = view.Packed(context, *choice.kernel);
+    if (!packed.ok()) return packed.status();
+    if (*packed == nullptr) return absl::nullopt;
     if (!uncounted_) Count(GlobalStats().kernel_launches);
-    return CallKernel(context, call, choice, packed);
+    absl::Status status = CallKernel(context, call, choice, **packed);
+    return absl::IsOutOfRange(status) ? RunExpansion(context, binding) : status;
   }
 
   absl::Status RunExpansion(OpKernelContext* context, const Binding& binding) {
@@ -190,18 +161,12 @@ class CompositeOp : public OpKernel {
   absl::StatusOr<const Binding*> Rebind(uint64_t generation) ABSL_LOCKS_EXCLUDED(mu_) {
     auto version = Registry::Global().Resolve(op_name_, AttrSlice(def()));
     if (!version.ok()) return version.status();
-    const AttrSlice attrs(def());
-    KernelTable& table = KernelTable::Global();
-    GroupView own(table.Group(**version, attrs));
-    absl::optional<GroupView> constants;
-    if (const auto* known = attrs.Find(kConstantsAttr)) {
-      constants.emplace(table.Group(**version, attrs, known));
-    }
+    auto views = ViewsOf(**version, AttrSlice(def()), !uncounted_);
     absl::MutexLock lock(&mu_);
     const Binding* bound = bound_.load(std::memory_order_relaxed);
     if (bound == nullptr || bound->version != *version) {
-      bindings_.push_back(std::unique_ptr<const Binding>(
-          new Binding{*std::move(version), std::move(own), std::move(constants)}));
+      bindings_.push_back(
+          std::make_unique<const Binding>(Binding{*std::move(version), std::move(views)}));
       bound = bindings_.back().get();
       bound_.store(bound, std::memory_order_release);
     }
@@ -221,7 +186,6 @@ class CompositeOp : public OpKernel {
   std::atomic<uint64_t> bound_generation_{0};
   std::atomic<const Binding*> bound_{nullptr};
   ExpansionRunner expansion_;
-  PackedConstants packed_;
   absl::Mutex mu_;
   std::vector<std::unique_ptr<const Binding>> bindings_ ABSL_GUARDED_BY(mu_);
 };
@@ -234,32 +198,35 @@ absl::Status CompositeOp::RunMust(OpKernelContext* context, const Binding& bindi
   if (!on_cpu_) return refuse("kernels run on the CPU so far, and this node is placed elsewhere");
   if (!may_have_kernel_) return refuse("no kernel takes its dtypes");
   const Signature call = SignatureOf(context);
-  if (binding.constants.has_value()) {
-    absl::StatusOr<Choice> choice = AwaitKernel(context, binding.constants->group(), call);
-    if (choice.ok()) {
-      absl::optional<absl::Status> done = RunOnConstants(context, call, *choice);
-      if (done.has_value()) return *done;
-    } else if (!absl::IsFailedPrecondition(choice.status())) {
-      return choice.status();
-    }
+  absl::Status status;
+  for (const auto& view : binding.views) {
+    if (!view->Applies(context)) continue;
+    absl::StatusOr<Choice> choice = AwaitKernel(context, *view, call);
+    status = choice.status();
+    if (!choice.ok() && !absl::IsFailedPrecondition(status)) return status;
+    if (!choice.ok()) continue;
+    absl::optional<absl::Status> done = RunKernel(context, binding, call, *choice, *view);
+    if (done.has_value()) return *done;
   }
-  absl::StatusOr<Choice> choice = AwaitKernel(context, binding.own.group(), call);
-  if (absl::IsFailedPrecondition(choice.status())) return refuse(choice.status().message());
-  if (!choice.ok()) return choice.status();
-  return RunKernel(context, call, *choice, {});
+  return refuse(status.message());
 }
 
 // FailedPrecondition when none will come.
-absl::StatusOr<Choice> CompositeOp::AwaitKernel(OpKernelContext* context, KernelGroup* group,
+absl::StatusOr<Choice> CompositeOp::AwaitKernel(OpKernelContext* context, KernelView& view,
                                                 const Signature& call) {
-  Choice choice = Choose(group->snapshot(), call, /*must=*/true);
+  Choice choice = Choose(view.group()->snapshot(), call, /*must=*/true);
   if (choice.kernel != nullptr) return choice;
+  // A call that has a kernel already does not stop for a better one.
+  if (view.needs() == KernelView::kRest) {
+    if (choice.shape_class == nullptr) KernelTable::Global().Ask(view.group(), call);
+    return absl::FailedPreconditionError("its kernel is not there yet");
+  }
   tensorflow::CancellationManager* cancellation = context->cancellation_manager();
-  absl::Status status = KernelTable::Global().Await(group, call, [cancellation] {
+  absl::Status status = KernelTable::Global().Await(view.group(), call, [cancellation] {
     return cancellation != nullptr && cancellation->IsCancelled();
   });
   if (!status.ok()) return status;
-  choice = Choose(group->snapshot(), call, /*must=*/true);
+  choice = Choose(view.group()->snapshot(), call, /*must=*/true);
   if (choice.kernel != nullptr) return choice;
   return absl::FailedPreconditionError("its kernel was replaced meanwhile; call again");
 }

@@ -87,8 +87,14 @@ bool PackedConstants::IsCurrent(OpKernelContext* context, const InstalledKernel&
 
 absl::StatusOr<std::shared_ptr<const PackedConstants::Tensors>> PackedConstants::Get(
     OpKernelContext* context, const InstalledKernel& kernel) {
+  static const auto* const kNone =
+      new std::shared_ptr<const Tensors>(std::make_shared<const Tensors>());
+  if (kernel.record.packed.empty()) return *kNone;
   absl::MutexLock lock(&mu_);
-  if (IsCurrent(context, kernel)) return tensors_;
+  if (IsCurrent(context, kernel)) {
+    changes_ = 0;
+    return tensors_;
+  }
   changes_ = kernel_ == &kernel ? changes_ + 1 : 0;
   if (changes_ > kMostChanges) return std::shared_ptr<const Tensors>();
   std::vector<std::shared_ptr<const PackedForm>> forms;
@@ -103,6 +109,13 @@ absl::StatusOr<std::shared_ptr<const PackedConstants::Tensors>> PackedConstants:
   forms_ = std::move(forms);
   tensors_ = std::move(tensors);
   return tensors_;
+}
+
+void PackedConstants::Clear() {
+  absl::MutexLock lock(&mu_);
+  kernel_ = nullptr;
+  forms_.clear();
+  tensors_ = nullptr;
 }
 
 }  // namespace composite

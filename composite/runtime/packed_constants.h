@@ -30,11 +30,14 @@ class PackedConstants {
   // `counted`: whether what is packed is part of composite.stats().
   explicit PackedConstants(bool counted) : counted_(counted) {}
 
-  // The packed arguments of `kernel` for this call; packs at the first call with these inputs. Null
-  // when the inputs turn out to be others in every call.
+  // The packed arguments of `kernel` for this call, none if it takes none; packs at the first call
+  // with these inputs. Null when the inputs turn out to be others in every call.
   absl::StatusOr<std::shared_ptr<const Tensors>> Get(tensorflow::OpKernelContext* context,
                                                      const InstalledKernel& kernel)
       ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Lets go of what was packed, and of what it was made of.
+  void Clear() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   bool IsCurrent(tensorflow::OpKernelContext* context, const InstalledKernel& kernel) const
@@ -45,7 +48,7 @@ class PackedConstants {
   const InstalledKernel* kernel_ ABSL_GUARDED_BY(mu_) = nullptr;
   std::vector<std::shared_ptr<const PackedForm>> forms_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<const Tensors> tensors_ ABSL_GUARDED_BY(mu_);
-  int changes_ ABSL_GUARDED_BY(mu_) = 0;  // of the inputs of one kernel
+  int changes_ ABSL_GUARDED_BY(mu_) = 0;  // of the inputs of one kernel, in as many calls
 };
 
 }  // namespace composite

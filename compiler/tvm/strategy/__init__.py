@@ -7,7 +7,7 @@ would also take its stages. The last two take everything.
 from __future__ import annotations
 
 from ..plan import Stage
-from . import axpy, constant, contraction, dots, elementwise, gemm, reduction
+from . import axpy, constant, contraction, dots, elementwise, gemm, reduction, scan, scatter
 from .base import Context, Strategy
 
 STRATEGIES: tuple[Strategy, ...] = (
@@ -17,6 +17,8 @@ STRATEGIES: tuple[Strategy, ...] = (
     gemm.Gemm(),
     contraction.PlainContraction(),
     reduction.Reduction(),
+    scan.RunningSum(),
+    scatter.ScatteredRows(),
     elementwise.Elementwise(),
 )
 

@@ -114,8 +114,8 @@ class _Columns:
         block, lanes = self._block, self._lanes
         node = self._product.node
         row_axis, k_axis = (-1, -2) if node.transpose_a else (-2, -1)
-        a_base = batch_offset(node.a, self._a.strides, self._batch)
-        b_base = batch_offset(node.b, self._b.strides, self._batch)
+        a_base = batch_offset(node.a, self._a, self._batch)
+        b_base = batch_offset(node.b, self._b, self._batch)
         factors = []
         for row in range(self._rows):
             for step in range(steps):

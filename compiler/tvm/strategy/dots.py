@@ -90,8 +90,8 @@ class _Group:
         self._columns = min(self._columns, self._lanes)
         self._depth = int(product.depth) if isinstance(product.depth, int) else 0
         self._a, self._b = factors
-        self._a_base = batch_offset(product.node.a, self._a.strides, batch)
-        self._b_base = batch_offset(product.node.b, self._b.strides, batch)
+        self._a_base = batch_offset(product.node.a, self._a, batch)
+        self._b_base = batch_offset(product.node.b, self._b, batch)
 
     def write(self, start: Expr) -> None:
         """Compute columns ``[start, start + lanes)`` of every row."""

@@ -219,7 +219,7 @@ class TaskWriter:
         if where is None:
             raise TypeError("the broadcast side must lie in memory")
         k_axis, row_axis = (-2, -1) if k_first else (-1, -2)
-        base = batch_offset(tensor, where.strides, self._batch) + k * where.strides[k_axis]
+        base = batch_offset(tensor, where, self._batch) + k * where.strides[k_axis]
         bases = [
             self._block.bind(
                 index(base + minimum(first + i, self._rows - 1) * where.strides[row_axis]), "row"

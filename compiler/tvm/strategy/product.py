@@ -113,10 +113,10 @@ def in_place(tensor: Tensor, dtype: str, context: Context) -> Strided | None:
     return where if where is not None and where.storage.dtype == dtype else None
 
 
-def batch_offset(tensor: Tensor, strides: Sequence[Expr | int], batch: list[Index]) -> Expr | int:
+def batch_offset(tensor: Tensor, where: Strided, batch: list[Index]) -> Expr | int:
     """Return where a factor's matrix starts; its batch dimensions broadcast."""
     own = batch[len(batch) - (tensor.rank - 2) :]
-    total: Expr | int = 0
-    for dim, stride, i in zip(tensor.shape, strides, own, strict=False):
+    total = where.offset
+    for dim, stride, i in zip(tensor.shape, where.strides, own, strict=False):
         total = total + (0 if dim == 1 else i * stride)
     return total
