@@ -14,16 +14,19 @@ from .dims import Shape
 from .graph import (
     ANCHORS,
     Constant,
+    Convolution,
     Function,
     MatMul,
     Parameter,
     Pointwise,
+    Pool,
     Reshape,
     Tensor,
     Transpose,
     pointwise,
     topological,
 )
+from .raising import raise_reshapes
 
 _RECOMPUTE_COST = 8
 """A value at least this dear is stored before it is spread over a larger shape."""
@@ -58,6 +61,7 @@ class Plan:
 
 def make_plan(function: Function) -> Plan:
     """Return the stages of a function."""
+    function = raise_reshapes(function)
     return _Planner(function, _output_buffers(function.outputs)).plan()
 
 
@@ -97,7 +101,7 @@ class _Planner:
             if is_table(tensor):
                 stored.add(tensor)
             for operand in tensor.node.operands:
-                if isinstance(tensor.node, MatMul):
+                if isinstance(tensor.node, MatMul | Convolution | Pool):
                     stored |= {r for r in [_root(operand)] if not isinstance(r.node, Parameter)}
                 elif costs[operand] >= _RECOMPUTE_COST and _is_spread(operand, tensor):
                     stored.add(operand)

@@ -15,7 +15,17 @@ from .graph import Function, Parameter, Tensor
 from .node import OpNode, dtype_name
 
 # Multi-output ops of the table: output argument name -> position. All others have one output.
-_OUTPUT_NAMES = {"BroadcastGradientArgs": {"r0": 0, "r1": 1}}
+_OUTPUT_NAMES = {
+    "BroadcastGradientArgs": {"r0": 0, "r1": 1},
+    "FusedBatchNormV3": {
+        "y": 0,
+        "batch_mean": 1,
+        "batch_variance": 2,
+        "reserve_space_1": 3,
+        "reserve_space_2": 4,
+        "reserve_space_3": 5,
+    },
+}
 _MAX_CALL_DEPTH = 64
 
 

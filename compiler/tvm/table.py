@@ -24,8 +24,10 @@ FAMILIES: dict[str, str] = {
     "comparison": """Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr
         LogicalNot Select SelectV2 IsNan IsInf IsFinite""",
     "contraction": "MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3",
+    "convolution": "Conv2D DepthwiseConv2dNative",
     "data": """Const Identity Cast ZerosLike OnesLike Fill BroadcastTo Tile Reshape ExpandDims
         Squeeze Transpose StopGradient PreventGradient Snapshot EnsureShape""",
+    "pooling": "MaxPool AvgPool",
     "reduction": "Sum Mean Max Min BiasAddGrad",
     "static": """Shape ShapeN Size Rank Pack ConcatV2 StridedSlice GatherV2 Prod Range
         BroadcastArgs BroadcastGradientArgs DynamicStitch InvertPermutation""",

@@ -7,7 +7,17 @@ would also take its stages. The last two take everything.
 from __future__ import annotations
 
 from ..plan import Stage
-from . import axpy, constant, contraction, dots, elementwise, gemm, reduction
+from . import (
+    axpy,
+    channelwise,
+    constant,
+    contraction,
+    convolution,
+    dots,
+    elementwise,
+    gemm,
+    reduction,
+)
 from .base import Context, Strategy
 
 STRATEGIES: tuple[Strategy, ...] = (
@@ -16,6 +26,8 @@ STRATEGIES: tuple[Strategy, ...] = (
     axpy.Axpy(),
     gemm.Gemm(),
     contraction.PlainContraction(),
+    channelwise.ChannelWise(),
+    convolution.ImplicitProduct(),
     reduction.Reduction(),
     elementwise.Elementwise(),
 )
