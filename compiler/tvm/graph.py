@@ -6,14 +6,15 @@ which loops, nor hold anything of TVM: scalar bodies are callables that receive 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from . import dims
-from .dims import Dim, Shape
+from .dims import Shape
+from .window import Window
 
 # A TVM expression. A body receives the block it is emitted into and one expression an operand, all
 # of the same number of lanes, in the operand's compute dtype; it returns the result's expression.
@@ -161,34 +162,6 @@ class Reduce:
     def operands(self) -> tuple[Tensor, ...]:
         """The one operand."""
         return (self.operand,)
-
-
-@dataclass(frozen=True)
-class Window:
-    """Windows that slide over the rows and the columns of images ``[N, H, W, C]``.
-
-    Window ``o`` along a dimension covers, for each ``t`` below ``size``, the index
-    ``o * stride - before + t * dilation``; an index outside of the image is padding. Each field is
-    a pair: rows, columns.
-    """
-
-    size: tuple[int, int]
-    strides: tuple[int, int]
-    dilations: tuple[int, int]
-    before: tuple[int, int]
-    counts: tuple[Dim, Dim]
-
-    @property
-    def reach(self) -> tuple[int, int]:
-        """Rows and columns from the first to the last that a window covers."""
-        rows, columns = ((s - 1) * d + 1 for s, d in zip(self.size, self.dilations, strict=True))
-        return rows, columns
-
-    def stays_inside(self, sizes: Sequence[Dim]) -> bool:
-        """Return whether no window is known to need padding on images of these sizes (H, W)."""
-        sides = zip(self.before, self.counts, self.strides, self.reach, sizes, strict=True)
-        rests = [s - ((c - 1) * step + reach - b) for b, c, step, reach, s in sides]
-        return not any(self.before) and all(isinstance(r, int) and r >= 0 for r in rests)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from .. import dims, graph
 from ..errors import NotCovered
 from ..graph import Convolution, MatMul, Tensor
 from ..node import OpNode
+from ..window import Window
 from .unary import FLOATS
 from .windows import per_window, window_of
 
@@ -53,7 +54,7 @@ def _convolution(node: OpNode, image: Tensor, kernel: Tensor, size: tuple[int, i
     return per_window(Tensor((count, kernel.shape[3]), image.dtype, result), image, window)
 
 
-def _is_whole(image: Tensor, kernel: Tensor, window: graph.Window) -> bool:
+def _is_whole(image: Tensor, kernel: Tensor, window: Window) -> bool:
     """Return whether each pixel is a window, and there is one group."""
     return image.shape[1:3] == window.counts and image.shape[3] == kernel.shape[2]
 

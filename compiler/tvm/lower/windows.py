@@ -8,8 +8,9 @@ from __future__ import annotations
 from .. import dims, graph
 from ..dims import Dim
 from ..errors import NotCovered
-from ..graph import Tensor, Window
+from ..graph import Tensor
 from ..node import OpNode
+from ..window import Window
 
 
 def window_of(node: OpNode, image: Tensor, size: tuple[int, int]) -> Window:

@@ -9,37 +9,29 @@ If windows reach over the border, or the image lies otherwise than it is compute
 first copies the lines it needs into a strip with zeros around: a part of the work as small as one
 filter's. So no loop has a condition on the place within the image.
 
-A task is some lines of windows of one image, or several small images, times a group of vectors.
-:mod:`.finish` runs the element-wise rest, tile by tile.
+A task is some lines of windows of one image, or several small images. Where there are many of them
+the filter is packed once, before; where there are few, tasks also share out the filters, and each
+packs its own. :mod:`.conv_task` writes a task.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tvm import tirx
-
-from .. import graph
-from ..access import Index, Lane
 from ..block import Buffer, ceil_quotient, index, minimum, quotient, remainder
-from ..dims import Dim
+from ..dims import product
 from ..graph import ITEM_SIZE, Convolution, Expr, compute_dtype
 from ..plan import Stage
-from .base import Context, finish, tasks
+from .base import Context, tasks
 from .blocking import covers, guess
-from .finish import Finisher
-from .gemm_task import row_tiles
-from .pack import Packer, Panels
-from .strip import Strip, Task, reshaped
-from .tile import Operands, Tile, add_products, new_sums, tiles
+from .conv_task import Filters, TaskWriter
+from .pack import Panels
+from .strip import Strip, Task
+from .tile import tiles
 
 _PIXELS = 256
 """Windows of a task, about: enough to make packing cheap beside them."""
 _FEWEST_PIXELS = 48
-_STRIP_BYTES = 128 * 1024
-_UNROLLED = 32
-"""Products of at most so many steps are written without a loop: most are steps of short runs."""
 
 
 class ImplicitProduct:
@@ -59,21 +51,12 @@ class ImplicitProduct:
 
 
 @dataclass(frozen=True)
-class Columns:
-    """What the sums of one group of filters are finished into."""
+class _Cut:
+    """Images and lines of windows of a task at most, and about how many such tasks there are."""
 
-    stage: Stage
-    dtype: str
-    offset: Expr | int
-
-    def finish(self, context: Context, at: Sequence[Index], total: Expr) -> None:
-        """Store what is made of one element, or one vector, of the sums."""
-        row, column = at
-        if isinstance(column, Lane):
-            column = Lane(column.base + self.offset, column.lanes, column.step)
-        else:
-            column = column + self.offset
-        finish(context, self.stage, [row, column], total)
+    images: int
+    lines: int
+    tasks: int
 
 
 class _Writer:
@@ -82,189 +65,132 @@ class _Writer:
         self._node = node
         self._context = context
         self._block = context.block
-        self._dtype = compute_dtype(node.image.dtype)
-        self._lanes = context.lanes(self._dtype)
-        kernel = node.filter.shape
-        self._rows, self._run, self._depth, filters = (_known(d) for d in kernel)
-        self._channels = _known(node.image.shape[3])
-        self._groups = self._channels // self._depth
-        self._count = filters // self._groups
-        self._k = self._rows * self._run * self._depth
-        vectors = covers(self._count, self._lanes)
-        self._tile = _tile(context, vectors)
-        self._group = self._vectors_of_task(vectors)
+        self._filters = _filters(node, context)
         self._strip = Strip.of(node.image, node.window, context)
+        self._wanted = 2 * context.target.cores
+        self._cut = self._choose_cut()
+        self._shared = self._cut.tasks >= self._wanted
+        self._panels = self._panels_at_a_time()
 
-    def _vectors_of_task(self, vectors: int) -> int:
-        """Return how many vectors of filters a task packs: what the cache holds, whole panels."""
-        panel = self._k * self._tile.vectors * self._lanes * ITEM_SIZE[self._dtype]
-        panels = covers(vectors, self._tile.vectors)
-        most = max(1, self._context.target.cache_bytes // panel)
-        return covers(panels, covers(panels, most)) * self._tile.vectors
+    def _choose_cut(self) -> _Cut:
+        image, window = self._node.image, self._node.window
+        filters, rows = self._filters, window.counts[0]
+        lines, width = (guess(c) for c in window.counts)
+        count = guess(image.shape[0])
+        parts = covers(self._wanted, filters.groups * filters.panels)
+        share = max(_FEWEST_PIXELS, count * lines * width // parts)
+        pixels = max(1, min(_PIXELS, share) // max(1, width))
+        line_bytes = guess(product(image.shape[2:])) * ITEM_SIZE[filters.dtype]
+        held = self._context.target.cache_bytes // max(1, line_bytes * window.strides[0])
+        own = max(1, min(pixels, held))
+        if own < lines or not isinstance(rows, int):
+            own = covers(lines, covers(lines, own)) if isinstance(rows, int) else own
+            return _Cut(1, own, count * covers(lines, own))
+        images = max(1, own // max(1, lines))
+        images = covers(count, covers(count, images)) or 1
+        return _Cut(images, max(1, lines), covers(count, images))
+
+    def _panels_at_a_time(self) -> int:
+        """Return how many panels are multiplied at a time: what the cache holds."""
+        filters = self._filters
+        size = filters.depth * filters.tile.vectors * filters.lanes * ITEM_SIZE[filters.dtype]
+        pieces = covers(filters.panels, max(1, self._context.target.cache_bytes // size))
+        if not self._shared:
+            others = max(1, self._cut.tasks * filters.groups)
+            pieces = max(pieces, min(filters.panels, covers(self._wanted, others)))
+        return covers(filters.panels, pieces)
 
     def write(self) -> None:
-        """Write the loop over tasks: images x lines x groups of vectors x groups of channels."""
-        context, block = self._context, self._block
-        image, window = self._node.image, self._node.window
-        images, lines = self._cut()
-        line_count, width = (context.size(c) for c in window.counts)
-        image_count = context.size(image.shape[0])
-        parts = ceil_quotient(image_count, images)
-        chunks = ceil_quotient(line_count, lines)
-        vector_groups = covers(covers(self._count, self._lanes), self._group)
-        shares = vector_groups * self._groups
-        cycles = quotient(
-            image_count * line_count * width * covers(self._count, self._lanes) * self._k, 2
-        )
+        """Write the loop over tasks: images x lines x groups (x pieces of the filters)."""
+        context, block, filters = self._context, self._block, self._filters
+        window = self._node.window
+        lines, width = (context.size(c) for c in window.counts)
+        images = context.size(self._node.image.shape[0])
+        chunks = ceil_quotient(lines, self._cut.lines)
+        pieces = covers(filters.panels, self._panels)
+        shares = filters.groups * (1 if self._shared else pieces)
+        vectors = covers(filters.count, filters.lanes) * filters.groups
+        cycles = quotient(images * lines * width * (vectors * filters.depth), 2)
+        packed = self._pack_all() if self._shared else None
 
         def body(task: Expr) -> None:
             share = block.bind(remainder(task, shares), "share")
             place = block.bind(quotient(task, shares), "place")
-            first_image = block.bind(quotient(place, chunks) * images, "image")
-            first_line = block.bind(remainder(place, chunks) * lines, "line")
+            image = block.bind(index(quotient(place, chunks) * self._cut.images), "image")
+            line = block.bind(index(remainder(place, chunks) * self._cut.lines), "line")
             own = Task(
-                first_image,
-                first_line,
-                _rest(images, image_count, first_image),
-                _rest(lines, line_count, first_line),
-                images,
-                lines,
+                image,
+                line,
+                _rest(self._cut.images, images, image),
+                _rest(self._cut.lines, lines, line),
+                self._cut.images,
+                self._cut.lines,
             )
-            group = block.bind(quotient(share, vector_groups), "group")
-            start = block.bind(
-                index(remainder(share, vector_groups) * (self._group * self._lanes)), "column"
-            )
-            self._task(own, group, start)
+            writer = TaskWriter(self._stage, self._node, filters, self._strip, context)
+            group = share
+            if self._shared:
+                writer.begin(own, group)
+                with block.loop(pieces, "piece") as piece:
+                    own_panels = self._packed(packed, group, piece)
+                    writer.write(self._piece(piece), own_panels, self._panels)
+            else:
+                group = block.bind(quotient(share, pieces), "group")
+                writer.begin(own, group)
+                first, count = self._piece(block.bind(remainder(share, pieces), "piece"))
+                room = block.workspace(filters.room * self._panels, filters.dtype, "packed")
+                local = filters.panels_in(room, 0)
+                filters.pack(context, local, (group, first, count))
+                writer.write((first, count), local, self._panels)
 
-        tasks(context, parts * chunks * shares, cycles * self._groups, body)
+        parts = ceil_quotient(images, self._cut.images)
+        tasks(context, parts * chunks * shares, cycles, body)
 
-    def _cut(self) -> tuple[int, int]:
-        """Return how many images, and how many lines of windows of each, a task takes at most."""
-        image, window = self._node.image, self._node.window
-        lines, width = (guess(c) for c in window.counts)
-        count = guess(image.shape[0])
-        total = max(1, count * lines * width)
-        pixels = min(_PIXELS, max(_FEWEST_PIXELS, total // (2 * self._context.target.cores)))
-        line_bytes = guess(image.shape[2]) * self._channels * ITEM_SIZE[self._dtype]
-        most = max(1, _STRIP_BYTES // max(1, line_bytes * window.strides[0]))
-        share = max(1, min(pixels // max(1, width), most))
-        if not isinstance(window.counts[0], int):
-            return 1, share
-        if share < lines:
-            return 1, covers(lines, covers(lines, share))
-        share = max(1, min(pixels // max(1, lines * width), most // max(1, lines)))
-        return covers(count, covers(count, share)) if count else 1, max(1, lines)
+    def _piece(self, number: Expr) -> tuple[Expr | int, Expr | int]:
+        """Return the first panel and the number of panels of a piece."""
+        block, all_panels = self._block, self._filters.panels
+        first = block.bind(index(number * self._panels), "panel")
+        return first, block.bind(_rest(self._panels, all_panels, first), "panels")
 
-    def _task(self, task: Task, group: Expr, start: Expr) -> None:
-        """Pack, gather the image, then multiply and finish one tile after the other."""
-        block, lanes = self._block, self._lanes
-        shape = (self._k, self._groups, self._count)
-        kernel = reshaped(self._node.filter, shape, self._context)
-        kernel = graph.transpose(kernel, (1, 0, 2))
-        left = ceil_quotient(self._count - start, lanes)
-        vectors = block.bind(minimum(self._group, left), "vectors")
-        panels = block.bind(ceil_quotient(vectors, self._tile.vectors), "panels")
-        pitch = self._k + 1  # as in gemm_task
-        packed = Panels(
-            block.workspace(pitch * self._group * lanes, self._dtype, "packed"),
-            pitch,
-            self._tile.vectors,
-            lanes,
-        )
-        packer = Packer(self._context, kernel, True, [group], self._count)
-        packer.write(packed, start, panels * self._tile.vectors, 0, self._k)
-        source = self._strip.write(task)
-        result = Columns(self._stage, self._dtype, group * self._count if self._groups > 1 else 0)
-        finisher = Finisher(self._context, result, [], self._group, self._count, swapped=False)
-        counts = [self._context.size(c) for c in self._node.window.counts]
-        pixels = task.images * task.lines * counts[1]
-        first = (task.first_image * counts[0] + task.first_line) * counts[1]
-        starts = self._strip.starts(task, source, self._tile.rows)
-        offset = group * self._depth if self._groups > 1 else 0
-        first = block.bind(index(first), "first")
-        for at, tile, repeat in row_tiles(pixels, self._tile):
-            with block.loop(repeat, "tile") as t:
-                pixel = block.bind(at + t * tile.rows, "pixel")
-                bases = [
-                    block.bind(block.load(starts, pixel + i) + offset, "base")
-                    for i in range(tile.rows)
-                ]
-                sums = block.workspace(tile.rows * self._group * lanes, self._dtype, "sums")
-                with block.loop(panels, "panel") as p:
-                    self._one_tile(tile, (source.buffer, bases), (packed, p), sums)
-                real = (
-                    minimum(tile.rows, pixels - pixel) if not isinstance(pixels, int) else tile.rows
-                )
-                finisher.write(sums, start, block.bind(first + pixel, "row"), real)
+    def _pack_all(self) -> Buffer:
+        """Pack all filters, a panel a task."""
+        filters, block = self._filters, self._block
+        count = filters.groups * filters.panels
+        packed = block.workspace(filters.room * count, filters.dtype, "packed")
 
-    def _one_tile(
-        self,
-        tile: Tile,
-        image: tuple[Buffer, list[Expr]],
-        panel: tuple[Panels, Expr],
-        sums: Buffer,
-    ) -> None:
-        """Multiply one tile with one panel, into the sums."""
-        block, lanes = self._block, self._lanes
-        source, bases = image
-        packed, p = panel
-        step = tile.vectors * lanes
-        base = block.bind(p * (packed.depth * step), "panel")
+        def body(task: Expr) -> None:
+            group = block.bind(quotient(task, filters.panels), "group")
+            panel = block.bind(remainder(task, filters.panels), "panel")
+            panels = filters.panels_in(packed, block.bind(index(task * filters.room)))
+            filters.pack(self._context, panels, (group, panel, 1))
 
-        def operands(run: Expr | int, length: int, taps: Callable[[Expr | int], Expr]) -> Operands:
-            def row(i: int, k: Expr | int) -> Expr:
-                return tirx.BufferLoad(source, [index(bases[i] + taps(k))])
+        tasks(self._context, count, filters.room // filters.lanes * 4 * count, body)
+        return packed
 
-            def vector(j: int, k: Expr | int) -> Expr:
-                place = base + (run * length + k) * step + j * lanes
-                return block.load(packed.buffer, place, lanes)
-
-            return Operands(self._dtype, lanes, row, vector)
-
-        length, place = self._runs()
-        whole = operands(0, 0, lambda k: place(k // length) + k % length)
-        total = new_sums(block, tile, whole)
-        if self._k <= _UNROLLED:
-            add_products(block, tile, self._k, whole, total, unroll=self._k + 1)
-        else:
-            with block.loop(self._k // length, "run") as r:
-                ahead = block.bind(index(place(r)), "ahead")
-                of_run = operands(r, length, lambda k: ahead + k)
-                add_products(block, tile, length, of_run, total)
-        for i in range(tile.rows):
-            for j in range(tile.vectors):
-                value = tirx.BufferLoad(total, [index(i * tile.vectors + j)])
-                block.store(sums, i * self._group * lanes + p * step + j * lanes, value)
-
-    def _runs(self) -> tuple[int, Callable[[Expr | int], Expr | int]]:
-        """Return how long the contiguous runs of a window are, and where each begins."""
-        down, across = self._node.window.dilations
-        line, channels = self._strip.line, self._channels
-        if self._groups == 1 and (across == 1 or self._run == 1):
-            return self._run * self._depth, lambda r: r * down * line
-
-        def place(r: Expr | int) -> Expr | int:
-            return quotient(r, self._run) * down * line + remainder(r, self._run) * (
-                across * channels
-            )
-
-        return self._depth, place
+    def _packed(self, packed: Buffer, group: Expr, piece: Expr) -> Panels:
+        filters = self._filters
+        place = (group * filters.panels + piece * self._panels) * filters.room
+        return filters.panels_in(packed, self._block.bind(index(place), "packed"))
 
 
-def _known(dim: Dim) -> int:
-    if not isinstance(dim, int):
+def _filters(node: Convolution, context: Context) -> Filters:
+    """Return the filters, with the tile that takes the fewest cycles a window."""
+    sizes = [d for d in (*node.filter.shape, node.image.shape[3]) if isinstance(d, int)]
+    if len(sizes) != 5:
         raise TypeError("the sizes of filters and the number of channels are known")
-    return dim
-
-
-def _tile(context: Context, vectors: int) -> Tile:
-    """Return the tile that takes the fewest cycles a row."""
-    return min(
+    rows, columns, channels, count, all_channels = sizes
+    groups = all_channels // channels
+    dtype = compute_dtype(node.image.dtype)
+    lanes = context.lanes(dtype)
+    vectors = covers(count // groups, lanes)
+    tile = min(
         tiles(context.target), key=lambda t: covers(vectors, t.vectors) * t.cycles() / t.rows
+    )
+    return Filters(
+        node.filter, (rows, columns, channels), groups, count // groups, tile, dtype, lanes
     )
 
 
-def _rest(share: int, count: Expr | int, first: Expr) -> Expr | int:
+def _rest(share: int, count: Expr | int, first: Expr | int) -> Expr | int:
     """Return how many of ``share`` there are from ``first`` on."""
     if share == 1 or (isinstance(count, int) and count % share == 0):
         return share

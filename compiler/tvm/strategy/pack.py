@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tvm import tirx
-
 from ..access import Index, Lane
-from ..block import Buffer, ceil_quotient, index, maximum, minimum, quotient, spread
+from ..block import Buffer, ceil_quotient, index, maximum, minimum, quotient, remainder, spread
 from ..graph import Expr, Tensor
 from .base import Context
 from .tile import transpose
@@ -21,22 +19,22 @@ _ROWS = 4
 
 @dataclass(frozen=True)
 class Panels:
-    """A packed buffer: ``depth`` steps of k of each panel of ``panel`` vectors."""
+    """A packed buffer: ``depth`` steps of k of each panel of ``panel`` vectors.
+
+    The first panel begins at ``first``.
+    """
 
     buffer: Buffer
     depth: Expr | int
     panel: int
     lanes: int
+    first: Expr | int = 0
 
     def place(self, j: Expr | int, k: Expr | int) -> Expr | int:
         """Return where vector j begins at step k."""
         width = self.panel * self.lanes
-        if isinstance(j, int):
-            return (
-                (j // self.panel) * (self.depth * width) + k * width + j % self.panel * self.lanes
-            )
-        inside = tirx.truncmod(j, index(self.panel)) * self.lanes
-        return quotient(j, self.panel) * (self.depth * width) + k * width + inside
+        inside = remainder(j, self.panel) * self.lanes
+        return self.first + quotient(j, self.panel) * (self.depth * width) + k * width + inside
 
 
 class Packer:
@@ -115,7 +113,7 @@ class Packer:
         block, lanes = self._block, panels.lanes
         width = panels.panel * lanes
         with block.loop(quotient(vectors, panels.panel), "panel") as p:
-            base = block.bind(p * (panels.depth * width) + step * width, "base")
+            base = block.bind(panels.first + p * (panels.depth * width) + step * width, "base")
             at = block.bind(start + p * width, "at")
             columns = [
                 block.bind(index(minimum(at + j * lanes, self._count - lanes)), "column")

@@ -9,7 +9,8 @@ from tvm import tirx
 from ..access import Lane, Storage
 from ..block import Buffer, ceil_quotient, const, index, maximum, minimum
 from ..dims import Shape
-from ..graph import Expr, Reshape, Tensor, Window, compute_dtype
+from ..graph import Expr, Reshape, Tensor, compute_dtype
+from ..window import Window
 from .base import Context
 
 
