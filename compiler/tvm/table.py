@@ -27,6 +27,7 @@ FAMILIES: dict[str, str] = {
     "convolution": "Conv2D DepthwiseConv2dNative",
     "data": """Const Identity Cast ZerosLike OnesLike Fill BroadcastTo Tile Reshape ExpandDims
         Squeeze Transpose StopGradient PreventGradient Snapshot EnsureShape""",
+    "normalization": "FusedBatchNormV3 FusedBatchNormGradV3",
     "pooling": "MaxPool AvgPool",
     "reduction": "Sum Mean Max Min BiasAddGrad",
     "static": """Shape ShapeN Size Rank Pack ConcatV2 StridedSlice GatherV2 Prod Range
