@@ -57,6 +57,20 @@ class Context:
             self.block.store(storage.buffer, place, raw)
 
 
+def finish(context: Context, stage: Stage, at: Sequence[Index], total: Expr) -> None:
+    """Store what a stage makes of one element, or one vector, of its anchor."""
+    place = list(at)
+    if isinstance(place[-1], Lane):
+        last = place[-1]
+        place[-1] = Lane(context.block.bind(index(last.base), "n"), last.lanes, last.step)
+    value = context.block.let(total)
+    access = context.access()
+    if stage.anchor is not None:
+        access.give(stage.anchor, lambda _: value)
+    for tensor in stage.stores:
+        context.store(tensor, place, access.compute(tensor, place))
+
+
 class Strategy(Protocol):
     """A way to write one kind of stage."""
 

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tvm import tirx
-
 from ..access import Index, Lane
-from ..block import Buffer, ceil_quotient, index, maximum, minimum, quotient, spread
+from ..block import Buffer, ceil_quotient, index, maximum, minimum, quotient, remainder, spread
 from ..graph import Expr, Tensor
 from .base import Context
 from .tile import transpose
@@ -35,11 +33,9 @@ class Panels:
     def place(self, j: Expr | int, k: Expr | int) -> Expr | int:
         """Return where vector j begins at step k."""
         width = self.panel * self.lanes
-        if isinstance(j, int):
-            inside: Expr | int = j % self.panel * self.lanes
-        else:
-            inside = tirx.truncmod(j, index(self.panel)) * self.lanes
-        return self.panel_at(quotient(j, self.panel)) + k * width + inside
+        return self.panel_at(quotient(j, self.panel)) + (
+            k * width + remainder(j, self.panel) * self.lanes
+        )
 
     def panel_at(self, number: Expr | int) -> Expr | int:
         """Return where a panel begins."""
