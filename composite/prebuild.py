@@ -16,6 +16,7 @@ import tensorflow as tf
 from composite import call, native
 from composite.compiler.emit.library import LibraryKernel
 from composite.compiler.emit.timings import KernelTiming
+from composite.compiler.tvm.target import Target
 from composite.jit import produce, verdicts
 from composite.jit.decisions import Decision, Point, Times
 from composite.op import CompositeOp
@@ -44,7 +45,10 @@ class Spec(NamedTuple):
 
 
 def kernel(
-    op: CompositeOp, arguments: Mapping[str, Any], before: Mapping[str, Decision]
+    op: CompositeOp,
+    arguments: Mapping[str, Any],
+    target: Target,
+    before: Mapping[str, Decision],
 ) -> BuiltKernel:
     """Compiles, checks and measures the kernel of a call. ValueError if there can be none.
 
@@ -53,9 +57,9 @@ def kernel(
     from composite.compiler import tvm as backend
 
     wanted = request(op, arguments)
-    target = backend.Target.host()
+    name = f"{produce.kernel_name(wanted)}_{target.isa.rpartition('-')[2]}"
     try:
-        compiled = produce.compile_object(wanted, target)
+        compiled = produce.compile_object(wanted, target, name)
     except (backend.NotCovered, produce.Inexpandable) as answer:
         raise ValueError(f"no kernel for {op.__name__}{_text(arguments)}: {answer}") from answer
     record = produce.record_of(wanted, compiled, target)

@@ -1,4 +1,4 @@
-"""The expansion of a request for a kernel."""
+"""The expansion of a request for a kernel, and which of its inputs never change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
 from composite import native
 from composite.jit import shapes
-from composite.records import NodeDef, attr_value, call_record
+from composite.records import CONSTANTS, NodeDef, attr_value, call_record
 
 
 def expand(request: NodeDef, dims: Sequence[shapes.Dims]) -> Any:
@@ -19,3 +19,8 @@ def expand(request: NodeDef, dims: Sequence[shapes.Dims]) -> Any:
     known = [tf.TensorShape([d if isinstance(d, int) else None for d in s]) for s in dims]
     asked.attr["_in_shapes"].CopyFrom(attr_value(known))
     return FunctionDefLibrary.FromString(native.call("composite_expand", asked))
+
+
+def constants_of(request: NodeDef) -> tuple[int, ...]:
+    """The inputs of a request that never change."""
+    return tuple(request.attr[CONSTANTS].list.i) if CONSTANTS in request.attr else ()

@@ -3,7 +3,8 @@
 Both are measured as nodes of a graph: several copies of the op in one function, each with inputs of
 its own (a real model does not read the same weights again), one after the other, once told to run
 the kernel and once the expansion, which grappler then fuses as it would hand-written ops. The cost
-of an empty function of the same signature is taken off, so no Python is in the result.
+of an empty function of the same signature is taken off, so no Python is in the result. Inputs that
+never change are constants of the graph there too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -22,6 +23,7 @@ from composite.records import AttrValue
 
 _COPIES = 16
 _MEMORY = 64 << 20  # bytes of inputs, at most
+_CONSTANTS = 16 << 20  # bytes of constants, which tracing and grappler copy a few times
 _ROUNDS = 60
 _FEWEST = 5  # rounds, however long one takes
 _BUDGET = 0.15  # seconds of timed runs, roughly
@@ -37,11 +39,17 @@ def measure(
     arguments: Callable[[Sequence[Any]], Mapping[str, Any]],
     stamps: Mapping[str, AttrValue],
     specs: Sequence[tf.TensorSpec],
+    constants: Sequence[int] = (),
 ) -> Times:
-    """Times an installed kernel. `arguments(inputs)` makes the keywords of a call of the op."""
-    copies = _copies(specs, _COPIES, _MEMORY)
-    inputs = _inputs(specs, copies)
-    functions = _functions(op_name, arguments, stamps, specs, copies)
+    """Times an installed kernel. `arguments(inputs)` makes the keywords of a call of the op.
+
+    `constants`: the inputs that never change.
+    """
+    known = _known(specs, constants)
+    varying = _varying(specs, known)
+    copies = _copies(varying, known, _COPIES, _MEMORY)
+    inputs = _inputs(varying, copies)
+    functions = _functions(op_name, _Call(arguments, stamps, known), varying, copies)
     for function in functions:
         function(*inputs)
     rounds: list[tuple[float, float, float]] = []
@@ -53,23 +61,29 @@ def measure(
     return _times(rounds, copies)
 
 
-def sweep(
+def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
     op_name: str,
     arguments: Callable[[Sequence[Any]], Mapping[str, Any]],
     stamps: Mapping[str, AttrValue],
     specs: Sequence[tf.TensorSpec],
     cases: Sequence[Sequence[tuple[int, ...]]],
+    constants: Sequence[int] = (),
 ) -> list[Times]:
     """Times an installed kernel at several sizes, more quickly and less exactly than `measure`.
 
     The dims that differ are None in `specs`: one graph serves all cases, the largest comes last.
     """
+    known = _known(specs, constants)
+    varying = _varying(specs, known)
     exact = [
-        [tf.TensorSpec(shape, spec.dtype) for shape, spec in zip(shapes, specs, strict=True)]
+        _varying(
+            [tf.TensorSpec(shape, spec.dtype) for shape, spec in zip(shapes, specs, strict=True)],
+            known,
+        )
         for shapes in cases
     ]
-    copies = _copies(exact[-1], _SWEEP_COPIES, _SWEEP_MEMORY)
-    functions = _functions(op_name, arguments, stamps, specs, copies)
+    copies = _copies(exact[-1], known, _SWEEP_COPIES, _SWEEP_MEMORY)
+    functions = _functions(op_name, _Call(arguments, stamps, known), varying, copies)
     found = []
     for case in exact:
         inputs = _inputs(case, copies)
@@ -79,16 +93,34 @@ def sweep(
     return found
 
 
-def _functions(
-    op_name: str,
-    arguments: Callable[[Sequence[Any]], Mapping[str, Any]],
-    stamps: Mapping[str, AttrValue],
-    specs: Sequence[tf.TensorSpec],
-    copies: int,
-) -> list[Any]:
+class _Call(NamedTuple):
+    """How the op is called: its keywords, the node's attributes, the inputs that are constants."""
+
+    arguments: Callable[[Sequence[Any]], Mapping[str, Any]]
+    stamps: Mapping[str, AttrValue]
+    known: Mapping[int, Any]  # by position
+
+    def keywords(self, own: Sequence[Any], copy: int) -> Mapping[str, Any]:
+        """Of the call number `copy`, with inputs `own` beside the constants."""
+        given, known = iter(own), self.known
+        count = len(own) + len(known)
+        return self.arguments(
+            [_constant(known[i], copy) if i in known else next(given) for i in range(count)]
+        )
+
+
+def _known(specs: Sequence[tf.TensorSpec], constants: Sequence[int]) -> dict[int, Any]:
+    return {i: _draw(specs[i], np.random.default_rng(i)) for i in constants}
+
+
+def _varying(specs: Sequence[tf.TensorSpec], known: Mapping[int, Any]) -> list[tf.TensorSpec]:
+    return [spec for i, spec in enumerate(specs) if i not in known]
+
+
+def _functions(op_name: str, node: _Call, specs: Sequence[tf.TensorSpec], copies: int) -> list[Any]:
     """What is timed: the kernel, the expansion, nothing."""
     chains = [
-        _chain(op_name, arguments, {**stamps, **_route(backend)}, specs, copies)
+        _chain(op_name, node.keywords, {**node.stamps, **_route(backend)}, specs, copies)
         for backend in ("tvm", "tf")
     ]
     return [*chains, _empty(specs, copies)]
@@ -116,9 +148,19 @@ def _route(backend: str) -> dict[str, AttrValue]:
     }
 
 
-def _copies(specs: Sequence[tf.TensorSpec], most: int, memory: int) -> int:
+def _copies(
+    specs: Sequence[tf.TensorSpec], constants: Mapping[int, Any], most: int, memory: int
+) -> int:
     size = sum(s.shape.num_elements() * s.dtype.size for s in specs)
-    return int(max(1, min(most, memory // max(size, 1))))
+    fixed = sum(array.nbytes for array in constants.values())
+    return int(max(1, min(most, memory // max(size, 1), _CONSTANTS // max(fixed, 1))))
+
+
+def _constant(array: Any, copy: int) -> Any:
+    """A constant of its own for each copy: grappler makes one of equal ones."""
+    own = array.copy()
+    own.flat[0] = copy
+    return tf.constant(own)
 
 
 def _inputs(specs: Sequence[tf.TensorSpec], copies: int) -> list[Any]:
@@ -138,7 +180,7 @@ def _draw(spec: tf.TensorSpec, random: np.random.Generator) -> Any:
 
 def _chain(
     op_name: str,
-    arguments: Callable[[Sequence[Any]], Mapping[str, Any]],
+    arguments: Callable[[Sequence[Any], int], Mapping[str, Any]],
     stamps: Mapping[str, AttrValue],
     specs: Sequence[tf.TensorSpec],
     copies: int,
@@ -150,7 +192,7 @@ def _chain(
         for i in range(copies):
             with tf.control_dependencies(outputs[-1:]), tf.device("CPU:0"):
                 own = inputs[i * width : (i + 1) * width]
-                result = call.graph_call(op_name, arguments(own), stamps, None)
+                result = call.graph_call(op_name, arguments(own, i), stamps, None)
             # Returned, every one: grappler turns a node that only orders others into nothing.
             outputs += tf.nest.flatten(result)
         return outputs
@@ -160,7 +202,7 @@ def _chain(
 
 def _empty(specs: Sequence[tf.TensorSpec], copies: int) -> Any:
     def empty(*inputs: Any) -> list[Any]:
-        return [tf.identity(x) for x in inputs[:: len(specs)]]
+        return [tf.identity(x) for x in inputs[:: max(len(specs), 1)]]
 
     return _traced(empty, [*specs] * copies)
 

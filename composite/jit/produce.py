@@ -19,10 +19,10 @@ from composite.jit import key as keys
 from composite.jit import shapes, verify
 from composite.jit.cache import Cache
 from composite.jit.exact import is_exact
-from composite.jit.expansions import expand
+from composite.jit.expansions import constants_of, expand
 from composite.jit.verdicts import verdict
 from composite.log import logger
-from composite.records import NodeDef, record, serialize
+from composite.records import NodeDef, attr_value, record, serialize
 
 _PRIVATE = ("_must", "_hint")  # of a request, no part of a kernel's record
 
@@ -92,8 +92,8 @@ def compile_kernel(request: NodeDef, target: Any) -> tuple[NodeDef, bytes]:
     return made, library
 
 
-def compile_object(request: NodeDef, target: Any) -> Any:
-    """Compiles the kernel of a request (backend.Kernel).
+def compile_object(request: NodeDef, target: Any, name: str | None = None) -> Any:
+    """Compiles the kernel of a request (backend.Kernel); `name` is another one than kernel_name's.
 
     NotCovered when there cannot be one, Inexpandable when there is nothing to compile.
     """
@@ -106,7 +106,13 @@ def compile_object(request: NodeDef, target: Any) -> Any:
         kind = backend.NotCovered if native.is_not_yet(error) else Inexpandable
         raise kind(error.message) from error
     start = time.perf_counter()
-    kernel = backend.compile(library, dims, target=target, name=kernel_name(request))
+    kernel = backend.compile(
+        library,
+        dims,
+        target=target,
+        name=name or kernel_name(request),
+        constants=constants_of(request),
+    )
     seconds = time.perf_counter() - start
     logger.info("%s: kernel %s compiled in %.2f s", request.op, kernel.name, seconds)
     return kernel
@@ -125,6 +131,7 @@ def check(request: NodeDef, kernel: Any, library: Path) -> verify.Accuracy:
         kernel.name,
         lambda exact: expand(request, exact),
         [shapes.substitute(dims, values) for values in cases],
+        kernel.packed,
     )
 
 
@@ -153,4 +160,9 @@ def record_of(request: NodeDef, kernel: Any, target: Any) -> NodeDef:
     for name, value in request.attr.items():
         if name not in _PRIVATE:
             made.attr[name].CopyFrom(value)
+    if kernel.packed:
+        made.attr["_packed_sources"].CopyFrom(attr_value([p.source for p in kernel.packed]))
+        made.attr["_packed_elements"].CopyFrom(attr_value([p.elements for p in kernel.packed]))
+        dtypes = [tf.as_dtype(p.dtype) for p in kernel.packed]
+        made.attr["_packed_dtypes"].CopyFrom(attr_value(dtypes))
     return made

@@ -17,7 +17,7 @@ from composite.jit import decisions, shapes
 from composite.jit import key as keys
 from composite.jit.cache import Cache
 from composite.jit.decisions import Decision
-from composite.jit.expansions import expand
+from composite.jit.expansions import constants_of, expand
 from composite.jit.measure import measure, sweep
 from composite.log import logger
 from composite.records import PROGRAM, NodeDef
@@ -89,7 +89,8 @@ def measured(made: NodeDef, request: NodeDef, before: Decision | None = None) ->
     dtypes = functions.body(expand(request, exact)).input_dtypes
     stamps = {PROGRAM: request.attr[PROGRAM]} if PROGRAM in request.attr else {}
     node = (request.op, _keywords(request), stamps)
-    times = {asked: measure(*node, _specs(exact, dtypes))}
+    constants = constants_of(request)
+    times = {asked: measure(*node, _specs(exact, dtypes), constants)}
     yield decisions.decide(times, asked, before)
     longest = max(times[asked].kernel_us, times[asked].expansion_us)
     others = [
@@ -101,7 +102,7 @@ def measured(made: NodeDef, request: NodeDef, before: Decision | None = None) ->
     unknown = [[d if isinstance(d, int) else None for d in shape] for shape in dims]
     cases = [shapes.substitute(dims, v) for v in others]
     try:
-        found = sweep(*node, _specs(unknown, dtypes), cases)
+        found = sweep(*node, _specs(unknown, dtypes), cases, constants)
     except (tf.errors.OpError, ValueError) as error:  # a body that needs the dim to expand
         logger.info("%s: kernel %s is measured at one size: %s", request.op, made.name, error)
         return

@@ -40,10 +40,12 @@ def check(
     name: str,
     expansions: Callable[[Sequence[tuple[int, ...]]], Any],
     cases: Sequence[Sequence[tuple[int, ...]]],
+    packed: Sequence[native_kernel.PackedArgument] = (),
 ) -> Accuracy:
     """Runs the kernel on ordinary inputs of each case's shapes, on adversarial ones of the last's.
 
-    `expansions(shapes)` gives the expansion (a FunctionDefLibrary) for exact shapes.
+    `expansions(shapes)` gives the expansion (a FunctionDefLibrary) for exact shapes; `packed` is
+    what the kernel takes after its outputs.
     Mismatch when an output is wrong.
     """
     worst, same_bits, unit = 0.0, True, ""
@@ -54,7 +56,7 @@ def check(
         for draw in adversarial.draws(dtypes, shapes, number, all_kinds=last):
             inputs = [bounds.unaligned(x) for x in draw.arrays]
             expected, references = source.run(inputs)
-            found = run_kernel(library, name, inputs, expected)
+            found = run_kernel(library, name, inputs, expected, packed=packed)
             for i, outputs in enumerate(zip(found, expected, references, strict=True)):
                 what = f"output {i} of {list(shapes)}, {draw.kind},"
                 worst = max(worst, _compare(what, *outputs, draw))
@@ -115,8 +117,14 @@ class _Source:
             return None
 
 
-def run_kernel(
-    library: Path, name: str, inputs: Sequence[Array], like: Sequence[Array], threads: int = 1
+def run_kernel(  # noqa: PLR0913 - a kernel and all that it is called with
+    library: Path,
+    name: str,
+    inputs: Sequence[Array],
+    like: Sequence[Array],
+    threads: int = 1,
+    *,
+    packed: Sequence[native_kernel.PackedArgument] = (),
 ) -> list[Array]:
     """The outputs of a kernel, which are like the arrays of `like`, by a team of threads.
 
@@ -128,7 +136,7 @@ def run_kernel(
         for room, y in zip(rooms, like, strict=True)
     ]
     with native_kernel.opened(library, name, threads) as kernel:
-        kernel([*inputs, *outputs])
+        kernel([*inputs, *outputs, *kernel.packed(inputs, packed)])
     for room, y in zip(rooms, like, strict=True):
         guards = np.concatenate([room[: _GUARD + 1], room[_GUARD + 1 + y.size :]])
         if (guards != np.full(1, 77, y.dtype)).any():

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from composite import prebuild
+from composite.compiler.emit.timings import KernelTiming
 from composite.jit import decisions
 from composite.jit.decisions import Times, decide
 
@@ -69,3 +71,11 @@ def test_text_and_back():
         json.dumps({**content, "points": [point[:-2] for point in content["points"]]}),
     ):
         assert decisions.from_json(wrong) is None
+
+
+def test_a_library_that_is_built_again_keeps_close_verdicts():
+    timing = KernelTiming(32, [8, 32], [5.0, 11.0], [10.0, 10.0], [True, False])
+    before = prebuild.decisions_of({"k": timing})["k"]
+    assert (before.asked, wins(before), before.times.ratio) == (32, [True, False], 1.1)
+    assert wins(decide({8: times(1.03), 32: times(0.97)}, 32, before)) == [True, False]
+    assert wins(decide({8: times(1.2), 32: times(0.5)}, 32, before)) == [False, True]

@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 import tensorflow as tf
 
-from composite.jit import decisions, verdicts
+from composite import functions, native
+from composite.jit import decisions, key, verdicts
 from composite.jit.cache import Cache
 from composite.jit.decisions import Times, decide
 from composite.records import NodeDef, python_values
@@ -42,7 +43,7 @@ def world(monkeypatch):
         yield decide({asked: world.measured[asked]}, asked, before)
         yield decide(world.measured, asked, before)
 
-    monkeypatch.setattr(verdicts.native, "call", install)
+    monkeypatch.setattr(native, "call", install)
     monkeypatch.setattr(verdicts, "measured", measured)
     return world
 
@@ -66,7 +67,7 @@ def test_the_next_process_measures_nothing_and_decides_the_same(world, tmp_path)
 
 def test_of_two_processes_at_once_the_first_decides(world, tmp_path):
     cache, other = Cache(tmp_path / "c"), Cache(tmp_path / "c")
-    machine = verdicts.keys.machine()
+    machine = key.machine()
     theirs = decide({32: times(0.99)}, 32)
     world.measured = {32: times(1.3)}
 
@@ -80,7 +81,7 @@ def test_of_two_processes_at_once_the_first_decides(world, tmp_path):
 
 def test_times_of_an_earlier_version_are_measured_again(world, tmp_path):
     cache = Cache(tmp_path / "c")
-    cache.store_timings(KEY, verdicts.keys.machine(), b'{"kernel_us": 1, "ratio": 0.5}')
+    cache.store_timings(KEY, key.machine(), b'{"kernel_us": 1, "ratio": 0.5}')
     world.measured = {32: times(1.3)}
     assert not world.verdict(cache).kernel_wins
 
@@ -89,14 +90,14 @@ def test_a_process_that_ends_measures_no_further(world, tmp_path):
     cache = Cache(tmp_path / "c")
     world.measured = {32: times(0.8), 128: times(0.5)}
     assert len(world.verdict(cache, lambda: True).points) == 1
-    assert cache.load_timings(KEY, verdicts.keys.machine()) is None
+    assert cache.load_timings(KEY, key.machine()) is None
 
 
 def test_what_takes_long_is_not_measured_at_other_sizes(monkeypatch):
     """A bound on the work: sizes that would take longer than 4 ms a node are left out."""
     swept = []
 
-    def sweep(_op, _arguments, _stamps, specs, cases):
+    def sweep(_op, _arguments, _stamps, specs, cases, _constants):
         assert specs[0].shape.as_list() == [None, 8]
         swept.append([case[0][0] for case in cases])
         return [times(0.5)] * len(cases)
@@ -111,7 +112,7 @@ def test_what_takes_long_is_not_measured_at_other_sizes(monkeypatch):
         input_dtypes = (tf.float32,)
 
     monkeypatch.setattr(verdicts, "expand", lambda *_: None)
-    monkeypatch.setattr(verdicts.functions, "body", lambda _: Body)
+    monkeypatch.setattr(functions, "body", lambda _: Body)
     monkeypatch.setattr(verdicts, "_keywords", lambda _: None)
     monkeypatch.setattr(verdicts, "sweep", sweep)
     for kernel_us, expected in [(1.0, [2, 8, 128, 512]), (1000.0, [2, 8, 128]), (1e6, None)]:
