@@ -115,7 +115,7 @@ def _facts(record: NodeDef) -> dict[str, Any]:
         "attributes": ", ".join(f"{n}={getattr(v, 'name', v)!s}" for n, v in attrs.items()),
         "isa": record.attr["_isa"].s.decode(),
         "strategy": record.attr["_strategy"].s.decode(),
-        "error": record.attr["_error"].f,
+        "error": float(f"{record.attr['_error'].f:.2g}"),  # as the check gave it
         "error_unit": record.attr["_error_unit"].s.decode(),
         "exact": record.attr["_exact"].b,
     }
