@@ -1,7 +1,9 @@
 """Elementary functions on vectors, from arithmetic alone (``T.exp`` would call libm lane by lane).
 
-Bounds are against float64 (float32) or long double (float64) over the whole range, subnormal
-results, infinities and NaN included; tests/compiler/tvm/test_math.py measures them:
+Bounds are against float64 (float32) or long double (float64) over the whole range, infinities and
+NaN included, and subnormal results; but e^x below 1.7e-38 in float32 is zero (TensorFlow's threads
+flush what is below 1.2e-38, the smallest normal number). tests/compiler/tvm/test_math.py measures
+them:
 
 ========  ===========  ===========
 function  float32 ulp  float64 ulp
@@ -169,8 +171,26 @@ def _power_of_two(block: Block, n: Expr) -> Expr:
     return block.let(bits(raw << shift, f"float{f.width}"))
 
 
+def _exp_float32(block: Block, x: Expr) -> Expr:
+    """Return e^x as 2^(n-1) times 2 e^r: n - 1 is in the exponent's range for n from -125 to 128.
+
+    Above, the product overflows; below, the exponent's bits are those of zero.
+    """
+    f = _FORMATS["float32"]
+    x = _clamp(block, x, -87.0, 89.0)
+    magic = like(f.magic - 1, x)
+    t = block.let(x * like(_LOG2_E, x) + magic)
+    n = block.let(magic - t)  # its negative: one constant less than t - magic
+    r = block.let((x + n * like(f.ln2_high, x)) + n * like(f.ln2_low, x))
+    p = _horner(block, r, (2.0, 2.0, *(2 * c for c in f.tail)))
+    shift = const(f.mantissa, with_lanes("int32", x))
+    return block.let(p * bits(bits(t, "int32") << shift, "float32"))
+
+
 def exp(block: Block, x: Expr) -> Expr:
-    """Return e^x, within 1.5 ulp; the power is applied in halves, for subnormal results."""
+    """Return e^x, within 1.5 ulp; in float64 the power is applied in halves, for subnormals."""
+    if element(x) == "float32":
+        return _exp_float32(block, x)
     f = _format(x)
     n, p = _reduce(block, _clamp(block, x, f.exp_low, f.exp_high))
     half = block.let(block.let(n * like(0.5, x) + like(f.magic, x)) - like(f.magic, x))

@@ -222,9 +222,10 @@ def absolute(block: Block, x: Expr) -> Expr:
 
 def larger(_: Block, a: Expr, b: Expr) -> Expr:
     """Return the larger of two values, NaN if one is."""
-    return choose(tirx.Or(is_nan(a), a > b), a, b)
+    # The inner choice is the machine's own maximum, which gives b where one is NaN.
+    return choose(is_nan(a), a, choose(a > b, a, b))
 
 
 def smaller(_: Block, a: Expr, b: Expr) -> Expr:
     """Return the smaller of two values, NaN if one is."""
-    return choose(tirx.Or(is_nan(a), a < b), a, b)
+    return choose(is_nan(a), a, choose(a < b, a, b))

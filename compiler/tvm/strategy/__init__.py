@@ -1,13 +1,14 @@
 """How a stage becomes loops: one idea a file, the first that fits is taken.
 
 To add one: write a module with a ``Strategy``, and put it in :data:`STRATEGIES` before those that
-would also take its stages. The last two take everything.
+would also take its stages. Those from rows on take all
+reductions and what has no anchor.
 """
 
 from __future__ import annotations
 
-from ..plan import Stage
-from . import axpy, constant, contraction, dots, elementwise, gemm, reduction
+from ..stage import Stage
+from . import axpy, constant, contraction, dots, elementwise, gemm, reduction, rows
 from .base import Context, Strategy
 
 STRATEGIES: tuple[Strategy, ...] = (
@@ -16,6 +17,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     axpy.Axpy(),
     gemm.Gemm(),
     contraction.PlainContraction(),
+    rows.Rows(),
     reduction.Reduction(),
     elementwise.Elementwise(),
 )

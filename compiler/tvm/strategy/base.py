@@ -11,7 +11,8 @@ from ..block import Block, index, quotient, remainder, spread
 from ..dims import Dim, Shape, product
 from ..graph import ITEM_SIZE, Expr, Pointwise, Tensor, compute_dtype
 from ..numeric import to_storage
-from ..plan import Plan, Stage
+from ..plan import Plan
+from ..stage import Stage
 from ..target import Target
 
 PARALLEL_CYCLES = 90_000

@@ -11,7 +11,7 @@ from ..access import Access, Lane, Storage
 from ..block import ceil_quotient, index, maximum, minimum, quotient
 from ..dims import Dim, Shape, product
 from ..graph import ITEM_SIZE, Constant, Expr, Parameter, Pointwise, Reshape, Tensor, compute_dtype
-from ..plan import Stage
+from ..stage import Stage
 from .base import Context, chain_cost, elements, tasks, unflatten
 
 _CHUNK = 8192
@@ -102,17 +102,26 @@ def merge_dimensions(stage: Stage, context: Context) -> Stage:
     patterns = _patterns(stage, context)
     if patterns is None or len(stage.shape) < 2:
         return stage
+    groups = dimension_groups(stage.shape, patterns)
+    if len(groups) == len(stage.shape):
+        return stage
+    return _Merge(stage, context, groups).stage()
+
+
+def dimension_groups(shape: Shape, patterns: set[tuple[bool, ...]]) -> list[list[int]]:
+    """Return runs of dimensions that can be one, as every tensor has or lacks them alike.
+
+    ``patterns`` holds for each tensor which of the dimensions it has, with a size other than 1.
+    """
     groups: list[list[int]] = []
     last = -1  # the last dimension of the last group that is not 1
-    for i, dim in enumerate(stage.shape):
+    for i, dim in enumerate(shape):
         if groups and (dim == 1 or last < 0 or all(p[i] == p[last] for p in patterns)):
             groups[-1].append(i)
         else:
             groups.append([i])
         last = i if dim != 1 else last
-    if len(groups) == len(stage.shape):
-        return stage
-    return _Merge(stage, context, groups).stage()
+    return groups
 
 
 def _patterns(stage: Stage, context: Context) -> set[tuple[bool, ...]] | None:

@@ -10,7 +10,7 @@ from ..access import Index, Lane, Strided, strided
 from ..block import index
 from ..dims import Dim, Shape
 from ..graph import Expr, MatMul, Tensor, compute_dtype
-from ..plan import Stage
+from ..stage import Stage
 from .base import Context
 
 
