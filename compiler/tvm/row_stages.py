@@ -22,6 +22,10 @@ FULL, VALUE, FLAT = "full", "value", "flat"
 dimensions of size 1; the same without those dimensions."""
 
 
+_NEAR = 16
+"""Entries back from the last that are looked at, so that long functions take linear time."""
+
+
 @dataclass(frozen=True)
 class Rows:
     """The dimensions of a group: ``kept`` number its rows, ``reduced`` are within a row."""
@@ -94,9 +98,10 @@ class _Joiner:
         """Put a stage where it belongs: the stages come in an order in which they could run."""
         needed = self._reads(stage)
         last = max((i for i, e in enumerate(self._entries) if e.made & needed), default=-1)
-        for i, entry in reversed(list(enumerate(self._entries))):
-            # All that it reads must be made before the entry that it joins, or in it.
-            if i >= last and entry.rows is not None and self._joins(stage, entry, entry.rows):
+        # All that it reads must be made before the entry that it joins, or in it.
+        for i in reversed(range(max(0, last, len(self._entries) - _NEAR), len(self._entries))):
+            entry = self._entries[i]
+            if entry.rows is not None and self._joins(stage, entry, entry.rows):
                 entry.stages.append(stage)
                 return
         own = rows_of(stage)
@@ -128,18 +133,19 @@ class _Joiner:
         return result
 
     def _take_sources(self, entry: _Entry, rows: Rows) -> None:
-        """Let element-wise stages that only this reduction waits for compute in its loops."""
-        for source in reversed(list(self._entries)):
+        """Take in element-wise stages on the same elements that nothing else waits for."""
+        for source in reversed(self._entries[-_NEAR:]):
             (stage, *more) = source.stages
             if more or stage.anchor is not None or stage.shape != rows.full:
-                continue
-            if not source.made & entry.inputs:
                 continue
             after = self._entries[self._entries.index(source) + 1 :]
             if any(source.made & self._reads(s) for e in after for s in e.stages):
                 continue
             trial = replace(entry, stages=[stage], roles={}, inputs=set())
-            if self._joins(stage, trial, rows) and self._joins(entry.stages[-1], trial, rows):
+            if not self._joins(stage, trial, rows):
+                continue
+            trial.stages.append(entry.stages[-1])
+            if self._joins(entry.stages[-1], trial, rows):
                 self._entries.remove(source)
                 entry.stages.insert(0, stage)
                 entry.roles = {**trial.roles, **entry.roles}

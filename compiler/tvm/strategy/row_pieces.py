@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..block import Buffer, index, minimum, quotient, remainder
+from ..block import Buffer, index, maximum, minimum, quotient, remainder
 from ..dims import product
 from ..graph import Expr, Tensor, compute_dtype
 from .accumulate import Accumulator
@@ -17,11 +17,11 @@ from .row_program import Pass, RowProgram
 from .row_sweep import Sweep
 
 PIECE = 16384
-"""Elements in a piece."""
+"""Elements in a piece, unless those of one place of the row's first dimension are more."""
 
 
 class RowPieces:
-    """Writes the passes over rows of one dimension of elements, pass by pass."""
+    """Writes the passes over rows, pass by pass."""
 
     def __init__(self, program: RowProgram, context: Context, lanes: int) -> None:
         self._program = program
@@ -30,7 +30,11 @@ class RowPieces:
         self._lanes = lanes
         self._rows = context.size(product(program.rows))
         self._width = context.size(product(program.inner))
-        self._pieces = self._block.bind(quotient(self._width + (PIECE - 1), PIECE), "pieces")
+        self._first = context.size(program.inner[0])
+        rest = context.size(product(program.inner[1:]))
+        self._piece = maximum(1, quotient(PIECE, maximum(1, rest)))
+        pieces = quotient(self._first + (self._piece - 1), self._piece)
+        self._pieces = self._block.bind(pieces, "pieces")
         self._kept = {t: self._buffer(t, self._rows * self._width) for t in program.keeps}
         self._totals: dict[Tensor, Buffer] = {}
 
@@ -41,7 +45,7 @@ class RowPieces:
             parts = [self._buffer(t, self._rows * self._pieces) for t in one.reductions]
 
             cycles = quotient(self._rows * self._width * one.cost, self._lanes)
-            piece = partial(self._piece, one, parts)
+            piece = partial(self._write_piece, one, parts)
             tasks(self._context, self._rows * self._pieces, cycles, piece)
             totals = {t: self._buffer(t, self._rows) for t in one.reductions}
             with self._block.loop(self._rows, "row") as counter:
@@ -63,10 +67,10 @@ class RowPieces:
             sweep.know(tensor, self._block.let(self._block.load(total, row)))
         return sweep
 
-    def _piece(self, one: Pass, parts: list[Buffer], task: Expr) -> None:
+    def _write_piece(self, one: Pass, parts: list[Buffer], task: Expr) -> None:
         block = self._block
-        start = block.bind(remainder(task, self._pieces) * PIECE, "start")
-        count = block.bind(index(minimum(PIECE, self._width - start)), "count")
+        start = block.bind(remainder(task, self._pieces) * self._piece, "start")
+        count = block.bind(index(minimum(self._piece, self._first - start)), "count")
         sweep = self._sweep(block.bind(quotient(task, self._pieces), "row"))
         sweep.learn(one.values)
         for total, part in zip(sweep.run(one, start, count), parts, strict=True):

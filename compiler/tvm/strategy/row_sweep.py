@@ -82,14 +82,15 @@ class Sweep:
         return any(tensor in stores for stores in self._program.values)
 
     def run(self, one: Pass, start: Expr | int, count: Expr | int) -> list[Accumulator]:
-        """Write a pass over ``count`` elements of the last dimension, from ``start`` on."""
+        """Write a pass over ``count`` places of a row's first dimension, from ``start`` on."""
         loops = _Loops(one, self._totals(one, _ways(one)), _ways(one))
+        spans = [(start, count)]
+        spans += [(0, self._context.size(d)) for d in self._program.inner[1:]]
         with ExitStack() as stack:
-            loops.outer += [
-                stack.enter_context(self._context.block.loop(self._context.size(d), "k"))
-                for d in self._program.inner[:-1]
-            ]
-            self._last_dimension(loops, start, count)
+            for first, extent in spans[:-1]:
+                k = stack.enter_context(self._context.block.loop(extent, "k"))
+                loops.outer.append(self._context.block.bind(first + k, "k"))
+            self._last_dimension(loops, *spans[-1])
         return loops.totals
 
     def run_across(self, one: Pass, width: int) -> list[Accumulator]:
@@ -184,7 +185,7 @@ class Sweep:
     def _kept_place(self, tensor: Tensor, at: Sequence[Index]) -> Index:
         own = _place(tensor, at)[len(self._program.rows) :]
         if isinstance(self._row[-1], Lane):  # a vector for each element of the rows
-            return Lane(own[-1] * self._lanes, self._lanes)
+            return Lane(self._begin + own[-1] * self._lanes, self._lanes)
         shape = tensor.shape[len(self._program.rows) :]
         place = flat_index(own, self._context.space.strides(shape))
         if isinstance(place, Lane):
@@ -218,4 +219,4 @@ def _ways(one: Pass) -> int:
     """Return how many vectors are in flight: as many as hide the latency of what is done to one."""
     if not one.reductions:
         return 2
-    return 8 if one.cost <= 4 else 4 if one.cost <= 12 else 2
+    return 8 if one.cost <= 4 else 4
