@@ -11,7 +11,7 @@ from benchmarks.sides.team import KERNEL, OURS, Comparison, Team
 from benchmarks.timing import QUICK, Spread
 from benchmarks.works import catalogue
 
-SECONDS = 2.0
+SECONDS = 1.5
 """How long the sides take turns at a work."""
 
 _SPINNING = 0.05  # of the time of others, from which on it is told

@@ -86,6 +86,7 @@ class Team:
         self.missing: dict[str, str] = {}
         """Why a member takes no part, by module."""
         self._seen: dict[str, dict[object, Shape]] = {}  # by ours, since it was started
+        self._prepared: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
 
     def __enter__(self) -> Team:
         for module in self._members:
@@ -103,6 +104,7 @@ class Team:
             return
         if module in self._processes:
             self._processes.pop(module).close()
+        self._prepared.pop(module, None)
         if module == OURS:
             self._seen = {}
         member = self._members[module]
@@ -127,7 +129,7 @@ class Team:
         columns: dict[str, dict[str, Any]] = {}
         for module in list(self._processes):
             try:
-                prepared = self._ask(module, {"ask": "prepare", "work": self._asked(module, work)})
+                prepared = self._prepare(module, work)
             except (Lost, Refused) as error:
                 refused[module] = str(error)
                 continue
@@ -175,10 +177,16 @@ class Team:
         whole = {c: np.array(s) for c, s in samples.items() if owners[c] not in refused}
         return Timings(whole), share
 
-    def _asked(self, module: str, work: Work) -> dict[str, Any]:
+    def _prepare(self, module: str, work: Work) -> dict[str, Any]:
+        """The columns of a member for a work; one that has it prepared already is not asked."""
         if self._members[module].single:
             work = replace(work, depth=1, constant=False, distinct=False)
-        return asdict(work)
+        asked, columns = self._prepared.pop(module, ({}, {}))
+        question = {"ask": "prepare", "work": asdict(work)}
+        if asked != question:
+            columns = self._ask(module, question)
+        self._prepared[module] = (question, columns)
+        return columns
 
     def _ask(self, module: str, question: dict[str, Any]) -> Any:
         try:
