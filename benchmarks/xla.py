@@ -13,14 +13,14 @@ import tensorflow as tf
 import composite
 from benchmarks.dense_ways import Layer, Shape, op_layer, operands, plain_layer, stack
 from benchmarks.rows import Row, emit
-from benchmarks.timing import Spread, Timings, interleave
+from benchmarks.timing import QUICK, Spread, Timings, interleave
 
 OURS, BY_HAND = "composites", "by hand"
 LAYERS: dict[str, Layer] = {OURS: op_layer, BY_HAND: plain_layer}
 
 # shape (m, k, n) and depth of the stack
 SHAPES: list[tuple[Shape, int]] = [((32, 256, 256), 8), ((4, 16, 8), 32)]
-ROUNDS = 12
+ROUNDS = 3 if QUICK else 12
 
 
 def forward(layer: Layer, depth: int) -> Callable[..., Any]:
