@@ -33,8 +33,10 @@ _HOW = """\
 - **All compute the same**, float32 in and out: each side's result is compared with NumPy in
   float64 before it is timed, and is refused if it is off.
 - **Ours is what a user gets**: `auto`, once the kernels are compiled, in a process that has seen no
-  other batch of the layer. The last column says whether the kernel ran, or the expansion because no
-  kernel covers the layer or it was not faster.
+  other batch of the layer. "A call" is an eager one, which knows no constants. The last column says
+  whether the kernel ran, or the expansion because no kernel covers the layer or it was not faster.
+- **Threads that spin are watched.** What a side takes of the processor while others are timed is
+  part of the results, and told where it is more than 5 %.
 """
 
 _CALLS = """\
