@@ -36,7 +36,7 @@ _HOW = """\
   other batch of the layer. "A call" is an eager one, which knows no constants. The last column says
   whether the kernel ran, or the expansion because no kernel covers the layer or it was not faster.
 - **Threads that spin are watched.** What a side takes of the processor while others are timed is
-  part of the results, and told where it is more than 5 %.
+  part of the results, and told below where it is more than 5 %.
 """
 
 _CALLS = """\
@@ -70,7 +70,7 @@ def render(results: Results, picture: str | None = None) -> str:
         if picture is not None:
             lines += [f"![Ratios, and the kernels on the roofline]({picture})", ""]
         lines += [*_HOW.splitlines(), "", *_by_kind(works)]
-        lines += ["### Settings", "", *tables.settings(works)]
+        lines += ["### Settings", "", *tables.settings(works), *tables.spinning(works)]
         lines += [*_CALLS.splitlines(), "", *tables.calls(works)]
     lines += _roofline(subjects)
     if grown:
