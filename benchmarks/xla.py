@@ -43,7 +43,7 @@ def backward(layer: Layer, depth: int) -> Callable[..., Any]:
 
 def rows() -> Iterator[Row]:
     """Ours over by hand, for each stack, alone and with its gradients."""
-    for shape, depth in SHAPES:
+    for shape, depth in SHAPES[: 1 if QUICK else None]:
         args = operands(shape)
         for what in (forward, backward):
             name = f"XLA, {what.__name__}, {depth} layers of {'x'.join(map(str, shape))}"

@@ -89,8 +89,10 @@ class Team:
         self._prepared: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
 
     def __enter__(self) -> Team:
-        for module in self._members:
-            self.renew(module)
+        for module in self._members:  # all at once: to import takes seconds
+            self._start(module)
+        for module in list(self._processes):
+            self._greet(module)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -107,6 +109,10 @@ class Team:
         self._prepared.pop(module, None)
         if module == OURS:
             self._seen = {}
+        self._start(module)
+        self._greet(module)
+
+    def _start(self, module: str) -> None:
         member = self._members[module]
         if not member.python.exists():
             self.missing[module] = "its environment is not there; `make bench` makes it"
@@ -116,10 +122,12 @@ class Team:
         if member.python == PEERS_PYTHON:
             environment["PYTHONPATH"] = str(_ROOT)  # not our packages
         self._processes[module] = Process(command, environment)
+
+    def _greet(self, module: str) -> None:
         try:
             self.versions |= self._processes[module].ask({"ask": "versions"})
-        except Lost as lost:
-            self._leave(module, str(lost))
+        except (Lost, Refused) as error:
+            self._leave(module, str(error))
 
     def compare(self, work: Work, *, seconds: float) -> Comparison:
         """Time a work on all sides, for about so many seconds."""

@@ -73,5 +73,6 @@ def results() -> dict[str, Any]:
             "python": "3.11.7",
         },
         "failed": [],
+        "seconds": {"roofline": 8, "peers": 340, "growth": 60, "eager": 9},
         "subjects": {name: [asdict(row) for row in rows] for name, rows in subjects.items()},
     }
