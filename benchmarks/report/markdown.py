@@ -44,8 +44,8 @@ _CALLS = """\
 
 Microseconds. An eager call and a call of a traced `tf.function` of one layer, both from Python; a
 node in a stack of such layers, the same weights throughout; its kernel alone, compiled for the
-shape and called without TensorFlow, on the threads of TVM's pool; and, paired by round, what a node
-costs above its kernel.
+shape and called without TensorFlow, on the threads of TVM's pool, weights packed where they are
+constants; and, paired by round, what a node costs above its kernel.
 """
 
 _ROOFLINE = """\

@@ -188,7 +188,7 @@ class Team:
     def _prepare(self, module: str, work: Work) -> dict[str, Any]:
         """The columns of a member for a work; one that has it prepared already is not asked."""
         if self._members[module].single:
-            work = replace(work, depth=1, constant=False, distinct=False)
+            work = replace(work, depth=1, distinct=False)
         asked, columns = self._prepared.pop(module, ({}, {}))
         question = {"ask": "prepare", "work": asdict(work)}
         if asked != question:
