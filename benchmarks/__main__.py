@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -81,10 +82,13 @@ def measured(subjects: Sequence[str], console: Console, *, quick: bool) -> dict[
     from benchmarks.report.machine import machine
 
     results: dict[str, list[Row]] = {}
+    seconds: dict[str, int] = {}
     failed = []
     for subject in subjects:
+        start = time.perf_counter()
         with console.status(f"{subject} ..."):
             results[subject], status = run(subject, quick=quick)
+        seconds[subject] = round(time.perf_counter() - start)
         if status != 0:
             failed.append(subject)
     return {
@@ -92,6 +96,7 @@ def measured(subjects: Sequence[str], console: Console, *, quick: bool) -> dict[
         "quick": quick,
         "machine": machine(),
         "failed": failed,
+        "seconds": seconds,
         "subjects": {name: [asdict(row) for row in rows] for name, rows in results.items()},
     }
 
@@ -142,6 +147,8 @@ def main(
     console.print(table_of(rows))
     if (kernels := kernels_of(results["subjects"])) is not None:
         console.print(kernels)
+    parts = (f"{subject} {taken} s" for subject, taken in results["seconds"].items())
+    console.print(f"measured in {sum(results['seconds'].values())} s: {', '.join(parts)}")
     if json_path is not None:
         json_path.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     if plot is not None:

@@ -15,11 +15,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.rows import Row, emit
-from benchmarks.timing import Spread
+from benchmarks.timing import QUICK, Spread
 
 GAPS_MS = (0.0, 1.0, 20.0)
 SHAPE = (32, 256, 256)
-LAUNCHES = 150
+LAUNCHES = 40 if QUICK else 150
 
 
 def launches(gap_ms: float) -> list[float]:

@@ -14,8 +14,9 @@ import composite
 from benchmarks.dense_ways import op_layer, operands
 from benchmarks.ops import flatten_rows
 from benchmarks.rows import Row, emit
+from benchmarks.timing import QUICK
 
-SIZES = 10_000
+SIZES = 1_000 if QUICK else 10_000
 MOST_KERNELS = 8
 
 

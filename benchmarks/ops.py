@@ -24,39 +24,6 @@ def matrix_product(a, b):
     return tf.matmul(a, b)
 
 
-@Composite("BenchSoftmax", inputs=["x: T"], derived_attrs=FLOATS, outputs=["y: T"])
-def row_softmax(x):
-    """Softmax over the last axis."""
-    e = tf.exp(x - tf.reduce_max(x, -1, keepdims=True))
-    return e / tf.reduce_sum(e, -1, keepdims=True)
-
-
-@Composite(
-    "BenchLayerNorm",
-    inputs=["x: T", "gamma: T", "beta: T"],
-    attrs=["epsilon: float = 1e-5"],
-    derived_attrs=FLOATS,
-    outputs=["y: T"],
-)
-def layer_norm(x, gamma, beta, epsilon):
-    """Layer normalization over the last axis."""
-    centred = x - tf.reduce_mean(x, -1, keepdims=True)
-    variance = tf.reduce_mean(centred * centred, -1, keepdims=True)
-    return centred * tf.math.rsqrt(variance + epsilon) * gamma + beta
-
-
-@Composite(
-    "BenchRmsNorm",
-    inputs=["x: T", "gamma: T"],
-    attrs=["epsilon: float = 1e-6"],
-    derived_attrs=FLOATS,
-    outputs=["y: T"],
-)
-def rms_norm(x, gamma, epsilon):
-    """Normalization by the root mean square of the last axis."""
-    return x * tf.math.rsqrt(tf.reduce_mean(x * x, -1, keepdims=True) + epsilon) * gamma
-
-
 @Composite(
     "BenchGated",
     inputs=["x: T", "scale: T", "offset: T"],
@@ -72,18 +39,6 @@ def gated(x, scale, offset):
 def tanh_gelu(x):
     """GELU in its form with tanh."""
     return tf.nn.gelu(x, approximate=True)
-
-
-@Composite(
-    "BenchConvRelu",
-    inputs=["x: T", "filter_: T", "bias: T"],
-    derived_attrs=FLOATS,
-    outputs=["y: T"],
-)
-def conv_relu(x, filter_, bias):
-    """A convolution of the same size, NHWC, with bias and ReLU."""
-    y = tf.nn.conv2d(x, filter_, strides=1, padding="SAME")
-    return tf.nn.relu(tf.nn.bias_add(y, bias))
 
 
 @Composite(

@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from benchmarks.report.tables import SPINNING
 from benchmarks.rows import Row, emit
 from benchmarks.sides.team import KERNEL, OURS, Comparison, Team
 from benchmarks.timing import QUICK, Spread
 from benchmarks.works import catalogue
 
-SECONDS = 2.0
+SECONDS = 1.5
 """How long the sides take turns at a work."""
-
-_SPINNING = 0.05  # of the time of others, from which on it is told
 
 
 def rows() -> Iterator[Row]:
@@ -91,7 +90,7 @@ def _detail(comparison: Comparison) -> str:
         parts.append(f"{shown} {timings.microseconds(column).median:.4g}")
     text = "us: " + ", ".join(parts) + f"; {comparison.columns[OURS]['note']}"
     for module, share in comparison.idle.items():
-        if share > _SPINNING:
+        if share > SPINNING:
             text += f"; {module} took {share:.0%} of the time of others"
     refused = _refused(comparison)
     return f"{text}; {refused}" if refused else text

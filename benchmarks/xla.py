@@ -13,14 +13,14 @@ import tensorflow as tf
 import composite
 from benchmarks.dense_ways import Layer, Shape, op_layer, operands, plain_layer, stack
 from benchmarks.rows import Row, emit
-from benchmarks.timing import Spread, Timings, interleave
+from benchmarks.timing import QUICK, Spread, Timings, interleave
 
 OURS, BY_HAND = "composites", "by hand"
 LAYERS: dict[str, Layer] = {OURS: op_layer, BY_HAND: plain_layer}
 
 # shape (m, k, n) and depth of the stack
 SHAPES: list[tuple[Shape, int]] = [((32, 256, 256), 8), ((4, 16, 8), 32)]
-ROUNDS = 12
+ROUNDS = 3 if QUICK else 12
 
 
 def forward(layer: Layer, depth: int) -> Callable[..., Any]:
@@ -43,7 +43,7 @@ def backward(layer: Layer, depth: int) -> Callable[..., Any]:
 
 def rows() -> Iterator[Row]:
     """Ours over by hand, for each stack, alone and with its gradients."""
-    for shape, depth in SHAPES:
+    for shape, depth in SHAPES[: 1 if QUICK else None]:
         args = operands(shape)
         for what in (forward, backward):
             name = f"XLA, {what.__name__}, {depth} layers of {'x'.join(map(str, shape))}"

@@ -48,3 +48,13 @@ def test_the_lock_installs_what_pyproject_pins() -> None:
     locked = pins((ROOT / "requirements.lock").read_text(encoding="utf-8"))
     assert {"apache-tvm", "apache-tvm-ffi", "torch-mlir"} <= declared.keys()
     assert {name: locked.get(name) for name in declared} == declared
+
+
+def test_the_peers_of_the_benchmarks_are_pinned() -> None:
+    lock = (ROOT / "benchmarks" / "peers.lock").read_text(encoding="utf-8")
+    lines = [line for line in lock.splitlines() if line and not line.startswith("#")]
+    locked = pins(lock)
+    assert len(locked) == len(lines)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (peers,) = re.findall(r"for peer in (.*); do", makefile)
+    assert set(peers.replace('"', " ").split()) <= locked.keys()

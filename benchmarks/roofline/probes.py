@@ -120,10 +120,10 @@ def _buffer(name: str, floats: int) -> Any:
 
 def _loaded(parameters: list[Any], block: Block, target: Target) -> Probe:
     function = tirx.PrimFunc(parameters, block.finish())
-    function = function.with_attr({"global_symbol": "probe", "tirx.noalias": True})
+    functions = {"probe": function.with_attr({"global_symbol": "probe", "tirx.noalias": True})}
     with tempfile.TemporaryDirectory(prefix="composite-bench-") as folder:
         object_file, library = Path(folder) / "probe.o", Path(folder) / "probe.so"
-        generate(function, target).write_to_file(str(object_file), "o")
+        generate(functions, target).write_to_file(str(object_file), "o")
         objects = {object_file.name: object_file.read_bytes()}
         kernel = backend.Kernel("probe", objects, [], [], [], "probe", target)
         backend.link(kernel, library, runtime=None)

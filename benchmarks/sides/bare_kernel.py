@@ -1,8 +1,8 @@
 """The kernel of one layer without an op around it: compiled for the shape, called by TVM.
 
 What a node costs beyond this is what TensorFlow and the op add. Its threads are those of TVM's own
-pool; the kernel takes all weights as inputs. It is what the compiler makes for the layer, also
-where the op prefers its expansion.
+pool. It is what the compiler makes for the layer, also where the op prefers its expansion; weights
+that are constants are packed before anything is timed, where it packs them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,26 +44,42 @@ class BareKernel:
         if len(program.steps) != 1:
             raise ValueError("a bare kernel is timed for a program of one layer")
         arrays = [program.x, *(program.weights[i] for i in program.steps[0])]
-        op, attrs = OPS[program.kind]
-        try:
-            kernel = backend.compile(
-                op.expand(*arrays, **attrs), [list(a.shape) for a in arrays], name="layer"
-            )
-        except backend.NotCovered:
+        constants = range(1, len(arrays)) if program.constant else ()
+        kernel = _compiled(program.kind, arrays, constants) or _compiled(program.kind, arrays)
+        if kernel is None:
             return {}
         return {"bare kernel": {"": lambda: self._way(kernel, arrays, program)}}
 
     def _way(self, kernel: backend.Kernel, arrays: list[Array], program: Program) -> Way:
         path = Path(self._folder.name) / f"layer{next(self._numbers)}.so"
         backend.link(kernel, path, runtime=None)
-        function = tvm.runtime.load_module(str(path))[kernel.name]
-        tensors = [tvm.runtime.tensor(a) for a in (*arrays, np.empty(program.y, np.float32))]
+        library = tvm.runtime.load_module(str(path))
+        function = library[kernel.name]
+        output = tvm.runtime.tensor(np.empty(program.y, np.float32))
+        tensors = [*(tvm.runtime.tensor(a) for a in arrays), output]
+        for number, packed in enumerate(kernel.packed):
+            tensors.append(tvm.runtime.tensor(np.empty(packed.elements, packed.dtype)))
+            library[f"{kernel.name}_pack{number}"](tensors[packed.source], tensors[-1])
 
         def result() -> Any:
             function(*tensors)
-            return tensors[-1].numpy()
+            return output.numpy()
 
         return Way(lambda: function(*tensors), result, kernel.strategy)
+
+
+def _compiled(
+    kind: str, arrays: list[Array], constants: Sequence[int] = ()
+) -> backend.Kernel | None:
+    """The kernel of a layer; None where there is none, or none that packs a constant."""
+    op, attrs = OPS[kind]
+    shapes = [list(array.shape) for array in arrays]
+    try:
+        return backend.compile(
+            op.expand(*arrays, **attrs), shapes, name="layer", constants=constants
+        )
+    except backend.NotCovered:
+        return None
 
 
 def side() -> BareKernel:

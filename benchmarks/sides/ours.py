@@ -13,18 +13,21 @@ import composite
 from benchmarks import ops
 from benchmarks.sides.side import Settings, Way
 from benchmarks.sides.tensorflow_layers import eager, function
+from benchmarks.works.layers import LAYER_NORM_EPSILON, RMS_NORM_EPSILON
 from benchmarks.works.work import Program
+from examples.blocks import ops as blocks
+from examples.convnet.ops import fused_conv2d
 from examples.digits.ops import fused_fully_connected
 
 OPS: dict[str, tuple[Any, dict[str, Any]]] = {
     "dense": (fused_fully_connected, {"act": "RELU"}),
     "matmul": (ops.matrix_product, {}),
-    "softmax": (ops.row_softmax, {}),
-    "layer norm": (ops.layer_norm, {}),
-    "RMS norm": (ops.rms_norm, {}),
+    "softmax": (blocks.fused_softmax, {}),
+    "layer norm": (blocks.fused_layer_norm, {"epsilon": LAYER_NORM_EPSILON}),
+    "RMS norm": (blocks.fused_rms_norm, {"epsilon": RMS_NORM_EPSILON}),
     "gated": (ops.gated, {}),
     "GELU": (ops.tanh_gelu, {}),
-    "conv 3x3": (ops.conv_relu, {}),
+    "conv 3x3": (fused_conv2d, {"act": "RELU"}),
     "attention": (ops.attention_head, {}),
 }
 """The op of each kind of layer, with its attributes."""

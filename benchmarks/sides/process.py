@@ -34,7 +34,7 @@ class Process:
             env=dict(environment),
         )
 
-    def ask(self, question: Mapping[str, Any], *, timeout: float = 180) -> Any:
+    def ask(self, question: Mapping[str, Any], *, timeout: float = 300) -> Any:
         """The answer. Lost after so many seconds without one, Refused when it is an error."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -86,10 +86,13 @@ class Team:
         self.missing: dict[str, str] = {}
         """Why a member takes no part, by module."""
         self._seen: dict[str, dict[object, Shape]] = {}  # by ours, since it was started
+        self._prepared: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
 
     def __enter__(self) -> Team:
-        for module in self._members:
-            self.renew(module)
+        for module in self._members:  # all at once: to import takes seconds
+            self._start(module)
+        for module in list(self._processes):
+            self._greet(module)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -103,8 +106,13 @@ class Team:
             return
         if module in self._processes:
             self._processes.pop(module).close()
+        self._prepared.pop(module, None)
         if module == OURS:
             self._seen = {}
+        self._start(module)
+        self._greet(module)
+
+    def _start(self, module: str) -> None:
         member = self._members[module]
         if not member.python.exists():
             self.missing[module] = "its environment is not there; `make bench` makes it"
@@ -114,10 +122,12 @@ class Team:
         if member.python == PEERS_PYTHON:
             environment["PYTHONPATH"] = str(_ROOT)  # not our packages
         self._processes[module] = Process(command, environment)
+
+    def _greet(self, module: str) -> None:
         try:
             self.versions |= self._processes[module].ask({"ask": "versions"})
-        except Lost as lost:
-            self._leave(module, str(lost))
+        except (Lost, Refused) as error:
+            self._leave(module, str(error))
 
     def compare(self, work: Work, *, seconds: float) -> Comparison:
         """Time a work on all sides, for about so many seconds."""
@@ -127,7 +137,7 @@ class Team:
         columns: dict[str, dict[str, Any]] = {}
         for module in list(self._processes):
             try:
-                prepared = self._ask(module, {"ask": "prepare", "work": self._asked(module, work)})
+                prepared = self._prepare(module, work)
             except (Lost, Refused) as error:
                 refused[module] = str(error)
                 continue
@@ -175,10 +185,16 @@ class Team:
         whole = {c: np.array(s) for c, s in samples.items() if owners[c] not in refused}
         return Timings(whole), share
 
-    def _asked(self, module: str, work: Work) -> dict[str, Any]:
+    def _prepare(self, module: str, work: Work) -> dict[str, Any]:
+        """The columns of a member for a work; one that has it prepared already is not asked."""
         if self._members[module].single:
-            work = replace(work, depth=1, constant=False, distinct=False)
-        return asdict(work)
+            work = replace(work, depth=1, distinct=False)
+        asked, columns = self._prepared.pop(module, ({}, {}))
+        question = {"ask": "prepare", "work": asdict(work)}
+        if asked != question:
+            columns = self._ask(module, question)
+        self._prepared[module] = (question, columns)
+        return columns
 
     def _ask(self, module: str, question: dict[str, Any]) -> Any:
         try:

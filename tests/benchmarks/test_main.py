@@ -20,6 +20,7 @@ def test_kept_results_become_a_page(tmp_path: Path) -> None:
     done = runner.invoke(command.main, ["--read", str(kept), "--markdown", str(page)])
     assert done.exit_code == 0, done.output
     assert "eager call 4x8x16" in done.output
+    assert "measured in 417 s: roofline 8 s, peers 340 s" in done.output
     assert page.read_text().startswith("# Performance\n")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.rows import Row, collect
-from benchmarks.timing import Spread, Timings, interleave
+from benchmarks.timing import LEAST_ROUNDS, Spread, Timings, interleave, rounds
 
 
 def test_the_ratio_is_paired_by_round() -> None:
@@ -45,3 +45,14 @@ def test_rows_travel_among_other_lines(capsys: pytest.CaptureFixture[str]) -> No
     lines = ["a warning\n", "row " + json.dumps(asdict(row)) + "\n"]
     assert list(collect(lines)) == [row]
     assert capsys.readouterr().err == "a warning\n"
+
+
+def test_each_round_has_another_order() -> None:
+    turns = rounds(["a", "b", "c"], 0)
+    assert [next(turns) for _ in range(4)] == [
+        ["a", "b", "c"],
+        ["b", "c", "a"],
+        ["c", "a", "b"],
+        ["a", "b", "c"],
+    ]
+    assert 4 + len(list(turns)) == LEAST_ROUNDS

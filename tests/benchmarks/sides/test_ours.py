@@ -12,6 +12,7 @@ from benchmarks.sides.ours import Ours
 from benchmarks.sides.tensor_flow import TensorFlow
 from benchmarks.works.layers import LAYERS
 from benchmarks.works.work import Work
+from composite.compiler import tvm as backend
 
 SHAPES = {
     "dense": (3, 20, 9),
@@ -33,8 +34,8 @@ def programs(kind: str) -> list[Any]:
 @pytest.mark.parametrize("kind", LAYERS)
 def test_the_ops_of_a_work(kind: str) -> None:
     for program in programs(kind):
-        for backend in ("auto", "tf"):
-            with composite.options(backend=backend):
+        for path in ("auto", "tf"):
+            with composite.options(backend=path):
                 for settings in Ours().columns(program).values():
                     for build in settings.values():
                         way = build()
@@ -50,11 +51,22 @@ def test_tensorflows_own_ops(kind: str) -> None:
             assert program.difference(settings[name]().result()) < 1e-5
 
 
-def test_bare_kernels() -> None:
-    side = BareKernel()
-    for kind in ("dense", "softmax"):
-        program, stack = programs(kind)
-        way = side.columns(program)["bare kernel"][""]()
-        assert program.difference(way.result()) < 1e-5
-        with pytest.raises(ValueError, match="one layer"):
-            side.columns(stack)
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize(("kind", "shape"), [("dense", (16, 40, 72)), ("softmax", ROWS)])
+def test_bare_kernels(kind: str, shape: tuple[int, ...], constant: bool) -> None:
+    program = Work(kind, shape, constant=constant).program()
+    way = BareKernel().columns(program)["bare kernel"][""]()
+    assert program.difference(way.result()) < 1e-5
+
+
+def test_a_bare_kernel_is_one_layer() -> None:
+    with pytest.raises(ValueError, match="one layer"):
+        BareKernel().columns(Work("softmax", ROWS, depth=2).program())
+
+
+def test_a_layer_that_no_kernel_covers_has_no_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compile_(*_: object, **__: object) -> None:
+        raise backend.NotCovered("no kernel")
+
+    monkeypatch.setattr(backend, "compile", compile_)
+    assert BareKernel().columns(Work("softmax", ROWS).program()) == {}

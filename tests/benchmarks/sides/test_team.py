@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -78,6 +79,21 @@ def test_sides_take_turns_and_the_missing_are_named(scripted: Team) -> None:
     turns = [module for module, ask in Scripted.log if ask == "time"]
     assert turns[:8] == ["ours", "good", "bad", "bare_kernel", "good", "bad", "bare_kernel", "ours"]
     assert {("ours", "close"), ("good", "close")} <= set(Scripted.log)
+
+
+def test_a_kernel_is_prepared_once_for_both_stacks_of_a_layer(scripted: Team) -> None:
+    with scripted as made:
+        made.compare(DENSE, seconds=0)
+        made.compare(replace(DENSE, distinct=True), seconds=0)
+    asked = [module for module, ask in Scripted.log if ask == "prepare"]
+    assert (asked.count("bare_kernel"), asked.count("ours")) == (1, 2)
+
+
+def test_a_kernel_is_another_when_it_knows_its_weights(scripted: Team) -> None:
+    with scripted as made:
+        made.compare(DENSE, seconds=0)
+        made.compare(replace(DENSE, constant=True), seconds=0)
+    assert [module for module, ask in Scripted.log if ask == "prepare"].count("bare_kernel") == 2
 
 
 def test_a_side_can_be_started_again(scripted: Team) -> None:
