@@ -14,6 +14,7 @@ import numpy as np
 
 from . import dims
 from .dims import Shape
+from .window import Window
 
 # A TVM expression. A body receives the block it is emitted into and one expression an operand, all
 # of the same number of lanes, in the operand's compute dtype; it returns the result's expression.
@@ -209,7 +210,43 @@ class Scatter:
         return (self.updates, *self.indices)
 
 
-ANCHORS = (MatMul, Reduce, Scan, Scatter)
+@dataclass(frozen=True)
+class Convolution:
+    """The windows of ``image`` ``[N, H, W, C]`` times ``filter`` ``[rows, columns, D, F]``.
+
+    The result is ``[N * windows, F]``, windows in row-major order: its rows are those of a product.
+    Padding is zero. There are ``C / D`` groups: of the ``F`` filters, an equal share for each.
+    """
+
+    image: Tensor
+    filter: Tensor
+    window: Window
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """The image and the filter."""
+        return (self.image, self.filter)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The combination over each window of ``image``, channel by channel; padding does not count.
+
+    The result is ``[N * windows, C]``. With ``mean`` it is divided by the elements in the window.
+    """
+
+    image: Tensor
+    window: Window
+    combine: Combine
+    mean: bool = False
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """The image."""
+        return (self.image,)
+
+
+ANCHORS = (MatMul, Reduce, Scan, Scatter, Convolution, Pool)
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,12 @@ from .dims import Shape
 from .graph import (
     ANCHORS,
     Constant,
+    Convolution,
     Function,
     MatMul,
     Parameter,
     Pointwise,
+    Pool,
     Reshape,
     Scatter,
     Tensor,
@@ -26,6 +28,7 @@ from .graph import (
     pointwise,
     topological,
 )
+from .raising import raise_reshapes
 from .views import Check, Concat, Gather, Slice
 
 _RECOMPUTE_COST = 8
@@ -61,6 +64,7 @@ class Plan:
 
 def make_plan(function: Function) -> Plan:
     """Return the stages of a function."""
+    function = raise_reshapes(function)
     return _Planner(function, _output_buffers(function.outputs)).plan()
 
 
@@ -107,7 +111,7 @@ class _Planner:
                 # Each element is computed, so that the call fails wherever TensorFlow's would.
                 if operand in failing and isinstance(tensor.node, Slice | Gather):
                     stored.add(operand)
-                if isinstance(tensor.node, MatMul):
+                if isinstance(tensor.node, MatMul | Convolution | Pool):
                     stored |= {r for r in [_root(operand)] if not isinstance(r.node, Parameter)}
                 elif costs[operand] >= _RECOMPUTE_COST and _is_spread(operand, tensor):
                     stored.add(operand)

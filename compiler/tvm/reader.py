@@ -16,10 +16,17 @@ from .node import OpNode, dtype_name
 
 # Multi-output ops of the table: output argument name -> position. All others have one output.
 _OUTPUT_NAMES = {
-    "BroadcastGradientArgs": {"r0": 0, "r1": 1},
-    "ListDiff": {"out": 0, "idx": 1},
-    "SoftmaxCrossEntropyWithLogits": {"loss": 0, "backprop": 1},
-    "SparseSoftmaxCrossEntropyWithLogits": {"loss": 0, "backprop": 1},
+    op: {name: position for position, name in enumerate(names.split())}
+    for op, names in {
+        "BroadcastGradientArgs": "r0 r1",
+        "FusedBatchNormV3": """y batch_mean batch_variance reserve_space_1 reserve_space_2
+            reserve_space_3""",
+        "FusedBatchNormGradV3": """x_backprop scale_backprop offset_backprop reserve_space_4
+            reserve_space_5""",
+        "ListDiff": "out idx",
+        "SoftmaxCrossEntropyWithLogits": "loss backprop",
+        "SparseSoftmaxCrossEntropyWithLogits": "loss backprop",
+    }.items()
 }
 _MAX_CALL_DEPTH = 64
 

@@ -24,10 +24,13 @@ FAMILIES: dict[str, str] = {
     "comparison": """Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr
         LogicalNot Select SelectV2 IsNan IsInf IsFinite""",
     "contraction": "MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3",
+    "convolution": "Conv2D DepthwiseConv2dNative",
     "data": """Const Identity Cast ZerosLike OnesLike Fill BroadcastTo Tile Reshape ExpandDims
         Squeeze Transpose StopGradient PreventGradient Snapshot EnsureShape""",
     "joining": """Concat ConcatV2 ConcatOffset Pack Pad PadV2 MirrorPad MirrorPadGrad
         StridedSliceGrad""",
+    "normalization": "FusedBatchNormV3 FusedBatchNormGradV3",
+    "pooling": "MaxPool AvgPool",
     "reduction": "Sum Mean Max Min Prod All Any L2Loss ArgMax ArgMin BiasAddGrad",
     "scanning": "Cumsum Cumprod CumulativeLogsumexp",
     "scattering": "UnsortedSegmentSum ScatterNd",
@@ -37,8 +40,8 @@ FAMILIES: dict[str, str] = {
     "gathering": "Gather GatherV2 GatherNd OneHot",
     "static": """Shape ShapeN Size Rank Range BroadcastArgs
         BroadcastGradientArgs ListDiff DynamicStitch InvertPermutation""",
-    "unary": """Neg Abs Sign Square Sqrt Rsqrt Reciprocal Inv Exp Expm1 Log Log1p Erf Erfc Floor
-        Ceil Round Rint Sin Cos SqrtGrad RsqrtGrad ReciprocalGrad InvGrad""",
+    "unary": """Conj Neg Abs Sign Square Sqrt Rsqrt Reciprocal Inv Exp Expm1 Log Log1p Erf Erfc
+        Floor Ceil Round Rint Sin Cos SqrtGrad RsqrtGrad ReciprocalGrad InvGrad""",
 }
 
 # What an op is refused for besides the dtype of its data, where that is not plain: for the docs.

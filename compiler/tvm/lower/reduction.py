@@ -70,7 +70,8 @@ def _lower_mean(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
         raise NotCovered(f"{node.op}: over a dimension of unknown size")
 
     def divide(_: Block, x: Expr) -> Expr:
-        return x / like(float(count), x)
+        # 0 / 0, which TVM will not fold, is NaN.
+        return x / like(float(count), x) if count else like(math.nan, x)
 
     return [pointwise(node.op, divide, (total,), tensor.dtype, cost=6)]
 

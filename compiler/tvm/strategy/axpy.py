@@ -12,7 +12,7 @@ from ..access import Lane, Strided
 from ..block import Buffer, ceil_quotient, const, index, minimum, quotient, remainder
 from ..graph import Expr
 from .base import Context, elements, tasks, unflatten
-from .product import Product, ThinProduct, batch_offset, in_place
+from .product import FEW_ROWS, Product, ThinProduct, batch_offset, in_place, is_kept
 
 _STEPS = {1: 8, 2: 4, 3: 3, 4: 2}
 """Rows of the result -> rows of the matrix at a time: as many factors as registers allow."""
@@ -29,6 +29,8 @@ class Axpy(ThinProduct):
         if product.rows not in _STEPS or product.node.transpose_b:
             return False
         if not isinstance(product.columns, int) or not isinstance(product.depth, int):
+            return False
+        if product.rows > FEW_ROWS and is_kept(product, context):
             return False
         a = in_place(product.node.a, product.dtype, context)
         b = in_place(product.node.b, product.dtype, context)
