@@ -151,6 +151,15 @@ def test_dear_values_are_computed_once(compiler: Any) -> None:
     compiler.compare(function, x, rtol=1e-5, atol=1e-6)
 
 
+def test_nested_joins_do_not_double_the_code_without_end(compiler: Any) -> None:
+    def function(x: Any) -> Any:
+        for i in range(20):
+            x = tf.concat([x + float(i), tf.zeros([2, 3])], 1)
+        return x
+
+    compiler.compare(function, values((2, 33)))
+
+
 @pytest.mark.parametrize("size", [0, 1, 2])
 def test_small_and_empty(compiler: Any, size: int) -> None:
     x = values((size, 3))
