@@ -36,6 +36,9 @@ from .views import Check, Concat, Gather, Slice
 _RECOMPUTE_COST = 8
 """A value at least this dear is stored before it is spread over a larger shape."""
 
+_NESTED_JOINS = 4
+"""Joins within one another that are computed where they are read: each doubles the code."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -91,11 +94,14 @@ class _Planner:
         costs: dict[Tensor, int] = {}
         repeated = _read_again_elsewhere(self._order)
         failing: set[Tensor] = set()
+        joins: dict[Tensor, int] = {}
         for tensor in self._order:
             if is_table(tensor):
                 stored.add(tensor)
             for operand in tensor.node.operands:
                 if operand in repeated and costs[operand] >= _RECOMPUTE_COST:
+                    stored.add(operand)
+                if isinstance(tensor.node, Concat) and joins[operand] >= _NESTED_JOINS:
                     stored.add(operand)
                 # Each element is computed, so that the call fails wherever TensorFlow's would.
                 if operand in failing and isinstance(tensor.node, Slice | Gather):
@@ -106,6 +112,8 @@ class _Planner:
                     stored.add(operand)
             costs[tensor] = _cost(tensor, stored, costs)
             inlined = {t for t in tensor.node.operands if t not in stored}
+            below = max((joins[t] for t in inlined), default=0)
+            joins[tensor] = below + isinstance(tensor.node, Concat)
             if isinstance(tensor.node, Check) or inlined & failing:
                 failing.add(tensor)
         return stored

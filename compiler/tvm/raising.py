@@ -26,7 +26,7 @@ def raise_reshapes(function: Function) -> Function:
         made[tensor] = rebuilt
         if _is_anchored(rebuilt, anchored):
             anchored.add(rebuilt)
-    return Function(function.parameters, tuple(made[t] for t in function.outputs))
+    return replace(function, outputs=tuple(made[t] for t in function.outputs))
 
 
 def _rebuilt(tensor: Tensor, made: dict[Tensor, Tensor]) -> Tensor:

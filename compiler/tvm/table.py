@@ -44,6 +44,40 @@ FAMILIES: dict[str, str] = {
         Floor Ceil Round Rint Sin Cos SqrtGrad RsqrtGrad ReciprocalGrad InvGrad""",
 }
 
+# What an op is refused for besides the dtype of its data, where that is not plain: for the docs.
+LIMITS: dict[str, str] = {
+    "AvgPool": "NHWC",
+    "BatchMatMulV3": "one dtype for both factors and the product",
+    "BroadcastArgs": "known sizes",
+    "BroadcastGradientArgs": "known sizes",
+    "Cast": "no `Truncate`",
+    "Concat": "at most 64 tensors",
+    "ConcatOffset": "known sizes",
+    "ConcatV2": "at most 64 tensors",
+    "Conj": "may stand where it is not reached, as in `tf.matmul` for complex numbers",
+    "Const": "at most 4096 elements, unless all are equal",
+    "Conv2D": "NHWC, filters of known size",
+    "CumulativeLogsumexp": "NaN stays NaN (TensorFlow loses some)",
+    "DepthwiseConv2dNative": "NHWC, filters of known size",
+    "Div": "integers: known sizes",
+    "DynamicStitch": "known sizes",
+    "FloorDiv": "integers: known sizes",
+    "FloorMod": "integers: known sizes",
+    "FusedBatchNormGradV3": "NHWC",
+    "FusedBatchNormV3": "NHWC, no `exponential_avg_factor`",
+    "GatherNd": "indices of known depth",
+    "InvertPermutation": "known sizes",
+    "ListDiff": "known sizes",
+    "MaxPool": "NHWC",
+    "Mean": "over dimensions of known size",
+    "Pack": "at most 64 tensors",
+    "Range": "known integers",
+    "Slice": "begin and size known",
+    "Split": "along a dimension that is known to divide",
+    "Squeeze": "without axes: known dims",
+    "StridedSlice": "begin, end and strides known",
+}
+
 # TF ops that call a function; they vanish when the function is read.
 CALLS: frozenset[str] = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _FAMILY_OF: dict[str, str] = {n: family for family, ns in FAMILIES.items() for n in ns.split()}

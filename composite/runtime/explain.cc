@@ -1,9 +1,11 @@
 #include "composite/runtime/explain.h"
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "composite/runtime/kernel_table.h"
 
 namespace composite {
@@ -109,13 +111,18 @@ NodeDef OfClass(const ShapeClass& shape_class) {
                 absl::StrCat("the kernel for shapes ", shapes, " is not installed"));
 }
 
+// Why no kernel can be compiled for any call of this version.
+std::string WhyNever(const OpVersion& version) {
+  constexpr char kNone[] = "no kernel covers this call, and none can be compiled: ";
+  const auto ops = Registry::Global().OpsWithoutLowering(version);
+  if (!ops.has_value()) return absl::StrCat(kNone, "this process has no compiler");
+  return absl::StrCat(kNone, "not in the kernel table: ", absl::StrJoin(*ops, ", "));
+}
+
 // Why nobody has asked for a kernel.
 NodeDef OfNothing(const OpVersion& version, const KernelSnapshot& snapshot, const Signature& call) {
   if (!version.kernel_possible.load()) {
-    return Answer(kExpansionPath,
-                  "no kernel covers this call, and none can be compiled here: the op can reach "
-                  "TensorFlow ops that the kernel compiler does not know, or this process has no "
-                  "compiler");
+    return Answer(kExpansionPath, WhyNever(version));
   }
   if (!JitAllowed()) {
     return Answer(kExpansionPath, "no kernel covers this call, and COMPOSITE_JIT=0");

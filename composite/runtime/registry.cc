@@ -175,6 +175,17 @@ bool Registry::KernelPossible(const OpVersion& version) const {
                      [&](const std::string& op) { return kernel_ops_.contains(op); });
 }
 
+std::optional<std::vector<std::string>> Registry::OpsWithoutLowering(
+    const OpVersion& version) const {
+  absl::ReaderMutexLock lock(&mu_);
+  if (kernel_ops_.empty()) return std::nullopt;
+  std::vector<std::string> found;
+  for (const std::string& op : version.reachable_ops) {
+    if (!kernel_ops_.contains(op)) found.push_back(op);
+  }
+  return found;
+}
+
 void Registry::SetKernelOps(const std::vector<std::string>& ops) {
   absl::MutexLock lock(&mu_);
   kernel_ops_ = absl::flat_hash_set<std::string>(ops.begin(), ops.end());

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,10 @@ class Registry {
 
   // The TF ops that the kernel compiler can lower.
   void SetKernelOps(const std::vector<std::string>& ops) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Those of a version's ops that the kernel compiler cannot lower; nullopt without a compiler.
+  std::optional<std::vector<std::string>> OpsWithoutLowering(const OpVersion& version) const
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   // NotFound when no composite has this name.
   absl::StatusOr<std::shared_ptr<const OpVersion>> Current(absl::string_view op_name) const

@@ -15,6 +15,7 @@ from ..numeric import add
 from .data import filled_like
 from .slicing import axis_of, subscript
 from .static import as_known, known_dims, known_ints, known_tensor, known_vector
+from .unary import NUMBERS
 
 
 def _lower_concat(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
@@ -107,6 +108,7 @@ def _mirrored(tensor: Tensor, axis: int, first: Dim, count: Dim) -> Tensor:
 def _lower_mirror_pad_grad(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     """Add the gradients of both mirrored ends to those of what they are images of."""
     dy = inputs[0]
+    node.require(dy.dtype, *NUMBERS)
     edge = _edge(node)
     for axis, (before, after) in enumerate(paddings(node, dy, inputs[1])):
         whole = dy.shape[axis] - before - after

@@ -17,6 +17,7 @@ from ..graph import Tensor
 from ..node import OpNode
 
 Known = np.ndarray
+_INTEGERS = ("int32", "int64")
 
 
 def known_dims(node: OpNode, tensor: Tensor, what: str) -> Shape:
@@ -84,6 +85,7 @@ def _on_known(
     """Return the lowering of an op that is evaluated now, if all it reads is known."""
 
     def lower(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+        node.require(inputs[-1].dtype, *_INTEGERS)
         known = [t.known for t in inputs if t.known is not None]
         if len(known) != len(inputs):
             raise NotCovered(f"{node.op}: covered on shapes only, not on data")
@@ -138,6 +140,7 @@ def _broadcast_gradient_args(node: OpNode, values: list[Known]) -> list[Known]:
 
 def _lower_list_diff(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     """Return what is in one vector and not in the other, and where."""
+    node.require(inputs[0].dtype, *_INTEGERS)
     values, others = (known_ints(node, t, "list") for t in inputs)
     places = [i for i, v in enumerate(values) if v not in others]
     found = known_vector([values[i] for i in places])

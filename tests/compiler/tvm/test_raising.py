@@ -61,3 +61,14 @@ def test_operands_along_other_dimensions_stay(compiler: Any, shape: tuple[int, .
 def test_nothing_to_raise_is_left_alone() -> None:
     function = read_function(library_of(lambda x: tf.exp(x) + 1.0, [tf.TensorSpec([3])]), [(3,)])
     assert raise_reshapes(function).outputs == function.outputs
+
+
+def test_operands_of_joins_are_raised_too_and_minimums_stay() -> None:
+    def function(x: Any, w: Any, b: Any) -> Any:
+        y = dense(x, w, b)
+        return tf.concat([y[:, 2:], y[:, :1]], 1)
+
+    result = raised(function, (2, "s0", 8), (8, 6), (6,))
+    assert result.minimums == {"s0": 2}
+    parts = [part.node.operand for part in result.outputs[0].node.operands]
+    assert parts[0] is parts[1] and isinstance(parts[0].node, Reshape)

@@ -1,0 +1,135 @@
+"""docs/kernels.md, written from the op table and from what the lowerings take.
+
+Not for compiling: each lowering is asked once a dtype, with inputs that it may refuse for any other
+reason. TensorFlow is imported, for the declarations of its ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Any
+
+from . import table
+from .errors import NotCovered
+from .graph import DTYPES, Parameter, Tensor
+from .node import DTYPE_OF_ENUM, OpNode
+
+_HEAD = """\
+# What kernels cover
+
+<!-- Generated from compiler/tvm: pytest --update-golden tests/compiler/tvm/test_page.py -->
+
+A kernel can be made of the TensorFlow ops below. A body may hold any op that has no state: with an
+op that is not in these tables, or at a dtype, attribute or shape that is excluded here, the
+composite runs as its expansion, and `composite.explain` names what stood in the way.
+
+Dtypes are those of the op's data, of which TensorFlow's own may take more: *floats* are float32,
+float64, float16 and bfloat16, *numbers* these and int32 and int64, *all* numbers and bool. 16-bit
+floats are computed in float32 and rounded where a tensor is stored.
+
+Ranks must be known. A dim may be known or the call's, except where a column says otherwise. Sizes,
+axes, paddings, permutations and the like must be known when the kernel is compiled: constants, or
+arithmetic on shapes.
+
+An index that is out of range makes the kernel stop, and the expansion runs, which raises
+TensorFlow's error.
+"""
+
+_NAMES_OF_SETS = {
+    frozenset(DTYPES): "all",
+    frozenset(DTYPES) - {"bool"}: "numbers",
+    frozenset({"float32", "float64", "float16", "bfloat16"}): "floats",
+}
+_ENUM_OF_DTYPE = {name: enum for enum, name in DTYPE_OF_ENUM.items()}
+
+
+def page() -> str:
+    """Return the page."""
+    parts = [_HEAD]
+    for family in table.FAMILIES:
+        module = import_module(f".lower.{family}", __package__)
+        parts.append(f"## {(module.__doc__ or '').splitlines()[0].rstrip('.')}\n")
+        parts.append("| op | dtypes | limits |\n|---|---|---|")
+        parts += [
+            f"| {op} | {_text(dtypes_of(op))} | {table.LIMITS.get(op, '')} |"
+            for op in sorted(table.FAMILIES[family].split())
+        ]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _text(dtypes: Iterable[str]) -> str:
+    found = frozenset(dtypes)
+    return _NAMES_OF_SETS.get(found) or ", ".join(d for d in DTYPES if d in found)
+
+
+def dtypes_of(op: str) -> list[str]:
+    """Return the dtypes of data for which an op has a lowering."""
+    from tensorflow.python.framework import op_def_registry
+
+    declaration = op_def_registry.get(op)
+    attr = _data_attr(declaration)
+    if attr is None:
+        fixed = {DTYPE_OF_ENUM.get(arg.type, "") for arg in declaration.input_arg}
+        return [d for d in DTYPES if d in fixed]
+    allowed = list(attr.allowed_values.list.type)
+    return [
+        dtype
+        for dtype in DTYPES
+        if (not allowed or _ENUM_OF_DTYPE[dtype] in allowed)
+        and _is_taken(declaration, attr.name, dtype)
+    ]
+
+
+def _data_attr(declaration: Any) -> Any:
+    """Return the attribute that is the dtype of an op's data, or None if that is fixed."""
+    attrs = {a.name: a for a in declaration.attr if a.type == "type"}
+    first = [arg.type_attr for arg in declaration.input_arg] or list(attrs)
+    return attrs.get("T") or attrs.get(first[0])
+
+
+def _is_taken(declaration: Any, name: str, dtype: str) -> bool:
+    node = _node(declaration, name, dtype)
+    inputs = [
+        Tensor((4, 4), kind, Parameter(0))
+        for arg in declaration.input_arg
+        for kind in _kinds(arg, node)
+    ]
+    lower = table.lowering(declaration.name)
+    if lower is None:
+        raise ValueError(f"{declaration.name} is not in the op table")
+    try:
+        lower(OpNode(node), inputs)
+    except NotCovered as answer:
+        return "dtype" not in str(answer)
+    return True
+
+
+def _node(declaration: Any, name: str, dtype: str) -> Any:
+    """Return a node with the op's defaults, and a type for each attribute that has none."""
+    from tensorflow.core.framework import node_def_pb2
+    from tensorflow.python.framework import tensor_util
+
+    node = node_def_pb2.NodeDef(op=declaration.name, name="probe")
+    for attr in declaration.attr:
+        if attr.HasField("default_value"):
+            node.attr[attr.name].CopyFrom(attr.default_value)
+        elif attr.type == "type":
+            allowed = attr.allowed_values.list.type or [_ENUM_OF_DTYPE[dtype]]
+            own = _ENUM_OF_DTYPE[dtype]
+            node.attr[attr.name].type = own if own in allowed else allowed[0]
+        elif attr.type == "tensor":
+            node.attr[attr.name].tensor.CopyFrom(
+                tensor_util.make_tensor_proto([], _ENUM_OF_DTYPE[dtype])
+            )
+        elif attr.type == "int":
+            node.attr[attr.name].i = 2
+    node.attr[name].type = _ENUM_OF_DTYPE[dtype]
+    return node
+
+
+def _kinds(arg: Any, node: Any) -> Sequence[str]:
+    """Return the dtype of an argument, once a tensor."""
+    enum = node.attr[arg.type_attr].type if arg.type_attr else arg.type
+    return [DTYPE_OF_ENUM.get(enum, "int32")] * (2 if arg.number_attr else 1)

@@ -1,0 +1,22 @@
+"""Ops whose kernels can fail: they select by data."""
+
+import tensorflow as tf
+
+from composite import Composite
+
+
+@Composite(
+    "SelectedRows",
+    inputs=["table: T", "rows: int32"],
+    derived_attrs=["T: {float, double}"],
+    outputs=["y: T"],
+)
+def selected_rows(table, rows):
+    """Rows of a table, doubled."""
+    return tf.gather(table, rows) * 2
+
+
+@Composite("SortedRows", inputs=["x: float"], outputs=["y: float"])
+def sorted_rows(x):
+    """A sort, for which there is no kernel."""
+    return tf.math.top_k(tf.nn.relu(x), k=2)[0]
