@@ -82,10 +82,11 @@ class Space:
 
 @dataclass(frozen=True)
 class Strided:
-    """A tensor as its buffer and one stride in elements a dimension."""
+    """A tensor as its buffer, where it starts in it, and one stride in elements a dimension."""
 
     storage: Storage
     strides: tuple[Expr | int, ...]
+    offset: Expr | int = 0
 
 
 def strided(tensor: Tensor, space: Space) -> Strided | None:

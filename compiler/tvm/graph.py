@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import dims
-from .dims import Shape
+from .dims import Dim, Shape
 from .window import Window
 
 # A TVM expression. A body receives the block it is emitted into and one expression an operand, all
@@ -200,8 +200,38 @@ class Pool:
         return (self.image,)
 
 
-Node = Parameter | Constant | Pointwise | Reshape | Transpose | MatMul | Reduce | Convolution | Pool
-ANCHORS = (MatMul, Reduce, Convolution, Pool)
+@dataclass(frozen=True)
+class PoolGradient:
+    """What each pixel is given by the windows it is in, of ``gradient`` ``[N, windows..., C]``.
+
+    A window gives its gradient to the first of its largest elements of ``image``; without an image,
+    an equal part to each of its elements. The result is ``[N * H * W, C]``, ``sizes`` being (H, W).
+    """
+
+    gradient: Tensor
+    image: Tensor | None
+    window: Window
+    sizes: tuple[Dim, Dim]
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """The gradient, and the image if it is asked."""
+        return (self.gradient,) if self.image is None else (self.gradient, self.image)
+
+
+Node = (
+    Parameter
+    | Constant
+    | Pointwise
+    | Reshape
+    | Transpose
+    | MatMul
+    | Reduce
+    | Convolution
+    | Pool
+    | PoolGradient
+)
+ANCHORS = (MatMul, Reduce, Convolution, Pool, PoolGradient)
 
 
 @dataclass(frozen=True)

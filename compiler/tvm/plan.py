@@ -20,6 +20,7 @@ from .graph import (
     Parameter,
     Pointwise,
     Pool,
+    PoolGradient,
     Reshape,
     Tensor,
     Transpose,
@@ -101,7 +102,7 @@ class _Planner:
             if is_table(tensor):
                 stored.add(tensor)
             for operand in tensor.node.operands:
-                if isinstance(tensor.node, MatMul | Convolution | Pool):
+                if isinstance(tensor.node, MatMul | Convolution | Pool | PoolGradient):
                     stored |= {r for r in [_root(operand)] if not isinstance(r.node, Parameter)}
                 elif costs[operand] >= _RECOMPUTE_COST and _is_spread(operand, tensor):
                     stored.add(operand)

@@ -26,7 +26,7 @@ def raise_reshapes(function: Function) -> Function:
         made[tensor] = rebuilt
         if _is_anchored(rebuilt, anchored):
             anchored.add(rebuilt)
-    return Function(function.parameters, tuple(made[t] for t in function.outputs))
+    return replace(function, outputs=tuple(made[t] for t in function.outputs))
 
 
 def _rebuilt(tensor: Tensor, made: dict[Tensor, Tensor]) -> Tensor:
@@ -39,10 +39,18 @@ def _rebuilt(tensor: Tensor, made: dict[Tensor, Tensor]) -> Tensor:
         while isinstance(source.node, Reshape):
             source = source.node.operand
         return source if source.shape == tensor.shape else replace(tensor, node=Reshape(source))
-    if isinstance(node, Pointwise):
-        return replace(tensor, node=replace(node, operands=tuple(made[t] for t in node.operands)))
-    fields: dict[str, Any] = {k: made[v] for k, v in vars(node).items() if isinstance(v, Tensor)}
-    return replace(tensor, node=replace(node, **fields))
+    return replace(tensor, node=_with_operands(node, made))
+
+
+def _with_operands(node: Any, made: dict[Tensor, Tensor]) -> Any:
+    """Return any node over the operands that were made, whatever its fields are called."""
+    fields: dict[str, Any] = {}
+    for name, value in vars(node).items():
+        if isinstance(value, Tensor):
+            fields[name] = made[value]
+        elif isinstance(value, tuple) and value and isinstance(value[0], Tensor):
+            fields[name] = tuple(made[t] for t in value)
+    return replace(node, **fields)
 
 
 def _is_anchored(tensor: Tensor, anchored: set[Tensor]) -> bool:

@@ -28,7 +28,7 @@ FAMILIES: dict[str, str] = {
     "data": """Const Identity Cast ZerosLike OnesLike Fill BroadcastTo Tile Reshape ExpandDims
         Squeeze Transpose StopGradient PreventGradient Snapshot EnsureShape""",
     "normalization": "FusedBatchNormV3 FusedBatchNormGradV3",
-    "pooling": "MaxPool AvgPool",
+    "pooling": "MaxPool AvgPool MaxPoolGrad AvgPoolGrad",
     "reduction": "Sum Mean Max Min BiasAddGrad",
     "static": """Shape ShapeN Size Rank Pack ConcatV2 StridedSlice GatherV2 Prod Range
         BroadcastArgs BroadcastGradientArgs DynamicStitch InvertPermutation""",

@@ -44,7 +44,7 @@ def _filter_sizes(node: OpNode, image: Tensor, kernel: Tensor) -> tuple[int, int
 
 
 def _convolution(node: OpNode, image: Tensor, kernel: Tensor, size: tuple[int, int]) -> Tensor:
-    window = window_of(node, image, size)
+    window = window_of(node, image.shape, size)
     count = dims.product((image.shape[0], *window.counts))
     result: graph.Node = Convolution(image, kernel, window)
     if size == (1, 1) and window.strides == (1, 1) and _is_whole(image, kernel, window):

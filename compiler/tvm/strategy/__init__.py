@@ -17,6 +17,7 @@ from . import (
     elementwise,
     gemm,
     reduction,
+    unpool,
 )
 from .base import Context, Strategy
 
@@ -27,6 +28,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     gemm.Gemm(),
     contraction.PlainContraction(),
     channelwise.ChannelWise(),
+    unpool.Unpool(),
     convolution.ImplicitProduct(),
     reduction.Reduction(),
     elementwise.Elementwise(),
