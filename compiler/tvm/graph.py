@@ -169,17 +169,36 @@ class Convolution:
     """The windows of ``image`` ``[N, H, W, C]`` times ``filter`` ``[rows, columns, D, F]``.
 
     The result is ``[N * windows, F]``, windows in row-major order: its rows are those of a product.
-    Padding is zero. There are ``C / D`` groups: of the ``F`` filters, an equal share for each.
+    Padding is zero. There are ``C / D`` groups: of the ``F`` filters, an equal share for each. If
+    ``transposed``, ``filter`` is ``[rows, columns, F, D]``, its rows and columns run backwards.
     """
 
     image: Tensor
     filter: Tensor
     window: Window
+    transposed: bool = False
 
     @property
     def operands(self) -> tuple[Tensor, ...]:
         """The image and the filter."""
         return (self.image, self.filter)
+
+
+@dataclass(frozen=True)
+class FilterGradient:
+    """The windows of ``image`` transposed, times ``gradient`` ``[N * windows, F]``.
+
+    The result is ``[rows * columns * C, F]``: the gradient of the filters of a convolution.
+    """
+
+    image: Tensor
+    gradient: Tensor
+    window: Window
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """The image and the gradient."""
+        return (self.image, self.gradient)
 
 
 @dataclass(frozen=True)
@@ -228,10 +247,12 @@ Node = (
     | MatMul
     | Reduce
     | Convolution
+    | FilterGradient
     | Pool
     | PoolGradient
 )
-ANCHORS = (MatMul, Reduce, Convolution, Pool, PoolGradient)
+WINDOWED = (Convolution, FilterGradient, Pool, PoolGradient)
+ANCHORS = (MatMul, Reduce, *WINDOWED)
 
 
 @dataclass(frozen=True)

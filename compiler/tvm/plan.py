@@ -13,14 +13,12 @@ from . import dims
 from .dims import Shape
 from .graph import (
     ANCHORS,
+    WINDOWED,
     Constant,
-    Convolution,
     Function,
     MatMul,
     Parameter,
     Pointwise,
-    Pool,
-    PoolGradient,
     Reshape,
     Tensor,
     Transpose,
@@ -102,7 +100,7 @@ class _Planner:
             if is_table(tensor):
                 stored.add(tensor)
             for operand in tensor.node.operands:
-                if isinstance(tensor.node, MatMul | Convolution | Pool | PoolGradient):
+                if isinstance(tensor.node, (MatMul, *WINDOWED)):
                     stored |= {r for r in [_root(operand)] if not isinstance(r.node, Parameter)}
                 elif costs[operand] >= _RECOMPUTE_COST and _is_spread(operand, tensor):
                     stored.add(operand)

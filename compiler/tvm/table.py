@@ -24,7 +24,7 @@ FAMILIES: dict[str, str] = {
     "comparison": """Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr
         LogicalNot Select SelectV2 IsNan IsInf IsFinite""",
     "contraction": "MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3",
-    "convolution": "Conv2D DepthwiseConv2dNative",
+    "convolution": """Conv2D DepthwiseConv2dNative Conv2DBackpropInput Conv2DBackpropFilter""",
     "data": """Const Identity Cast ZerosLike OnesLike Fill BroadcastTo Tile Reshape ExpandDims
         Squeeze Transpose StopGradient PreventGradient Snapshot EnsureShape""",
     "normalization": "FusedBatchNormV3 FusedBatchNormGradV3",

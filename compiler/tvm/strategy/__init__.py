@@ -15,6 +15,7 @@ from . import (
     convolution,
     dots,
     elementwise,
+    filter_gradient,
     gemm,
     reduction,
     unpool,
@@ -30,6 +31,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     channelwise.ChannelWise(),
     unpool.Unpool(),
     convolution.ImplicitProduct(),
+    filter_gradient.FilterGradients(),
     reduction.Reduction(),
     elementwise.Elementwise(),
 )
