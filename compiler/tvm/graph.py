@@ -6,9 +6,9 @@ which loops, nor hold anything of TVM: scalar bodies are callables that receive 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -37,6 +37,14 @@ ITEM_SIZE = {
 def compute_dtype(dtype: str) -> str:
     """Return the dtype in which values of ``dtype`` are computed: 16-bit floats in float32."""
     return "float32" if dtype in NARROW_FLOATS else dtype
+
+
+class Node(Protocol):
+    """How a tensor is computed: one of the classes here or in :mod:`.views`."""
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """The tensors that are read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +173,44 @@ class Reduce:
 
 
 @dataclass(frozen=True)
+class Scan:
+    """The combination of all elements up to each along ``axis``.
+
+    Without the element itself if ``exclusive``, from the last element on if ``reverse``.
+    """
+
+    operand: Tensor
+    axis: int
+    combine: Combine
+    exclusive: bool
+    reverse: bool
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """The one operand."""
+        return (self.operand,)
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Rows of ``updates`` combined at the places that ``indices`` hold; elsewhere the identity.
+
+    There is one tensor of indices for each dimension of the result but the last, which is a row;
+    their shape is that of all dimensions of ``updates`` but the last. A row with a negative index
+    is left out.
+    """
+
+    updates: Tensor
+    indices: tuple[Tensor, ...]
+    combine: Combine
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """The rows, then the indices."""
+        return (self.updates, *self.indices)
+
+
+@dataclass(frozen=True)
 class Convolution:
     """The windows of ``image`` ``[N, H, W, C]`` times ``filter`` ``[rows, columns, D, F]``.
 
@@ -238,29 +284,20 @@ class PoolGradient:
         return (self.gradient,) if self.image is None else (self.gradient, self.image)
 
 
-Node = (
-    Parameter
-    | Constant
-    | Pointwise
-    | Reshape
-    | Transpose
-    | MatMul
-    | Reduce
-    | Convolution
-    | FilterGradient
-    | Pool
-    | PoolGradient
-)
 WINDOWED = (Convolution, FilterGradient, Pool, PoolGradient)
-ANCHORS = (MatMul, Reduce, *WINDOWED)
+ANCHORS = (MatMul, Reduce, Scan, Scatter, *WINDOWED)
 
 
 @dataclass(frozen=True)
 class Function:
-    """What is to be compiled: parameters in order, and the tensors to return."""
+    """What is to be compiled: parameters in order, and the tensors to return.
+
+    ``minimums`` holds the least value of a symbol for which the function is right, where not 0.
+    """
 
     parameters: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    minimums: Mapping[str, int] = field(default_factory=dict)
 
 
 def pointwise(  # noqa: PLR0913 - a node and its result
@@ -303,6 +340,11 @@ def reshape(tensor: Tensor, shape: Shape) -> Tensor:
         moved = tuple(reshape(t, shape) if t.shape else t for t in node.operands)
         return Tensor(shape, tensor.dtype, Pointwise(node.op, moved, node.body, node.cost), known)
     return Tensor(shape, tensor.dtype, Reshape(tensor), known)
+
+
+def is_squeeze(shape: Shape, other: Shape) -> bool:
+    """Return whether two shapes differ in dimensions of 1 alone."""
+    return [d for d in shape if d != 1] == [d for d in other if d != 1]
 
 
 def transpose(tensor: Tensor, permutation: tuple[int, ...]) -> Tensor:

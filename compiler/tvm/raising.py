@@ -39,18 +39,17 @@ def _rebuilt(tensor: Tensor, made: dict[Tensor, Tensor]) -> Tensor:
         while isinstance(source.node, Reshape):
             source = source.node.operand
         return source if source.shape == tensor.shape else replace(tensor, node=Reshape(source))
-    return replace(tensor, node=_with_operands(node, made))
+    fields = {name: _remade(value, made) for name, value in vars(node).items()}
+    return replace(tensor, node=type(node)(**fields))
 
 
-def _with_operands(node: Any, made: dict[Tensor, Tensor]) -> Any:
-    """Return any node over the operands that were made, whatever its fields are called."""
-    fields: dict[str, Any] = {}
-    for name, value in vars(node).items():
-        if isinstance(value, Tensor):
-            fields[name] = made[value]
-        elif isinstance(value, tuple) and value and isinstance(value[0], Tensor):
-            fields[name] = tuple(made[t] for t in value)
-    return replace(node, **fields)
+def _remade(field: Any, made: dict[Tensor, Tensor]) -> Any:
+    """Return the field of a node over the tensors that were made."""
+    if isinstance(field, Tensor):
+        return made[field]
+    if isinstance(field, tuple):
+        return tuple(_remade(part, made) for part in field)
+    return field
 
 
 def _is_anchored(tensor: Tensor, anchored: set[Tensor]) -> bool:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..access import Access, Index, Lane, Space, flat_index
 from ..block import Block, index, quotient, remainder, spread
+from ..constants import Constants
 from ..dims import Dim, Shape, product
 from ..graph import ITEM_SIZE, Expr, Pointwise, Tensor, compute_dtype
 from ..numeric import to_storage
-from ..plan import Plan, Stage
+from ..plan import Plan
+from ..stage import Stage
 from ..target import Target
 
 PARALLEL_CYCLES = 90_000
@@ -27,6 +29,7 @@ class Context:
     space: Space
     plan: Plan
     target: Target
+    constants: Constants = field(default_factory=Constants)
 
     def lanes(self, dtype: str) -> int:
         """Return how many elements of a compute dtype fill a vector register."""

@@ -11,7 +11,7 @@ from .. import graph
 from ..access import Index, Lane
 from ..block import Block, Buffer, index, minimum, quotient, remainder
 from ..graph import Convolution, Expr, Tensor
-from ..plan import Stage
+from ..stage import Stage
 from ..window import Window
 from .base import Context, finish
 from .blocking import covers
@@ -100,9 +100,9 @@ class Filters:
         start = context.block.bind(index(first * self.width), "column")
         with context.block.loop(taps, "tap") as tap:
             backwards = context.block.bind(taps - 1 - tap, "tap")
-            place = context.block.bind(panels.first + tap * (depth * self.width), "place")
+            place = context.block.bind(panels.base + tap * (depth * self.width), "place")
             packer = Packer(context, tensor, False, [backwards], self.count)
-            own = replace(panels, first=place)
+            own = replace(panels, base=place)
             packer.write(own, start, count * self.tile.vectors, 0, depth)
 
 

@@ -17,7 +17,7 @@ from tvm import tirx
 from ..access import Index
 from ..block import Buffer, ceil_quotient, const, index, minimum, quotient, remainder
 from ..graph import ITEM_SIZE, Expr, FilterGradient, compute_dtype
-from ..plan import Stage
+from ..stage import Stage
 from .base import Context, finish, tasks
 from .blocking import covers, guess
 from .finish import Finisher

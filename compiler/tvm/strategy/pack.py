@@ -19,22 +19,27 @@ _ROWS = 4
 
 @dataclass(frozen=True)
 class Panels:
-    """A packed buffer: ``depth`` steps of k of each panel of ``panel`` vectors.
+    """A packed buffer.
 
-    The first panel begins at ``first``.
+    From ``base`` on it holds ``depth`` steps of k of each panel of ``panel`` vectors.
     """
 
     buffer: Buffer
     depth: Expr | int
     panel: int
     lanes: int
-    first: Expr | int = 0
+    base: Expr | int = 0
 
     def place(self, j: Expr | int, k: Expr | int) -> Expr | int:
         """Return where vector j begins at step k."""
         width = self.panel * self.lanes
-        inside = remainder(j, self.panel) * self.lanes
-        return self.first + quotient(j, self.panel) * (self.depth * width) + k * width + inside
+        return self.panel_at(quotient(j, self.panel)) + (
+            k * width + remainder(j, self.panel) * self.lanes
+        )
+
+    def panel_at(self, number: Expr | int) -> Expr | int:
+        """Return where a panel begins."""
+        return self.base + number * (self.depth * self.panel * self.lanes)
 
 
 class Packer:
@@ -113,7 +118,7 @@ class Packer:
         block, lanes = self._block, panels.lanes
         width = panels.panel * lanes
         with block.loop(quotient(vectors, panels.panel), "panel") as p:
-            base = block.bind(panels.first + p * (panels.depth * width) + step * width, "base")
+            base = block.bind(panels.panel_at(p) + step * width, "base")
             at = block.bind(start + p * width, "at")
             columns = [
                 block.bind(index(minimum(at + j * lanes, self._count - lanes)), "column")

@@ -29,7 +29,7 @@ from ..block import (
 )
 from ..graph import ITEM_SIZE, Expr, PoolGradient, Tensor, compute_dtype
 from ..numeric import choose, equal, from_storage, like
-from ..plan import Stage
+from ..stage import Stage
 from .base import Context, chain_cost, finish, tasks
 from .blocking import covers, guess
 
