@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from . import dims
-from .dims import Shape
+from .dims import Dim, Shape
 from .window import Window
 
 # A TVM expression. A body receives the block it is emitted into and one expression an operand, all
@@ -215,17 +215,36 @@ class Convolution:
     """The windows of ``image`` ``[N, H, W, C]`` times ``filter`` ``[rows, columns, D, F]``.
 
     The result is ``[N * windows, F]``, windows in row-major order: its rows are those of a product.
-    Padding is zero. There are ``C / D`` groups: of the ``F`` filters, an equal share for each.
+    Padding is zero. There are ``C / D`` groups: of the ``F`` filters, an equal share for each. If
+    ``transposed``, ``filter`` is ``[rows, columns, F, D]``, its rows and columns run backwards.
     """
 
     image: Tensor
     filter: Tensor
     window: Window
+    transposed: bool = False
 
     @property
     def operands(self) -> tuple[Tensor, ...]:
         """The image and the filter."""
         return (self.image, self.filter)
+
+
+@dataclass(frozen=True)
+class FilterGradient:
+    """The windows of ``image`` transposed, times ``gradient`` ``[N * windows, F]``.
+
+    The result is ``[rows * columns * C, F]``: the gradient of the filters of a convolution.
+    """
+
+    image: Tensor
+    gradient: Tensor
+    window: Window
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """The image and the gradient."""
+        return (self.image, self.gradient)
 
 
 @dataclass(frozen=True)
@@ -246,7 +265,27 @@ class Pool:
         return (self.image,)
 
 
-ANCHORS = (MatMul, Reduce, Scan, Scatter, Convolution, Pool)
+@dataclass(frozen=True)
+class PoolGradient:
+    """What each pixel is given by the windows it is in, of ``gradient`` ``[N, windows..., C]``.
+
+    A window gives its gradient to the first of its largest elements of ``image``; without an image,
+    an equal part to each of its elements. The result is ``[N * H * W, C]``, ``sizes`` being (H, W).
+    """
+
+    gradient: Tensor
+    image: Tensor | None
+    window: Window
+    sizes: tuple[Dim, Dim]
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """The gradient, and the image if it is asked."""
+        return (self.gradient,) if self.image is None else (self.gradient, self.image)
+
+
+WINDOWED = (Convolution, FilterGradient, Pool, PoolGradient)
+ANCHORS = (MatMul, Reduce, Scan, Scatter, *WINDOWED)
 
 
 @dataclass(frozen=True)

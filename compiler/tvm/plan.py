@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from . import dims
 from .graph import (
     ANCHORS,
+    WINDOWED,
     Constant,
-    Convolution,
     Function,
     MatMul,
     Parameter,
     Pointwise,
-    Pool,
     Reshape,
     Scatter,
     Tensor,
@@ -106,7 +105,7 @@ class _Planner:
                 # Each element is computed, so that the call fails wherever TensorFlow's would.
                 if operand in failing and isinstance(tensor.node, Slice | Gather):
                     stored.add(operand)
-                if isinstance(tensor.node, MatMul | Convolution | Pool):
+                if isinstance(tensor.node, (MatMul, *WINDOWED)):
                     stored |= {r for r in [_root(operand)] if not isinstance(r.node, Parameter)}
                 elif costs[operand] >= _RECOMPUTE_COST and _is_spread(operand, tensor):
                     stored.add(operand)

@@ -24,13 +24,13 @@ FAMILIES: dict[str, str] = {
     "comparison": """Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr
         LogicalNot Select SelectV2 IsNan IsInf IsFinite""",
     "contraction": "MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3",
-    "convolution": "Conv2D DepthwiseConv2dNative",
+    "convolution": """Conv2D DepthwiseConv2dNative Conv2DBackpropInput Conv2DBackpropFilter""",
     "data": """Const Identity Cast ZerosLike OnesLike Fill BroadcastTo Tile Reshape ExpandDims
         Squeeze Transpose StopGradient PreventGradient Snapshot EnsureShape""",
     "joining": """Concat ConcatV2 ConcatOffset Pack Pad PadV2 MirrorPad MirrorPadGrad
         StridedSliceGrad""",
     "normalization": "FusedBatchNormV3 FusedBatchNormGradV3",
-    "pooling": "MaxPool AvgPool",
+    "pooling": "MaxPool AvgPool MaxPoolGrad AvgPoolGrad",
     "reduction": "Sum Mean Max Min Prod All Any L2Loss ArgMax ArgMin BiasAddGrad",
     "scanning": "Cumsum Cumprod CumulativeLogsumexp",
     "scattering": "UnsortedSegmentSum ScatterNd",

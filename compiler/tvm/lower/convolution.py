@@ -1,12 +1,14 @@
-"""Convolutions over images: dense, in groups, and channel by channel."""
+"""Convolutions over images: dense, in groups, and channel by channel; gradients of the dense."""
 
 from __future__ import annotations
 
 from .. import dims, graph
+from ..dims import Shape
 from ..errors import NotCovered
-from ..graph import Convolution, MatMul, Tensor
+from ..graph import Convolution, FilterGradient, MatMul, Tensor
 from ..node import OpNode
 from ..window import Window
+from .static import known_dims, known_ints
 from .unary import FLOATS
 from .windows import per_window, window_of
 
@@ -44,7 +46,7 @@ def _filter_sizes(node: OpNode, image: Tensor, kernel: Tensor) -> tuple[int, int
 
 
 def _convolution(node: OpNode, image: Tensor, kernel: Tensor, size: tuple[int, int]) -> Tensor:
-    window = window_of(node, image, size)
+    window = window_of(node, image.shape, size)
     count = dims.product((image.shape[0], *window.counts))
     result: graph.Node = Convolution(image, kernel, window)
     if size == (1, 1) and window.strides == (1, 1) and _is_whole(image, kernel, window):
@@ -52,6 +54,56 @@ def _convolution(node: OpNode, image: Tensor, kernel: Tensor, size: tuple[int, i
         rows = graph.reshape(image, (count, depth))
         result = MatMul(rows, graph.reshape(kernel, (depth, kernel.shape[3])))
     return per_window(Tensor((count, kernel.shape[3]), image.dtype, result), image, window)
+
+
+def _lower_image_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Lower the gradient of the image: a convolution of the gradient, the filter backwards."""
+    sizes, kernel, gradient = inputs
+    rows, columns, depth, _ = _filter_sizes(node, gradient, kernel)
+    shape = known_dims(node, sizes, "the image's shape")
+    forward = _forward_window(node, shape, (rows, columns), gradient)
+    dims.require_equal(shape[3], depth, f"{node.op}: channels")
+    count = dims.product(shape[:3])
+    if (rows, columns) == (1, 1) and shape[1:3] == forward.counts:
+        given = _as_rows(gradient)
+        result = MatMul(given, graph.reshape(kernel, kernel.shape[2:]), transpose_b=True)
+        return [graph.reshape(Tensor((count, depth), gradient.dtype, result), shape)]
+    before = [r - 1 - b for r, b in zip(forward.reach, forward.before, strict=True)]
+    if forward.strides != (1, 1) or min(before) < 0:
+        raise NotCovered(f"{node.op}: strides {forward.strides}, padding {forward.before}")
+    around, left = before
+    window = Window((rows, columns), (1, 1), (1, 1), (around, left), (shape[1], shape[2]))
+    node_of = Convolution(gradient, kernel, window, transposed=True)
+    return [graph.reshape(Tensor((count, depth), gradient.dtype, node_of), shape)]
+
+
+def _lower_filter_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    image, sizes, gradient = inputs
+    node.require(image.dtype, *FLOATS)
+    rows, columns, depth, count = known_ints(node, sizes, "the filter's shape")
+    window = _forward_window(node, image.shape, (rows, columns), gradient)
+    dims.require_equal(image.shape[3], depth, f"{node.op}: channels")
+    dims.require_equal(gradient.shape[3], count, f"{node.op}: filters")
+    given = _as_rows(gradient)
+    result: graph.Node = FilterGradient(image, given, window)
+    if (rows, columns) == (1, 1) and image.shape[1:3] == window.counts:
+        result = MatMul(_as_rows(image), given, transpose_a=True)
+    total = Tensor((rows * columns * depth, count), image.dtype, result)
+    return [graph.reshape(total, (rows, columns, depth, count))]
+
+
+def _forward_window(node: OpNode, image: Shape, size: tuple[int, int], gradient: Tensor) -> Window:
+    """Return the windows of the convolution that this is a gradient of."""
+    window = window_of(node, image, size)
+    if window.dilations != (1, 1):
+        raise NotCovered(f"{node.op}: dilations")  # nor has TF
+    for have, want in zip(gradient.shape[:3], (image[0], *window.counts), strict=True):
+        dims.require_equal(have, want, f"{node.op}: gradient")
+    return window
+
+
+def _as_rows(tensor: Tensor) -> Tensor:
+    return graph.reshape(tensor, (dims.product(tensor.shape[:3]), tensor.shape[3]))
 
 
 def _is_whole(image: Tensor, kernel: Tensor, window: Window) -> bool:
@@ -62,4 +114,6 @@ def _is_whole(image: Tensor, kernel: Tensor, window: Window) -> bool:
 LOWERINGS = {
     "Conv2D": _lower_conv2d,
     "DepthwiseConv2dNative": _lower_depthwise,
+    "Conv2DBackpropInput": _lower_image_gradient,
+    "Conv2DBackpropFilter": _lower_filter_gradient,
 }

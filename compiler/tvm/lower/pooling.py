@@ -1,4 +1,4 @@
-"""Maxima and means over windows of images."""
+"""Maxima and means over windows of images, and their gradients."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 
-from .. import dims
-from ..graph import Combine, Expr, Pool, Tensor
+from .. import dims, graph
+from ..dims import Shape
+from ..errors import NotCovered
+from ..graph import Combine, Expr, Pool, PoolGradient, Tensor
 from ..node import OpNode
 from ..numeric import choose
 from .reduction import ADD
+from .static import known_dims
 from .unary import FLOATS, NUMBERS
 from .windows import per_window, spatial, window_of
 
@@ -43,13 +46,38 @@ def _lower_avg_pool(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 
 
 def _pool(node: OpNode, image: Tensor, combine: Combine, *, mean: bool) -> Tensor:
-    window = window_of(node, image, spatial(node, "ksize"))
+    window = window_of(node, image.shape, spatial(node, "ksize"))
     count = dims.product((image.shape[0], *window.counts))
     pool = Pool(image, window, combine, mean)
     return per_window(Tensor((count, image.shape[3]), image.dtype, pool), image, window)
 
 
+def _lower_max_pool_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    image, _, gradient = inputs  # the largest of each window is found again
+    node.require(image.dtype, *FLOATS)
+    return [_gradient(node, image.shape, gradient, image)]
+
+
+def _lower_avg_pool_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    shape, gradient = inputs
+    node.require(gradient.dtype, *FLOATS)
+    return [_gradient(node, known_dims(node, shape, "the image's shape"), gradient, None)]
+
+
+def _gradient(node: OpNode, shape: Shape, gradient: Tensor, image: Tensor | None) -> Tensor:
+    window = window_of(node, shape, spatial(node, "ksize"))
+    for have, want in zip(gradient.shape, (shape[0], *window.counts, shape[3]), strict=True):
+        dims.require_equal(have, want, f"{node.op}: gradient")
+    if not isinstance(shape[3], int):
+        raise NotCovered(f"{node.op}: an unknown number of channels")
+    spread = PoolGradient(gradient, image, window, (shape[1], shape[2]))
+    rows = dims.product(shape[:3])
+    return graph.reshape(Tensor((rows, shape[3]), gradient.dtype, spread), shape)
+
+
 LOWERINGS: dict[str, Callable[[OpNode, list[Tensor]], list[Tensor]]] = {
     "MaxPool": _lower_max_pool,
     "AvgPool": _lower_avg_pool,
+    "MaxPoolGrad": _lower_max_pool_gradient,
+    "AvgPoolGrad": _lower_avg_pool_gradient,
 }

@@ -6,17 +6,17 @@ Images are ``[N, H, W, C]``. Not an op family: it has no lowerings.
 from __future__ import annotations
 
 from .. import dims, graph
-from ..dims import Dim
+from ..dims import Dim, Shape
 from ..errors import NotCovered
 from ..graph import Tensor
 from ..node import OpNode
 from ..window import Window
 
 
-def window_of(node: OpNode, image: Tensor, size: tuple[int, int]) -> Window:
-    """Return the windows of a node with the attributes strides, dilations and padding."""
-    if image.rank != 4:
-        raise NotCovered(f"{node.op}: an image of rank {image.rank}")
+def window_of(node: OpNode, image: Shape, size: tuple[int, int]) -> Window:
+    """Return the windows on images of a shape, by the attributes strides, dilations, padding."""
+    if len(image) != 4:
+        raise NotCovered(f"{node.op}: an image of rank {len(image)}")
     if node.text("data_format", "NHWC") != "NHWC":
         raise NotCovered(f"{node.op}: data_format {node.text('data_format', '')}")
     strides = spatial(node, "strides")
@@ -28,9 +28,9 @@ def window_of(node: OpNode, image: Tensor, size: tuple[int, int]) -> Window:
         reach = (size[i] - 1) * dilations[i] + 1
         around = (explicit[2 + 2 * i], explicit[3 + 2 * i]) if padding == "EXPLICIT" else (0, 0)
         if padding == "SAME":
-            sides.append(_same(node, image.shape[1 + i], strides[i], reach))
+            sides.append(_same(node, image[1 + i], strides[i], reach))
         else:
-            sides.append(_stated(node, image.shape[1 + i], strides[i], reach, around))
+            sides.append(_stated(node, image[1 + i], strides[i], reach, around))
     (top, rows), (left, columns) = sides
     return Window(size, strides, dilations, (top, left), (rows, columns))
 

@@ -16,11 +16,13 @@ from . import (
     convolution,
     dots,
     elementwise,
+    filter_gradient,
     gemm,
     reduction,
     rows,
     scan,
     scatter,
+    unpool,
 )
 from .base import Context, Strategy
 
@@ -31,7 +33,9 @@ STRATEGIES: tuple[Strategy, ...] = (
     gemm.Gemm(),
     contraction.PlainContraction(),
     channelwise.ChannelWise(),
+    unpool.Unpool(),
     convolution.ImplicitProduct(),
+    filter_gradient.FilterGradients(),
     rows.Rows(),
     reduction.Reduction(),
     scan.RunningSum(),

@@ -51,7 +51,7 @@ class ChannelWise:
         node = None if stage.anchor is None else stage.anchor.node
         if isinstance(node, Pool):
             return True
-        if not isinstance(node, Convolution) or node.filter.shape[2] != 1:
+        if not isinstance(node, Convolution) or node.transposed or node.filter.shape[2] != 1:
             return False
         few = Taps.of(node, context).multiplier < context.lanes(node.image.dtype)
         return few and node.image.shape[3] != 1

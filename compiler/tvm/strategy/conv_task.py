@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tvm import tirx
 
@@ -33,13 +33,14 @@ class Filters:
     """The filters of a convolution, as panels.
 
     Attributes:
-        tensor: ``[rows, columns, D, F]``.
+        tensor: ``[rows, columns, D, F]``; ``[rows, columns, F, D]`` and backwards if transposed.
         window: rows, columns, D.
         groups: Groups of channels.
         count: Filters of a group.
         tile: The register tile.
         dtype: What is computed in.
         lanes: Elements of a vector.
+        transposed: As in :class:`..graph.Convolution`.
     """
 
     tensor: Tensor
@@ -49,6 +50,7 @@ class Filters:
     tile: Tile
     dtype: str
     lanes: int
+    transposed: bool = False
 
     @property
     def depth(self) -> int:
@@ -80,11 +82,28 @@ class Filters:
     ) -> None:
         """Pack the panels ``which`` is (group, first panel, number of panels)."""
         group, first, count = which
+        if self.transposed:
+            self._pack_transposed(context, panels, first, count)
+            return
         tensor = reshaped(self.tensor, (self.depth, self.groups, self.count), context)
         tensor = graph.transpose(tensor, (1, 0, 2))
         start = context.block.bind(index(first * self.width), "column")
         packer = Packer(context, tensor, True, [group], self.count)
         packer.write(panels, start, count * self.tile.vectors, 0, self.depth)
+
+    def _pack_transposed(
+        self, context: Context, panels: Panels, first: Expr | int, count: Expr | int
+    ) -> None:
+        rows, columns, depth = self.window
+        taps = rows * columns
+        tensor = reshaped(self.tensor, (taps, self.count, depth), context)
+        start = context.block.bind(index(first * self.width), "column")
+        with context.block.loop(taps, "tap") as tap:
+            backwards = context.block.bind(taps - 1 - tap, "tap")
+            place = context.block.bind(panels.base + tap * (depth * self.width), "place")
+            packer = Packer(context, tensor, False, [backwards], self.count)
+            own = replace(panels, base=place)
+            packer.write(own, start, count * self.tile.vectors, 0, depth)
 
 
 @dataclass(frozen=True)

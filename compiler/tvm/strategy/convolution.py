@@ -178,6 +178,8 @@ def _filters(node: Convolution, context: Context) -> Filters:
     if len(sizes) != 5:
         raise TypeError("the sizes of filters and the number of channels are known")
     rows, columns, channels, count, all_channels = sizes
+    if node.transposed:
+        channels, count = count, channels
     groups = all_channels // channels
     dtype = compute_dtype(node.image.dtype)
     lanes = context.lanes(dtype)
@@ -185,9 +187,8 @@ def _filters(node: Convolution, context: Context) -> Filters:
     tile = min(
         tiles(context.target), key=lambda t: covers(vectors, t.vectors) * t.cycles() / t.rows
     )
-    return Filters(
-        node.filter, (rows, columns, channels), groups, count // groups, tile, dtype, lanes
-    )
+    window, own = (rows, columns, channels), count // groups
+    return Filters(node.filter, window, groups, own, tile, dtype, lanes, node.transposed)
 
 
 def _rest(share: int, count: Expr | int, first: Expr | int) -> Expr | int:

@@ -51,7 +51,7 @@ class Taps:
         """Return where a pixel's channels begin; rows and columns may lie outside."""
         of_image, of_row, of_column, of_channel = self.image.strides
         place = image * of_image + row * of_row + column * of_column + channels.first * of_channel
-        return self.block.bind(index(place), "line")
+        return self.block.bind(index(self.image.offset + place), "line")
 
     def pixel(self, line: Expr | int, column: Expr | int, lanes: int) -> Expr:
         """Return the channels of the pixel so many columns after the one that ``line`` is."""
@@ -64,7 +64,7 @@ class Taps:
         of_row, of_column, _, of_filter = self.filter.strides
         first = channels.first * self.multiplier + channels.filter
         place = row * of_row + column * of_column + first * of_filter
-        return self._load(self.filter, place, channels.lanes, self.multiplier)
+        return self._load(self.filter, self.filter.offset + place, channels.lanes, self.multiplier)
 
     def _load(self, lies: Strided, at: Expr | int, lanes: int, step: int) -> Expr:
         raw = self.block.load(lies.storage.buffer, at, lanes, lies.strides[-1] * step)

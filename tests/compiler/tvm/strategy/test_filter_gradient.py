@@ -1,0 +1,115 @@
+"""Gradients of convolutions, of the image and of the filters, against TF in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from composite.compiler import tvm as backend
+
+SIZES = st.sampled_from([1, 2, 5, 8, 13])
+CHANNELS = st.sampled_from([1, 3, 8, 17])
+SPANS = st.sampled_from([1, 2, 3, 5])
+_CHECKS = settings(
+    max_examples=8,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    derandomize=True,
+)
+
+
+def options(padding: str, stride: int) -> dict[str, Any]:
+    around = [0, 0, 2, 1, 0, 1, 0, 0] if padding == "EXPLICIT" else []
+    return {"strides": [1, stride, stride, 1], "padding": padding, "explicit_paddings": around}
+
+
+def operands(
+    image: tuple[int, ...], kernel: tuple[int, ...], how: dict[str, Any], dtype: Any = np.float32
+) -> list[np.ndarray]:
+    random = np.random.default_rng(sum(image) + sum(kernel))
+    x, f = (random.uniform(-1, 1, s).astype(dtype) for s in (image, kernel))
+    y = tf.raw_ops.Conv2D(input=np.float32(x), filter=np.float32(f), **how)
+    return [x, f, random.uniform(-1, 1, y.shape).astype(dtype)]
+
+
+def of_image(how: dict[str, Any]) -> Any:
+    def function(x: Any, f: Any, dy: Any) -> Any:
+        return x + tf.raw_ops.Conv2DBackpropInput(
+            input_sizes=tf.shape(x), filter=f, out_backprop=dy, **how
+        )
+
+    return function
+
+
+def of_filter(how: dict[str, Any]) -> Any:
+    def function(x: Any, f: Any, dy: Any) -> Any:
+        return f + tf.raw_ops.Conv2DBackpropFilter(
+            input=x, filter_sizes=tf.shape(f), out_backprop=dy, **how
+        )
+
+    return function
+
+
+def check(
+    compiler: Any, function: Any, arrays: list[np.ndarray], shapes: Any = None, **how: Any
+) -> Any:
+    exact = np.asarray(function(*[tf.constant(a.astype(np.float64)) for a in arrays]))
+    loaded = compiler.compile(function, arrays, shapes, **how)
+    (result,) = loaded(arrays, [exact.shape], [arrays[0].dtype])
+    epsilon = float(ml_dtypes.finfo(arrays[0].dtype).eps)
+    bound = epsilon * (8 + np.sqrt(arrays[2].size))
+    np.testing.assert_allclose(result.astype(np.float64), exact, rtol=2 * epsilon, atol=bound)
+    return loaded
+
+
+@given(
+    size=st.tuples(SIZES, SIZES), span=st.tuples(SPANS, SPANS), channels=CHANNELS,
+    filters=CHANNELS, stride=st.integers(1, 2),
+    padding=st.sampled_from(["SAME", "VALID", "EXPLICIT"]), tasks=st.sampled_from([1, 3]),
+)  # fmt: skip
+@_CHECKS
+def test_any_shape(
+    compiler: Any, *, size: Any, span: Any, channels: int, filters: int, stride: int,
+    padding: str, tasks: int,
+) -> None:  # fmt: skip
+    if padding == "EXPLICIT":
+        span = (3, 2)  # wider than the padding in front
+    if padding == "VALID":
+        span = tuple(min(s, n) for s, n in zip(span, size, strict=True))
+    how = options(padding, stride)
+    arrays = operands((2, *size, channels), (*span, channels, filters), how)
+    loaded = check(compiler, of_filter(how), arrays, tasks=tasks)
+    dense = span == (1, 1) and stride == 1
+    assert loaded.kernel.strategy == "filter_gradient" or dense
+    if stride == 1:
+        loaded = check(compiler, of_image(how), arrays, tasks=tasks)
+        assert loaded.kernel.strategy == "convolution" or dense
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float16])
+def test_dtypes(compiler: Any, dtype: Any) -> None:
+    how = options("SAME", 1)
+    arrays = operands((2, 7, 6, 9), (3, 3, 9, 12), how, dtype)
+    check(compiler, of_filter(how), arrays)
+    check(compiler, of_image(how), arrays)
+
+
+@pytest.mark.parametrize("function", [of_image, of_filter])
+def test_batch_of_any_size_is_shared_out(compiler: Any, function: Any) -> None:
+    how = options("SAME", 1)
+    x, f, dy = operands((9, 12, 12, 16), (3, 3, 16, 24), how)
+    shapes = [("s0", 12, 12, 16), f.shape, ("s0", 12, 12, 24)]
+    assert check(compiler, function(how), [x, f, dy], shapes).launches == 1
+    assert check(compiler, function(how), [x[:0], f, dy[:0]], shapes).launches == 0
+
+
+def test_gradient_of_the_image_with_strides_is_not_covered(compiler: Any) -> None:
+    how = options("SAME", 2)
+    with pytest.raises(backend.NotCovered, match="Conv2DBackpropInput: strides"):
+        compiler.compile(of_image(how), operands((1, 6, 6, 3), (3, 3, 3, 8), how))
