@@ -12,19 +12,20 @@ exp       1.5          1.5
 expm1     2.0          2.0
 log       1.0          1.5
 log1p     2.0          2.0
-tanh      3.0          3.5
+tanh      4.5          3.5
 sigmoid   2.5          2.5
 erf       1.5          libm
 erfc      8.0          libm
 pow       1.0          libm
 softplus  2.5          3.0
 rsqrt     1.5          1.5
-sin cos   libm         libm
+sin cos   1.5          libm
+tan       3.0          libm
 ========  ===========  ===========
 
 Coefficients of exp come from :mod:`.fit`. The logarithm is that of Sun's fdlibm (e_log.c) and of
-FreeBSD's e_logf.c; erf in float32 is Norbert Juffa's two-piece formula, erfc the
-fit of Numerical Recipes (6.2).
+FreeBSD's e_logf.c; tanh in float32 is Eigen's rational function; erf in float32 is Norbert Juffa's
+two-piece formula, erfc the fit of Numerical Recipes (6.2); :mod:`.trigonometry` has sin, cos, tan.
 """
 
 from __future__ import annotations
@@ -198,7 +199,8 @@ def _exp_float32(block: Block, x: Expr) -> Expr:
     t = block.let(choose(t < largest, t, largest))
     n = block.let(magic - bits(t, "float32"))  # its negative: one constant less than t - magic
     r = block.let((x + n * like(f.ln2_high, x)) + n * like(f.ln2_low, x))
-    p = _estrin(block, r, (2.0, 2.0, *(2 * c for c in f.tail)))
+    tail = _estrin(block, r, [2 * c for c in f.tail])
+    p = block.let(like(2.0, x) + r * (like(2.0, x) + r * tail))
     return block.let(p * bits(t << const(f.mantissa, with_lanes("int32", x)), "float32"))
 
 
@@ -277,14 +279,29 @@ def log1p(block: Block, x: Expr) -> Expr:
     return block.let(choose(x >= neg(block, one), y, like(float("nan"), x)))
 
 
+_TANH = (
+    (4.89352455891786e-03, 6.37261928875436e-04, 1.48572235717979e-05, 5.12229709037114e-08,
+     -8.60467152213735e-11, 2.00018790482477e-13, -2.76076847742355e-16),
+    (4.89352518554385e-03, 2.26843463243900e-03, 1.18534705686654e-04, 1.19825839466702e-06),
+)  # fmt: skip
+
+
+def _tanh_float32(block: Block, x: Expr) -> Expr:
+    """Return x P(x^2) / Q(x^2), which is 1 to the last place where the argument is cut off."""
+    z = _clamp(block, x, -7.90531110763549805, 7.90531110763549805)
+    s = block.let(z * z)
+    y = block.let(z * _horner(block, s, _TANH[0])) / _horner(block, s, _TANH[1])
+    return block.let(choose(absolute(block, x) < like(4e-4, x), x, y))
+
+
 def tanh(block: Block, x: Expr) -> Expr:
-    """Return the hyperbolic tangent, expm1(2x) / (expm1(2x) + 2), within 3 ulp (3.5 in float64)."""
-    limit = 9.5 if element(x) == "float32" else 20.0
-    t = expm1(block, _clamp(block, x, -limit, limit) * like(2.0, x))
+    """Return the hyperbolic tangent within 4.5 ulp, in float64 as expm1(2x) / (expm1(2x) + 2)."""
+    if element(x) == "float32":
+        return _tanh_float32(block, x)
+    t = expm1(block, _clamp(block, x, -20.0, 20.0) * like(2.0, x))
     y = t / (t + like(2.0, x))
     # expm1(2x) is exact in its sign of zero, and x is its own tanh below the square root of an ulp.
-    tiny = 2e-4 if element(x) == "float32" else 1e-9
-    return block.let(choose(absolute(block, x) < like(tiny, x), x, y))
+    return block.let(choose(absolute(block, x) < like(1e-9, x), x, y))
 
 
 def sigmoid(block: Block, x: Expr) -> Expr:
