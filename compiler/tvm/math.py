@@ -14,7 +14,7 @@ log       1.0          1.5
 log1p     2.0          2.0
 tanh      4.5          3.5
 sigmoid   2.5          2.5
-erf       1.5          libm
+erf       5.5          libm
 erfc      8.0          libm
 pow       1.0          libm
 softplus  2.5          3.0
@@ -24,8 +24,8 @@ tan       3.0          libm
 ========  ===========  ===========
 
 Coefficients of exp come from :mod:`.fit`. The logarithm is that of Sun's fdlibm (e_log.c) and of
-FreeBSD's e_logf.c; tanh in float32 is Eigen's rational function; erf in float32 is Norbert Juffa's
-two-piece formula, erfc the fit of Numerical Recipes (6.2); :mod:`.trigonometry` has sin, cos, tan.
+FreeBSD's e_logf.c; tanh and erf in float32 are the rational functions of Eigen, which TensorFlow
+uses, erfc the fit of Numerical Recipes (6.2); :mod:`.trigonometry` has sin, cos, tan.
 """
 
 from __future__ import annotations
@@ -318,35 +318,22 @@ def softplus(block: Block, x: Expr) -> Expr:
     return block.let(choose(x < zero, zero, x) + tail)
 
 
+_ERF = (
+    (-1.60960333262415e-02, -2.95459980854025e-03, -7.34990630326855e-04, -5.69250639462346e-05,
+     -2.10102402082508e-06, 2.77068142495902e-08, -2.72614225801306e-10),
+    (-1.42647390514189e-02, -7.37332916720468e-03, -1.68282697438203e-03, -2.13374055278905e-04,
+     -1.45660718464996e-05),
+)  # fmt: skip
+
+
 def erf(block: Block, x: Expr) -> Expr:
-    """Return the error function; float64 goes to libm."""
+    """Return the error function, x P(x^2) / Q(x^2) up to 4; float64 goes to libm."""
     if element(x) == "float64":
         return lane_by_lane(block, "erf", x)
-    t = block.let(absolute(block, x))
-    s = block.let(x * x)
-    large = like(-1.72853470e-5, x) * t + like(3.83197126e-4, x)
-    large = block.let(large * s + (like(-3.88396438e-3, x) * t + like(2.42546219e-2, x)))
-    for c in (-1.06777877e-1, -6.34846687e-1, -1.28717512e-1):
-        large = large * t + like(c, x)
-    large = like(1.0, x) - exp(block, block.let(large * t - t))
-    sign = like(1.0, x)
-    large = choose(x < like(0.0, x), neg(block, block.let(large)), large)
-    # Beyond 4 the polynomial in the exponent leaves its range, and erf is 1 to the last bit.
-    large = choose(t > like(4.0, x), choose(x < like(0.0, x), neg(block, sign), sign), large)
-    small = _horner(
-        block,
-        s,
-        (
-            1.28379166e-1,
-            -3.76125336e-1,
-            1.12819925e-1,
-            -2.67681349e-2,
-            4.99119423e-3,
-            -5.96761703e-4,
-        ),
-    )
-    y = choose(t > like(0.927734375, x), large, small * x + x)
-    return block.let(choose(is_nan(x), x, y))
+    z = _clamp(block, x, -4.0, 4.0)
+    s = block.let(z * z)
+    ratio = block.let(_horner(block, s, _ERF[0]) / _horner(block, s, _ERF[1]))
+    return _clamp(block, block.let(z * ratio), -1.0, 1.0)
 
 
 _ERFC = (
