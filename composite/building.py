@@ -8,18 +8,26 @@ timings.json.
 
 from __future__ import annotations
 
-import importlib.util
 import os
+import re
 import shutil
 import subprocess
-import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
-from composite import gradient, manifest, native, prebuild
+from composite import (
+    build_options,
+    enumeration,
+    gradient,
+    inputs,
+    manifest,
+    native,
+    prebuild,
+    sources,
+)
+from composite.build_options import Options, Signatures
 from composite.compiler.emit.docs import docs
 from composite.compiler.emit.library import LibraryOp
 from composite.compiler.emit.registration import program_symbol, registration, status_symbol
@@ -30,10 +38,26 @@ from composite.jit import key
 from composite.loading import SPLIT
 from composite.op import CompositeOp
 from composite.records import serialize
-
-Signatures = Mapping[str, Sequence[Mapping[str, Any]]]
+from composite.replacing import replaced
+from composite.signatures import Stated, stated
 
 _LINK_FLAGS = ["-shared", "-s", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-Wl,-rpath,$ORIGIN"]
+
+Progress = Callable[[int, int, str], None]
+
+
+class Built(NamedTuple):
+    """What `run` did.
+
+    Attributes:
+        folder: the library.
+        is_new: False when it was there already, and nothing had changed.
+        notes: for people: which kernels there are not, and why.
+    """
+
+    folder: Path
+    is_new: bool
+    notes: tuple[str, ...] = ()
 
 
 def build(
@@ -42,6 +66,7 @@ def build(
     *,
     name: str | None = None,
     signatures: Signatures | None = None,
+    targets: Sequence[str] = (),
 ) -> Path:
     """Writes a library of ops and kernels to the folder `out`, replacing a library that is there.
 
@@ -50,31 +75,85 @@ def build(
     signatures: for an op's Python name, the calls to compile kernels for: keyword arguments as in
     `CompositeOp.add_signature`, whose calls are compiled as well. Calls that no kernel covers run
     TensorFlow's ops.
-    Returns the folder. ValueError for a signature that no kernel can be made for, FileExistsError
-    when `out` is something else than a library, RuntimeError when there is no C compiler.
+    targets: levels of the x86-64 psABI to compile kernels for, "x86-64-v3"; by default the highest
+    that this machine has. Each is checked and measured here, so this machine must have it.
+    Returns the folder. ValueError for a signature that no kernel can be made for, or a target that
+    this machine has not; FileExistsError when `out` is something else than a library; RuntimeError
+    when there is no C compiler. Whatever is raised, what was in `out` is still there.
     """
-    ops, default = _ops_of(source)
-    name = name or default
+    return run(source, Path(out), Options(name, signatures or {}, tuple(targets))).folder
+
+
+def run(
+    source: str | os.PathLike[str] | CompositeOp | Iterable[CompositeOp],
+    target: Path,
+    options: Options,
+    *,
+    progress: Progress = lambda *_: None,
+    force: bool = False,
+) -> Built:
+    """`build`, with its options together; nothing where a library of them is there, unless forced.
+
+    `progress(i, n, what)` is told of each of n kernels.
+    """
+    path = Path(source) if isinstance(source, str | os.PathLike) else None
+    if not force and path is not None and inputs.is_current(target, path, options.plain(path)):
+        return Built(target, is_new=False)
+    found = sources.find(source)
+    name = options.name or (path.stem if path else None)
     if not name or not name.isidentifier():
         raise ValueError(f"composite.build: name={name!r} is not an identifier")
-    target = Path(out)
+    machines = build_options.targets(options.targets)
     _check_replaceable(target)
-    ordered = _with_callees(ops)
-    stated = _stated(ordered, signatures or {})
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
-        made = Path(folder) / "made"
-        made.mkdir(mode=0o755)
-        _write(made, name, ordered, stated)
-        _move(made, target, Path(folder) / "old")
-    return target
+    ordered = sources.with_callees(found.ops)
+    wanted, notes = _wanted(ordered, options)
+    made_of = None
+    if path is not None and found.module is not None and found.is_as_on_disk():
+        made_of = inputs.described(path, sources.files(found.module), options.plain(path))
+    described = [_described(op) for op in ordered]
+    built = []
+    for i, (op, call, must) in enumerate(wanted):
+        for machine in machines:
+            progress(i * len(machines), len(wanted) * len(machines), f"{op.__name__}{_short(call)}")
+            try:
+                built.append(prebuild.kernel(op, call, machine))
+            except ValueError as error:
+                if must:
+                    raise
+                notes.append(str(error))
+    with replaced(target) as folder:
+        _write(folder, name, described, built, made_of)
+    return Built(target, is_new=True, notes=tuple(notes))
+
+
+class _Wanted(NamedTuple):
+    op: CompositeOp
+    arguments: Mapping[str, Any]
+    must: bool  # or there is no kernel for it, and a note
+
+
+def _wanted(ops: Sequence[CompositeOp], options: Options) -> tuple[list[_Wanted], list[str]]:
+    calls: list[Stated] = stated(ops, options.signatures)
+    wanted, notes = [_Wanted(op, call, must=True) for op, call in calls], []
+    for op in ops:
+        if options.kinds and all(one is not op for one, _ in calls):
+            kinds = enumeration.kinds(op, options.kinds)
+            wanted += [_Wanted(op, call, must=False) for call in kinds.calls]
+            notes += [f"{op.__name__}: {kinds.note}"] if kinds.note else []
+    return wanted, notes
+
+
+def _short(call: Mapping[str, Any]) -> str:
+    return "(" + ", ".join(f"{name}={value}" for name, value in call.items()) + ")"
 
 
 def _write(
-    folder: Path, name: str, ops: Sequence[CompositeOp], stated: Sequence[tuple[CompositeOp, Any]]
+    folder: Path,
+    name: str,
+    described: Sequence[LibraryOp],
+    built: Sequence[prebuild.BuiltKernel],
+    made_of: Mapping[str, Any] | None,
 ) -> None:
-    described = [_described(op) for op in ops]
-    built = [prebuild.kernel(op, arguments) for op, arguments in stated]
     kernels = [kernel.description for kernel in built]
     texts = {
         f"{name}.py": wrapper(name, described),
@@ -87,21 +166,40 @@ def _write(
     files[f"lib{name}.so"] = _link(name, registration(name, described, kernels), objects)
     for file, data in files.items():
         (folder / file).write_bytes(data)
-    (folder / manifest.NAME).write_text(
-        manifest.text(name, described, kernels, files), encoding="utf-8"
-    )
+    content = manifest.text(name, described, kernels, files, made_of)
+    (folder / manifest.NAME).write_text(content, encoding="utf-8")
     measured = {k.description.name: k.timing for k in built}
-    (folder / "timings.json").write_text(timings(key.machine(), measured), encoding="utf-8")
+    (folder / inputs.TIMINGS).write_text(timings(key.machine(), measured), encoding="utf-8")
+
+
+_FILE = re.compile(r"[\w./-]+\.py(?=[:#\"])")
+_MODULE = re.compile(r'(?<=tfr\.module = ")[\w.]+')
+
+
+def _portable(text: str) -> str:
+    """A text with places, in which files are named alike however their modules were imported."""
+    text = _FILE.sub(lambda found: sources.file_in_package(found.group()), text)
+    return _MODULE.sub(lambda found: sources.module_in_package(found.group()), text)
 
 
 def _described(op: CompositeOp) -> LibraryOp:
+    program = type(op.program)()
+    program.CopyFrom(op.program)
+    for function in program.function:
+        for attrs in (function.attr, *(node.attr for node in function.node_def)):
+            for name in ("_place", "_origin", "_loc"):
+                if name in attrs:
+                    attrs[name].s = _portable(attrs[name].s.decode()).encode()
+            if "_module" in attrs:
+                name = attrs["_module"].s.decode()
+                attrs["_module"].s = sources.module_in_package(name).encode()
     return LibraryOp(
         python_name=op.__name__,
         schema=op.schema,
         doc=op.__doc__ or "",
         digest=op.digest,
-        program=serialize(op.program),
-        mlir=op.mlir,
+        program=serialize(program),
+        mlir=_portable(op.mlir),
         own_gradient=gradient.overridden(op.op_name, op.digest),
         composes=op.composes,
         replaces=op.program.function[0].attr["_replaces"].b if op.composes else False,
@@ -137,83 +235,3 @@ def _check_replaceable(target: Path) -> None:
         return
     if not target.is_dir() or any(target.iterdir()):
         raise FileExistsError(f"{target} is no library of composite.build: it is left as it is")
-
-
-def _move(made: Path, target: Path, old: Path) -> None:
-    if target.exists():
-        target.rename(old)  # goes with the temporary folder
-    made.rename(target)
-
-
-class _Found(NamedTuple):
-    ops: list[CompositeOp]
-    name: str | None
-
-
-def _ops_of(source: Any) -> _Found:
-    if isinstance(source, CompositeOp):
-        return _Found([source], None)
-    if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        module = _imported(path) or _import(path)
-        ops = [value for value in vars(module).values() if isinstance(value, CompositeOp)]
-        if not ops:
-            raise ValueError(f"{path} defines no composite op")
-        return _Found(list(dict.fromkeys(ops)), path.stem)
-    return _Found(list(source), None)
-
-
-def _imported(path: Path) -> ModuleType | None:
-    """The module of this process that comes from the file, if there is one."""
-    real = os.path.realpath(path)
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        if file and os.path.realpath(file) == real:
-            return module
-    return None
-
-
-def _import(path: Path) -> ModuleType:
-    name = path.stem if path.stem not in sys.modules else f"composite_build_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise FileNotFoundError(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    sys.path.insert(0, str(path.resolve().parent))  # as `python file.py` would have it
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    finally:
-        sys.path.pop(0)
-    return module
-
-
-def _with_callees(ops: Sequence[CompositeOp]) -> list[CompositeOp]:
-    """The ops and all that they call, each after what it calls."""
-    ordered: dict[str, CompositeOp] = {}
-
-    def add(op: CompositeOp) -> None:
-        for callee in op.callees():
-            if callee.digest not in ordered:
-                add(callee)
-        ordered.setdefault(op.digest, op)
-
-    for op in ops:
-        add(op)
-    return list(ordered.values())
-
-
-def _stated(
-    ops: Sequence[CompositeOp], signatures: Signatures
-) -> list[tuple[CompositeOp, Mapping[str, Any]]]:
-    names = {op.__name__ for op in ops}
-    if unknown := sorted(set(signatures) - names):
-        raise ValueError(f"signatures for {unknown}, but the ops are {sorted(names)}")
-    return [
-        (op, arguments)
-        for op in ops
-        for arguments in (*op.signatures, *signatures.get(op.__name__, ()))
-    ]

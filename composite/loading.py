@@ -157,6 +157,7 @@ def _install_timings(folder: Path, content: dict[str, Any]) -> None:
     except (OSError, ValueError, KeyError) as error:
         logger.info("no measured times for %s: %s", folder, error)
         return
+    refused = []
     for kernel in content["kernels"]:
         times = timings.get(kernel["name"])
         if times is None:
@@ -168,4 +169,9 @@ def _install_timings(folder: Path, content: dict[str, Any]) -> None:
         try:
             native.call("composite_install", record)
         except tf.errors.OpError as error:
-            logger.warning("kernel %s of %s is not used: %s", kernel["name"], folder, error.message)
+            refused.append(error.message)
+    if refused:
+        # A library for several levels has kernels that this CPU cannot run, beside those it can.
+        log = logger.info if len(refused) < len(content["kernels"]) else logger.warning
+        count = f"{len(refused)} of {len(content['kernels'])} kernels"
+        log("%s of %s are not used here: %s", count, folder, refused[0])

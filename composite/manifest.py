@@ -9,17 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
-from composite import tensorflow_version
+from composite import inputs, tensorflow_version
 from composite.compiler.emit.library import LibraryKernel, LibraryOp
 
 FORMAT = 1
-NAME = "manifest.json"
+NAME = inputs.MANIFEST
 
 
 def text(
@@ -27,9 +27,13 @@ def text(
     ops: Sequence[LibraryOp],
     kernels: Sequence[LibraryKernel],
     files: dict[str, bytes],
+    made_of: Mapping[str, Any] | None = None,
 ) -> str:
-    """The manifest of library `name`, whose files have these contents."""
-    content = {
+    """The manifest of library `name`, whose files have these contents.
+
+    made_of: what `inputs.described` says of a library that is built from a file.
+    """
+    content: dict[str, Any] = {
         "format": FORMAT,
         "name": name,
         "tensorflow": str(tf.__version__),
@@ -48,6 +52,8 @@ def text(
             {"name": k.name, "op": k.op_name, "record": k.record.hex(), **k.facts} for k in kernels
         ],
     }
+    if made_of is not None:
+        content["inputs"] = made_of
     return json.dumps(content, indent=1, sort_keys=True) + "\n"
 
 

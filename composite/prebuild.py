@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from composite import call, native
 from composite.compiler.emit.library import LibraryKernel
+from composite.compiler.tvm.target import Target
 from composite.jit import produce
 from composite.op import CompositeOp
 from composite.records import PROGRAM, NodeDef, python_value, serialize
@@ -41,14 +42,14 @@ class Spec(NamedTuple):
         return [d if isinstance(d, int) else None for d in self.dims]
 
 
-def kernel(op: CompositeOp, arguments: Mapping[str, Any]) -> BuiltKernel:
+def kernel(op: CompositeOp, arguments: Mapping[str, Any], target: Target) -> BuiltKernel:
     """Compiles, checks and measures the kernel of a call. ValueError if there can be none."""
     from composite.compiler import tvm as backend
 
     wanted = request(op, arguments)
-    target = backend.Target.host()
+    name = f"{produce.kernel_name(wanted)}_{target.isa.rpartition('-')[2]}"
     try:
-        compiled = produce.compile_object(wanted, target)
+        compiled = produce.compile_object(wanted, target, name)
     except (backend.NotCovered, produce.Inexpandable) as answer:
         raise ValueError(f"no kernel for {op.__name__}{_text(arguments)}: {answer}") from answer
     record = produce.record_of(wanted, compiled, target)

@@ -18,6 +18,7 @@ from importlib import util
 import tensorflow as tf
 
 from composite import call, native
+from composite.jit import recording
 from composite.jit.cache import Cache, open_default
 from composite.log import logger
 from composite.records import NodeDef, record
@@ -64,6 +65,7 @@ class Worker:
                     self._serve(NodeDef.FromString(reply), kernels)
 
     def _serve(self, request: NodeDef, kernels: Cache) -> None:
+        recording.note(request)
         status, reason = _outcome(request, kernels, self._stopping.is_set)
         answer = record(name=request.name, status=status, reason=reason)
         try:

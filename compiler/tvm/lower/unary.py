@@ -75,6 +75,9 @@ def _plain(function: Callable[[Expr], Expr]) -> Body:
 
 
 LOWERINGS = {
+    # Of complex numbers, which no kernel takes. It is here because of what reaches it only with
+    # them, a matrix product in the language's library for one.
+    "Conj": unary(lambda _, x: x, dtypes=()),
     "Neg": unary(neg, dtypes=NUMBERS),
     "Abs": unary(absolute, dtypes=NUMBERS),
     "Sign": unary(sign, cost=3, dtypes=NUMBERS),

@@ -1,14 +1,26 @@
 """How a stage becomes loops: one idea a file, the first that fits is taken.
 
 To add one: write a module with a ``Strategy``, and put it in :data:`STRATEGIES` before those that
-would also take its stages. Those from rows on take all
-reductions and what has no anchor.
+would also take its stages. Those from rows on take all reductions and what has no anchor.
 """
 
 from __future__ import annotations
 
 from ..stage import Stage
-from . import axpy, constant, contraction, dots, elementwise, gemm, reduction, rows
+from . import (
+    axpy,
+    channelwise,
+    constant,
+    contraction,
+    convolution,
+    dots,
+    elementwise,
+    gemm,
+    reduction,
+    rows,
+    scan,
+    scatter,
+)
 from .base import Context, Strategy
 
 STRATEGIES: tuple[Strategy, ...] = (
@@ -17,8 +29,12 @@ STRATEGIES: tuple[Strategy, ...] = (
     axpy.Axpy(),
     gemm.Gemm(),
     contraction.PlainContraction(),
+    channelwise.ChannelWise(),
+    convolution.ImplicitProduct(),
     rows.Rows(),
     reduction.Reduction(),
+    scan.RunningSum(),
+    scatter.ScatteredRows(),
     elementwise.Elementwise(),
 )
 

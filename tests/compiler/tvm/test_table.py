@@ -36,3 +36,14 @@ def test_every_name_is_an_op_of_tensorflow() -> None:
 def test_no_op_of_the_table_has_state() -> None:
     stateful = {n for n in table.NAMES if op_def_registry.get(n).is_stateful}
     assert stateful <= {"StatefulPartitionedCall"}
+
+
+def test_what_the_library_reaches_for_complex_numbers_alone_is_in_the_table() -> None:
+    """Else no op that calls tf.matmul would ever be compiled without being told to."""
+    from examples.blocks import ops
+
+    for op in (ops.fused_attention, ops.fused_gelu_mlp):
+        nodes = (node for f in op.program.function for node in f.node_def if "op" in node.attr)
+        called = {node.attr["op"].s.decode() for node in nodes}
+        assert "MatMul" in called
+        assert {n for n in called if op_def_registry.get(n) is not None} <= table.NAMES

@@ -88,6 +88,12 @@ def test_bias_gradient_and_mean(compiler: Any) -> None:
     )  # fmt: skip
 
 
+def test_the_mean_of_nothing_is_nan(compiler: Any) -> None:
+    x = np.zeros((3, 0), np.float32)
+    compiler.compare(lambda x: tf.reduce_mean(x, -1), x)
+    compiler.compare(lambda x: tf.reduce_sum(x - tf.reduce_mean(x, 1, keepdims=True), 1), x)
+
+
 def test_gradient_of_a_broadcast_product(compiler: Any) -> None:
     """What TF's gradient of Mul emits: shapes, BroadcastGradientArgs, Sum, Reshape."""
     x = np.random.default_rng(0).uniform(-1, 1, (5, 8)).astype(np.float32)

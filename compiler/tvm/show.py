@@ -1,0 +1,87 @@
+"""The stages between a TF function and machine code, as texts for people.
+
+The same steps as in :mod:`.build`, up to the one that is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import dims
+from .build import generate, make_module
+from .graph import Constant, Parameter, Pointwise, Reduce, Tensor, topological
+from .plan import Plan, make_plan
+from .reader import read_function
+from .target import Target
+
+STAGES = ("te", "tir", "llvm", "asm")
+
+
+def show(
+    library_def: Any, in_shapes: Sequence[Sequence[int | str]], stage: str, target: Target
+) -> str:
+    """Return a stage of compiling ``library_def.function[0]``: one of ``STAGES``.
+
+    Raises NotCovered as compiling does, ValueError for another stage.
+    """
+    if stage not in STAGES:
+        raise ValueError(f"{stage!r} is none of {', '.join(STAGES)}")
+    plan = make_plan(read_function(library_def, in_shapes))
+    if stage == "te":
+        return plan_text(plan)
+    module = make_module(plan, target, "kernel")
+    if stage == "tir":
+        function = module.functions["kernel"]
+        return f"# strategies: {' + '.join(module.strategies)}\n{function.script()}\n"
+    source = generate(module.functions, target).inspect_source("ll" if stage == "llvm" else "asm")
+    return str(source)
+
+
+def plan_text(plan: Plan) -> str:
+    """Return the tensors of each stage, a line each: shape, dtype, and what it is computed from."""
+    names: dict[Tensor, str] = {}
+    lines = []
+    for tensor in topological(plan.outputs):
+        names[tensor] = f"t{len(names)}"
+    for i, parameter in enumerate(plan.function.parameters):
+        names[parameter] = f"in{i}"
+        lines.append(f"in{i}: {_type(parameter)}")
+    shown = set(plan.function.parameters)
+    for number, stage in enumerate(plan.stages):
+        anchor = "" if stage.anchor is None else f", around {names[stage.anchor]}"
+        stores = ", ".join(names[t] for t in stage.stores)
+        lines.append(
+            f"\nstage {number}: loops over [{_shape(stage.shape)}]{anchor}; stores {stores}"
+        )
+        wanted = [*([] if stage.anchor is None else [stage.anchor]), *stage.stores]
+        for tensor in topological(tuple(wanted)):
+            if tensor not in shown:
+                shown.add(tensor)
+                stored = "  # stored" if tensor in plan.stored else ""
+                lines.append(f"  {names[tensor]}: {_type(tensor)} = {_node(tensor, names)}{stored}")
+    lines.append("\nreturns " + ", ".join(names[t] for t in plan.outputs))
+    return "\n".join(lines) + "\n"
+
+
+def _type(tensor: Tensor) -> str:
+    return f"{tensor.dtype}[{_shape(tensor.shape)}]"
+
+
+def _shape(shape: Any) -> str:
+    return dims.shape_text(shape)
+
+
+def _node(tensor: Tensor, names: dict[Tensor, str]) -> str:
+    node = tensor.node
+    if isinstance(node, Parameter):
+        return names[tensor]
+    if isinstance(node, Constant):
+        flat = node.value.reshape(-1)
+        return f"constant {flat[0]}" if flat.size == 1 else f"constant of {flat.size} elements"
+    name = type(node).__name__
+    if isinstance(node, Pointwise):
+        name = node.op
+    elif isinstance(node, Reduce):
+        name = f"{node.combine.name}{list(node.axes)}"
+    return f"{name}({', '.join(names[operand] for operand in node.operands)})"

@@ -1,0 +1,115 @@
+"""`composite show`: an op at a stage of its way from source to machine code."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import click
+
+from composite.cli import calls
+
+_TEXTS = ("source", "mlir", "program")
+_CALLS = ("graph", "te", "tir", "llvm", "asm")
+
+
+@click.command(short_help="Print a stage of an op, from source to machine code.")
+@click.argument("target", type=calls.TargetType(), metavar="FILE[:OP]")
+@click.option(
+    "--stage",
+    type=click.Choice([*_TEXTS, *_CALLS]),
+    default="mlir",
+    show_default=True,
+    help="source, mlir and program are the op's; the others are a call's.",
+)
+@calls.options
+@click.option("level", "--target", metavar="LEVEL", help="CPU level of tir, llvm and asm.")
+def show(target: calls.Target, stage: str, level: str | None, **call: Any) -> None:
+    """Print a stage of an op: its source, what it is compiled to, or what a call becomes.
+
+    \b
+    Stages: source, mlir (the TFR module), program (what the runtime has), graph (the TensorFlow
+    ops of a call), te (the kernel's tensors and loops), tir, llvm, asm.
+    \b
+    Example:
+      composite show ops.py:dense --stage graph --shape x=batch,64 --shape w=32,64 --shape b=32
+
+    Shapes may be left out where the op states a call: CompositeOp.add_signature.
+    """  # noqa: D301 - click's mark for lines that are not rewrapped
+    op = target.one()
+    if stage in _TEXTS:
+        click.echo(_text(op, stage).rstrip())
+        return
+    click.echo(_of_call(op, stage, calls.arguments(op, calls.CallOptions(**call)), level).rstrip())
+
+
+def _text(op: Any, stage: str) -> str:
+    if stage == "mlir":
+        return str(op.mlir)
+    if stage == "program":
+        from google.protobuf import text_format
+
+        return text_format.MessageToString(op.program)
+    if not hasattr(op, "python_function"):
+        raise ValueError(f"{op.__name__} comes from a built library, which holds no source")
+    return inspect.getsource(op.python_function)
+
+
+def _of_call(op: Any, stage: str, call: dict[str, Any], level: str | None) -> str:
+    from composite import build_options, prebuild
+    from composite.compiler import tvm as backend
+    from composite.compiler.tvm.show import show as show_kernel
+    from composite.jit import produce, shapes
+
+    request = prebuild.request(op, call)
+    dims = shapes.from_record(request)
+    try:
+        library = produce.expand(request, dims)
+        if stage == "graph":
+            return graph_text(library)
+        machine = build_options.targets([level] if level else [])[0]
+        return show_kernel(library, dims, stage, machine)
+    except backend.NotCovered as answer:
+        raise ValueError(f"there is no kernel for {op.__name__}: {answer}") from answer
+
+
+def graph_text(library: Any) -> str:
+    """The functions of a FunctionDefLibrary, a line for each node."""
+    import tensorflow as tf
+
+    from composite.records import python_value
+
+    lines = []
+    for function in library.function:
+        signature = function.signature
+        inputs = ", ".join(f"{a.name}: {tf.as_dtype(a.type).name}" for a in signature.input_arg)
+        lines.append(f"{signature.name}({inputs}):")
+        for node in function.node_def:
+            shown = _attributes(node, python_value)
+            lines.append(f"  {node.name} = {node.op}({', '.join(node.input)}){shown}")
+        results = ", ".join(function.ret[output.name] for output in signature.output_arg)
+        lines.append(f"  return {results}\n")
+    return "\n".join(lines)
+
+
+def _attributes(node: Any, python_value: Any) -> str:
+    shown = []
+    for name in sorted(node.attr):
+        if name.startswith("_"):
+            continue
+        value = node.attr[name]
+        if value.WhichOneof("value") in ("func", "tensor"):
+            shown.append(f"{name}={_short(value)}")
+        else:
+            value = python_value(value)
+            shown.append(f"{name}={getattr(value, 'name', value)}")
+    return f"  {{{', '.join(shown)}}}" if shown else ""
+
+
+def _short(value: Any) -> str:
+    import tensorflow as tf
+
+    if value.WhichOneof("value") == "func":
+        return str(value.func.name)
+    array = tf.make_ndarray(value.tensor)
+    return str(array.tolist()) if array.size <= 8 else f"<{array.dtype}{list(array.shape)}>"

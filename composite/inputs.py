@@ -1,0 +1,94 @@
+"""What a library was built from: files, versions and options, as hashes in its manifest.
+
+As long as they are the same, building again gives the same bytes and is left out. This module
+imports neither TensorFlow nor TVM, so that finding that out takes no time.
+
+Not for: which files a module is made of (sources.py), the hashes of what was built (manifest.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any
+
+MANIFEST = "manifest.json"
+TIMINGS = "timings.json"
+_DISTRIBUTIONS = ("apache-tvm", "apache-tvm-ffi", "torch-mlir", "gast", "numpy")
+
+
+def described(source: Path, files: Sequence[Path], options: Mapping[str, Any]) -> dict[str, Any]:
+    """What goes into the manifest: no absolute path, nothing of the machine but its compiler.
+
+    files: all that the source is made of, itself included; options: what JSON can hold.
+    """
+    folder = source.resolve().parent
+    return {
+        "source": source.name,
+        "files": {
+            Path(os.path.relpath(path, folder)).as_posix(): _sha256(path) for path in sorted(files)
+        },
+        "versions": versions(),
+        "options": json.loads(json.dumps(options)),
+    }
+
+
+def is_current(folder: Path, source: Path, options: Mapping[str, Any]) -> bool:
+    """Whether the library in a folder is what building it now would give."""
+    try:
+        content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        known = content["inputs"]
+        files = [source.resolve().parent / name for name in known["files"]]
+        if not (folder / TIMINGS).is_file() or known != described(source, files, options):
+            return False
+        built = content["files"].items()
+        return all(_sha256(folder / name) == digest for name, digest in built)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False  # damaged, or written by another version: build it
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Names and versions of what compiles."""
+    found = {
+        "composite": _sources(),
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        "cc": _c_compiler(),
+    }
+    for name in _DISTRIBUTIONS:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _sources() -> str:
+    """The hash of this package: sources, and the runtime that kernels are measured with."""
+    root = Path(str(resources.files("composite")))
+    paths = {*root.rglob("*.py"), *(root / "compiler").rglob("*.py"), *root.rglob("*.mlir")}
+    paths |= {*(root / "compiler").rglob("*.mlir"), *(root / "runtime").glob("*.so")}
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _c_compiler() -> str:
+    command = shutil.which(os.environ.get("CC", "cc"))
+    if command is None:
+        return "none"
+    said = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)
+    return said.stdout.partition("\n")[0]
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

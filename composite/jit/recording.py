@@ -1,0 +1,51 @@
+"""COMPOSITE_RECORD: each kernel that a run asks for, as a line of a file.
+
+`composite build --signatures FILE` compiles those kernels ahead of time. Requests of gradients are
+left out: they belong to functions without a name.
+"""
+
+from __future__ import annotations
+
+import os
+
+from composite.log import logger
+from composite.records import NodeDef
+
+ENVIRONMENT = "COMPOSITE_RECORD"
+
+_written: dict[str, set[str]] = {}  # by file
+
+
+def note(request: NodeDef) -> None:
+    """Appends the request, unless the file has it. Nothing without COMPOSITE_RECORD."""
+    path = os.environ.get(ENVIRONMENT, "")
+    if not path:
+        return
+    from composite import decorator, signatures
+
+    if decorator.current(request.op) is None:
+        return
+
+    line = signatures.recorded_line(request)
+    if line is None:
+        logger.info("%s is not recorded: an attribute has no form in JSON", request.op)
+        return
+    try:
+        known = _known(path)
+        if line not in known:
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(line + "\n")
+            known.add(line)
+    except OSError as error:
+        logger.warning("%s=%s cannot be written: %s", ENVIRONMENT, path, error)
+
+
+def _known(path: str) -> set[str]:
+    """The lines of the file, read once."""
+    if path not in _written:
+        try:
+            with open(path, encoding="utf-8") as file:
+                _written[path] = set(file.read().splitlines())
+        except FileNotFoundError:
+            _written[path] = set()
+    return _written[path]
