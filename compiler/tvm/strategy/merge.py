@@ -34,6 +34,22 @@ def merge_dimensions(stage: Stage, context: Context) -> Stage:
     return _Merge(stage, context, groups).stage()
 
 
+def dimension_groups(shape: Shape, patterns: set[tuple[bool, ...]]) -> list[list[int]]:
+    """Return runs of dimensions that can be one, as every tensor has or lacks them alike.
+
+    ``patterns`` holds for each tensor which of the dimensions it has, with a size other than 1.
+    """
+    groups: list[list[int]] = []
+    last = -1  # the last dimension of the last group that is not 1
+    for i, dim in enumerate(shape):
+        if groups and (dim == 1 or last < 0 or all(p[i] == p[last] for p in patterns)):
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+        last = i if dim != 1 else last
+    return groups
+
+
 def _padded(shape: Shape, rank: int) -> Shape:
     return (1,) * (rank - len(shape)) + shape
 

@@ -13,6 +13,7 @@ from ..graph import Constant, Pointwise, Reduce, Reshape, Tensor
 from ..row_stages import Rows
 from ..stage import Stage
 from .base import Context
+from .merge import dimension_groups
 
 
 def rebuild(stage: Stage, rows: Rows, context: Context) -> tuple[Rows, list[Tensor]]:
@@ -61,8 +62,8 @@ class _Rebuild:
         if plain:
             cut = len(self._kept)
             full = self._kept + self._rows.reduced
-            inner = _dimension_groups(full[cut:], {p[cut:] for p in patterns})
-            self._groups = _dimension_groups(full[:cut], {p[:cut] for p in patterns})
+            inner = dimension_groups(full[cut:], {p[cut:] for p in patterns})
+            self._groups = dimension_groups(full[:cut], {p[:cut] for p in patterns})
             self._groups += [[i + cut for i in group] for group in inner]
 
     def _align(self, tensor: Tensor, flat: bool) -> bool:
@@ -142,19 +143,3 @@ class _Rebuild:
             while isinstance(source.node, Reshape) and self._storage(source) is None:
                 source = source.node.operand
         return source if source.shape == shape else Tensor(shape, tensor.dtype, Reshape(source))
-
-
-def _dimension_groups(shape: Shape, patterns: set[tuple[bool, ...]]) -> list[list[int]]:
-    """Return runs of dimensions that can be one, as every tensor has or lacks them alike.
-
-    ``patterns`` holds for each tensor which of the dimensions it has, with a size other than 1.
-    """
-    groups: list[list[int]] = []
-    last = -1  # the last dimension of the last group that is not 1
-    for i, dim in enumerate(shape):
-        if groups and (dim == 1 or last < 0 or all(p[i] == p[last] for p in patterns)):
-            groups[-1].append(i)
-        else:
-            groups.append([i])
-        last = i if dim != 1 else last
-    return groups
