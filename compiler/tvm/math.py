@@ -12,19 +12,20 @@ exp       1.5          1.5
 expm1     2.0          2.0
 log       1.0          1.5
 log1p     2.0          2.0
-tanh      3.0          3.5
+tanh      4.5          3.5
 sigmoid   2.5          2.5
-erf       1.5          libm
+erf       5.5          libm
 erfc      8.0          libm
 pow       1.0          libm
 softplus  2.5          3.0
 rsqrt     1.5          1.5
-sin cos   libm         libm
+sin cos   1.5          libm
+tan       3.0          libm
 ========  ===========  ===========
 
 Coefficients of exp come from :mod:`.fit`. The logarithm is that of Sun's fdlibm (e_log.c) and of
-FreeBSD's e_logf.c; erf in float32 is Norbert Juffa's two-piece formula, erfc the
-fit of Numerical Recipes (6.2).
+FreeBSD's e_logf.c; tanh and erf in float32 are the rational functions of Eigen, which TensorFlow
+uses, erfc the fit of Numerical Recipes (6.2); :mod:`.trigonometry` has sin, cos, tan.
 """
 
 from __future__ import annotations
@@ -198,7 +199,8 @@ def _exp_float32(block: Block, x: Expr) -> Expr:
     t = block.let(choose(t < largest, t, largest))
     n = block.let(magic - bits(t, "float32"))  # its negative: one constant less than t - magic
     r = block.let((x + n * like(f.ln2_high, x)) + n * like(f.ln2_low, x))
-    p = _estrin(block, r, (2.0, 2.0, *(2 * c for c in f.tail)))
+    tail = _estrin(block, r, [2 * c for c in f.tail])
+    p = block.let(like(2.0, x) + r * (like(2.0, x) + r * tail))
     return block.let(p * bits(t << const(f.mantissa, with_lanes("int32", x)), "float32"))
 
 
@@ -277,14 +279,29 @@ def log1p(block: Block, x: Expr) -> Expr:
     return block.let(choose(x >= neg(block, one), y, like(float("nan"), x)))
 
 
+_TANH = (
+    (4.89352455891786e-03, 6.37261928875436e-04, 1.48572235717979e-05, 5.12229709037114e-08,
+     -8.60467152213735e-11, 2.00018790482477e-13, -2.76076847742355e-16),
+    (4.89352518554385e-03, 2.26843463243900e-03, 1.18534705686654e-04, 1.19825839466702e-06),
+)  # fmt: skip
+
+
+def _tanh_float32(block: Block, x: Expr) -> Expr:
+    """Return x P(x^2) / Q(x^2), which is 1 to the last place where the argument is cut off."""
+    z = _clamp(block, x, -7.90531110763549805, 7.90531110763549805)
+    s = block.let(z * z)
+    y = block.let(z * _horner(block, s, _TANH[0])) / _horner(block, s, _TANH[1])
+    return block.let(choose(absolute(block, x) < like(4e-4, x), x, y))
+
+
 def tanh(block: Block, x: Expr) -> Expr:
-    """Return the hyperbolic tangent, expm1(2x) / (expm1(2x) + 2), within 3 ulp (3.5 in float64)."""
-    limit = 9.5 if element(x) == "float32" else 20.0
-    t = expm1(block, _clamp(block, x, -limit, limit) * like(2.0, x))
+    """Return the hyperbolic tangent within 4.5 ulp, in float64 as expm1(2x) / (expm1(2x) + 2)."""
+    if element(x) == "float32":
+        return _tanh_float32(block, x)
+    t = expm1(block, _clamp(block, x, -20.0, 20.0) * like(2.0, x))
     y = t / (t + like(2.0, x))
     # expm1(2x) is exact in its sign of zero, and x is its own tanh below the square root of an ulp.
-    tiny = 2e-4 if element(x) == "float32" else 1e-9
-    return block.let(choose(absolute(block, x) < like(tiny, x), x, y))
+    return block.let(choose(absolute(block, x) < like(1e-9, x), x, y))
 
 
 def sigmoid(block: Block, x: Expr) -> Expr:
@@ -301,35 +318,22 @@ def softplus(block: Block, x: Expr) -> Expr:
     return block.let(choose(x < zero, zero, x) + tail)
 
 
+_ERF = (
+    (-1.60960333262415e-02, -2.95459980854025e-03, -7.34990630326855e-04, -5.69250639462346e-05,
+     -2.10102402082508e-06, 2.77068142495902e-08, -2.72614225801306e-10),
+    (-1.42647390514189e-02, -7.37332916720468e-03, -1.68282697438203e-03, -2.13374055278905e-04,
+     -1.45660718464996e-05),
+)  # fmt: skip
+
+
 def erf(block: Block, x: Expr) -> Expr:
-    """Return the error function; float64 goes to libm."""
+    """Return the error function, x P(x^2) / Q(x^2) up to 4; float64 goes to libm."""
     if element(x) == "float64":
         return lane_by_lane(block, "erf", x)
-    t = block.let(absolute(block, x))
-    s = block.let(x * x)
-    large = like(-1.72853470e-5, x) * t + like(3.83197126e-4, x)
-    large = block.let(large * s + (like(-3.88396438e-3, x) * t + like(2.42546219e-2, x)))
-    for c in (-1.06777877e-1, -6.34846687e-1, -1.28717512e-1):
-        large = large * t + like(c, x)
-    large = like(1.0, x) - exp(block, block.let(large * t - t))
-    sign = like(1.0, x)
-    large = choose(x < like(0.0, x), neg(block, block.let(large)), large)
-    # Beyond 4 the polynomial in the exponent leaves its range, and erf is 1 to the last bit.
-    large = choose(t > like(4.0, x), choose(x < like(0.0, x), neg(block, sign), sign), large)
-    small = _horner(
-        block,
-        s,
-        (
-            1.28379166e-1,
-            -3.76125336e-1,
-            1.12819925e-1,
-            -2.67681349e-2,
-            4.99119423e-3,
-            -5.96761703e-4,
-        ),
-    )
-    y = choose(t > like(0.927734375, x), large, small * x + x)
-    return block.let(choose(is_nan(x), x, y))
+    z = _clamp(block, x, -4.0, 4.0)
+    s = block.let(z * z)
+    ratio = block.let(_horner(block, s, _ERF[0]) / _horner(block, s, _ERF[1]))
+    return _clamp(block, block.let(z * ratio), -1.0, 1.0)
 
 
 _ERFC = (

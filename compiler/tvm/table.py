@@ -41,7 +41,7 @@ FAMILIES: dict[str, str] = {
     "static": """Shape ShapeN Size Rank Range BroadcastArgs
         BroadcastGradientArgs ListDiff DynamicStitch InvertPermutation""",
     "unary": """Conj Neg Abs Sign Square Sqrt Rsqrt Reciprocal Inv Exp Expm1 Log Log1p Erf Erfc
-        Floor Ceil Round Rint Sin Cos SqrtGrad RsqrtGrad ReciprocalGrad InvGrad""",
+        Floor Ceil Round Rint Sin Cos Tan SqrtGrad RsqrtGrad ReciprocalGrad InvGrad""",
 }
 
 # What an op is refused for besides the dtype of its data, where that is not plain: for the docs.

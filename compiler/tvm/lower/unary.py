@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tvm import tirx
 
-from .. import math
+from .. import math, trigonometry
 from ..block import Block
 from ..graph import Body, Expr, Tensor, pointwise
 from ..node import OpNode
@@ -93,8 +93,9 @@ LOWERINGS = {
     "Log1p": unary(math.log1p, cost=36),
     "Erf": unary(math.erf, cost=40),
     "Erfc": unary(math.erfc, cost=60),
-    "Sin": unary(_plain(tirx.sin), cost=200),
-    "Cos": unary(_plain(tirx.cos), cost=200),
+    "Sin": unary(trigonometry.sin, cost=35),
+    "Cos": unary(trigonometry.cos, cost=35),
+    "Tan": unary(trigonometry.tan, cost=40),
     "Floor": unary(_plain(tirx.floor)),
     "Ceil": unary(_plain(tirx.ceil)),
     "Rint": unary(_plain(tirx.nearbyint)),

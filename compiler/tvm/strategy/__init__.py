@@ -1,8 +1,7 @@
 """How a stage becomes loops: one idea a file, the first that fits is taken.
 
 To add one: write a module with a ``Strategy``, and put it in :data:`STRATEGIES` before those that
-would also take its stages. Those from rows on take all
-reductions and what has no anchor.
+would also take its stages. Those from rows on take all reductions and what has no anchor.
 """
 
 from __future__ import annotations

@@ -27,12 +27,13 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any], float, float]
     "expm1": (tf.math.expm1, np.expm1, 2.0, 2.0),
     "log": (tf.math.log, np.log, 1.0, 1.5),
     "log1p": (tf.math.log1p, np.log1p, 2.0, 2.0),
-    "tanh": (tf.tanh, np.tanh, 3.0, 3.5),
+    "tanh": (tf.tanh, np.tanh, 4.5, 3.5),
     "sigmoid": (tf.sigmoid, _sigmoid, 2.5, 2.5),
     "softplus": (tf.nn.softplus, _softplus, 2.5, 3.0),
     "rsqrt": (tf.math.rsqrt, lambda x: 1 / np.sqrt(x), 1.5, 1.5),
-    "sin": (tf.sin, np.sin, 1.0, 1.0),
-    "cos": (tf.cos, np.cos, 1.0, 1.0),
+    "sin": (tf.sin, np.sin, 1.5, 1.0),
+    "cos": (tf.cos, np.cos, 1.5, 1.0),
+    "tan": (tf.tan, np.tan, 3.0, 1.0),
 }
 
 
@@ -72,8 +73,10 @@ def flushed(result: np.ndarray, exact: np.ndarray) -> np.ndarray:
 def test_error_bound(compiler: Any, name: str, dtype: Any) -> None:
     op, reference, *bounds = FUNCTIONS[name]
     x = all_exponents(dtype, 100_000)
-    if name in ("sin", "cos"):
-        x = x[:20_000]
+    if name in ("sin", "cos", "tan"):
+        # Vectors of moderate arguments, and some with one that is too large for the polynomials.
+        moderate = np.random.default_rng(3).uniform(-71000, 71000, 20_000).astype(dtype)
+        x = np.concatenate([x[:20_000], x[-60_000:], moderate])
     with np.errstate(all="ignore"):
         exact = reference(x.astype(np.float64 if dtype == np.float32 else Wide)).astype(Wide)
     loaded = compiler.compile(op, [x])
@@ -94,7 +97,8 @@ def test_erf(compiler: Any) -> None:
     (result,) = loaded([x], [x.shape], [x.dtype])
     error = ulp_error(result, exact)
     worst = int(np.argmax(error))
-    assert error[worst] <= 1.5, (x[worst], result[worst], exact[worst])
+    assert np.nanmax(np.abs(result)) == 1
+    assert error[worst] <= 5.5, (x[worst], result[worst], exact[worst])
 
 
 def test_erfc(compiler: Any) -> None:

@@ -95,3 +95,41 @@ def test_same_result_twice_and_an_input_returned() -> None:
 
     plan = plan_of(function, X)
     assert len(set(plan.outputs)) == 3
+
+
+def rows_of_plan(plan: Plan) -> list[tuple[int, int]]:
+    """Return for each stage how many dimensions its rows have inside, and how many it stores."""
+    return [(s.reduced, len(s.stores)) for s in plan.stages]
+
+
+def test_what_is_done_to_the_same_rows_is_one_stage() -> None:
+    def function(x: Any, b: Any) -> Any:
+        e = tf.exp(x + b - tf.reduce_max(x + b, -1, keepdims=True))
+        return e / tf.reduce_sum(e, -1, keepdims=True), tf.math.log(tf.reduce_sum(e, -1))
+
+    assert rows_of_plan(plan_of(function, X, B)) == [(1, 2)]
+
+
+def test_rows_after_a_product_are_another_stage() -> None:
+    def function(x: Any, w: Any) -> Any:
+        z = tf.matmul(x, w)
+        return z / tf.norm(z, axis=-1, keepdims=True)
+
+    assert rows_of_plan(plan_of(function, X, W)) == [(0, 1), (1, 1)]
+
+
+def test_a_total_that_crosses_rows_parts_them() -> None:
+    """What a sum over columns gives is not known while the rows are worked on."""
+
+    def function(x: Any) -> Any:
+        z = x - tf.reduce_max(x, -1, keepdims=True)
+        return z / tf.reduce_sum(tf.exp(z), 0)
+
+    plan = plan_of(function, X)
+    assert [s.reduced for s in plan.stages] == [0, 0, 0]
+
+
+def test_totals_of_rows_that_are_read_as_columns_are_not_joined() -> None:
+    square = tf.TensorSpec([16, 16], tf.float32)
+    plan = plan_of(lambda x: x - tf.reduce_sum(x, -1), square)
+    assert [s.reduced for s in plan.stages] == [0, 0]
