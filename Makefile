@@ -96,16 +96,30 @@ format: $(VENV)/installed.stamp  ## put every file into its format
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(CXX_SOURCES)
 
-bench: build  ## ours beside TensorFlow's ways, as ratios (ARGS="--json out.json" keeps them)
+# What ours is measured beside has an environment of its own: its packages are none of ours.
+PEERS := .venv-peers
+PEERS_PY := $(abspath $(PEERS))/bin/python
+
+$(PEERS)/pyvenv.cfg: | tools
+	$(PYTHON) -m venv $(PEERS)
+
+$(PEERS)/installed.stamp: benchmarks/peers.lock $(PEERS)/pyvenv.cfg
+	for peer in "onnxruntime onnx" "openvino onnx" torch matplotlib; do \
+	  $(PEERS_PY) -m pip install --disable-pip-version-check --quiet -c benchmarks/peers.lock numpy \
+	    $$peer || echo "$$peer is left out: to try again, remove $(PEERS)"; \
+	done
+	touch $@
+
+bench: build $(PEERS)/installed.stamp  ## ours beside the peers, as ratios (ARGS=--help: what to run)
 	$(PY) -m benchmarks $(ARGS)
 
 wheel: build  ## a wheel for the installed TensorFlow minor, in dist/
 	PATH="$(BIN):$$PATH" $(PY) -m pip wheel --no-deps --no-build-isolation -w dist .
 
-clean:  ## remove what was built, keep .venv
+clean:  ## remove what was built, keep .venv and .venv-peers
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -f composite/runtime/*.so composite/runtime/build_info.json
-	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+	find . -name __pycache__ -not -path './.venv*/*' -prune -exec rm -rf {} +
 
-clean-venv: clean  ## remove .venv too
-	rm -rf $(VENV)
+clean-venv: clean  ## remove .venv and .venv-peers too
+	rm -rf $(VENV) $(PEERS)

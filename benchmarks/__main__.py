@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from benchmarks.roofline.ceilings import Ceilings, place
 from benchmarks.rows import Row, collect
+from benchmarks.sides.team import KERNEL, PEERS_PYTHON
+from benchmarks.timing import QUICK_ENVIRONMENT
 
 SUBJECTS = (
-    "dense", "training", "eager", "decorate", "background_compile", "xla", "idle", "memory",
+    "roofline", "peers", "growth", "dense", "training", "eager", "decorate", "background_compile",
+    "xla", "idle", "memory",
 )  # fmt: skip
 
 
-def run(subject: str) -> tuple[list[Row], int]:
+def run(subject: str, *, quick: bool) -> tuple[list[Row], int]:
     """The rows of one subject and the exit status of its process."""
     command = [sys.executable, "-m", f"benchmarks.{subject}"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    environment = os.environ | {QUICK_ENVIRONMENT: "1" if quick else ""}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         rows = list(collect(process.stdout))
     return rows, process.returncode
@@ -36,7 +46,7 @@ def bound(row: Row) -> str:
     return f"<= {row.at_most:g}" if row.at_most is not None else ""
 
 
-def table_of(results: dict[str, list[Row]]) -> Table:
+def table_of(results: Mapping[str, Sequence[Row]]) -> Table:
     """All rows, coloured by whether they keep their bounds."""
     table = Table()
     for column in ("", "figure", "quartiles", "bound"):
@@ -52,28 +62,95 @@ def table_of(results: dict[str, list[Row]]) -> Table:
     return table
 
 
+def kernels_of(subjects: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table | None:
+    """The kernels on the roofline; None unless both were measured."""
+    ceilings = Ceilings.of(subjects.get("roofline", []))
+    kernels = place(ceilings, subjects.get("peers", []), KERNEL) if ceilings else []
+    if not kernels:
+        return None
+    table = Table("kernel", "us", "GFLOP/s", "GB/s", "limit", "of it")
+    for kernel in kernels:
+        rates = (kernel.flops / kernel.seconds / 1e9, kernel.bytes / kernel.seconds / 1e9)
+        figures = (f"{kernel.seconds * 1e6:.4g}", *(f"{rate:.3g}" for rate in rates))
+        table.add_row(escape(kernel.title), *figures, kernel.limit, f"{kernel.share:.0%}")
+    return table
+
+
+def measured(subjects: Sequence[str], console: Console, *, quick: bool) -> dict[str, Any]:
+    """The results of the subjects, as they are kept; what did not finish is named."""
+    from benchmarks.report.machine import machine
+
+    results: dict[str, list[Row]] = {}
+    failed = []
+    for subject in subjects:
+        with console.status(f"{subject} ..."):
+            results[subject], status = run(subject, quick=quick)
+        if status != 0:
+            failed.append(subject)
+    return {
+        "date": datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat(),
+        "quick": quick,
+        "machine": machine(),
+        "failed": failed,
+        "subjects": {name: [asdict(row) for row in rows] for name, rows in results.items()},
+    }
+
+
+def draw(results: Mapping[str, Any], path: Path) -> None:
+    """Have the picture drawn by the peers' interpreter. ClickException when that fails."""
+    if not PEERS_PYTHON.exists():
+        raise click.ClickException(f"--plot needs {PEERS_PYTHON}, which `make bench` makes")
+    with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
+        json.dump(results, file)
+        file.flush()
+        command = [str(PEERS_PYTHON), "-m", "benchmarks.report.plot", file.name, str(path)]
+        if subprocess.run(command, check=False).returncode != 0:
+            raise click.ClickException(f"{path} could not be drawn")
+
+
 @click.command()
 @click.argument("subjects", nargs=-1, type=click.Choice(SUBJECTS))
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="keep the rows here")
-def main(subjects: tuple[str, ...], json_path: Path | None) -> None:
-    """Measure ours beside TensorFlow's ways, in one run; bounds that fail are shown, not fatal.
+@click.option("--quick", is_flag=True, help="few works and rounds: shows that all runs")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="keep the results here")
+@click.option("--markdown", type=click.Path(path_type=Path), help="write them as a page")
+@click.option("--plot", type=click.Path(path_type=Path), help="draw ratios and roofline (SVG)")
+@click.option(
+    "--read",
+    type=click.Path(path_type=Path, exists=True),
+    help="measure nothing: take the results that --json kept",
+)
+def main(
+    subjects: tuple[str, ...],
+    quick: bool,
+    json_path: Path | None,
+    markdown: Path | None,
+    plot: Path | None,
+    read: Path | None,
+) -> None:
+    """Measure ours beside the peers, in one run; bounds that fail are shown, not fatal.
 
     Example: python -m benchmarks dense eager --json rows.json
     """
+    from benchmarks.report.markdown import render
+
     console = Console()
-    results: dict[str, list[Row]] = {}
-    failed = []
-    for subject in subjects or SUBJECTS:
-        with console.status(f"{subject} ..."):
-            results[subject], status = run(subject)
-        if status != 0:
-            failed.append(subject)
-    console.print(table_of(results))
+    if read is None:
+        results = measured(subjects or SUBJECTS, console, quick=quick)
+    else:
+        results = json.loads(read.read_text(encoding="utf-8"))
+    rows = {name: [Row(**row) for row in rows] for name, rows in results["subjects"].items()}
+    console.print(table_of(rows))
+    if (kernels := kernels_of(results["subjects"])) is not None:
+        console.print(kernels)
     if json_path is not None:
-        rows = {name: [asdict(row) for row in rows] for name, rows in results.items()}
-        json_path.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
-    if failed:
-        raise click.ClickException(f"did not finish: {', '.join(failed)}")
+        json_path.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    if plot is not None:
+        draw(results, plot)
+    if markdown is not None:
+        picture = None if plot is None else os.path.relpath(plot, markdown.parent)
+        markdown.write_text(render(results, picture), encoding="utf-8")
+    if results["failed"]:
+        raise click.ClickException(f"did not finish: {', '.join(results['failed'])}")
 
 
 if __name__ == "__main__":

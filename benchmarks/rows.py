@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from benchmarks.timing import Spread
 
@@ -18,7 +19,10 @@ _MARK = "row "
 
 @dataclass(frozen=True)
 class Row:
-    """One figure: a ratio ("x"), a time or a size, with quartiles where it has a spread."""
+    """One figure: a ratio ("x"), a time or a size, with quartiles where it has a spread.
+
+    `data` is what a report makes more of than a line of a table; it can be written as JSON.
+    """
 
     what: str
     value: float
@@ -28,6 +32,7 @@ class Row:
     at_least: float | None = None
     at_most: float | None = None
     detail: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -39,9 +44,11 @@ class Row:
         at_least: float | None = None,
         at_most: float | None = None,
         detail: str = "",
+        data: dict[str, Any] | None = None,
     ) -> Row:
         """A row with a spread."""
-        return cls(what, spread.median, unit, spread.low, spread.high, at_least, at_most, detail)
+        figures = (spread.median, unit, spread.low, spread.high, at_least, at_most)
+        return cls(what, *figures, detail, data or {})
 
     @property
     def holds(self) -> bool | None:

@@ -6,16 +6,21 @@ are taken within a round and summed up by their median and quartiles. Not for a 
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+QUICK_ENVIRONMENT = "COMPOSITE_BENCH_QUICK"
+QUICK = bool(os.environ.get(QUICK_ENVIRONMENT))
+"""Whether this run is to show that all works, with fewer rounds and wider spreads."""
+
 _CHUNK_SECONDS = 2e-3  # long against the clock and the loop, short against a spell of noise
-_LEAST_ROUNDS = 15
+LEAST_ROUNDS = 5 if QUICK else 15
 
 
 @dataclass(frozen=True)
@@ -55,18 +60,26 @@ class Timings:
 def interleave(
     ways: Mapping[str, Callable[[], Any]], *, seconds: float = 3.0, calls: int = 1
 ) -> Timings:
-    """Time each way for about `seconds` altogether; one run of a way counts as `calls` calls."""
+    """Time all ways for about `seconds` altogether; one run of a way counts as `calls` calls."""
     repeats = {name: _repeats(run) for name, run in ways.items()}
     samples: dict[str, list[float]] = {name: [] for name in ways}
     names = list(ways)
-    deadline = time.perf_counter() + seconds
-    rounds = 0
-    while rounds < _LEAST_ROUNDS or time.perf_counter() < deadline:
-        # Another order each round: who follows whom decides what the caches hold.
-        for name in names[rounds % len(names) :] + names[: rounds % len(names)]:
+    for turn in rounds(names, seconds):
+        for name in turn:
             samples[name].append(_chunk(ways[name], repeats[name]) / calls)
-        rounds += 1
     return Timings({name: np.array(values) for name, values in samples.items()})
+
+
+def rounds(names: list[str], seconds: float) -> Iterator[list[str]]:
+    """Who is timed in which order, round by round, for about so many seconds.
+
+    Another order each round: who follows whom decides what the caches hold.
+    """
+    deadline = time.perf_counter() + (seconds / 8 if QUICK else seconds)
+    done = 0
+    while done < LEAST_ROUNDS or time.perf_counter() < deadline:
+        yield names[done % len(names) :] + names[: done % len(names)]
+        done += 1
 
 
 def _repeats(run: Callable[[], Any]) -> int:

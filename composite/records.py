@@ -18,6 +18,7 @@ from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
 from composite.compiler.attr_values import attr_value_to_python as python_value
 
 __all__ = [
+    "CONSTANTS",
     "PROGRAM",
     "AttrValue",
     "NodeDef",
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 
+CONSTANTS = "_composite_constants"  # the inputs of a node that never change
 PROGRAM = "_composite_program"  # the version of an op that a node, or a record of a call, means
 
 

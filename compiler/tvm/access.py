@@ -17,7 +17,6 @@ from tvm import tirx
 from . import dims, numeric
 from .block import Block, Buffer, const, index, lanes_of, quotient, remainder, spread
 from .dims import Dim, Shape
-from .errors import NotCovered
 from .graph import (
     Constant,
     Expr,
@@ -27,19 +26,13 @@ from .graph import (
     Tensor,
     Transpose,
     compute_dtype,
+    is_squeeze,
 )
+from .place import Index, Lane, as_expr, flat_index, matching_groups
+from .view_access import read_view
+from .views import Slice
 
-
-@dataclass(frozen=True, eq=False)
-class Lane:
-    """Indices ``base``, ``base + step``, ...: one for each of ``lanes`` elements."""
-
-    base: Expr | int
-    lanes: int
-    step: int = 1
-
-
-Index = Any  # int, TVM expression or Lane
+__all__ = ["Access", "Index", "Lane", "Space", "Storage", "Strided", "flat_index", "strided"]
 
 
 @dataclass(frozen=True)
@@ -82,22 +75,38 @@ class Space:
 
 @dataclass(frozen=True)
 class Strided:
-    """A tensor as its buffer and one stride in elements a dimension."""
+    """A tensor as its buffer, where it starts in it, and one stride in elements a dimension."""
 
     storage: Storage
     strides: tuple[Expr | int, ...]
+    offset: Expr | int = 0
 
 
 def strided(tensor: Tensor, space: Space) -> Strided | None:
     """Return how a stored tensor, or a view of one, lies in memory; None if strides cannot say."""
     storage = space.storage(tensor)
+    node = tensor.node
     if storage is not None:
         return Strided(storage, tuple(space.strides(tensor.shape)))
-    if isinstance(tensor.node, Transpose):
-        inner = strided(tensor.node.operand, space)
+    if isinstance(node, Transpose):
+        inner = strided(node.operand, space)
         if inner is None:
             return None
-        return Strided(inner.storage, tuple(inner.strides[p] for p in tensor.node.permutation))
+        strides = tuple(inner.strides[p] for p in node.permutation)
+        return Strided(inner.storage, strides, inner.offset)
+    if isinstance(node, Slice):
+        inner = strided(node.operand, space)
+        if inner is None:
+            return None
+        offset = inner.offset
+        for start, stride in zip(node.start, inner.strides, strict=True):
+            offset = offset + space.size(start) * stride
+        strides = tuple(s * t for s, t in zip(inner.strides, node.step, strict=True))
+        return Strided(inner.storage, strides, offset)
+    if not isinstance(node, Reshape):
+        return None
+    if is_squeeze(tensor.shape, node.operand.shape):
+        return _squeezed(tensor.shape, node.operand, space)
     source = tensor
     while isinstance(source.node, Reshape):
         source = source.node.operand
@@ -105,6 +114,16 @@ def strided(tensor: Tensor, space: Space) -> Strided | None:
         if storage is not None:
             return Strided(storage, tuple(space.strides(tensor.shape)))
     return None
+
+
+def _squeezed(shape: Shape, operand: Tensor, space: Space) -> Strided | None:
+    """Return the strides of a view under a shape that differs in dimensions of 1 alone."""
+    inner = strided(operand, space)
+    if inner is None:
+        return None
+    kept = iter(s for s, d in zip(inner.strides, operand.shape, strict=True) if d != 1)
+    strides = tuple(1 if d == 1 else next(kept) for d in shape)
+    return Strided(inner.storage, strides, inner.offset)
 
 
 class Access:
@@ -116,6 +135,24 @@ class Access:
         self._memo: dict[Any, Expr] = {}
         self._keep: list[Any] = []  # ids are keys: what they name must live as long
         self._given: dict[Tensor, Callable[[Sequence[Index]], Expr]] = {}
+
+    @property
+    def block(self) -> Block:
+        """The block that is written into."""
+        return self._block
+
+    @property
+    def space(self) -> Space:
+        """What can be seen."""
+        return self._space
+
+    def inner(self) -> Access:
+        """Return a reader for a scope within this one: what it computes stays in there."""
+        inner = Access(self._block, self._space)
+        inner._memo = dict(self._memo)
+        inner._keep = list(self._keep)
+        inner._given = self._given
+        return inner
 
     def give(self, tensor: Tensor, element: Callable[[Sequence[Index]], Expr]) -> None:
         """Let the elements of a tensor come from a function of the indices (its compute dtype)."""
@@ -156,7 +193,10 @@ class Access:
             return self.read(node.operand, source)
         if isinstance(node, Reshape):
             return self._reshape(node, tensor.shape, at)
-        raise RuntimeError(f"{type(node).__name__} must be stored before it is read")
+        value = read_view(self, tensor, at)
+        if value is None:
+            raise RuntimeError(f"{type(node).__name__} must be stored before it is read")
+        return value
 
     def _pointwise(self, node: Pointwise, at: Sequence[Index]) -> Expr:
         values = []
@@ -186,6 +226,12 @@ class Access:
 
     def _flat_load(self, buffer: Buffer, place: Index) -> Expr:
         if isinstance(place, Lane):
+            if isinstance(place.step, int) and place.step == -1:
+                last = place.lanes - 1
+                ascending = self._block.let(
+                    self._block.load(buffer, place.base - last, place.lanes)
+                )
+                return tirx.Shuffle([ascending], list(range(last, -1, -1)))
             return self._block.load(buffer, place.base, place.lanes, place.step)
         return tirx.BufferLoad(buffer, [index(place)])
 
@@ -216,63 +262,3 @@ class Access:
 
 def _key(i: Index) -> Any:
     return i if isinstance(i, int) else id(i)
-
-
-def as_expr(i: Index) -> Expr | int:
-    """Return an index as an expression, a vector for a Lane."""
-    if isinstance(i, Lane):
-        return tirx.Ramp(index(i.base), index(i.step), i.lanes)
-    return i
-
-
-def flat_index(at: Sequence[Index], strides: Sequence[Expr | int]) -> Index:
-    """Return the place in row-major order: a Lane as long as one index at most is a vector."""
-    vectors = [i for i in at if isinstance(i, Lane)]
-    others = [i for i in at if not isinstance(i, Lane | int) and lanes_of(i) > 1]
-    if len(vectors) != 1 or others:
-        terms = [as_expr(i) * s for i, s in zip(at, strides, strict=True)]
-        lanes = max((lanes_of(t) for t in terms if not isinstance(t, int)), default=1)
-        total: Index = 0
-        for term in terms:
-            total = total + (term if isinstance(term, int) else spread(term, lanes))
-        return total
-    base: Expr | int = 0
-    step: Expr | int = 0
-    for i, s in zip(at, strides, strict=True):
-        base = base + (i.base if isinstance(i, Lane) else i) * s
-        step = step + (s * i.step if isinstance(i, Lane) else 0)
-    return Lane(base, vectors[0].lanes, step)
-
-
-def matching_groups(left: Shape, right: Shape) -> list[tuple[list[int], list[int]]]:
-    """Cut two shapes of one size into the finest runs of dimensions with equal products."""
-    if 0 in (*left, *right):  # nothing will be read
-        return [(list(range(len(left))), list(range(len(right))))]
-    groups: list[tuple[list[int], list[int]]] = []
-    i = j = 0
-    while i < len(left) or j < len(right):
-        ours: list[int] = []
-        theirs: list[int] = []
-        a: Dim = 1
-        b: Dim = 1
-        while not (ours or theirs) or a != b:
-            grow_left = i < len(left) and (j >= len(right) or _not_larger(a, b))
-            if grow_left:
-                a = a * left[i]
-                ours.append(i)
-                i += 1
-            elif j < len(right):
-                b = b * right[j]
-                theirs.append(j)
-                j += 1
-            else:
-                raise NotCovered(f"reshape of {right} to {left}: sizes are not known to agree")
-        groups.append((ours, theirs))
-    return groups
-
-
-def _not_larger(a: Dim, b: Dim) -> bool:
-    """Return whether to grow ``a`` next: it is smaller, or it divides what cannot be compared."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a <= b
-    return a != 0 and dims.divide(b, a) is not None

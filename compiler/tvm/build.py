@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from . import dims
+from .constants import Constants, Packed
 from .errors import NotCovered
-from .graph import ITEM_SIZE, Tensor, compute_dtype
+from .graph import Tensor, compute_dtype
 from .plan import Plan, make_plan
 from .reader import read_function
 from .target import Target
@@ -31,6 +32,8 @@ class Kernel:
         divisors: For each symbol a number that must divide it.
         strategy: Which strategies wrote its stages, in order.
         target: What it was compiled for.
+        packed: What it takes after its outputs: constant factors, packed once by functions of
+            their own, ``__tvm_ffi_<name>_pack<i>(input, packed)``.
     """
 
     name: str
@@ -40,6 +43,7 @@ class Kernel:
     divisors: list[int]
     strategy: str
     target: Target
+    packed: tuple[Packed, ...] = ()
 
 
 def compile(  # noqa: A001 - named as re.compile is, and always used as backend.compile
@@ -48,6 +52,7 @@ def compile(  # noqa: A001 - named as re.compile is, and always used as backend.
     *,
     target: Target | None = None,
     name: str = "kernel",
+    constants: Sequence[int] = (),
 ) -> Kernel:
     """Compile ``library_def.function[0]`` for a shape class.
 
@@ -56,9 +61,12 @@ def compile(  # noqa: A001 - named as re.compile is, and always used as backend.
         in_shapes: One shape an input; a dimension is an int or a symbol such as ``"s0"``.
         target: The machine; this one by default.
         name: A C identifier, unique among the kernels that are linked together.
+        constants: Inputs whose elements are the same in every call, so that they may be packed
+            once. They are inputs of the kernel all the same.
 
     Raises:
-        NotCovered: If the op table, a dtype or a shape does not allow a kernel.
+        NotCovered: If the op table, a dtype or a shape does not allow a kernel; or if there are
+            constants and none would be packed: the kernel without constants is the same.
         ValueError: If the number of shapes is not the number of inputs.
     """
     if not name.isidentifier() or not name.isascii():
@@ -66,26 +74,55 @@ def compile(  # noqa: A001 - named as re.compile is, and always used as backend.
     target = target or Target.host()
     try:
         plan = make_plan(read_function(library_def, in_shapes))
-        function, strategies = prim_func(plan, target, name)
+        module = make_module(plan, target, name, frozenset(constants))
     except RecursionError:
         raise NotCovered("a chain of element-wise ops is too long to be one kernel") from None
+    if constants and not module.packed:
+        raise NotCovered("its constants are read where they lie")
     symbols = dims.symbols_of(t.shape for t in plan.function.parameters)
     return Kernel(
         name=name,
-        objects={f"{name}.o": _object(function, target)},
+        objects={f"{name}.o": _object(module.functions, target)},
         out_shapes=[dims.shape_text(t.shape) for t in plan.function.outputs],
-        minimums=[0] * len(symbols),
+        minimums=[plan.function.minimums.get(s, 0) for s in symbols],
         divisors=[1] * len(symbols),
-        strategy="+".join(strategies),
+        strategy="+".join(module.strategies),
         target=target,
+        packed=tuple(module.packed),
     )
 
 
-def prim_func(plan: Plan, target: Target, name: str) -> tuple[Any, list[str]]:
+@dataclass(frozen=True)
+class Module:
+    """TIR functions by their symbols, the kernel first, and how it was made."""
+
+    functions: dict[str, Any]
+    strategies: list[str]
+    packed: list[Packed]
+
+
+def make_module(
+    plan: Plan, target: Target, name: str, constants: frozenset[int] = frozenset()
+) -> Module:
+    """Return the TIR of a plan: the kernel, and what packs its constants."""
+    known = Constants(constants)
+    function, strategies = _kernel(plan, target, known)
+    functions = {name: function}
+    for i, write in enumerate(known.writers):
+        functions[f"{name}_pack{i}"] = write()
+    named = {
+        symbol: f.with_attr({"global_symbol": symbol, "tirx.noalias": True})
+        for symbol, f in functions.items()
+    }
+    return Module(named, strategies, known.packed)
+
+
+def _kernel(plan: Plan, target: Target, constants: Constants) -> tuple[Any, list[str]]:
     """Return the TIR function of a plan, and the strategies that wrote its stages."""
     from tvm import tirx
 
     from .access import Space, Storage
+    from .argument import declare_argument
     from .block import Block, symbol_vars
     from .strategy import choose
     from .strategy.base import Context
@@ -93,16 +130,16 @@ def prim_func(plan: Plan, target: Target, name: str) -> tuple[Any, list[str]]:
     block = Block()
     symbols = symbol_vars(dims.symbols_of(t.shape for t in plan.function.parameters))
     space = Space({}, symbols)
-    context = Context(block, space, plan, target)
+    context = Context(block, space, plan, target, constants)
     parameters = []
     for i, tensor in enumerate(plan.function.parameters):
-        buffer, flat = _argument(context, tensor, f"in{i}")
+        buffer, flat = declare_argument(block, space, tensor, f"in{i}")
         space.parameters[i] = Storage(flat, tensor.dtype)
         parameters.append(buffer)
     for i, (tensor, target_tensor) in enumerate(
         zip(plan.function.outputs, plan.outputs, strict=True)
     ):
-        buffer, flat = _argument(context, tensor, f"out{i}")
+        buffer, flat = declare_argument(block, space, tensor, f"out{i}")
         space.storages[target_tensor] = Storage(flat, tensor.dtype)
         parameters.append(buffer)
     strategies = []
@@ -116,40 +153,7 @@ def prim_func(plan: Plan, target: Target, name: str) -> tuple[Any, list[str]]:
         strategy = choose(stage, context)
         strategies.append(strategy.name)
         strategy.emit(stage, context)
-    function = tirx.PrimFunc(parameters, block.finish())
-    return function.with_attr({"global_symbol": name, "tirx.noalias": True}), strategies
-
-
-def _argument(context: Any, tensor: Tensor, hint: str) -> tuple[Any, Any]:
-    """Return the typed parameter (its checks name it) and a flat view of its elements.
-
-    ``offset_factor=1`` and the element size as alignment: any address that TF may pass is right.
-    """
-    from tvm import tirx
-    from tvm.ir import PointerType, PrimType
-    from tvm.tirx import stmt as tir_stmt
-
-    from .block import index
-    from .numeric import storage_dtype
-
-    size = ITEM_SIZE[tensor.dtype]
-    shape = [index(context.size(d)) for d in tensor.shape]
-    buffer = tirx.decl_buffer(
-        shape,
-        tensor.dtype,
-        hint,
-        data_alignment=size,
-        elem_offset=tirx.Var(f"{hint}_offset", "int64"),
-        offset_factor=1,
-    )
-    raw = storage_dtype(tensor.dtype)
-    flat = tirx.decl_buffer(
-        (index(context.size(dims.product(tensor.shape))),), raw, f"{hint}_flat", data_alignment=size
-    )
-    start = tirx.address_of(buffer[tuple(index(0) for _ in shape)] if shape else buffer[()])
-    data = tirx.reinterpret(PointerType(PrimType(raw)), start)
-    context.block.add(tir_stmt.DeclBuffer(flat, data=data))
-    return buffer, flat
+    return tirx.PrimFunc([*parameters, *constants.parameters], block.finish()), strategies
 
 
 def _temporary(context: Any, tensor: Tensor, dtype: str) -> Any:
@@ -161,8 +165,8 @@ def _temporary(context: Any, tensor: Tensor, dtype: str) -> Any:
     return context.block.workspace(size, storage_dtype(dtype), "temp")
 
 
-def lower(function: Any, target: Target) -> Any:
-    """Return the module after TVM's passes, ready for code generation.
+def lower(functions: dict[str, Any], target: Target) -> Any:
+    """Return the module of TIR functions after TVM's passes, ready for code generation.
 
     The kernels are written in loops and vectors already: of TVM's pipeline only what turns that
     into calls of the host's ABI is run. Its simplifier must not be: it inlines what was bound to a
@@ -172,7 +176,7 @@ def lower(function: Any, target: Target) -> Any:
     from tvm import tirx
 
     described = tvm.target.Target(target.tvm())
-    module = tvm.IRModule.from_expr(function)
+    module = tvm.IRModule(functions)
     passes = [
         tirx.transform.BindTarget(described.with_host(described)),
         tirx.transform.FlattenBuffer(),
@@ -186,16 +190,16 @@ def lower(function: Any, target: Target) -> Any:
     return tvm.ir.transform.Sequential(passes)(module)
 
 
-def generate(function: Any, target: Target) -> Any:
-    """Return TVM's runtime module that holds the machine code of a TIR function."""
+def generate(functions: dict[str, Any], target: Target) -> Any:
+    """Return TVM's runtime module that holds the machine code of TIR functions."""
     import tvm
 
     build = tvm.get_global_func("target.build.llvm")
-    return build(lower(function, target), tvm.target.Target(target.tvm()))
+    return build(lower(functions, target), tvm.target.Target(target.tvm()))
 
 
-def _object(function: Any, target: Target) -> bytes:
+def _object(functions: dict[str, Any], target: Target) -> bytes:
     with tempfile.TemporaryDirectory(prefix="composite-") as folder:
         path = Path(folder) / "kernel.o"
-        generate(function, target).write_to_file(str(path), "o")
+        generate(functions, target).write_to_file(str(path), "o")
         return path.read_bytes()

@@ -6,14 +6,15 @@ which loops, nor hold anything of TVM: scalar bodies are callables that receive 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
 from . import dims
 from .dims import Shape
+from .window import Window
 
 # A TVM expression. A body receives the block it is emitted into and one expression an operand, all
 # of the same number of lanes, in the operand's compute dtype; it returns the result's expression.
@@ -36,6 +37,14 @@ ITEM_SIZE = {
 def compute_dtype(dtype: str) -> str:
     """Return the dtype in which values of ``dtype`` are computed: 16-bit floats in float32."""
     return "float32" if dtype in NARROW_FLOATS else dtype
+
+
+class Node(Protocol):
+    """How a tensor is computed: one of the classes here or in :mod:`.views`."""
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """The tensors that are read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,16 +172,93 @@ class Reduce:
         return (self.operand,)
 
 
-Node = Parameter | Constant | Pointwise | Reshape | Transpose | MatMul | Reduce
-ANCHORS = (MatMul, Reduce)
+@dataclass(frozen=True)
+class Scan:
+    """The combination of all elements up to each along ``axis``.
+
+    Without the element itself if ``exclusive``, from the last element on if ``reverse``.
+    """
+
+    operand: Tensor
+    axis: int
+    combine: Combine
+    exclusive: bool
+    reverse: bool
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """The one operand."""
+        return (self.operand,)
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Rows of ``updates`` combined at the places that ``indices`` hold; elsewhere the identity.
+
+    There is one tensor of indices for each dimension of the result but the last, which is a row;
+    their shape is that of all dimensions of ``updates`` but the last. A row with a negative index
+    is left out.
+    """
+
+    updates: Tensor
+    indices: tuple[Tensor, ...]
+    combine: Combine
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """The rows, then the indices."""
+        return (self.updates, *self.indices)
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """The windows of ``image`` ``[N, H, W, C]`` times ``filter`` ``[rows, columns, D, F]``.
+
+    The result is ``[N * windows, F]``, windows in row-major order: its rows are those of a product.
+    Padding is zero. There are ``C / D`` groups: of the ``F`` filters, an equal share for each.
+    """
+
+    image: Tensor
+    filter: Tensor
+    window: Window
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """The image and the filter."""
+        return (self.image, self.filter)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The combination over each window of ``image``, channel by channel; padding does not count.
+
+    The result is ``[N * windows, C]``. With ``mean`` it is divided by the elements in the window.
+    """
+
+    image: Tensor
+    window: Window
+    combine: Combine
+    mean: bool = False
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """The image."""
+        return (self.image,)
+
+
+ANCHORS = (MatMul, Reduce, Scan, Scatter, Convolution, Pool)
 
 
 @dataclass(frozen=True)
 class Function:
-    """What is to be compiled: parameters in order, and the tensors to return."""
+    """What is to be compiled: parameters in order, and the tensors to return.
+
+    ``minimums`` holds the least value of a symbol for which the function is right, where not 0.
+    """
 
     parameters: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    minimums: Mapping[str, int] = field(default_factory=dict)
 
 
 def pointwise(  # noqa: PLR0913 - a node and its result
@@ -215,6 +301,11 @@ def reshape(tensor: Tensor, shape: Shape) -> Tensor:
         moved = tuple(reshape(t, shape) if t.shape else t for t in node.operands)
         return Tensor(shape, tensor.dtype, Pointwise(node.op, moved, node.body, node.cost), known)
     return Tensor(shape, tensor.dtype, Reshape(tensor), known)
+
+
+def is_squeeze(shape: Shape, other: Shape) -> bool:
+    """Return whether two shapes differ in dimensions of 1 alone."""
+    return [d for d in shape if d != 1] == [d for d in other if d != 1]
 
 
 def transpose(tensor: Tensor, permutation: tuple[int, ...]) -> Tensor:

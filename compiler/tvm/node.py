@@ -5,9 +5,10 @@ Reads attributes out of TF's protos and nothing else; TensorFlow itself is not i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from .dims import Dim, Poly
 from .errors import NotCovered
 from .graph import DTYPES
 
@@ -38,9 +39,13 @@ def _enum_text(enum: int) -> str:
 
 @dataclass(frozen=True)
 class OpNode:
-    """A NodeDef: ``op``, ``name`` for messages, and its attributes."""
+    """A NodeDef: ``op``, ``name`` for messages, and its attributes.
+
+    ``minimums`` holds what the kernel may take for granted: for a symbol, its least value.
+    """
 
     proto: Any
+    minimums: dict[str, int] = field(default_factory=dict)
 
     @property
     def op(self) -> str:
@@ -87,3 +92,21 @@ class OpNode:
         """Refuse a dtype that this op has no lowering for."""
         if dtype not in (allowed or DTYPES):
             raise NotCovered(f"{self.op}: dtype {dtype} is not covered")
+
+    def at_least(self, dim: Dim, least: int, what: str) -> None:
+        """Refuse a size that is less; let the kernel cover no call in which a symbol makes it so.
+
+        ``what`` names the sizes in the error.
+        """
+        if not isinstance(dim, Poly):
+            if dim < least:
+                raise NotCovered(f"{self.op}: {what} is out of range")
+            return
+        terms = dict(dim.terms)
+        rest = least - terms.pop((), 0)
+        if rest <= 0 and all(factor > 0 for factor in terms.values()):
+            return
+        ((monomial, factor), *others) = terms.items()
+        if others or len(monomial) != 1 or factor < 0 or " " in monomial[0]:
+            raise NotCovered(f"{self.op}: whether {what} is in range is not known")
+        self.minimums[monomial[0]] = max(self.minimums.get(monomial[0], 0), -(-rest // factor))

@@ -14,16 +14,22 @@ from .dims import Shape
 from .graph import (
     ANCHORS,
     Constant,
+    Convolution,
     Function,
     MatMul,
     Parameter,
     Pointwise,
+    Pool,
     Reshape,
+    Scatter,
     Tensor,
     Transpose,
+    is_squeeze,
     pointwise,
     topological,
 )
+from .raising import raise_reshapes
+from .views import Check, Concat, Gather, Slice
 
 _RECOMPUTE_COST = 8
 """A value at least this dear is stored before it is spread over a larger shape."""
@@ -58,6 +64,7 @@ class Plan:
 
 def make_plan(function: Function) -> Plan:
     """Return the stages of a function."""
+    function = raise_reshapes(function)
     return _Planner(function, _output_buffers(function.outputs)).plan()
 
 
@@ -93,15 +100,25 @@ class _Planner:
     def _choose_stored(self) -> set[Tensor]:
         stored = set(self._outputs)
         costs: dict[Tensor, int] = {}
+        repeated = _read_again_elsewhere(self._order)
+        failing: set[Tensor] = set()
         for tensor in self._order:
             if is_table(tensor):
                 stored.add(tensor)
             for operand in tensor.node.operands:
-                if isinstance(tensor.node, MatMul):
+                if operand in repeated and costs[operand] >= _RECOMPUTE_COST:
+                    stored.add(operand)
+                # Each element is computed, so that the call fails wherever TensorFlow's would.
+                if operand in failing and isinstance(tensor.node, Slice | Gather):
+                    stored.add(operand)
+                if isinstance(tensor.node, MatMul | Convolution | Pool):
                     stored |= {r for r in [_root(operand)] if not isinstance(r.node, Parameter)}
                 elif costs[operand] >= _RECOMPUTE_COST and _is_spread(operand, tensor):
                     stored.add(operand)
             costs[tensor] = _cost(tensor, stored, costs)
+            inlined = {t for t in tensor.node.operands if t not in stored}
+            if isinstance(tensor.node, Check) or inlined & failing:
+                failing.add(tensor)
         return stored
 
     def plan(self) -> Plan:
@@ -134,6 +151,8 @@ class _Planner:
             anchor = self._last_anchor[tensor]
             if tensor not in self._stored or isinstance(tensor.node, ANCHORS) or anchor is None:
                 continue
+            if isinstance(anchor.node, Scatter):
+                continue  # no element is finished before all rows are
             members = {anchor, *fused[anchor]}
             if self._reads_in_place(tensor, members) and self._rest_is_earlier(tensor, members):
                 fused[anchor].append(tensor)
@@ -233,21 +252,46 @@ def is_table(tensor: Tensor) -> bool:
 def _root(tensor: Tensor) -> Tensor:
     """Return what a matrix operand is a view of, as far as strides can say it.
 
-    Transposes of reshapes of a buffer have strides; a reshape of a transpose does not.
+    Transposes and slices of reshapes of a buffer have strides; a reshape of those has them only if
+    it adds or drops dimensions of 1.
     """
-    while isinstance(tensor.node, Transpose):
-        tensor = tensor.node.operand
-    source = tensor
+    node = tensor.node
+    if isinstance(node, Transpose | Slice):
+        return _root(node.operand)
+    if not isinstance(node, Reshape):
+        return tensor
+    if is_squeeze(tensor.shape, node.operand.shape):
+        return _root(node.operand)
+    source = node.operand
     while isinstance(source.node, Reshape):
         source = source.node.operand
-    return tensor if isinstance(source.node, Transpose) else source
+    return tensor if isinstance(source.node, Transpose | Slice) else source
 
 
 def _is_spread(operand: Tensor, reader: Tensor) -> bool:
     """Return whether each element is read many times."""
-    return isinstance(reader.node, Pointwise) and dims.product(operand.shape) != dims.product(
-        reader.shape
-    )
+    own, read = dims.product(operand.shape), dims.product(reader.shape)
+    if isinstance(reader.node, Gather) and isinstance(own, int) and isinstance(read, int):
+        return read > own
+    return isinstance(reader.node, Pointwise | Gather) and own != read
+
+
+def _read_again_elsewhere(order: list[Tensor]) -> set[Tensor]:
+    """Return what views read such that elements are computed more than once."""
+    sizes: dict[Tensor, dims.Dim] = {}
+    viewed: set[Tensor] = set()
+    for tensor in order:
+        node = tensor.node
+        for operand in node.operands:
+            read = tensor if isinstance(node, Slice) else operand
+            sizes[operand] = sizes.get(operand, 0) + dims.product(read.shape)
+        if isinstance(node, Slice | Concat):
+            viewed.update(node.operands)
+    return {t for t in viewed if _is_more(sizes[t], dims.product(t.shape))}
+
+
+def _is_more(read: dims.Dim, own: dims.Dim) -> bool:
+    return read > own if isinstance(read, int) and isinstance(own, int) else read != own
 
 
 def _cost(tensor: Tensor, stored: set[Tensor], costs: dict[Tensor, int]) -> int:

@@ -15,7 +15,19 @@ from .graph import Function, Parameter, Tensor
 from .node import OpNode, dtype_name
 
 # Multi-output ops of the table: output argument name -> position. All others have one output.
-_OUTPUT_NAMES = {"BroadcastGradientArgs": {"r0": 0, "r1": 1}}
+_OUTPUT_NAMES = {
+    op: {name: position for position, name in enumerate(names.split())}
+    for op, names in {
+        "BroadcastGradientArgs": "r0 r1",
+        "FusedBatchNormV3": """y batch_mean batch_variance reserve_space_1 reserve_space_2
+            reserve_space_3""",
+        "FusedBatchNormGradV3": """x_backprop scale_backprop offset_backprop reserve_space_4
+            reserve_space_5""",
+        "ListDiff": "out idx",
+        "SoftmaxCrossEntropyWithLogits": "loss backprop",
+        "SparseSoftmaxCrossEntropyWithLogits": "loss backprop",
+    }.items()
+}
 _MAX_CALL_DEPTH = 64
 
 
@@ -39,18 +51,25 @@ def read_function(library: Any, in_shapes: Sequence[Sequence[int | str]]) -> Fun
         for i, (arg, shape) in enumerate(zip(arguments, in_shapes, strict=True))
     )
     functions = {f.signature.name: f for f in library.function}
-    outputs = _Body(functions, function, parameters, 0).outputs()
-    return Function(parameters, tuple(outputs))
+    minimums: dict[str, int] = {}
+    outputs = _Body(functions, function, parameters, minimums).outputs()
+    return Function(parameters, tuple(outputs), minimums)
 
 
 class _Body:
     """One function body under evaluation: values by tensor name, nodes read on demand."""
 
     def __init__(
-        self, functions: dict[str, Any], function: Any, arguments: Sequence[Tensor], depth: int
+        self,
+        functions: dict[str, Any],
+        function: Any,
+        arguments: Sequence[Tensor],
+        minimums: dict[str, int],
+        depth: int = 0,
     ) -> None:
         self._functions = functions
         self._function = function
+        self._minimums = minimums
         self._depth = depth
         self._nodes = {n.name: n for n in function.node_def}
         names = [a.name for a in function.signature.input_arg]
@@ -96,7 +115,7 @@ class _Body:
         lower = table.lowering(node.op)
         if lower is None:
             raise NotCovered(f"op {node.op} is not in the kernel table")
-        return lower(OpNode(node), inputs)
+        return lower(OpNode(node, self._minimums), inputs)
 
     def _call(self, node: Any, inputs: list[Tensor]) -> list[Tensor]:
         callee = self._functions.get(node.attr["f"].func.name)
@@ -104,7 +123,8 @@ class _Body:
             raise NotCovered(f"function {node.attr['f'].func.name} is not in the library")
         if self._depth >= _MAX_CALL_DEPTH:
             raise NotCovered(f"calls nest deeper than {_MAX_CALL_DEPTH}")
-        return _Body(self._functions, callee, inputs, self._depth + 1).outputs()
+        depth = self._depth + 1
+        return _Body(self._functions, callee, inputs, self._minimums, depth).outputs()
 
 
 def _refuse_effects(node: Any) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import dims
-from .build import generate, prim_func
+from .build import generate, make_module
 from .graph import Constant, Parameter, Pointwise, Reduce, Tensor, topological
 from .plan import Plan, make_plan
 from .reader import read_function
@@ -30,10 +30,11 @@ def show(
     plan = make_plan(read_function(library_def, in_shapes))
     if stage == "te":
         return plan_text(plan)
-    function, strategies = prim_func(plan, target, "kernel")
+    module = make_module(plan, target, "kernel")
     if stage == "tir":
-        return f"# strategies: {' + '.join(strategies)}\n{function.script()}\n"
-    source = generate(function, target).inspect_source("ll" if stage == "llvm" else "asm")
+        function = module.functions["kernel"]
+        return f"# strategies: {' + '.join(module.strategies)}\n{function.script()}\n"
+    source = generate(module.functions, target).inspect_source("ll" if stage == "llvm" else "asm")
     return str(source)
 
 

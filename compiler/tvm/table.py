@@ -20,15 +20,26 @@ FAMILIES: dict[str, str] = {
         ReluGrad Relu6Grad LeakyReluGrad EluGrad SeluGrad SoftplusGrad SoftsignGrad TanhGrad
         SigmoidGrad""",
     "arithmetic": """Add AddV2 Sub Mul RealDiv Div DivNoNan MulNoNan FloorDiv FloorMod Maximum
-        Minimum Pow SquaredDifference AddN BiasAdd BiasAddV1""",
+        Minimum Pow SquaredDifference AddN BiasAdd BiasAddV1 ClipByValue Xlogy Xdivy Xlog1py""",
     "comparison": """Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr
         LogicalNot Select SelectV2 IsNan IsInf IsFinite""",
     "contraction": "MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3",
+    "convolution": "Conv2D DepthwiseConv2dNative",
     "data": """Const Identity Cast ZerosLike OnesLike Fill BroadcastTo Tile Reshape ExpandDims
         Squeeze Transpose StopGradient PreventGradient Snapshot EnsureShape""",
-    "reduction": "Sum Mean Max Min BiasAddGrad",
-    "static": """Shape ShapeN Size Rank Pack ConcatV2 StridedSlice GatherV2 Prod Range
-        BroadcastArgs BroadcastGradientArgs DynamicStitch InvertPermutation""",
+    "joining": """Concat ConcatV2 ConcatOffset Pack Pad PadV2 MirrorPad MirrorPadGrad
+        StridedSliceGrad""",
+    "normalization": "FusedBatchNormV3 FusedBatchNormGradV3",
+    "pooling": "MaxPool AvgPool",
+    "reduction": "Sum Mean Max Min Prod All Any L2Loss ArgMax ArgMin BiasAddGrad",
+    "scanning": "Cumsum Cumprod CumulativeLogsumexp",
+    "scattering": "UnsortedSegmentSum ScatterNd",
+    "softmax": """Softmax LogSoftmax SoftmaxCrossEntropyWithLogits
+        SparseSoftmaxCrossEntropyWithLogits""",
+    "slicing": "Slice StridedSlice Reverse ReverseV2 Split SplitV Unpack",
+    "gathering": "Gather GatherV2 GatherNd OneHot",
+    "static": """Shape ShapeN Size Rank Range BroadcastArgs
+        BroadcastGradientArgs ListDiff DynamicStitch InvertPermutation""",
     "unary": """Conj Neg Abs Sign Square Sqrt Rsqrt Reciprocal Inv Exp Expm1 Log Log1p Erf Erfc
         Floor Ceil Round Rint Sin Cos SqrtGrad RsqrtGrad ReciprocalGrad InvGrad""",
 }

@@ -15,7 +15,7 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
-from composite.records import PROGRAM
+from composite.records import CONSTANTS, PROGRAM
 
 FORMAT = 1  # of records and of the ABI between kernels and the runtime
 
@@ -25,7 +25,7 @@ def entry_key(request: Any, target: str) -> str:
     content = [f"format {FORMAT}", f"target {target}", f"op {request.op}"]
     content += [f"{name} {version}" for name, version in toolchain()]
     for name in sorted(request.attr):
-        if name in (PROGRAM, "_in_shapes") or not name.startswith("_"):
+        if name in (PROGRAM, CONSTANTS, "_in_shapes") or not name.startswith("_"):
             value = request.attr[name].SerializeToString(deterministic=True)
             content.append(f"{name} {value.hex()}")
     return hashlib.sha256("\n".join(content).encode()).hexdigest()[:32]

@@ -3,7 +3,8 @@
 Both are measured as nodes of a graph: several copies of the op in one function, each with inputs of
 its own (a real model does not read the same weights again), one after the other, once told to run
 the kernel and once the expansion, which grappler then fuses as it would hand-written ops. The cost
-of an empty function of the same signature is taken off, so no Python is in the result.
+of an empty function of the same signature is taken off, so no Python is in the result. Inputs that
+never change are constants of the graph there too.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from composite.records import AttrValue
 
 _COPIES = 16
 _MEMORY = 64 << 20  # bytes of inputs, at most
+_CONSTANTS = 16 << 20  # bytes of constants, which tracing and grappler copy a few times
 _ROUNDS = 60
 _FEWEST = 5  # rounds, however long one takes
 _BUDGET = 0.15  # seconds of timed runs, roughly
@@ -45,15 +47,29 @@ def measure(
     arguments: Callable[[Sequence[Any]], Mapping[str, Any]],
     stamps: Mapping[str, AttrValue],
     specs: Sequence[tf.TensorSpec],
+    constants: Sequence[int] = (),
 ) -> Times:
-    """Times an installed kernel. `arguments(inputs)` makes the keywords of a call of the op."""
-    copies = _copies(specs)
-    inputs = _inputs(specs, copies)
+    """Times an installed kernel. `arguments(inputs)` makes the keywords of a call of the op.
+
+    `constants`: the inputs that never change.
+    """
+    known = {i: _draw(specs[i], np.random.default_rng(i)) for i in constants}
+    varying = [spec for i, spec in enumerate(specs) if i not in known]
+    copies = _copies(varying, known)
+    inputs = _inputs(varying, copies)
+
+    def keywords(own: Sequence[Any], copy: int) -> Mapping[str, Any]:
+        given = iter(own)
+        every = [
+            _constant(known[i], copy) if i in known else next(given) for i in range(len(specs))
+        ]
+        return arguments(every)
+
     chains = [
-        _chain(op_name, arguments, {**stamps, **_route(backend)}, specs, copies)
+        _chain(op_name, keywords, {**stamps, **_route(backend)}, varying, copies)
         for backend in ("tvm", "tf")
     ]
-    functions = [*chains, _empty(specs, copies)]
+    functions = [*chains, _empty(varying, copies)]
     for function in functions:
         function(*inputs)
     rounds: list[tuple[float, float, float]] = []
@@ -83,9 +99,17 @@ def _route(backend: str) -> dict[str, AttrValue]:
     }
 
 
-def _copies(specs: Sequence[tf.TensorSpec]) -> int:
+def _copies(specs: Sequence[tf.TensorSpec], constants: Mapping[int, Any]) -> int:
     size = sum(s.shape.num_elements() * s.dtype.size for s in specs)
-    return int(max(1, min(_COPIES, _MEMORY // max(size, 1))))
+    fixed = sum(array.nbytes for array in constants.values())
+    return int(max(1, min(_COPIES, _MEMORY // max(size, 1), _CONSTANTS // max(fixed, 1))))
+
+
+def _constant(array: Any, copy: int) -> Any:
+    """A constant of its own for each copy: grappler makes one of equal ones."""
+    own = array.copy()
+    own.flat[0] = copy
+    return tf.constant(own)
 
 
 def _inputs(specs: Sequence[tf.TensorSpec], copies: int) -> list[Any]:
@@ -105,7 +129,7 @@ def _draw(spec: tf.TensorSpec, random: np.random.Generator) -> Any:
 
 def _chain(
     op_name: str,
-    arguments: Callable[[Sequence[Any]], Mapping[str, Any]],
+    arguments: Callable[[Sequence[Any], int], Mapping[str, Any]],
     stamps: Mapping[str, AttrValue],
     specs: Sequence[tf.TensorSpec],
     copies: int,
@@ -117,7 +141,7 @@ def _chain(
         for i in range(copies):
             with tf.control_dependencies(outputs[-1:]), tf.device("CPU:0"):
                 own = inputs[i * width : (i + 1) * width]
-                result = call.graph_call(op_name, arguments(own), stamps, None)
+                result = call.graph_call(op_name, arguments(own, i), stamps, None)
             # Returned, every one: grappler turns a node that only orders others into nothing.
             outputs += tf.nest.flatten(result)
         return outputs
@@ -127,7 +151,7 @@ def _chain(
 
 def _empty(specs: Sequence[tf.TensorSpec], copies: int) -> Any:
     def empty(*inputs: Any) -> list[Any]:
-        return [tf.identity(x) for x in inputs[:: len(specs)]]
+        return [tf.identity(x) for x in inputs[:: max(len(specs), 1)]]
 
     return _traced(empty, [*specs] * copies)
 

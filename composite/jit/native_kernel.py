@@ -14,11 +14,13 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
 from composite import native
+from composite.records import NodeDef
 
 _CPU = 1
 _TENSOR_PTR = 7
@@ -126,6 +128,29 @@ _SLOTS = {
 }
 
 
+class PackedArgument(NamedTuple):
+    """What a kernel takes after its outputs: made of the input `source`."""
+
+    source: int
+    elements: int
+    dtype: str
+
+    @classmethod
+    def of_record(cls, record: NodeDef) -> list[PackedArgument]:
+        """The packed arguments of a kernel's record."""
+        if "_packed_sources" not in record.attr:
+            return []
+        return [
+            cls(source, elements, tf.as_dtype(dtype).name)
+            for source, elements, dtype in zip(
+                record.attr["_packed_sources"].list.i,
+                record.attr["_packed_elements"].list.i,
+                record.attr["_packed_dtypes"].list.type,
+                strict=True,
+            )
+        ]
+
+
 class NativeKernel:
     """A kernel of an open library; call it with inputs and outputs, all NumPy arrays.
 
@@ -133,6 +158,7 @@ class NativeKernel:
     """
 
     def __init__(self, library: ctypes.CDLL, name: str) -> None:
+        self._library = library
         self._name = name
         self._function = library[f"__tvm_ffi_{name}"]
         self._function.restype = ctypes.c_int
@@ -146,6 +172,19 @@ class NativeKernel:
         result = _Any()
         if self._function(None, arguments, len(tensors), ctypes.byref(result)):
             raise RuntimeError(f"kernel {self._name} raised an error for its own shape class")
+
+    def packed(
+        self, inputs: Sequence[np.ndarray[Any, Any]], arguments: Sequence[PackedArgument]
+    ) -> list[np.ndarray[Any, Any]]:
+        """Makes what the kernel takes after its outputs, of its inputs."""
+        made = []
+        for number, argument in enumerate(arguments):
+            pack = NativeKernel(self._library, f"{self._name}_pack{number}")
+            # Not aligned, and no number where the kernel must not read.
+            room = np.full(argument.elements + 1, np.nan, argument.dtype)[1:]
+            pack([inputs[argument.source], room])
+            made.append(room)
+        return made
 
 
 def _tensor(array: np.ndarray[Any, Any]) -> _Tensor:

@@ -22,7 +22,15 @@ from composite.jit import shapes, verify
 from composite.jit.cache import Cache
 from composite.jit.measure import Times, measure
 from composite.log import logger
-from composite.records import PROGRAM, NodeDef, attr_value, call_record, record, serialize
+from composite.records import (
+    CONSTANTS,
+    PROGRAM,
+    NodeDef,
+    attr_value,
+    call_record,
+    record,
+    serialize,
+)
 
 _PRIVATE = ("_must", "_hint")  # of a request, no part of a kernel's record
 
@@ -88,6 +96,11 @@ def expand(request: NodeDef, dims: Sequence[shapes.Dims]) -> Any:
     return FunctionDefLibrary.FromString(native.call("composite_expand", asked))
 
 
+def constants_of(request: NodeDef) -> tuple[int, ...]:
+    """The inputs of a request that never change."""
+    return tuple(request.attr[CONSTANTS].list.i) if CONSTANTS in request.attr else ()
+
+
 def kernel_name(request: NodeDef) -> str:
     """The C name of a request's kernel: deterministic, and different for different requests."""
     return f"{request.op}_{keys.entry_key(request, '')[:16]}"
@@ -122,8 +135,13 @@ def compile_object(request: NodeDef, target: Any, name: str | None = None) -> An
         kind = backend.NotCovered if native.is_not_yet(error) else Inexpandable
         raise kind(error.message) from error
     start = time.perf_counter()
-    name = name or kernel_name(request)
-    kernel = backend.compile(library, dims, target=target, name=name)
+    kernel = backend.compile(
+        library,
+        dims,
+        target=target,
+        name=name or kernel_name(request),
+        constants=constants_of(request),
+    )
     seconds = time.perf_counter() - start
     logger.info("%s: kernel %s compiled in %.2f s", request.op, kernel.name, seconds)
     return kernel
@@ -142,6 +160,7 @@ def check(request: NodeDef, kernel: Any, library: Path) -> str:
         kernel.name,
         lambda exact: expand(request, exact),
         [shapes.substitute(dims, values) for values in cases],
+        kernel.packed,
     )
 
 
@@ -162,6 +181,11 @@ def record_of(request: NodeDef, kernel: Any, target: Any) -> NodeDef:
     for name, value in request.attr.items():
         if name not in _PRIVATE:
             made.attr[name].CopyFrom(value)
+    if kernel.packed:
+        made.attr["_packed_sources"].CopyFrom(attr_value([p.source for p in kernel.packed]))
+        made.attr["_packed_elements"].CopyFrom(attr_value([p.elements for p in kernel.packed]))
+        dtypes = [tf.as_dtype(p.dtype) for p in kernel.packed]
+        made.attr["_packed_dtypes"].CopyFrom(attr_value(dtypes))
     return made
 
 
@@ -193,7 +217,7 @@ def time_kernel(made: NodeDef, request: NodeDef) -> Times:
     dtypes = functions.body(expand(request, exact)).input_dtypes
     specs = [tf.TensorSpec(shape, dtype) for shape, dtype in zip(exact, dtypes, strict=True)]
     stamps = {PROGRAM: request.attr[PROGRAM]} if PROGRAM in request.attr else {}
-    return measure(request.op, _keywords(request), stamps, specs)
+    return measure(request.op, _keywords(request), stamps, specs, constants_of(request))
 
 
 def time_library(made: NodeDef, request: NodeDef, library: Path) -> Times:

@@ -31,10 +31,12 @@ def check(
     name: str,
     expansions: Callable[[Sequence[tuple[int, ...]]], Any],
     cases: Sequence[Sequence[tuple[int, ...]]],
+    packed: Sequence[native_kernel.PackedArgument] = (),
 ) -> str:
     """Runs the kernel on random inputs of each case's shapes. Returns the error bound found.
 
-    `expansions(shapes)` gives the expansion (a FunctionDefLibrary) for exact shapes.
+    `expansions(shapes)` gives the expansion (a FunctionDefLibrary) for exact shapes; `packed` is
+    what the kernel takes after its outputs.
     Mismatch when an output is wrong.
     """
     worst = 0.0
@@ -43,7 +45,7 @@ def check(
         inputs = _inputs(source, shapes, np.random.default_rng(number))
         expected = _run(source, inputs)
         reference = _reference(source, inputs, expected)
-        found = run_kernel(library, name, inputs, expected)
+        found = run_kernel(library, name, inputs, expected, packed=packed)
         for i, (kernel, ours, exact) in enumerate(zip(found, expected, reference, strict=True)):
             worst = max(worst, _compare(f"output {i} of {list(shapes)}", kernel, ours, exact))
     return f"{worst:.2g} of |y| against float64" if worst else "equal to the expansion"
@@ -83,8 +85,14 @@ def _reference(
         return list(expected)
 
 
-def run_kernel(
-    library: Path, name: str, inputs: Sequence[Array], like: Sequence[Array], threads: int = 1
+def run_kernel(  # noqa: PLR0913 - a kernel and all that it is called with
+    library: Path,
+    name: str,
+    inputs: Sequence[Array],
+    like: Sequence[Array],
+    threads: int = 1,
+    *,
+    packed: Sequence[native_kernel.PackedArgument] = (),
 ) -> list[Array]:
     """The outputs of a kernel, which are like the arrays of `like`, by a team of threads.
 
@@ -96,7 +104,7 @@ def run_kernel(
         for room, y in zip(rooms, like, strict=True)
     ]
     with native_kernel.opened(library, name, threads) as kernel:
-        kernel([*inputs, *outputs])
+        kernel([*inputs, *outputs, *kernel.packed(inputs, packed)])
     for room, y in zip(rooms, like, strict=True):
         guards = np.concatenate([room[: _GUARD + 1], room[_GUARD + 1 + y.size :]])
         if (guards != np.full(1, 77, y.dtype)).any():

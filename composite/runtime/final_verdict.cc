@@ -35,6 +35,26 @@ bool MayCompile(const OpVersion& version, tensorflow::AttrSlice attrs) {
          HasKernelDtypes(version, attrs);
 }
 
+// Whether a node with what `snapshot` knows will run its expansion for good; empty where the
+// snapshot has no say, since no kernel of its kind will come.
+absl::optional<bool> Decide(const KernelSnapshot& snapshot, const absl::optional<Signature>& call,
+                            bool may_compile) {
+  if (!call.has_value()) {
+    const bool any = std::any_of(
+        snapshot.kernels.begin(), snapshot.kernels.end(),
+        [](const InstalledKernel* kernel) { return kernel->record.verdict == Verdict::kKernel; });
+    return any || may_compile ? absl::make_optional(false) : absl::nullopt;
+  }
+  const Choice choice = Choose(snapshot, *call, /*must=*/false);
+  if (choice.kernel != nullptr) return false;
+  if (choice.slower != nullptr) return true;
+  if (choice.shape_class != nullptr) {
+    if (choice.shape_class->state == ShapeClass::kPending) return false;
+    return absl::nullopt;
+  }
+  return may_compile && !snapshot.full ? absl::make_optional(false) : absl::nullopt;
+}
+
 }  // namespace
 
 bool FinalVerdictIsExpansion(const OpVersion& version, tensorflow::AttrSlice attrs,
@@ -46,20 +66,15 @@ bool FinalVerdictIsExpansion(const OpVersion& version, tensorflow::AttrSlice att
   const Options options = own->Or(*process);
   if (options.expansion_only()) return true;
   if (options.must()) return false;
-  const KernelSnapshot& snapshot = KernelTable::Global().Group(version, attrs)->snapshot();
   const absl::optional<Signature> call = KnownSignature(shapes);
-  if (!call.has_value()) {
-    const bool any = std::any_of(
-        snapshot.kernels.begin(), snapshot.kernels.end(),
-        [](const InstalledKernel* kernel) { return kernel->record.verdict == Verdict::kKernel; });
-    return !any && !MayCompile(version, attrs);
+  const bool may_compile = MayCompile(version, attrs);
+  KernelTable& table = KernelTable::Global();
+  if (const auto* constants = attrs.Find(kConstantsAttr)) {
+    const auto verdict =
+        Decide(table.Group(version, attrs, constants)->snapshot(), call, may_compile);
+    if (verdict.has_value()) return *verdict;
   }
-  const Choice choice = Choose(snapshot, *call, /*must=*/false);
-  if (choice.kernel != nullptr) return false;
-  if (choice.slower != nullptr) return true;
-  if (choice.shape_class != nullptr && choice.shape_class->state != ShapeClass::kPending)
-    return true;
-  return choice.shape_class == nullptr && (snapshot.full || !MayCompile(version, attrs));
+  return Decide(table.Group(version, attrs)->snapshot(), call, may_compile).value_or(true);
 }
 
 }  // namespace composite

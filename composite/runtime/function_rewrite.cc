@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "composite/runtime/composition.h"
+#include "composite/runtime/constant_inputs.h"
 #include "composite/runtime/final_call.h"
 #include "composite/runtime/registry.h"
 #include "composite/runtime/signature.h"
@@ -59,9 +60,13 @@ class Rewriter {
                                     [this](const NodeDef& node) { return FactsOf(node); });
     }
     if (!composition && !Registry::Global().Contains(original.op())) return absl::nullopt;
-    const NodeDef& node = composition ? *composition : original;
-    auto expansion = FinalExpansion(node, FactsOf(node));
-    if (expansion == nullptr || !RememberOutputs(node)) return composition;
+    const std::vector<InputFact> facts = FactsOf(composition ? *composition : original);
+    auto stamped = WithConstants(composition ? *composition : original, facts,
+                                 VariablesOf(composition ? *composition : original, facts));
+    if (!stamped) stamped = composition;
+    const NodeDef& node = stamped ? *stamped : original;
+    auto expansion = FinalExpansion(node, facts);
+    if (expansion == nullptr || !RememberOutputs(node)) return stamped;
     NodeDef call = CallNode(node, *expansion);
     used_.push_back(std::move(expansion));
     return call;
@@ -116,9 +121,29 @@ class Rewriter {
       return FactFromProducer("_Arg", AttrSlice(&attrs->second.attr()), 0, type, &constants_);
     }
     auto node = nodes_.find(parts[0]);
-    // Which output of a node with several "a:b:c" is would need its OpDef; only Const matters here.
+    // Which output of a node with several "a:b:c" is would need its OpDef; only Const matters here,
+    // and the Identity of one, which a frozen variable is.
+    if (node != nodes_.end() && node->second->op() == "Identity") {
+      return FactOf(node->second->input(0), type);
+    }
     if (node == nodes_.end() || node->second->op() != "Const") return {type, {}, nullptr};
     return FactFromProducer("Const", AttrSlice(*node->second), 0, type, &constants_);
+  }
+
+  std::vector<int> VariablesOf(const NodeDef& node, const std::vector<InputFact>& facts) const {
+    std::vector<int> variables;
+    for (size_t i = 0; i < facts.size(); ++i) {
+      if (IsVariableRead(node.input(i))) variables.push_back(static_cast<int>(i));
+    }
+    return variables;
+  }
+
+  // Whether a tensor is what a resource variable holds, maybe through Identity.
+  bool IsVariableRead(const std::string& input) const {
+    auto node = nodes_.find(input.substr(0, input.find(':')));
+    if (node == nodes_.end()) return false;
+    if (node->second->op() == "Identity") return IsVariableRead(node->second->input(0));
+    return node->second->op() == "ReadVariableOp";
   }
 
   void IndexProducers() {

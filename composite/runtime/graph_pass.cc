@@ -14,6 +14,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/types/optional.h"
 #include "composite/runtime/composition.h"
+#include "composite/runtime/constant_inputs.h"
 #include "composite/runtime/final_call.h"
 #include "composite/runtime/function_op.h"
 #include "composite/runtime/function_rewrite.h"
@@ -34,17 +35,40 @@ using tensorflow::Graph;
 using tensorflow::Node;
 using Expansions = std::vector<std::shared_ptr<const Expansion>>;
 
+// Where the value on an edge comes from: a frozen variable is the Identity of a Const.
+const Edge* Origin(const Edge* edge) {
+  while (edge->src()->IsIdentity()) {
+    const Edge* before = nullptr;
+    if (!edge->src()->input_edge(0, &before).ok()) break;
+    edge = before;
+  }
+  return edge;
+}
+
 std::vector<InputFact> FactsOf(const Node& node,
                                std::vector<std::unique_ptr<tensorflow::Tensor>>* constants) {
   std::vector<InputFact> facts(node.num_inputs());
   for (const Edge* edge : node.in_edges()) {
     if (edge->IsControlEdge()) continue;
-    const Node& source = *edge->src();
     const int i = edge->dst_input();
-    facts[i] = FactFromProducer(source.type_string(), source.attrs(), edge->src_output(),
+    const Edge* from = Origin(edge);
+    const Node& source = *from->src();
+    facts[i] = FactFromProducer(source.type_string(), source.attrs(), from->src_output(),
                                 node.input_type(i), constants);
   }
   return facts;
+}
+
+// The inputs that are what a variable holds. Only of resource variables: those of TensorFlow 1 are
+// written to in place whoever else holds the buffer.
+std::vector<int> VariablesOf(const Node& node) {
+  std::vector<int> variables;
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    const Edge* edge = nullptr;
+    if (!node.input_edge(i, &edge).ok()) continue;
+    if (Origin(edge)->src()->type_string() == "ReadVariableOp") variables.push_back(i);
+  }
+  return variables;
 }
 
 // Puts `def` where `node` was; edges keep their order and places.
@@ -76,13 +100,21 @@ absl::StatusOr<Expansions> RewriteGraph(Graph* graph, const tensorflow::Function
     absl::optional<tensorflow::NodeDef> composition;
     if (replace) composition = CompositionNode(node->def(), context, facts);
     if (!composition && !Registry::Global().Contains(node->type_string())) continue;
-    const tensorflow::NodeDef& def = composition ? *composition : node->def();
-    auto expansion = FinalExpansion(def, facts(def));
+    const std::vector<InputFact> known = facts(composition ? *composition : node->def());
+    const auto stamped =
+        WithConstants(composition ? *composition : node->def(), known, VariablesOf(*node));
+    const tensorflow::NodeDef& def = stamped ? *stamped : composition ? *composition : node->def();
+    auto expansion = FinalExpansion(def, known);
     if (expansion != nullptr) {
       TF_RETURN_IF_ERROR(Replace(graph, node, CallNode(def, *expansion)));
       used.push_back(std::move(expansion));
     } else if (composition) {
       TF_RETURN_IF_ERROR(Replace(graph, node, def));
+    } else if (stamped) {
+      for (const char* name : {kConstantsAttr, kVariablesAttr}) {
+        auto stamp = stamped->attr().find(name);
+        if (stamp != stamped->attr().end()) node->AddAttr(name, stamp->second);
+      }
     }
   }
   return used;

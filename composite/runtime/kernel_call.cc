@@ -90,11 +90,16 @@ tvm_abi::Tensor Describe(const Tensor& tensor, int64_t* dims) {
           0};
 }
 
-absl::Status KernelError(const KernelRecord& record, const tvm_abi::Error& error) {
+absl::StatusCode CodeOf(const tvm_abi::Error& error) {
+  if (error.kind == "IndexError") return absl::StatusCode::kOutOfRange;
   const bool caller = error.kind == "TypeError" || error.kind == "ValueError";
-  return absl::Status(caller ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kInternal,
-                      absl::StrCat("kernel ", record.name, " of ", record.op, " raised ",
-                                   error.kind, error.kind.empty() ? "" : ": ", error.message));
+  return caller ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kInternal;
+}
+
+absl::Status KernelError(const KernelRecord& record, const tvm_abi::Error& error) {
+  return absl::Status(
+      CodeOf(error), absl::StrCat("kernel ", record.name, " of ", record.op, " raised ", error.kind,
+                                  error.kind.empty() ? "" : ": ", error.message));
 }
 
 using Tensors = absl::InlinedVector<tvm_abi::Tensor, 8>;
@@ -120,6 +125,24 @@ absl::Status AllocateOutputs(OpKernelContext* context, const KernelRecord& recor
   return absl::OkStatus();
 }
 
+absl::Status Run(OpKernelContext* context, const KernelRecord& record, tvm_abi::Function function,
+                 Tensors* tensors) {
+  IntraOpPool pool(context->device()->tensorflow_cpu_worker_threads());
+  DeviceWorkspace workspace(context);
+  tvm_abi::Error error;
+  if (tvm_abi::Call(function, {&pool, &workspace}, tensors->data(),
+                    static_cast<int>(tensors->size()), &error)) {
+    return absl::OkStatus();
+  }
+  Count(GlobalStats().kernel_errors);
+  return KernelError(record, error);
+}
+
+// What was allocated: an expansion that runs instead sets outputs of its own.
+void ReleaseOutputs(OpKernelContext* context) {
+  for (int i = 0; i < context->num_outputs(); ++i) delete context->release_output(i).tensor;
+}
+
 }  // namespace
 
 bool IsKernelDtype(DataType dtype) { return ToAbi(dtype).code != 255; }
@@ -134,7 +157,8 @@ Signature SignatureOf(OpKernelContext* context) {
   return call;
 }
 
-absl::Status CallKernel(OpKernelContext* context, const Signature& call, const Choice& choice) {
+absl::Status CallKernel(OpKernelContext* context, const Signature& call, const Choice& choice,
+                        absl::Span<const Tensor> packed) {
   const KernelRecord& record = choice.kernel->record;
   Tensors tensors;
   int64_t* dims = const_cast<int64_t*>(call.dims.data());  // the ABI has no const
@@ -149,15 +173,26 @@ absl::Status CallKernel(OpKernelContext* context, const Signature& call, const C
   absl::Status status =
       AllocateOutputs(context, record, choice.values, &output_dims, &tensors, &all_empty);
   if (!status.ok() || all_empty) return status;
-  IntraOpPool pool(context->device()->tensorflow_cpu_worker_threads());
-  DeviceWorkspace workspace(context);
-  tvm_abi::Error error;
-  if (tvm_abi::Call(choice.kernel->function, {&pool, &workspace}, tensors.data(),
-                    static_cast<int>(tensors.size()), &error)) {
-    return absl::OkStatus();
-  }
-  Count(GlobalStats().kernel_errors);
-  return KernelError(record, error);
+  absl::InlinedVector<int64_t, 2> sizes;
+  for (const Tensor& argument : packed) sizes.push_back(argument.NumElements());
+  for (size_t i = 0; i < packed.size(); ++i) tensors.push_back(Describe(packed[i], &sizes[i]));
+  status = Run(context, record, choice.kernel->function, &tensors);
+  if (!status.ok()) ReleaseOutputs(context);
+  return status;
+}
+
+absl::Status CallPacker(OpKernelContext* context, const InstalledKernel& kernel, size_t i,
+                        Tensor* packed) {
+  const PackedArgument& argument = kernel.record.packed[i];
+  int64_t elements = argument.elements;
+  absl::Status status =
+      context->allocate_temp(argument.dtype, tensorflow::TensorShape({elements}), packed);
+  if (!status.ok()) return status;
+  const Tensor& constant = context->input(argument.source);
+  absl::InlinedVector<int64_t, 8> dims(constant.shape().dim_sizes().begin(),
+                                       constant.shape().dim_sizes().end());
+  Tensors tensors = {Describe(constant, dims.data()), Describe(*packed, &elements)};
+  return Run(context, kernel.record, kernel.packers[i], &tensors);
 }
 
 }  // namespace composite

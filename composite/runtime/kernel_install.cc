@@ -42,35 +42,40 @@ absl::Status CheckArity(const OpVersion& version, const KernelRecord& record) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<tvm_abi::Function> KernelTable::Open(const OpVersion& version,
-                                                    const KernelRecord& record) const {
-  absl::Status status = CheckArity(version, record);
-  if (!status.ok()) return status;
-  return LoadKernel(record.library, record.library_sha256, record.name);
+// Opens the record's library.
+absl::Status Open(InstalledKernel* kernel) {
+  const KernelRecord& record = kernel->record;
+  std::vector<std::string> names = {record.name};
+  for (size_t i = 0; i < record.packed.size(); ++i) names.push_back(record.PackerName(i));
+  auto functions = LoadKernel(record.library, record.library_sha256, names);
+  if (!functions.ok()) return functions.status();
+  kernel->function = functions->front();
+  kernel->packers.assign(functions->begin() + 1, functions->end());
+  return absl::OkStatus();
 }
 
-absl::Status KernelTable::AddLocked(KernelGroup* group, KernelRecord record,
-                                    tvm_abi::Function function) {
+}  // namespace
+
+absl::Status KernelTable::AddLocked(KernelGroup* group, InstalledKernel kernel) {
   KernelSnapshot next = group->snapshot();
   next.rejection.clear();
   auto known = next.kernels.begin();
-  while (known != next.kernels.end() && !IsSame((*known)->record, record)) ++known;
+  while (known != next.kernels.end() && !IsSame((*known)->record, kernel.record)) ++known;
   if (known != next.kernels.end()) {
-    if (function == nullptr) {
-      function = (*known)->function;
-      record = Remeasured((*known)->record, record);
+    if (kernel.function == nullptr) {
+      kernel = {Remeasured((*known)->record, kernel.record), (*known)->function, (*known)->packers};
     }
     next.kernels.erase(known);
-  } else if (function == nullptr) {
+  } else if (kernel.function == nullptr) {
     return absl::NotFoundError("it names no library, and no kernel of that name is installed");
   }
-  auto kernel =
-      std::make_unique<const InstalledKernel>(InstalledKernel{std::move(record), function});
+  if (kernel.packers.size() != kernel.record.packed.size()) {
+    return absl::InvalidArgumentError("what packs its constants did not come with it");
+  }
+  auto added = std::make_unique<const InstalledKernel>(std::move(kernel));
   // Among kernels of equal symbols the newest comes first.
-  next.kernels.insert(next.kernels.begin(), kernel.get());
-  group->kernels_.push_back(std::move(kernel));
+  next.kernels.insert(next.kernels.begin(), added.get());
+  group->kernels_.push_back(std::move(added));
   group->Publish(std::move(next));
   return absl::OkStatus();
 }
@@ -79,18 +84,15 @@ absl::Status KernelTable::Install(KernelRecord record, tvm_abi::Function functio
   auto version = Registry::Global().Find(record.op, record.program);
   if (!version.ok()) return version.status();
   const std::string name = record.name;
-  KernelGroup* group = Group(**version, AttrSlice(&record.attrs));
+  KernelGroup* group = Group(**version, AttrSlice(&record.attrs),
+                             record.constants.has_value() ? &*record.constants : nullptr);
   absl::Status status = CheckMachine(record);
-  // The file is read without the lock.
-  if (status.ok() && function == nullptr && !record.library.empty()) {
-    absl::StatusOr<tvm_abi::Function> opened = Open(**version, record);
-    status = opened.status();
-    if (opened.ok()) function = *opened;
-  } else if (status.ok() && function != nullptr) {
-    status = CheckArity(**version, record);
-  }
+  const bool opens = function == nullptr && !record.library.empty();
+  if (status.ok() && (opens || function != nullptr)) status = CheckArity(**version, record);
+  InstalledKernel kernel{std::move(record), function, {}};
+  if (status.ok() && opens) status = Open(&kernel);  // the file is read without the lock
   absl::MutexLock lock(&mu_);
-  if (status.ok()) status = AddLocked(group, std::move(record), function);
+  if (status.ok()) status = AddLocked(group, std::move(kernel));
   if (status.ok()) {
     Count(GlobalStats().installed);
     changed_.SignalAll();

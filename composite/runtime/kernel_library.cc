@@ -92,8 +92,9 @@ void Fill(void* library) {
 
 }  // namespace
 
-absl::StatusOr<tvm_abi::Function> LoadKernel(const std::string& path, const std::string& sha256,
-                                             const std::string& name) {
+absl::StatusOr<std::vector<tvm_abi::Function>> LoadKernel(const std::string& path,
+                                                          const std::string& sha256,
+                                                          absl::Span<const std::string> names) {
   if (path.empty() || path[0] != '/') {
     return absl::InvalidArgumentError(absl::StrCat("_library: \"", path, "\" is not absolute"));
   }
@@ -116,11 +117,15 @@ absl::StatusOr<tvm_abi::Function> LoadKernel(const std::string& path, const std:
         absl::StrCat(path, " does not load: ", why != nullptr ? why : "no reason given"));
   }
   Fill(library);
-  void* function = dlsym(library, absl::StrCat(tvm_abi::kSymbolPrefix, name).c_str());
-  if (function == nullptr) {
-    return absl::NotFoundError(absl::StrCat(path, " has no kernel ", name));
+  std::vector<tvm_abi::Function> functions;
+  for (const std::string& name : names) {
+    void* function = dlsym(library, absl::StrCat(tvm_abi::kSymbolPrefix, name).c_str());
+    if (function == nullptr) {
+      return absl::NotFoundError(absl::StrCat(path, " has no kernel ", name));
+    }
+    functions.push_back(reinterpret_cast<tvm_abi::Function>(function));
   }
-  return reinterpret_cast<tvm_abi::Function>(function);
+  return functions;
 }
 
 }  // namespace composite

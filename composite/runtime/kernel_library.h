@@ -4,17 +4,21 @@
 #define COMPOSITE_RUNTIME_KERNEL_LIBRARY_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "composite/runtime/tvm_abi.h"
 
 namespace composite {
 
-// The kernel `name` of the library at the absolute path `path`, whose bytes have the SHA-256
-// `sha256` (hex). The library stays open for ever. Every failure is a status that says which file
-// and why: NotFound, PermissionDenied, DataLoss (other bytes than promised), FailedPrecondition.
-absl::StatusOr<tvm_abi::Function> LoadKernel(const std::string& path, const std::string& sha256,
-                                             const std::string& name);
+// The functions of these names, kernels and what packs for them, in the library at the absolute
+// path `path`, whose bytes have the SHA-256 `sha256` (hex). The library stays open for ever. Every
+// failure is a status that says which file and why: NotFound, PermissionDenied, DataLoss (other
+// bytes than promised), FailedPrecondition.
+absl::StatusOr<std::vector<tvm_abi::Function>> LoadKernel(const std::string& path,
+                                                          const std::string& sha256,
+                                                          absl::Span<const std::string> names);
 
 }  // namespace composite
 

@@ -3,6 +3,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "composite/runtime/registry.h"
 
 namespace composite {
 namespace {
@@ -109,6 +110,28 @@ absl::Status ParseShapes(const NodeDef& node, KernelRecord* record) {
   return ParseOutShapes(node, record);
 }
 
+absl::Status ParsePacked(const NodeDef& node, KernelRecord* record) {
+  if (const AttrValue* constants = Find(node, kConstantsAttr)) record->constants = *constants;
+  const AttrValue* sources = Find(node, "_packed_sources");
+  if (sources == nullptr) return absl::OkStatus();
+  const AttrValue* elements = Find(node, "_packed_elements");
+  const AttrValue* dtypes = Find(node, "_packed_dtypes");
+  const int count = sources->list().i_size();
+  if (elements == nullptr || elements->list().i_size() != count || dtypes == nullptr ||
+      dtypes->list().type_size() != count) {
+    return Malformed("_packed_sources", "its elements and dtypes are not as many");
+  }
+  const int inputs = static_cast<int>(record->in_shapes.ranks.size());
+  for (int i = 0; i < count; ++i) {
+    const int64_t source = sources->list().i(i);
+    if (source < 0 || source >= inputs) return Malformed("_packed_sources", "names no input");
+    if (elements->list().i(i) < 1) return Malformed("_packed_elements", "too small");
+    record->packed.push_back(
+        {static_cast<int>(source), elements->list().i(i), dtypes->list().type(i)});
+  }
+  return absl::OkStatus();
+}
+
 bool HasIsa(const std::string& isa) {
 #if defined(__x86_64__)
   const bool v2 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
@@ -182,6 +205,8 @@ const char* Name(Verdict verdict) {
   return "";
 }
 
+std::string KernelRecord::PackerName(size_t i) const { return absl::StrCat(name, "_pack", i); }
+
 bool KernelRecord::Admits(absl::Span<const int64_t> values) const {
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] < minimums[i] || values[i] % divisors[i] != 0) return false;
@@ -211,6 +236,8 @@ absl::StatusOr<KernelRecord> ParseKernelRecord(const NodeDef& node) {
     if (!name.empty() && name[0] != '_') record.attrs[name] = value;
   }
   absl::Status status = ParseShapes(node, &record);
+  if (!status.ok()) return status;
+  status = ParsePacked(node, &record);
   if (!status.ok()) return status;
   record.library = Text(node, "_library");
   record.library_sha256 = Text(node, "_library_sha256");

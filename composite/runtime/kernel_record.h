@@ -11,10 +11,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "composite/runtime/kernel_shapes.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/types.pb.h"
 
 namespace composite {
 
@@ -37,11 +39,21 @@ class DimExpression {
 enum class Verdict { kUnmeasured, kKernel, kExpansion };
 const char* Name(Verdict verdict);
 
+// An argument that a kernel takes after its outputs: made of one constant input, once, by the
+// function `<name>_pack<i>`.
+struct PackedArgument {
+  int source;  // position among the inputs
+  int64_t elements;
+  tensorflow::DataType dtype;
+};
+
 struct KernelRecord {
   std::string name;  // the C symbol is "__tvm_ffi_" + name
   std::string op;
   std::string program;             // digest
   tensorflow::AttrValueMap attrs;  // of the op; the names that begin with "_" are not here
+  absl::optional<tensorflow::AttrValue> constants;  // the inputs that it takes for constant
+  std::vector<PackedArgument> packed;
   Signature in_shapes;
   std::vector<std::vector<DimExpression>> out_shapes;
   std::vector<int64_t> minimums;  // by symbol
@@ -57,6 +69,8 @@ struct KernelRecord {
   std::string max_error;
   std::string strategy;
 
+  // The C symbol of what makes packed argument i, without "__tvm_ffi_".
+  std::string PackerName(size_t i) const;
   int symbols() const { return static_cast<int>(minimums.size()); }
 
   // Whether the kernel is right for these values, with which a call matched in_shapes.

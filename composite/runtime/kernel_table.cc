@@ -17,8 +17,9 @@ using tensorflow::NodeDef;
 // How often a waiting call looks whether it was cancelled.
 constexpr absl::Duration kCancelPoll = absl::Milliseconds(50);
 
-// The op, its attributes with their defaults, and the program: what a request says of its group.
-NodeDef Describe(const OpVersion& version, AttrSlice attrs) {
+// The op, its attributes with their defaults, the program and the constants: what a request says of
+// its group.
+NodeDef Describe(const OpVersion& version, AttrSlice attrs, const AttrValue* constants) {
   NodeDef node;
   node.set_op(version.op_name);
   for (const auto& declared : version.op_def.attr()) {
@@ -26,6 +27,7 @@ NodeDef Describe(const OpVersion& version, AttrSlice attrs) {
     (*node.mutable_attr())[declared.name()] = value != nullptr ? *value : declared.default_value();
   }
   (*node.mutable_attr())[kProgramAttr].set_s(version.digest);
+  if (constants != nullptr) (*node.mutable_attr())[kConstantsAttr] = *constants;
   return node;
 }
 
@@ -35,6 +37,10 @@ std::string Key(const OpVersion& version, const NodeDef& description) {
   for (const auto& declared : version.op_def.attr()) {
     absl::StrAppend(&key, "\n", declared.name(), "=",
                     description.attr().at(declared.name()).SerializeAsString());
+  }
+  auto constants = description.attr().find(kConstantsAttr);
+  if (constants != description.attr().end()) {
+    absl::StrAppend(&key, "\nconstants=", constants->second.SerializeAsString());
   }
   return key;
 }
@@ -63,13 +69,10 @@ KernelTable& KernelTable::Global() {
   return *table;
 }
 
-KernelGroup* KernelTable::Group(const OpVersion& version, AttrSlice attrs) {
+KernelGroup* KernelTable::Group(const OpVersion& version, AttrSlice attrs,
+                                const AttrValue* constants) {
+  NodeDef description = Describe(version, attrs, constants);
   absl::MutexLock lock(&mu_);
-  return GroupLocked(version, attrs);
-}
-
-KernelGroup* KernelTable::GroupLocked(const OpVersion& version, AttrSlice attrs) {
-  NodeDef description = Describe(version, attrs);
   std::unique_ptr<KernelGroup>& group = groups_[Key(version, description)];
   if (group == nullptr) group = std::make_unique<KernelGroup>(std::move(description));
   return group.get();

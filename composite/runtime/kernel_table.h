@@ -39,8 +39,10 @@ class KernelTable {
   static KernelTable& Global();
 
   // The group of a node with these attributes; missing ones have their defaults. Never freed.
-  KernelGroup* Group(const OpVersion& version, tensorflow::AttrSlice attrs)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  // `constants`: which of its inputs never change (a list of positions), for kernels that make use
+  // of that; null for those that do not.
+  KernelGroup* Group(const OpVersion& version, tensorflow::AttrSlice attrs,
+                     const tensorflow::AttrValue* constants = nullptr) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Adds a kernel, or takes a new verdict and new times for one of the same name and shapes.
   // `function` may be null: the library of the record is opened then, or, for a record without
@@ -79,11 +81,7 @@ class KernelTable {
 
   KernelTable() = default;
 
-  absl::StatusOr<tvm_abi::Function> Open(const OpVersion& version,
-                                         const KernelRecord& record) const;
-  absl::Status AddLocked(KernelGroup* group, KernelRecord record, tvm_abi::Function function)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  KernelGroup* GroupLocked(const OpVersion& version, tensorflow::AttrSlice attrs)
+  absl::Status AddLocked(KernelGroup* group, InstalledKernel kernel)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AskLocked(KernelGroup* group, const Signature& call, bool must)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

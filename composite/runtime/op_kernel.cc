@@ -11,17 +11,19 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "composite/runtime/expansion_runner.h"
 #include "composite/runtime/function_op.h"
 #include "composite/runtime/kernel_call.h"
 #include "composite/runtime/kernel_table.h"
+#include "composite/runtime/kernel_view.h"
 #include "composite/runtime/options.h"
 #include "composite/runtime/registry.h"
 #include "composite/runtime/stats.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/util/determinism.h"
 
 namespace composite {
 namespace {
@@ -30,6 +32,12 @@ using tensorflow::AttrSlice;
 using tensorflow::OpKernel;
 using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
+
+// Whether it is no use to wait for kernels of this snapshot's group.
+bool NoneWillCome(const KernelSnapshot& snapshot, const Choice& choice) {
+  if (choice.shape_class == nullptr) return snapshot.full;
+  return choice.shape_class->state != ShapeClass::kPending;
+}
 
 class CompositeOp : public OpKernel {
  public:
@@ -67,7 +75,7 @@ class CompositeOp : public OpKernel {
   // The version that this node stands for at present.
   struct Binding {
     std::shared_ptr<const OpVersion> version;
-    KernelGroup* group;
+    std::vector<std::unique_ptr<KernelView>> views;
   };
 
   absl::Status Run(OpKernelContext* context) {
@@ -84,30 +92,42 @@ class CompositeOp : public OpKernel {
 
   absl::Status RunAuto(OpKernelContext* context, const Binding& binding) {
     const Signature call = SignatureOf(context);
-    const KernelSnapshot& snapshot = SnapshotFor(*binding.group);
-    const Choice choice = Choose(snapshot, call, /*must=*/false);
-    if (choice.kernel != nullptr) return RunKernel(context, call, choice);
-    if (choice.slower == nullptr && choice.shape_class == nullptr &&
-        binding.version->kernel_possible.load(std::memory_order_relaxed)) {
-      KernelTable::Global().Ask(binding.group, call);
+    bool may_ask = binding.version->kernel_possible.load(std::memory_order_relaxed);
+    for (const auto& view : binding.views) {
+      if (!view->Applies(context)) continue;
+      const KernelSnapshot& snapshot = view->snapshot();
+      const Choice choice = Choose(snapshot, call, /*must=*/false);
+      if (choice.kernel != nullptr) {
+        absl::optional<absl::Status> done = RunKernel(context, binding, call, choice, *view);
+        if (done.has_value()) return *done;
+        continue;
+      }
+      if (choice.slower != nullptr) {
+        // At rest, it was slower than an expansion that has constants for variables.
+        if (view->needs() == KernelView::kRest) continue;
+        break;
+      }
+      if (may_ask && choice.shape_class == nullptr) KernelTable::Global().Ask(view->group(), call);
+      may_ask = may_ask && NoneWillCome(snapshot, choice);
     }
     return RunExpansion(context, binding);
   }
 
-  // With deterministic ops, what the group knew at the first call is all that this node ever sees:
-  // a kernel that arrives later would change bits in the middle of a training.
-  const KernelSnapshot& SnapshotFor(const KernelGroup& group) {
-    const KernelSnapshot& now = group.snapshot();
-    if (!tensorflow::OpDeterminismRequired()) return now;
-    const KernelSnapshot* first = nullptr;
-    return first_snapshot_.compare_exchange_strong(first, &now) ? now : *first;
-  }
-
   absl::Status RunMust(OpKernelContext* context, const Binding& binding);
+  absl::StatusOr<Choice> AwaitKernel(OpKernelContext* context, KernelView& view,
+                                     const Signature& call);
 
-  absl::Status RunKernel(OpKernelContext* context, const Signature& call, const Choice& choice) {
+  // Empty when the kernel cannot be used in this call. A kernel that meets an index out of range
+  // says so: the error is TensorFlow's own to raise.
+  absl::optional<absl::Status> RunKernel(OpKernelContext* context, const Binding& binding,
+                                         const Signature& call, const Choice& choice,
+                                         KernelView& view) {
+    auto packed = view.Packed(context, *choice.kernel);
+    if (!packed.ok()) return packed.status();
+    if (*packed == nullptr) return absl::nullopt;
     if (!uncounted_) Count(GlobalStats().kernel_launches);
-    return CallKernel(context, call, choice);
+    absl::Status status = CallKernel(context, call, choice, **packed);
+    return absl::IsOutOfRange(status) ? RunExpansion(context, binding) : status;
   }
 
   absl::Status RunExpansion(OpKernelContext* context, const Binding& binding) {
@@ -141,14 +161,14 @@ class CompositeOp : public OpKernel {
   absl::StatusOr<const Binding*> Rebind(uint64_t generation) ABSL_LOCKS_EXCLUDED(mu_) {
     auto version = Registry::Global().Resolve(op_name_, AttrSlice(def()));
     if (!version.ok()) return version.status();
-    KernelGroup* group = KernelTable::Global().Group(**version, AttrSlice(def()));
+    auto views = ViewsOf(**version, AttrSlice(def()), !uncounted_);
     absl::MutexLock lock(&mu_);
     const Binding* bound = bound_.load(std::memory_order_relaxed);
     if (bound == nullptr || bound->version != *version) {
-      bindings_.push_back(std::make_unique<const Binding>(Binding{*std::move(version), group}));
+      bindings_.push_back(
+          std::make_unique<const Binding>(Binding{*std::move(version), std::move(views)}));
       bound = bindings_.back().get();
       bound_.store(bound, std::memory_order_release);
-      first_snapshot_.store(nullptr);
     }
     bound_generation_.store(generation, std::memory_order_release);
     return bound;
@@ -165,7 +185,6 @@ class CompositeOp : public OpKernel {
   Options own_options_;
   std::atomic<uint64_t> bound_generation_{0};
   std::atomic<const Binding*> bound_{nullptr};
-  std::atomic<const KernelSnapshot*> first_snapshot_{nullptr};
   ExpansionRunner expansion_;
   absl::Mutex mu_;
   std::vector<std::unique_ptr<const Binding>> bindings_ ABSL_GUARDED_BY(mu_);
@@ -179,18 +198,37 @@ absl::Status CompositeOp::RunMust(OpKernelContext* context, const Binding& bindi
   if (!on_cpu_) return refuse("kernels run on the CPU so far, and this node is placed elsewhere");
   if (!may_have_kernel_) return refuse("no kernel takes its dtypes");
   const Signature call = SignatureOf(context);
-  Choice choice = Choose(binding.group->snapshot(), call, /*must=*/true);
-  if (choice.kernel == nullptr) {
-    tensorflow::CancellationManager* cancellation = context->cancellation_manager();
-    absl::Status status = KernelTable::Global().Await(binding.group, call, [cancellation] {
-      return cancellation != nullptr && cancellation->IsCancelled();
-    });
-    if (absl::IsFailedPrecondition(status)) return refuse(status.message());
-    if (!status.ok()) return status;
-    choice = Choose(binding.group->snapshot(), call, /*must=*/true);
-    if (choice.kernel == nullptr) return refuse("its kernel was replaced meanwhile; call again");
+  absl::Status status;
+  for (const auto& view : binding.views) {
+    if (!view->Applies(context)) continue;
+    absl::StatusOr<Choice> choice = AwaitKernel(context, *view, call);
+    status = choice.status();
+    if (!choice.ok() && !absl::IsFailedPrecondition(status)) return status;
+    if (!choice.ok()) continue;
+    absl::optional<absl::Status> done = RunKernel(context, binding, call, *choice, *view);
+    if (done.has_value()) return *done;
   }
-  return RunKernel(context, call, choice);
+  return refuse(status.message());
+}
+
+// FailedPrecondition when none will come.
+absl::StatusOr<Choice> CompositeOp::AwaitKernel(OpKernelContext* context, KernelView& view,
+                                                const Signature& call) {
+  Choice choice = Choose(view.group()->snapshot(), call, /*must=*/true);
+  if (choice.kernel != nullptr) return choice;
+  // A call that has a kernel already does not stop for a better one.
+  if (view.needs() == KernelView::kRest) {
+    if (choice.shape_class == nullptr) KernelTable::Global().Ask(view.group(), call);
+    return absl::FailedPreconditionError("its kernel is not there yet");
+  }
+  tensorflow::CancellationManager* cancellation = context->cancellation_manager();
+  absl::Status status = KernelTable::Global().Await(view.group(), call, [cancellation] {
+    return cancellation != nullptr && cancellation->IsCancelled();
+  });
+  if (!status.ok()) return status;
+  choice = Choose(view.group()->snapshot(), call, /*must=*/true);
+  if (choice.kernel != nullptr) return choice;
+  return absl::FailedPreconditionError("its kernel was replaced meanwhile; call again");
 }
 
 class CompositeOpFactory : public tensorflow::kernel_factory::OpKernelFactory {

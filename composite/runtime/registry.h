@@ -25,6 +25,10 @@ namespace composite {
 
 // The node attribute that names the body a node was made with.
 inline constexpr char kProgramAttr[] = "_composite_program";
+// Which inputs of a node never change: positions among the flattened inputs.
+inline constexpr char kConstantsAttr[] = "_composite_constants";
+// Which of them are what a variable holds.
+inline constexpr char kVariablesAttr[] = "_composite_variables";
 
 // One body of one op. Immutable but for kernel_possible; lives as long as anything points to it.
 struct OpVersion {

@@ -23,7 +23,9 @@ std::vector<std::pair<const char*, Counter*>> AllCounters() {
           {"rejected", &s.rejected},
           {"replaced", &s.replaced},
           {"xla_nodes", &s.xla_nodes},
-          {"copies", &s.copies}};
+          {"copies", &s.copies},
+          {"packed_constants", &s.packed_constants},
+          {"packed_bytes", &s.packed_bytes}};
 }
 
 }  // namespace composite

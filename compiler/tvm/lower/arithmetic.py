@@ -120,6 +120,33 @@ def _squared_difference(block: Block, a: Expr, b: Expr) -> Expr:
     return mul(block, d, d)
 
 
+def _clip(_: Block, x: Expr, least: Expr, most: Expr) -> Expr:
+    """Return x within bounds, the lower one first if they cross; a bound of NaN is none."""
+    x = choose(most < x, most, x)
+    return choose(x < least, least, x)
+
+
+def _lower_clip(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Lower ClipByValue, whose bounds are scalars or of the tensor's shape."""
+    x, *bounds = inputs
+    node.require(x.dtype, *NUMBERS)
+    if any(b.rank and b.shape != x.shape for b in bounds):
+        raise NotCovered(f"{node.op}: bounds of shapes {[b.shape for b in bounds]}")
+    return [pointwise(node.op, _clip, tuple(inputs), x.dtype, cost=2)]
+
+
+def _xlogy(block: Block, x: Expr, y: Expr) -> Expr:
+    return choose(equal(x, like(0.0, x)), like(0.0, x), x * math.log(block, y))
+
+
+def _xlog1py(block: Block, x: Expr, y: Expr) -> Expr:
+    return choose(equal(x, like(0.0, x)), like(0.0, x), x * math.log1p(block, y))
+
+
+def _xdivy(_: Block, x: Expr, y: Expr) -> Expr:
+    return choose(equal(x, like(0.0, x)), like(0.0, x), x / y)
+
+
 def _lower_add_n(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     """Add tensors of one shape; nothing broadcasts."""
     total = inputs[0]
@@ -174,6 +201,10 @@ LOWERINGS = {
     "Minimum": _binary(smaller, cost=2),
     "Pow": _binary(math.power, cost=120, dtypes=FLOATS),
     "SquaredDifference": _binary(_squared_difference, cost=2),
+    "Xlogy": _binary(_xlogy, cost=30, dtypes=FLOATS),
+    "Xlog1py": _binary(_xlog1py, cost=38, dtypes=FLOATS),
+    "Xdivy": _binary(_xdivy, cost=8, dtypes=FLOATS),
+    "ClipByValue": _lower_clip,
     "AddN": _lower_add_n,
     "BiasAdd": _lower_bias_add,
     "BiasAddV1": _lower_bias_add,

@@ -11,7 +11,7 @@ from ..errors import NotCovered
 from ..graph import Expr, Tensor, pointwise
 from ..node import OpNode, dtype_name
 from ..numeric import cast
-from .static import known_dims, known_ints
+from .static import known_dims, known_ints, known_tensor
 
 _MAX_CONSTANT = 4096
 """Elements of a constant tensor that a kernel may hold; larger ones are inputs' business."""
@@ -57,8 +57,12 @@ def _lower_cast(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 
 def filled(value: float, shape: Shape, dtype: str) -> Tensor:
     """Return a tensor of one repeated value."""
-    element = graph.constant(np.asarray(value), dtype)
-    return pointwise("Fill", _identity_body, (element,), dtype, cost=0, shape=shape)
+    return filled_like(graph.constant(np.asarray(value), dtype), shape)
+
+
+def filled_like(value: Tensor, shape: Shape) -> Tensor:
+    """Return a tensor that repeats the one element of another."""
+    return pointwise("Fill", _identity_body, (value,), value.dtype, cost=0, shape=shape)
 
 
 def _lower_like(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
@@ -70,7 +74,7 @@ def _lower_fill(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     shape = known_dims(node, inputs[0], "shape")
     value = inputs[1]
     node.require(value.dtype)
-    result = pointwise("Fill", _identity_body, (value,), value.dtype, cost=0, shape=shape)
+    result = filled_like(value, shape)
     sizes = [d for d in shape if isinstance(d, int)]
     if value.known is None or len(sizes) < len(shape) or len(shape) > 1:
         return [result]
@@ -78,14 +82,19 @@ def _lower_fill(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     return [Tensor(result.shape, value.dtype, result.node, known)]
 
 
+def broadcast(tensor: Tensor, shape: Shape) -> Tensor:
+    """Return the tensor repeated to a shape that it broadcasts to."""
+    if tensor.shape == shape:
+        return tensor
+    return pointwise("BroadcastTo", _identity_body, (tensor,), tensor.dtype, cost=0, shape=shape)
+
+
 def _lower_broadcast_to(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     tensor = inputs[0]
     shape = known_dims(node, inputs[1], "shape")
     if dims.broadcast_shapes((tensor.shape, shape), node.op) != shape:
         raise NotCovered(f"{node.op}: {tensor.shape} to {shape}")
-    if tensor.shape == shape:
-        return [tensor]
-    return [pointwise(node.op, _identity_body, (tensor,), tensor.dtype, cost=0, shape=shape)]
+    return [broadcast(tensor, shape)]
 
 
 def _lower_tile(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
@@ -94,6 +103,9 @@ def _lower_tile(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     multiples = known_dims(node, inputs[1], "multiples")
     if len(multiples) != tensor.rank:
         raise NotCovered(f"{node.op}: {len(multiples)} multiples of rank {tensor.rank}")
+    if tensor.known is not None:
+        counts = known_ints(node, inputs[1], "multiples")
+        return [known_tensor(np.tile(tensor.known, counts), tensor.dtype)]
     apart: list[Dim] = []
     repeated: list[Dim] = []
     for times, size in zip(multiples, tensor.shape, strict=True):

@@ -34,12 +34,28 @@ def known_ints(node: OpNode, tensor: Tensor, what: str) -> tuple[int, ...]:
     return tuple(int(v) for v in values if isinstance(v, int))
 
 
-def _known_tensor(value: Any, dtype: str) -> Tensor:
+def constant_values(node: OpNode, tensor: Tensor, what: str) -> list[Any]:
+    """Return the elements of a constant of any dtype."""
+    if not isinstance(tensor.node, graph.Constant):
+        raise NotCovered(f"{node.op}: its {what} is computed at run time")
+    return list(tensor.node.value.reshape(-1))
+
+
+def as_known(tensor: Tensor) -> Tensor:
+    """Return a tensor whose elements are known as the constant that it is."""
+    if tensor.known is None or isinstance(tensor.node, graph.Constant):
+        return tensor
+    return known_tensor(tensor.known, tensor.dtype)
+
+
+def known_tensor(value: Any, dtype: str) -> Tensor:
+    """Return the constant of known elements."""
     array = np.asarray(value, dtype=object)
     return Tensor(tuple(array.shape), dtype, graph.Constant(array), array)
 
 
-def _vector(elements: list[Dim] | Shape) -> Known:
+def known_vector(elements: list[Dim] | Shape) -> Known:
+    """Return sizes as an array."""
     array = np.empty(len(elements), dtype=object)
     array[:] = list(elements)
     return array
@@ -51,15 +67,15 @@ def _output_dtype(node: OpNode, key: str) -> str:
 
 def _lower_shape(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     dtype = _output_dtype(node, "out_type")
-    return [_known_tensor(_vector(t.shape), dtype) for t in inputs]
+    return [known_tensor(known_vector(t.shape), dtype) for t in inputs]
 
 
 def _lower_size(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
-    return [_known_tensor(dims.product(inputs[0].shape), _output_dtype(node, "out_type"))]
+    return [known_tensor(dims.product(inputs[0].shape), _output_dtype(node, "out_type"))]
 
 
 def _lower_rank(_: OpNode, inputs: list[Tensor]) -> list[Tensor]:
-    return [_known_tensor(inputs[0].rank, "int32")]
+    return [known_tensor(inputs[0].rank, "int32")]
 
 
 def _on_known(
@@ -73,28 +89,9 @@ def _on_known(
             raise NotCovered(f"{node.op}: covered on shapes only, not on data")
         results = evaluate(node, known)
         results = results if isinstance(results, list) else [results]
-        return [_known_tensor(r, inputs[0].dtype) for r in results]
+        return [known_tensor(r, inputs[0].dtype) for r in results]
 
     return lower
-
-
-def _pack(node: OpNode, values: list[Known]) -> Known:
-    return np.stack(values, axis=node.number("axis", 0))
-
-
-def _concat(_: OpNode, values: list[Known]) -> Known:
-    return np.concatenate(values[:-1], axis=int(values[-1]))
-
-
-def _gather(_: OpNode, values: list[Known]) -> Known:
-    table, indices, axis = values
-    return np.take(table, indices.astype(np.int64), axis=int(axis))
-
-
-def _prod(node: OpNode, values: list[Known]) -> Known:
-    array, axis = values
-    axes = tuple(int(a) for a in axis.reshape(-1))
-    return np.prod(array, axis=axes, keepdims=node.flag("keep_dims"))
 
 
 def _range(_: OpNode, values: list[Known]) -> Known:
@@ -102,20 +99,6 @@ def _range(_: OpNode, values: list[Known]) -> Known:
     if not all(isinstance(b, int | np.integer) for b in bounds):
         raise NotCovered("Range: its bounds depend on an unknown size")
     return np.arange(*[int(b) for b in bounds]).astype(object)
-
-
-def _strided_slice(node: OpNode, values: list[Known]) -> Known:
-    """Index a vector as the masks say; only plain slices and single elements are needed."""
-    array, begin, end, step = values
-    if begin.size != 1 or array.ndim != 1:
-        raise NotCovered("StridedSlice: covered on vectors of sizes only")
-    if node.number("ellipsis_mask", 0) or node.number("new_axis_mask", 0):
-        raise NotCovered("StridedSlice: ellipsis or new axis")
-    first = None if node.number("begin_mask", 0) else int(begin[0])
-    if node.number("shrink_axis_mask", 0):
-        return np.asarray(array[int(begin[0])], dtype=object)
-    last = None if node.number("end_mask", 0) else int(end[0])
-    return array[slice(first, last, int(step[0]))]
 
 
 def _dynamic_stitch(_: OpNode, values: list[Known]) -> Known:
@@ -128,7 +111,7 @@ def _dynamic_stitch(_: OpNode, values: list[Known]) -> Known:
         found.update(zip(map(int, places.reshape(-1)), elements.reshape(-1), strict=True))
     if sorted(found) != list(range(len(found))):
         raise NotCovered("DynamicStitch: elements that nothing says")
-    return _vector([found[i] for i in range(len(found))])
+    return known_vector([found[i] for i in range(len(found))])
 
 
 def _invert(_: OpNode, values: list[Known]) -> Known:
@@ -136,7 +119,7 @@ def _invert(_: OpNode, values: list[Known]) -> Known:
 
 
 def _broadcast_args(node: OpNode, values: list[Known]) -> Known:
-    return _vector(dims.broadcast_shapes([tuple(v) for v in values], node.op))
+    return known_vector(dims.broadcast_shapes([tuple(v) for v in values], node.op))
 
 
 def _broadcast_gradient_args(node: OpNode, values: list[Known]) -> list[Known]:
@@ -146,10 +129,22 @@ def _broadcast_gradient_args(node: OpNode, values: list[Known]) -> list[Known]:
     results = []
     for shape in shapes:
         padded = (1,) * (len(full) - len(shape)) + shape
+        missing = len(full) - len(shape)
         other = [i for i, d in enumerate(padded) if d == 1]
         # TF also sums where both are 1; over one element that changes nothing.
-        results.append(_vector([i for i in other if full[i] != 1 or i < len(full) - len(shape)]))
+        results.append(known_vector([i for i in other if full[i] != 1 or i < missing]))
     return results
+
+
+def _lower_list_diff(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Return what is in one vector and not in the other, and where."""
+    values, others = (known_ints(node, t, "list") for t in inputs)
+    places = [i for i, v in enumerate(values) if v not in others]
+    found = known_vector([values[i] for i in places])
+    return [
+        known_tensor(found, inputs[0].dtype),
+        known_tensor(known_vector(list(places)), _output_dtype(node, "out_idx")),
+    ]
 
 
 LOWERINGS = {
@@ -157,12 +152,8 @@ LOWERINGS = {
     "ShapeN": _lower_shape,
     "Size": _lower_size,
     "Rank": _lower_rank,
-    "Pack": _on_known(_pack),
-    "ConcatV2": _on_known(_concat),
-    "GatherV2": _on_known(_gather),
-    "Prod": _on_known(_prod),
     "Range": _on_known(_range),
-    "StridedSlice": _on_known(_strided_slice),
+    "ListDiff": _lower_list_diff,
     "DynamicStitch": _on_known(_dynamic_stitch),
     "InvertPermutation": _on_known(_invert),
     "BroadcastArgs": _on_known(_broadcast_args),

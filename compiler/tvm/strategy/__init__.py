@@ -7,7 +7,19 @@ would also take its stages. The last two take everything.
 from __future__ import annotations
 
 from ..plan import Stage
-from . import axpy, constant, contraction, dots, elementwise, gemm, reduction
+from . import (
+    axpy,
+    channelwise,
+    constant,
+    contraction,
+    convolution,
+    dots,
+    elementwise,
+    gemm,
+    reduction,
+    scan,
+    scatter,
+)
 from .base import Context, Strategy
 
 STRATEGIES: tuple[Strategy, ...] = (
@@ -16,7 +28,11 @@ STRATEGIES: tuple[Strategy, ...] = (
     axpy.Axpy(),
     gemm.Gemm(),
     contraction.PlainContraction(),
+    channelwise.ChannelWise(),
+    convolution.ImplicitProduct(),
     reduction.Reduction(),
+    scan.RunningSum(),
+    scatter.ScatteredRows(),
     elementwise.Elementwise(),
 )
 

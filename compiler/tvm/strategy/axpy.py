@@ -12,7 +12,7 @@ from ..access import Lane, Strided
 from ..block import Buffer, ceil_quotient, const, index, minimum, quotient, remainder
 from ..graph import Expr
 from .base import Context, elements, tasks, unflatten
-from .product import Product, ThinProduct, batch_offset, in_place
+from .product import FEW_ROWS, Product, ThinProduct, batch_offset, in_place, is_kept
 
 _STEPS = {1: 8, 2: 4, 3: 3, 4: 2}
 """Rows of the result -> rows of the matrix at a time: as many factors as registers allow."""
@@ -29,6 +29,8 @@ class Axpy(ThinProduct):
         if product.rows not in _STEPS or product.node.transpose_b:
             return False
         if not isinstance(product.columns, int) or not isinstance(product.depth, int):
+            return False
+        if product.rows > FEW_ROWS and is_kept(product, context):
             return False
         a = in_place(product.node.a, product.dtype, context)
         b = in_place(product.node.b, product.dtype, context)
@@ -112,8 +114,8 @@ class _Columns:
         block, lanes = self._block, self._lanes
         node = self._product.node
         row_axis, k_axis = (-1, -2) if node.transpose_a else (-2, -1)
-        a_base = batch_offset(node.a, self._a.strides, self._batch)
-        b_base = batch_offset(node.b, self._b.strides, self._batch)
+        a_base = batch_offset(node.a, self._a, self._batch)
+        b_base = batch_offset(node.b, self._b, self._batch)
         factors = []
         for row in range(self._rows):
             for step in range(steps):

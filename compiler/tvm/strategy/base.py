@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..access import Access, Index, Lane, Space, flat_index
 from ..block import Block, index, quotient, remainder, spread
+from ..constants import Constants
 from ..dims import Dim, Shape, product
 from ..graph import ITEM_SIZE, Expr, Pointwise, Tensor, compute_dtype
 from ..numeric import to_storage
@@ -27,6 +28,7 @@ class Context:
     space: Space
     plan: Plan
     target: Target
+    constants: Constants = field(default_factory=Constants)
 
     def lanes(self, dtype: str) -> int:
         """Return how many elements of a compute dtype fill a vector register."""
@@ -53,6 +55,20 @@ class Context:
             self.block.store(storage.buffer, place.base, raw, place.step)
         else:
             self.block.store(storage.buffer, place, raw)
+
+
+def finish(context: Context, stage: Stage, at: Sequence[Index], total: Expr) -> None:
+    """Store what a stage makes of one element, or one vector, of its anchor."""
+    place = list(at)
+    if isinstance(place[-1], Lane):
+        last = place[-1]
+        place[-1] = Lane(context.block.bind(index(last.base), "n"), last.lanes, last.step)
+    value = context.block.let(total)
+    access = context.access()
+    if stage.anchor is not None:
+        access.give(stage.anchor, lambda _: value)
+    for tensor in stage.stores:
+        context.store(tensor, place, access.compute(tensor, place))
 
 
 class Strategy(Protocol):

@@ -1,10 +1,11 @@
 """How the work of a tiled product is cut: into tasks, and within a task into what caches hold.
 
-Two ways, after how the vector side lies in memory:
+Two ways:
 
-* ``[K, count]``: wide and shallow. A task packs at most 256 steps of k of at most 256 columns, in
-  long contiguous reads, and adds up over k in a buffer of at most 256 rows.
-* ``[count, K]``: narrow and deep. A task packs (and transposes) all of k for a few panels.
+* narrow and deep: a task packs all of k for a few panels, and finishes a few rows after the other.
+* wide and shallow: a task packs at most 256 steps of k of at most 256 columns, in long contiguous
+  reads, and adds up over k in a buffer of at most 256 rows. For a vector side that lies as
+  ``[K, count]`` where k is short, or the call's, or packing is most of the work.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ BLOCK_ROWS = 48
 """Rows of the result that are multiplied before they are finished, while the L1 cache has them."""
 
 _WIDE = 256
+
+_DEPTH_PER_ROW = 32
+"""With more steps of k than this for each row, packing takes as long as multiplying, about."""
 
 _TASKS_PER_CORE = 4
 """So that a thread which comes late still finds work, and none waits long for the last one."""
@@ -94,11 +98,24 @@ class Sizes:
         )
 
 
-def choose_blocking(
-    sizes: Sizes, tile: Tile, lanes: int, target: Target, *, wide: bool
+def choose_blocking(  # noqa: PLR0913 - all that a cut depends on
+    sizes: Sizes, tile: Tile, lanes: int, target: Target, *, k_first: bool, kept: bool
 ) -> Blocking:
-    """Return the cut; ``wide`` if the vector side lies as ``[K, count]``."""
-    return _wide(sizes, tile, lanes, target) if wide else _deep(sizes, tile, lanes, target)
+    """Return the cut.
+
+    Args:
+        sizes: Of the product.
+        tile: The register tile.
+        lanes: Elements in a vector.
+        target: The machine.
+        k_first: Whether the vector side lies as ``[K, count]``.
+        kept: Whether it is packed once for all calls.
+    """
+    known = isinstance(sizes.depth_expr, int)
+    packs_most = not kept and sizes.depth > _DEPTH_PER_ROW * sizes.rows
+    if k_first and (not known or sizes.depth <= _WIDE or packs_most):
+        return _wide(sizes, tile, lanes, target)
+    return _deep(sizes, tile, lanes, target)
 
 
 def _wide(sizes: Sizes, tile: Tile, lanes: int, target: Target) -> Blocking:

@@ -15,7 +15,7 @@ from ..access import Index, Lane, Strided
 from ..block import Block, Buffer, ceil_quotient, const, index, minimum, quotient, remainder
 from ..graph import Expr
 from .base import Context, elements, tasks, unflatten
-from .product import Product, ThinProduct, batch_offset, in_place
+from .product import FEW_ROWS, Product, ThinProduct, batch_offset, in_place, is_kept
 from .tile import butterfly
 
 _SHAPES = {1: (4, 2), 2: (4, 1), 3: (2, 2), 4: (2, 1), 5: (2, 1), 6: (2, 1), 7: (1, 1)}
@@ -35,6 +35,8 @@ class Dots(ThinProduct):
         if product.rows not in _SHAPES or any(not isinstance(d, int) or d < lanes for d in sizes):
             return False
         if product.node.transpose_a and product.rows != 1:
+            return False
+        if product.rows > FEW_ROWS and is_kept(product, context):
             return False
         return product.node.transpose_b and _factors(product, context) is not None
 
@@ -88,8 +90,8 @@ class _Group:
         self._columns = min(self._columns, self._lanes)
         self._depth = int(product.depth) if isinstance(product.depth, int) else 0
         self._a, self._b = factors
-        self._a_base = batch_offset(product.node.a, self._a.strides, batch)
-        self._b_base = batch_offset(product.node.b, self._b.strides, batch)
+        self._a_base = batch_offset(product.node.a, self._a, batch)
+        self._b_base = batch_offset(product.node.b, self._b, batch)
 
     def write(self, start: Expr) -> None:
         """Compute columns ``[start, start + lanes)`` of every row."""

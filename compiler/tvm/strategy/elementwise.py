@@ -7,12 +7,12 @@ right because outputs never alias inputs. Rows shorter than a vector are compute
 
 from __future__ import annotations
 
-from ..access import Access, Lane, Storage
+from ..access import Access, Lane
 from ..block import ceil_quotient, index, maximum, minimum, quotient
-from ..dims import Dim, Shape, product
-from ..graph import ITEM_SIZE, Constant, Expr, Parameter, Pointwise, Reshape, Tensor, compute_dtype
+from ..graph import ITEM_SIZE, Expr, compute_dtype
 from ..plan import Stage
 from .base import Context, chain_cost, elements, tasks, unflatten
+from .merge import merge_dimensions
 
 _CHUNK = 8192
 """Elements that one task computes, at least."""
@@ -95,92 +95,3 @@ def _lanes(stage: Stage, context: Context) -> int:
     dtypes = {compute_dtype(t.dtype) for t in stage.stores} - {"bool"}
     narrow = any(ITEM_SIZE[d] == 4 for d in dtypes) or not dtypes
     return context.lanes("float32" if narrow else "float64")
-
-
-def merge_dimensions(stage: Stage, context: Context) -> Stage:
-    """Return the stage over as few dimensions as give the same accesses."""
-    patterns = _patterns(stage, context)
-    if patterns is None or len(stage.shape) < 2:
-        return stage
-    groups: list[list[int]] = []
-    last = -1  # the last dimension of the last group that is not 1
-    for i, dim in enumerate(stage.shape):
-        if groups and (dim == 1 or last < 0 or all(p[i] == p[last] for p in patterns)):
-            groups[-1].append(i)
-        else:
-            groups.append([i])
-        last = i if dim != 1 else last
-    if len(groups) == len(stage.shape):
-        return stage
-    return _Merge(stage, context, groups).stage()
-
-
-def _patterns(stage: Stage, context: Context) -> set[tuple[bool, ...]] | None:
-    """Return which dimensions each tensor that is read really has; None if it is not so simple."""
-    patterns: set[tuple[bool, ...]] = set()
-    stack = list(stage.stores)
-    seen = set(stack)
-    while stack:
-        tensor = stack.pop()
-        missing = len(stage.shape) - tensor.rank
-        has = (False,) * missing + tuple(d != 1 for d in tensor.shape)
-        patterns.add(has)
-        computed = tensor in stage.stores or context.space.storage(tensor) is None
-        if not computed or isinstance(tensor.node, Constant):
-            continue
-        if isinstance(tensor.node, Pointwise):
-            fresh = [t for t in tensor.node.operands if t not in seen]
-            seen.update(fresh)
-            stack.extend(fresh)
-        elif not (
-            isinstance(tensor.node, Reshape)
-            and context.space.storage(tensor.node.operand) is not None
-        ):
-            return None
-    return patterns
-
-
-class _Merge:
-    """Rebuild the tensors of a stage under merged dimensions; buffers stay where they are."""
-
-    def __init__(self, stage: Stage, context: Context, groups: list[list[int]]) -> None:
-        self._stage = stage
-        self._context = context
-        self._groups = groups
-        self._made: dict[Tensor, Tensor] = {}
-
-    def stage(self) -> Stage:
-        stores = []
-        for tensor in self._stage.stores:
-            merged = self._merged(tensor)
-            storage = self._context.space.storages[tensor]
-            self._context.space.storages[merged] = Storage(storage.buffer, storage.dtype)
-            stores.append(merged)
-        return Stage(self._shape(self._stage.shape), None, stores)
-
-    def _shape(self, shape: Shape) -> Shape:
-        padded: tuple[Dim, ...] = (1,) * (len(self._stage.shape) - len(shape)) + shape
-        return tuple(product(padded[i] for i in group) for group in self._groups)
-
-    def _merged(self, tensor: Tensor) -> Tensor:
-        if tensor not in self._made:
-            self._made[tensor] = self._rebuild(tensor)
-        return self._made[tensor]
-
-    def _rebuild(self, tensor: Tensor) -> Tensor:
-        shape = self._shape(tensor.shape)
-        node = tensor.node
-        stored = tensor not in self._stage.stores and (
-            self._context.space.storage(tensor) is not None
-        )
-        if stored or isinstance(node, Parameter):
-            return Tensor(shape, tensor.dtype, Reshape(tensor))
-        if isinstance(node, Pointwise):
-            operands = tuple(self._merged(t) for t in node.operands)
-            return Tensor(shape, tensor.dtype, Pointwise(node.op, operands, node.body, node.cost))
-        if isinstance(node, Constant):
-            value = node.value.reshape(-1)[:1].reshape((1,) * len(shape))
-            return Tensor((1,) * len(shape), tensor.dtype, Constant(value))
-        if isinstance(node, Reshape):
-            return Tensor(shape, tensor.dtype, Reshape(node.operand))
-        raise TypeError(f"{type(node).__name__} has no merged form")

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 from ..access import Index, Lane
 from ..block import Buffer, ceil_quotient, index, maximum, minimum, quotient
 from ..graph import Expr
 from .base import Context
-from .product import Product
 from .tile import transpose
+
+
+class Result(Protocol):
+    """What sums are finished into: a :class:`.product.Product`, or what has rows like one."""
+
+    @property
+    def dtype(self) -> str:
+        """The dtype that is computed in."""
+
+    def finish(self, context: Context, at: Sequence[Index], total: Expr) -> None:
+        """Store what is made of one element, or one vector, of the sums."""
 
 
 class Finisher:
@@ -15,7 +28,7 @@ class Finisher:
 
     Args:
         context: The kernel.
-        product: The product and what is made of it.
+        result: What is made of the sums.
         batch: Indices of the batch dimensions.
         group: Vectors in a row of the buffer.
         count: How many columns (as the buffer has them) there are in all.
@@ -25,7 +38,7 @@ class Finisher:
     def __init__(  # noqa: PLR0913 - what a block of a product is
         self,
         context: Context,
-        product: Product,
+        result: Result,
         batch: list[Index],
         group: int,
         count: Expr | int,
@@ -34,9 +47,9 @@ class Finisher:
     ) -> None:
         self._context = context
         self._block = context.block
-        self._product = product
+        self._result = result
         self._batch = batch
-        self._lanes = context.lanes(product.dtype)
+        self._lanes = context.lanes(result.dtype)
         self._group = group
         self._width = group * self._lanes
         self._count = count
@@ -102,7 +115,7 @@ class Finisher:
         """
         block, lanes = self._block, self._lanes
         column, real = columns
-        square = block.workspace(lanes * lanes, self._product.dtype, "square")
+        square = block.workspace(lanes * lanes, self._result.dtype, "square")
         with block.loop(ceil_quotient(rows, lanes), "piece") as piece:
             r = block.bind(minimum(piece * lanes, rows - lanes), "r")
             loaded = [
@@ -115,4 +128,4 @@ class Finisher:
                 self._finish(block.bind(column + m), Lane(first + r, lanes), value)
 
     def _finish(self, row: Index, column: Index, total: Expr) -> None:
-        self._product.finish(self._context, [*self._batch, row, column], total)
+        self._result.finish(self._context, [*self._batch, row, column], total)

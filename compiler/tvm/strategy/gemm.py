@@ -5,7 +5,8 @@ The vector side is packed into panels by :mod:`.pack`; the other side is read wh
 block of the result goes through a buffer of sums, from which :mod:`.finish` runs the rest in the
 result's own layout. :mod:`.blocking` says what a task takes; no task waits for another.
 
-* ``[K, N]`` second factor: vectors run along N, packing copies.
+* ``[K, N]`` second factor: vectors run along N, packing copies. So too where it is constant: it is
+  packed before the first call (:mod:`.panels`), and nothing then speaks for the other side.
 * ``[N, K]`` second factor: vectors run along M, packing transposes x instead of the weights, the
   weights are read once and in order, and the sums are transposed on their way out.
 
@@ -28,6 +29,7 @@ from .base import Context, elements, tasks, unflatten
 from .blocking import Sizes, choose_blocking, covers, guess
 from .dots import Dots
 from .gemm_task import Arrangement, TaskWriter
+from .panels import Keeper
 from .product import float_product, in_place
 from .tile import Tile, tiles
 
@@ -70,8 +72,10 @@ def arrange(stage: Stage, context: Context) -> Arrangement | None:
         right = (product.node.b, not product.node.transpose_b)
         vectors, rows = (left, right) if swapped else (right, left)
         if in_place(rows[0], product.dtype, context) is not None:
+            kept = context.constants.source(vectors[0]) is not None
             candidates += [
-                Arrangement(product, vectors, rows, swapped, tile) for tile in tiles(context.target)
+                Arrangement(product, vectors, rows, swapped, tile, kept)
+                for tile in tiles(context.target)
             ]
     return min(candidates, key=lambda a: estimate(a, context), default=None)
 
@@ -94,7 +98,7 @@ def estimate(arrangement: Arrangement, context: Context) -> float:
     multiply = rows / high * panels * Tile(high, tile.vectors).cycles() * depth
     if arrangement.rows[1]:  # broadcast along [K, count]: every step is another cache line
         multiply += panels * covers(rows, high) * depth * 10.0
-    pack = vectors * depth * (2.0 if arrangement.vectors[1] else 4.0)
+    pack = 0.0 if arrangement.kept else vectors * depth * (2.0 if arrangement.vectors[1] else 4.0)
     store = rows * vectors * (4.0 if arrangement.swapped else 1.5)
     return multiply + pack + store
 
@@ -107,7 +111,12 @@ def write(arrangement: Arrangement, context: Context) -> None:
     rows, depth = context.size(row_count), context.size(product.depth)
     sizes = Sizes.of(product.batch, columns, lanes, (row_count, rows), (product.depth, depth))
     blocking = choose_blocking(
-        sizes, arrangement.tile, lanes, context.target, wide=arrangement.vectors[1]
+        sizes,
+        arrangement.tile,
+        lanes,
+        context.target,
+        k_first=arrangement.vectors[1],
+        kept=arrangement.kept,
     )
     vectors = ceil_quotient(context.size(columns), lanes)
     groups = ceil_quotient(vectors, blocking.group)
@@ -115,6 +124,9 @@ def write(arrangement: Arrangement, context: Context) -> None:
     chunks = quotient(rows + (share - 1), share)
     batches = elements(product.batch, context)
     cycles = quotient(rows * vectors * batches * depth, 2)
+    keeper = None
+    if arrangement.kept:
+        keeper = Keeper(context, arrangement.vectors, product.dtype, arrangement.tile, blocking)
 
     def body(task: Expr) -> None:
         batch = block.bind(quotient(task, groups * chunks), "batch")
@@ -123,6 +135,6 @@ def write(arrangement: Arrangement, context: Context) -> None:
         first = block.bind(remainder(rest, chunks) * share, "first")
         count = block.bind(minimum(share, rows - first), "count")
         where = unflatten(context, batch, product.batch) if product.batch else []
-        TaskWriter(arrangement, blocking, context, where).write(group, first, count)
+        TaskWriter(arrangement, blocking, context, where, keeper).write(group, first, count)
 
     tasks(context, batches * groups * chunks, cycles, body)

@@ -14,6 +14,7 @@ from .base import Context
 from .blocking import BLOCK_ROWS, Blocking
 from .finish import Finisher
 from .pack import Packer, Panels
+from .panels import Fresh, Keeper, Supply
 from .product import Product, batch_offset, in_place
 from .tile import Operands, Tile, multiply
 
@@ -28,6 +29,7 @@ class Arrangement:
         rows: The factor whose elements are broadcast, and whether its matrices are ``[K, count]``.
         swapped: Whether vectors run along the rows of the result.
         tile: The register tile.
+        kept: Whether the factor that supplies vectors is constant, and packed once.
     """
 
     product: Product
@@ -35,6 +37,7 @@ class Arrangement:
     rows: tuple[Tensor, bool]
     swapped: bool
     tile: Tile
+    kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,10 +59,18 @@ class Piece:
 
 
 class TaskWriter:
-    """Writes a task of an arrangement, at the given batch indices."""
+    """Writes a task of an arrangement, at the given batch indices.
+
+    ``keeper`` has the panels of a constant factor; None if the task is to pack.
+    """
 
     def __init__(
-        self, arrangement: Arrangement, blocking: Blocking, context: Context, batch: list[Index]
+        self,
+        arrangement: Arrangement,
+        blocking: Blocking,
+        context: Context,
+        batch: list[Index],
+        keeper: Keeper | None = None,
     ) -> None:
         product = arrangement.product
         columns, rows = product.columns, product.rows
@@ -70,6 +81,7 @@ class TaskWriter:
         self._context = context
         self._block = context.block
         self._batch = batch
+        self._keeper = keeper
         self._tile = arrangement.tile
         self._lanes = context.lanes(product.dtype)
         self._dtype = product.dtype
@@ -88,33 +100,33 @@ class TaskWriter:
         left = ceil_quotient(self._count - start, self._lanes)
         vectors = block.bind(minimum(self._blocking.group, left), "vectors")
         panels = block.bind(ceil_quotient(vectors, self._tile.vectors), "panels")
+        supply = self._supply(group, start, panels * self._tile.vectors)
+        if self._blocking.adds_up:
+            self._write_in_pieces(supply, panels, start, (first, count))
+        else:
+            self._write_at_once(supply, panels, start, (first, count))
+
+    def _supply(self, group: Expr | int, start: Expr, vectors: Expr | int) -> Supply:
+        """Return who has the panels of a group."""
+        if self._keeper is not None:
+            return self._keeper.of_task(self._batch, group)
         # One step more than is used, lest the panels' lines fall into the same sets of the cache.
         pitch = self._blocking.depth + 1
-        packed = Panels(
-            block.workspace(pitch * self._width, self._dtype, "packed"),
-            pitch,
-            self._tile.vectors,
-            self._lanes,
-        )
-        if self._blocking.adds_up:
-            self._write_in_pieces(packed, start, panels, first, count)
-        else:
-            self._write_at_once(packed, start, panels, first, count)
-
-    def _packer(self) -> Packer:
+        room = self._block.workspace(pitch * self._width, self._dtype, "packed")
         tensor, k_first = self._arrangement.vectors
-        return Packer(self._context, tensor, k_first, self._batch, self._count)
+        packer = Packer(self._context, tensor, k_first, self._batch, self._count)
+        return Fresh(packer, Panels(room, pitch, self._tile.vectors, self._lanes), start, vectors)
 
     def _sums(self, rows: int) -> Buffer:
         size = (rows + self._tile.rows) * self._width
         return self._block.workspace(size, self._dtype, "sums")
 
     def _write_at_once(
-        self, packed: Panels, start: Expr, panels: Expr, first: Expr, count: Expr
+        self, supply: Supply, panels: Expr, start: Expr, rows_of_task: tuple[Expr, Expr]
     ) -> None:
-        """Pack all of k, then multiply and finish one block of rows after the other."""
-        block = self._block
-        self._packer().write(packed, start, panels * self._tile.vectors, 0, self._depth)
+        """With all of k, multiply and finish one block of rows after the other."""
+        block, (first, count) = self._block, rows_of_task
+        packed = supply.piece(0, 0, self._depth)
         fixed = self._blocking.fixed_rows
         if fixed is not None and fixed < 2 * BLOCK_ROWS:
             sums = self._sums(fixed)
@@ -132,10 +144,11 @@ class TaskWriter:
             self._finisher.write(sums, start, row, rows)
 
     def _write_in_pieces(
-        self, packed: Panels, start: Expr, panels: Expr, first: Expr, count: Expr
+        self, supply: Supply, panels: Expr, start: Expr, rows_of_task: tuple[Expr, Expr]
     ) -> None:
-        """Pack a piece of k and add its products to the sums, until k is done; then finish."""
+        """Add the products of one piece of k to the sums, until k is done; then finish."""
         block, blocking = self._block, self._blocking
+        first, count = rows_of_task
         fixed = blocking.fixed_rows
         rows = count if fixed is None else fixed
         most = fixed if fixed is not None else blocking.rows
@@ -151,7 +164,7 @@ class TaskWriter:
                 if exact
                 else block.bind(minimum(blocking.depth, self._depth - k), "depth")
             )
-            self._packer().write(packed, start, panels * self._tile.vectors, k, depth)
+            packed = supply.piece(piece, k, depth)
             piece_of_k = Piece(k, depth, adds=True)
             self._multiply(Buffers(packed, sums, panels), first, rows, piece_of_k)
         self._finisher.write(sums, start, first, rows)
@@ -178,7 +191,7 @@ class TaskWriter:
         p, first, at = where
         packed, sums = buffers.packed, buffers.sums
         step = tile.vectors * lanes
-        base = block.bind(p * (packed.depth * step), "base")
+        base = block.bind(index(packed.panel_at(p)), "base")
 
         def place(i: int, j: int) -> Expr:
             return (at + i) * self._width + p * step + j * lanes
@@ -206,7 +219,7 @@ class TaskWriter:
         if where is None:
             raise TypeError("the broadcast side must lie in memory")
         k_axis, row_axis = (-2, -1) if k_first else (-1, -2)
-        base = batch_offset(tensor, where.strides, self._batch) + k * where.strides[k_axis]
+        base = batch_offset(tensor, where, self._batch) + k * where.strides[k_axis]
         bases = [
             self._block.bind(
                 index(base + minimum(first + i, self._rows - 1) * where.strides[row_axis]), "row"

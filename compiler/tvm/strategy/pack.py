@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tvm import tirx
-
 from ..access import Index, Lane
-from ..block import Buffer, ceil_quotient, index, maximum, minimum, quotient, spread
+from ..block import Buffer, ceil_quotient, index, maximum, minimum, quotient, remainder, spread
 from ..graph import Expr, Tensor
 from .base import Context
 from .tile import transpose
@@ -21,22 +19,27 @@ _ROWS = 4
 
 @dataclass(frozen=True)
 class Panels:
-    """A packed buffer: ``depth`` steps of k of each panel of ``panel`` vectors."""
+    """A packed buffer.
+
+    From ``base`` on it holds ``depth`` steps of k of each panel of ``panel`` vectors.
+    """
 
     buffer: Buffer
     depth: Expr | int
     panel: int
     lanes: int
+    base: Expr | int = 0
 
     def place(self, j: Expr | int, k: Expr | int) -> Expr | int:
         """Return where vector j begins at step k."""
         width = self.panel * self.lanes
-        if isinstance(j, int):
-            return (
-                (j // self.panel) * (self.depth * width) + k * width + j % self.panel * self.lanes
-            )
-        inside = tirx.truncmod(j, index(self.panel)) * self.lanes
-        return quotient(j, self.panel) * (self.depth * width) + k * width + inside
+        return self.panel_at(quotient(j, self.panel)) + (
+            k * width + remainder(j, self.panel) * self.lanes
+        )
+
+    def panel_at(self, number: Expr | int) -> Expr | int:
+        """Return where a panel begins."""
+        return self.base + number * (self.depth * self.panel * self.lanes)
 
 
 class Packer:
@@ -115,7 +118,7 @@ class Packer:
         block, lanes = self._block, panels.lanes
         width = panels.panel * lanes
         with block.loop(quotient(vectors, panels.panel), "panel") as p:
-            base = block.bind(p * (panels.depth * width) + step * width, "base")
+            base = block.bind(panels.panel_at(p) + step * width, "base")
             at = block.bind(start + p * width, "at")
             columns = [
                 block.bind(index(minimum(at + j * lanes, self._count - lanes)), "column")

@@ -6,12 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..access import Index, Lane, Strided, strided
-from ..block import index
+from ..access import Index, Strided, strided
 from ..dims import Dim, Shape
 from ..graph import Expr, MatMul, Tensor, compute_dtype
 from ..plan import Stage
-from .base import Context
+from .base import Context, finish
+
+FEW_ROWS = 3
+"""Up to so many rows a product waits for memory, however its second factor lies."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +56,7 @@ class Product:
 
     def finish(self, context: Context, at: Sequence[Index], total: Expr) -> None:
         """Store what is made of one element, or one vector, of the product."""
-        place = list(at)
-        if isinstance(place[-1], Lane):
-            base = context.block.bind(index(place[-1].base), "n")
-            place[-1] = Lane(base, place[-1].lanes)
-        value = context.block.let(total)
-        access = context.access()
-        access.give(self.anchor, lambda _: value)
-        for tensor in self.stage.stores:
-            context.store(tensor, place, access.compute(tensor, place))
+        finish(context, self.stage, at, total)
 
 
 class ThinProduct(ABC):
@@ -99,16 +93,21 @@ def float_product(stage: Stage) -> Product | None:
     return Product(stage, anchor, anchor.node)
 
 
+def is_kept(product: Product, context: Context) -> bool:
+    """Return whether the second factor never changes, so that it can be packed once."""
+    return context.constants.source(product.node.b) is not None
+
+
 def in_place(tensor: Tensor, dtype: str, context: Context) -> Strided | None:
     """Return where a factor lies, if its elements can be used as they are."""
     where = strided(tensor, context.space)
     return where if where is not None and where.storage.dtype == dtype else None
 
 
-def batch_offset(tensor: Tensor, strides: Sequence[Expr | int], batch: list[Index]) -> Expr | int:
+def batch_offset(tensor: Tensor, where: Strided, batch: list[Index]) -> Expr | int:
     """Return where a factor's matrix starts; its batch dimensions broadcast."""
     own = batch[len(batch) - (tensor.rank - 2) :]
-    total: Expr | int = 0
-    for dim, stride, i in zip(tensor.shape, strides, own, strict=False):
+    total = where.offset
+    for dim, stride, i in zip(tensor.shape, where.strides, own, strict=False):
         total = total + (0 if dim == 1 else i * stride)
     return total

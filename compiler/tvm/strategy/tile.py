@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
-from ..block import Block, Buffer, const, dtype_of, index
+from ..block import Block, Buffer, const, dtype_of, index, quotient
 from ..graph import Expr
 from ..target import Target
 
@@ -60,13 +60,32 @@ class Operands:
 
 def multiply(block: Block, tile: Tile, depth: Expr | int, operands: Operands) -> Buffer:
     """Write the loop over k and return the sums, ``rows * vectors`` vector registers."""
-    lanes = operands.lanes
-    vector = f"{operands.dtype}x{lanes}"
+    sums = new_sums(block, tile, operands)
+    add_products(block, tile, depth, operands, sums)
+    return sums
+
+
+def new_sums(block: Block, tile: Tile, operands: Operands) -> Buffer:
+    """Return the registers of the sums, holding what they start from."""
+    vector = f"{operands.dtype}x{operands.lanes}"
     sums = block.registers(tile.rows * tile.vectors, vector)
     for i in range(tile.rows * tile.vectors):
         row, j = divmod(i, tile.vectors)
         start = operands.carried(row, j) if operands.carried else const(0, vector)
         block.store(sums, i, start)
+    return sums
+
+
+def add_products(  # noqa: PLR0913, PLR0917 - a loop and what it reads
+    block: Block,
+    tile: Tile,
+    depth: Expr | int,
+    operands: Operands,
+    sums: Buffer,
+    unroll: int = UNROLL,
+) -> None:
+    """Write the loop over k, ``unroll`` steps at a time; a rest of known length is unrolled too."""
+    lanes = operands.lanes
 
     def step(k: Expr | int) -> None:
         vectors = [block.let(operands.vector(j, k), "b") for j in range(tile.vectors)]
@@ -76,18 +95,18 @@ def multiply(block: Block, tile: Tile, depth: Expr | int, operands: Operands) ->
                 slot = index(i * tile.vectors + j)
                 block.store(sums, slot, tirx.BufferLoad(sums, [slot]) + a * b)
 
-    whole = depth // UNROLL if isinstance(depth, int) else tirx.truncdiv(depth, index(UNROLL))
-    with block.loop(whole, "k") as k:
-        first = block.bind(k * UNROLL, "k")
-        for u in range(UNROLL):
-            step(first + u)
+    whole = quotient(depth, unroll)
+    if whole != 0:
+        with block.loop(whole, "k") as k:
+            first = block.bind(k * unroll, "k")
+            for u in range(unroll):
+                step(first + u)
     if isinstance(depth, int):
-        for k_rest in range(whole * UNROLL, depth):
-            step(index(k_rest))
+        for k_rest in range(depth // unroll * unroll, depth):
+            step(k_rest)
     else:
-        with block.loop(depth - whole * UNROLL, "k") as k:
-            step(whole * UNROLL + k)
-    return sums
+        with block.loop(depth - whole * unroll, "k") as k:
+            step(whole * unroll + k)
 
 
 def transpose(block: Block, rows: Sequence[Expr]) -> list[Expr]:

@@ -81,7 +81,6 @@ class Loaded:
             except ValueError:
                 continue  # this kernel needs none
             slot.value = ctypes.cast(function, ctypes.c_void_p).value
-        self._entry = getattr(self._library, f"__tvm_ffi_{kernel.name}")
 
     def _launch(self, task: Any, data: int, _: int) -> int:
         self.launches += 1
@@ -110,16 +109,28 @@ class Loaded:
         """Run the kernel; every array, in and out, starts one element off any alignment."""
         inputs = [_misaligned(a) for a in arrays]
         outputs = [_misaligned(np.full(s, 77, d)) for s, d in zip(shapes, dtypes, strict=True)]
-        packed = [_describe(a) for a in (*inputs, *outputs)]
-        arguments = (_Any * len(packed))()
-        for slot, tensor in zip(arguments, packed, strict=True):
+        self._call(self.kernel.name, [*inputs, *outputs, *self._pack(inputs)])
+        return outputs
+
+    def _pack(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Make what the kernel takes after its outputs."""
+        made = []
+        for i, packed in enumerate(self.kernel.packed):
+            room = _misaligned(np.full(packed.elements, np.nan, packed.dtype))
+            self._call(f"{self.kernel.name}_pack{i}", [inputs[packed.source], room])
+            made.append(room)
+        return made
+
+    def _call(self, name: str, arrays: Sequence[np.ndarray]) -> None:
+        tensors = [_describe(a) for a in arrays]
+        arguments = (_Any * len(tensors))()
+        for slot, tensor in zip(arguments, tensors, strict=True):
             slot.type_index = 7
             slot.value = ctypes.cast(ctypes.pointer(tensor), ctypes.c_void_p)
-        result = _Any()
-        status = self._entry(None, arguments, len(packed), ctypes.byref(result))
-        assert status == 0, "the kernel refused its arguments"
+        function = getattr(self._library, f"__tvm_ffi_{name}")
+        status = function(None, arguments, len(tensors), ctypes.byref(_Any()))
+        assert status == 0, f"{name} refused its arguments"
         assert not self._live, "workspace was not given back"
-        return outputs
 
 
 def _misaligned(array: np.ndarray) -> np.ndarray:
@@ -162,6 +173,7 @@ class Compiler:
         *,
         target: backend.Target | None = None,
         tasks: int = 3,
+        constants: Sequence[int] = (),
     ) -> Loaded:
         """Return the kernel for these arguments, or for a shape class that they belong to."""
         shapes = shapes or [a.shape for a in arrays]
@@ -170,7 +182,9 @@ class Compiler:
             for a, s in zip(arrays, shapes, strict=True)
         ]
         name = f"test_{next(_NUMBER)}"
-        kernel = backend.compile(library_of(function, specs), shapes, target=target, name=name)
+        kernel = backend.compile(
+            library_of(function, specs), shapes, target=target, name=name, constants=constants
+        )
         path = self._folder / f"{name}.so"
         backend.link(kernel, path, runtime=None)
         return Loaded(kernel, path, tasks)
@@ -184,13 +198,16 @@ class Compiler:
         atol: float = 1.2e-38,
         target: backend.Target | None = None,
         tasks: int = 3,
+        constants: Sequence[int] = (),
     ) -> Loaded:
         """Compile, run, and compare with TF on the same arrays; returns the kernel.
 
         The default ``atol`` is the smallest normal float32: TF's threads flush what is smaller.
         """
         expected = tf.nest.flatten(function(*map(tf.constant, arrays)))
-        loaded = self.compile(function, arrays, shapes, target=target, tasks=tasks)
+        loaded = self.compile(
+            function, arrays, shapes, target=target, tasks=tasks, constants=constants
+        )
         check(loaded, arrays, expected, rtol=rtol, atol=atol)
         return loaded
 

@@ -1,0 +1,105 @@
+"""Ours beside TensorFlow, ONNX Runtime, OpenVINO and PyTorch: every work of the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from benchmarks.rows import Row, emit
+from benchmarks.sides.team import KERNEL, OURS, Comparison, Team
+from benchmarks.timing import QUICK, Spread
+from benchmarks.works import catalogue
+
+SECONDS = 2.0
+"""How long the sides take turns at a work."""
+
+_SPINNING = 0.05  # of the time of others, from which on it is told
+
+
+def rows() -> Iterator[Row]:
+    """The fastest of the others over ours, for each work; first who takes part."""
+    with Team() as team:
+        yield who(team)
+        for works in catalogue.groups(quick=QUICK):
+            for work in works:
+                yield row(team.compare(work, seconds=SECONDS))
+
+
+def who(team: Team) -> Row:
+    """The versions of all sides, and why one is missing."""
+    parts = [f"{name} {version}" for name, version in team.versions.items()]
+    parts += [f"{module} is missing: {reason}" for module, reason in team.missing.items()]
+    data = {"versions": team.versions, "missing": team.missing}
+    return Row("sides", len(team.versions), "", detail="; ".join(parts), data=data)
+
+
+def row(comparison: Comparison) -> Row:
+    """One line of the table: the fastest of the others over ours."""
+    work, timings = comparison.work, comparison.timings
+    others = [column for column in timings.seconds if not column.startswith((OURS, KERNEL))]
+    if OURS not in timings.seconds or not others:
+        return Row(f"{work.title}, {work.form}", 0, "", detail=_refused(comparison))
+    best = timings.fastest(others)
+    return Row.of(
+        f"{work.title}, {work.form}: {best} / {OURS}",
+        timings.ratio(best, OURS),
+        "x",
+        detail=_detail(comparison),
+        data=data_of(comparison),
+    )
+
+
+def data_of(comparison: Comparison) -> dict[str, Any]:
+    """A comparison as JSON: microseconds of a node, and times ours, for each column."""
+    work, timings = comparison.work, comparison.timings
+    columns = {
+        column: {
+            **told,
+            "us": asdict(timings.microseconds(column)),
+            "ratio": asdict(timings.ratio(column, OURS)),
+        }
+        for column, told in comparison.columns.items()
+    }
+    return {
+        "work": asdict(work),
+        "title": work.title,
+        "form": work.form,
+        "flops": work.layer.flops(work.shape),
+        "bytes": work.layer.bytes(work.shape),
+        "columns": columns,
+        "overhead_us": _overhead(comparison),
+        "idle": comparison.idle,
+        "refused": comparison.refused,
+    }
+
+
+def _overhead(comparison: Comparison) -> dict[str, float] | None:
+    """What a node of ours costs above its kernel, paired by round; None without a kernel."""
+    seconds = comparison.timings.seconds
+    if KERNEL not in seconds:
+        return None
+    return asdict(Spread.of((seconds[OURS] - seconds[KERNEL]) * 1e6))
+
+
+def _detail(comparison: Comparison) -> str:
+    timings = comparison.timings
+    parts = []
+    for column in timings.seconds:
+        setting = comparison.columns[column]["setting"]
+        shown = f"{column} ({setting})" if setting else column
+        parts.append(f"{shown} {timings.microseconds(column).median:.4g}")
+    text = "us: " + ", ".join(parts) + f"; {comparison.columns[OURS]['note']}"
+    for module, share in comparison.idle.items():
+        if share > _SPINNING:
+            text += f"; {module} took {share:.0%} of the time of others"
+    refused = _refused(comparison)
+    return f"{text}; {refused}" if refused else text
+
+
+def _refused(comparison: Comparison) -> str:
+    return "; ".join(f"without {module}: {why}" for module, why in comparison.refused.items())
+
+
+if __name__ == "__main__":
+    emit(rows())

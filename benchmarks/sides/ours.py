@@ -1,0 +1,66 @@
+"""Our side: composite ops under `auto`, as a user has them once their kernels are compiled.
+
+What a process has seen decides which dims of its kernels are symbols: `team` starts it again where
+that matters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import composite
+from benchmarks import ops
+from benchmarks.sides.side import Settings, Way
+from benchmarks.sides.tensorflow_layers import eager, function
+from benchmarks.works.work import Program
+from examples.digits.ops import fused_fully_connected
+
+OPS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "dense": (fused_fully_connected, {"act": "RELU"}),
+    "matmul": (ops.matrix_product, {}),
+    "softmax": (ops.row_softmax, {}),
+    "layer norm": (ops.layer_norm, {}),
+    "RMS norm": (ops.rms_norm, {}),
+    "gated": (ops.gated, {}),
+    "GELU": (ops.tanh_gelu, {}),
+    "conv 3x3": (ops.conv_relu, {}),
+    "attention": (ops.attention_head, {}),
+}
+"""The op of each kind of layer, with its attributes."""
+
+
+class Ours:
+    """Composite ops; what a node costs is shown as "ours"."""
+
+    def versions(self) -> dict[str, str]:
+        """This project."""
+        return {"tf-composite": composite.__version__}
+
+    def columns(self, program: Program) -> dict[str, Settings]:
+        """A stack as one tf.function; of a single layer, the eager call and the function's."""
+        in_graph = {"": lambda: self._way(program, in_graph=True)}
+        if len(program.steps) > 1:
+            return {"ours": in_graph}
+        called = {"": lambda: self._way(program, in_graph=False)}
+        return {"ours": called, "ours, tf.function": in_graph}
+
+    def _way(self, program: Program, *, in_graph: bool) -> Way:
+        op, attrs = OPS[program.kind]
+
+        def layer(x: Any, *weights: Any) -> Any:
+            return op(x, *weights, **attrs)
+
+        called = eager(program, layer)
+        called.run()  # asks for the kernels
+        composite.wait()
+        first = [program.weights[i] for i in program.steps[0]]
+        explained = composite.explain(op, program.x, *first, **attrs)
+        kernel = f"kernel: {explained.details.get('strategy')}"
+        note = kernel if explained.path == "kernel" else f"expansion: {explained.reason}"
+        return replace(function(program, layer) if in_graph else called, note=note)
+
+
+def side() -> Ours:
+    """The side of this module."""
+    return Ours()

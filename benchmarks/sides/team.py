@@ -1,0 +1,192 @@
+"""All sides at one work, in turns: each in a process of its own, one process at a time.
+
+As `timing.interleave` does within a process: a slow spell of the machine hits all sides, and ratios
+are taken within a round.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.sides.process import Lost, Process, Refused
+from benchmarks.timing import Timings, rounds
+from benchmarks.works.layers import Shape
+from benchmarks.works.work import Work
+
+OURS, KERNEL = "ours", "bare kernel"
+
+_ROOT = Path(__file__).resolve().parent.parent.parent
+PEERS_PYTHON = _ROOT / ".venv-peers" / "bin" / "python"
+_LAYERS = 3  # a stack that goes there and back is two to the policy, which has room for six
+_PAUSE = 1e-3  # seconds in which the threads of who was timed last go to sleep
+# Threads of GNU's OpenMP and of TVM spin for milliseconds, on processors that others need then. A
+# shorter spin still covers what lies between two parallel loops.
+_SPINNING = {"GOMP_SPINCOUNT": "30000", "TVM_THREAD_POOL_SPIN_COUNT": "3000"}
+
+
+@dataclass(frozen=True)
+class Member:
+    """Who takes part: the module of the side, and the interpreter that has its packages.
+
+    `single`: it runs single layers, not stacks.
+    """
+
+    module: str
+    python: Path = Path(sys.executable)
+    single: bool = False
+
+
+MEMBERS = (
+    Member("ours"),
+    Member("bare_kernel", single=True),
+    Member("tensor_flow"),
+    Member("onnx_runtime", PEERS_PYTHON),
+    Member("open_vino", PEERS_PYTHON),
+    Member("torch_cpu", PEERS_PYTHON),
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What came of one work.
+
+    Attributes:
+        work: what was run.
+        timings: seconds of a node, by column and round.
+        columns: for each column its setting, a note, and how far its result is off.
+        idle: the share of the time in which a side kept a processor while others were timed.
+        refused: why a side has no column here, by module.
+    """
+
+    work: Work
+    timings: Timings
+    columns: dict[str, dict[str, Any]]
+    idle: dict[str, float]
+    refused: dict[str, str]
+
+
+class Team:
+    """The processes of all members; a context that ends them."""
+
+    def __init__(self, members: tuple[Member, ...] = MEMBERS) -> None:
+        self._members = {member.module: member for member in members}
+        self._processes: dict[str, Process] = {}
+        # A cache of this run alone: verdicts that another run measured are not its figures.
+        self._cache = tempfile.TemporaryDirectory(prefix="composite-bench-")
+        self.versions: dict[str, str] = {}
+        self.missing: dict[str, str] = {}
+        """Why a member takes no part, by module."""
+        self._seen: dict[str, dict[object, Shape]] = {}  # by ours, since it was started
+
+    def __enter__(self) -> Team:
+        for module in self._members:
+            self.renew(module)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes.values():
+            process.close()
+        self._cache.cleanup()
+
+    def renew(self, module: str) -> None:
+        """Start a member, or start it again; one that cannot is missing from then on."""
+        if module in self.missing:
+            return
+        if module in self._processes:
+            self._processes.pop(module).close()
+        if module == OURS:
+            self._seen = {}
+        member = self._members[module]
+        if not member.python.exists():
+            self.missing[module] = "its environment is not there; `make bench` makes it"
+            return
+        command = [str(member.python), "-m", "benchmarks.sides.worker", module]
+        environment = os.environ | _SPINNING | {"COMPOSITE_CACHE_DIR": self._cache.name}
+        if member.python == PEERS_PYTHON:
+            environment["PYTHONPATH"] = str(_ROOT)  # not our packages
+        self._processes[module] = Process(command, environment)
+        try:
+            self.versions |= self._processes[module].ask({"ask": "versions"})
+        except Lost as lost:
+            self._leave(module, str(lost))
+
+    def compare(self, work: Work, *, seconds: float) -> Comparison:
+        """Time a work on all sides, for about so many seconds."""
+        self._settle(work)
+        refused: dict[str, str] = {}
+        owners: dict[str, str] = {}
+        columns: dict[str, dict[str, Any]] = {}
+        for module in list(self._processes):
+            try:
+                prepared = self._ask(module, {"ask": "prepare", "work": self._asked(module, work)})
+            except (Lost, Refused) as error:
+                refused[module] = str(error)
+                continue
+            columns |= prepared
+            owners |= dict.fromkeys(prepared, module)
+        timings, idle = self._time(work, owners, seconds, refused)
+        kept = {column: columns[column] for column in timings.seconds}
+        return Comparison(work, timings, kept, idle, refused | self.missing)
+
+    def _settle(self, work: Work) -> None:
+        """Start ours again where what it has seen would change what it compiles for this work.
+
+        Another batch of a layer makes the batch a symbol of its kernel, and too many layers make
+        symbols of all that varies: see composite/runtime/shape_policy.h.
+        """
+        layer = (work.layer.x(work.shape)[-1], str(work.layer.weights(work.shape)))
+        layers = self._seen.setdefault(work.kind, {})
+        if layers.get(layer, work.shape) != work.shape or len({*layers, layer}) > _LAYERS:
+            self.renew(OURS)
+            layers = self._seen[work.kind] = {}
+        layers[layer] = work.shape
+
+    def _time(
+        self, work: Work, owners: Mapping[str, str], seconds: float, refused: dict[str, str]
+    ) -> tuple[Timings, dict[str, float]]:
+        samples: dict[str, list[float]] = {column: [] for column in owners}
+        idle = dict.fromkeys(owners.values(), 0.0)
+        start = time.perf_counter()
+        done = 0
+        for done, turn in enumerate(rounds(list(owners), seconds)):
+            for column in turn:
+                if owners[column] in refused:
+                    continue
+                time.sleep(_PAUSE)
+                try:
+                    taken = self._ask(owners[column], {"ask": "time", "column": column})
+                except (Lost, Refused) as error:
+                    refused[owners[column]] = str(error)
+                    continue
+                single = self._members[owners[column]].single
+                samples[column].append(taken["seconds"] / (1 if single else work.depth))
+                if done > 0:  # what went on while the others were prepared is no matter
+                    idle[owners[column]] += taken["idle"]
+        share = {m: taken / (time.perf_counter() - start) for m, taken in idle.items()}
+        whole = {c: np.array(s) for c, s in samples.items() if owners[c] not in refused}
+        return Timings(whole), share
+
+    def _asked(self, module: str, work: Work) -> dict[str, Any]:
+        if self._members[module].single:
+            work = replace(work, depth=1, constant=False, distinct=False)
+        return asdict(work)
+
+    def _ask(self, module: str, question: dict[str, Any]) -> Any:
+        try:
+            return self._processes[module].ask(question)
+        except Lost as lost:
+            self._leave(module, str(lost))
+            raise
+
+    def _leave(self, module: str, reason: str) -> None:
+        self.missing[module] = reason
+        self._processes.pop(module).close()

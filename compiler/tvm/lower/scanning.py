@@ -1,0 +1,56 @@
+"""Running sums and products along a dimension."""
+
+from __future__ import annotations
+
+import math as numbers
+from collections.abc import Callable
+
+from .. import math
+from ..block import Block
+from ..errors import NotCovered
+from ..graph import Combine, Expr, Scan, Tensor
+from ..node import OpNode
+from ..numeric import absolute, choose, equal, larger, like, neg
+from .reduction import ADD, PRODUCT
+from .slicing import axis_of
+from .static import known_ints
+from .unary import FLOATS, NUMBERS
+
+
+def _log_sum_exp(block: Block, a: Expr, b: Expr) -> Expr:
+    """Return log(exp(a) + exp(b)); as in TF, NaN if both are infinite."""
+    most = block.let(larger(block, a, b))
+    apart = neg(block, absolute(block, a - b))
+    apart = block.let(choose(equal(most, like(-numbers.inf, a)), like(0.0, a), apart))
+    return most + math.log1p(block, block.let(math.exp(block, apart)))
+
+
+LOG_SUM_EXP = Combine("LogSumExp", lambda _: -numbers.inf, _log_sum_exp)
+
+
+def _scan(
+    combine: Combine, dtypes: tuple[str, ...]
+) -> Callable[[OpNode, list[Tensor]], list[Tensor]]:
+    def lower(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+        tensor, axis = inputs
+        node.require(tensor.dtype, *dtypes)
+        (place,) = known_ints(node, axis, "axis")
+        if tensor.rank == 0:
+            raise NotCovered(f"{node.op}: of a scalar")
+        scan = Scan(
+            tensor,
+            axis_of(node, place, tensor.rank),
+            combine,
+            node.flag("exclusive"),
+            node.flag("reverse"),
+        )
+        return [Tensor(tensor.shape, tensor.dtype, scan)]
+
+    return lower
+
+
+LOWERINGS = {
+    "Cumsum": _scan(ADD, NUMBERS),
+    "Cumprod": _scan(PRODUCT, NUMBERS),
+    "CumulativeLogsumexp": _scan(LOG_SUM_EXP, FLOATS),
+}

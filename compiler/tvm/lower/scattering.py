@@ -1,0 +1,66 @@
+"""Rows added at indices that are data: what the gradients of gathers are made of."""
+
+from __future__ import annotations
+
+from .. import dims, graph, views
+from ..block import Block
+from ..dims import Dim, Shape
+from ..errors import NotCovered
+from ..graph import Expr, Scatter, Tensor, pointwise
+from ..node import OpNode
+from ..numeric import choose, like
+from .reduction import ADD
+from .static import as_known, known_dims
+from .unary import NUMBERS
+
+
+def _scatter(updates: Tensor, indices: tuple[Tensor, ...], outer: Shape, inner: Shape) -> Tensor:
+    """Return rows of shape ``inner`` added up at places in ``outer``."""
+    width = dims.product(inner)
+    rows = graph.reshape(updates, (*indices[0].shape, width))
+    result = Tensor((*outer, width), updates.dtype, Scatter(rows, indices, ADD))
+    return graph.reshape(result, (*outer, *inner))
+
+
+def _lower_segment_sum(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Lower UnsortedSegmentSum: what has a negative number belongs to no segment."""
+    data, segments = inputs[0], as_known(inputs[1])
+    node.require(data.dtype, *NUMBERS)
+    node.require(segments.dtype, "int32", "int64")
+    (count,) = known_dims(node, inputs[2], "num_segments")
+    for a, b in zip(data.shape, segments.shape, strict=False):
+        dims.require_equal(a, b, node.op)
+
+    def present(_: Block, i: Expr) -> Expr:
+        return choose(i < like(0, i), like(0, i), i)
+
+    def place(_: Block, i: Expr, within: Expr) -> Expr:
+        return choose(i < like(0, i), like(-1, i), within)
+
+    # A number that is too large fails; a negative one is left out, and must not.
+    within = pointwise("Present", present, (segments,), segments.dtype)
+    within = views.checked(within, count)
+    indices = pointwise("Place", place, (segments, within), segments.dtype)
+    return [_scatter(data, (indices,), (count,), data.shape[segments.rank :])]
+
+
+def _lower_scatter_nd(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    indices, updates = as_known(inputs[0]), inputs[1]
+    node.require(updates.dtype, *NUMBERS)
+    node.require(indices.dtype, "int32", "int64")
+    shape = known_dims(node, inputs[2], "shape")
+    depth: Dim = indices.shape[-1] if indices.rank else 0
+    if not isinstance(depth, int) or not 1 <= depth <= len(shape):
+        raise NotCovered(f"ScatterNd: indices of {depth} dimensions into rank {len(shape)}")
+    wanted = (*indices.shape[:-1], *shape[depth:])
+    if updates.shape != wanted:
+        raise NotCovered(f"ScatterNd: updates of shape {updates.shape}, not {wanted}")
+    columns = [views.select(indices, indices.rank - 1, i) for i in range(depth)]
+    places = tuple(views.checked(t, d) for t, d in zip(columns, shape, strict=False))
+    return [_scatter(updates, places, shape[:depth], shape[depth:])]
+
+
+LOWERINGS = {
+    "UnsortedSegmentSum": _lower_segment_sum,
+    "ScatterNd": _lower_scatter_nd,
+}

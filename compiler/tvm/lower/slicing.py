@@ -1,0 +1,214 @@
+"""Parts of a tensor: slices, splits, reversals. Where a part lies must be known now.
+
+Sizes that only the call knows may be cut where that says how large they are at least: a kernel of
+``x[1:]`` covers the calls in which there is an element (:meth:`..node.OpNode.at_least`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .. import dims, graph, views
+from ..dims import Dim, Shape
+from ..errors import NotCovered
+from ..graph import Tensor
+from ..node import OpNode
+from .static import as_known, constant_values, known_dims, known_ints
+
+
+def _lower_slice(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    tensor = as_known(inputs[0])
+    start = known_dims(node, inputs[1], "begin")
+    size = list(known_dims(node, inputs[2], "size"))
+    if len(start) != tensor.rank or len(size) != tensor.rank:
+        raise NotCovered(f"Slice: {len(start)} begins, {len(size)} sizes of rank {tensor.rank}")
+    for i, (first, whole) in enumerate(zip(start, tensor.shape, strict=True)):
+        if size[i] == -1:
+            size[i] = whole - first
+        for amount in (first, size[i], whole - first - size[i]):
+            node.at_least(amount, 0, f"size {whole} from {first} on")
+    return [views.sliced(tensor, start, tuple(size))]
+
+
+@dataclass
+class Subscript:
+    """What a subscript takes of each dimension, and the shape of what is left."""
+
+    start: list[Dim] = field(default_factory=list)
+    step: list[int] = field(default_factory=list)
+    count: list[Dim] = field(default_factory=list)
+    shape: list[Dim] = field(default_factory=list)
+
+    def take(self, start: Dim, step: int, count: Dim) -> None:
+        """Take elements of the next dimension, which stays."""
+        self._cut(start, step, count)
+        self.shape.append(count)
+
+    def pick(self, start: Dim) -> None:
+        """Take one element of the next dimension, which vanishes."""
+        self._cut(start, 1, 1)
+
+    def _cut(self, start: Dim, step: int, count: Dim) -> None:
+        self.start.append(start)
+        self.step.append(step)
+        self.count.append(count)
+
+    def of(self, tensor: Tensor) -> Tensor:
+        """Return the part of the tensor."""
+        part = views.sliced(tensor, self.start, tuple(self.count), self.step)
+        return graph.reshape(part, tuple(self.shape))
+
+
+def subscript(node: OpNode, shape: Shape, bounds: list[Tensor]) -> Subscript:
+    """Return what the begins, ends and strides of a StridedSlice op, and its masks, say."""
+    begin, end = known_dims(node, bounds[0], "begin"), known_dims(node, bounds[1], "end")
+    steps = known_ints(node, bounds[2], "strides")
+
+    def marked(name: str) -> list[bool]:
+        mask = node.number(f"{name}_mask", 0)
+        return [bool(mask >> i & 1) for i in range(len(steps))]
+
+    dots, fresh = marked("ellipsis"), marked("new_axis")
+    free = [marked("begin"), marked("end")]
+    used = sum(not a and not b for a, b in zip(dots, fresh, strict=True))
+    if sum(dots) > 1 or used > len(shape):
+        raise NotCovered(f"{node.op}: {used} indices, {sum(dots)} ellipses for rank {len(shape)}")
+    result = Subscript()
+    for i, step in enumerate(steps):
+        done = len(result.start)
+        if dots[i]:
+            for dim in shape[done : done + len(shape) - used]:
+                result.take(0, 1, dim)
+        elif fresh[i]:
+            result.shape.append(1)
+        elif marked("shrink_axis")[i]:
+            result.pick(_place(node, begin[i], shape[done]))
+        else:
+            first = None if free[0][i] else begin[i]
+            last = None if free[1][i] else end[i]
+            result.take(*_range(node, shape[done], first, last, step))
+    for dim in shape[len(result.start) :]:
+        result.take(0, 1, dim)
+    return result
+
+
+def _place(node: OpNode, i: Dim, dim: Dim) -> Dim:
+    """Return an index, counted from the end if it is negative; it must be within."""
+    place = dim + i if isinstance(i, int) and i < 0 else i
+    node.at_least(place, 0, f"size {dim} at {i}")
+    node.at_least(dim - place, 1, f"size {dim} at {i}")
+    return place
+
+
+def _range(
+    node: OpNode, dim: Dim, first: Dim | None, last: Dim | None, step: int
+) -> tuple[Dim, int, Dim]:
+    """Return start, step and count of a slice of a dimension, clamped as Python's are."""
+    if step == 0:
+        raise NotCovered(f"{node.op}: a stride of 0")
+    lowest = 0 if step > 0 else -1
+    highest = dim + lowest
+    ends: tuple[Dim, Dim] = (lowest, highest) if step > 0 else (highest, lowest)
+    start = ends[0] if first is None else _clamped(node, first, dim, lowest)
+    stop = ends[1] if last is None else _clamped(node, last, dim, lowest)
+    span = stop - start if step > 0 else start - stop
+    if isinstance(span, int):
+        span = max(span, 0)
+    else:
+        node.at_least(span, 0, f"size {dim} from {first} to {last}")
+    return start, step, dims.floordiv(span + (abs(step) - 1), abs(step))
+
+
+def _clamped(node: OpNode, i: Dim, dim: Dim, lowest: int) -> Dim:
+    place = dim + i if isinstance(i, int) and i < 0 else i
+    if isinstance(place, int) and isinstance(dim, int):
+        return min(max(place, lowest), dim + lowest)
+    node.at_least(place - lowest, 0, f"size {dim} from or to {i}")
+    node.at_least(dim + lowest - place, 0, f"size {dim} from or to {i}")
+    return place
+
+
+def _lower_strided_slice(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    tensor = as_known(inputs[0])
+    return [subscript(node, tensor.shape, inputs[1:]).of(tensor)]
+
+
+def _lower_reverse(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Lower Reverse (a bool for each dimension) and ReverseV2 (the axes)."""
+    tensor = as_known(inputs[0])
+    if node.op == "Reverse":
+        flags = constant_values(node, inputs[1], "dims")
+        axes = {i for i, flag in enumerate(flags) if flag}
+    else:
+        axes = {axis_of(node, a, tensor.rank) for a in known_ints(node, inputs[1], "axis")}
+    ends = [d - 1 if i in axes else 0 for i, d in enumerate(tensor.shape)]
+    steps = [-1 if i in axes else 1 for i in range(tensor.rank)]
+    return [views.sliced(tensor, ends, tensor.shape, steps)]
+
+
+def axis_of(node: OpNode, axis: int, rank: int) -> int:
+    """Return an axis that is not negative."""
+    if not -rank <= axis < rank:
+        raise NotCovered(f"{node.op}: axis {axis} of a tensor of rank {rank}")
+    return axis % rank
+
+
+def cut(tensor: Tensor, axis: int, sizes: Sequence[Dim]) -> list[Tensor]:
+    """Return the parts of those sizes along an axis."""
+    parts = []
+    first: Dim = 0
+    for size in sizes:
+        start: list[Dim] = [0] * tensor.rank
+        start[axis] = first
+        shape = (*tensor.shape[:axis], size, *tensor.shape[axis + 1 :])
+        parts.append(views.sliced(tensor, start, shape))
+        first = first + size
+    return parts
+
+
+def _lower_split(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    tensor = as_known(inputs[1])
+    (axis,) = known_ints(node, inputs[0], "axis")
+    axis = axis_of(node, axis, tensor.rank)
+    count = node.number("num_split", 1)
+    size = dims.divide(tensor.shape[axis], count)
+    if size is None:
+        raise NotCovered(f"Split: whether {count} divides size {tensor.shape[axis]} is not known")
+    return cut(tensor, axis, [size] * count)
+
+
+def _lower_split_v(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    tensor = as_known(inputs[0])
+    sizes = list(known_dims(node, inputs[1], "sizes"))
+    (axis,) = known_ints(node, inputs[2], "axis")
+    axis = axis_of(node, axis, tensor.rank)
+    whole = tensor.shape[axis]
+    rest: Dim = whole
+    for size in sizes:
+        rest = rest - (0 if size == -1 else size)
+    if sizes.count(-1) == 1:
+        node.at_least(rest, 0, f"size {whole} into {sizes}")
+        sizes[sizes.index(-1)] = rest
+    elif rest != 0:
+        raise NotCovered(f"SplitV: whether sizes {sizes} make up {whole} is not known")
+    return cut(tensor, axis, sizes)
+
+
+def _lower_unpack(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    tensor = as_known(inputs[0])
+    axis = axis_of(node, node.number("axis", 0), tensor.rank)
+    count = node.number("num", 0)
+    dims.require_equal(tensor.shape[axis], count, "Unpack")
+    return [views.select(tensor, axis, i) for i in range(count)]
+
+
+LOWERINGS = {
+    "Slice": _lower_slice,
+    "StridedSlice": _lower_strided_slice,
+    "Reverse": _lower_reverse,
+    "ReverseV2": _lower_reverse,
+    "Split": _lower_split,
+    "SplitV": _lower_split_v,
+    "Unpack": _lower_unpack,
+}

@@ -1,0 +1,100 @@
+"""Softmax over the last dimension, and the losses that are made of it."""
+
+from __future__ import annotations
+
+from .. import dims, graph, math, views
+from ..block import Block
+from ..dims import Dim
+from ..errors import NotCovered
+from ..graph import Expr, Tensor, pointwise
+from ..node import OpNode
+from ..numeric import choose, equal, like
+from .data import broadcast
+from .reduction import ADD, MAXIMUM, reduce_over
+from .unary import FLOATS
+
+
+def _shifted(x: Tensor) -> Tensor:
+    """Return the numbers less the largest of their row."""
+    most = reduce_over(MAXIMUM, x, (x.rank - 1,), keep=True)
+    return pointwise("Sub", lambda _, a, b: a - b, (x, most), x.dtype)
+
+
+def _exp_and_sum(shifted: Tensor) -> tuple[Tensor, Tensor]:
+    power = pointwise("Exp", math.exp, (shifted,), shifted.dtype, cost=18)
+    return power, reduce_over(ADD, power, (shifted.rank - 1,), keep=True)
+
+
+def _log_less(block: Block, x: Expr, total: Expr) -> Expr:
+    return x - math.log(block, total)
+
+
+def _lower_softmax(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    (logits,) = inputs
+    node.require(logits.dtype, *FLOATS)
+    if logits.rank < 1:
+        raise NotCovered(f"{node.op}: of a scalar")
+    shifted = _shifted(logits)
+    power, total = _exp_and_sum(shifted)
+    if node.op == "LogSoftmax":
+        return [pointwise(node.op, _log_less, (shifted, total), logits.dtype, cost=29)]
+    return [pointwise(node.op, lambda _, a, b: a / b, (power, total), logits.dtype, cost=6)]
+
+
+def _loss(block: Block, label: Expr, x: Expr, total: Expr) -> Expr:
+    return label * (math.log(block, total) - x)
+
+
+def _log_sum_less(block: Block, x: Expr, total: Expr) -> Expr:
+    return math.log(block, total) - x
+
+
+def _lower_cross_entropy(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Return the loss of each row and its gradient, for labels that are distributions."""
+    features, labels = inputs
+    node.require(features.dtype, *FLOATS)
+    if features.rank != 2 or labels.rank != 2:
+        raise NotCovered(f"{node.op}: ranks {features.rank} and {labels.rank}")
+    shape = dims.broadcast_shapes((features.shape, labels.shape), node.op)
+    features, labels = broadcast(features, shape), broadcast(labels, shape)
+    shifted = _shifted(features)
+    power, total = _exp_and_sum(shifted)
+    losses = pointwise(node.op, _loss, (labels, shifted, total), features.dtype, cost=30)
+    backprop = pointwise(
+        node.op, lambda _, e, s, p: e / s - p, (power, total, labels), features.dtype, cost=7
+    )
+    return [reduce_over(ADD, losses, (1,), keep=False), backprop]
+
+
+def _lower_sparse_cross_entropy(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Return the loss of each row and its gradient, for labels that are the index of a class."""
+    features, labels = inputs
+    node.require(features.dtype, *FLOATS)
+    node.require(labels.dtype, "int32", "int64")
+    if features.rank != 2 or labels.rank != 1:
+        raise NotCovered(f"{node.op}: ranks {features.rank} and {labels.rank}")
+    rows: Dim = dims.require_equal(features.shape[0], labels.shape[0], f"{node.op}: rows")
+    classes = features.shape[1]
+    labels = views.checked(labels, classes)
+    shifted = _shifted(features)
+    power, total = _exp_and_sum(shifted)
+    own = views.gather(shifted, labels, 1, 1)
+    sums = graph.reshape(total, (rows,))
+    loss = pointwise(node.op, _log_sum_less, (own, sums), features.dtype, cost=29)
+
+    def gradient(_: Block, power: Expr, total: Expr, label: Expr, place: Expr) -> Expr:
+        y = power / total
+        return choose(equal(label, place), y - like(1.0, y), y)
+
+    places = views.iota(classes, labels.dtype, 2, 1)
+    column = graph.reshape(labels, (rows, 1))
+    backprop = pointwise(node.op, gradient, (power, total, column, places), features.dtype, cost=9)
+    return [loss, backprop]
+
+
+LOWERINGS = {
+    "Softmax": _lower_softmax,
+    "LogSoftmax": _lower_softmax,
+    "SoftmaxCrossEntropyWithLogits": _lower_cross_entropy,
+    "SparseSoftmaxCrossEntropyWithLogits": _lower_sparse_cross_entropy,
+}

@@ -1,0 +1,91 @@
+"""The protocol between a run and its workers, with a worker that is not there to measure."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from benchmarks.sides import worker
+from benchmarks.sides.process import Lost, Process, Refused
+from benchmarks.works.work import Work
+
+ROOT = Path(__file__).resolve().parents[3]
+# The module is named from benchmarks.sides, where a worker looks for its side.
+START = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1));"
+    "import fake; sys.modules['benchmarks.sides.fake'] = fake;"
+    "from benchmarks.sides.worker import main; main()"
+)
+
+
+@pytest.fixture
+def process() -> Iterator[Process]:
+    folder = str(Path(__file__).parent)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    made = Process([sys.executable, "-c", START, folder, "fake"], environment)
+    yield made
+    made.close()
+
+
+def prepare(kind: str) -> dict[str, object]:
+    return {"ask": "prepare", "work": asdict(Work(kind, (3, 4)))}
+
+
+def test_a_worker_prepares_the_fastest_setting_and_times_it(process: Process) -> None:
+    assert process.ask({"ask": "versions"}) == {"fake": "1.0"}
+    columns = process.ask(prepare("softmax"))
+    assert columns == {"fake": {"setting": "fast", "note": "by NumPy", "difference": 0.0}}
+    timed = process.ask({"ask": "time", "column": "fake"})
+    assert 0.001 <= timed["seconds"] < 0.004
+    assert 0 <= timed["idle"] < 1
+
+
+def test_what_a_worker_cannot_answer_is_refused_and_it_goes_on(process: Process) -> None:
+    with pytest.raises(Refused, match="ValueError: GELU: the result is 1 away from the reference"):
+        process.ask(prepare("GELU"))
+    with pytest.raises(Refused, match="KeyError: 'fake'"):
+        process.ask({"ask": "time", "column": "fake"})
+    with pytest.raises(Refused, match="no such question: nothing"):
+        process.ask({"ask": "nothing"})
+    assert process.ask({"ask": "versions"}) == {"fake": "1.0"}
+
+
+def test_a_worker_that_ends_is_lost(process: Process) -> None:
+    with pytest.raises(Lost, match="noise on stdout|status 3"):
+        process.ask(prepare("attention"))
+    with pytest.raises(Lost):
+        process.ask({"ask": "versions"})
+
+
+def test_a_worker_that_does_not_start_says_why() -> None:
+    command = [sys.executable, "-m", "benchmarks.sides.worker", "no_such_side"]
+    process = Process(command, os.environ | {"PYTHONPATH": str(ROOT)})
+    with pytest.raises(Lost, match="No module named 'benchmarks.sides.no_such_side'"):
+        process.ask({"ask": "versions"})
+    process.close()
+
+
+def test_a_worker_that_does_not_answer_is_given_up() -> None:
+    process = Process([sys.executable, "-c", "import time; time.sleep(60)"], os.environ)
+    with pytest.raises(Lost, match=r"no answer to 'versions' within 0.1 s"):
+        process.ask({"ask": "versions"}, timeout=0.1)
+    process.kill()
+    process.close()
+
+
+def test_answers_are_lines_of_json() -> None:
+    from tests.benchmarks.sides.fake import side
+
+    answers = io.StringIO()
+    questions = ['{"ask": "versions"}\n', "no json\n"]
+    worker.Worker(side()).serve(questions, answers)
+    first, second = (json.loads(line) for line in answers.getvalue().splitlines())
+    assert first == {"answer": {"fake": "1.0"}}
+    assert second["error"].startswith("JSONDecodeError")

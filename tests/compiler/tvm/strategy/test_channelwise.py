@@ -1,0 +1,149 @@
+"""Pooling and convolutions channel by channel against TF in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+SIZES = st.sampled_from([1, 2, 3, 5, 7, 8, 13, 29])
+CHANNELS = st.sampled_from([1, 2, 3, 8, 9, 17])
+_CHECKS = settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    derandomize=True,
+)
+
+
+def uniform(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    random = np.random.default_rng(sum(shape) * 31 + len(shape))
+    return random.uniform(-1, 1, shape).astype(dtype)
+
+
+def pool(op: str, size: tuple[int, int], strides: tuple[int, int], padding: str) -> Any:
+    argument = "input" if op == "MaxPool" else "value"
+
+    def function(x: Any) -> Any:
+        return getattr(tf.raw_ops, op)(
+            **{argument: x}, ksize=[1, *size, 1], strides=[1, *strides, 1], padding=padding
+        )
+
+    return function
+
+
+def depthwise(stride: int = 1, padding: str = "SAME") -> Any:
+    def function(x: Any, f: Any) -> Any:
+        y = tf.raw_ops.DepthwiseConv2dNative(
+            input=x, filter=f, strides=[1, stride, stride, 1], padding=padding,
+            explicit_paddings=[0, 0, 1, 2, 0, 3, 0, 0] if padding == "EXPLICIT" else [],
+        )  # fmt: skip
+        return tf.nn.relu6(y + 1.0)
+
+    return function
+
+
+def check(
+    compiler: Any, function: Any, arrays: list[np.ndarray], shapes: Any = None, **options: Any
+) -> Any:
+    exact = np.asarray(function(*[tf.constant(a.astype(np.float64)) for a in arrays]))
+    loaded = compiler.compile(function, arrays, shapes, **options)
+    (result,) = loaded(arrays, [exact.shape], [arrays[0].dtype])
+    epsilon = float(ml_dtypes.finfo(arrays[0].dtype).eps)
+    np.testing.assert_allclose(
+        result.astype(np.float64), exact, rtol=2 * epsilon, atol=32 * epsilon
+    )
+    return loaded
+
+
+@given(
+    op=st.sampled_from(["MaxPool", "AvgPool"]), size=st.tuples(SIZES, SIZES), channels=CHANNELS,
+    window=st.tuples(st.integers(1, 4), st.sampled_from([1, 2, 3, 9])),
+    strides=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    padding=st.sampled_from(["SAME", "VALID"]), tasks=st.sampled_from([1, 3]),
+)  # fmt: skip
+@_CHECKS
+def test_pools(
+    compiler: Any, *, op: str, size: Any, channels: int, window: Any, strides: Any,
+    padding: str, tasks: int,
+) -> None:  # fmt: skip
+    if padding == "VALID":
+        window = tuple(min(w, s) for w, s in zip(window, size, strict=True))
+    function = pool(op, window, strides, padding)
+    loaded = check(compiler, function, [uniform(2, *size, channels)], tasks=tasks)
+    assert loaded.kernel.strategy == "channelwise"
+
+
+@given(
+    size=st.tuples(SIZES, SIZES), channels=st.sampled_from([2, 3, 8, 17]),
+    window=st.tuples(st.integers(1, 4), st.sampled_from([1, 3, 5, 9])),
+    multiplier=st.sampled_from([1, 1, 2, 9]), stride=st.integers(1, 2),
+    padding=st.sampled_from(["SAME", "VALID", "EXPLICIT"]),
+)  # fmt: skip
+@_CHECKS
+def test_depthwise(
+    compiler: Any, *, size: Any, channels: int, window: Any, multiplier: int, stride: int,
+    padding: str,
+) -> None:  # fmt: skip
+    if padding != "SAME":
+        window = tuple(min(w, s) for w, s in zip(window, size, strict=True))
+    arrays = [uniform(2, *size, channels), uniform(*window, channels, multiplier)]
+    loaded = check(compiler, depthwise(stride, padding), arrays)
+    few = multiplier < loaded.kernel.target.lanes
+    assert loaded.kernel.strategy == ("channelwise" if few else "convolution")
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float16, ml_dtypes.bfloat16])
+def test_dtypes(compiler: Any, dtype: Any) -> None:
+    x = uniform(2, 9, 8, 17, dtype=dtype)
+    check(compiler, depthwise(), [x, uniform(3, 3, 17, 1, dtype=dtype)])
+    for op in ("MaxPool", "AvgPool"):
+        check(compiler, pool(op, (3, 3), (2, 2), "SAME"), [x])
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_largest_integers(compiler: Any, dtype: Any) -> None:
+    info = np.iinfo(dtype)
+    x = np.random.default_rng(0).integers(info.min, info.max, (2, 7, 9, 5), dtype)
+    compiler.compare(pool("MaxPool", (2, 3), (1, 2), "SAME"), x)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_nan_and_infinity_are_those_of_tensorflow(compiler: Any, dtype: Any) -> None:
+    x = np.array([1, np.nan, 2, np.nan, np.inf, -np.inf, -np.inf, -np.inf, 3, np.nan], dtype)
+    x = np.repeat(x.reshape(1, 1, -1, 1), 16, axis=3)
+    for size in (1, 2, 3):
+        compiler.compare(pool("MaxPool", (1, size), (1, 1), "SAME"), x)
+
+
+def test_images_of_any_size(compiler: Any) -> None:
+    for op, strides in (("MaxPool", (2, 2)), ("AvgPool", (1, 1))):
+        function = pool(op, (2, 2) if op == "MaxPool" else (3, 3), strides, "SAME")
+        loaded = compiler.compile(function, [uniform(1, 4, 4, 8)], [("s0", "s1", "s2", "s3")])
+        for shape in ((0, 4, 4, 8), (1, 1, 1, 1), (2, 9, 30, 17), (1, 6, 3, 3)):
+            x = uniform(*shape)
+            exact = np.asarray(function(tf.constant(x)))
+            (result,) = loaded([x], [exact.shape], [exact.dtype])
+            np.testing.assert_allclose(result, exact, rtol=1e-6, atol=1e-6)
+
+
+def test_depthwise_of_any_batch_is_shared_out(compiler: Any) -> None:
+    arrays = [uniform(9, 20, 20, 24), uniform(3, 3, 24, 1)]
+    shapes = [("s0", 20, 20, 24), (3, 3, 24, 1)]
+    assert check(compiler, depthwise(), arrays, shapes).launches == 1
+    arrays[0] = arrays[0][:0]
+    assert check(compiler, depthwise(), arrays, shapes).launches == 0
+
+
+def test_layer_and_pool_are_two_stages(compiler: Any) -> None:
+    def function(x: Any, f: Any) -> Any:
+        y = tf.nn.relu(tf.nn.conv2d(x, f, 1, "SAME"))
+        return tf.nn.max_pool2d(y, 2, 2, "SAME") * 2.0
+
+    loaded = check(compiler, function, [uniform(2, 9, 7, 8), uniform(3, 3, 8, 16)])
+    assert loaded.kernel.strategy == "convolution+channelwise"

@@ -1,0 +1,148 @@
+"""Weights that never change are packed once, for all nodes that read them."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import composite
+from composite import Composite
+
+K, N = 96, 80
+
+
+@Composite(
+    "ConstantsDense",
+    inputs=["x: float", "w: float", "b: float"],
+    attrs=["relu: bool = true"],
+    outputs=["y: float"],
+)
+def dense(x, w, b, relu):
+    """relu(x @ wᵀ + b)."""
+    y = tf.matmul(x, w, transpose_b=True) + b
+    if relu:
+        return tf.nn.relu(y)
+    return y
+
+
+@pytest.fixture(scope="module")
+def arrays() -> tuple[np.ndarray, ...]:
+    random = np.random.default_rng(0)
+
+    def normal(*shape: int) -> np.ndarray:
+        return random.standard_normal(shape).astype(np.float32)
+
+    return normal(24, K), normal(N, K), normal(N)
+
+
+def must(function: Any) -> Any:
+    """Trace and run with kernels only."""
+
+    def run(*args: Any) -> Any:
+        with composite.options(backend="tvm"):
+            return function(*args)
+
+    return tf.function(run, autograph=False)
+
+
+def packed() -> tuple[int, int]:
+    gc.collect()
+    stats = composite.stats()
+    return stats["packed_constants"], stats["packed_bytes"]
+
+
+def test_nodes_that_read_one_constant_share_its_packed_form(arrays: Any) -> None:
+    x, w, b = arrays
+    count, held = packed()
+
+    def twice(x: Any) -> Any:
+        weights = tf.constant(w)
+        return dense(x, weights, b), dense(x * 2.0, weights, b)
+
+    run = must(twice)
+    once, doubled = run(x)
+    np.testing.assert_allclose(once, dense.python_function(x, w, b, True), rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(
+        doubled, dense.python_function(2 * x, w, b, True), rtol=1e-5, atol=1e-4
+    )
+    assert packed()[0] == count + 1
+    run(x)
+    now, bytes_now = packed()
+    assert now == count + 1, "the second call packs nothing"
+    assert bytes_now - held >= w.nbytes
+    del run, once, doubled
+    assert packed()[1] == held, "what the nodes held goes with them"
+
+
+def test_another_number_of_rows_reads_the_same_form(arrays: Any) -> None:
+    x, w, b = arrays
+    run = must(lambda x: dense(x, tf.constant(w), b))
+    for rows in (24, 7, 1, 130):
+        rows_of_x = np.resize(x, (rows, K))
+        expected = dense.python_function(rows_of_x, w, b, True)
+        np.testing.assert_allclose(run(rows_of_x), expected, rtol=1e-5, atol=1e-4)
+
+
+def test_a_weight_that_changes_is_not_packed(arrays: Any) -> None:
+    x, w, b = arrays
+    count, _ = packed()
+    weights = tf.Variable(w)
+    run = must(lambda x: dense(x, weights, b))
+    np.testing.assert_allclose(run(x), dense.python_function(x, w, b, True), rtol=1e-5, atol=1e-4)
+    weights.assign(2 * w)
+    np.testing.assert_allclose(
+        run(x), dense.python_function(x, 2 * w, b, True), rtol=1e-5, atol=1e-4
+    )
+    assert packed()[0] == count
+
+
+def test_a_frozen_model_has_constants(arrays: Any, tmp_path: Path) -> None:
+    from tensorflow.python.framework.convert_to_constants import (
+        convert_variables_to_constants_v2,
+    )
+
+    x, w, b = arrays
+    count, _ = packed()
+    weights = tf.Variable(w)
+    run = must(lambda x: dense(x, weights, b))
+    frozen = convert_variables_to_constants_v2(
+        run.get_concrete_function(tf.TensorSpec(x.shape, tf.float32))
+    )
+    (found,) = frozen(tf.constant(x))
+    np.testing.assert_allclose(found, dense.python_function(x, w, b, True), rtol=1e-5, atol=1e-4)
+    assert packed()[0] == count + 1
+
+
+def test_gradients_with_a_constant_filter(arrays: Any) -> None:
+    x, w, b = arrays
+
+    def gradient(layer: Any) -> Any:
+        def run(x: Any) -> Any:
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = tf.reduce_sum(layer(x, tf.constant(w), b) ** 2)
+            return tape.gradient(y, x)
+
+        return tf.function(run, autograph=False)
+
+    found = gradient(dense)(tf.constant(x))
+    expected = gradient(lambda x, w, b: dense.python_function(x, w, b, True))(tf.constant(x))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
+
+
+def test_the_background_compiler_measures_with_constants(arrays: Any) -> None:
+    x, w, b = arrays
+    run = tf.function(lambda x: dense(x, tf.constant(w), b, relu=False), autograph=False)
+    run(x)
+    composite.wait()
+    before = composite.stats()
+    expected = dense.python_function(x, w, b, False)
+    np.testing.assert_allclose(run(x), expected, rtol=1e-5, atol=1e-4)
+    after = composite.stats()
+    # Whichever was faster here: the path is decided.
+    assert after["requests"] == before["requests"]
