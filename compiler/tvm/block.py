@@ -168,12 +168,14 @@ class Block:
     def workspace(self, size: Expr | int, dtype: str, hint: str = "work") -> Buffer:
         """Return a flat buffer that lives until the end of this scope.
 
-        A small one lies on the stack, a larger one comes from the host's allocator. Nothing is
-        assumed of its alignment.
+        A small one lies on the stack, where cache lines begin; a larger one comes from the host's
+        allocator, of whose alignment nothing is assumed.
         """
         width = tirx.const(0, dtype).ty.dtype.itemsize
-        buffer = tirx.decl_buffer((index(size),), dtype, self.name(hint), data_alignment=width)
         small = isinstance(size, int) and size * width <= _STACK_BYTES
+        buffer = tirx.decl_buffer(
+            (index(size),), dtype, self.name(hint), data_alignment=64 if small else width
+        )
         keep = {"disable_lower_builtin": tirx.IntImm("bool", 1)} if small else None
         self.add(tir_stmt.AllocBuffer(buffer, keep))
         return buffer

@@ -40,12 +40,10 @@ def _solve(matrix: np.ndarray, target: np.ndarray) -> np.ndarray:
     return x
 
 
-def fit_expm1_tail(degree: int, steps: int = 60) -> tuple[list[float], float]:
-    """Return q with exp(r) ~ 1 + r + r^2 q(r) on |r| <= ln(2)/2, and its error relative to exp."""
-    bound = Real(math.log(2)) / 2 * Real(1.001)
-    nodes = np.cos(np.pi * (np.arange(600) + 0.5).astype(Real) / 600) * bound
-    target = _expm1_tail(nodes)
-    size = nodes * nodes / np.exp(nodes)
+def _fit(
+    nodes: np.ndarray, target: np.ndarray, size: np.ndarray, degree: int, steps: int
+) -> tuple[list[float], float]:
+    """Return the polynomial whose largest error times ``size`` is least (Lawson's reweighting)."""
     powers = np.stack([nodes**k for k in range(degree + 1)], axis=1)
     weight = np.ones_like(nodes)
     for _ in range(steps):
@@ -57,11 +55,32 @@ def fit_expm1_tail(degree: int, steps: int = 60) -> tuple[list[float], float]:
     return [float(c) for c in q], float(error.max())
 
 
+def _chebyshev(count: int) -> np.ndarray:
+    return np.cos(np.pi * (np.arange(count) + 0.5).astype(Real) / count)
+
+
+def fit_expm1_tail(degree: int, steps: int = 60) -> tuple[list[float], float]:
+    """Return q with exp(r) ~ 1 + r + r^2 q(r) on |r| <= ln(2)/2, and its error relative to exp."""
+    nodes = _chebyshev(600) * (Real(math.log(2)) / 2 * Real(1.001))
+    return _fit(nodes, _expm1_tail(nodes), nodes * nodes / np.exp(nodes), degree, steps)
+
+
+def fit_exp_rest(degree: int, steps: int = 60) -> tuple[list[float], float]:
+    """Return q with exp(r) ~ 1 + r q(r) on 0 <= r <= ln(2), and its error relative to exp."""
+    nodes = (_chebyshev(600) + 1) * (Real(math.log(2)) / 2 * Real(1.00001))
+    return _fit(nodes, 1 + nodes * _expm1_tail(nodes), nodes / np.exp(nodes), degree, steps)
+
+
 def main() -> None:
     """Print what math.py holds."""
-    for dtype, degree in (("float32", 4), ("float64", 9)):
-        coefficients, error = fit_expm1_tail(degree)
-        print(dtype, "expm1 tail, error", error)
+    fits = (
+        ("float32 expm1 tail", fit_expm1_tail, 4),
+        ("float64 expm1 tail", fit_expm1_tail, 9),
+        ("float32 exp", fit_exp_rest, 5),
+    )
+    for what, fit, degree in fits:
+        coefficients, error = fit(degree)
+        print(what, "error", error)
         print("   ", ", ".join(repr(c) for c in coefficients))
 
 

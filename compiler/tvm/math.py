@@ -1,7 +1,9 @@
 """Elementary functions on vectors, from arithmetic alone (``T.exp`` would call libm lane by lane).
 
-Bounds are against float64 (float32) or long double (float64) over the whole range, subnormal
-results, infinities and NaN included; tests/compiler/tvm/test_math.py measures them:
+Bounds are against float64 (float32) or long double (float64) over the whole range, infinities and
+NaN included, and subnormal results; but e^x below 1.7e-38 in float32 is zero (TensorFlow's threads
+flush what is below 1.2e-38, the smallest normal number). tests/compiler/tvm/test_math.py measures
+them:
 
 ========  ===========  ===========
 function  float32 ulp  float64 ulp
@@ -129,6 +131,8 @@ _FORMATS = {
     ),
 }
 _LOG2_E = 1.4426950408889634
+_INFINITE_EXPONENT = 0x4B400000 + 255
+"""The bits of float32's ``magic`` without its bias, plus the exponent of infinity."""
 
 
 def _format(x: Expr) -> _Format:
@@ -141,6 +145,16 @@ def _horner(block: Block, x: Expr, coefficients: Sequence[float]) -> Expr:
     for c in reversed(coefficients[:-1]):
         total = total * x + like(c, x)
     return block.let(total)
+
+
+def _estrin(block: Block, x: Expr, coefficients: Sequence[float]) -> Expr:
+    """Return the same by pairs, then pairs of pairs: two products more, and half the wait."""
+    terms = [like(c, x) for c in coefficients]
+    while len(terms) > 1:
+        paired = [a + b * x for a, b in zip(terms[::2], terms[1::2], strict=False)]
+        terms = [block.let(t) for t in paired] + terms[len(terms) // 2 * 2 :]
+        x = block.let(x * x) if len(terms) > 1 else x
+    return terms[0]
 
 
 def _clamp(block: Block, x: Expr, low: float, high: float) -> Expr:
@@ -169,8 +183,29 @@ def _power_of_two(block: Block, n: Expr) -> Expr:
     return block.let(bits(raw << shift, f"float{f.width}"))
 
 
+def _exp_float32(block: Block, x: Expr) -> Expr:
+    """Return e^x as 2^(n-1) times 2 e^r: n - 1 is in the exponent's range for n from -125 to 128.
+
+    Above, the product overflows, or the exponent's bits are those of infinity; below, those of
+    zero. The upper bound is put on n's bits, which costs less than one on x: r is infinite with x
+    then, and so is e^r.
+    """
+    f = _FORMATS["float32"]
+    x = block.let(choose(x < like(-87.0, x), like(-87.0, x), x))
+    magic = like(f.magic - 1, x)
+    t = block.let(bits(x * like(_LOG2_E, x) + magic, "int32"))
+    largest = const(_INFINITE_EXPONENT, with_lanes("int32", x))
+    t = block.let(choose(t < largest, t, largest))
+    n = block.let(magic - bits(t, "float32"))  # its negative: one constant less than t - magic
+    r = block.let((x + n * like(f.ln2_high, x)) + n * like(f.ln2_low, x))
+    p = _estrin(block, r, (2.0, 2.0, *(2 * c for c in f.tail)))
+    return block.let(p * bits(t << const(f.mantissa, with_lanes("int32", x)), "float32"))
+
+
 def exp(block: Block, x: Expr) -> Expr:
-    """Return e^x, within 1.5 ulp; the power is applied in halves, for subnormal results."""
+    """Return e^x, within 1.5 ulp; in float64 the power is applied in halves, for subnormals."""
+    if element(x) == "float32":
+        return _exp_float32(block, x)
     f = _format(x)
     n, p = _reduce(block, _clamp(block, x, f.exp_low, f.exp_high))
     half = block.let(block.let(n * like(0.5, x) + like(f.magic, x)) - like(f.magic, x))

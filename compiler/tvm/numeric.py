@@ -220,11 +220,17 @@ def absolute(block: Block, x: Expr) -> Expr:
     return bits(bits(x, f"uint{width}") & mask, element(x))
 
 
+def multiply_add(block: Block, a: Expr, b: Expr, c: Expr) -> Expr:
+    """Return a * b + c, rounded once; a call into libm where the target has no such instruction."""
+    return block.let(tirx.call_llvm_pure_intrin(str(dtype_of(a)), "llvm.fma", a, b, c))
+
+
 def larger(_: Block, a: Expr, b: Expr) -> Expr:
     """Return the larger of two values, NaN if one is."""
-    return choose(tirx.Or(is_nan(a), a > b), a, b)
+    # The inner choice is the machine's own maximum, which gives b where one is NaN.
+    return choose(is_nan(a), a, choose(a > b, a, b))
 
 
 def smaller(_: Block, a: Expr, b: Expr) -> Expr:
     """Return the smaller of two values, NaN if one is."""
-    return choose(tirx.Or(is_nan(a), a < b), a, b)
+    return choose(is_nan(a), a, choose(a < b, a, b))

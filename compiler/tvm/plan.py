@@ -2,15 +2,15 @@
 
 A stage has at most one anchor (a matrix product or a sum) and stores tensors of one shape: the
 anchor's own, or what is made of it element by element. Everything between stored tensors is
-computed where it is read. The plan says nothing of loops; that is the strategies' part.
+computed where it is read. Stages that work on the same rows are then joined (:mod:`.row_stages`).
+The plan says nothing of loops; that is the strategies' part.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from . import dims
-from .dims import Shape
 from .graph import (
     ANCHORS,
     Constant,
@@ -29,23 +29,12 @@ from .graph import (
     topological,
 )
 from .raising import raise_reshapes
+from .row_stages import join_rows
+from .stage import Stage
 from .views import Check, Concat, Gather, Slice
 
 _RECOMPUTE_COST = 8
 """A value at least this dear is stored before it is spread over a larger shape."""
-
-
-@dataclass(eq=False)
-class Stage:
-    """One set of loops over ``shape`` that stores ``stores``.
-
-    ``anchor`` is None for a chain of element-wise work; else it is computed here, and stored only
-    if it is among ``stores``.
-    """
-
-    shape: Shape
-    anchor: Tensor | None
-    stores: list[Tensor] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -125,7 +114,7 @@ class _Planner:
         for tensor in self._order:
             self._summarize(tensor)
         fused = self._fuse_epilogues()
-        stages = self._build_stages(fused)
+        stages = join_rows(self._build_stages(fused), self._stored, self._outputs)
         return Plan(self._function, tuple(stages), frozenset(self._stored), self._outputs)
 
     def _summarize(self, tensor: Tensor) -> None:

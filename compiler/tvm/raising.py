@@ -39,10 +39,17 @@ def _rebuilt(tensor: Tensor, made: dict[Tensor, Tensor]) -> Tensor:
         while isinstance(source.node, Reshape):
             source = source.node.operand
         return source if source.shape == tensor.shape else replace(tensor, node=Reshape(source))
-    if isinstance(node, Pointwise):
-        return replace(tensor, node=replace(node, operands=tuple(made[t] for t in node.operands)))
-    fields: dict[str, Any] = {k: made[v] for k, v in vars(node).items() if isinstance(v, Tensor)}
-    return replace(tensor, node=replace(node, **fields))
+    fields = {name: _remade(value, made) for name, value in vars(node).items()}
+    return replace(tensor, node=type(node)(**fields))
+
+
+def _remade(field: Any, made: dict[Tensor, Tensor]) -> Any:
+    """Return the field of a node over the tensors that were made."""
+    if isinstance(field, Tensor):
+        return made[field]
+    if isinstance(field, tuple):
+        return tuple(_remade(part, made) for part in field)
+    return field
 
 
 def _is_anchored(tensor: Tensor, anchored: set[Tensor]) -> bool:

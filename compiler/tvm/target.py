@@ -57,6 +57,11 @@ class Target:
         return f"{self.mcpu}-{self.cores}"
 
     @property
+    def has_fma(self) -> bool:
+        """Whether a product and a sum are rounded once."""
+        return self.isa != "x86-64-v2"
+
+    @property
     def cache_bytes(self) -> int:
         """Bytes that a task may keep near: about half of a small L2 cache."""
         return 256 * 1024

@@ -88,17 +88,28 @@ def test_another_number_of_rows_reads_the_same_form(arrays: Any) -> None:
         np.testing.assert_allclose(run(rows_of_x), expected, rtol=1e-5, atol=1e-4)
 
 
-def test_a_weight_that_changes_is_not_packed(arrays: Any) -> None:
+def test_a_variable_at_rest_is_packed_and_let_go_when_it_is_written_to(arrays: Any) -> None:
     x, w, b = arrays
-    count, _ = packed()
-    weights = tf.Variable(w)
-    run = must(lambda x: dense(x, weights, b))
-    np.testing.assert_allclose(run(x), dense.python_function(x, w, b, True), rtol=1e-5, atol=1e-4)
-    weights.assign(2 * w)
-    np.testing.assert_allclose(
-        run(x), dense.python_function(x, 2 * w, b, True), rtol=1e-5, atol=1e-4
-    )
-    assert packed()[0] == count
+    count, held = packed()
+    weights, bias = tf.Variable(w), tf.Variable(b)
+    run = must(lambda x: dense(x, weights, bias))
+
+    def check(scale: float) -> None:
+        expected = dense.python_function(x, scale * w, b, True)
+        np.testing.assert_allclose(run(x), expected, rtol=1e-5, atol=1e-4 * scale)
+
+    for _ in range(20):  # long enough at rest to ask for the kernel
+        check(1.0)
+    composite.wait()
+    check(1.0)
+    assert packed()[0] == count + 1
+    assert packed()[1] - held >= w.nbytes
+    weights.assign_add(w)  # in place, were it not for the packed form, which holds the old values
+    check(2.0)
+    assert packed() == (count + 1, held), "a variable that was written to is not packed at once"
+    for step in range(3, 40):  # a training: every call finds other values
+        weights.assign_add(w)
+        check(float(step))
 
 
 def test_a_frozen_model_has_constants(arrays: Any, tmp_path: Path) -> None:

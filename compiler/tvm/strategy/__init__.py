@@ -1,12 +1,13 @@
 """How a stage becomes loops: one idea a file, the first that fits is taken.
 
 To add one: write a module with a ``Strategy``, and put it in :data:`STRATEGIES` before those that
-would also take its stages. The last two take everything.
+would also take its stages. Those from rows on take all
+reductions and what has no anchor.
 """
 
 from __future__ import annotations
 
-from ..plan import Stage
+from ..stage import Stage
 from . import (
     axpy,
     channelwise,
@@ -17,6 +18,7 @@ from . import (
     elementwise,
     gemm,
     reduction,
+    rows,
     scan,
     scatter,
 )
@@ -30,6 +32,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     contraction.PlainContraction(),
     channelwise.ChannelWise(),
     convolution.ImplicitProduct(),
+    rows.Rows(),
     reduction.Reduction(),
     scan.RunningSum(),
     scatter.ScatteredRows(),

@@ -12,7 +12,8 @@ from ..constants import Constants
 from ..dims import Dim, Shape, product
 from ..graph import ITEM_SIZE, Expr, Pointwise, Tensor, compute_dtype
 from ..numeric import to_storage
-from ..plan import Plan, Stage
+from ..plan import Plan
+from ..stage import Stage
 from ..target import Target
 
 PARALLEL_CYCLES = 90_000

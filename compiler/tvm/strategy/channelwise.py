@@ -30,7 +30,7 @@ from ..block import (
     spread,
 )
 from ..graph import Convolution, Expr, Pool, compute_dtype
-from ..plan import Stage
+from ..stage import Stage
 from .base import Context, chain_cost, finish, tasks
 from .taps import Channels, Taps
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..graph import Constant, compute_dtype
-from ..plan import Stage, is_table
+from ..plan import is_table
+from ..stage import Stage
 from .base import Context
 
 

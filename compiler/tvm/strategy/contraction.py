@@ -12,7 +12,7 @@ from ..access import Index, Lane
 from ..block import const, index, minimum, quotient, remainder
 from ..graph import Expr, MatMul, Tensor, compute_dtype
 from ..numeric import add, mul
-from ..plan import Stage
+from ..stage import Stage
 from .base import Context, elements, tasks, unflatten
 
 

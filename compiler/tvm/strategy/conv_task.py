@@ -11,7 +11,7 @@ from .. import graph
 from ..access import Index, Lane
 from ..block import Block, Buffer, index, minimum, quotient, remainder
 from ..graph import Convolution, Expr, Tensor
-from ..plan import Stage
+from ..stage import Stage
 from ..window import Window
 from .base import Context, finish
 from .blocking import covers

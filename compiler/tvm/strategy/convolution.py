@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from ..block import Buffer, ceil_quotient, index, minimum, quotient, remainder
 from ..dims import product
 from ..graph import ITEM_SIZE, Convolution, Expr, compute_dtype
-from ..plan import Stage
+from ..stage import Stage
 from .base import Context, tasks
 from .blocking import covers, guess
 from .conv_task import Filters, TaskWriter

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..access import Access, Lane
 from ..block import ceil_quotient, index, maximum, minimum, quotient
 from ..graph import ITEM_SIZE, Expr, compute_dtype
-from ..plan import Stage
+from ..stage import Stage
 from .base import Context, chain_cost, elements, tasks, unflatten
 from .merge import merge_dimensions
 

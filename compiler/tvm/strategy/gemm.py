@@ -23,7 +23,7 @@ from tvm import tirx
 from ..block import ceil_quotient, index, minimum, quotient, remainder
 from ..dims import Dim
 from ..graph import Expr
-from ..plan import Stage
+from ..stage import Stage
 from .axpy import Axpy
 from .base import Context, elements, tasks, unflatten
 from .blocking import Sizes, choose_blocking, covers, guess

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..access import Storage
 from ..dims import Dim, Shape, product
 from ..graph import Constant, Node, Parameter, Pointwise, Reshape, Tensor
-from ..plan import Stage
+from ..stage import Stage
 from ..views import Check, Concat, Iota, Slice
 from .base import Context
 
@@ -32,6 +32,22 @@ def merge_dimensions(stage: Stage, context: Context) -> Stage:
     if len(groups) == len(stage.shape):
         return stage
     return _Merge(stage, context, groups).stage()
+
+
+def dimension_groups(shape: Shape, patterns: set[tuple[bool, ...]]) -> list[list[int]]:
+    """Return runs of dimensions that can be one, as every tensor has or lacks them alike.
+
+    ``patterns`` holds for each tensor which of the dimensions it has, with a size other than 1.
+    """
+    groups: list[list[int]] = []
+    last = -1  # the last dimension of the last group that is not 1
+    for i, dim in enumerate(shape):
+        if groups and (dim == 1 or last < 0 or all(p[i] == p[last] for p in patterns)):
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+        last = i if dim != 1 else last
+    return groups
 
 
 def _padded(shape: Shape, rank: int) -> Shape:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..access import Index, Strided, strided
 from ..dims import Dim, Shape
 from ..graph import Expr, MatMul, Tensor, compute_dtype
-from ..plan import Stage
+from ..stage import Stage
 from .base import Context, finish
 
 FEW_ROWS = 3

@@ -15,7 +15,7 @@ from ..access import Index, Lane
 from ..block import Buffer, const, index, minimum, quotient, remainder
 from ..graph import Expr, Reduce, Tensor, compute_dtype
 from ..numeric import element
-from ..plan import Stage
+from ..stage import Stage
 from .base import Context, chain_cost, elements, tasks, unflatten
 
 _COLUMNS = 8

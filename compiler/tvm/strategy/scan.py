@@ -11,7 +11,7 @@ from ..access import Index, Lane
 from ..block import Buffer, const, index, minimum, quotient, remainder, spread
 from ..dims import Shape
 from ..graph import Expr, Scan, Tensor, compute_dtype
-from ..plan import Stage
+from ..stage import Stage
 from .base import Context, chain_cost, elements, tasks, unflatten
 
 _COLUMNS = 4

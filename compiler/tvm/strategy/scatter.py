@@ -15,7 +15,7 @@ from ..block import const, index, minimum, quotient, spread
 from ..dims import product
 from ..graph import Expr, Scatter, Tensor, compute_dtype
 from ..numeric import convert, from_storage
-from ..plan import Stage
+from ..stage import Stage
 from .base import Context, elements, tasks
 
 _COLUMNS = 8

@@ -1,0 +1,222 @@
+"""One pass over the elements of a row: whole vectors, several at a time, and what is left.
+
+The last vector overlaps its neighbour, as outputs never alias inputs; what it would count twice in
+a reduction is left out. Rows shorter than a vector are taken element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+
+from ..access import Index, Lane, flat_index
+from ..block import Buffer, index, minimum, quotient, remainder, spread
+from ..graph import Expr, Tensor
+from .accumulate import BLOCK, Accumulator
+from .base import Context
+from .row_program import Pass, RowProgram
+
+
+@dataclass
+class _Loops:
+    """A pass under construction: its totals, and the counters of the loops that are open."""
+
+    one: Pass
+    totals: list[Accumulator]
+    ways: int
+    outer: list[Index] = field(default_factory=list)
+
+
+class Sweep:
+    """Writes the passes over one row, whose place is ``row``.
+
+    Args:
+        program: What the passes compute.
+        context: The kernel.
+        lanes: Elements in a vector.
+        row: The row's indices; a :class:`Lane` stands for as many rows.
+        kept: Buffers of the elements that are kept between passes, and where a row begins in them.
+    """
+
+    def __init__(
+        self,
+        program: RowProgram,
+        context: Context,
+        lanes: int,
+        row: list[Index],
+        kept: tuple[dict[Tensor, Buffer], Expr | int],
+    ) -> None:
+        self._program = program
+        self._context = context
+        self._lanes = lanes
+        self._row = row
+        self._buffers, self._begin = kept
+        self._values = context.access()
+        self._known: dict[Tensor, Expr] = {}
+
+    def know(self, tensor: Tensor, value: Expr) -> None:
+        """Say what a reduction, or another value of the row, is."""
+        self._known[tensor] = value
+        self._values.give(tensor, partial(_at_any_place, value))
+
+    def learn(self, tensors: Sequence[Tensor]) -> None:
+        """Compute values of the row before the elements that read them."""
+        for tensor in tensors:
+            if tensor not in self._known:
+                self._known[tensor] = self._value(tensor)
+
+    def store_values(self, tensors: Sequence[Tensor]) -> None:
+        """Store values of the row."""
+        for tensor in tensors:
+            place = _place(tensor, [*self._row, *(0 for _ in self._program.inner)])
+            self._context.store(tensor, place, self._value(tensor))
+
+    def _value(self, tensor: Tensor) -> Expr:
+        place = _place(tensor, [*self._row, *(0 for _ in self._program.inner)])
+        given = self._context.space.storage(tensor) is not None and not self._is_store(tensor)
+        return self._values.read(tensor, place) if given else self._values.compute(tensor, place)
+
+    def _is_store(self, tensor: Tensor) -> bool:
+        return any(tensor in stores for stores in self._program.values)
+
+    def run(self, one: Pass, start: Expr | int, count: Expr | int) -> list[Accumulator]:
+        """Write a pass over ``count`` places of a row's first dimension, from ``start`` on."""
+        loops = _Loops(one, self._totals(one, _ways(one)), _ways(one))
+        spans = [(start, count)]
+        spans += [(0, self._context.size(d)) for d in self._program.inner[1:]]
+        with ExitStack() as stack:
+            for first, extent in spans[:-1]:
+                k = stack.enter_context(self._context.block.loop(extent, "k"))
+                loops.outer.append(self._context.block.bind(first + k, "k"))
+            self._last_dimension(loops, *spans[-1])
+        return loops.totals
+
+    def run_across(self, one: Pass, width: int) -> list[Accumulator]:
+        """Write a pass over the ``width`` elements of as many rows as there are lanes."""
+        ways = min(2, width)
+        loops = _Loops(one, self._totals(one, ways), ways)
+        for e in range(width):
+            self._element(loops, e, e % ways)
+        return loops.totals
+
+    def _totals(self, one: Pass, ways: int) -> list[Accumulator]:
+        return [Accumulator.of(self._context, t, self._lanes, ways) for t in one.reductions]
+
+    def _last_dimension(self, loops: _Loops, start: Expr | int, count: Expr | int) -> None:
+        block, lanes = self._context.block, self._lanes
+        size = self._context.size(self._program.inner[-1])
+        is_long = size >= lanes if isinstance(size, int) else index(size) >= lanes
+        with block.when(is_long):
+            self._vectors(loops, start, count)
+        if is_long is True:
+            return
+        with block.when(True) if is_long is False else block.otherwise(), block.loop(count) as e:
+            self._element(loops, start + e)
+
+    def _vectors(self, loops: _Loops, start: Expr | int, count: Expr | int) -> None:
+        block, lanes, ways = self._context.block, self._lanes, loops.ways
+
+        def vector(at: Expr | int, way: int, skipped: Expr | int = 0) -> None:
+            self._element(loops, Lane(block.bind(at, "at"), lanes), way, skipped)
+
+        def group(g: Expr) -> None:
+            for way in range(ways):
+                vector(start + (g * ways + way) * lanes, way)
+
+        whole = block.bind(quotient(count, lanes), "whole")
+        groups = block.bind(quotient(whole, ways), "groups")
+        self._in_blocks(groups, loops.totals, group)
+        if isinstance(whole, int) and isinstance(groups, int):
+            for way in range(whole - groups * ways):
+                vector(start + (groups * ways + way) * lanes, way)
+        else:
+            with block.loop(whole - groups * ways, "v") as v:
+                vector(start + (groups * ways + v) * lanes, 0)
+        rest = block.bind(remainder(count, lanes), "rest")
+        with block.when(rest > 0 if isinstance(rest, int) else index(rest) > 0):
+            vector(start + count - lanes, ways - 1, lanes - rest)
+
+    def _in_blocks(
+        self, groups: Expr | int, totals: list[Accumulator], body: Callable[[Expr], object]
+    ) -> None:
+        """Repeat a body; sums of many elements are put aside in between."""
+        block = self._context.block
+        blocked = [t for t in totals if t.has_blocks]
+        if not blocked or (isinstance(groups, int) and groups <= BLOCK):
+            with block.loop(groups, "g") as g:
+                body(g)
+            return
+        with block.loop(quotient(groups + (BLOCK - 1), BLOCK), "b") as b:
+            first = block.bind(b * BLOCK, "first")
+            with block.loop(minimum(BLOCK, groups - first), "g") as g:
+                body(block.bind(first + g, "g"))
+            for total in blocked:
+                total.end_block()
+
+    def _element(
+        self, loops: _Loops, last: Index, way: int | None = None, skipped: Expr | int = 0
+    ) -> None:
+        """Write the pass at one place of the last dimension, a vector as a rule.
+
+        ``way`` says which of the totals take it, without the first ``skipped`` lanes; None stands
+        for a single element.
+        """
+        context, one = self._context, loops.one
+        access = context.access()
+        for tensor, value in self._known.items():
+            access.give(tensor, partial(_at_any_place, value))
+        for tensor in one.kept:
+            access.give(tensor, partial(self._load_kept, tensor))
+        at = [*self._row, *loops.outer, last]
+        for tensor in one.stores:
+            context.store(tensor, _place(tensor, at), access.compute(tensor, _place(tensor, at)))
+        for tensor in one.keeps:
+            self._keep(tensor, access.compute(tensor, _place(tensor, at)), at)
+        for tensor, total in zip(one.reductions, loops.totals, strict=True):
+            (operand,) = tensor.node.operands
+            value = context.block.let(access.read(operand, _place(operand, at)))
+            if way is None:
+                total.add_single(value)
+            else:
+                total.add(way, value, skipped)
+
+    def _kept_place(self, tensor: Tensor, at: Sequence[Index]) -> Index:
+        own = _place(tensor, at)[len(self._program.rows) :]
+        if isinstance(self._row[-1], Lane):  # a vector for each element of the rows
+            return Lane(self._begin + own[-1] * self._lanes, self._lanes)
+        shape = tensor.shape[len(self._program.rows) :]
+        place = flat_index(own, self._context.space.strides(shape))
+        if isinstance(place, Lane):
+            return Lane(self._begin + place.base, place.lanes, place.step)
+        flat: Index = self._begin + place
+        return flat
+
+    def _keep(self, tensor: Tensor, value: Expr, at: Sequence[Index]) -> None:
+        place, buffer = self._kept_place(tensor, at), self._buffers[tensor]
+        if isinstance(place, Lane):
+            self._context.block.store(buffer, place.base, spread(value, place.lanes), place.step)
+        else:
+            self._context.block.store(buffer, place, value)
+
+    def _load_kept(self, tensor: Tensor, at: Sequence[Index]) -> Expr:
+        place, buffer = self._kept_place(tensor, at), self._buffers[tensor]
+        if isinstance(place, Lane):
+            return self._context.block.load(buffer, place.base, place.lanes, place.step)
+        return self._context.block.load(buffer, place)
+
+
+def _at_any_place(value: Expr, _: Sequence[Index]) -> Expr:
+    return value
+
+
+def _place(tensor: Tensor, at: Sequence[Index]) -> list[Index]:
+    return [0 if d == 1 else i for d, i in zip(tensor.shape, at, strict=True)]
+
+
+def _ways(one: Pass) -> int:
+    """Return how many vectors are in flight: as many as hide the latency of what is done to one."""
+    if not one.reductions:
+        return 2
+    return 8 if one.cost <= 4 else 4
