@@ -30,12 +30,14 @@ class Options(NamedTuple):
         signatures: for an op's name, in Python or TensorFlow, the calls to compile kernels for.
         targets: levels of the x86-64 psABI, "x86-64-v3"; by default this machine's.
         kinds: for each op without stated calls, how many kinds of calls at most have a kernel.
+        of_a_run: whether the signatures may hold calls of other ops, which are left out.
     """
 
     name: str | None = None
     signatures: Signatures = MappingProxyType({})
     targets: tuple[str, ...] = ()
     kinds: int = 0
+    of_a_run: bool = False
 
     def plain(self, source: Path) -> dict[str, Any]:
         """As JSON can hold it, for the manifest of a library that is built from a file."""

@@ -40,7 +40,7 @@ from composite.loading import SPLIT
 from composite.op import CompositeOp
 from composite.records import serialize
 from composite.replacing import replaced
-from composite.signatures import Stated, stated
+from composite.signatures import Stated, of_ops, stated
 
 _LINK_FLAGS = ["-shared", "-s", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-Wl,-rpath,$ORIGIN"]
 
@@ -134,8 +134,12 @@ class _Wanted(NamedTuple):
 
 
 def _wanted(ops: Sequence[CompositeOp], options: Options) -> tuple[list[_Wanted], list[str]]:
-    calls: list[Stated] = stated(ops, options.signatures)
-    wanted, notes = [_Wanted(op, call, must=True) for op, call in calls], []
+    signatures, notes = options.signatures, []
+    if options.of_a_run:
+        signatures, others = of_ops(signatures, ops)
+        notes = [f"calls of other ops are left out: {', '.join(others)}"] if others else []
+    calls: list[Stated] = stated(ops, signatures)
+    wanted = [_Wanted(op, call, must=True) for op, call in calls]
     for op in ops:
         if options.kinds and all(one is not op for one, _ in calls):
             kinds = enumeration.kinds(op, options.kinds)

@@ -35,7 +35,7 @@ def spread(graph_def: Any) -> None:
         forward = known.get(_GRADIENT_FUNCTION.sub("", scope), {}) | known[scope]
         for node in nodes:
             place = next((forward[name] for name in _origins(node.name) if name in forward), "")
-            if place and not _place(node):
+            if place and not of_node(node):
                 node.experimental_debug_info.original_node_names.append(f"{node.name} ({place})")
 
 
@@ -50,10 +50,10 @@ def no_gradient(op_name: str, graph_def: Any, error: LookupError) -> LookupError
     else:
         name = found["node"].removeprefix("forward/")
         places = {
-            _place(node): None
+            of_node(node): None
             for _, nodes in _scopes(graph_def)
             for node in nodes
-            if node.op == found["op"] and node.name == name and _place(node)
+            if node.op == found["op"] and node.name == name and of_node(node)
         }
         where = f" at {' or '.join(places)}" if places else ""
         what = f"{found['op']}{where} has none in TensorFlow"
@@ -74,10 +74,11 @@ def _scopes(graph_def: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _by_name(nodes: Any) -> dict[str, str]:
-    return {node.name: place for node in nodes if (place := _place(node))}
+    return {node.name: place for node in nodes if (place := of_node(node))}
 
 
-def _place(node: Any) -> str:
+def of_node(node: Any) -> str:
+    """Where the author wrote what became the node; "" where that is not known."""
     for original in node.experimental_debug_info.original_node_names:
         if found := _ORIGINAL.fullmatch(original):
             return found["place"]

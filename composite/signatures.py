@@ -46,11 +46,16 @@ def stated(ops: Sequence[CompositeOp], signatures: Signatures) -> list[Stated]:
     return found
 
 
-def of_ops(signatures: Signatures, ops: Iterable[CompositeOp]) -> tuple[dict[str, Any], list[str]]:
-    """The part of recorded calls that belongs to these ops, and the names of the other ops."""
+def of_ops(
+    signatures: Signatures, ops: Iterable[CompositeOp]
+) -> tuple[dict[str, Sequence[Call]], list[str]]:
+    """The calls of these ops, and the names of the others. ValueError when there are none."""
     names = {name for op in ops for name in (op.__name__, op.op_name)}
     own = {name: calls for name, calls in signatures.items() if name in names}
-    return own, sorted(set(signatures) - names)
+    others = sorted(set(signatures) - names)
+    if others and not own:
+        raise ValueError(f"none of the calls is of an op that is built here: {', '.join(others)}")
+    return own, others
 
 
 def recorded_line(request: NodeDef) -> str | None:

@@ -172,7 +172,8 @@ def files(module: ModuleType) -> list[Path]:
             continue
         found[path] = None
         tree = ast.parse(path.read_bytes())
-        names = dict.fromkeys(_imports(tree, one.__package__ or ""))
+        own = [] if one.__spec__ is None else _with_parents(one.__spec__.name)
+        names = dict.fromkeys([*own, *_imports(tree, one.__package__ or "")])
         pending += [sys.modules[name] for name in names if name in sys.modules]
     return list(found)
 

@@ -80,7 +80,7 @@ def build(  # noqa: PLR0913, PLR0917 - one parameter an option
     if not source.is_file():
         raise FileNotFoundError(f"there is no file {source}")
     signatures = build_options.read(signature_file) if signature_file else {}
-    options = build_options.Options(name or source.stem, signatures, targets, kinds)
+    options = build_options.Options(name or source.stem, signatures, targets, kinds, of_a_run=True)
     if not options.name or not options.name.isidentifier():
         raise click.UsageError(f"--name {options.name}: it is not an identifier")
     is_new, notes = force or not inputs.is_current(out, source, options.plain(source)), []
@@ -98,16 +98,8 @@ def _run(source: Path, out: Path, options: Options, *, force: bool, quiet: bool)
     from rich.console import Console
     from rich.markup import escape
 
-    from composite import building, signatures
+    from composite import building
 
-    left_out: list[str] = []
-    if options.signatures:  # a record of a run may hold the ops of other files
-        from composite import sources
-
-        ordered = sources.with_callees(sources.find(source).ops)
-        own, left_out = signatures.of_ops(options.signatures, ordered)
-        if not own:
-            raise ValueError(f"none of the calls is of an op of {source}: {', '.join(left_out)}")
     console = Console(stderr=True, quiet=quiet)
     with console.status(f"importing {source}") as status:
 
@@ -115,8 +107,7 @@ def _run(source: Path, out: Path, options: Options, *, force: bool, quiet: bool)
             status.update(escape(f"kernel {i + 1} of {count}: {what}"))
 
         done = building.run(source, out, options, progress=progress, force=force)
-    others = [f"calls of ops that are not in {source.name}: {', '.join(left_out)}"]
-    return [*done.notes, *(others if left_out else [])]
+    return list(done.notes)
 
 
 def _print_json(out: Path, content: Any, timings: Any, notes: list[str], *, is_new: bool) -> None:

@@ -129,13 +129,12 @@ def tensors(op: Any, given: CallOptions) -> tuple[list[Any], dict[str, Any]]:
     random = np.random.default_rng(0)
     inputs = []
     for arg in op.schema.inputs:
-        own = call.pop(arg.name)
-        made = [
-            _tensor(spec, values.get(arg.name, [None])[i] if arg.is_list else values.get(arg.name),
-                    random)
-            for i, spec in enumerate(own if arg.is_list else [own])
-        ]  # fmt: skip
-        inputs.append(made if arg.is_list else made[0])
+        specs, value = call.pop(arg.name), values.get(arg.name)
+        if not arg.is_list:
+            inputs.append(_tensor(specs, value, random))
+            continue
+        each = [None] * len(specs) if value is None else value
+        inputs.append([_tensor(s, v, random) for s, v in zip(specs, each, strict=True)])
     return inputs, call
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 from typing import Any
 
 import click
 
-from composite.cli import calls
+from composite.cli import calls, page
 
 _TEXTS = ("source", "mlir", "program")
 _CALLS = ("graph", "te", "tir", "llvm", "asm")
@@ -24,7 +25,16 @@ _CALLS = ("graph", "te", "tir", "llvm", "asm")
 )
 @calls.options
 @click.option("level", "--target", metavar="LEVEL", help="CPU level of tir, llvm and asm.")
-def show(target: calls.Target, stage: str, level: str | None, **call: Any) -> None:
+@click.option(
+    "html",
+    "--html",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a page with the stages side by side, their lines linked.",
+)
+def show(
+    target: calls.Target, stage: str, level: str | None, html: Path | None, **call: Any
+) -> None:
     """Print a stage of an op: its source, what it is compiled to, or what a call becomes.
 
     \b
@@ -34,9 +44,15 @@ def show(target: calls.Target, stage: str, level: str | None, **call: Any) -> No
     Example:
       composite show ops.py:dense --stage graph --shape x=batch,64 --shape w=32,64 --shape b=32
 
+    \b
+      composite show ops.py:dense --html dense.html --shape x=batch,64 --shape w=32,64 --shape b=32
+
     Shapes may be left out where the op states a call: CompositeOp.add_signature.
     """  # noqa: D301 - click's mark for lines that are not rewrapped
     op = target.one()
+    if html is not None:
+        html.write_text(_page(op, calls.CallOptions(**call), level), encoding="utf-8")
+        return
     if stage in _TEXTS:
         click.echo(_text(op, stage).rstrip())
         return
@@ -55,42 +71,73 @@ def _text(op: Any, stage: str) -> str:
     return inspect.getsource(op.python_function)
 
 
-def _of_call(op: Any, stage: str, call: dict[str, Any], level: str | None) -> str:
-    from composite import build_options, prebuild
-    from composite.compiler import tvm as backend
-    from composite.compiler.tvm.show import show as show_kernel
+def _page(op: Any, given: calls.CallOptions, level: str | None) -> str:
+    """All stages; without a stated call those of the op alone."""
+    stages = {}
+    if hasattr(op, "python_function"):
+        file = op.place.rpartition(":")[0]
+        first = inspect.getsourcelines(op.python_function)[1]
+        stages["source"] = page.numbered(_text(op, "source"), file, first)
+    stages["mlir"] = page.located(op.mlir)
+    title = op.op_name
+    if given.stated() or op.signatures or not op.schema.inputs:
+        call = calls.arguments(op, given)
+        title += f"({calls.plain_call(call)})"
+        stages["graph"] = _graph(_expansion(op, call)[0])
+        for stage in ("te", "tir", "asm"):
+            try:
+                stages[stage] = page.plain(_of_call(op, stage, call, level))
+            except ValueError as error:
+                stages[stage] = [page.Line(str(error))]
+                break
+    return page.page(title, stages)
+
+
+def _expansion(op: Any, call: dict[str, Any]) -> tuple[Any, Any]:
+    """The expansion of a call, and its dims with their symbols."""
+    from composite import prebuild
     from composite.jit import shapes
     from composite.jit.expansions import expand
 
     request = prebuild.request(op, call)
     dims = shapes.from_record(request)
+    return expand(request, dims), dims
+
+
+def _of_call(op: Any, stage: str, call: dict[str, Any], level: str | None) -> str:
+    from composite import build_options
+    from composite.compiler import tvm as backend
+    from composite.compiler.tvm.show import show as show_kernel
+
     try:
-        library = expand(request, dims)
+        library, dims = _expansion(op, call)
         if stage == "graph":
-            return graph_text(library)
+            return "\n".join(line.text for line in _graph(library))
         machine = build_options.targets([level] if level else [])[0]
         return show_kernel(library, dims, stage, machine)
     except backend.NotCovered as answer:
         raise ValueError(f"there is no kernel for {op.__name__}: {answer}") from answer
 
 
-def graph_text(library: Any) -> str:
+def _graph(library: Any) -> list[page.Line]:
     """The functions of a FunctionDefLibrary, a line for each node."""
     import tensorflow as tf
 
+    from composite import places
     from composite.records import python_value
 
     lines = []
     for function in library.function:
         signature = function.signature
         inputs = ", ".join(f"{a.name}: {tf.as_dtype(a.type).name}" for a in signature.input_arg)
-        lines.append(f"{signature.name}({inputs}):")
+        lines.append(page.Line(f"{signature.name}({inputs}):"))
         for node in function.node_def:
             shown = _attributes(node, python_value)
-            lines.append(f"  {node.name} = {node.op}({', '.join(node.input)}){shown}")
+            text = f"  {node.name} = {node.op}({', '.join(node.input)}){shown}"
+            lines.append(page.Line(text, page.place(places.of_node(node))))
         results = ", ".join(function.ret[output.name] for output in signature.output_arg)
-        lines.append(f"  return {results}\n")
-    return "\n".join(lines)
+        lines += [page.Line(f"  return {results}"), page.Line("")]
+    return lines
 
 
 def _attributes(node: Any, python_value: Any) -> str:

@@ -1,0 +1,93 @@
+"""The command line itself: help, exit codes, messages."""
+
+import errno
+import os
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from composite.cli import failures
+from composite.cli.main import main
+
+COMMANDS = ("bench", "build", "check", "explain", "show")
+
+
+def run(*args):
+    return CliRunner().invoke(main, [str(arg) for arg in args])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_has_help_with_an_example(command):
+    done = run(command, "--help")
+    assert done.exit_code == 0
+    assert f"composite {command} " in done.output
+    assert f"  {command}  " in run("--help").output
+
+
+def test_help_imports_nothing_heavy(run_python):
+    done = run_python(
+        "import sys\n"
+        "from composite.cli.main import main\n"
+        "main(['--help'], standalone_mode=False)\n"
+        "print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    )
+    *_, modules = done.stdout.splitlines()
+    assert not {"tensorflow", "tvm", "torch_mlir", "numpy", "rich"} & set(modules.split())
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--no-such-option"],
+        ["build"],
+        ["build", "ops.py"],
+        ["show", "ops.py", "--stage", "nonsense"],
+        ["build", __file__, "-o", "x", "--name", "no name"],
+    ],
+)
+def test_a_wrong_command_line_is_2(args):
+    done = run(*args)
+    assert done.exit_code == 2
+    assert "Error: " in done.output
+
+
+@pytest.mark.parametrize("command", ["check", "show", "explain", "bench"])
+def test_a_missing_file_is_1(command, tmp_path):
+    done = run(command, tmp_path / "ops.py:dense")
+    assert done.exit_code == 1
+    assert done.output == f"composite: there is no file {tmp_path / 'ops.py'}\n"
+
+
+def test_debug_lets_the_error_through(tmp_path):
+    done = run("--debug", "build", tmp_path / "ops.py", "-o", tmp_path / "out")
+    assert isinstance(done.exception, FileNotFoundError)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+def test_what_the_machine_refuses_is_4(number):
+    error = OSError(number, os.strerror(number), "/out/x")
+    assert failures.told(error) == (4, f"/out/x: {os.strerror(number)}")
+
+
+def test_an_error_of_ours_says_so():
+    code, message = failures.told(RuntimeError("odd"))
+    assert code == 70
+    assert "an error in composite itself, RuntimeError: odd" in message
+    assert failures.told(RuntimeError("composite.build needs a C compiler")).code == 4
+
+
+def test_an_interrupted_command_is_130(monkeypatch):
+    def interrupted(self, ctx):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(click.Command, "invoke", interrupted)
+    assert run("show", "ops.py").exit_code == 130
+
+
+def test_the_shell_completes_commands(monkeypatch):
+    monkeypatch.setenv("COMP_WORDS", "composite b")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    runner = CliRunner(env={"_COMPOSITE_COMPLETE": "bash_complete"})
+    done = runner.invoke(main, [], prog_name="composite")
+    assert done.output.split() == ["plain,bench", "plain,build"]
