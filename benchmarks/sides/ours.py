@@ -61,7 +61,15 @@ class Ours:
         explained = composite.explain(op, program.x, *first, **attrs)
         kernel = f"kernel: {explained.details.get('strategy')}"
         note = kernel if explained.path == "kernel" else f"expansion: {explained.reason}"
-        return replace(function(program, layer) if in_graph else called, note=note)
+        return replace(_settled(function(program, layer)) if in_graph else called, note=note)
+
+
+def _settled(way: Way) -> Way:
+    """Wait for the kernels that a graph asks for: it knows constants, an eager call does not."""
+    way.run()
+    composite.wait()
+    way.run()
+    return way
 
 
 def side() -> Ours:

@@ -50,7 +50,7 @@ def eager(program: Program, layer: Layer) -> Way:
 
 
 def function(program: Program, layer: Layer, *, jit_compile: bool | None = None) -> Way:
-    """The layers as one tf.function, called without the checks for another trace.
+    """The layers as one tf.function, called as the op that it is, without tf.function's own Python.
 
     Constants are Const nodes of its graph: what it captures would be inputs in disguise.
     """
@@ -61,9 +61,19 @@ def function(program: Program, layer: Layer, *, jit_compile: bool | None = None)
         weights = inputs or [tf.constant(weight) for weight in program.weights]
         return _stack(program, layer, x, weights)
 
-    traced = tf.function(run, jit_compile=jit_compile, autograph=False)
+    compiled = tf.function(run, jit_compile=jit_compile, autograph=False)
+    # Within another function: XLA is told so by the node that calls.
+    traced = tf.function(lambda *arguments: compiled(*arguments), autograph=False)
     concrete = traced.get_concrete_function(x, *inputs)
-    return _way(lambda: concrete(x, *inputs))
+    arguments, name = [x, *inputs], concrete.name.decode()
+    dtypes = [output.dtype for output in concrete.outputs]
+
+    def call() -> Any:  # `concrete` must live as long
+        assert concrete is not None
+        (result,) = tf.raw_ops.PartitionedCall(args=arguments, Tout=dtypes, f=name)
+        return result
+
+    return _way(call)
 
 
 def _stack(program: Program, layer: Layer, x: Any, weights: Any) -> Any:

@@ -287,11 +287,16 @@ _TANH = (
 
 
 def _tanh_float32(block: Block, x: Expr) -> Expr:
-    """Return x P(x^2) / Q(x^2), which is 1 to the last place where the argument is cut off."""
+    """Return x P(x^2) / Q(x^2); x itself where that is the tangent, ±1 where it rounds to that.
+
+    Not nearly ±1: 1 + tanh(-inf) is 0, and GELU multiplies it with infinity.
+    """
     z = _clamp(block, x, -7.90531110763549805, 7.90531110763549805)
     s = block.let(z * z)
     y = block.let(z * _horner(block, s, _TANH[0])) / _horner(block, s, _TANH[1])
-    return block.let(choose(absolute(block, x) < like(4e-4, x), x, y))
+    size = absolute(block, x)
+    inside = tirx.And(size >= like(4e-4, x), size < like(9.02, x))
+    return block.let(choose(inside, y, _clamp(block, x, -1.0, 1.0)))
 
 
 def tanh(block: Block, x: Expr) -> Expr:

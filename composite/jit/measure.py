@@ -193,24 +193,43 @@ def _chain(
             with tf.control_dependencies(outputs[-1:]), tf.device("CPU:0"):
                 own = inputs[i * width : (i + 1) * width]
                 result = call.graph_call(op_name, arguments(own, i), stamps, None)
-            # Returned, every one: grappler turns a node that only orders others into nothing.
+            # Read, every one: grappler turns a node that only orders others into nothing.
             outputs += tf.nest.flatten(result)
-        return outputs
+        return _together(outputs)
 
     return _traced(chain, [*specs] * copies)
 
 
+def _together(outputs: list[Any]) -> list[Any]:
+    """The outputs, none of them before the last.
+
+    Two nodes that become ready at once are run on two threads, and waking the other takes longer
+    than many a kernel.
+    """
+    return list(tf.raw_ops.IdentityN(input=outputs)) if outputs else outputs
+
+
 def _empty(specs: Sequence[tf.TensorSpec], copies: int) -> Any:
     def empty(*inputs: Any) -> list[Any]:
-        return [tf.identity(x) for x in inputs[:: max(len(specs), 1)]]
+        return _together([tf.identity(x) for x in inputs[:: max(len(specs), 1)]])
 
     return _traced(empty, [*specs] * copies)
 
 
 def _traced(function: Callable[..., Any], specs: Sequence[tf.TensorSpec]) -> Any:
-    return tf.function(
+    """A traced function, called as the op that it is.
+
+    A tf.function's call in Python costs 17 us for each argument, and there are many.
+    """
+    concrete = tf.function(
         function, input_signature=list(specs), autograph=False
     ).get_concrete_function()
+    dtypes = [output.dtype for output in concrete.outputs]
+
+    def run(*inputs: Any) -> Any:
+        return tf.raw_ops.PartitionedCall(args=inputs, Tout=dtypes, f=concrete.name.decode())
+
+    return run
 
 
 def _rounds(

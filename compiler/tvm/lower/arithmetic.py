@@ -12,7 +12,7 @@ from tvm import tirx
 from .. import dims, graph, math
 from ..block import Block
 from ..errors import NotCovered
-from ..graph import Body, Expr, Tensor, pointwise
+from ..graph import Body, Constant, Expr, Tensor, pointwise
 from ..node import OpNode
 from ..numeric import (
     add,
@@ -89,6 +89,35 @@ def _binary(
         return [result if known is None else Tensor(result.shape, a.dtype, result.node, known)]
 
     return lower
+
+
+_POWERS: dict[float | None, Body] = {
+    1.0: lambda _, x: x,
+    2.0: lambda _, x: x * x,
+    3.0: lambda _, x: x * x * x,
+    -1.0: lambda _, x: like(1.0, x) / x,
+}
+"""Exponents -> a few multiplications, within one rounding of the power of them."""
+
+
+def _lower_power(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    base, exponent = inputs
+    few = _POWERS.get(_only_value(exponent))
+    if few is None or base.dtype not in FLOATS:
+        return _binary(math.power, cost=120, dtypes=FLOATS)(node, inputs)
+
+    def body(block: Block, x: Expr, _: Expr) -> Expr:
+        return few(block, x)
+
+    return [pointwise(node.op, body, (base, exponent), base.dtype, cost=2)]
+
+
+def _only_value(tensor: Tensor) -> float | None:
+    """Return the value of a constant of one element; None for all else."""
+    node = tensor.node
+    if not isinstance(node, Constant) or node.value.size != 1:
+        return None
+    return float(node.value.reshape(-1)[0])
 
 
 def _divide(_: Block, a: Expr, b: Expr) -> Expr:
@@ -199,7 +228,7 @@ LOWERINGS = {
     "FloorMod": _lower_integer_division,
     "Maximum": _binary(larger, cost=2),
     "Minimum": _binary(smaller, cost=2),
-    "Pow": _binary(math.power, cost=120, dtypes=FLOATS),
+    "Pow": _lower_power,
     "SquaredDifference": _binary(_squared_difference, cost=2),
     "Xlogy": _binary(_xlogy, cost=30, dtypes=FLOATS),
     "Xlog1py": _binary(_xlog1py, cost=38, dtypes=FLOATS),

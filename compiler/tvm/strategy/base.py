@@ -16,9 +16,10 @@ from ..plan import Plan
 from ..stage import Stage
 from ..target import Target
 
-PARALLEL_CYCLES = 90_000
-"""Work below this many cycles (about 30 us) stays on the thread that calls: waking another takes
-20 to 45 us, and small kernels run inline on the executor's thread."""
+PARALLEL_CYCLES = 30_000
+"""Work below this many cycles (about 10 us) stays on the thread that calls: small kernels run inline
+on the executor's thread. Above, the launch decides: waking another thread takes 20 to 45 us, but in a
+stack of layers it is awake already."""
 
 
 @dataclass(frozen=True)

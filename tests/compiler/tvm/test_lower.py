@@ -336,3 +336,19 @@ def test_sizes_are_divided_now(compiler: Any) -> None:
 def test_not_covered_names_the_reason(compiler: Any, function: Any, reason: str) -> None:
     with pytest.raises(backend.NotCovered, match=reason):
         compiler.compile(function, [np.ones((3,), np.float32)])
+
+
+@pytest.mark.parametrize("exponent", [1.0, 2.0, 3.0, -1.0, 0.5])
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: np.dtype(d).name)
+def test_powers_that_are_a_few_multiplications(compiler: Any, dtype: Any, exponent: float) -> None:
+    def function(x: Any) -> Any:
+        return raw.Pow(x=x, y=tf.constant(exponent, tf.as_dtype(dtype)))
+
+    x = samples(dtype)
+    expected = in_float64(lambda x: raw.Pow(x=x, y=np.float64(exponent)), x)
+    (result,) = compiler.compile(function, [x])([x], [x.shape], [x.dtype])
+    tiny = float(ml_dtypes.finfo(dtype).tiny)
+    np.testing.assert_allclose(
+        result.astype(np.float64), expected.astype(np.float64),
+        rtol=1.6 * EPSILON[dtype], atol=tiny, equal_nan=True,
+    )  # fmt: skip
