@@ -17,7 +17,7 @@ import tensorflow as tf
 from composite import settings
 from composite.checking import differences
 from composite.checking.compare import Closeness, Difference, compare
-from composite.checking.oracle import Case, Outcome, as_array, in_double, outcome
+from composite.checking.oracle import Case, Outcome, as_array, in_double, outcome, runs
 from composite.checking.sample import Sample
 from composite.checking.skipped import Skipped
 
@@ -44,7 +44,12 @@ def derived(case: Case) -> Closeness:
 
         return in_double(traced, list(case.sample.arrays()), expected.values)
 
-    return compare(found.values, expected.values, reference)
+    return compare(
+        found.values,
+        expected.values,
+        reference,
+        lambda: runs(case.sample.nearby(), lambda near: _gradients(case, case.python, near)),
+    )
 
 
 def numeric(case: Case) -> Closeness:

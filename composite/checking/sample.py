@@ -6,14 +6,17 @@ Not for: where samples come from (samples.py), and how one is run (ways.py).
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import ml_dtypes  # TensorFlow's bfloat16, of which numpy.finfo knows nothing
 import numpy as np
 import tensorflow as tf
 
 from composite import call
 from composite.compiler.schema import AttrSpec, OpSchema
+from composite.jit import bounds
 
 Array = np.ndarray[Any, Any]
 Input = Array | list[Array]
@@ -49,6 +52,12 @@ class Sample:
         """A sample of other arrays."""
         return Sample(tuple(self.mapped(lambda x: np.asarray(function(x)))), self.attrs, label)
 
+    def nearby(self, count: int = 4) -> Iterator[Sample]:
+        """Samples whose floating numbers are each a rounding error up or down."""
+        for seed in range(count):
+            random = np.random.default_rng(seed)
+            yield self.replaced(self.label, functools.partial(_rounded, random))
+
     def tensors(self) -> list[Any]:
         """The inputs as eager tensors."""
         return self.mapped(tf.constant)
@@ -64,6 +73,15 @@ class Sample:
         inputs = [f"[{', '.join(x)}]" if isinstance(x, list) else x for x in shapes]
         attrs = [f"{name}={shown(value)}" for name, value in self.attrs.items()]
         return ", ".join(inputs + attrs) + (f" ({self.label})" if self.label else "")
+
+
+def _rounded(random: np.random.Generator, array: Array) -> Array:
+    if not bounds.is_floating(array):
+        return array
+    step = float(ml_dtypes.finfo(array.dtype).eps)
+    signs = random.choice([-1.0, 1.0], array.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return (array.astype(np.float64) * (1 + step * signs)).astype(array.dtype)
 
 
 def shown(value: Any) -> str:

@@ -20,7 +20,7 @@ from composite.jit.decisions import Decision
 from composite.jit.expansions import constants_of, expand
 from composite.jit.measure import measure, sweep
 from composite.log import logger
-from composite.records import PROGRAM, NodeDef
+from composite.records import CONSTANTS, PROGRAM, NodeDef
 
 # Of one node, as far as it can be told beforehand: a size that takes longer is not measured.
 _LONGEST_US = 4000.0
@@ -87,7 +87,7 @@ def measured(made: NodeDef, request: NodeDef, before: Decision | None = None) ->
     asked = shapes.size(values)
     exact = shapes.substitute(dims, values)
     dtypes = functions.body(expand(request, exact)).input_dtypes
-    stamps = {PROGRAM: request.attr[PROGRAM]} if PROGRAM in request.attr else {}
+    stamps = {name: request.attr[name] for name in (PROGRAM, CONSTANTS) if name in request.attr}
     node = (request.op, _keywords(request), stamps)
     constants = constants_of(request)
     times = {asked: measure(*node, _specs(exact, dtypes), constants)}

@@ -1,6 +1,8 @@
 #include "composite/runtime/constant_inputs.h"
 
+#include <set>
 #include <string>
+#include <utility>
 
 #include "composite/runtime/registry.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -21,15 +23,17 @@ bool IsWorthPacking(const InputFact& fact) {
          fact.constant->dims() >= 2 && fact.constant->NumElements() >= kFewestElements;
 }
 
-// Returns whether that changed anything.
-bool Stamp(const std::string& name, const AttrValue& inputs, NodeDef* def) {
-  if (!inputs.has_list()) return false;
-  auto known = def->attr().find(name);
-  if (known != def->attr().end() &&
-      known->second.SerializeAsString() == inputs.SerializeAsString()) {
-    return false;
+// Adds to the inputs that the attribute lists already: what was known stays true. Returns whether
+// that changed anything.
+bool Stamp(const std::string& name, std::set<int64_t> inputs, NodeDef* def) {
+  if (const AttrValue* known = AttrSlice(*def).Find(name)) {
+    inputs.insert(known->list().i().begin(), known->list().i().end());
+    if (inputs.size() == static_cast<size_t>(known->list().i_size())) return false;
   }
-  (*def->mutable_attr())[name] = inputs;
+  if (inputs.empty()) return false;
+  AttrValue all;
+  for (int64_t input : inputs) all.mutable_list()->add_i(input);
+  (*def->mutable_attr())[name] = std::move(all);
   return true;
 }
 
@@ -38,16 +42,16 @@ bool Stamp(const std::string& name, const AttrValue& inputs, NodeDef* def) {
 absl::optional<NodeDef> WithConstants(const NodeDef& def, absl::Span<const InputFact> facts,
                                       absl::Span<const int> variables) {
   if (AttrSlice(def).Find(kProgramAttr) == nullptr) return absl::nullopt;
-  AttrValue fixed, read;
+  std::set<int64_t> fixed, read;
   for (size_t i = 0; i < facts.size(); ++i) {
-    if (IsWorthPacking(facts[i])) fixed.mutable_list()->add_i(static_cast<int64_t>(i));
+    if (IsWorthPacking(facts[i])) fixed.insert(static_cast<int64_t>(i));
   }
   for (int i : variables) {
-    if (tensorflow::DataTypeIsFloating(facts[i].dtype)) read.mutable_list()->add_i(i);
+    if (tensorflow::DataTypeIsFloating(facts[i].dtype)) read.insert(i);
   }
   NodeDef stamped = def;
-  const bool constants = Stamp(kConstantsAttr, fixed, &stamped);
-  if (!Stamp(kVariablesAttr, read, &stamped) && !constants) return absl::nullopt;
+  const bool constants = Stamp(kConstantsAttr, std::move(fixed), &stamped);
+  if (!Stamp(kVariablesAttr, std::move(read), &stamped) && !constants) return absl::nullopt;
   return stamped;
 }
 

@@ -62,8 +62,10 @@ std::vector<std::unique_ptr<KernelView>> ViewsOf(const OpVersion& version,
   };
   if (!variables.empty()) {
     std::vector<int> every = Positions(constants);
+    // A variable that was frozen since is among both.
     every.insert(every.end(), variables.begin(), variables.end());
     std::sort(every.begin(), every.end());
+    every.erase(std::unique(every.begin(), every.end()), every.end());
     tensorflow::AttrValue known;
     for (int input : every) known.mutable_list()->add_i(input);
     add(&known, KernelView::kRest);

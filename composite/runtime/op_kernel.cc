@@ -223,6 +223,8 @@ absl::StatusOr<Choice> CompositeOp::AwaitKernel(OpKernelContext* context, Kernel
     if (choice.shape_class == nullptr) KernelTable::Global().Ask(view.group(), call);
     return absl::FailedPreconditionError("its kernel is not there yet");
   }
+  // The worker measures on the thread that makes kernels: it would wait for itself.
+  if (uncounted_) return absl::FailedPreconditionError("the kernel to measure does not cover it");
   tensorflow::CancellationManager* cancellation = context->cancellation_manager();
   absl::Status status = KernelTable::Global().Await(view.group(), call, [cancellation] {
     return cancellation != nullptr && cancellation->IsCancelled();

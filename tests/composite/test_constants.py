@@ -159,6 +159,21 @@ def test_the_background_compiler_measures_with_constants(arrays: Any) -> None:
     assert after["requests"] == before["requests"]
 
 
+def test_the_background_compiler_measures_with_variables_at_rest(arrays: Any) -> None:
+    """Vectors among them, which a graph's constants are not packed for."""
+    x, w, b = arrays
+    weights, bias = tf.Variable(2 * w), tf.Variable(b)
+    run = tf.function(lambda x: dense(x, weights, bias), autograph=False)
+    for _ in range(20):
+        run(x)
+        composite.wait(30)
+    assert composite.wait(30), "a request is not served"
+    before = composite.stats()
+    expected = dense.python_function(x, 2 * w, b, True)
+    np.testing.assert_allclose(run(x), expected, rtol=1e-5, atol=1e-4)
+    assert composite.stats()["requests"] == before["requests"]
+
+
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_a_variable_at_rest_is_packed_unless_ops_are_deterministic(
     run_python: Any, deterministic: bool

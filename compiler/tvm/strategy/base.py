@@ -17,9 +17,9 @@ from ..stage import Stage
 from ..target import Target
 
 PARALLEL_CYCLES = 30_000
-"""Work below this many cycles (about 10 us) stays on the thread that calls: small kernels run inline
-on the executor's thread. Above, the launch decides: waking another thread takes 20 to 45 us, but in a
-stack of layers it is awake already."""
+"""Work below this many cycles (about 10 us) stays on the thread that calls: small kernels run
+inline on the executor's thread. Above, the launch decides: waking another thread takes 20 to 45 us,
+but in a stack of layers it is awake already."""
 
 
 @dataclass(frozen=True)

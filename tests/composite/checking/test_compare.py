@@ -1,0 +1,46 @@
+"""Whether two results agree, and what rounding is allowed to do to them."""
+
+import numpy as np
+import pytest
+
+from composite.checking.compare import Difference, compare
+from composite.checking.sample import Sample
+
+EPS = float(np.finfo(np.float32).eps)
+
+
+def off_by(roundings: float) -> np.ndarray:
+    return np.array([1, 1 + roundings * EPS * 1.01], np.float32)
+
+
+EXACT = np.array([1, 1], np.float64)
+
+
+@pytest.mark.parametrize("complex_", [False, True])
+def test_luck_of_what_is_compared_with_is_found_by_running_it_again(complex_):
+    def typed(x):
+        return x.astype(np.complex128 if x.dtype == np.float64 else np.complex64) if complex_ else x
+
+    def agrees(found, others):
+        runs = [[typed(off_by(n))] for n in others]
+        compare([typed(off_by(found))], [typed(off_by(0))], lambda: [typed(EXACT)], lambda: runs)
+
+    agrees(60, [])
+    with pytest.raises(Difference, match="is off by"):
+        agrees(100, [])
+    with pytest.raises(Difference, match="is off by"):
+        agrees(100, [1, 20])
+    agrees(100, [1, 30])
+    with pytest.raises(Difference, match="is off by"):
+        agrees(1000, [1e6])  # a jump: that is another function
+
+
+def test_samples_nearby():
+    given = np.array([1, 0, np.inf, -3], np.float32), np.array([1, 2], np.int32)
+    for near in Sample(given, {}, "x").nearby():
+        floats, integers = near.arrays()
+        assert floats.dtype == np.float32
+        np.testing.assert_array_equal(integers, [1, 2])
+        np.testing.assert_array_equal(floats[1:3], [0, np.inf])
+        assert 0 < abs(floats[0] - 1) <= EPS
+        assert floats[3] != -3
