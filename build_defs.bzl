@@ -1,9 +1,15 @@
 """Op libraries for Bazel: gen_op_libraries and gen_op_bindings. See docs/bazel.md."""
 
-load("//bazel:bindings.bzl", "op_binding", "op_binding_wrapper")
-load("//bazel:library.bzl", "op_library", "op_library_file", "op_library_sources", "op_library_wrapper")
+load("//bazel:bindings.bzl", "op_binding", "op_binding_wrapper", "op_bindings")
+load(
+    "//bazel:library.bzl",
+    "op_library",
+    "op_library_cc_deps",
+    "op_library_file",
+    "op_library_sources",
+    "op_library_wrapper",
+)
 load("@rules_cc//cc:defs.bzl", "cc_import", "cc_library")
-load("@rules_python//python:defs.bzl", "py_library")
 
 def gen_op_libraries(
         name,
@@ -60,7 +66,10 @@ def gen_op_libraries(
     op_library_file(name = name + "_mlir", library = name, what = "mlir", **common)
     op_library_file(name = "registered_" + name, library = name, what = "registration", **common)
     op_library_file(name = "_%s_shared" % name, library = name, what = "shared_library", **common)
-    _cc_library(name + "_cc", ":_%s_shared" % name, "composite_runtime", common)
+    op_library_cc_deps(name = "_%s_cc_deps" % name, library = name, **common)
+    # The linker's order: what stands later is initialized before.
+    runtime = [Label("@composite_python//:composite_runtime"), "_%s_cc_deps" % name]
+    _cc_library(name + "_cc", "_%s_shared" % name, runtime, common)
 
 def gen_op_bindings(name, tags = [], test = False, visibility = None):
     """Python functions for ops that <name>_ops.cc registers in C++, and maybe implements.
@@ -81,16 +90,16 @@ def gen_op_bindings(name, tags = [], test = False, visibility = None):
     common = {"tags": tags, "testonly": test, "visibility": visibility}
     ops = name + "_ops"
     op_binding(name = ops + ".so", src = ops + ".cc", **common)
-    op_binding_wrapper(name = "gen_" + ops, library = ops + ".so", **common)
-    py_library(name = ops, deps = [":gen_" + ops], **common)
-    _cc_library(ops + "_cc", ":%s.so" % ops, "tensorflow", common)
+    _cc_library(ops + "_cc", ops + ".so", [Label("@composite_python//:tensorflow")], common)
+    op_binding_wrapper(name = "gen_" + ops, cc = ops + "_cc", library = ops + ".so", **common)
+    op_bindings(name = ops, library = ops + ".so", wrapper = "gen_" + ops, **common)
 
-def _cc_library(name, shared_library, runtime, common):
+def _cc_library(name, shared_library, deps, common):
     """A C++ target that brings a shared library along, whether or not it is referred to."""
     cc_import(name = "_%s_import" % name, shared_library = shared_library, **common)
     cc_library(
         name = name,
         linkopts = ["-Wl,--no-as-needed"],
-        deps = ["_%s_import" % name, Label("@composite_python//:" + runtime)],
+        deps = ["_%s_import" % name] + deps,
         **common
     )

@@ -6,8 +6,19 @@ environment as Python is, and there are too many of them to be copied into a san
 Not for: ops with bodies (library.bzl).
 """
 
+load("@rules_cc//cc/common:cc_info.bzl", "CcInfo")
 load("@rules_python//python:defs.bzl", "PyInfo")
 load(":environment.bzl", "EnvironmentInfo", "search_path")
+
+OpBindingInfo = provider(
+    doc = "Ops that a shared library registers with TensorFlow: it is loaded before what calls them.",
+    fields = {
+        "module": "the Python module that loads it",
+        "py_info": "PyInfo of that",
+        "runfiles": "and its files",
+        "cc_info": "CcInfo, for C++ targets",
+    },
+)
 
 # What tf.sysconfig.get_compile_flags() says.
 _FLAGS = [
@@ -71,13 +82,42 @@ def _op_binding_wrapper_impl(ctx):
     library = ctx.file.library
     wrapper = ctx.actions.declare_file(ctx.label.name + ".py")
     ctx.actions.write(wrapper, _WRAPPER.format(label = ctx.label, file = library.basename))
+    runfiles = ctx.runfiles([wrapper, library])
+    py_info = PyInfo(transitive_sources = depset([wrapper]), has_py3_only_sources = True)
     return [
-        DefaultInfo(files = depset([wrapper]), runfiles = ctx.runfiles([wrapper, library])),
-        PyInfo(transitive_sources = depset([wrapper]), has_py3_only_sources = True),
+        DefaultInfo(files = depset([wrapper]), runfiles = runfiles),
+        py_info,
+        OpBindingInfo(
+            module = (ctx.label.package + "/" + ctx.label.name).lstrip("/").replace("/", "."),
+            py_info = py_info,
+            runfiles = runfiles,
+            cc_info = ctx.attr.cc[CcInfo],
+        ),
     ]
 
 op_binding_wrapper = rule(
     implementation = _op_binding_wrapper_impl,
-    attrs = {"library": attr.label(mandatory = True, allow_single_file = [".so"])},
-    provides = [PyInfo],
+    attrs = {
+        "cc": attr.label(mandatory = True, providers = [CcInfo]),
+        "library": attr.label(mandatory = True, allow_single_file = [".so"]),
+    },
+    provides = [PyInfo, OpBindingInfo],
+)
+
+def _op_bindings_impl(ctx):
+    wrapper = ctx.attr.wrapper
+    files = depset(transitive = [wrapper[DefaultInfo].files, ctx.attr.library[DefaultInfo].files])
+    return [
+        DefaultInfo(files = files, runfiles = wrapper[DefaultInfo].default_runfiles),
+        wrapper[PyInfo],
+        wrapper[OpBindingInfo],
+    ]
+
+op_bindings = rule(
+    implementation = _op_bindings_impl,
+    attrs = {
+        "library": attr.label(mandatory = True),
+        "wrapper": attr.label(mandatory = True, providers = [OpBindingInfo]),
+    },
+    provides = [PyInfo, OpBindingInfo],
 )

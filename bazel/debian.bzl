@@ -38,12 +38,15 @@ def debian_rules():
             native.local_repository(name = name, path = _RULES + name.rpartition("_")[2])
     if not native.existing_rule("rules_cc"):
         _stand_in(name = "rules_cc", files = {
+            "@tf_composite//bazel/stand_ins:cc_builtin.bzl": "cc/common/builtin.bzl",
+            "@tf_composite//bazel/stand_ins:cc_common.bzl": "cc/common/cc_common.bzl",
+            "@tf_composite//bazel/stand_ins:cc_info.bzl": "cc/common/cc_info.bzl",
             "@tf_composite//bazel/stand_ins:rules_cc.bzl": "cc/defs.bzl",
         })
     if not native.existing_rule("rules_python"):
         _stand_in(name = "rules_python", files = {
             "@tf_composite//bazel/stand_ins:rules_python.bzl": "python/defs.bzl",
-            "@tf_composite//bazel/stand_ins:py_info.bzl": "python/py_info.bzl",
+            "@tf_composite//bazel/stand_ins:py_builtin.bzl": "python/builtin.bzl",
         })
     if not native.existing_rule("remote_coverage_tools"):
         _stand_in(name = "remote_coverage_tools", build = _COVERAGE)

@@ -3,7 +3,10 @@
 Not for: the names that users type (build_defs.bzl).
 """
 
+load("@rules_cc//cc/common:cc_common.bzl", "cc_common")
+load("@rules_cc//cc/common:cc_info.bzl", "CcInfo")
 load("@rules_python//python:defs.bzl", "PyInfo")
+load(":bindings.bzl", "OpBindingInfo")
 load(":environment.bzl", "EnvironmentInfo", "search_path")
 
 OpLibraryInfo = provider(
@@ -13,6 +16,7 @@ OpLibraryInfo = provider(
         "wrapper": "gen_<name>.py",
         "sources": "runfiles: what a source that builds on these ops may import, of all dependencies",
         "py_info": "PyInfo of these",
+        "bindings": "list of OpBindingInfo: what must be loaded before",
         "manifests": "depset: manifest.json of this library and of those that it depends on",
     },
 )
@@ -31,7 +35,7 @@ _FILES = {
 _WRAPPER = '''\
 """The ops of {label}. Generated; do not edit."""
 
-from .{name}.{name} import *  # noqa: F403
+{imports}from .{name}.{name} import *  # noqa: F403
 from .{name}.{name} import __all__, library  # noqa: F401
 '''
 
@@ -53,10 +57,19 @@ def _op_library_impl(ctx):
         what: ctx.actions.declare_file(name + "/" + pattern.format(name))
         for what, pattern in _FILES.items()
     }
-    wrapper = ctx.actions.declare_file("gen_%s.py" % name)
-    ctx.actions.write(wrapper, _WRAPPER.format(label = ctx.label, name = name))
-
     libraries = [dep[OpLibraryInfo] for dep in ctx.attr.deps if OpLibraryInfo in dep]
+    bindings = {
+        binding.module: binding
+        for binding in [dep[OpBindingInfo] for dep in ctx.attr.deps if OpBindingInfo in dep] +
+                       [binding for library in libraries for binding in library.bindings]
+    }
+    wrapper = ctx.actions.declare_file("gen_%s.py" % name)
+    ctx.actions.write(wrapper, _WRAPPER.format(
+        imports = "".join(["import %s  # noqa: F401\n\n" % module for module in bindings]),
+        label = ctx.label,
+        name = name,
+    ))
+
     modules = [dep for dep in ctx.attr.deps if OpLibraryInfo not in dep]
     own = [ctx.file.src]
     sources = _merged(
@@ -71,18 +84,22 @@ def _op_library_impl(ctx):
 
     # What was measured differs from one build to the next: no other library is built with it.
     built = [wrapper] + [file for what, file in files.items() if what != "timings"]
-    composite = ctx.attr._environment[EnvironmentInfo].composite
+    needed = [ctx.attr._environment[EnvironmentInfo].composite] + bindings.values()
     return [
         DefaultInfo(
             files = depset([wrapper] + files.values()),
-            runfiles = ctx.runfiles(files = built + [files["timings"]]).merge(composite.runfiles),
+            runfiles = _merged(
+                ctx.runfiles(files = built + [files["timings"]]),
+                [one.runfiles for one in needed],
+            ),
         ),
-        _py_info([composite.py_info], [wrapper, files["wrapper"]]),
+        _py_info([one.py_info for one in needed], [wrapper, files["wrapper"]]),
         OpLibraryInfo(
             files = files,
             wrapper = wrapper,
             sources = sources.merge(ctx.runfiles(files = built)),
             py_info = py_info,
+            bindings = bindings.values(),
             manifests = depset([files["manifest"]], transitive = [manifests]),
         ),
     ]
@@ -164,6 +181,16 @@ op_library_file = rule(
         "what": attr.string(mandatory = True, values = _FILES.keys()),
         "out": attr.string(doc = "a name for it in the package's own folder"),
     },
+)
+
+def _op_library_cc_deps_impl(ctx):
+    bindings = ctx.attr.library[OpLibraryInfo].bindings
+    return [cc_common.merge_cc_infos(cc_infos = [binding.cc_info for binding in bindings])]
+
+op_library_cc_deps = rule(
+    implementation = _op_library_cc_deps_impl,
+    attrs = {"library": attr.label(mandatory = True, providers = [OpLibraryInfo])},
+    provides = [CcInfo],
 )
 
 def _op_library_wrapper_impl(ctx):

@@ -1,7 +1,7 @@
 """The Python rules that Bazel 4 has built in, under the names of rules_python."""
 
 load("@bazel_tools//tools/python:toolchain.bzl", _py_runtime_pair = "py_runtime_pair")
-load(":py_info.bzl", "BuiltinPyInfo")
+load(":builtin.bzl", "BuiltinPyInfo")
 
 PyInfo = BuiltinPyInfo
 py_binary = native.py_binary

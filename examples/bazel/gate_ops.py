@@ -1,4 +1,4 @@
-"""Ops that call one of another library, and one that is registered in C++."""
+"""An op that calls one of another library."""
 
 import tensorflow as tf
 
@@ -13,10 +13,10 @@ from examples.bazel.scale_ops import scale_shift
     outputs=["y: T"],
 )
 def gated_shift(x, scale, shift):
-    """x times the sigmoid of its columns, scaled and shifted."""
+    """Each entry of x times the sigmoid of it, scaled and shifted."""
     return x * tf.sigmoid(scale_shift(x, scale, shift))
 
 
 gated_shift.add_signature(
-    x=("float32", ("rows", "columns")), scale=("float32", ("columns",)), shift=("float32", ("columns",))
+    x=("float32", ("rows", 16)), scale=("float32", (16,)), shift=("float32", (16,))
 )

@@ -1,6 +1,4 @@
-"""An op that others build on."""
-
-import tensorflow as tf
+"""An op that another library builds on."""
 
 from composite import Composite
 
@@ -12,10 +10,10 @@ from composite import Composite
     outputs=["y: T"],
 )
 def scale_shift(x, scale, shift):
-    """x * scale + shift; scale and shift are those of a column, or scalars."""
+    """Each column of x times its scale, plus its shift."""
     return x * scale + shift
 
 
 scale_shift.add_signature(
-    x=("float32", ("rows", "columns")), scale=("float32", ("columns",)), shift=("float32", ("columns",))
+    x=("float32", ("rows", 16)), scale=("float32", (16,)), shift=("float32", (16,))
 )
