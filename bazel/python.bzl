@@ -3,7 +3,7 @@
 Not for: how a library is built with it (library.bzl).
 """
 
-# The same as of the package, with which the rules share the command line.
+# That of the package: the rules call its command line.
 VERSION = "0.1.0"
 
 _MISSING = """There is no Python to build op libraries with. Either

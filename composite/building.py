@@ -123,7 +123,7 @@ def run(
                     raise
                 notes.append(str(error))
     with replaced(target) as folder:
-        _write(folder, name, described, built, made_of, source=options.registration)
+        _write(folder, options._replace(name=name), described, built, made_of)
     return Built(target, is_new=True, notes=tuple(notes))
 
 
@@ -155,13 +155,13 @@ def _short(call: Mapping[str, Any]) -> str:
 
 def _write(
     folder: Path,
-    name: str,
+    options: Options,
     described: Sequence[LibraryOp],
     built: Sequence[prebuild.BuiltKernel],
     made_of: Mapping[str, Any] | None,
-    *,
-    source: bool,
 ) -> None:
+    name = options.name
+    assert name is not None  # `run` has found one
     kernels = [kernel.description for kernel in built]
     texts = {
         f"{name}.py": wrapper(name, described),
@@ -172,7 +172,7 @@ def _write(
     files = {file: text.encode() for file, text in texts.items()}
     objects = {file: data for kernel in built for file, data in kernel.objects.items()}
     registered = registration(name, described, kernels)
-    if source:
+    if options.registration:
         files[f"{name}.c"] = registered.encode()
     files[f"lib{name}.so"] = _link(name, registered, objects)
     for file, data in files.items():
