@@ -46,6 +46,8 @@ def gen_op_libraries(
       kinds: for an op without stated calls, for how many kinds of calls there are kernels at most.
       visibility: of all targets.
     """
+    if not name.replace("_", "a").isalnum() or name[0].isdigit():
+        fail("gen_op_libraries(name = \"%s\"): the name is not an identifier" % name)
     if not src.endswith(".py"):
         fail("gen_op_libraries(name = \"%s\"): src is %s, which is no Python file" % (name, src))
     if src.rpartition("/")[2].rpartition(":")[2] == name + ".py":

@@ -13,6 +13,11 @@ _MISSING = """There is no Python to build op libraries with. Either
   name an interpreter that has it: --repo_env=COMPOSITE_PYTHON=/path/to/bin/python, here or in .bazelrc.
 """
 
+_INSTALL = """{python} has {has}; these rules are those of tf-composite {version}. To install it:
+
+  {python} -m pip install 'tf-composite[compiler,cpu]=={version}'
+"""
+
 _BUILD = """\
 load("@rules_cc//cc:defs.bzl", "cc_library")
 load("@rules_python//python:defs.bzl", "py_library", "py_runtime", "py_runtime_pair")
@@ -76,12 +81,13 @@ sys.meta_path.insert(0, PathFinder)
 """
 
 def _local_python_impl(rctx):
-    root = rctx.workspace_root if hasattr(rctx, "workspace_root") else rctx.path(Label("@//:WORKSPACE")).dirname
+    root = _workspace(rctx)
     python = _interpreter(rctx, root)
     cc = _tool(rctx, "CC", "cc", "gcc")
     cxx = _tool(rctx, "CXX", "g++", "g++")
     flags = [] if rctx.attr.package else ["--package"]
-    done = rctx.execute([python, "-I", rctx.path(Label("@tf_composite//bazel:describe_python.py")), cc] + flags)
+    describe = rctx.path(Label("@tf_composite//bazel:describe_python.py"))
+    done = rctx.execute([python, "-I", describe, cc] + flags)
     if done.return_code:
         fail("%s cannot be asked what it is:\n%s" % (python, done.stderr))
     facts = json.decode(done.stdout)
@@ -89,15 +95,13 @@ def _local_python_impl(rctx):
     if package:
         composite = str(rctx.path(Label(package + ":__init__.py")).dirname)
     elif facts["version"] != VERSION:
-        fail("%s has %s; these rules are those of tf-composite %s:\n  %s -m pip install 'tf-composite[compiler,cpu]==%s'" % (
-            python,
-            "tf-composite " + facts["version"] if facts["version"] else "no tf-composite",
-            VERSION,
-            python,
-            VERSION,
+        fail(_INSTALL.format(
+            python = python,
+            has = "tf-composite " + facts["version"] if facts["version"] else "no tf-composite",
+            version = VERSION,
         ))
     if not facts["tensorflow"]:
-        fail("%s has no TensorFlow:\n  %s -m pip install 'tf-composite[compiler,cpu]'" % (python, python))
+        fail(_INSTALL.format(python = python, has = "no TensorFlow", version = VERSION))
     for library in ["libtensorflow_framework.so.2", "libtensorflow_cc.so.2"]:
         rctx.symlink(facts["tensorflow"] + "/" + library, "lib/" + library)
     rctx.symlink(composite + "/runtime/libcomposite_runtime.so", "lib/libcomposite_runtime.so")
@@ -110,6 +114,14 @@ def _local_python_impl(rctx):
         cxx = cxx,
         tensorflow = facts["tensorflow"],
     ))
+
+def _workspace(rctx):
+    """The folder of the main repository, which may have no package of that name."""
+    if hasattr(rctx, "workspace_root"):
+        return rctx.workspace_root
+
+    # Bazel 4 tells it in a file of its output base alone: <output base>/external/<repository>.
+    return rctx.read(rctx.path(".").dirname.dirname.get_child("DO_NOT_BUILD_HERE")).strip()
 
 def _interpreter(rctx, root):
     """COMPOSITE_PYTHON, or the workspace's own virtual environment; never what is on the PATH."""
