@@ -39,7 +39,8 @@ def bazel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bazel]:
             pytest.fail(reason)
         pytest.skip(reason)
     root = tmp_path_factory.mktemp("bazel")
-    start = [executable, f"--output_user_root={root}", "--host_jvm_args=-Xmx512m"]
+    start = [executable, f"--output_user_root={root}"]
+    start += ["--host_jvm_args=-Xmx512m", "--max_idle_secs=300"]
     used: set[Path] = set()
 
     def run(

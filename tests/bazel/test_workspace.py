@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import sysconfig
 import venv
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -76,7 +74,9 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An interpreter that has this package and what the tests run with, as if installed."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False, symlinks=True)
-    packages = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    packages = (
+        folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    )
     paths = [str(Path(composite.__file__).parents[1]), sysconfig.get_path("purelib")]
     (packages / "installed.pth").write_text("\n".join(paths))
     return folder / "bin" / "python"
@@ -146,16 +146,17 @@ def test_an_import_that_is_not_declared_is_not_found(bazel, workspace, python):
 
 
 @pytest.mark.parametrize(
-    ("was", "becomes", "message"),
+    ("attribute", "message"),
     [
-        ('name = "doubling"', 'name = "doubling_ops"', "conflicts with op Python wrapper"),
-        ('name = "doubling"', 'name = "doubling-2"', "is not an identifier"),
-        ('src = "doubling_ops.py"', 'src = "factors.txt"', "which is no Python file"),
+        ('name = "doubling_ops"', "conflicts with op Python wrapper"),
+        ('name = "doubling-2"', "is not an identifier"),
+        ('src = "factors.txt"', "which is no Python file"),
     ],
 )
-def test_a_wrong_call_of_the_macro(bazel, workspace, python, was, becomes, message):
+def test_a_wrong_call_of_the_macro(bazel, workspace, python, attribute, message):
     build = workspace / "models" / "BUILD"
-    build.write_text(BUILD.replace(was, becomes))
+    was = 'src = "doubling_ops.py"' if attribute.startswith("src") else 'name = "doubling"'
+    build.write_text(BUILD.replace(was, attribute))
     done = bazel(workspace, "build", "//models:all", python=str(python))
     assert (done.returncode, message in done.stderr) == (1, True), done.stderr
     build.write_text(BUILD)
