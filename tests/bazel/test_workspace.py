@@ -74,9 +74,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An interpreter that has this package and what the tests run with, as if installed."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False, symlinks=True)
-    packages = (
-        folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
-    )
+    (packages,) = folder.glob("lib/python*/site-packages")
     paths = [str(Path(composite.__file__).parents[1]), sysconfig.get_path("purelib")]
     (packages / "installed.pth").write_text("\n".join(paths))
     return folder / "bin" / "python"
