@@ -123,7 +123,7 @@ def run(
                     raise
                 notes.append(str(error))
     with replaced(target) as folder:
-        _write(folder, name, described, built, made_of)
+        _write(folder, options._replace(name=name), described, built, made_of)
     return Built(target, is_new=True, notes=tuple(notes))
 
 
@@ -139,8 +139,9 @@ def _wanted(ops: Sequence[CompositeOp], options: Options) -> tuple[list[_Wanted]
         signatures, others = of_ops(signatures, ops)
         notes = [f"calls of other ops are left out: {', '.join(others)}"] if others else []
     calls: list[Stated] = stated(ops, signatures)
-    wanted = [_Wanted(op, call, must=True) for op, call in calls]
-    for op in ops:
+    own = [op for op in ops if op.digest not in options.elsewhere]
+    wanted = [_Wanted(op, call, must=True) for op, call in calls if op in own]
+    for op in own:
         if options.kinds and all(one is not op for one, _ in calls):
             kinds = enumeration.kinds(op, options.kinds)
             wanted += [_Wanted(op, call, must=False) for call in kinds.calls]
@@ -154,11 +155,13 @@ def _short(call: Mapping[str, Any]) -> str:
 
 def _write(
     folder: Path,
-    name: str,
+    options: Options,
     described: Sequence[LibraryOp],
     built: Sequence[prebuild.BuiltKernel],
     made_of: Mapping[str, Any] | None,
 ) -> None:
+    name = options.name
+    assert name is not None  # `run` has found one
     kernels = [kernel.description for kernel in built]
     texts = {
         f"{name}.py": wrapper(name, described),
@@ -168,7 +171,10 @@ def _write(
     }
     files = {file: text.encode() for file, text in texts.items()}
     objects = {file: data for kernel in built for file, data in kernel.objects.items()}
-    files[f"lib{name}.so"] = _link(name, registration(name, described, kernels), objects)
+    registered = registration(name, described, kernels)
+    if options.registration:
+        files[f"{name}.c"] = registered.encode()
+    files[f"lib{name}.so"] = _link(name, registered, objects)
     for file, data in files.items():
         (folder / file).write_bytes(data)
     content = manifest.text(name, described, kernels, files, made_of)
