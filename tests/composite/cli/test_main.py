@@ -2,6 +2,7 @@
 
 import errno
 import os
+from pathlib import Path
 
 import click
 import pytest
@@ -91,3 +92,11 @@ def test_the_shell_completes_commands(monkeypatch):
     runner = CliRunner(env={"_COMPOSITE_COMPLETE": "bash_complete"})
     done = runner.invoke(main, [], prog_name="composite")
     assert done.output.split() == ["plain,bench", "plain,build"]
+
+
+def test_cmake_finds_its_files():
+    folder = Path(run("--cmake-dir").output.strip())
+    assert {path.name for path in folder.iterdir()} == {
+        "CompositeConfig.cmake",
+        "CompositeConfigVersion.cmake",
+    }
