@@ -13,6 +13,8 @@ import traceback
 from pathlib import Path
 from typing import NamedTuple
 
+from composite.installed import is_installed
+
 INPUT = 1
 DIFFERS = 3
 MACHINE = 4
@@ -88,11 +90,11 @@ def _is_tensorflows(error: Exception) -> bool:
 def _authors_place(error: Exception) -> str | None:
     """Where in the author's files an error was raised; None when it was not raised below one."""
     ours = Path(__file__).resolve().parents[1]
-    roots = [ours, ours.parent / "compiler"]
-    keys = ("stdlib", "platstdlib", "purelib", "platlib", "scripts")
-    roots += [Path(path) for key in keys if (path := sysconfig.get_path(key))]
+    roots = [ours, ours.parent / "compiler", Path(sysconfig.get_path("scripts")).resolve()]
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         file = Path(os.path.realpath(frame.filename))
-        if file.suffix == ".py" and not any(file.is_relative_to(root) for root in roots):
+        if file.suffix != ".py" or is_installed(frame.filename):
+            continue
+        if not any(file.is_relative_to(root) for root in roots):
             return f"{frame.filename}:{frame.lineno}"
     return None
