@@ -22,7 +22,8 @@ INTERNAL = 70
 INTERRUPTED = 130
 
 _MACHINE_ERRORS = frozenset(
-    getattr(errno, name) for name in ("EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT", "EIO")
+    getattr(errno, name)
+    for name in ("EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT", "EFBIG", "EIO")
 )
 _INPUT_ERRORS = (OSError, ValueError, TypeError, LookupError, ImportError)
 
@@ -45,10 +46,10 @@ def told(error: Exception) -> Failure:
         return Failure(MACHINE, str(error.strerror))
     if (author := _authors_place(error)) is not None:
         return Failure(INPUT, f"{author}: {type(error).__name__}: {_sentence(error)}")
-    if isinstance(error, _INPUT_ERRORS) or _is_tensorflows(error):
-        return Failure(INPUT, _sentence(error))
-    if isinstance(error, RuntimeError) and "C compiler" in str(error):  # building, linking
+    if _is_a("LinkError", error):  # no C compiler, or no room for what it writes
         return Failure(MACHINE, str(error))
+    if isinstance(error, _INPUT_ERRORS) or _is_a("OpError", error):
+        return Failure(INPUT, _sentence(error))
     return Failure(
         INTERNAL,
         f"an error in composite itself, {type(error).__name__}: {_sentence(error)}\n"
@@ -83,8 +84,9 @@ def _sentence(error: Exception) -> str:
     return str(getattr(error, "message", None) or error) or type(error).__name__
 
 
-def _is_tensorflows(error: Exception) -> bool:
-    return any(c.__name__ == "OpError" for c in type(error).__mro__)
+def _is_a(name: str, error: Exception) -> bool:
+    """Whether an error is of a class of this name, whose module is not imported for that."""
+    return any(c.__name__ == name for c in type(error).__mro__)
 
 
 def _authors_place(error: Exception) -> str | None:

@@ -40,8 +40,8 @@ class _Commands(click.Group):
         """Runs a command; an error ends in its message unless --debug asks for the traceback."""
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise  # click ends with them; nobody reads any more after the last
         except KeyboardInterrupt:
             ctx.exit(failures.INTERRUPTED)
         except Exception as error:  # the last handler there is
