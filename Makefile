@@ -130,8 +130,11 @@ $(PEERS)/installed.stamp: benchmarks/peers.lock $(PEERS)/pyvenv.cfg
 bench: build $(PEERS)/installed.stamp  ## ours beside the peers, as ratios (ARGS=--help: what to run)
 	$(PY) -m benchmarks $(ARGS)
 
+# In the folder that `build` compiles in, where nothing is left to compile.
 wheel: build  ## a wheel for the installed TensorFlow minor, in dist/
-	PATH="$(BIN):$$PATH" $(PY) -m pip wheel --no-deps --no-build-isolation -w dist .
+	PATH="$(BIN):$$PATH" $(PY) -m pip wheel --no-deps --no-build-isolation \
+	  --config-settings build-dir=$(CMAKE_DIR) -w dist .
+	$(PY) -m twine check --strict dist/tf_composite-*.whl
 
 clean:  ## remove what was built, keep .venv and .venv-peers
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -21,6 +21,7 @@ from composite.jit import produce, verdicts
 from composite.jit.decisions import Decision, Point, Times
 from composite.op import CompositeOp
 from composite.records import PROGRAM, NodeDef, python_value, serialize
+from composite.replacing import naming
 
 _SIZE = 32  # of a dim that varies, for measuring
 
@@ -63,7 +64,7 @@ def kernel(
     except (backend.NotCovered, produce.Inexpandable) as answer:
         raise ValueError(f"no kernel for {op.__name__}{_text(arguments)}: {answer}") from answer
     record = produce.record_of(wanted, compiled, target)
-    with tempfile.TemporaryDirectory(prefix="composite-") as folder:
+    with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
         path = Path(folder) / "kernel.so"
         backend.link(compiled, path, runtime=native.library_path())
         accuracy = produce.check(wanted, compiled, path)

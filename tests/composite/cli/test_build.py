@@ -247,3 +247,17 @@ def test_two_folders_two_processes_and_two_definitions(built, tmp_path):
     assert composite.load(tmp_path / "same") is library  # the same bytes
     with pytest.raises(ValueError, match="CliScaled of .*differs has another body"):
         composite.load(tmp_path / "differs")
+
+
+def test_a_depfile_names_what_the_library_is_made_of(built):
+    source, out, _ = built
+    depfile = source.parent / "the $stamp.d"
+    done = run("build", source, "-o", out, "--target", "x86-64-v2", "--depfile", depfile)
+    assert "nothing has changed" in done.stdout
+    files = [str(source.parent / name) for name in ("cli_helpers.py", "cli_ops.py")]
+    target = str(source.parent / "the\\ $$stamp")
+    assert depfile.read_text().splitlines() == [
+        f"{target}: {' '.join(files)}",
+        *(f"{file}:" for file in files),
+    ]
+    depfile.unlink()
