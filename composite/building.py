@@ -36,11 +36,12 @@ from composite.compiler.emit.stubs import stubs
 from composite.compiler.emit.timings import read, timings
 from composite.compiler.emit.wrapper import wrapper
 from composite.compiler.tvm.link import LinkError
+from composite.compiler.tvm.target import Target
 from composite.jit import key
 from composite.jit.decisions import Decision
 from composite.loading import SPLIT
 from composite.op import CompositeOp
-from composite.records import serialize
+from composite.records import CONSTANTS, serialize
 from composite.replacing import naming, replaced
 from composite.signatures import Stated, of_ops, stated
 
@@ -115,16 +116,7 @@ def run(
     if path is not None and found.module is not None and found.is_as_on_disk():
         made_of = inputs.described(path, sources.files(found.module), options.plain(path))
     described = [_described(op) for op in ordered]
-    built, before = [], _before(target)
-    for i, (op, call, must) in enumerate(wanted):
-        for machine in machines:
-            progress(i * len(machines), len(wanted) * len(machines), f"{op.__name__}{_short(call)}")
-            try:
-                built.append(prebuild.kernel(op, call, machine, before))
-            except ValueError as error:
-                if must:
-                    raise
-                notes.append(str(error))
+    built = _kernels(wanted, machines, _before(target), progress, notes)
     with replaced(target) as folder:
         _write(folder, options._replace(name=name), described, built, made_of)
     return Built(target, is_new=True, notes=tuple(notes))
@@ -134,6 +126,32 @@ class _Wanted(NamedTuple):
     op: CompositeOp
     arguments: Mapping[str, Any]
     must: bool  # or there is no kernel for it, and a note
+
+
+def _kernels(
+    wanted: Sequence[_Wanted],
+    machines: Sequence[Target],
+    before: Mapping[str, Decision],
+    progress: Progress,
+    notes: list[str],
+) -> list[prebuild.BuiltKernel]:
+    """A kernel for each call and machine, and one more where inputs are constants; each once."""
+    built: dict[str, prebuild.BuiltKernel] = {}
+    for i, (op, call, must) in enumerate(wanted):
+        for machine in machines:
+            progress(i * len(machines), len(wanted) * len(machines), f"{op.__name__}{_short(call)}")
+            constants = False
+            try:
+                for request in prebuild.requests(op, call):
+                    name, constants = prebuild.name(request, machine), CONSTANTS in request.attr
+                    if name not in built:
+                        built[name] = prebuild.kernel(op, request, machine, before)
+            except ValueError as error:
+                # Without a kernel for constants the one for any inputs serves.
+                if must and not constants:
+                    raise
+                notes.append(str(error))
+    return list(built.values())
 
 
 def _wanted(ops: Sequence[CompositeOp], options: Options) -> tuple[list[_Wanted], list[str]]:
