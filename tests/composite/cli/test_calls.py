@@ -113,6 +113,10 @@ def test_explain_makes_the_call_and_says_what_was_measured():
     assert said["path"] in ("kernel", "expansion")
     assert said["kernel_us"] > 0
     assert "[32,64]" in said["reason"] or "measured" in said["reason"] or "us" in said["reason"]
+    assert 0 < said["error"] < 1e-4
+    told = re.search(r"^error +(\S+)$", run("explain", DENSE, *SHAPES, "--no-run").stdout, re.M)
+    assert told is not None
+    assert float(told[1]) == pytest.approx(said["error"], rel=0.01)
 
 
 def test_a_list_of_inputs_and_a_value():
