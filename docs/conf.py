@@ -1,0 +1,36 @@
+"""How Sphinx makes the site of docs/: `make docs`, into build/site.
+
+Warnings are errors there: a link, an anchor or a name that leads nowhere, a page that no contents
+lists, a docstring that is no reStructuredText.
+"""
+
+import os
+
+import composite
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+project = "tf-composite"
+version = release = composite.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+
+html_theme = "furo"
+html_title = f"{project} {release}"
+html_copy_source = False
+html_show_copyright = False
+html_show_sphinx = False
+
+myst_heading_anchors = 3
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
+
+# Public names live where users import them from, whatever module defines them.
+add_module_names = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented_params"
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+# TensorFlow's annotations mention names that its stubs alone know.
+autodoc_class_signature = "mixed"
