@@ -20,17 +20,19 @@ html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
 
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+
 myst_heading_anchors = 3
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 copybutton_line_continuation_character = "\\"
 
-# Public names live where users import them from, whatever module defines them.
+default_role = "code"  # docstrings have code in single backticks
+# Public names are where users import them from, whatever module defines them.
 add_module_names = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
-# TensorFlow's annotations mention names that its stubs alone know.
-autodoc_class_signature = "mixed"
