@@ -3,8 +3,8 @@
 - A `python` block runs in the page's one namespace. One whose first line is a comment with the name
   of a file, `# ops.py`, is that file, in a folder of the page's own.
 - A `console` block has commands, after `$ `, and what they print. `composite` runs in this process,
-  the rest in a shell. Of `make` and `pip` it is looked up whether there is what they are told to
-  make and install.
+  the rest in a shell. Of `make`, `pip` and `python -m` it is looked up whether there is what they
+  are told to make, install and run.
 - A `text` block that follows a `python` block is what that prints.
 - `<!-- examples continue README.md -->` has the page begin with the names of another.
 
@@ -171,6 +171,10 @@ class Page:
         if words[:2] == ["pip", "install"]:
             for extra in re.findall(r"[\w-]+", words[2].partition("[")[2]):
                 looked_up(extra, "pyproject.toml", rf"^{extra} = \[")
+            return None
+        if words[:2] == ["python", "-m"]:
+            for option in filter(re.compile("--").match, words):
+                looked_up(option, f"{words[2].replace('.', '/')}/__main__.py", f'"{option}"')
             return None
         if words[0] == "composite":
             return in_process(words[1:])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.docs.pages import ROOT, Page, blocks
+from composite.cli.main import main
+from tests.docs.pages import ROOT, Page, blocks, same
 
 # What tests of their own make or run: examples of errors, tables, doctests.
 ELSEWHERE = {"docs/errors.md", "docs/kernels.md", "docs/language.md", "docs/performance.md"}
@@ -17,12 +19,17 @@ ALONE = {"docs/compositions.md"}
 _run: dict[str, Page] = {}
 
 
+def documents() -> dict[str, str]:
+    """The text of every document."""
+    paths = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md")),
+             *sorted(ROOT.glob("examples/*/*.md"))]  # fmt: skip
+    return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in paths}
+
+
 def with_examples() -> list[str]:
     """The pages that have something to run."""
-    paths = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *ROOT.glob("examples/*/*.md")]
-    names = [str(path.relative_to(ROOT)) for path in paths]
-    kinds = {n: {b.kind for b in blocks((ROOT / n).read_text(encoding="utf-8"))} for n in names}
-    return [name for name in names if kinds[name] & {"python", "console"} and name not in ELSEWHERE]
+    kinds = {name: {block.kind for block in blocks(text)} for name, text in documents().items()}
+    return [name for name in kinds if kinds[name] & {"python", "console"} and name not in ELSEWHERE]
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +69,33 @@ def test_a_page_runs_in_a_process_of_its_own(name: str, home: Path, run_python: 
         "assert not page.mismatches, page.mismatches",
         str(home),
     )
+
+
+def test_a_mentioned_command_has_the_options_that_it_is_given() -> None:
+    text = "\n".join(documents().values())
+    mentioned = re.findall(r"`composite ([a-z]+)([^`]*)`", text)
+    assert {"build", "check", "show", "explain", "bench"} <= {command for command, _ in mentioned}
+    for command, rest in mentioned:
+        known = {option for param in main.commands[command].params for option in param.opts}
+        assert set(re.findall(r"(?<!\S)--?[a-z][\w-]*", rest)) <= known, (
+            f"composite {command}{rest}"
+        )
+
+
+def test_a_mentioned_variable_is_read_somewhere() -> None:
+    sources = [path for kind in ("*.py", "*.cc") for path in (ROOT / "composite").rglob(kind)]
+    read = "".join(path.read_text(encoding="utf-8") for path in sources)
+    text = "\n".join(documents().values())
+    names = set(re.findall(r"`(COMPOSITE_[A-Z_]+)", text))
+    assert "COMPOSITE_JIT" in names
+    assert [name for name in sorted(names) if f'"{name}"' not in read] == []
+
+
+def test_outputs_are_compared_but_for_numbers_and_verdicts() -> None:
+    measured = "Op -> kernel: kernel Op_0123456789abcdef for shapes [3]: 3.1 us, against 5 us; ..."
+    other = "Op -> expansion: the kernel was not faster: 9 us, against 5 us for the expansion"
+    assert same(measured, other)
+    assert not same(measured, "Op -> expansion: an input is empty")
+    assert same("a  1.5e-06\n━━━\n", "a 2\n")
+    assert not same("Mul = Mul(x)", "Mul = Sub(x)")
+    assert same("kernels: ... compiled", "kernels: 1, 2\n3 compiled")
