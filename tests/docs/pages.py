@@ -45,13 +45,18 @@ class Block(NamedTuple):
     end: int
 
 
-class Mismatch(NamedTuple):
-    """What a page shows at a place, and what came instead."""
+class Output(NamedTuple):
+    """What a page shows at a place, and what came."""
 
     start: int
     end: int
     shown: str
     came: str
+
+    def agrees(self) -> bool:
+        """Whether that is the same, but for numbers and what was measured."""
+        checker = doctest.OutputChecker()
+        return checker.check_output(normal(self.shown), normal(self.came), doctest.ELLIPSIS)
 
 
 def blocks(text: str) -> list[Block]:
@@ -69,11 +74,6 @@ def normal(text: str) -> str:
     return "\n".join(line for line in lines if line) + "\n"
 
 
-def same(shown: str, came: str) -> bool:
-    """Whether an output is what a page shows."""
-    return doctest.OutputChecker().check_output(normal(shown), normal(came), doctest.ELLIPSIS)
-
-
 class Page:
     """One page, run once in this process."""
 
@@ -82,7 +82,7 @@ class Page:
         self.text = (ROOT / name).read_text(encoding="utf-8")
         self.folder = folder
         self.names: dict[str, Any] = {"__name__": Path(name).stem}
-        self.mismatches: list[Mismatch] = []
+        self.outputs: list[Output] = []
         self.commands: list[str] = []
 
     def run(self, earlier: Callable[[str], dict[str, Any]]) -> None:
@@ -100,11 +100,16 @@ class Page:
                 elif block.kind == "console":
                     self._console(block)
 
+    def mismatches(self) -> list[Output]:
+        """The outputs that are not what the page shows."""
+        return [output for output in self.outputs if not output.agrees()]
+
     def corrected(self) -> str:
-        """The page with the outputs that came."""
+        """The page with the outputs that came; one with `...` in it stays if it agrees."""
         text = self.text
-        for wrong in reversed(self.mismatches):
-            text = text[: wrong.start] + wrong.came + text[wrong.end :]
+        for output in reversed(self.outputs):
+            if "..." not in output.shown or not output.agrees():
+                text = text[: output.start] + output.came.rstrip() + "\n" + text[output.end :]
         return text
 
     @contextlib.contextmanager
@@ -199,9 +204,7 @@ class Page:
         return done.stdout
 
     def _compare(self, start: int, end: int, came: str) -> None:
-        shown = self.text[start:end]
-        if not same(shown, came):
-            self.mismatches.append(Mismatch(start, end, shown, came))
+        self.outputs.append(Output(start, end, self.text[start:end], came))
 
 
 def looked_up(what: str, file: str, pattern: str) -> None:
