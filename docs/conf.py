@@ -33,6 +33,6 @@ default_role = "code"  # docstrings have code in single backticks
 add_module_names = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented_params"
+autodoc_typehints_description_target = "documented"
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
