@@ -5,6 +5,8 @@ lists, a docstring that is no reStructuredText.
 """
 
 import os
+from pathlib import Path
+from typing import Any
 
 import composite
 
@@ -36,3 +38,18 @@ autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
+
+
+def without_links_outside(app: Any, doctree: Any) -> None:
+    """A link to a folder of the repository, which is none of the site, is its text, if it is there."""
+    from sphinx.addnodes import pending_xref
+
+    for link in list(doctree.findall(pending_xref)):
+        target = link.get("reftarget", "")
+        if target.startswith("../") and Path(app.srcdir, target).is_dir():
+            link.replace_self(link.children)
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("doctree-read", without_links_outside)
