@@ -41,7 +41,7 @@ napoleon_use_ivar = True
 
 
 def without_links_outside(app: Any, doctree: Any) -> None:
-    """A link to a folder of the repository, which is none of the site, is its text, if it is there."""
+    """Leaves the text of a link to a folder of the repository, which the site does not have."""
     from sphinx.addnodes import pending_xref
 
     for link in list(doctree.findall(pending_xref)):
