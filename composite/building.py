@@ -74,17 +74,28 @@ def build(
 ) -> Path:
     """Writes a library of ops and kernels to the folder `out`, replacing a library that is there.
 
-    source: a Python file that defines composites, or ops. Ops that they call go along.
-    name: of the library, an identifier; by default the file's.
-    signatures: for an op's Python name, the calls to compile kernels for: keyword arguments as in
-    `CompositeOp.add_signature`, whose calls are compiled as well. Calls that no kernel covers run
-    TensorFlow's ops.
-    targets: levels of the x86-64 psABI to compile kernels for, "x86-64-v3"; by default the highest
-    that this machine has. Each is checked and measured here, so this machine must have it.
-    Returns the folder. ValueError for a signature that no kernel can be made for, or a target that
-    this machine has not; FileExistsError when `out` is something else than a library; OSError when
-    it cannot be written; RuntimeError when there is no C compiler, or it fails. Whatever is raised,
-    what was in `out` is still there.
+    Args:
+        source: a Python file that defines composites, or ops. Ops that they call go along.
+        out: the folder.
+        name: of the library, an identifier; by default the file's.
+        signatures: for an op's Python name, the calls to compile kernels for: keyword arguments as
+            in `CompositeOp.add_signature`, whose calls are compiled as well. Calls that no kernel
+            covers run TensorFlow's ops.
+        targets: levels of the x86-64 psABI to compile kernels for, "x86-64-v3"; by default the
+            highest that this machine has. Each is checked and measured here, so this machine must
+            have it.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ValueError: for a signature that no kernel can be made for, or a target that this machine
+            has not.
+        FileExistsError: when `out` is something else than a library.
+        OSError: when it cannot be written.
+        RuntimeError: when there is no C compiler, or it fails.
+
+    Whatever is raised, what was in `out` is still there.
     """
     return run(source, Path(out), Options(name, signatures or {}, tuple(targets))).folder
 
