@@ -1,4 +1,4 @@
-"""What is checked before a library is loaded, by Python and by C alike; and how long loading takes."""
+"""What is checked before a library is loaded, by Python and by C; and how long loading takes."""
 
 from __future__ import annotations
 
