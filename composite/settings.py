@@ -17,8 +17,13 @@ from composite.records import AttrValue, record
 
 BACKENDS = ("auto", "tvm", "tf")
 NUMERICS = ("fast", "strict")
-# The defaults of a process, which the runtime reads as well.
-ENVIRONMENT = {"COMPOSITE_BACKEND": BACKENDS, "COMPOSITE_NUMERICS": NUMERICS}
+LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+# What is chosen for a process, which the runtime reads as well.
+ENVIRONMENT = {
+    "COMPOSITE_BACKEND": BACKENDS,
+    "COMPOSITE_NUMERICS": NUMERICS,
+    "COMPOSITE_ISA": LEVELS,  # the highest level whose kernels may run
+}
 
 
 class _Local(threading.local):
@@ -82,7 +87,7 @@ def node_attrs() -> dict[str, AttrValue]:
 
 
 def check_environment() -> None:
-    """ValueError when COMPOSITE_BACKEND or COMPOSITE_NUMERICS has a value that there is not."""
+    """ValueError when a variable of ENVIRONMENT has a value that there is not."""
     for variable, allowed in ENVIRONMENT.items():
         value = os.environ.get(variable, "")
         if value and value not in allowed:

@@ -46,6 +46,8 @@ def read_function(library: Any, in_shapes: Sequence[Sequence[int | str]]) -> Fun
     arguments = function.signature.input_arg
     if len(arguments) != len(in_shapes):
         raise ValueError(f"{len(in_shapes)} shapes for the {len(arguments)} inputs of the function")
+    if not function.signature.output_arg:
+        raise NotCovered("it has no outputs: there is nothing to compute")
     parameters = tuple(
         Tensor(tuple(dims.parse(d) for d in shape), dtype_name(arg.type, arg.name), Parameter(i))
         for i, (arg, shape) in enumerate(zip(arguments, in_shapes, strict=True))

@@ -164,6 +164,49 @@ def test_no_room_leaves_the_former_library(built, monkeypatch):
     assert (out / "manifest.json").read_bytes() == before
 
 
+CALLER = """
+import tensorflow as tf
+from composite import Composite
+from cli_ops import scaled
+
+@Composite("CliCaller", inputs=["x: float"], outputs=["y: float"])
+def caller(x):
+    return scaled(x, act="") + 1.0
+"""
+
+
+def test_kernels_of_another_library_are_not_compiled_again(built, tmp_path):
+    source, out, _ = built
+    caller = source.parent / "cli_caller.py"
+    caller.write_text(CALLER)
+    args = ("build", caller, "-o", tmp_path / "out", "--kinds", "0", "--json")
+    with_dep = (*args, "--dep", out, "--registration")
+    done = run(*with_dep)
+    assert done.exit_code == 0, done.output
+    answer = json.loads(done.stdout)
+    assert [op["op"] for op in answer["ops"]] == ["CliScaled", "CliCaller"]
+    assert answer["kernels"] == []  # the op's stated call has one, in its own library
+    registration = (tmp_path / "out" / "cli_caller.c").read_text()
+    assert "composite_library_cli_caller_status" in registration
+    content = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert "cli_caller.c" in content["files"]
+
+    assert not json.loads(run(*with_dep).stdout)["built"]
+    done = run(*args)
+    assert [kernel["op"] for kernel in json.loads(done.stdout)["kernels"]] == ["CliScaled"]
+    assert not (tmp_path / "out" / "cli_caller.c").exists()
+    caller.unlink()
+
+
+@pytest.mark.parametrize("content", [None, "{", '{"ops": [1]}'])
+def test_a_dep_that_is_no_library_is_1(built, tmp_path, content):
+    if content is not None:
+        (tmp_path / "manifest.json").write_text(content)
+    done = run("build", built[0], "-o", tmp_path / "out", "--dep", tmp_path)
+    assert done.exit_code == 1
+    assert str(tmp_path) in done.output
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -227,3 +270,17 @@ def test_two_folders_two_processes_and_two_definitions(built, tmp_path):
     assert composite.load(tmp_path / "same") is library  # the same bytes
     with pytest.raises(ValueError, match="CliScaled of .*differs has another body"):
         composite.load(tmp_path / "differs")
+
+
+def test_a_depfile_names_what_the_library_is_made_of(built):
+    source, out, _ = built
+    depfile = source.parent / "the $stamp.d"
+    done = run("build", source, "-o", out, "--target", "x86-64-v2", "--depfile", depfile)
+    assert "nothing has changed" in done.stdout
+    files = [str(source.parent / name) for name in ("cli_helpers.py", "cli_ops.py")]
+    target = str(source.parent / "the\\ $$stamp")
+    assert depfile.read_text().splitlines() == [
+        f"{target}: {' '.join(files)}",
+        *(f"{file}:" for file in files),
+    ]
+    depfile.unlink()

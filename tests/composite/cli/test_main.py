@@ -14,6 +14,7 @@ from click.testing import CliRunner
 import composite
 from composite.cli import failures
 from composite.cli.main import main
+from composite.compiler.tvm.link import LinkError
 
 COMMANDS = ("bench", "build", "check", "explain", "show")
 
@@ -69,7 +70,7 @@ def test_debug_lets_the_error_through(tmp_path):
     assert isinstance(done.exception, FileNotFoundError)
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EFBIG])
 def test_what_the_machine_refuses_is_4(number):
     error = OSError(number, os.strerror(number), "/out/x")
     assert failures.told(error) == (4, f"/out/x: {os.strerror(number)}")
@@ -79,7 +80,10 @@ def test_an_error_of_ours_says_so():
     code, message = failures.told(RuntimeError("odd"))
     assert code == 70
     assert "an error in composite itself, RuntimeError: odd" in message
-    assert failures.told(RuntimeError("composite.build needs a C compiler")).code == 4
+    assert failures.told(LinkError("cc could not link lib.so (exit 1): no room")) == (
+        4,
+        "cc could not link lib.so (exit 1): no room",
+    )
 
 
 def test_an_interrupted_command_is_130(monkeypatch):
@@ -96,6 +100,14 @@ def test_the_shell_completes_commands(monkeypatch):
     runner = CliRunner(env={"_COMPOSITE_COMPLETE": "bash_complete"})
     done = runner.invoke(main, [], prog_name="composite")
     assert done.output.split() == ["plain,bench", "plain,build"]
+
+
+def test_cmake_finds_its_files():
+    folder = Path(run("--cmake-dir").output.strip())
+    assert {path.name for path in folder.iterdir()} == {
+        "CompositeConfig.cmake",
+        "CompositeConfigVersion.cmake",
+    }
 
 
 @pytest.mark.parametrize(
