@@ -122,7 +122,7 @@ format: $(VENV)/installed.stamp  ## put every file into its format
 	$(BIN)/clang-format -i $(CXX_SOURCES)
 
 docs: build  ## the site of docs/, in build/site; a warning is an error
-	$(PY) -m sphinx -q -W --keep-going -b html -d build/doctrees docs build/site
+	$(PY) -m sphinx -q -E -W --keep-going -b html -d build/doctrees docs build/site
 
 # What ours is measured beside has an environment of its own: its packages are none of ours.
 PEERS := .venv-peers

@@ -6,7 +6,7 @@
   the rest in a shell. Of `make`, `pip` and `python -m` it is looked up whether there is what they
   are told to make, install and run.
 - A `text` block that follows a `python` block is what that prints.
-- `<!-- examples continue README.md -->` has the page begin with the names of another.
+- `<!-- examples continue README.md -->` has the page begin with the names and files of another.
 
 Numbers are equal to any others. `...` stands for anything. Where nothing is shown, nothing is
 compared. Not for: `pycon` blocks, which are doctests (test_language.py).
@@ -85,10 +85,12 @@ class Page:
         self.outputs: list[Output] = []
         self.commands: list[str] = []
 
-    def run(self, earlier: Callable[[str], dict[str, Any]]) -> None:
-        """Runs the blocks; `earlier` gives the names of another page."""
+    def run(self, earlier: Callable[[str], Page]) -> None:
+        """Runs the blocks; `earlier` gives another page, which was run."""
         if continues := _CONTINUES.search(self.text):
-            self.names |= earlier(continues[1])
+            page = earlier(continues[1])
+            self.names |= page.names
+            self.folder = page.folder
         found = blocks(self.text)
         with self._place():
             for block, after in zip(found, [*found[1:], None], strict=True):

@@ -66,14 +66,22 @@ class Tab:
         """Goes to a page and waits until it is there."""
         self.send("Page.navigate", url=url)
         end = time.monotonic() + _PATIENCE
-        while self.evaluate("document.readyState + location.href") != f"complete{url}":
+        while not self._is_at(url):
             if time.monotonic() > end:
                 raise TimeoutError(f"{url} did not load")
             time.sleep(0.02)
 
+    def _is_at(self, url: str) -> bool:
+        try:
+            return bool(self.evaluate("document.readyState + location.href") == f"complete{url}")
+        except RuntimeError:  # asked while one page took the place of another
+            return False
+
     def evaluate(self, script: str) -> Any:
-        """The value of an expression."""
-        result = self.send("Runtime.evaluate", expression=script, returnByValue=True)
+        """The value of an expression; of a promise, what it comes to."""
+        result = self.send(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         if "exceptionDetails" in result:
             raise RuntimeError(result["exceptionDetails"]["exception"]["description"])
         return result["result"].get("value")
@@ -126,7 +134,7 @@ def tab() -> Iterator[Tab]:
         arguments = [
             "--headless", "--remote-debugging-pipe", f"--user-data-dir={profile}", "--disable-gpu",
             "--no-first-run", "--hide-scrollbars", "--disable-dev-shm-usage",
-            *(["--no-sandbox"] if os.geteuid() == 0 else []),  # which root cannot have
+            "--no-sandbox",  # which root and most containers cannot have; the page is our own
         ]  # fmt: skip
         # The shell puts the pipes where the browser looks for them.
         shell = f'exec "$0" "$@" 3<&{to_browser} 4>&{to_us}'

@@ -182,8 +182,10 @@ def test_an_address_with_a_line_opens_at_it(tab: chromium.Tab, written: Path) ->
     tab.open("about:blank")
     tab.open(f"{written.as_uri()}#L{line_of('BiasAdd')}")
     assert "BiasAdd" in lit(tab)["graph"][0]
-    tab.evaluate(f"location.hash = 'L{line_of('MatMul')}'; 0")
-    tab.evaluate("new Promise(requestAnimationFrame)")
+    tab.evaluate(
+        "new Promise((done) => { addEventListener('hashchange', () => setTimeout(done));"
+        f" location.hash = 'L{line_of('MatMul')}'; }})"
+    )
     assert "MatMul" in lit(tab)["graph"][0]
 
 
