@@ -183,8 +183,10 @@ def _own_file(module: ModuleType) -> Path | None:
     if not file or not file.endswith(".py") or name.split(".")[0] == "composite":
         return None
     path = Path(file).resolve()
-    installed = {sysconfig.get_path(key) for key in ("stdlib", "platstdlib", "purelib", "platlib")}
-    return None if any(path.is_relative_to(root) for root in installed if root) else path
+    names = [sysconfig.get_path(key) for key in ("stdlib", "platstdlib", "purelib", "platlib")]
+    # Resolved as the path is: the environment may be reached by a link.
+    installed = {Path(name).resolve() for name in names if name}
+    return None if any(path.is_relative_to(root) for root in installed) else path
 
 
 def _imports(tree: ast.Module, package: str) -> Iterator[str]:
