@@ -21,7 +21,8 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help tools build bazel demo test test-fast asan test-native lint format bench wheel clean clean-venv
+.PHONY: help tools build bazel demo test test-fast asan test-native browser lint format docs bench \
+  wheel clean clean-venv
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -79,7 +80,7 @@ demo: build  ## train a classifier with a composite op, save it, serve it, show 
 	$(PY) -m examples.digits.demo
 
 test: export COMPOSITE_EXPECT_BAZEL = $(if $(CI)$(filter 0,$(shell id -u)),1)
-test: build bazel test-native  ## all tests
+test: build bazel browser test-native  ## all tests
 	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not timed"
 	$(PY) -m pytest -m timed
 
@@ -100,6 +101,13 @@ asan: $(VENV)/installed.stamp $(VENV)/editable.stamp  ## damaged programs, under
 	  $(PY) -m pytest -q -p no:faulthandler \
 	  tests/runtime/test_loader_fuzz.py tests/runtime/test_expand.py
 
+# The page of `composite show --html` is tested in Chromium. Who may install it, gets it; for others
+# these tests are skipped, and say so.
+browser:
+	@command -v chromium >/dev/null || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || \
+	  { apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium >/dev/null; } || \
+	  echo "Chromium could not be installed: the tests that need it are skipped"
+
 test-native: build
 	@$(BIN)/ctest --test-dir $(CMAKE_DIR) --output-on-failure --no-tests=error
 
@@ -112,6 +120,9 @@ lint: $(VENV)/editable.stamp  ## ruff, mypy --strict, clang-format
 format: $(VENV)/installed.stamp  ## put every file into its format
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(CXX_SOURCES)
+
+docs: build  ## the site of docs/, in build/site; a warning is an error
+	$(PY) -m sphinx -q -W --keep-going -b html -d build/doctrees docs build/site
 
 # What ours is measured beside has an environment of its own: its packages are none of ours.
 PEERS := .venv-peers
@@ -130,8 +141,11 @@ $(PEERS)/installed.stamp: benchmarks/peers.lock $(PEERS)/pyvenv.cfg
 bench: build $(PEERS)/installed.stamp  ## ours beside the peers, as ratios (ARGS=--help: what to run)
 	$(PY) -m benchmarks $(ARGS)
 
+# In the folder that `build` compiles in, where nothing is left to compile.
 wheel: build  ## a wheel for the installed TensorFlow minor, in dist/
-	PATH="$(BIN):$$PATH" $(PY) -m pip wheel --no-deps --no-build-isolation -w dist .
+	PATH="$(BIN):$$PATH" $(PY) -m pip wheel --no-deps --no-build-isolation \
+	  --config-settings build-dir=$(CMAKE_DIR) -w dist .
+	$(PY) -m twine check --strict dist/tf_composite-*.whl
 
 clean:  ## remove what was built, keep .venv and .venv-peers
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -112,7 +112,10 @@ def read(path: Path) -> Signatures:
 
     OSError when it cannot be read; ValueError, with the line, when it is neither.
     """
-    content = path.read_text(encoding="utf-8")
+    try:
+        content = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no text: {error}") from error
     try:
         parsed = json.loads(content)
     except ValueError:

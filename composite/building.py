@@ -8,6 +8,7 @@ timings.json.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -34,12 +35,14 @@ from composite.compiler.emit.registration import program_symbol, registration, s
 from composite.compiler.emit.stubs import stubs
 from composite.compiler.emit.timings import read, timings
 from composite.compiler.emit.wrapper import wrapper
+from composite.compiler.tvm.link import LinkError
+from composite.compiler.tvm.target import Target
 from composite.jit import key
 from composite.jit.decisions import Decision
 from composite.loading import SPLIT
 from composite.op import CompositeOp
-from composite.records import serialize
-from composite.replacing import replaced
+from composite.records import CONSTANTS, serialize
+from composite.replacing import naming, replaced
 from composite.signatures import Stated, of_ops, stated
 
 _LINK_FLAGS = ["-shared", "-s", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-Wl,-rpath,$ORIGIN"]
@@ -71,16 +74,28 @@ def build(
 ) -> Path:
     """Writes a library of ops and kernels to the folder `out`, replacing a library that is there.
 
-    source: a Python file that defines composites, or ops. Ops that they call go along.
-    name: of the library, an identifier; by default the file's.
-    signatures: for an op's Python name, the calls to compile kernels for: keyword arguments as in
-    `CompositeOp.add_signature`, whose calls are compiled as well. Calls that no kernel covers run
-    TensorFlow's ops.
-    targets: levels of the x86-64 psABI to compile kernels for, "x86-64-v3"; by default the highest
-    that this machine has. Each is checked and measured here, so this machine must have it.
-    Returns the folder. ValueError for a signature that no kernel can be made for, or a target that
-    this machine has not; FileExistsError when `out` is something else than a library; RuntimeError
-    when there is no C compiler. Whatever is raised, what was in `out` is still there.
+    Args:
+        source: a Python file that defines composites, or ops. Ops that they call go along.
+        out: the folder.
+        name: of the library, an identifier; by default the file's.
+        signatures: for an op's Python name, the calls to compile kernels for: keyword arguments as
+            in `CompositeOp.add_signature`, whose calls are compiled as well. Calls that no kernel
+            covers run TensorFlow's ops.
+        targets: levels of the x86-64 psABI to compile kernels for, "x86-64-v3"; by default the
+            highest that this machine has. Each is checked and measured here, so this machine must
+            have it.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ValueError: for a signature that no kernel can be made for, or a target that this machine
+            has not.
+        FileExistsError: when `out` is something else than a library.
+        OSError: when it cannot be written.
+        RuntimeError: when there is no C compiler, or it fails.
+
+    Whatever is raised, what was in `out` is still there.
     """
     return run(source, Path(out), Options(name, signatures or {}, tuple(targets))).folder
 
@@ -112,16 +127,7 @@ def run(
     if path is not None and found.module is not None and found.is_as_on_disk():
         made_of = inputs.described(path, sources.files(found.module), options.plain(path))
     described = [_described(op) for op in ordered]
-    built, before = [], _before(target)
-    for i, (op, call, must) in enumerate(wanted):
-        for machine in machines:
-            progress(i * len(machines), len(wanted) * len(machines), f"{op.__name__}{_short(call)}")
-            try:
-                built.append(prebuild.kernel(op, call, machine, before))
-            except ValueError as error:
-                if must:
-                    raise
-                notes.append(str(error))
+    built = _kernels(wanted, machines, _before(target), progress, notes)
     with replaced(target) as folder:
         _write(folder, options._replace(name=name), described, built, made_of)
     return Built(target, is_new=True, notes=tuple(notes))
@@ -131,6 +137,32 @@ class _Wanted(NamedTuple):
     op: CompositeOp
     arguments: Mapping[str, Any]
     must: bool  # or there is no kernel for it, and a note
+
+
+def _kernels(
+    wanted: Sequence[_Wanted],
+    machines: Sequence[Target],
+    before: Mapping[str, Decision],
+    progress: Progress,
+    notes: list[str],
+) -> list[prebuild.BuiltKernel]:
+    """A kernel for each call and machine, and one more where inputs are constants; each once."""
+    built: dict[str, prebuild.BuiltKernel] = {}
+    for i, (op, call, must) in enumerate(wanted):
+        for machine in machines:
+            progress(i * len(machines), len(wanted) * len(machines), f"{op.__name__}{_short(call)}")
+            constants = False
+            try:
+                for request in prebuild.requests(op, call):
+                    name, constants = prebuild.name(request, machine), CONSTANTS in request.attr
+                    if name not in built:
+                        built[name] = prebuild.kernel(op, request, machine, before)
+            except ValueError as error:
+                # Without a kernel for constants the one for any inputs serves.
+                if must and not constants:
+                    raise
+                notes.append(str(error))
+    return list(built.values())
 
 
 def _wanted(ops: Sequence[CompositeOp], options: Options) -> tuple[list[_Wanted], list[str]]:
@@ -228,10 +260,10 @@ def _link(name: str, source: str, objects: Mapping[str, bytes]) -> bytes:
     """The bytes of the library. Names are relative and the folder is fresh: no path gets in."""
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
-        raise RuntimeError(
+        raise LinkError(
             "composite.build needs a C compiler, and there is no `cc`: apt install gcc, or set CC"
         )
-    with tempfile.TemporaryDirectory(prefix="composite-") as folder:
+    with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
         where = Path(folder)
         (where / "registration.c").write_text(source, encoding="utf-8")
         exported = f"{status_symbol(name)}; {program_symbol(name)};"
@@ -244,11 +276,22 @@ def _link(name: str, source: str, objects: Mapping[str, bytes]) -> bytes:
         command += ["-Wl,--as-needed", "-lm"]  # what has no vector form is libm's
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
+            raise LinkError(
+                f"{compiler} could not link lib{name}.so (exit {done.returncode}):\n"
+                f"{(done.stderr or done.stdout).strip()}"
+            )
         return (where / "library.so").read_bytes()
 
 
 def _check_replaceable(target: Path) -> None:
+    """Before anything is compiled: whether a library may be written there."""
+    there = next(path for path in target.absolute().parents if path.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(there))
+    if not os.access(there, os.W_OK | os.X_OK):
+        read_only = os.statvfs(there).f_flag & os.ST_RDONLY
+        number = errno.EROFS if read_only else errno.EACCES
+        raise OSError(number, os.strerror(number), str(there))
     if not target.exists() or (target / manifest.NAME).is_file():
         return
     if not target.is_dir() or any(target.iterdir()):

@@ -20,7 +20,7 @@ _HOW = """\
   once unmeasured.
 - **Ratios are taken within a round.** A figure such as 1.31 (1.25..1.40) is the median of those
   ratios, with their quartiles. Above 1, the peer takes longer than ours; **bold** is below 1.
-- **A node, not a call, where calls are short.** Layers are stacked until one call takes half a
+- **A node, not a call, where calls are short.** Layers are stacked until one call takes 1.5
   millisecond (or 64 layers), and the time is divided by their number. A layer with another output
   than input alternates with the one that leads back, and the figure is their mean. Weights are the
   same for all layers, and stay in the cache; or distinct, as in a model.

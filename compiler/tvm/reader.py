@@ -54,8 +54,8 @@ def read_function(library: Any, in_shapes: Sequence[Sequence[int | str]]) -> Fun
     )
     functions = {f.signature.name: f for f in library.function}
     minimums: dict[str, int] = {}
-    outputs = _Body(functions, function, parameters, minimums).outputs()
-    return Function(parameters, tuple(outputs), minimums)
+    body = _Body(functions, function, parameters, minimums)
+    return Function(parameters, tuple(body.outputs()), minimums, body.origins())
 
 
 class _Body:
@@ -83,6 +83,18 @@ class _Body:
 
     def outputs(self) -> list[Tensor]:
         return [self.value(self._function.ret[a.name]) for a in self._function.signature.output_arg]
+
+    def origins(self) -> dict[Tensor, str]:
+        """The node for which each tensor was made: of this function, not of those that it calls."""
+        found: dict[Tensor, str] = {}
+        for name, results in self._values.items():  # operands come before what is made of them
+            stack = list(results)
+            while stack:
+                tensor = stack.pop()
+                if tensor not in found and not isinstance(tensor.node, Parameter):
+                    found[tensor] = name
+                    stack.extend(tensor.node.operands)
+        return found
 
     def value(self, reference: str) -> Tensor:
         """Return the tensor that ``"node:output:index"`` or ``"argument"`` names."""

@@ -64,6 +64,12 @@ if TYPE_CHECKING:
     help="Write NAME.c too, the C source that registers the ops.",
 )
 @click.option("--force", is_flag=True, help="Build even if nothing has changed.")
+@click.option(
+    "--depfile",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write what the library is made of, for make or ninja: a rule for FILE without its .d.",
+)
 @click.option("as_json", "--json", is_flag=True, help="Print what was built as JSON.")
 def build(  # noqa: PLR0913, PLR0917 - one parameter an option
     source: Path,
@@ -76,6 +82,7 @@ def build(  # noqa: PLR0913, PLR0917 - one parameter an option
     *,
     registration: bool,
     force: bool,
+    depfile: Path | None,
     as_json: bool,
 ) -> None:
     """Build a library of the ops in the Python file SOURCE, with kernels compiled ahead of time.
@@ -111,6 +118,8 @@ def build(  # noqa: PLR0913, PLR0917 - one parameter an option
     if is_new:
         notes = _run(source, out, options, force=force, quiet=as_json)
     content = json.loads((out / inputs.MANIFEST).read_text(encoding="utf-8"))
+    if depfile is not None:
+        depfile.write_text(inputs.rule(depfile.with_suffix(""), source, content), encoding="utf-8")
     timings = json.loads((out / inputs.TIMINGS).read_text(encoding="utf-8"))["kernels"]
     if as_json:
         _print_json(out, content, timings, notes, is_new=is_new)

@@ -15,6 +15,7 @@ import composite
 from composite import build_options, inputs
 from composite.cli.main import main
 from composite.compiler.tvm.target import Target
+from composite.jit import verify
 
 HELPERS = "FACTOR = 2.0\n"
 OPS = '''
@@ -126,6 +127,28 @@ def test_a_broken_op_is_named_and_the_former_library_stays(built, tmp_path):
     assert {p.name for p in out.parent.iterdir()} - {"__pycache__"} == {
         "out", source.name, "cli_helpers.py",
     }  # fmt: skip
+
+
+def test_a_kernel_that_fails_its_check_is_left_out_unless_it_was_asked_for(
+    built, tmp_path, monkeypatch
+):
+    def wrong(*_):
+        raise verify.Mismatch("output 0 is off")
+
+    monkeypatch.setattr("composite.jit.produce.check", wrong)
+    done = run("build", built[0], "-o", tmp_path / "out", "--force", "--target", "x86-64-v2")
+    assert done.exit_code == 1
+    assert "no kernel for scaled(" in done.output
+    assert "it failed its check: output 0 is off" in done.output
+
+    text = OPS.replace("CliScaled", "CliUnstated").format(offset=0)
+    source = tmp_path / "unstated_ops.py"
+    source.write_text(text.partition("scaled.add_signature")[0])
+    (tmp_path / "cli_helpers.py").write_text(HELPERS)
+    done = run("build", source, "-o", tmp_path / "out", "--kinds", 1, "--json")
+    assert done.exit_code == 0, done.output
+    answer = json.loads(done.stdout)
+    assert (answer["kernels"], "it failed its check" in str(answer["notes"])) == ([], True)
 
 
 def test_no_room_leaves_the_former_library(built, monkeypatch):
@@ -247,3 +270,17 @@ def test_two_folders_two_processes_and_two_definitions(built, tmp_path):
     assert composite.load(tmp_path / "same") is library  # the same bytes
     with pytest.raises(ValueError, match="CliScaled of .*differs has another body"):
         composite.load(tmp_path / "differs")
+
+
+def test_a_depfile_names_what_the_library_is_made_of(built):
+    source, out, _ = built
+    depfile = source.parent / "the $stamp.d"
+    done = run("build", source, "-o", out, "--target", "x86-64-v2", "--depfile", depfile)
+    assert "nothing has changed" in done.stdout
+    files = [str(source.parent / name) for name in ("cli_helpers.py", "cli_ops.py")]
+    target = str(source.parent / "the\\ $$stamp")
+    assert depfile.read_text().splitlines() == [
+        f"{target}: {' '.join(files)}",
+        *(f"{file}:" for file in files),
+    ]
+    depfile.unlink()
