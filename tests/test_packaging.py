@@ -47,9 +47,9 @@ def wheel(tmp_path_factory):
     out = tmp_path_factory.mktemp("dist")
     scripts = sysconfig.get_path("scripts")
     command = [sys.executable, "-m", "pip", "--isolated", "wheel", "--no-index", "--no-deps"]
-    command += ["--no-build-isolation", "--config-settings", f"build-dir={BUILD}", "-w", out, ROOT]
+    command += ["--no-build-isolation", "--config-settings", f"build-dir={BUILD}"]
     subprocess.run(
-        [str(part) for part in command],
+        [*command, "-w", str(out), str(ROOT)],
         env=os.environ | {"PATH": os.pathsep.join([scripts, os.environ["PATH"]])},
         check=True,
     )
