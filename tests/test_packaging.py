@@ -34,8 +34,7 @@ TENSORFLOW = "tensorflow-cpu"
 # the compiler's data, the command line.
 TESTED = (
     "tests/composite/test_call.py",
-    "tests/composite/test_xla.py",
-    "tests/composite/test_decorator.py",
+    "tests/composite/test_library.py",
     "tests/composite/cli/test_main.py",
     "tests/composite/cli/test_build.py",
 )
