@@ -36,11 +36,12 @@ from composite.compiler.emit.stubs import stubs
 from composite.compiler.emit.timings import read, timings
 from composite.compiler.emit.wrapper import wrapper
 from composite.compiler.tvm.link import LinkError
+from composite.compiler.tvm.target import Target
 from composite.jit import key
 from composite.jit.decisions import Decision
 from composite.loading import SPLIT
 from composite.op import CompositeOp
-from composite.records import serialize
+from composite.records import CONSTANTS, serialize
 from composite.replacing import naming, replaced
 from composite.signatures import Stated, of_ops, stated
 
@@ -73,17 +74,28 @@ def build(
 ) -> Path:
     """Writes a library of ops and kernels to the folder `out`, replacing a library that is there.
 
-    source: a Python file that defines composites, or ops. Ops that they call go along.
-    name: of the library, an identifier; by default the file's.
-    signatures: for an op's Python name, the calls to compile kernels for: keyword arguments as in
-    `CompositeOp.add_signature`, whose calls are compiled as well. Calls that no kernel covers run
-    TensorFlow's ops.
-    targets: levels of the x86-64 psABI to compile kernels for, "x86-64-v3"; by default the highest
-    that this machine has. Each is checked and measured here, so this machine must have it.
-    Returns the folder. ValueError for a signature that no kernel can be made for, or a target that
-    this machine has not; FileExistsError when `out` is something else than a library; OSError when
-    it cannot be written; RuntimeError when there is no C compiler, or it fails. Whatever is raised,
-    what was in `out` is still there.
+    Args:
+        source: a Python file that defines composites, or ops. Ops that they call go along.
+        out: the folder.
+        name: of the library, an identifier; by default the file's.
+        signatures: for an op's Python name, the calls to compile kernels for: keyword arguments as
+            in `CompositeOp.add_signature`, whose calls are compiled as well. Calls that no kernel
+            covers run TensorFlow's ops.
+        targets: levels of the x86-64 psABI to compile kernels for, "x86-64-v3"; by default the
+            highest that this machine has. Each is checked and measured here, so this machine must
+            have it.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ValueError: for a signature that no kernel can be made for, or a target that this machine
+            has not.
+        FileExistsError: when `out` is something else than a library.
+        OSError: when it cannot be written.
+        RuntimeError: when there is no C compiler, or it fails.
+
+    Whatever is raised, what was in `out` is still there.
     """
     return run(source, Path(out), Options(name, signatures or {}, tuple(targets))).folder
 
@@ -115,18 +127,9 @@ def run(
     if path is not None and found.module is not None and found.is_as_on_disk():
         made_of = inputs.described(path, sources.files(found.module), options.plain(path))
     described = [_described(op) for op in ordered]
-    built, before = [], _before(target)
-    for i, (op, call, must) in enumerate(wanted):
-        for machine in machines:
-            progress(i * len(machines), len(wanted) * len(machines), f"{op.__name__}{_short(call)}")
-            try:
-                built.append(prebuild.kernel(op, call, machine, before))
-            except ValueError as error:
-                if must:
-                    raise
-                notes.append(str(error))
+    built = _kernels(wanted, machines, _before(target), progress, notes)
     with replaced(target) as folder:
-        _write(folder, name, described, built, made_of)
+        _write(folder, options._replace(name=name), described, built, made_of)
     return Built(target, is_new=True, notes=tuple(notes))
 
 
@@ -136,14 +139,41 @@ class _Wanted(NamedTuple):
     must: bool  # or there is no kernel for it, and a note
 
 
+def _kernels(
+    wanted: Sequence[_Wanted],
+    machines: Sequence[Target],
+    before: Mapping[str, Decision],
+    progress: Progress,
+    notes: list[str],
+) -> list[prebuild.BuiltKernel]:
+    """A kernel for each call and machine, and one more where inputs are constants; each once."""
+    built: dict[str, prebuild.BuiltKernel] = {}
+    for i, (op, call, must) in enumerate(wanted):
+        for machine in machines:
+            progress(i * len(machines), len(wanted) * len(machines), f"{op.__name__}{_short(call)}")
+            constants = False
+            try:
+                for request in prebuild.requests(op, call):
+                    name, constants = prebuild.name(request, machine), CONSTANTS in request.attr
+                    if name not in built:
+                        built[name] = prebuild.kernel(op, request, machine, before)
+            except ValueError as error:
+                # Without a kernel for constants the one for any inputs serves.
+                if must and not constants:
+                    raise
+                notes.append(str(error))
+    return list(built.values())
+
+
 def _wanted(ops: Sequence[CompositeOp], options: Options) -> tuple[list[_Wanted], list[str]]:
     signatures, notes = options.signatures, []
     if options.of_a_run:
         signatures, others = of_ops(signatures, ops)
         notes = [f"calls of other ops are left out: {', '.join(others)}"] if others else []
     calls: list[Stated] = stated(ops, signatures)
-    wanted = [_Wanted(op, call, must=True) for op, call in calls]
-    for op in ops:
+    own = [op for op in ops if op.digest not in options.elsewhere]
+    wanted = [_Wanted(op, call, must=True) for op, call in calls if op in own]
+    for op in own:
         if options.kinds and all(one is not op for one, _ in calls):
             kinds = enumeration.kinds(op, options.kinds)
             wanted += [_Wanted(op, call, must=False) for call in kinds.calls]
@@ -157,11 +187,13 @@ def _short(call: Mapping[str, Any]) -> str:
 
 def _write(
     folder: Path,
-    name: str,
+    options: Options,
     described: Sequence[LibraryOp],
     built: Sequence[prebuild.BuiltKernel],
     made_of: Mapping[str, Any] | None,
 ) -> None:
+    name = options.name
+    assert name is not None  # `run` has found one
     kernels = [kernel.description for kernel in built]
     texts = {
         f"{name}.py": wrapper(name, described),
@@ -171,7 +203,10 @@ def _write(
     }
     files = {file: text.encode() for file, text in texts.items()}
     objects = {file: data for kernel in built for file, data in kernel.objects.items()}
-    files[f"lib{name}.so"] = _link(name, registration(name, described, kernels), objects)
+    registered = registration(name, described, kernels)
+    if options.registration:
+        files[f"{name}.c"] = registered.encode()
+    files[f"lib{name}.so"] = _link(name, registered, objects)
     for file, data in files.items():
         (folder / file).write_bytes(data)
     content = manifest.text(name, described, kernels, files, made_of)

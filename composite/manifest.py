@@ -18,7 +18,7 @@ import tensorflow as tf
 from composite import inputs, tensorflow_version
 from composite.compiler.emit.library import LibraryKernel, LibraryOp
 
-FORMAT = 1
+FORMAT = 2  # composite/runtime/library_folder.cc has the same number
 NAME = inputs.MANIFEST
 
 

@@ -27,6 +27,26 @@ _LARGEST_CONSTANT = 1024  # elements: what a body can look at are shapes, axes a
 _by_digest: dict[str, CompositeOp] = {}
 
 
+class _Call:
+    """`__call__` of an op's class until it is first asked for: most ops of a library never are."""
+
+    def __init__(self, schema: OpSchema) -> None:
+        self._schema = schema
+
+    def __get__(self, instance: CompositeOp | None, owner: type[CompositeOp]) -> Any:
+        """The compiled function, bound to the op; it stands in the class from now on."""
+        schema = self._schema
+        function = call.compile_call(
+            schema.op_def,
+            [arg.name for arg in schema.inputs],
+            [attr.name for attr in schema.attrs],
+            {attr.name: attr.default for attr in schema.attrs if attr.has_default},
+        )
+        if owner.__dict__["__call__"] is self:
+            owner.__call__ = function  # type: ignore[method-assign]
+        return function.__get__(instance, owner)
+
+
 class CompositeOp:
     """An op with a body.
 
@@ -45,10 +65,11 @@ class CompositeOp:
         signatures: calls that `composite.build` compiles kernels for; see `add_signature`.
     """
 
+    schema: OpSchema  # set by __new__
+
     def __init__(self, program: FunctionDefLibrary, name: str, doc: str, module: str) -> None:
         body = program.function[0]
         self.program = program
-        self.schema = OpSchema.from_op_def(body.signature)
         self.op_name: str = self.schema.op_name
         self.digest: str = body.attr["_digest"].s.decode()
         self.place: str = body.attr["_place"].s.decode()
@@ -66,15 +87,10 @@ class CompositeOp:
         # A class for each op, since Python looks `__call__` up in the class, and an eager call has
         # no time to dispatch further.
         schema = OpSchema.from_op_def(program.function[0].signature)
-        function = call.compile_call(
-            schema.op_def,
-            [arg.name for arg in schema.inputs],
-            [attr.name for attr in schema.attrs],
-            {attr.name: attr.default for attr in schema.attrs if attr.has_default},
-        )
-        own = type(cls.__name__, (cls,), {"__call__": function, "__doc__": cls.__doc__})
+        own = type(cls.__name__, (cls,), {"__call__": _Call(schema), "__doc__": cls.__doc__})
         call.do_not_convert(own)
         instance: CompositeOp = object.__new__(own)
+        instance.schema = schema
         return instance
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -6,6 +6,7 @@ request that the runtime makes for a kernel it wants, and takes the same way.
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,13 +18,15 @@ from composite import call, native
 from composite.compiler.emit.library import LibraryKernel
 from composite.compiler.emit.timings import KernelTiming
 from composite.compiler.tvm.target import Target
-from composite.jit import produce, verdicts
+from composite.jit import produce, verdicts, verify
 from composite.jit.decisions import Decision, Point, Times
+from composite.jit.expansions import constants_of
 from composite.op import CompositeOp
-from composite.records import PROGRAM, NodeDef, python_value, serialize
+from composite.records import CONSTANTS, PROGRAM, NodeDef, python_value, serialize
 from composite.replacing import naming
 
 _SIZE = 32  # of a dim that varies, for measuring
+_FEWEST_ELEMENTS = 256  # kFewestElements of constant_inputs.cc
 
 
 class BuiltKernel(NamedTuple):
@@ -35,39 +38,45 @@ class BuiltKernel(NamedTuple):
 
 
 class Spec(NamedTuple):
-    """One input of a stated call."""
+    """One input of a stated call. `constant`: it is the same in every call."""
 
     dtype: tf.DType
     dims: tuple[int | str | None, ...]
+    constant: bool = False
 
     def known(self) -> list[int | None]:
         """The dims as TensorFlow has them: a size or None."""
         return [d if isinstance(d, int) else None for d in self.dims]
 
 
+def name(wanted: NodeDef, target: Target) -> str:
+    """The C name of the kernel for a request: equal for equal kernels."""
+    return f"{produce.kernel_name(wanted)}_{target.isa.rpartition('-')[2]}"
+
+
 def kernel(
-    op: CompositeOp,
-    arguments: Mapping[str, Any],
-    target: Target,
-    before: Mapping[str, Decision],
+    op: CompositeOp, wanted: NodeDef, target: Target, before: Mapping[str, Decision]
 ) -> BuiltKernel:
-    """Compiles, checks and measures the kernel of a call. ValueError if there can be none.
+    """Compiles, checks and measures the kernel of a request. ValueError if there can be none.
 
     `before` has earlier decisions on this machine, by the kernels' names, which close results keep.
     """
     from composite.compiler import tvm as backend
 
-    wanted = request(op, arguments)
-    name = f"{produce.kernel_name(wanted)}_{target.isa.rpartition('-')[2]}"
     try:
-        compiled = produce.compile_object(wanted, target, name)
+        compiled = produce.compile_object(wanted, target, name(wanted, target))
     except (backend.NotCovered, produce.Inexpandable) as answer:
-        raise ValueError(f"no kernel for {op.__name__}{_text(arguments)}: {answer}") from answer
+        raise ValueError(f"no kernel for {op.__name__}({_text(wanted)}): {answer}") from answer
     record = produce.record_of(wanted, compiled, target)
     with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
         path = Path(folder) / "kernel.so"
         backend.link(compiled, path, runtime=native.library_path())
-        accuracy = produce.check(wanted, compiled, path)
+        try:
+            accuracy = produce.check(wanted, compiled, path)
+        except verify.Mismatch as wrong:
+            raise ValueError(
+                f"no kernel for {op.__name__}{_text(arguments)}: it failed its check: {wrong}"
+            ) from wrong
         produce.add_accuracy(record, wanted, accuracy)
         decision = verdicts.measured_library(record, wanted, path, before.get(compiled.name))
     # Where timings.json is missing, the kernel is taken to be no slower.
@@ -77,6 +86,7 @@ def kernel(
         op_name=op.op_name,
         record=serialize(record),
         facts=_facts(record),
+        packed=len(compiled.packed),
     )
     return BuiltKernel(description, dict(compiled.objects), _timing(decision))
 
@@ -106,14 +116,9 @@ def decisions_of(kernels: Mapping[str, KernelTiming]) -> dict[str, Decision]:
 
 
 def _facts(record: NodeDef) -> dict[str, Any]:
-    shapes = [
-        "x".join(str(d.size) if d.size >= 0 else f"s{-d.size - 1}" for d in shape.dim) or "scalar"
-        for shape in record.attr["_in_shapes"].list.shape
-    ]
-    attrs = {n: python_value(v) for n, v in sorted(record.attr.items()) if not n.startswith("_")}
     return {
-        "shapes": ", ".join(shapes),
-        "attributes": ", ".join(f"{n}={getattr(v, 'name', v)!s}" for n, v in attrs.items()),
+        "shapes": _shapes(record),
+        "attributes": _attributes(record),
         "isa": record.attr["_isa"].s.decode(),
         "strategy": record.attr["_strategy"].s.decode(),
         "error": float(f"{record.attr['_error'].f:.2g}"),  # as the check gave it
@@ -122,8 +127,34 @@ def _facts(record: NodeDef) -> dict[str, Any]:
     }
 
 
+def _shapes(wanted: NodeDef) -> str:
+    constants = constants_of(wanted)
+    shapes = []
+    for i, shape in enumerate(wanted.attr["_in_shapes"].list.shape):
+        sizes = (str(d.size) if d.size >= 0 else f"s{-d.size - 1}" for d in shape.dim)
+        shapes.append(("constant " if i in constants else "") + ("x".join(sizes) or "scalar"))
+    return ", ".join(shapes)
+
+
+def _attributes(wanted: NodeDef) -> str:
+    attrs = {n: python_value(v) for n, v in sorted(wanted.attr.items()) if not n.startswith("_")}
+    return ", ".join(f"{n}={getattr(v, 'name', v)!s}" for n, v in attrs.items())
+
+
+def _text(wanted: NodeDef) -> str:
+    return "; ".join(filter(None, (_shapes(wanted), _attributes(wanted))))
+
+
 def request(op: CompositeOp, arguments: Mapping[str, Any]) -> NodeDef:
     """A stated call as a request: its attributes, and shapes whose varying dims are symbols."""
+    return requests(op, arguments)[0]
+
+
+def requests(op: CompositeOp, arguments: Mapping[str, Any]) -> list[NodeDef]:
+    """The requests of a stated call: for any inputs, and for constants where some are stated.
+
+    TypeError or ValueError for a call that is none.
+    """
     given = dict(op.__signature__.bind(**arguments).arguments)
     given.pop("name", None)
     specs: list[Spec] = []
@@ -136,11 +167,28 @@ def request(op: CompositeOp, arguments: Mapping[str, Any]) -> NodeDef:
             given[arg.name] = holders if arg.is_list else holders[0]
         attrs = call.bind(op.op_def, given).attrs
     node = NodeDef(op=op.op_name)
-    for name, attr in attrs.items():
-        node.attr[name].CopyFrom(attr)
+    for attr_name, attr in attrs.items():
+        node.attr[attr_name].CopyFrom(attr)
     node.attr[PROGRAM].s = op.digest.encode()
     _add_shapes(node, specs)
-    return node
+    constants = [i for i, spec in enumerate(specs) if _is_packed(spec)]
+    if not constants:
+        return [node]
+    packing = NodeDef()
+    packing.CopyFrom(node)
+    packing.attr[CONSTANTS].list.i.extend(constants)
+    return [node, packing]
+
+
+def _is_packed(spec: Spec) -> bool:
+    """Whether the runtime looks for kernels that pack it (constant_inputs.cc)."""
+    sizes = [d for d in spec.dims if isinstance(d, int)]
+    return (
+        spec.constant
+        and spec.dtype.is_floating
+        and len(sizes) == len(spec.dims) >= 2
+        and math.prod(sizes) >= _FEWEST_ELEMENTS
+    )
 
 
 def _spec(name: str, value: Any) -> Spec:
@@ -149,12 +197,20 @@ def _spec(name: str, value: Any) -> Spec:
             raise ValueError(f"the signature's {name} needs a rank")
         return Spec(value.dtype, tuple(value.shape.as_list()))
     try:
-        dtype, dims = value
-        return Spec(tf.as_dtype(dtype), tuple(dims))
+        dtype, dims, *constant = value
+        spec = Spec(tf.as_dtype(dtype), tuple(dims), bool(constant))
     except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"the signature's {name} must be a tf.TensorSpec or (dtype, dims), not {value!r}"
-        ) from error
+        raise TypeError(_no_spec(name, value)) from error
+    if constant not in ([], ["constant"]):
+        raise TypeError(_no_spec(name, value))
+    return spec
+
+
+def _no_spec(name: str, value: Any) -> str:
+    return (
+        f"the signature's {name} must be a tf.TensorSpec, (dtype, dims) or "
+        f'(dtype, dims, "constant"), not {value!r}'
+    )
 
 
 def _add_shapes(node: NodeDef, specs: list[Spec]) -> None:
@@ -169,7 +225,3 @@ def _add_shapes(node: NodeDef, specs: list[Spec]) -> None:
                 number = symbols.setdefault(dim or (position, axis), len(symbols))
                 shape.dim.add(size=-1 - number)
     node.attr["_hint"].list.i.extend([_SIZE] * len(symbols))
-
-
-def _text(arguments: Mapping[str, Any]) -> str:
-    return "(" + ", ".join(f"{name}={value!r}" for name, value in arguments.items()) + ")"

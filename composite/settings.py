@@ -17,8 +17,13 @@ from composite.records import AttrValue, record
 
 BACKENDS = ("auto", "tvm", "tf")
 NUMERICS = ("fast", "strict")
-# The defaults of a process, which the runtime reads as well.
-ENVIRONMENT = {"COMPOSITE_BACKEND": BACKENDS, "COMPOSITE_NUMERICS": NUMERICS}
+LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+# What is chosen for a process, which the runtime reads as well.
+ENVIRONMENT = {
+    "COMPOSITE_BACKEND": BACKENDS,
+    "COMPOSITE_NUMERICS": NUMERICS,
+    "COMPOSITE_ISA": LEVELS,  # the highest level whose kernels may run
+}
 
 
 class _Local(threading.local):
@@ -33,16 +38,21 @@ _local = _Local()
 def options(*, backend: str | None = None, numerics: str | None = None) -> Iterator[None]:
     """Chooses, for the calls made inside on this thread, how a composite runs.
 
-    backend: "auto" runs a kernel where one covers the call and was measured to be no slower than
-    TensorFlow's own ops; "tvm" runs a kernel or raises (the first call waits for the compiler);
-    "tf" always runs TensorFlow's ops.
-    numerics: "fast" lets a kernel be used, whose error against float64 `composite.explain` states;
-    "strict" asks for the results of TensorFlow's own ops, bit for bit: no kernel runs. Together
-    with backend="tvm" only a kernel that is exact runs (one that moves data, or computes with
-    integers); the call of any other raises tf.errors.InvalidArgumentError. See docs/numerics.md.
+    Args:
+        backend: "auto" runs a kernel where one covers the call and was measured to be no slower
+            than TensorFlow's own ops; "tvm" runs a kernel or raises (the first call waits for the
+            compiler); "tf" always runs TensorFlow's ops.
+        numerics: "fast" lets a kernel be used, whose error against float64 `composite.explain`
+            states; "strict" asks for the results of TensorFlow's own ops, bit for bit: no kernel
+            runs. Together with backend="tvm" only a kernel that is exact runs (one that moves
+            data, or computes with integers); the call of any other raises
+            tf.errors.InvalidArgumentError. See docs/numerics.md.
+
+    Raises:
+        ValueError: for another value.
+
     What is not given stays as it is outside; where nothing is given, the environment variables
     COMPOSITE_BACKEND and COMPOSITE_NUMERICS decide, and then "auto" and "fast".
-    ValueError for another value.
     """
     _check("backend", backend, BACKENDS)
     _check("numerics", numerics, NUMERICS)
@@ -77,7 +87,7 @@ def node_attrs() -> dict[str, AttrValue]:
 
 
 def check_environment() -> None:
-    """ValueError when COMPOSITE_BACKEND or COMPOSITE_NUMERICS has a value that there is not."""
+    """ValueError when a variable of ENVIRONMENT has a value that there is not."""
     for variable, allowed in ENVIRONMENT.items():
         value = os.environ.get(variable, "")
         if value and value not in allowed:

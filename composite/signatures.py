@@ -15,6 +15,7 @@ from composite.build_options import Call, Signatures, plain, text
 from composite.call import op_def
 from composite.compiler.schema import ArgSpec, OpSchema
 from composite.jit import shapes
+from composite.jit.expansions import constants_of
 from composite.op import CompositeOp
 from composite.records import NodeDef, python_value
 
@@ -63,10 +64,15 @@ def recorded_line(request: NodeDef) -> str | None:
     definition = op_def(request.op)
     schema = OpSchema.from_op_def(definition)
     attrs = {n: python_value(v) for n, v in request.attr.items() if not n.startswith("_")}
-    dims = iter(shapes.from_record(request))
+    constants = constants_of(request)
+    dims = enumerate(shapes.from_record(request))
     call: dict[str, Any] = {}
     for arg in schema.inputs:
-        specs = [[tf.as_dtype(d).name, list(next(dims))] for d in _dtypes(arg, attrs)]
+        specs: list[list[Any]] = []
+        for dtype in _dtypes(arg, attrs):
+            position, shape = next(dims)
+            mark = ["constant"] if position in constants else []
+            specs.append([tf.as_dtype(dtype).name, list(shape), *mark])
         call[arg.name] = specs if arg.is_list else specs[0]
     derived = {name for arg in schema.inputs for name in arg.bound_attrs}
     for name, value in attrs.items():

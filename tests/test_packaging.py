@@ -79,7 +79,7 @@ def user(wheel, tmp_path_factory):
 
 def data_of(folder):
     """What of the sources under a folder belongs into a wheel."""
-    kinds = {".py", ".typed", ".mlir", ".cmake"}
+    kinds = {".py", ".typed", ".mlir", ".cmake", ".css", ".js"}
     files = (path for path in (ROOT / folder).rglob("*") if path.suffix in kinds)
     return {path.relative_to(ROOT).as_posix() for path in files}
 
@@ -90,7 +90,8 @@ def test_what_the_wheel_holds(wheel):
     ours = {name for name in names if ".dist-info/" not in name}
     compiler = {f"composite/{name}" for name in data_of("compiler")}
     built = {f"composite/runtime/{n}" for n in ("libcomposite_runtime.so", "build_info.json")}
-    assert ours == data_of("composite") | compiler | built
+    headers = {f"composite/include/composite/runtime/{n}" for n in ("c_api.h", "library_c_api.h")}
+    assert ours == data_of("composite") | compiler | built | headers
     expected = {"composite/py.typed", "composite/cmake/CompositeConfig.cmake"}
     assert expected | {"composite/compiler/tfr/tfr.irdl.mlir"} <= ours
 

@@ -36,3 +36,4 @@ class LibraryKernel:
     op_name: str
     record: bytes
     facts: dict[str, Any]  # for people: shapes, strategy, error bound
+    packed: int = 0  # how many constants it packs, by the symbols __tvm_ffi_<name>_pack<i>

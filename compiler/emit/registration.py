@@ -24,15 +24,15 @@ _HEAD = """\
 #include <stdlib.h>
 #include <string.h>
 
-/* composite/runtime/c_api.h */
+/* composite/runtime/kernel_c_api.h */
 typedef struct {{
   const char* record;
   size_t size;
   void* function;
+  void* const* packers;
 }} composite_kernel;
-extern int composite_register_library(const char* program, size_t size,
-                                      const composite_kernel* kernels, size_t count, char* error,
-                                      size_t error_size);
+extern int composite_register_ops(const char* program, size_t size, const composite_kernel* kernels,
+                                  size_t count, char* error, size_t error_size);
 extern void composite_register_timings(const composite_kernel* kernel, const char* timings);
 extern void composite_bind_slots(void** parallel_launch, void** parallel_barrier,
                                  void** alloc_workspace, void** free_workspace);
@@ -132,12 +132,17 @@ def _program_case(i: int) -> str:
 
 
 def _kernel_data(symbol: str, kernel: LibraryKernel) -> str:
+    functions = [f"__tvm_ffi_{kernel.name}", *_packers(kernel)]
     return "\n".join(
         [
-            f"extern int __tvm_ffi_{kernel.name}(void*, const void*, int, void*);",
+            *(f"extern int {name}(void*, const void*, int, void*);" for name in functions),
             _array(symbol, kernel.record, kernel.name),
         ]
     )
+
+
+def _packers(kernel: LibraryKernel) -> list[str]:
+    return [f"__tvm_ffi_{kernel.name}_pack{i}" for i in range(kernel.packed)]
 
 
 def _call(i: int, op: LibraryOp, kernels: Sequence[LibraryKernel]) -> str:
@@ -147,16 +152,21 @@ def _call(i: int, op: LibraryOp, kernels: Sequence[LibraryKernel]) -> str:
         table = "kernels"
         lines.append(f"    composite_kernel kernels[{len(kernels)}];")
     for k, kernel in enumerate(kernels):
-        data = f"kernel_{i}_{k}"
+        data, packers = f"kernel_{i}_{k}", "NULL"
+        if kernel.packed:
+            packers = f"packers_{k}"
+            functions = ", ".join(f"(void*)&{name}" for name in _packers(kernel))
+            lines.append(f"    void* const {packers}[] = {{{functions}}};")
         lines += [
             f"    kernels[{k}].record = (const char*){data};",
             f"    kernels[{k}].size = sizeof({data});",
             f"    kernels[{k}].function = (void*)&__tvm_ffi_{kernel.name};",
+            f"    kernels[{k}].packers = {packers};",
         ]
     lines += [
         "    if (!status[0] &&",
-        f"        composite_register_library((const char*)program_{i}, sizeof(program_{i}),",
-        f"                                   {table}, {len(kernels)}, error, sizeof(error)))",
+        f"        composite_register_ops((const char*)program_{i}, sizeof(program_{i}), {table},",
+        f"                               {len(kernels)}, error, sizeof(error)))",
         f'      snprintf(status, sizeof(status), "{op.op_name}: %s", error);',
         *(f"    composite_register_timings(&kernels[{k}], timings);" for k in range(len(kernels))),
     ]

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+ENVIRONMENT = "COMPOSITE_ISA"
+
 # Flags of /proc/cpuinfo that each level of the psABI adds to the one before.
 _LEVELS = (
     ("x86-64-v2", "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"),
@@ -48,8 +50,12 @@ class Target:
 
     @classmethod
     def host(cls) -> Target:
-        """Return the target for this machine: its highest level, its usable cores."""
-        return cls.of(_host_level(), len(os.sched_getaffinity(0)))
+        """Return the target for this machine: its highest level, its usable cores.
+
+        COMPOSITE_ISA in the environment names a lower level, to do without what is above it.
+        """
+        level = min(_host_level(), os.environ.get(ENVIRONMENT) or _LEVELS[-1][0])
+        return cls.of(level, len(os.sched_getaffinity(0)))
 
     @property
     def key(self) -> str:

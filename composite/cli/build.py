@@ -50,6 +50,20 @@ if TYPE_CHECKING:
     help="For each op without stated calls, compile for at most N kinds of calls: dtypes, "
     "enumerated attributes, ranks, with dims that vary. 0 for none.",
 )
+@click.option(
+    "deps",
+    "--dep",
+    multiple=True,
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="A built library, of ops that SOURCE calls: their kernels are there and are not compiled "
+    "again; may be given several times.",
+)
+@click.option(
+    "--registration",
+    is_flag=True,
+    help="Write NAME.c too, the C source that registers the ops.",
+)
 @click.option("--force", is_flag=True, help="Build even if nothing has changed.")
 @click.option(
     "--depfile",
@@ -65,7 +79,9 @@ def build(  # noqa: PLR0913, PLR0917 - one parameter an option
     targets: tuple[str, ...],
     signature_file: Path | None,
     kinds: int,
+    deps: tuple[Path, ...],
     *,
+    registration: bool,
     force: bool,
     depfile: Path | None,
     as_json: bool,
@@ -88,7 +104,15 @@ def build(  # noqa: PLR0913, PLR0917 - one parameter an option
     if not source.is_file():
         raise FileNotFoundError(f"there is no file {source}")
     signatures = build_options.read(signature_file) if signature_file else {}
-    options = build_options.Options(name or source.stem, signatures, targets, kinds, of_a_run=True)
+    options = build_options.Options(
+        name or source.stem,
+        signatures,
+        targets,
+        kinds,
+        of_a_run=True,
+        elsewhere=build_options.elsewhere(deps),
+        registration=registration,
+    )
     if not options.name or not options.name.isidentifier():
         raise click.UsageError(f"--name {options.name}: it is not an identifier")
     is_new, notes = force or not inputs.is_current(out, source, options.plain(source)), []

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -34,11 +35,17 @@ const AttrValue& Attr(const NodeDef& node, const std::string& name) {
   return it == node.attr().end() ? AttrValue::default_instance() : it->second;
 }
 
-absl::Status Install(const NodeDef& node, void* function) {
+// `built`: the functions of a built library's kernel, or null.
+absl::Status Install(const NodeDef& node, const composite_kernel* built) {
   absl::StatusOr<KernelRecord> record = ParseKernelRecord(node);
   if (!record.ok()) return record.status();
-  return KernelTable::Global().Install(*std::move(record),
-                                       reinterpret_cast<tvm_abi::Function>(function));
+  if (built == nullptr) return KernelTable::Global().Install(*std::move(record), nullptr);
+  std::vector<tvm_abi::Function> packers;
+  for (size_t i = 0; built->packers != nullptr && i < record->packed.size(); ++i) {
+    packers.push_back(reinterpret_cast<tvm_abi::Function>(built->packers[i]));
+  }
+  return KernelTable::Global().Install(
+      *std::move(record), reinterpret_cast<tvm_abi::Function>(built->function), std::move(packers));
 }
 
 NodeDef ReadStats(bool reset) {
@@ -83,15 +90,15 @@ absl::StatusOr<NodeDef> SetOptions(const NodeDef& request) {
   return answer;
 }
 
-absl::Status RegisterLibrary(const char* program, size_t size, const composite_kernel* kernels,
-                             size_t count) {
+absl::Status RegisterOps(const char* program, size_t size, const composite_kernel* kernels,
+                         size_t count) {
   auto library = ParseRequest<FunctionDefLibrary>(program, size);
   if (!library.ok()) return library.status();
   absl::Status status = Registry::Global().Register(*library);
   for (size_t i = 0; status.ok() && i < count; ++i) {
     auto record = ParseRequest<NodeDef>(kernels[i].record, kernels[i].size);
     if (!record.ok()) return record.status();
-    status = Install(*record, kernels[i].function);
+    status = Install(*record, &kernels[i]);
     // A kernel for another machine: the table keeps the reason for explain, the expansion serves.
     if (absl::IsFailedPrecondition(status)) status = absl::OkStatus();
   }
@@ -103,7 +110,7 @@ absl::Status RegisterTimings(const composite_kernel& kernel, const char* timings
   if (!record.ok()) return record.status();
   absl::Status status = AddTimings(timings, &*record);
   if (!status.ok()) return status;
-  status = Install(*record, kernel.function);
+  status = Install(*record, &kernel);
   // One for another machine; explain has the reason.
   return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
 }
@@ -181,11 +188,11 @@ void composite_bind_slots(void** parallel_launch, void** parallel_barrier, void*
       {parallel_launch, parallel_barrier, alloc_workspace, free_workspace});
 }
 
-int composite_register_library(const char* program, size_t size, const composite_kernel* kernels,
-                               size_t count, char* error, size_t error_size) {
+int composite_register_ops(const char* program, size_t size, const composite_kernel* kernels,
+                           size_t count, char* error, size_t error_size) {
   composite_buffer message = {nullptr, 0};
   const int code = composite::Reply(
-      &message, [&] { return composite::RegisterLibrary(program, size, kernels, count); });
+      &message, [&] { return composite::RegisterOps(program, size, kernels, count); });
   if (code != 0 && error != nullptr && error_size > 0) {
     std::snprintf(error, error_size, "%.*s", static_cast<int>(message.size), message.data);
   }

@@ -11,8 +11,10 @@ extern "C" {
 /* A kernel record -> empty. NodeDef: name = symbol without its prefix, op, attrs of the op, and
  *   _composite_program (s); _in_shapes list(shape), a negative dim is symbol -(dim + 1);
  *   _out_shapes list(s): dims joined by ",", a dim is postfix over numbers, s0, s1, ..., + - * //
- * %; _minimums, _divisors list(i) by symbol; _library (s, absolute), _library_sha256 (s, hex); _isa
- * (s) x86-64[-v2|-v3|-v4]; _device (s) CPU; _target, _strategy (s); _exact (b), _error (f) in
+ * %; _composite_constants list(i), the inputs that it takes for constant, and for what it packs of
+ * them _packed_sources, _packed_elements list(i), _packed_dtypes list(type); _minimums, _divisors
+ * list(i) by symbol; _library (s, absolute), _library_sha256 (s, hex); _isa (s)
+ * x86-64[-v2|-v3|-v4]; _device (s) CPU; _target, _strategy (s); _exact (b), _error (f) in
  * _error_unit (s); _verdict (s) kernel | expansion | unmeasured; _kernel_us, _expansion_us (f); the
  * decision table _sizes list(i), _kernel_times, _expansion_times list(f), _kernel_wins list(b).
  * A record without _library gives a kernel
@@ -57,19 +59,20 @@ COMPOSITE_EXPORT int composite_set_options(const char* request, size_t size,
 typedef struct {
   const char* record; /* a serialized kernel record */
   size_t size;
-  void* function; /* its __tvm_ffi_ symbol */
+  void* function;       /* its __tvm_ffi_ symbol */
+  void* const* packers; /* those of what packs its constants, by packed argument; or null */
 } composite_kernel;
 
-/* Fills the slots of the library's kernels; before composite_register_library. Null for a slot that
+/* Fills the slots of the library's kernels; before composite_register_ops. Null for a slot that
  * the library does not have. */
 COMPOSITE_EXPORT void composite_bind_slots(void** parallel_launch, void** parallel_barrier,
                                            void** alloc_workspace, void** free_workspace);
 
 /* Registers a program with its kernels. 0, or a status code and the message in error[]. Kernels for
  * other machines than this one are left out, which composite_explain then says. */
-COMPOSITE_EXPORT int composite_register_library(const char* program, size_t size,
-                                                const composite_kernel* kernels, size_t count,
-                                                char* error, size_t error_size);
+COMPOSITE_EXPORT int composite_register_ops(const char* program, size_t size,
+                                            const composite_kernel* kernels, size_t count,
+                                            char* error, size_t error_size);
 
 /* Gives a registered kernel what `timings`, the text of timings.json, says of it. Null, or no word
  * of it there: it stays as its record has it. */

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "composite/runtime/registry.h"
+
 namespace composite {
 namespace {
 
@@ -63,6 +65,15 @@ Choice Choose(const KernelSnapshot& snapshot, const Signature& call, bool must) 
 
 KernelGroup::KernelGroup(tensorflow::NodeDef request) : request_(std::move(request)) {
   Publish(KernelSnapshot());
+}
+
+bool KernelGroup::HasConstants(const std::vector<PackedArgument>& packed) const {
+  auto constants = request_.attr().find(kConstantsAttr);
+  if (constants == request_.attr().end()) return packed.empty();
+  const auto& known = constants->second.list().i();
+  return std::all_of(packed.begin(), packed.end(), [&](const PackedArgument& argument) {
+    return std::find(known.begin(), known.end(), argument.source) != known.end();
+  });
 }
 
 void KernelGroup::Publish(KernelSnapshot snapshot) {

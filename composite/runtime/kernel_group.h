@@ -60,6 +60,9 @@ class KernelGroup {
   // `request`: op, its attributes and `_composite_program`.
   explicit KernelGroup(tensorflow::NodeDef request);
 
+  // Whether these inputs are constants in every call of the group.
+  bool HasConstants(const std::vector<PackedArgument>& packed) const;
+
   const KernelSnapshot& snapshot() const { return *current_.load(std::memory_order_acquire); }
 
  private:

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/kernel_library.h"
 #include "composite/runtime/kernel_table.h"
+#include "composite/runtime/machine.h"
 #include "composite/runtime/stats.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
@@ -80,19 +81,36 @@ absl::Status KernelTable::AddLocked(KernelGroup* group, InstalledKernel kernel) 
   return absl::OkStatus();
 }
 
-absl::Status KernelTable::Install(KernelRecord record, tvm_abi::Function function) {
+absl::Status KernelTable::AddBuiltLocked(Family* family, InstalledKernel kernel) {
+  for (auto& [constants, group] : family->groups) {
+    if (!group->HasConstants(kernel.record.packed)) continue;
+    absl::Status status = AddLocked(group.get(), kernel);
+    if (!status.ok()) return status;
+  }
+  family->packing.insert_or_assign(kernel.record.name, std::move(kernel));
+  return absl::OkStatus();
+}
+
+absl::Status KernelTable::Install(KernelRecord record, tvm_abi::Function function,
+                                  std::vector<tvm_abi::Function> packers) {
   auto version = Registry::Global().Find(record.op, record.program);
   if (!version.ok()) return version.status();
   const std::string name = record.name;
-  KernelGroup* group = Group(**version, AttrSlice(&record.attrs),
-                             record.constants.has_value() ? &*record.constants : nullptr);
+  const tensorflow::AttrValueMap own = record.attrs;
+  const AttrSlice attrs(&own);
+  KernelGroup* group =
+      Group(**version, attrs, record.constants.has_value() ? &*record.constants : nullptr);
   absl::Status status = CheckMachine(record);
   const bool opens = function == nullptr && !record.library.empty();
   if (status.ok() && (opens || function != nullptr)) status = CheckArity(**version, record);
-  InstalledKernel kernel{std::move(record), function, {}};
+  InstalledKernel kernel{std::move(record), function, std::move(packers)};
   if (status.ok() && opens) status = Open(&kernel);  // the file is read without the lock
   absl::MutexLock lock(&mu_);
-  if (status.ok()) status = AddLocked(group, std::move(kernel));
+  if (status.ok()) {
+    const bool packs = function != nullptr && !kernel.record.packed.empty();
+    status = packs ? AddBuiltLocked(FamilyOf(**version, attrs), std::move(kernel))
+                   : AddLocked(group, std::move(kernel));
+  }
   if (status.ok()) {
     Count(GlobalStats().installed);
     changed_.SignalAll();

@@ -147,22 +147,6 @@ absl::Status ParsePacked(const NodeDef& node, KernelRecord* record) {
   return absl::OkStatus();
 }
 
-bool HasIsa(const std::string& isa) {
-#if defined(__x86_64__)
-  const bool v2 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
-  const bool v3 = v2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                  __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-  const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                  __builtin_cpu_supports("avx512vl");
-  if (isa == "x86-64") return true;
-  if (isa == "x86-64-v2") return v2;
-  if (isa == "x86-64-v3") return v3;
-  if (isa == "x86-64-v4") return v4;
-#endif
-  return false;
-}
-
 }  // namespace
 
 absl::StatusOr<DimExpression> DimExpression::Parse(absl::string_view text, int symbols) {
@@ -283,18 +267,6 @@ absl::Status CheckExact(const KernelRecord& record) {
       "TensorFlow ops, which kernel ",
       record.name, " of ", record.op, " does not promise",
       accuracy.empty() ? "" : absl::StrCat(" (", accuracy, ")"), "; drop one of them"));
-}
-
-absl::Status CheckMachine(const KernelRecord& record) {
-  if (!record.device.empty() && record.device != "CPU") {
-    return absl::FailedPreconditionError(
-        absl::StrCat("it was built for ", record.device, ", and kernels run on the CPU so far"));
-  }
-  if (!record.isa.empty() && !HasIsa(record.isa)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("it was built for ", record.isa, ", which this CPU does not have"));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace composite

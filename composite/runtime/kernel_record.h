@@ -95,9 +95,6 @@ struct KernelRecord {
 // InvalidArgument that names the attribute which is missing or malformed.
 absl::StatusOr<KernelRecord> ParseKernelRecord(const tensorflow::NodeDef& record);
 
-// FailedPrecondition when this machine lacks what the kernel was compiled for.
-absl::Status CheckMachine(const KernelRecord& record);
-
 // InvalidArgument when the kernel may not run under backend="tvm" with numerics="strict".
 absl::Status CheckExact(const KernelRecord& record);
 

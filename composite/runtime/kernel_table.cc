@@ -31,16 +31,13 @@ NodeDef Describe(const OpVersion& version, AttrSlice attrs, const AttrValue* con
   return node;
 }
 
-// Equal for equal groups; the fields of a proto map have no fixed order.
-std::string Key(const OpVersion& version, const NodeDef& description) {
+// Equal for groups that differ in their constants alone; the fields of a proto map have no fixed
+// order.
+std::string FamilyKey(const OpVersion& version, const NodeDef& description) {
   std::string key = version.digest;
   for (const auto& declared : version.op_def.attr()) {
     absl::StrAppend(&key, "\n", declared.name(), "=",
                     description.attr().at(declared.name()).SerializeAsString());
-  }
-  auto constants = description.attr().find(kConstantsAttr);
-  if (constants != description.attr().end()) {
-    absl::StrAppend(&key, "\nconstants=", constants->second.SerializeAsString());
   }
   return key;
 }
@@ -73,9 +70,20 @@ KernelGroup* KernelTable::Group(const OpVersion& version, AttrSlice attrs,
                                 const AttrValue* constants) {
   NodeDef description = Describe(version, attrs, constants);
   absl::MutexLock lock(&mu_);
-  std::unique_ptr<KernelGroup>& group = groups_[Key(version, description)];
-  if (group == nullptr) group = std::make_unique<KernelGroup>(std::move(description));
+  Family& family = families_[FamilyKey(version, description)];
+  const std::string key = constants != nullptr ? constants->SerializeAsString() : "";
+  std::unique_ptr<KernelGroup>& group = family.groups[key];
+  if (group != nullptr) return group.get();
+  group = std::make_unique<KernelGroup>(std::move(description));
+  for (const auto& [name, kernel] : family.packing) {
+    if (!group->HasConstants(kernel.record.packed)) continue;
+    AddLocked(group.get(), kernel).IgnoreError();  // it was added to another group
+  }
   return group.get();
+}
+
+KernelTable::Family* KernelTable::FamilyOf(const OpVersion& version, AttrSlice attrs) {
+  return &families_.at(FamilyKey(version, Describe(version, attrs, nullptr)));
 }
 
 void KernelTable::Ask(KernelGroup* group, const Signature& call) {

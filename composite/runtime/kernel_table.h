@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -44,10 +45,13 @@ class KernelTable {
   KernelGroup* Group(const OpVersion& version, tensorflow::AttrSlice attrs,
                      const tensorflow::AttrValue* constants = nullptr) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Adds a kernel, or takes a new verdict and new times for one of the same name and shapes.
-  // `function` may be null: the library of the record is opened then, or, for a record without
-  // library, the kernel must be known already. A refused record is remembered for explain.
-  absl::Status Install(KernelRecord record, tvm_abi::Function function) ABSL_LOCKS_EXCLUDED(mu_);
+  // Adds a kernel, or takes a new verdict and new times for one of the same name and shapes. A
+  // refused record is remembered for explain.
+  // Without a function the library of the record is opened, or, for a record without library, the
+  // kernel must be known already. With one the kernel is a built library's, and serves every group
+  // in which the inputs that it packs are constants.
+  absl::Status Install(KernelRecord record, tvm_abi::Function function,
+                       std::vector<tvm_abi::Function> packers = {}) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Asks for a kernel that covers the call, unless that was done or is not possible. Cheap when
   // there is no worker.
@@ -79,9 +83,21 @@ class KernelTable {
   };
   using Tickets = std::map<std::string, Request>;
 
+  // The groups of a program with one set of attributes, which differ in the constants.
+  struct Family {
+    std::map<std::string, std::unique_ptr<KernelGroup>> groups;
+    // Of built libraries, those that pack constants: for groups that come later.
+    std::map<std::string, InstalledKernel> packing;  // by name
+  };
+
   KernelTable() = default;
 
+  // The family of a group that there is.
+  Family* FamilyOf(const OpVersion& version, tensorflow::AttrSlice attrs)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddLocked(KernelGroup* group, InstalledKernel kernel)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status AddBuiltLocked(Family* family, InstalledKernel kernel)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AskLocked(KernelGroup* group, const Signature& call, bool must)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -92,7 +108,7 @@ class KernelTable {
   mutable absl::Mutex mu_;
   absl::CondVar work_;     // signalled when a request comes or the worker stops
   absl::CondVar changed_;  // signalled when a group or the worker's state changes
-  std::map<std::string, std::unique_ptr<KernelGroup>> groups_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, Family> families_ ABSL_GUARDED_BY(mu_);
   std::deque<std::string> queue_ ABSL_GUARDED_BY(mu_);  // tickets, the next one first
   Tickets tickets_ ABSL_GUARDED_BY(mu_);                // open: queued or taken
   int64_t next_ticket_ ABSL_GUARDED_BY(mu_) = 0;

@@ -44,6 +44,7 @@ class Kernel(ctypes.Structure):
         ("record", ctypes.c_char_p),
         ("size", ctypes.c_size_t),
         ("function", ctypes.c_void_p),
+        ("packers", ctypes.c_void_p),
     ]
 
 

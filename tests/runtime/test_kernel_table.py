@@ -312,7 +312,7 @@ def test_built_library(dense: tuple[str, str], tmp_path: Path) -> None:
     def register(count: int, data: bytes) -> int:
         size = ctypes.c_size_t(len(data))
         return int(
-            k.library.composite_register_library(
+            k.library.composite_register_ops(
                 data, size, kernels, ctypes.c_size_t(count), message, ctypes.c_size_t(200)
             )
         )

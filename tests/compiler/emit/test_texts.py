@@ -72,6 +72,7 @@ KERNELS = [
         op_name="FusedFullyConnected",
         record=b"record",
         facts={"shapes": "s0x64, 32x64", "error": "2e-7 |y|"},
+        packed=2,
     )
 ]
 
@@ -129,11 +130,25 @@ _HOST = """
 #include <stdio.h>
 #include <stddef.h>
 #include <string.h>
-typedef struct { const char* record; size_t size; void* function; } composite_kernel;
-int composite_register_library(const char* program, size_t size, const composite_kernel* kernels,
-                               size_t count, char* error, size_t error_size) {
+typedef struct {
+  const char* record;
+  size_t size;
+  void* function;
+  void* const* packers;
+} composite_kernel;
+int __tvm_ffi_FusedFullyConnected_12ab(void* a, const void* b, int c, void* d) { return 0; }
+int __tvm_ffi_FusedFullyConnected_12ab_pack0(void* a, const void* b, int c, void* d) { return 1; }
+int __tvm_ffi_FusedFullyConnected_12ab_pack1(void* a, const void* b, int c, void* d) { return 2; }
+int composite_register_ops(const char* program, size_t size, const composite_kernel* kernels,
+                           size_t count, char* error, size_t error_size) {
   printf("program of %zu, %zu kernels", size, count);
-  if (count) printf(", %.*s", (int)kernels[0].size, kernels[0].record);
+  if (count) {
+    printf(", %.*s", (int)kernels[0].size, kernels[0].record);
+    if (kernels[0].function == (void*)&__tvm_ffi_FusedFullyConnected_12ab &&
+        kernels[0].packers[0] == (void*)&__tvm_ffi_FusedFullyConnected_12ab_pack0 &&
+        kernels[0].packers[1] == (void*)&__tvm_ffi_FusedFullyConnected_12ab_pack1)
+      printf(" with what packs");
+  }
   puts("");
   snprintf(error, error_size, "refused");
   return FAIL && size == 6;
@@ -145,7 +160,6 @@ void composite_register_timings(const composite_kernel* kernel, const char* timi
 void composite_bind_slots(void** launch, void** barrier, void** alloc, void** release) {
   printf("slots %d%d%d%d\\n", !!launch, !!barrier, !!alloc, !!release);
 }
-int __tvm_ffi_FusedFullyConnected_12ab(void* a, const void* b, int c, void* d) { return 0; }
 #ifdef LAUNCH
 __attribute__((weak)) void* __TVMBackendParallelLaunch;
 #endif
@@ -196,7 +210,7 @@ def test_the_registration_runs(tmp_path, measured):
     out = subprocess.run([tmp_path / "host"], capture_output=True, text=True, check=True).stdout
     assert out.splitlines() == [
         "slots 1000",
-        "program of 50, 1 kernels, record",
+        "program of 50, 1 kernels, record with what packs",
         f"timings of record: {len(text) if measured else 0}",
         "program of 6, 0 kernels",
         "status ''",

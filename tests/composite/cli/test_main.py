@@ -2,12 +2,16 @@
 
 import errno
 import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
+import composite
 from composite.cli import failures
 from composite.cli.main import main
 from composite.compiler.tvm.link import LinkError
@@ -104,3 +108,42 @@ def test_cmake_finds_its_files():
         "CompositeConfig.cmake",
         "CompositeConfigVersion.cmake",
     }
+
+
+@pytest.mark.parametrize(
+    ("words", "completions"),
+    [
+        ("composite show ops.py --st", ["plain,--stage"]),
+        ("composite show ops.py --stage t", ["plain,te", "plain,tir"]),
+        ("composite check op", ["file,op"]),
+    ],
+)
+def test_the_shell_completes_options_their_values_and_files(monkeypatch, words, completions):
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    runner = CliRunner(env={"_COMPOSITE_COMPLETE": "bash_complete"})
+    assert runner.invoke(main, [], prog_name="composite").output.split() == completions
+
+
+def test_bash_completes_as_docs_cli_says(tmp_path):
+    page = (Path(__file__).parents[3] / "docs" / "cli.md").read_text(encoding="utf-8")
+    (documented,) = re.findall(r"```bash\n(eval .*)\n```", page)
+    shim = tmp_path / "composite"
+    shim.write_text(f'#!/bin/sh\nexec {sys.executable} -m composite "$@"\n')
+    shim.chmod(0o755)
+    # What bash itself does at a tab: it calls the function that `complete` names.
+    script = (
+        f"{documented}\n"
+        "function=$(complete -p composite | sed 's/.*-F \\([^ ]*\\).*/\\1/')\n"
+        "COMP_WORDS=(composite ex) COMP_CWORD=1\n"
+        '"$function" composite\n'
+        'echo "${COMPREPLY[@]}"\n'
+    )
+    env = os.environ | {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join([str(Path(composite.__file__).parents[1]), *sys.path]),
+    }
+    done = subprocess.run(
+        ["bash", "-c", script], env=env, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.returncode) == ("explain\n", 0), done.stderr
