@@ -79,7 +79,10 @@ def imported(path: Path) -> ModuleType | None:
 
 
 def load(path: Path) -> ModuleType:
-    """Imports a file, as a module of its package if it lies in one, as `python file.py` else."""
+    """Imports a file, as a module of its package if it lies in one, as `python file.py` else.
+
+    FileNotFoundError for no Python file, ValueError for one that exits, and whatever it raises.
+    """
     if path.suffix != ".py" or not path.is_file():
         raise FileNotFoundError(f"{path} is not a Python file")
     root, parts = _package(path)
@@ -89,6 +92,14 @@ def load(path: Path) -> ModuleType:
             return importlib.import_module(".".join(parts))
         name = parts[-1] if parts[-1] not in sys.modules else f"composite_build_{parts[-1]}"
         return _execute(name, path)
+    except SystemExit as error:
+        raise ValueError(
+            f"{path} ends the process when it is imported (exit code {error.code!r}): put what it "
+            'runs under `if __name__ == "__main__":`'
+        ) from error
+    except SyntaxError as error:
+        error.filename = error.filename or str(path)  # null bytes are found before it is known
+        raise
     finally:
         sys.path.remove(str(root))
 

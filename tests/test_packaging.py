@@ -34,8 +34,7 @@ TENSORFLOW = "tensorflow-cpu"
 # the compiler's data, the command line.
 TESTED = (
     "tests/composite/test_call.py",
-    "tests/composite/test_xla.py",
-    "tests/composite/test_decorator.py",
+    "tests/composite/test_library.py",
     "tests/composite/cli/test_main.py",
     "tests/composite/cli/test_build.py",
 )
@@ -47,9 +46,9 @@ def wheel(tmp_path_factory):
     out = tmp_path_factory.mktemp("dist")
     scripts = sysconfig.get_path("scripts")
     command = [sys.executable, "-m", "pip", "--isolated", "wheel", "--no-index", "--no-deps"]
-    command += ["--no-build-isolation", "--config-settings", f"build-dir={BUILD}", "-w", out, ROOT]
+    command += ["--no-build-isolation", "--config-settings", f"build-dir={BUILD}"]
     subprocess.run(
-        [str(part) for part in command],
+        [*command, "-w", str(out), str(ROOT)],
         env=os.environ | {"PATH": os.pathsep.join([scripts, os.environ["PATH"]])},
         check=True,
     )
@@ -80,7 +79,7 @@ def user(wheel, tmp_path_factory):
 
 def data_of(folder):
     """What of the sources under a folder belongs into a wheel."""
-    kinds = {".py", ".typed", ".mlir", ".cmake"}
+    kinds = {".py", ".typed", ".mlir", ".cmake", ".css", ".js"}
     files = (path for path in (ROOT / folder).rglob("*") if path.suffix in kinds)
     return {path.relative_to(ROOT).as_posix() for path in files}
 
@@ -91,7 +90,8 @@ def test_what_the_wheel_holds(wheel):
     ours = {name for name in names if ".dist-info/" not in name}
     compiler = {f"composite/{name}" for name in data_of("compiler")}
     built = {f"composite/runtime/{n}" for n in ("libcomposite_runtime.so", "build_info.json")}
-    assert ours == data_of("composite") | compiler | built
+    headers = {f"composite/include/composite/runtime/{n}" for n in ("c_api.h", "library_c_api.h")}
+    assert ours == data_of("composite") | compiler | built | headers
     expected = {"composite/py.typed", "composite/cmake/CompositeConfig.cmake"}
     assert expected | {"composite/compiler/tfr/tfr.irdl.mlir"} <= ours
 

@@ -23,7 +23,13 @@ _LEAST_ROUNDS = 15
 @click.command(short_help="Measure a call beside TensorFlow's ways.")
 @click.argument("target", type=calls.TargetType(), metavar="FILE[:OP]")
 @calls.options
-@click.option("--seconds", default=3.0, show_default=True, help="How long to measure.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=3.0,
+    show_default=True,
+    help="How long to measure.",
+)
 @click.option("as_json", "--json", is_flag=True, help="Print the times as JSON.")
 def bench(target: calls.Target, seconds: float, *, as_json: bool, **call: Any) -> None:
     """Measure one call, in microseconds, beside TensorFlow's ways: eager, tf.function, XLA.

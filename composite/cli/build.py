@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--kinds",
+    type=click.IntRange(min=0),
     default=16,
     show_default=True,
     metavar="N",

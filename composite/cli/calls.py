@@ -98,6 +98,8 @@ def arguments(op: Any, given: CallOptions) -> dict[str, Any]:
     UsageError says what is missing or does not belong to the op.
     """
     attrs = attributes(op, given.attrs)
+    for text in given.dtypes:  # of an input that has no choice, too
+        _parsed(text.rpartition("=")[2])
     values = _values(op, given)
     shapes = _shapes(op, given.shapes)
     missing = [arg.name for arg in op.schema.inputs if arg.name not in {*shapes, *values}]

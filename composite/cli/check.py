@@ -20,7 +20,7 @@ from composite.cli import calls, failures
     metavar="WAY",
     help="Only this way of running the op, as the report names it; several times.",
 )
-@click.option("--samples", type=int, help="How many calls; see docs/checking.md.")
+@click.option("--samples", type=click.IntRange(min=1), help="How many calls; see docs/checking.md.")
 @click.option("--seed", default=0, show_default=True, help="Of the inputs that are drawn.")
 @click.option(
     "--report-dir",
