@@ -21,7 +21,8 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help tools build demo test test-fast asan test-native lint format bench wheel clean clean-venv
+.PHONY: help tools build bazel demo test test-fast asan test-native browser lint format docs bench \
+  wheel clean clean-venv
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -57,12 +58,29 @@ $(CMAKE_DIR)/build.ninja: CMakeLists.txt composite/runtime/CMakeLists.txt $(VENV
 build: $(CMAKE_DIR)/build.ninja $(VENV)/editable.stamp  ## set everything up and compile the runtime
 	@$(BIN)/ninja -C $(CMAKE_DIR) -j $(JOBS) --quiet
 
+# Debian's Bazel, for tests/bazel. Whoever may install packages gets it, and then its tests must
+# run; for others they are skipped.
+BAZEL_PACKAGES := bazel-bootstrap bazel-rules-java bazel-rules-proto
+AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo -n)
+bazel:  ## install Debian's Bazel 4.2.3, if it is missing and this user may
+	@test -d /usr/share/bazel/rules/java && command -v bazel >/dev/null || { \
+	  if command -v apt-get >/dev/null && $(AS_ROOT) true 2>/dev/null; then \
+	    export DEBIAN_FRONTEND=noninteractive; \
+	    $(AS_ROOT) apt-get install -qq --no-install-recommends $(BAZEL_PACKAGES) >/dev/null || { \
+	      $(AS_ROOT) apt-get update -qq && \
+	      $(AS_ROOT) apt-get install -qq --no-install-recommends $(BAZEL_PACKAGES) >/dev/null; }; \
+	  else \
+	    echo "Bazel is missing and this user cannot install it; its tests are skipped. To run them:"; \
+	    echo "  sudo apt-get install --no-install-recommends $(BAZEL_PACKAGES)"; \
+	  fi; }
+
 # ---- what it is for -----------------------------------------------------------------------------
 
 demo: build  ## train a classifier with a composite op, save it, serve it, show the paths taken
 	$(PY) -m examples.digits.demo
 
-test: build test-native  ## all tests
+test: export COMPOSITE_EXPECT_BAZEL = $(if $(CI)$(filter 0,$(shell id -u)),1)
+test: build bazel browser test-native  ## all tests
 	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not timed"
 	$(PY) -m pytest -m timed
 
@@ -83,6 +101,13 @@ asan: $(VENV)/installed.stamp $(VENV)/editable.stamp  ## damaged programs, under
 	  $(PY) -m pytest -q -p no:faulthandler \
 	  tests/runtime/test_loader_fuzz.py tests/runtime/test_expand.py
 
+# The page of `composite show --html` is tested in Chromium. Who may install it, gets it; for others
+# these tests are skipped, and say so.
+browser:
+	@command -v chromium >/dev/null || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || \
+	  { apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium >/dev/null; } || \
+	  echo "Chromium could not be installed: the tests that need it are skipped"
+
 test-native: build
 	@$(BIN)/ctest --test-dir $(CMAKE_DIR) --output-on-failure --no-tests=error
 
@@ -95,6 +120,9 @@ lint: $(VENV)/editable.stamp  ## ruff, mypy --strict, clang-format
 format: $(VENV)/installed.stamp  ## put every file into its format
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(CXX_SOURCES)
+
+docs: build  ## the site of docs/, in build/site; a warning is an error
+	$(PY) -m sphinx -q -W --keep-going -b html -d build/doctrees docs build/site
 
 # What ours is measured beside has an environment of its own: its packages are none of ours.
 PEERS := .venv-peers
@@ -113,8 +141,11 @@ $(PEERS)/installed.stamp: benchmarks/peers.lock $(PEERS)/pyvenv.cfg
 bench: build $(PEERS)/installed.stamp  ## ours beside the peers, as ratios (ARGS=--help: what to run)
 	$(PY) -m benchmarks $(ARGS)
 
+# In the folder that `build` compiles in, where nothing is left to compile.
 wheel: build  ## a wheel for the installed TensorFlow minor, in dist/
-	PATH="$(BIN):$$PATH" $(PY) -m pip wheel --no-deps --no-build-isolation -w dist .
+	PATH="$(BIN):$$PATH" $(PY) -m pip wheel --no-deps --no-build-isolation \
+	  --config-settings build-dir=$(CMAKE_DIR) -w dist .
+	$(PY) -m twine check --strict dist/tf_composite-*.whl
 
 clean:  ## remove what was built, keep .venv and .venv-peers
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from benchmarks.report.tables import SPINNING
 from benchmarks.rows import Row, emit
 from benchmarks.sides.team import KERNEL, OURS, Comparison, Team
 from benchmarks.timing import QUICK, Spread
@@ -68,7 +67,6 @@ def data_of(comparison: Comparison) -> dict[str, Any]:
         "bytes": work.layer.bytes(work.shape),
         "columns": columns,
         "overhead_us": _overhead(comparison),
-        "idle": comparison.idle,
         "refused": comparison.refused,
     }
 
@@ -89,9 +87,6 @@ def _detail(comparison: Comparison) -> str:
         shown = f"{column} ({setting})" if setting else column
         parts.append(f"{shown} {timings.microseconds(column).median:.4g}")
     text = "us: " + ", ".join(parts) + f"; {comparison.columns[OURS]['note']}"
-    for module, share in comparison.idle.items():
-        if share > SPINNING:
-            text += f"; {module} took {share:.0%} of the time of others"
     refused = _refused(comparison)
     return f"{text}; {refused}" if refused else text
 

@@ -11,12 +11,13 @@ Not for: the calls beside the ops (signatures.py).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from composite.compiler.tvm.target import Target
+from composite.inputs import MANIFEST
 
 Call = Mapping[str, Any]
 Signatures = Mapping[str, Sequence[Call]]
@@ -31,6 +32,8 @@ class Options(NamedTuple):
         targets: levels of the x86-64 psABI, "x86-64-v3"; by default this machine's.
         kinds: for each op without stated calls, how many kinds of calls at most have a kernel.
         of_a_run: whether the signatures may hold calls of other ops, which are left out.
+        elsewhere: digests of ops whose kernels another library has: here they have none.
+        registration: whether the C source that the library is linked from goes along.
     """
 
     name: str | None = None
@@ -38,6 +41,8 @@ class Options(NamedTuple):
     targets: tuple[str, ...] = ()
     kinds: int = 0
     of_a_run: bool = False
+    elsewhere: tuple[str, ...] = ()
+    registration: bool = False
 
     def plain(self, source: Path) -> dict[str, Any]:
         """As JSON can hold it, for the manifest of a library that is built from a file."""
@@ -46,6 +51,8 @@ class Options(NamedTuple):
             "signatures": {op: [text(c) for c in cs] for op, cs in self.signatures.items()},
             "targets": [target.key for target in targets(self.targets)],
             "kinds": self.kinds,
+            "elsewhere": list(self.elsewhere),
+            "registration": self.registration,
         }
 
 
@@ -65,6 +72,20 @@ def targets(levels: Sequence[str]) -> list[Target]:
             )
     # When the library is loaded the last one that the CPU can run comes first.
     return [chosen[level] for level in sorted(chosen)]
+
+
+def elsewhere(folders: Iterable[Path]) -> tuple[str, ...]:
+    """The digests of the ops of built libraries. FileNotFoundError for a folder that is none."""
+    digests: set[str] = set()
+    for folder in folders:
+        path = folder / MANIFEST
+        if not path.is_file():
+            raise FileNotFoundError(f"{folder} is no library of composite.build: no {path.name}")
+        try:
+            digests.update(op["digest"] for op in json.loads(path.read_text("utf-8"))["ops"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path} is damaged ({error}): build the library again") from error
+    return tuple(sorted(digests))
 
 
 def text(arguments: Call) -> str:
@@ -91,7 +112,10 @@ def read(path: Path) -> Signatures:
 
     OSError when it cannot be read; ValueError, with the line, when it is neither.
     """
-    content = path.read_text(encoding="utf-8")
+    try:
+        content = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no text: {error}") from error
     try:
         parsed = json.loads(content)
     except ValueError:

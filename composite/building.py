@@ -8,6 +8,7 @@ timings.json.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -34,13 +35,14 @@ from composite.compiler.emit.registration import program_symbol, registration, s
 from composite.compiler.emit.stubs import stubs
 from composite.compiler.emit.timings import read, timings
 from composite.compiler.emit.wrapper import wrapper
+from composite.compiler.tvm.link import LinkError
 from composite.compiler.tvm.target import Target
 from composite.jit import key
 from composite.jit.decisions import Decision
 from composite.loading import SPLIT
 from composite.op import CompositeOp
 from composite.records import CONSTANTS, serialize
-from composite.replacing import replaced
+from composite.replacing import naming, replaced
 from composite.signatures import Stated, of_ops, stated
 
 _LINK_FLAGS = ["-shared", "-s", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-Wl,-rpath,$ORIGIN"]
@@ -72,16 +74,28 @@ def build(
 ) -> Path:
     """Writes a library of ops and kernels to the folder `out`, replacing a library that is there.
 
-    source: a Python file that defines composites, or ops. Ops that they call go along.
-    name: of the library, an identifier; by default the file's.
-    signatures: for an op's Python name, the calls to compile kernels for: keyword arguments as in
-    `CompositeOp.add_signature`, whose calls are compiled as well. Calls that no kernel covers run
-    TensorFlow's ops.
-    targets: levels of the x86-64 psABI to compile kernels for, "x86-64-v3"; by default the highest
-    that this machine has. Each is checked and measured here, so this machine must have it.
-    Returns the folder. ValueError for a signature that no kernel can be made for, or a target that
-    this machine has not; FileExistsError when `out` is something else than a library; RuntimeError
-    when there is no C compiler. Whatever is raised, what was in `out` is still there.
+    Args:
+        source: a Python file that defines composites, or ops. Ops that they call go along.
+        out: the folder.
+        name: of the library, an identifier; by default the file's.
+        signatures: for an op's Python name, the calls to compile kernels for: keyword arguments as
+            in `CompositeOp.add_signature`, whose calls are compiled as well. Calls that no kernel
+            covers run TensorFlow's ops.
+        targets: levels of the x86-64 psABI to compile kernels for, "x86-64-v3"; by default the
+            highest that this machine has. Each is checked and measured here, so this machine must
+            have it.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ValueError: for a signature that no kernel can be made for, or a target that this machine
+            has not.
+        FileExistsError: when `out` is something else than a library.
+        OSError: when it cannot be written.
+        RuntimeError: when there is no C compiler, or it fails.
+
+    Whatever is raised, what was in `out` is still there.
     """
     return run(source, Path(out), Options(name, signatures or {}, tuple(targets))).folder
 
@@ -115,7 +129,7 @@ def run(
     described = [_described(op) for op in ordered]
     built = _kernels(wanted, machines, _before(target), progress, notes)
     with replaced(target) as folder:
-        _write(folder, name, described, built, made_of)
+        _write(folder, options._replace(name=name), described, built, made_of)
     return Built(target, is_new=True, notes=tuple(notes))
 
 
@@ -157,8 +171,9 @@ def _wanted(ops: Sequence[CompositeOp], options: Options) -> tuple[list[_Wanted]
         signatures, others = of_ops(signatures, ops)
         notes = [f"calls of other ops are left out: {', '.join(others)}"] if others else []
     calls: list[Stated] = stated(ops, signatures)
-    wanted = [_Wanted(op, call, must=True) for op, call in calls]
-    for op in ops:
+    own = [op for op in ops if op.digest not in options.elsewhere]
+    wanted = [_Wanted(op, call, must=True) for op, call in calls if op in own]
+    for op in own:
         if options.kinds and all(one is not op for one, _ in calls):
             kinds = enumeration.kinds(op, options.kinds)
             wanted += [_Wanted(op, call, must=False) for call in kinds.calls]
@@ -172,11 +187,13 @@ def _short(call: Mapping[str, Any]) -> str:
 
 def _write(
     folder: Path,
-    name: str,
+    options: Options,
     described: Sequence[LibraryOp],
     built: Sequence[prebuild.BuiltKernel],
     made_of: Mapping[str, Any] | None,
 ) -> None:
+    name = options.name
+    assert name is not None  # `run` has found one
     kernels = [kernel.description for kernel in built]
     texts = {
         f"{name}.py": wrapper(name, described),
@@ -186,7 +203,10 @@ def _write(
     }
     files = {file: text.encode() for file, text in texts.items()}
     objects = {file: data for kernel in built for file, data in kernel.objects.items()}
-    files[f"lib{name}.so"] = _link(name, registration(name, described, kernels), objects)
+    registered = registration(name, described, kernels)
+    if options.registration:
+        files[f"{name}.c"] = registered.encode()
+    files[f"lib{name}.so"] = _link(name, registered, objects)
     for file, data in files.items():
         (folder / file).write_bytes(data)
     content = manifest.text(name, described, kernels, files, made_of)
@@ -240,10 +260,10 @@ def _link(name: str, source: str, objects: Mapping[str, bytes]) -> bytes:
     """The bytes of the library. Names are relative and the folder is fresh: no path gets in."""
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
-        raise RuntimeError(
+        raise LinkError(
             "composite.build needs a C compiler, and there is no `cc`: apt install gcc, or set CC"
         )
-    with tempfile.TemporaryDirectory(prefix="composite-") as folder:
+    with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
         where = Path(folder)
         (where / "registration.c").write_text(source, encoding="utf-8")
         exported = f"{status_symbol(name)}; {program_symbol(name)};"
@@ -256,11 +276,22 @@ def _link(name: str, source: str, objects: Mapping[str, bytes]) -> bytes:
         command += ["-Wl,--as-needed", "-lm"]  # what has no vector form is libm's
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
+            raise LinkError(
+                f"{compiler} could not link lib{name}.so (exit {done.returncode}):\n"
+                f"{(done.stderr or done.stdout).strip()}"
+            )
         return (where / "library.so").read_bytes()
 
 
 def _check_replaceable(target: Path) -> None:
+    """Before anything is compiled: whether a library may be written there."""
+    there = next(path for path in target.absolute().parents if path.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(there))
+    if not os.access(there, os.W_OK | os.X_OK):
+        read_only = os.statvfs(there).f_flag & os.ST_RDONLY
+        number = errno.EROFS if read_only else errno.EACCES
+        raise OSError(number, os.strerror(number), str(there))
     if not target.exists() or (target / manifest.NAME).is_file():
         return
     if not target.is_dir() or any(target.iterdir()):

@@ -35,8 +35,9 @@ class Explanation:
         path: "kernel", "compiling" (the expansion serves until the kernel is there) or "expansion".
         reason: why, in one sentence.
         kernel: the kernel's name; "" where none covers the call.
-        kernel_us, expansion_us: microseconds per node as they were measured at the size nearest to
-            the call's; None where not.
+        kernel_us: microseconds per node, as they were measured at the size nearest to the call's;
+            None where not.
+        expansion_us: those of TensorFlow's own ops.
         measured: what was measured at each size of the class, by ascending size.
         error: the kernel's largest error in its check, in units of `error_unit`; None without a
             kernel. See docs/numerics.md.

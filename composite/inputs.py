@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -53,6 +54,22 @@ def is_current(folder: Path, source: Path, options: Mapping[str, Any]) -> bool:
         return all(_sha256(folder / name) == digest for name, digest in built)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False  # damaged, or written by another version: build it
+
+
+def rule(target: Path, source: Path, content: Mapping[str, Any]) -> str:
+    """A rule in make's syntax: the target is made of the files that a manifest's content has.
+
+    A file that is gone is no error: it may be that nothing imports it any more.
+    """
+    names = content.get("inputs", {}).get("files", [source.name])
+    files = [os.path.normpath(source.resolve().parent / name) for name in names]
+    needed = [_escaped(file) for file in files]
+    made = _escaped(os.path.abspath(target))
+    return "\n".join([f"{made}: {' '.join(needed)}", *(f"{file}:" for file in needed), ""])
+
+
+def _escaped(path: str) -> str:
+    return re.sub(r"([\\ #])", r"\\\1", path).replace("$", "$$")
 
 
 @functools.cache

@@ -76,9 +76,16 @@ _loaded: dict[str, Library] = {}
 def load(folder: str | os.PathLike[str]) -> Library:
     """Loads a folder that `composite.build` wrote, and registers its ops with their gradients.
 
-    FileNotFoundError when it is none; ImportError when it is for another TensorFlow; ValueError
-    when a file is damaged or an op of that name has another body here. All of that is found before
-    any code of the folder runs. Loading a library again gives the same object.
+    Returns:
+        The library: its ops are attributes, by their Python names. Loading it again gives the same
+        object.
+
+    Raises:
+        FileNotFoundError: when the folder is no library.
+        ImportError: when it is for another TensorFlow.
+        ValueError: when a file is damaged, or an op of that name has another body here.
+
+    All of that is found before any code of the folder runs.
     """
     path = Path(folder)
     content = manifest.read(path)

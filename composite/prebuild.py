@@ -18,11 +18,12 @@ from composite import call, native
 from composite.compiler.emit.library import LibraryKernel
 from composite.compiler.emit.timings import KernelTiming
 from composite.compiler.tvm.target import Target
-from composite.jit import produce, verdicts
+from composite.jit import produce, verdicts, verify
 from composite.jit.decisions import Decision, Point, Times
 from composite.jit.expansions import constants_of
 from composite.op import CompositeOp
 from composite.records import CONSTANTS, PROGRAM, NodeDef, python_value, serialize
+from composite.replacing import naming
 
 _SIZE = 32  # of a dim that varies, for measuring
 _FEWEST_ELEMENTS = 256  # kFewestElements of constant_inputs.cc
@@ -67,10 +68,15 @@ def kernel(
     except (backend.NotCovered, produce.Inexpandable) as answer:
         raise ValueError(f"no kernel for {op.__name__}({_text(wanted)}): {answer}") from answer
     record = produce.record_of(wanted, compiled, target)
-    with tempfile.TemporaryDirectory(prefix="composite-") as folder:
+    with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
         path = Path(folder) / "kernel.so"
         backend.link(compiled, path, runtime=native.library_path())
-        accuracy = produce.check(wanted, compiled, path)
+        try:
+            accuracy = produce.check(wanted, compiled, path)
+        except verify.Mismatch as wrong:
+            raise ValueError(
+                f"no kernel for {op.__name__}{_text(arguments)}: it failed its check: {wrong}"
+            ) from wrong
         produce.add_accuracy(record, wanted, accuracy)
         decision = verdicts.measured_library(record, wanted, path, before.get(compiled.name))
     # Where timings.json is missing, the kernel is taken to be no slower.

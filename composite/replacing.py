@@ -10,15 +10,29 @@ import ctypes
 import errno
 import fcntl
 import os
+import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
 _HERE = -100  # AT_FDCWD
+_STARTING = 60  # seconds after which an empty folder is not one that a process has just made
 _UNSUPPORTED = (errno.EINVAL, errno.ENOSYS)  # by the file system, by the kernel
+
+
+@contextmanager
+def naming(path: str | Path) -> Iterator[None]:
+    """Lets errors of the file system that name no file, as those of writing, name this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno and error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 @contextmanager
@@ -28,15 +42,15 @@ def replaced(target: Path) -> Iterator[Path]:
     OSError, as the file system has it, when there is no room or no permission.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    prefix = f".{target.name}."
-    _remove_left_over(target.parent, prefix)
-    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
+    _remove_left_over(target)
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     lock = os.open(folder, os.O_RDONLY)  # held while the process lives: see _remove_left_over
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         made = folder / "made"
         made.mkdir(mode=0o755)
-        yield made
+        with naming(target):
+            yield made
         _exchange(made, target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -59,18 +73,26 @@ def _exchange(made: Path, target: Path) -> None:
             raise OSError(number, os.strerror(number), str(target))
     former = made.with_name("former")
     target.rename(former)
-    made.rename(target)
+    try:
+        made.rename(target)
+    except OSError:
+        former.rename(target)
+        raise
 
 
-def _remove_left_over(parent: Path, prefix: str) -> None:
-    for folder in parent.glob(f"{prefix}*/"):
+def _remove_left_over(target: Path) -> None:
+    """Removes what killed processes have left; the former content comes back if it is gone."""
+    left = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}")  # as mkdtemp names them
+    for folder in [path for path in target.parent.iterdir() if left.fullmatch(path.name)]:
         try:
-            lock = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+            lock = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
         except OSError:
             continue  # gone meanwhile, or not ours
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if (folder / "made").is_dir():
+            if (folder / "former").is_dir() and not target.exists():
+                (folder / "former").rename(target)  # killed between the two renames of _exchange
+            if (folder / "made").is_dir() or time.time() - folder.stat().st_mtime > _STARTING:
                 shutil.rmtree(folder, ignore_errors=True)
         except BlockingIOError:
             continue  # its process is at work

@@ -38,16 +38,21 @@ _local = _Local()
 def options(*, backend: str | None = None, numerics: str | None = None) -> Iterator[None]:
     """Chooses, for the calls made inside on this thread, how a composite runs.
 
-    backend: "auto" runs a kernel where one covers the call and was measured to be no slower than
-    TensorFlow's own ops; "tvm" runs a kernel or raises (the first call waits for the compiler);
-    "tf" always runs TensorFlow's ops.
-    numerics: "fast" lets a kernel be used, whose error against float64 `composite.explain` states;
-    "strict" asks for the results of TensorFlow's own ops, bit for bit: no kernel runs. Together
-    with backend="tvm" only a kernel that is exact runs (one that moves data, or computes with
-    integers); the call of any other raises tf.errors.InvalidArgumentError. See docs/numerics.md.
+    Args:
+        backend: "auto" runs a kernel where one covers the call and was measured to be no slower
+            than TensorFlow's own ops; "tvm" runs a kernel or raises (the first call waits for the
+            compiler); "tf" always runs TensorFlow's ops.
+        numerics: "fast" lets a kernel be used, whose error against float64 `composite.explain`
+            states; "strict" asks for the results of TensorFlow's own ops, bit for bit: no kernel
+            runs. Together with backend="tvm" only a kernel that is exact runs (one that moves
+            data, or computes with integers); the call of any other raises
+            tf.errors.InvalidArgumentError. See docs/numerics.md.
+
+    Raises:
+        ValueError: for another value.
+
     What is not given stays as it is outside; where nothing is given, the environment variables
     COMPOSITE_BACKEND and COMPOSITE_NUMERICS decide, and then "auto" and "fast".
-    ValueError for another value.
     """
     _check("backend", backend, BACKENDS)
     _check("numerics", numerics, NUMERICS)

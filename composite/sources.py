@@ -13,12 +13,12 @@ import importlib
 import importlib.util
 import os
 import sys
-import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from composite.installed import is_installed
 from composite.op import CompositeOp
 
 
@@ -167,7 +167,7 @@ def files(module: ModuleType) -> list[Path]:
     pending = [module]
     while pending:
         one = pending.pop()
-        path = _own_file(one)
+        path = Path(str(one.__file__)).resolve() if one is module else _own_file(one)
         if path is None or path in found:
             continue
         found[path] = None
@@ -182,9 +182,7 @@ def _own_file(module: ModuleType) -> Path | None:
     name, file = module.__name__, getattr(module, "__file__", None)
     if not file or not file.endswith(".py") or name.split(".")[0] == "composite":
         return None
-    path = Path(file).resolve()
-    installed = {sysconfig.get_path(key) for key in ("stdlib", "platstdlib", "purelib", "platlib")}
-    return None if any(path.is_relative_to(root) for root in installed if root) else path
+    return None if is_installed(file) else Path(file).resolve()
 
 
 def _imports(tree: ast.Module, package: str) -> Iterator[str]:

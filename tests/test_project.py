@@ -29,7 +29,7 @@ def test_the_documents_name_files_that_exist() -> None:
         path
         for document in documents
         for path in re.findall(
-            r"`((?:compiler|composite|tests|examples|benchmarks|docs)/[\w./]*)`",
+            r"`((?:bazel|compiler|composite|tests|examples|benchmarks|docs)/[\w./]*)`",
             document.read_text(encoding="utf-8"),
         )
     }
@@ -40,6 +40,12 @@ def test_the_documents_name_files_that_exist() -> None:
 def test_versions_agree() -> None:
     pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert f'version = "{composite.__version__}"' in pyproject
+    for file in ("MODULE.bazel", "bazel/python.bzl"):
+        assert re.search(
+            rf'^ *version = "{re.escape(composite.__version__)}"',
+            (ROOT / file).read_text(encoding="utf-8"),
+            flags=re.MULTILINE | re.IGNORECASE,
+        ), file
     assert f"## {composite.__version__}, " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 

@@ -20,7 +20,7 @@ _HOW = """\
   once unmeasured.
 - **Ratios are taken within a round.** A figure such as 1.31 (1.25..1.40) is the median of those
   ratios, with their quartiles. Above 1, the peer takes longer than ours; **bold** is below 1.
-- **A node, not a call, where calls are short.** Layers are stacked until one call takes half a
+- **A node, not a call, where calls are short.** Layers are stacked until one call takes 1.5
   millisecond (or 64 layers), and the time is divided by their number. A layer with another output
   than input alternates with the one that leads back, and the figure is their mean. Weights are the
   same for all layers, and stay in the cache; or distinct, as in a model.
@@ -35,14 +35,14 @@ _HOW = """\
 - **Ours is what a user gets**: `auto`, once the kernels are compiled, in a process that has seen no
   other batch of the layer. "A call" is an eager one, which knows no constants. The last column says
   whether the kernel ran, or the expansion because no kernel covers the layer or it was not faster.
-- **Threads that spin are watched.** What a side takes of the processor while others are timed is
-  part of the results, and told below where it is more than 5 %.
+- **Who is not asked stands still.** Between its turns a side's process is stopped, so that threads
+  which spin while they wait for work take no processor from the others.
 """
 
 _CALLS = """\
 ## What a call costs
 
-Microseconds. An eager call and a call of a traced `tf.function` of one layer, both from Python; a
+Microseconds. An eager call, and a call of one layer as a traced function, both from Python; a
 node in a stack of such layers, the same weights throughout; its kernel alone, compiled for the
 shape and called without TensorFlow, on the threads of TVM's pool, weights packed where they are
 constants; and, paired by round, what a node costs above its kernel.
@@ -70,7 +70,7 @@ def render(results: Results, picture: str | None = None) -> str:
         if picture is not None:
             lines += [f"![Ratios, and the kernels on the roofline]({picture})", ""]
         lines += [*_HOW.splitlines(), "", *_by_kind(works)]
-        lines += ["### Settings", "", *tables.settings(works), *tables.spinning(works)]
+        lines += ["### Settings", "", *tables.settings(works)]
         lines += [*_CALLS.splitlines(), "", *tables.calls(works)]
     lines += _roofline(subjects)
     if grown:

@@ -12,8 +12,6 @@ Data = Mapping[str, Any]
 
 OURS, KERNEL, IN_FUNCTION = "ours", "bare kernel", "ours, tf.function"
 PEERS = ("TensorFlow", "ONNX Runtime", "OpenVINO", "PyTorch")
-SPINNING = 0.05
-"""The share of the time of others from which on it is told that a side took it."""
 MISSING = "–"  # noqa: RUF001 - a dash in a cell
 
 
@@ -123,15 +121,6 @@ def settings(works: Sequence[Data]) -> list[str]:
         times = ", ".join(f"{name} {count}" for name, count in chosen.most_common())
         rows.append([peer, times or MISSING])
     return table(["peer", "fastest setting, number of works"], rows)
-
-
-def spinning(works: Sequence[Data]) -> list[str]:
-    """Which sides took time of the others, and in how many works."""
-    taken = Counter(side for d in works for side, share in d["idle"].items() if share > SPINNING)
-    told = [f"`{side}` in {count} works" for side, count in taken.most_common()]
-    if not told:
-        return []
-    return [f"More than {SPINNING:.0%} of the time of others was taken by {', '.join(told)}.", ""]
 
 
 def placed(kernels: Sequence[Placed]) -> list[str]:

@@ -1,9 +1,14 @@
-"""The parent's end of a worker: one process, one question at a time."""
+"""The parent's end of a worker: one process, one question at a time.
+
+Between two questions the process stands still: threads that spin while they wait for work would
+take the processors that others are timed on.
+"""
 
 from __future__ import annotations
 
 import json
 import select
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -38,6 +43,7 @@ class Process:
         """The answer. Lost after so many seconds without one, Refused when it is an error."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        self._process.send_signal(signal.SIGCONT)
         try:
             self._process.stdin.write(json.dumps(question) + "\n")
             self._process.stdin.flush()
@@ -49,6 +55,7 @@ class Process:
         line = self._process.stdout.readline()
         if not line:
             raise Lost(self._last_words())
+        self._process.send_signal(signal.SIGSTOP)
         reply = json.loads(line)
         if "error" in reply:
             raise Refused(reply["error"])
@@ -60,6 +67,7 @@ class Process:
 
     def close(self) -> None:
         """End the process: by the end of its questions, and by force if that does not do."""
+        self._process.send_signal(signal.SIGCONT)
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None and not stream.closed:
                 try:

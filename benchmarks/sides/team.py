@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -27,10 +26,6 @@ OURS, KERNEL = "ours", "bare kernel"
 _ROOT = Path(__file__).resolve().parent.parent.parent
 PEERS_PYTHON = _ROOT / ".venv-peers" / "bin" / "python"
 _LAYERS = 3  # a stack that goes there and back is two to the policy, which has room for six
-_PAUSE = 1e-3  # seconds in which the threads of who was timed last go to sleep
-# Threads of GNU's OpenMP and of TVM spin for milliseconds, on processors that others need then. A
-# shorter spin still covers what lies between two parallel loops.
-_SPINNING = {"GOMP_SPINCOUNT": "30000", "TVM_THREAD_POOL_SPIN_COUNT": "3000"}
 
 
 @dataclass(frozen=True)
@@ -63,14 +58,12 @@ class Comparison:
         work: what was run.
         timings: seconds of a node, by column and round.
         columns: for each column its setting, a note, and how far its result is off.
-        idle: the share of the time in which a side kept a processor while others were timed.
         refused: why a side has no column here, by module.
     """
 
     work: Work
     timings: Timings
     columns: dict[str, dict[str, Any]]
-    idle: dict[str, float]
     refused: dict[str, str]
 
 
@@ -118,7 +111,7 @@ class Team:
             self.missing[module] = "its environment is not there; `make bench` makes it"
             return
         command = [str(member.python), "-m", "benchmarks.sides.worker", module]
-        environment = os.environ | _SPINNING | {"COMPOSITE_CACHE_DIR": self._cache.name}
+        environment = os.environ | {"COMPOSITE_CACHE_DIR": self._cache.name}
         if member.python == PEERS_PYTHON:
             environment["PYTHONPATH"] = str(_ROOT)  # not our packages
         self._processes[module] = Process(command, environment)
@@ -143,9 +136,9 @@ class Team:
                 continue
             columns |= prepared
             owners |= dict.fromkeys(prepared, module)
-        timings, idle = self._time(work, owners, seconds, refused)
+        timings = self._time(work, owners, seconds, refused)
         kept = {column: columns[column] for column in timings.seconds}
-        return Comparison(work, timings, kept, idle, refused | self.missing)
+        return Comparison(work, timings, kept, refused | self.missing)
 
     def _settle(self, work: Work) -> None:
         """Start ours again where what it has seen would change what it compiles for this work.
@@ -162,28 +155,21 @@ class Team:
 
     def _time(
         self, work: Work, owners: Mapping[str, str], seconds: float, refused: dict[str, str]
-    ) -> tuple[Timings, dict[str, float]]:
+    ) -> Timings:
         samples: dict[str, list[float]] = {column: [] for column in owners}
-        idle = dict.fromkeys(owners.values(), 0.0)
-        start = time.perf_counter()
-        done = 0
-        for done, turn in enumerate(rounds(list(owners), seconds)):
+        for turn in rounds(list(owners), seconds):
             for column in turn:
                 if owners[column] in refused:
                     continue
-                time.sleep(_PAUSE)
                 try:
                     taken = self._ask(owners[column], {"ask": "time", "column": column})
                 except (Lost, Refused) as error:
                     refused[owners[column]] = str(error)
                     continue
                 single = self._members[owners[column]].single
-                samples[column].append(taken["seconds"] / (1 if single else work.depth))
-                if done > 0:  # what went on while the others were prepared is no matter
-                    idle[owners[column]] += taken["idle"]
-        share = {m: taken / (time.perf_counter() - start) for m, taken in idle.items()}
+                samples[column].append(taken / (1 if single else work.depth))
         whole = {c: np.array(s) for c, s in samples.items() if owners[c] not in refused}
-        return Timings(whole), share
+        return Timings(whole)
 
     def _prepare(self, module: str, work: Work) -> dict[str, Any]:
         """The columns of a member for a work; one that has it prepared already is not asked."""

@@ -62,9 +62,11 @@ def function(program: Program, layer: Layer, *, jit_compile: bool | None = None)
         return _stack(program, layer, x, weights)
 
     compiled = tf.function(run, jit_compile=jit_compile, autograph=False)
-    # Within another function: XLA is told so by the node that calls.
-    traced = tf.function(lambda *arguments: compiled(*arguments), autograph=False)
-    concrete = traced.get_concrete_function(x, *inputs)
+
+    def outer(*arguments: Any) -> Any:  # the node that calls `compiled` is what XLA is told by
+        return compiled(*arguments)
+
+    concrete = tf.function(outer, autograph=False).get_concrete_function(x, *inputs)
     arguments, name = [x, *inputs], concrete.name.decode()
     dtypes = [output.dtype for output in concrete.outputs]
 

@@ -6,10 +6,7 @@ question, so that one process works at a time.
 
     {"ask": "versions"}                     distributions and their versions
     {"ask": "prepare", "work": {...}}       {column: {"setting", "note", "difference"}}
-    {"ask": "time", "column": name}         {"seconds": of a run, "idle": see below}
-
-"idle" is the processor time that this process took since it answered last: what its thread pools
-took from the others while these were timed.
+    {"ask": "time", "column": name}         seconds of a run
 
 Imports NumPy and the side only: peers live in an environment without our packages.
 """
@@ -20,7 +17,6 @@ import importlib
 import json
 import os
 import sys
-import time
 from collections.abc import Iterable
 from typing import Any, TextIO
 
@@ -34,7 +30,6 @@ class Worker:
     def __init__(self, side: Side) -> None:
         self._side = side
         self._chosen: dict[str, Chosen] = {}
-        self._answered = time.process_time()
 
     def answer(self, question: dict[str, Any]) -> Any:
         """The answer to one question. ValueError for one that is not of the protocol."""
@@ -54,7 +49,6 @@ class Worker:
                 reply = {"answer": self.answer(json.loads(line))}
             except Exception as error:  # noqa: BLE001 - another process shows it, and goes on
                 reply = {"error": f"{type(error).__name__}: {error}"}
-            self._answered = time.process_time()
             answers.write(json.dumps(reply) + "\n")
             answers.flush()
 
@@ -68,10 +62,10 @@ class Worker:
             for column, c in self._chosen.items()
         }
 
-    def _time(self, chosen: Chosen) -> dict[str, float]:
-        idle = time.process_time() - self._answered
+    @staticmethod
+    def _time(chosen: Chosen) -> float:
         chosen.way.run()  # what the others have put out of the caches, threads that sleep
-        return {"seconds": chunk(chosen.way.run, chosen.repeats), "idle": idle}
+        return chunk(chosen.way.run, chosen.repeats)
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.works.layers import LAYERS, Array, Layer, Shape
 
-CALL_SECONDS = 0.5e-3
+CALL_SECONDS = 1.5e-3
 """What one call of a stack takes at the least: what a call costs before any work is spread thin."""
 
 _MOST_LAYERS = 64  # XLA takes minutes to compile more of the small ones

@@ -46,8 +46,8 @@ def _package() -> str:
         if importlib.util.find_spec(name) and importlib.util.find_spec(f"{name}.ir"):
             return name
     raise ImportError(
-        "compiling a composite needs MLIR's Python bindings; install them with "
-        "`pip install torch-mlir` (running a library that was built ahead of time does not)"
+        "compiling a composite needs MLIR's Python bindings: pip install 'tf-composite[compiler]' "
+        "(running a library that was built ahead of time does not)"
     )
 
 

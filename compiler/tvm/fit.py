@@ -71,12 +71,25 @@ def fit_exp_rest(degree: int, steps: int = 60) -> tuple[list[float], float]:
     return _fit(nodes, 1 + nodes * _expm1_tail(nodes), nodes / np.exp(nodes), degree, steps)
 
 
+def fit_erfc(degree: int, steps: int = 60) -> tuple[list[float], float]:
+    """Return q with erfc(x) ~ e^(-x^2) t q(t - 1/2), t = 1 / (1 + x / 2), and its relative error.
+
+    For 0 <= x <= 10.1, beyond which float32 has none.
+    """
+    least = 1 / (1 + Real(10.1) / 2)
+    t = (1 + least) / 2 + (1 - least) / 2 * _chebyshev(400)
+    x = (2 * (1 / t - 1)).astype(np.float64)
+    scaled = np.array([math.erfc(v) for v in x]) * np.exp(x.astype(Real) ** 2)
+    return _fit(t - Real(0.5), scaled / t, t / scaled, degree, steps)
+
+
 def main() -> None:
     """Print what math.py holds."""
     fits = (
         ("float32 expm1 tail", fit_expm1_tail, 4),
         ("float64 expm1 tail", fit_expm1_tail, 9),
         ("float32 exp", fit_exp_rest, 5),
+        ("float32 erfc", fit_erfc, 9),
     )
     for what, fit, degree in fits:
         coefficients, error = fit(degree)

@@ -293,11 +293,13 @@ class Function:
     """What is to be compiled: parameters in order, and the tensors to return.
 
     ``minimums`` holds the least value of a symbol for which the function is right, where not 0.
+    ``origins`` names the TF node that a tensor comes from, for people; no code depends on it.
     """
 
     parameters: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     minimums: Mapping[str, int] = field(default_factory=dict)
+    origins: Mapping[Tensor, str] = field(default_factory=dict)
 
 
 def pointwise(  # noqa: PLR0913 - a node and its result

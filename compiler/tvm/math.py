@@ -23,9 +23,9 @@ sin cos   1.5          libm
 tan       3.0          libm
 ========  ===========  ===========
 
-Coefficients of exp come from :mod:`.fit`. The logarithm is that of Sun's fdlibm (e_log.c) and of
-FreeBSD's e_logf.c; tanh and erf in float32 are the rational functions of Eigen, which TensorFlow
-uses, erfc the fit of Numerical Recipes (6.2); :mod:`.trigonometry` has sin, cos, tan.
+Coefficients of exp and erfc come from :mod:`.fit`. The logarithm is that of Sun's fdlibm (e_log.c)
+and of FreeBSD's e_logf.c; tanh and erf in float32 are the rational functions of Eigen, which
+TensorFlow uses; :mod:`.trigonometry` has sin, cos, tan.
 """
 
 from __future__ import annotations
@@ -148,16 +148,6 @@ def _horner(block: Block, x: Expr, coefficients: Sequence[float]) -> Expr:
     return block.let(total)
 
 
-def _estrin(block: Block, x: Expr, coefficients: Sequence[float]) -> Expr:
-    """Return the same by pairs, then pairs of pairs: two products more, and half the wait."""
-    terms = [like(c, x) for c in coefficients]
-    while len(terms) > 1:
-        paired = [a + b * x for a, b in zip(terms[::2], terms[1::2], strict=False)]
-        terms = [block.let(t) for t in paired] + terms[len(terms) // 2 * 2 :]
-        x = block.let(x * x) if len(terms) > 1 else x
-    return terms[0]
-
-
 def _clamp(block: Block, x: Expr, low: float, high: float) -> Expr:
     """Return x within the bounds; NaN stays."""
     x = choose(x < like(low, x), like(low, x), x)
@@ -199,7 +189,7 @@ def _exp_float32(block: Block, x: Expr) -> Expr:
     t = block.let(choose(t < largest, t, largest))
     n = block.let(magic - bits(t, "float32"))  # its negative: one constant less than t - magic
     r = block.let((x + n * like(f.ln2_high, x)) + n * like(f.ln2_low, x))
-    tail = _estrin(block, r, [2 * c for c in f.tail])
+    tail = _horner(block, r, [2 * c for c in f.tail])
     p = block.let(like(2.0, x) + r * (like(2.0, x) + r * tail))
     return block.let(p * bits(t << const(f.mantissa, with_lanes("int32", x)), "float32"))
 
@@ -342,29 +332,32 @@ def erf(block: Block, x: Expr) -> Expr:
 
 
 _ERFC = (
-    -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806,
-    0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277,
+    0.5107913569762801, 0.6871609248605249, 0.558943039294561, 0.14574360689477467,
+    -0.17202252650946162, -0.10296339609399197, 0.09737347889949537, 0.04648677031810448,
+    -0.06773184059817167, 0.0119822483342712,
 )  # fmt: skip
+_ERFC_ZERO = 10.1  # from here on it is less than the smallest number
 
 
 def erfc(block: Block, x: Expr) -> Expr:
-    """Return 1 - erf(x), also where that is tiny; float64 goes to libm.
+    """Return 1 - erf(x), also where that is tiny, within 8 ulp; float64 goes to libm.
 
-    t e^(P(t) - x^2) with t = 1 / (1 + |x| / 2). x^2 is taken in two parts, of which the first is
-    exact: e^(x^2) would have all of its rounding.
+    t q(t - 1/2) e^(-x^2) with t = 1 / (1 + |x| / 2). x^2 is taken in two parts, of which the first
+    is exact, as e^(x^2) would have all of its rounding; the other is small enough for a polynomial.
     """
     if element(x) == "float64":
         return lane_by_lane(block, "erfc", x)
     size = block.let(absolute(block, x))
-    t = block.let(like(1.0, x) / (like(1.0, x) + like(0.5, x) * size))
+    one = like(1.0, x)
+    t = block.let(one / (one + like(0.5, x) * size))
     vector = with_lanes("int32", x)
     high = block.let(bits(bits(size, "int32") & const(~0xFFF, vector), "float32"))
-    low = (size - high) * (size + high)
-    rest = exp(block, block.let(_horner(block, t, _ERFC) - low))
-    y = block.let(t * exp(block, neg(block, block.let(high * high))) * rest)
-    y = choose(size > like(12.0, x), like(0.0, x), y)  # where low may be infinite
-    y = choose(x < like(0.0, x), like(2.0, x) - y, y)
-    return block.let(choose(is_nan(x), x, y))
+    low = block.let((high - size) * (size + high))
+    rest = _horner(block, low, (1.0, 1.0, 1 / 2, 1 / 6, 1 / 24))
+    y = block.let(t * _horner(block, t - like(0.5, x), _ERFC) * rest)
+    y = block.let(y * exp(block, neg(block, block.let(high * high))))
+    y = choose(size > like(_ERFC_ZERO, x), like(0.0, x), y)
+    return block.let(choose(x < like(0.0, x), like(2.0, x) - y, y))
 
 
 def rsqrt(block: Block, x: Expr) -> Expr:

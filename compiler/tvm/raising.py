@@ -12,7 +12,7 @@ from typing import Any
 
 from . import graph
 from .dims import Shape
-from .graph import ANCHORS, Function, Pointwise, Reshape, Tensor, topological
+from .graph import ANCHORS, Function, Parameter, Pointwise, Reshape, Tensor, topological
 
 
 def raise_reshapes(function: Function) -> Function:
@@ -26,7 +26,14 @@ def raise_reshapes(function: Function) -> Function:
         made[tensor] = rebuilt
         if _is_anchored(rebuilt, anchored):
             anchored.add(rebuilt)
-    return replace(function, outputs=tuple(made[t] for t in function.outputs))
+    origins = dict(function.origins)
+    for tensor, instead in made.items():
+        if tensor in origins:
+            origins.setdefault(instead, origins[tensor])
+            below = instead.node.operand if isinstance(instead.node, Reshape) else instead
+            if not isinstance(below.node, Parameter):
+                origins.setdefault(below, origins[tensor])  # what was moved below is the same work
+    return replace(function, outputs=tuple(made[t] for t in function.outputs), origins=origins)
 
 
 def _rebuilt(tensor: Tensor, made: dict[Tensor, Tensor]) -> Tensor:

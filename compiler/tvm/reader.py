@@ -46,14 +46,16 @@ def read_function(library: Any, in_shapes: Sequence[Sequence[int | str]]) -> Fun
     arguments = function.signature.input_arg
     if len(arguments) != len(in_shapes):
         raise ValueError(f"{len(in_shapes)} shapes for the {len(arguments)} inputs of the function")
+    if not function.signature.output_arg:
+        raise NotCovered("it has no outputs: there is nothing to compute")
     parameters = tuple(
         Tensor(tuple(dims.parse(d) for d in shape), dtype_name(arg.type, arg.name), Parameter(i))
         for i, (arg, shape) in enumerate(zip(arguments, in_shapes, strict=True))
     )
     functions = {f.signature.name: f for f in library.function}
     minimums: dict[str, int] = {}
-    outputs = _Body(functions, function, parameters, minimums).outputs()
-    return Function(parameters, tuple(outputs), minimums)
+    body = _Body(functions, function, parameters, minimums)
+    return Function(parameters, tuple(body.outputs()), minimums, body.origins())
 
 
 class _Body:
@@ -81,6 +83,18 @@ class _Body:
 
     def outputs(self) -> list[Tensor]:
         return [self.value(self._function.ret[a.name]) for a in self._function.signature.output_arg]
+
+    def origins(self) -> dict[Tensor, str]:
+        """The node for which each tensor was made: of this function, not of those that it calls."""
+        found: dict[Tensor, str] = {}
+        for name, results in self._values.items():  # operands come before what is made of them
+            stack = list(results)
+            while stack:
+                tensor = stack.pop()
+                if tensor not in found and not isinstance(tensor.node, Parameter):
+                    found[tensor] = name
+                    stack.extend(tensor.node.operands)
+        return found
 
     def value(self, reference: str) -> Tensor:
         """Return the tensor that ``"node:output:index"`` or ``"argument"`` names."""

@@ -6,7 +6,7 @@ The same steps as in :mod:`.build`, up to the one that is asked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import dims
 from .build import generate, make_module
@@ -38,30 +38,47 @@ def show(
     return str(source)
 
 
+def show_plan(library_def: Any, in_shapes: Sequence[Sequence[int | str]]) -> list[PlanLine]:
+    """Return the lines of the stage "te", and the nodes of function[0] that they come from."""
+    return plan_lines(make_plan(read_function(library_def, in_shapes)))
+
+
+class PlanLine(NamedTuple):
+    """A line of the stage "te", and the name of the TF node that its tensor is made for, or ""."""
+
+    text: str
+    node: str = ""
+
+
 def plan_text(plan: Plan) -> str:
     """Return the tensors of each stage, a line each: shape, dtype, and what it is computed from."""
+    return "\n".join(line.text for line in plan_lines(plan)) + "\n"
+
+
+def plan_lines(plan: Plan) -> list[PlanLine]:
+    """Return the lines of `plan_text`."""
     names: dict[Tensor, str] = {}
-    lines = []
+    lines: list[PlanLine] = []
     for tensor in topological(plan.outputs):
         names[tensor] = f"t{len(names)}"
     for i, parameter in enumerate(plan.function.parameters):
         names[parameter] = f"in{i}"
-        lines.append(f"in{i}: {_type(parameter)}")
+        lines.append(PlanLine(f"in{i}: {_type(parameter)}"))
     shown = set(plan.function.parameters)
     for number, stage in enumerate(plan.stages):
         anchor = "" if stage.anchor is None else f", around {names[stage.anchor]}"
         stores = ", ".join(names[t] for t in stage.stores)
-        lines.append(
-            f"\nstage {number}: loops over [{_shape(stage.shape)}]{anchor}; stores {stores}"
-        )
+        title = f"stage {number}: loops over [{_shape(stage.shape)}]{anchor}; stores {stores}"
+        lines += [PlanLine(""), PlanLine(title)]
         wanted = [*([] if stage.anchor is None else [stage.anchor]), *stage.stores]
         for tensor in topological(tuple(wanted)):
             if tensor not in shown:
                 shown.add(tensor)
                 stored = "  # stored" if tensor in plan.stored else ""
-                lines.append(f"  {names[tensor]}: {_type(tensor)} = {_node(tensor, names)}{stored}")
-    lines.append("\nreturns " + ", ".join(names[t] for t in plan.outputs))
-    return "\n".join(lines) + "\n"
+                text = f"  {names[tensor]}: {_type(tensor)} = {_node(tensor, names)}{stored}"
+                lines.append(PlanLine(text, plan.function.origins.get(tensor, "")))
+    results = ", ".join(names[t] for t in plan.outputs)
+    return [*lines, PlanLine(""), PlanLine(f"returns {results}")]
 
 
 def _type(tensor: Tensor) -> str:

@@ -49,7 +49,27 @@ if TYPE_CHECKING:
     help="For each op without stated calls, compile for at most N kinds of calls: dtypes, "
     "enumerated attributes, ranks, with dims that vary. 0 for none.",
 )
+@click.option(
+    "deps",
+    "--dep",
+    multiple=True,
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="A built library, of ops that SOURCE calls: their kernels are there and are not compiled "
+    "again; may be given several times.",
+)
+@click.option(
+    "--registration",
+    is_flag=True,
+    help="Write NAME.c too, the C source that registers the ops.",
+)
 @click.option("--force", is_flag=True, help="Build even if nothing has changed.")
+@click.option(
+    "--depfile",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write what the library is made of, for make or ninja: a rule for FILE without its .d.",
+)
 @click.option("as_json", "--json", is_flag=True, help="Print what was built as JSON.")
 def build(  # noqa: PLR0913, PLR0917 - one parameter an option
     source: Path,
@@ -58,8 +78,11 @@ def build(  # noqa: PLR0913, PLR0917 - one parameter an option
     targets: tuple[str, ...],
     signature_file: Path | None,
     kinds: int,
+    deps: tuple[Path, ...],
     *,
+    registration: bool,
     force: bool,
+    depfile: Path | None,
     as_json: bool,
 ) -> None:
     """Build a library of the ops in the Python file SOURCE, with kernels compiled ahead of time.
@@ -80,13 +103,23 @@ def build(  # noqa: PLR0913, PLR0917 - one parameter an option
     if not source.is_file():
         raise FileNotFoundError(f"there is no file {source}")
     signatures = build_options.read(signature_file) if signature_file else {}
-    options = build_options.Options(name or source.stem, signatures, targets, kinds, of_a_run=True)
+    options = build_options.Options(
+        name or source.stem,
+        signatures,
+        targets,
+        kinds,
+        of_a_run=True,
+        elsewhere=build_options.elsewhere(deps),
+        registration=registration,
+    )
     if not options.name or not options.name.isidentifier():
         raise click.UsageError(f"--name {options.name}: it is not an identifier")
     is_new, notes = force or not inputs.is_current(out, source, options.plain(source)), []
     if is_new:
         notes = _run(source, out, options, force=force, quiet=as_json)
     content = json.loads((out / inputs.MANIFEST).read_text(encoding="utf-8"))
+    if depfile is not None:
+        depfile.write_text(inputs.rule(depfile.with_suffix(""), source, content), encoding="utf-8")
     timings = json.loads((out / inputs.TIMINGS).read_text(encoding="utf-8"))["kernels"]
     if as_json:
         _print_json(out, content, timings, notes, is_new=is_new)

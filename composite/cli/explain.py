@@ -52,5 +52,5 @@ def explain(target: calls.Target, *, no_run: bool, as_json: bool, **call: Any) -
         return
     for name, value in facts.items():
         if value not in (None, ""):
-            shown = f"{value:.1f}" if isinstance(value, float) else value
+            shown = f"{value:.3g}" if isinstance(value, float) else value
             click.echo(f"{name.replace('_', ' '):14}{shown}")

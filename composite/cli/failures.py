@@ -13,6 +13,8 @@ import traceback
 from pathlib import Path
 from typing import NamedTuple
 
+from composite.installed import is_installed
+
 INPUT = 1
 DIFFERS = 3
 MACHINE = 4
@@ -20,7 +22,8 @@ INTERNAL = 70
 INTERRUPTED = 130
 
 _MACHINE_ERRORS = frozenset(
-    getattr(errno, name) for name in ("EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT", "EIO")
+    getattr(errno, name)
+    for name in ("EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT", "EFBIG", "EIO")
 )
 _INPUT_ERRORS = (OSError, ValueError, TypeError, LookupError, ImportError)
 
@@ -43,10 +46,10 @@ def told(error: Exception) -> Failure:
         return Failure(MACHINE, str(error.strerror))
     if (author := _authors_place(error)) is not None:
         return Failure(INPUT, f"{author}: {type(error).__name__}: {_sentence(error)}")
-    if isinstance(error, _INPUT_ERRORS) or _is_tensorflows(error):
-        return Failure(INPUT, _sentence(error))
-    if isinstance(error, RuntimeError) and "C compiler" in str(error):  # building, linking
+    if _is_a("LinkError", error):  # no C compiler, or no room for what it writes
         return Failure(MACHINE, str(error))
+    if isinstance(error, _INPUT_ERRORS) or _is_a("OpError", error):
+        return Failure(INPUT, _sentence(error))
     return Failure(
         INTERNAL,
         f"an error in composite itself, {type(error).__name__}: {_sentence(error)}\n"
@@ -81,18 +84,19 @@ def _sentence(error: Exception) -> str:
     return str(getattr(error, "message", None) or error) or type(error).__name__
 
 
-def _is_tensorflows(error: Exception) -> bool:
-    return any(c.__name__ == "OpError" for c in type(error).__mro__)
+def _is_a(name: str, error: Exception) -> bool:
+    """Whether an error is of a class of this name, whose module is not imported for that."""
+    return any(c.__name__ == name for c in type(error).__mro__)
 
 
 def _authors_place(error: Exception) -> str | None:
     """Where in the author's files an error was raised; None when it was not raised below one."""
     ours = Path(__file__).resolve().parents[1]
-    roots = [ours, ours.parent / "compiler"]
-    keys = ("stdlib", "platstdlib", "purelib", "platlib", "scripts")
-    roots += [Path(path) for key in keys if (path := sysconfig.get_path(key))]
+    roots = [ours, ours.parent / "compiler", Path(sysconfig.get_path("scripts")).resolve()]
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         file = Path(os.path.realpath(frame.filename))
-        if file.suffix == ".py" and not any(file.is_relative_to(root) for root in roots):
+        if file.suffix != ".py" or is_installed(frame.filename):
+            continue
+        if not any(file.is_relative_to(root) for root in roots):
             return f"{frame.filename}:{frame.lineno}"
     return None

@@ -6,6 +6,7 @@ Not for: what a command does (a module each).
 from __future__ import annotations
 
 import os
+from importlib import resources
 from typing import Any
 
 import click
@@ -39,8 +40,8 @@ class _Commands(click.Group):
         """Runs a command; an error ends in its message unless --debug asks for the traceback."""
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise  # click ends with them; nobody reads any more after the last
         except KeyboardInterrupt:
             ctx.exit(failures.INTERRUPTED)
         except Exception as error:  # the last handler there is
@@ -51,11 +52,25 @@ class _Commands(click.Group):
             ctx.exit(failure.code)
 
 
+def _print_cmake_dir(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        click.echo(resources.files("composite").joinpath("cmake"))
+        ctx.exit()
+
+
 @click.group(
     cls=_Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.version_option(composite.__version__, prog_name="composite")
+@click.option(
+    "--cmake-dir",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_cmake_dir,
+    help="Print the folder of CompositeConfig.cmake: -DComposite_DIR=...",
+)
 def main(*, debug: bool) -> None:  # noqa: ARG001 - read by _Commands
     """TensorFlow ops written in Python: build libraries of them, check them, look into them.
 

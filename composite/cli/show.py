@@ -73,6 +73,8 @@ def _text(op: Any, stage: str) -> str:
 
 def _page(op: Any, given: calls.CallOptions, level: str | None) -> str:
     """All stages; without a stated call those of the op alone."""
+    from composite.compiler import tvm as backend
+
     stages = {}
     if hasattr(op, "python_function"):
         file = op.place.rpartition(":")[0]
@@ -83,14 +85,16 @@ def _page(op: Any, given: calls.CallOptions, level: str | None) -> str:
     if given.stated() or op.signatures or not op.schema.inputs:
         call = calls.arguments(op, given)
         title += f"({calls.plain_call(call)})"
-        stages["graph"] = _graph(_expansion(op, call)[0])
-        for stage in ("te", "tir", "asm"):
-            try:
-                stages[stage] = page.plain(_of_call(op, stage, call, level))
-            except ValueError as error:
-                stages[stage] = [page.Line(str(error))]
-                break
-    return page.page(title, stages)
+        library, dims = _expansion(op, call)
+        stages["graph"] = _graph(library)
+        try:
+            stages["te"] = _plan(library, dims)
+            stages["tir"] = page.plain(_of_call(op, "tir", call, level))
+            stages["asm"] = page.instructions(_of_call(op, "asm", call, level))
+        except (backend.NotCovered, ValueError) as error:
+            missing = next(stage for stage in ("te", "tir", "asm") if stage not in stages)
+            stages[missing] = page.plain(f"there is no kernel for this call: {error}")
+    return page.page(title, stages, op.place)
 
 
 def _expansion(op: Any, call: dict[str, Any]) -> tuple[Any, Any]:
@@ -117,6 +121,15 @@ def _of_call(op: Any, stage: str, call: dict[str, Any], level: str | None) -> st
         return show_kernel(library, dims, stage, machine)
     except backend.NotCovered as answer:
         raise ValueError(f"there is no kernel for {op.__name__}: {answer}") from answer
+
+
+def _plan(library: Any, dims: Any) -> list[page.Line]:
+    """The kernel's tensors; each comes from where the node is written that it is made for."""
+    from composite import places
+    from composite.compiler.tvm.show import show_plan
+
+    lines = {n.name: page.place(places.of_node(n)) for n in library.function[0].node_def}
+    return [page.Line(text, lines.get(node, "")) for text, node in show_plan(library, dims)]
 
 
 def _graph(library: Any) -> list[page.Line]:

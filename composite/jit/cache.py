@@ -51,11 +51,15 @@ def open_default() -> Cache:
     try:
         return Cache(root)
     except (Untrusted, OSError) as error:
-        private = tempfile.TemporaryDirectory(prefix="composite-")
-        logger.warning("no kernel cache in %s: %s; this process uses %s", root, error, private.name)
-        cache = Cache(Path(private.name))
-        cache.owned = private  # removed with the cache object
-        return cache
+        return _private(root, error)
+
+
+def _private(root: Path, error: Exception) -> Cache:
+    private = tempfile.TemporaryDirectory(prefix="composite-")
+    logger.warning("no kernel cache in %s: %s; this process uses %s", root, error, private.name)
+    cache = Cache(Path(private.name))
+    cache.owned = private  # removed with the cache object
+    return cache
 
 
 class Cache:
@@ -64,6 +68,7 @@ class Cache:
     def __init__(self, root: Path, limit: int = LIMIT) -> None:
         self.root = root / "v1"
         self.owned: tempfile.TemporaryDirectory[str] | None = None
+        self._spare: Cache | None = None  # what this process keeps when the folder takes no more
         self._limit = limit
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_folder(root)
@@ -99,10 +104,20 @@ class Cache:
         return content, self.root / "objects" / name
 
     def store(self, key: str, record: bytes, library: bytes) -> Path:
-        """Writes an entry; returns the path of its library."""
+        """Writes an entry; returns the path of its library.
+
+        Where the folder takes no more (a full disk, a read-only one) the entry goes to a private
+        folder, for this process, which would have compiled for nothing. OSError if that is full.
+        """
         name = hashlib.sha256(library).hexdigest()
-        path = _write(self.root / "objects", f"{name}.so", library)
-        self._write_hashed("records", key, name.encode() + b"\n" + record)
+        try:
+            path = _write(self.root / "objects", f"{name}.so", library)
+            self._write_hashed("records", key, name.encode() + b"\n" + record)
+        except OSError as error:
+            if self.owned is not None:
+                raise
+            self._spare = self._spare or _private(self.root.parent, error)
+            return self._spare.store(key, record, library)
         self.trim()
         return path
 
@@ -120,8 +135,11 @@ class Cache:
             return None
 
     def store_timings(self, key: str, machine: str, content: bytes) -> None:
-        """Keeps what was measured, beside the entry and not part of it."""
-        self._write_hashed("timings", f"{key}-{machine}", content)
+        """Keeps what was measured, beside the entry and not part of it, where there is room."""
+        try:
+            self._write_hashed("timings", f"{key}-{machine}", content)
+        except OSError as error:
+            logger.warning("timings of cache entry %s are not kept: %s", key, error)
 
     def trim(self) -> None:
         """Removes what was used longest ago, until the folder is within its bound."""

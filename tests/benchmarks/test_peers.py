@@ -31,7 +31,7 @@ class FakeTeam:
         took = np.full(3, work.layer.flops(work.shape) * 1e-9)
         told = {"setting": "", "note": "kernel: gemm", "difference": 0.0}
         timings = Timings({"ours": took, "TensorFlow": 2 * took})
-        return Comparison(work, timings, {"ours": told, "TensorFlow": told}, {}, self.missing)
+        return Comparison(work, timings, {"ours": told, "TensorFlow": told}, self.missing)
 
 
 @pytest.fixture(autouse=True)

@@ -1,16 +1,18 @@
 """Element-wise chains: one pass over the output, everything else computed in registers.
 
 Dimensions that every operand has or lacks alike are merged, so that the innermost loop is long.
-It runs over whole vectors; the last one overlaps its neighbour instead of needing a tail, which is
-right because outputs never alias inputs. Rows shorter than a vector are computed one by one.
+It runs over whole vectors, several registers abreast; the last one overlaps its neighbour instead
+of needing a tail, which is right because outputs never alias inputs. Rows shorter than a vector are
+computed one by one.
 """
 
 from __future__ import annotations
 
-from ..access import Access, Lane
+from ..access import Index, Lane
 from ..block import ceil_quotient, index, maximum, minimum, quotient
-from ..graph import ITEM_SIZE, Expr, compute_dtype
+from ..graph import ITEM_SIZE, Expr, Tensor, compute_dtype
 from ..stage import Stage
+from .abreast import abreast, covering
 from .base import Context, chain_cost, elements, tasks, unflatten
 from .merge import merge_dimensions
 
@@ -62,27 +64,50 @@ class _RowWriter:
         self._context = context
         self._lanes = lanes
 
+        def is_read(tensor: Tensor) -> bool:
+            return tensor not in stage.stores and context.space.storage(tensor) is not None
+
+        self._abreast = abreast(stage.stores, is_read, context.target)
+
     def write(self, row: Expr, start: Expr, stop: Expr, inner: Expr | int) -> None:
-        block, lanes = self._context.block, self._lanes
         indices = unflatten(self._context, row, self._stage.shape[:-1] or (1,))
         if len(self._stage.shape) <= 1:
             indices = []
-        is_long = inner >= lanes if isinstance(inner, int) else index(inner) >= lanes
-        with (
-            block.when(is_long),
-            block.loop(ceil_quotient(stop - start, lanes), "v") as v,
-        ):
-            at = block.bind(index(minimum(start + v * lanes, inner - lanes)), "at")
-            self._element([*indices, Lane(at, lanes)])
-        if isinstance(is_long, bool):
-            with block.when(not is_long), block.loop(stop - start, "e") as e:
+        most = self._abreast
+        if isinstance(inner, int):
+            widths = [covering(most, self._lanes, inner) * self._lanes]
+        else:
+            widths = [most * self._lanes, self._lanes] if most > 1 else [self._lanes]
+        self._run(indices, start, stop, inner, widths)
+
+    def _run(
+        self,
+        indices: list[Index],
+        start: Expr,
+        stop: Expr,
+        inner: Expr | int,
+        widths: list[int],
+    ) -> None:
+        """Write the run in vectors of the first width that is not longer than a row."""
+        block = self._context.block
+        if not widths:
+            with block.loop(stop - start, "e") as e:
                 self._element([*indices, start + e])
             return
-        with block.otherwise(), block.loop(stop - start, "e") as e:
-            self._element([*indices, start + e])
+        width, *others = widths
+        is_long = inner >= width if isinstance(inner, int) else index(inner) >= width
+        with (
+            block.when(is_long),
+            block.loop(ceil_quotient(stop - start, width), "v") as v,
+        ):
+            at = block.bind(index(minimum(start + v * width, inner - width)), "at")
+            self._element([*indices, Lane(at, width)])
+        if is_long is not True:
+            with block.when(True) if is_long is False else block.otherwise():
+                self._run(indices, start, stop, inner, others)
 
-    def _element(self, at: list[object]) -> None:
-        access: Access = self._context.access()
+    def _element(self, at: list[Index]) -> None:
+        access = self._context.access()
         if not self._stage.shape:
             at = []
         for tensor in self._stage.stores:

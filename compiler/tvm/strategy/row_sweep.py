@@ -35,7 +35,7 @@ class Sweep:
     Args:
         program: What the passes compute.
         context: The kernel.
-        lanes: Elements in a vector.
+        lanes: Elements in a vector, which may be several registers abreast.
         row: The row's indices; a :class:`Lane` stands for as many rows.
         kept: Buffers of the elements that are kept between passes, and where a row begins in them.
     """
@@ -83,7 +83,8 @@ class Sweep:
 
     def run(self, one: Pass, start: Expr | int, count: Expr | int) -> list[Accumulator]:
         """Write a pass over ``count`` places of a row's first dimension, from ``start`` on."""
-        loops = _Loops(one, self._totals(one, _ways(one)), _ways(one))
+        ways = max(1, _ways(one) * self._context.lanes("float32") // self._lanes)
+        loops = _Loops(one, self._totals(one, ways), ways)
         spans = [(start, count)]
         spans += [(0, self._context.size(d)) for d in self._program.inner[1:]]
         with ExitStack() as stack:

@@ -13,9 +13,10 @@ from tvm import tirx
 from ..access import Lane
 from ..block import index, maximum, minimum, quotient
 from ..dims import product
-from ..graph import ITEM_SIZE, Expr, Tensor, compute_dtype
+from ..graph import ITEM_SIZE, Expr, Reduce, Tensor, compute_dtype
 from ..row_stages import rows_of
 from ..stage import Stage
+from .abreast import abreast, covering
 from .base import Context, tasks, unflatten
 from .row_pieces import PIECE, RowPieces
 from .row_program import Pass, RowProgram, row_program
@@ -53,6 +54,10 @@ class _Writer:
         self._rows = context.size(product(program.rows))
         self._width = context.size(product(program.inner))
         self._lanes = _lanes(program, context)
+        self._wide = self._lanes * covering(_abreast(program, context), self._lanes, self._last())
+
+    def _last(self) -> Expr | int:
+        return self._context.size(self._program.inner[-1])
 
     def write(self) -> None:
         few = self._rows < 2 * self._context.target.cores
@@ -60,11 +65,11 @@ class _Writer:
         if few is False or long is False:
             self._whole_rows()
         elif few is True and long is True:
-            RowPieces(self._program, self._context, self._lanes).write()
+            RowPieces(self._program, self._context, self._wide).write()
         else:
             few_long = [c for c in (few, long) if not isinstance(c, bool)]
             with self._block.when(few_long[0] if len(few_long) == 1 else tirx.And(*few_long)):
-                RowPieces(self._program, self._context, self._lanes).write()
+                RowPieces(self._program, self._context, self._wide).write()
             with self._block.otherwise():
                 self._whole_rows()
 
@@ -91,7 +96,8 @@ class _Writer:
         own = maximum(1, quotient(_TASK_ELEMENTS, strip * size))
 
         def body(task: Expr) -> None:
-            writer = _Strip(self._program, self._context, self._lanes, step, strip)
+            lanes = self._wide if step == 1 else self._lanes
+            writer = _Strip(self._program, self._context, lanes, step, strip)
             first = block.bind(index(task * own), "first")
             with block.loop(minimum(own, strips - first), "s") as s:
                 start = block.bind((first + s) * strip, "start")
@@ -165,6 +171,17 @@ class _Strip:
         if self._step > 1 and isinstance(size, int):
             return [t.total() for t in sweep.run_across(one, size)]
         return [t.result() for t in sweep.run(one, 0, size)]
+
+
+def _abreast(program: RowProgram, context: Context) -> int:
+    roots = [t for one in program.passes for t in one.roots]
+    stores = {t for one in program.passes for t in one.stores}
+
+    def is_read(tensor: Tensor) -> bool:
+        stored = context.space.storage(tensor) is not None and tensor not in stores
+        return stored or isinstance(tensor.node, Reduce)
+
+    return abreast(roots, is_read, context.target)
 
 
 def _lanes(program: RowProgram, context: Context) -> int:

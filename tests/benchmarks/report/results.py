@@ -29,7 +29,7 @@ def row(work: Work, times: dict[str, float]) -> Row:
         columns["TensorFlow"]["setting"] = "XLA"
     # Against the noise of the others: a ratio then has a spread.
     seconds = {c: us * (noise[::-1] if c == "ours" else noise) for c, us in times.items()}
-    return peers.row(Comparison(work, Timings(seconds), columns, {"open_vino": 0.06}, _MISSING))
+    return peers.row(Comparison(work, Timings(seconds), columns, _MISSING))
 
 
 def results() -> dict[str, Any]:

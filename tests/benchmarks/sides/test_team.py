@@ -50,7 +50,7 @@ class Scripted:
         self.turns += 1
         if self.module == "bad" and self.turns == 3:
             raise Lost("it crashed")
-        return {"seconds": self.seconds[self.module], "idle": 0.0}
+        return self.seconds[self.module]
 
     def close(self) -> None:
         Scripted.log.append((self.module, "close"))
@@ -59,7 +59,6 @@ class Scripted:
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch) -> Team:
     monkeypatch.setattr(team, "Process", Scripted)
-    monkeypatch.setattr(team, "_PAUSE", 0.0)
     Scripted.log = []
     names = ("ours", "good", "bad", "absent", "wrong")
     members = tuple(Member(name) for name in names)
@@ -128,22 +127,19 @@ def test_a_row_shows_the_fastest_of_the_others_over_ours() -> None:
     }
     told = {"setting": "", "note": "kernel: gemm", "difference": 0.0}
     columns = dict.fromkeys(seconds, told)
-    comparison = Comparison(
-        DENSE, Timings(seconds), columns, {"slow": 0.2, "fast": 0.01}, {"gone": "it crashed"}
-    )
+    comparison = Comparison(DENSE, Timings(seconds), columns, {"gone": "it crashed"})
     row = peers.row(comparison)
     assert row.what == "dense 2x3x3, a node of 4, weights as inputs: fast / ours"
     assert row.value == pytest.approx(1.5)
     assert row.data["overhead_us"]["median"] == pytest.approx(1)
     assert row.data["columns"]["slow"]["ratio"]["median"] == pytest.approx(4.5)
-    assert "slow took 20% of the time of others; without gone: it crashed" in row.detail
-    assert "fast took" not in row.detail
+    assert "without gone: it crashed" in row.detail
 
 
 def test_without_the_others_there_is_nothing_to_compare() -> None:
     columns = {"ours": {"setting": "", "note": "", "difference": 0.0}}
     timings = Timings({"ours": np.full(3, 1e-6)})
-    row = peers.row(Comparison(DENSE, timings, columns, {}, {"good": "it crashed"}))
+    row = peers.row(Comparison(DENSE, timings, columns, {"good": "it crashed"}))
     assert (row.value, row.detail, row.data) == (0, "without good: it crashed", {})
 
 

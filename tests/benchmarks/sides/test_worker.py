@@ -43,8 +43,7 @@ def test_a_worker_prepares_the_fastest_setting_and_times_it(process: Process) ->
     columns = process.ask(prepare("softmax"))
     assert columns == {"fake": {"setting": "fast", "note": "by NumPy", "difference": 0.0}}
     timed = process.ask({"ask": "time", "column": "fake"})
-    assert 0.001 <= timed["seconds"] < 0.004
-    assert 0 <= timed["idle"] < 1
+    assert 0.001 <= timed < 0.1
 
 
 def test_what_a_worker_cannot_answer_is_refused_and_it_goes_on(process: Process) -> None:

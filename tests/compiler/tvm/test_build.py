@@ -64,6 +64,13 @@ def test_kernel_says_what_it_is(compiler: Any) -> None:
     assert kernel.target == backend.Target.host()
 
 
+def test_what_has_no_outputs_is_not_covered() -> None:
+    library = tf.compat.v1.GraphDef().library
+    library.function.add().signature.name = "nothing"
+    with pytest.raises(backend.NotCovered, match="nothing to compute"):
+        backend.compile(library, [])
+
+
 def test_endless_chain_is_not_covered(compiler: Any) -> None:
     def function(x: Any) -> Any:
         for _ in range(1500):

@@ -58,6 +58,14 @@ def test_operands_along_other_dimensions_stay(compiler: Any, shape: tuple[int, .
     compiler.compare(dense, *arrays, rtol=1e-5, atol=1e-5)
 
 
+def test_what_was_moved_still_comes_from_its_node() -> None:
+    function = raised(dense, (2, 3, 8), (8, 6), (6,))
+    relu = function.outputs[0].node.operand
+    product = relu.node.operands[0].node.operands[0]
+    assert [function.origins[t] for t in (relu, product)] == ["Relu", "MatMul"]
+    assert not set(function.parameters) & function.origins.keys()
+
+
 def test_nothing_to_raise_is_left_alone() -> None:
     function = read_function(library_of(lambda x: tf.exp(x) + 1.0, [tf.TensorSpec([3])]), [(3,)])
     assert raise_reshapes(function).outputs == function.outputs

@@ -15,6 +15,7 @@ import composite
 from composite import build_options, inputs
 from composite.cli.main import main
 from composite.compiler.tvm.target import Target
+from composite.jit import verify
 
 HELPERS = "FACTOR = 2.0\n"
 OPS = '''
@@ -128,6 +129,28 @@ def test_a_broken_op_is_named_and_the_former_library_stays(built, tmp_path):
     }  # fmt: skip
 
 
+def test_a_kernel_that_fails_its_check_is_left_out_unless_it_was_asked_for(
+    built, tmp_path, monkeypatch
+):
+    def wrong(*_):
+        raise verify.Mismatch("output 0 is off")
+
+    monkeypatch.setattr("composite.jit.produce.check", wrong)
+    done = run("build", built[0], "-o", tmp_path / "out", "--force", "--target", "x86-64-v2")
+    assert done.exit_code == 1
+    assert "no kernel for scaled(" in done.output
+    assert "it failed its check: output 0 is off" in done.output
+
+    text = OPS.replace("CliScaled", "CliUnstated").format(offset=0)
+    source = tmp_path / "unstated_ops.py"
+    source.write_text(text.partition("scaled.add_signature")[0])
+    (tmp_path / "cli_helpers.py").write_text(HELPERS)
+    done = run("build", source, "-o", tmp_path / "out", "--kinds", 1, "--json")
+    assert done.exit_code == 0, done.output
+    answer = json.loads(done.stdout)
+    assert (answer["kernels"], "it failed its check" in str(answer["notes"])) == ([], True)
+
+
 def test_no_room_leaves_the_former_library(built, monkeypatch):
     source, out, _ = built
     before = (out / "manifest.json").read_bytes()
@@ -139,6 +162,49 @@ def test_no_room_leaves_the_former_library(built, monkeypatch):
     done = run("build", source, "-o", out, "--force", "--target", "x86-64-v2")
     assert (done.exit_code, "No space left" in done.output) == (4, True)
     assert (out / "manifest.json").read_bytes() == before
+
+
+CALLER = """
+import tensorflow as tf
+from composite import Composite
+from cli_ops import scaled
+
+@Composite("CliCaller", inputs=["x: float"], outputs=["y: float"])
+def caller(x):
+    return scaled(x, act="") + 1.0
+"""
+
+
+def test_kernels_of_another_library_are_not_compiled_again(built, tmp_path):
+    source, out, _ = built
+    caller = source.parent / "cli_caller.py"
+    caller.write_text(CALLER)
+    args = ("build", caller, "-o", tmp_path / "out", "--kinds", "0", "--json")
+    with_dep = (*args, "--dep", out, "--registration")
+    done = run(*with_dep)
+    assert done.exit_code == 0, done.output
+    answer = json.loads(done.stdout)
+    assert [op["op"] for op in answer["ops"]] == ["CliScaled", "CliCaller"]
+    assert answer["kernels"] == []  # the op's stated call has one, in its own library
+    registration = (tmp_path / "out" / "cli_caller.c").read_text()
+    assert "composite_library_cli_caller_status" in registration
+    content = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert "cli_caller.c" in content["files"]
+
+    assert not json.loads(run(*with_dep).stdout)["built"]
+    done = run(*args)
+    assert [kernel["op"] for kernel in json.loads(done.stdout)["kernels"]] == ["CliScaled"]
+    assert not (tmp_path / "out" / "cli_caller.c").exists()
+    caller.unlink()
+
+
+@pytest.mark.parametrize("content", [None, "{", '{"ops": [1]}'])
+def test_a_dep_that_is_no_library_is_1(built, tmp_path, content):
+    if content is not None:
+        (tmp_path / "manifest.json").write_text(content)
+    done = run("build", built[0], "-o", tmp_path / "out", "--dep", tmp_path)
+    assert done.exit_code == 1
+    assert str(tmp_path) in done.output
 
 
 @pytest.mark.parametrize(
@@ -204,3 +270,17 @@ def test_two_folders_two_processes_and_two_definitions(built, tmp_path):
     assert composite.load(tmp_path / "same") is library  # the same bytes
     with pytest.raises(ValueError, match="CliScaled of .*differs has another body"):
         composite.load(tmp_path / "differs")
+
+
+def test_a_depfile_names_what_the_library_is_made_of(built):
+    source, out, _ = built
+    depfile = source.parent / "the $stamp.d"
+    done = run("build", source, "-o", out, "--target", "x86-64-v2", "--depfile", depfile)
+    assert "nothing has changed" in done.stdout
+    files = [str(source.parent / name) for name in ("cli_helpers.py", "cli_ops.py")]
+    target = str(source.parent / "the\\ $$stamp")
+    assert depfile.read_text().splitlines() == [
+        f"{target}: {' '.join(files)}",
+        *(f"{file}:" for file in files),
+    ]
+    depfile.unlink()

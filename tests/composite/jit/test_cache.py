@@ -1,5 +1,6 @@
 """The kernel cache: what it gives back, what it refuses, what it survives."""
 
+import errno
 import hashlib
 import logging
 import os
@@ -157,3 +158,67 @@ def test_several_processes_share_a_folder(tmp_path):
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors
         assert "damaged" not in errors
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from composite.jit.cache import Cache
+
+kernels = Cache(Path(sys.argv[1]))
+
+def hook(event, args):
+    if event in ("open", "os.rename"):
+        hook.left -= 1
+        if hook.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+for moment in range(1, 100):
+    if os.fork() == 0:
+        hook.left = moment
+        sys.addaudithook(hook)
+        kernels.store("new", b"record", b"library" * 1000)
+        kernels.store_timings("new", "machine", b"times")
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.wait()[1])
+    for key in ("old", "new"):
+        entry = kernels.load(key)
+        found = entry and (entry[0], entry[1].read_bytes())
+        print(status, key, found == (b"record", b"library" * 1000))
+    if status == 0:
+        break
+    kernels.remove("new")
+"""
+
+
+def test_a_process_that_is_killed_while_it_writes_tears_nothing(kernels, run_python, caplog):
+    kernels.store("old", b"record", b"library" * 1000)
+    done = run_python(_KILLED, str(kernels.root.parent))
+    assert "damaged" not in done.stderr
+    *killed, old, new = done.stdout.splitlines()
+    assert (old, new) == ("0 old True", "0 new True")
+    assert set(killed) == {"-9 old True", "-9 new False", "-9 new True"}
+    assert len(killed) >= 2 * 6  # before each file, and before it gets its name
+    for path in kernels.root.rglob("*"):
+        if not path.name.startswith(".") and path.parent.name == "objects":
+            assert path.read_bytes() == b"library" * 1000
+
+
+def test_what_a_full_folder_does_not_take_serves_this_process(kernels, monkeypatch, caplog):
+    write = cache._write
+
+    def full(folder, name, content):
+        if kernels.root in folder.parents:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(folder, name, content)
+
+    monkeypatch.setattr(cache, "_write", full)
+    with caplog.at_level(logging.WARNING, "composite"):
+        paths = [kernels.store(key, b"record", b"library") for key in ("k1", "k2")]
+        kernels.store_timings("k1", "machine", b"times")
+    assert [path.read_bytes() for path in paths] == [b"library"] * 2
+    assert not any(path.is_relative_to(kernels.root) for path in paths)
+    assert kernels.load("k1") is None  # which others share
+    assert kernels.load_timings("k1", "machine") is None
+    assert caplog.text.count("No space left on device; this process uses") == 1
+    assert "timings of cache entry k1 are not kept" in caplog.text

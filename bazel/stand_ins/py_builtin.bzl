@@ -1,0 +1,3 @@
+"""Bazel's own provider, under a name that another file can rename back."""
+
+BuiltinPyInfo = PyInfo

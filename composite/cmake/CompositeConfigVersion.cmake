@@ -1,0 +1,13 @@
+# find_package(Composite 0.1): the package's version, compatible within a minor before 1.0.
+file(STRINGS "${CMAKE_CURRENT_LIST_DIR}/../__init__.py" _line REGEX "^__version__ = ")
+string(REGEX REPLACE "^__version__ = \"(.*)\"$" "\\1" PACKAGE_VERSION "${_line}")
+string(REGEX MATCH "^[0-9]+\\.[0-9]+" _own "${PACKAGE_VERSION}")
+set(_wanted "${PACKAGE_FIND_VERSION_MAJOR}.${PACKAGE_FIND_VERSION_MINOR}")
+if(PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION OR NOT _wanted STREQUAL _own)
+  set(PACKAGE_VERSION_COMPATIBLE FALSE)
+else()
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+  if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)
+    set(PACKAGE_VERSION_EXACT TRUE)
+  endif()
+endif()
