@@ -75,7 +75,7 @@ def kernel(
             accuracy = produce.check(wanted, compiled, path)
         except verify.Mismatch as wrong:
             raise ValueError(
-                f"no kernel for {op.__name__}{_text(arguments)}: it failed its check: {wrong}"
+                f"no kernel for {op.__name__}({_text(wanted)}): it failed its check: {wrong}"
             ) from wrong
         produce.add_accuracy(record, wanted, accuracy)
         decision = verdicts.measured_library(record, wanted, path, before.get(compiled.name))
