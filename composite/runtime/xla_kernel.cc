@@ -252,14 +252,6 @@ bool WasUsed(const std::string& device) {
   return KernelDefAvailable(tensorflow::DeviceType(device), node);
 }
 
-bool HasKernel(const std::string& op_name, const std::string& device) {
-  const tensorflow::KernelList kernels = tensorflow::GetRegisteredKernelsForOp(op_name);
-  for (const auto& kernel : kernels.kernel()) {
-    if (kernel.device_type() == device) return true;
-  }
-  return false;
-}
-
 // The types that both the attribute and XLA allow.
 void AddAllowedTypes(const tensorflow::OpDef::AttrDef& attr, tensorflow::KernelDef* kernel) {
   auto* constraint = kernel->add_constraint();
@@ -271,16 +263,33 @@ void AddAllowedTypes(const tensorflow::OpDef::AttrDef& attr, tensorflow::KernelD
   }
 }
 
-void RegisterWith(const OpDef& op_def, const std::string& device) {
+// Null for an op that takes no type of XLA's.
+std::unique_ptr<tensorflow::KernelDef> KernelFor(const OpDef& op_def, const std::string& device) {
   auto kernel = std::make_unique<tensorflow::KernelDef>();
   kernel->set_op(op_def.name());
   kernel->set_device_type(device);
   for (const OpDef::AttrDef& attr : op_def.attr()) {
     if (attr.type() != "type") continue;
     AddAllowedTypes(attr, kernel.get());
-    if (kernel->constraint().rbegin()->allowed_values().list().type().empty()) return;
+    if (kernel->constraint().rbegin()->allowed_values().list().type().empty()) return nullptr;
   }
-  tensorflow::kernel_factory::OpKernelRegistrar(kernel.release(), "CompositeXlaOp", NewXlaKernel);
+  return kernel;
+}
+
+// Whether TensorFlow has one for the same calls. Asked of one call: to list an op's kernels takes
+// TensorFlow a millisecond, whatever the op.
+bool IsRegistered(const OpDef& op_def, const tensorflow::KernelDef& kernel) {
+  tensorflow::NodeDef node;
+  node.set_name("any");
+  node.set_op(op_def.name());
+  for (const OpDef::AttrDef& attr : op_def.attr()) {
+    if (attr.type() == "list(type)") (*node.mutable_attr())[attr.name()].mutable_list();
+  }
+  for (const auto& constraint : kernel.constraint()) {
+    const auto type = constraint.allowed_values().list().type(0);
+    (*node.mutable_attr())[constraint.name()].set_type(static_cast<tensorflow::DataType>(type));
+  }
+  return KernelDefAvailable(tensorflow::DeviceType(kernel.device_type()), node);
 }
 
 }  // namespace
@@ -296,7 +305,9 @@ void RegisterXlaKernels(const OpDef& op_def, const std::vector<std::string>& con
   for (const std::string& device : XlaOpRegistry::BackendNames()) {
     if (!WasUsed(device)) continue;
     XlaOpRegistry::RegisterCompilationKernels();
-    if (!HasKernel(op_def.name(), device)) RegisterWith(op_def, device);
+    std::unique_ptr<tensorflow::KernelDef> kernel = KernelFor(op_def, device);
+    if (kernel == nullptr || IsRegistered(op_def, *kernel)) continue;
+    tensorflow::kernel_factory::OpKernelRegistrar(kernel.release(), "CompositeXlaOp", NewXlaKernel);
   }
 }
 

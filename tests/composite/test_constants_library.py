@@ -1,4 +1,4 @@
-"""A built library has kernels for constant weights beside the others, and for CPU levels."""
+"""A built library has kernels for constant weights too, and for several CPU levels."""
 
 from __future__ import annotations
 

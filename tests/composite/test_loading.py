@@ -1,4 +1,4 @@
-"""What is checked before a library is loaded, by Python and by C; and how long loading takes."""
+"""What is checked before a library is loaded, by Python and by C; how long loading takes."""
 
 from __future__ import annotations
 
@@ -175,8 +175,9 @@ import tensorflow as tf
 import composite
 from composite import native
 native.library()
+load = composite.load  # imports what it needs
 start = time.thread_time()
-ops = composite.load(sys.argv[1]).ops
+ops = load(sys.argv[1]).ops
 print((time.thread_time() - start) / len(ops) * 1e3)
 """
 
