@@ -157,8 +157,8 @@ def test_the_command_line(author, user):
 
 
 def test_the_tests_pass_from_there(author, tmp_path):
-    """Without the checkout: the tests and the examples that they take are all that is copied."""
-    for folder in ("tests", "examples"):
+    """Without the checkout: the tests, and the examples and pages that they take, are all that is copied."""
+    for folder in ("tests", "examples", "docs"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pyc*"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     options = ["-q", "-m", "not slow and not timed", "-p", "no:cacheprovider"]

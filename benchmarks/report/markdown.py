@@ -8,10 +8,11 @@ from typing import Any
 from benchmarks.report import tables
 from benchmarks.roofline.ceilings import Ceilings, place
 from benchmarks.rows import Row
+from benchmarks.works.work import CALL_SECONDS
 
 Results = Mapping[str, Any]
 
-_HOW = """\
+_HOW = f"""\
 ## How it is measured
 
 - **One at a time, in turns.** Each side runs in a process of its own. Round by round, one side
@@ -20,10 +21,10 @@ _HOW = """\
   once unmeasured.
 - **Ratios are taken within a round.** A figure such as 1.31 (1.25..1.40) is the median of those
   ratios, with their quartiles. Above 1, the peer takes longer than ours; **bold** is below 1.
-- **A node, not a call, where calls are short.** Layers are stacked until one call takes 1.5
-  millisecond (or 64 layers), and the time is divided by their number. A layer with another output
-  than input alternates with the one that leads back, and the figure is their mean. Weights are the
-  same for all layers, and stay in the cache; or distinct, as in a model.
+- **A node, not a call, where calls are short.** Layers are stacked until one call takes
+  {CALL_SECONDS * 1e3:g} milliseconds (or 64 layers), and the time is divided by their number. A
+  layer with another output than input alternates with the one that leads back, and the figure is
+  their mean. Weights are the same for all layers, and stay in the cache; or distinct, as in a model.
 - **Weights are constants of the graph for all sides, or inputs of it for all.** As constants they
   can be prepacked.
 - **The best of a peer's settings counts**, chosen for each work; below is which. All sides may use

@@ -51,15 +51,6 @@ def test_the_files_that_it_is_made_of(package):
     }
 
 
-def test_an_environment_that_is_reached_by_a_link_is_installed(tmp_path, monkeypatch):
-    site = tmp_path / "site"
-    site.mkdir()
-    (site / "sources_installed.py").touch()
-    (tmp_path / "link").symlink_to(site)
-    monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path / "link"))
-    assert sources.files(sources.load(site / "sources_installed.py")) == []
-
-
 def test_names_do_not_depend_on_where_a_process_starts(package):
     assert sources.file_in_package("sources_outer/inner/ops.py") == "sources_outer/inner/ops.py"
     assert dense_ops.__name__ == "tests.composite.dense_ops"  # though tests/ is no package
