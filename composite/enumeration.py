@@ -26,6 +26,7 @@ _RANKS_OF_MANY = (2, 1, 3)  # of more than three tensors
 _MOST_TENSORS = 5
 _MOST_DIMS = 8  # of all tensors: they can be equal in 4140 ways
 _LIST = 2  # tensors in a list of any length
+_MOST_TRIALS = 5000  # calls of a Python function; one takes some milliseconds
 
 
 class Kinds(NamedTuple):
@@ -44,7 +45,10 @@ def kinds(op: CompositeOp, most: int) -> Kinds:
         return Kinds(
             [], f"attribute {open_[0]!r} has neither a default nor a list: state its calls"
         )
-    calls = list(itertools.islice(_calls(op, most + 1), most + 1))
+    trials = _Trials(op)
+    calls = list(itertools.islice(_calls(trials, most + 1), most + 1))
+    if trials.left == 0:
+        return Kinds(calls[:most], f"{_MOST_TRIALS} shapes were tried: state the calls of others")
     if not calls:
         return Kinds([], "no shapes were found that its Python function takes: state its calls")
     if len(calls) > most:
@@ -52,9 +56,35 @@ def kinds(op: CompositeOp, most: int) -> Kinds:
     return Kinds(calls, "")
 
 
-def _calls(op: DecoratedOp, most: int) -> Iterator[dict[str, Any]]:
+class _Trials:
+    """Small calls of an op's Python function: which of them it takes. There is an end to them."""
+
+    def __init__(self, op: DecoratedOp) -> None:
+        self.op = op
+        self.left = _MOST_TRIALS
+
+    def accept(
+        self, dtypes: Sequence[Sequence[tf.DType]], attrs: Mapping[str, Any], template: Template
+    ) -> bool:
+        """Whether the function takes tensors of these dtypes and dims."""
+        if self.left == 0:
+            return False
+        self.left -= 1
+        shapes = iter(template)
+        inputs = []
+        for arg, own in zip(self.op.schema.inputs, dtypes, strict=True):
+            tensors = [tf.ones([2 + d for d in next(shapes)], dtype) for dtype in own]
+            inputs.append(tensors if arg.is_list else tensors[0])
+        try:
+            self.op.python_function(*inputs, *attrs.values())
+        except Exception:  # noqa: BLE001 - whatever the author's code raises, it is a refusal
+            return False
+        return True
+
+
+def _calls(trials: _Trials, most: int) -> Iterator[dict[str, Any]]:
     """All kinds, with the commonest shapes of every dtype and attribute before other shapes."""
-    schema = op.schema
+    op, schema = trials.op, trials.op.schema
     choices = [_values(attr) or [attr.default] for attr in schema.attrs]
     types = [_values(a) or [_LIST if a.type == "int" else tf.float32] for a in schema.derived]
     known: dict[tuple[int, ...], list[Template]] = {}  # by the number of tensors in each input
@@ -65,14 +95,14 @@ def _calls(op: DecoratedOp, most: int) -> Iterator[dict[str, Any]]:
                 chosen = dict(zip([a.name for a in schema.derived], values, strict=False))
                 attrs = dict(zip([a.name for a in schema.attrs], values[len(types) :], strict=True))
                 dtypes = [_dtypes(arg, chosen) for arg in schema.inputs]
-                kinds[number] = dtypes, attrs, _shapes(op, dtypes, attrs, known, most)
+                kinds[number] = dtypes, attrs, _shapes(trials, dtypes, attrs, known, most)
             dtypes, attrs, templates = kinds[number]
             if place < len(templates):
                 yield {**_inputs(op, dtypes, templates[place]), **attrs}
 
 
 def _shapes(
-    op: DecoratedOp,
+    trials: _Trials,
     dtypes: Sequence[Sequence[tf.DType]],
     attrs: Mapping[str, Any],
     known: dict[tuple[int, ...], list[Template]],
@@ -80,9 +110,9 @@ def _shapes(
 ) -> list[Template]:
     """The templates of a kind: those `known` of another one that it takes too, or its own."""
     counts = tuple(map(len, dtypes))
-    if templates := [t for t in known.get(counts, ()) if _accepts(op, dtypes, attrs, t)]:
+    if templates := [t for t in known.get(counts, ()) if trials.accept(dtypes, attrs, t)]:
         return templates
-    found = list(itertools.islice(_templates(op, dtypes, attrs), most))
+    found = list(itertools.islice(_templates(trials, dtypes, attrs), most))
     known.setdefault(counts, found)
     return found
 
@@ -112,7 +142,7 @@ def _inputs(
 
 
 def _templates(
-    op: DecoratedOp, dtypes: Sequence[Sequence[tf.DType]], attrs: Mapping[str, Any]
+    trials: _Trials, dtypes: Sequence[Sequence[tf.DType]], attrs: Mapping[str, Any]
 ) -> Iterator[Template]:
     """For each ranks that the function takes, its dims as different as they may be."""
     count = sum(map(len, dtypes))
@@ -120,12 +150,14 @@ def _templates(
         return
     choices = itertools.product(_RANKS if count <= 3 else _RANKS_OF_MANY, repeat=count)
     for ranks in sorted(choices, key=_commonness):
-        if sum(ranks) <= _MOST_DIMS and _accepts(
-            op, dtypes, attrs, _split(ranks, [0] * sum(ranks))
-        ):
+        if trials.left == 0:
+            return
+        if sum(ranks) > _MOST_DIMS:
+            continue
+        if trials.accept(dtypes, attrs, _split(ranks, [0] * sum(ranks))):
             for classes in _partitions(sum(ranks)):
                 template = _split(ranks, classes)
-                if _accepts(op, dtypes, attrs, template):
+                if trials.accept(dtypes, attrs, template):
                     yield template
                     break
 
@@ -146,21 +178,3 @@ def _partitions(count: int) -> list[list[int]]:
     for _ in range(count):
         found = [[*one, c] for one in found for c in range(max(one, default=-1) + 2)]
     return sorted(found, key=lambda one: -max(one, default=0))
-
-
-def _accepts(
-    op: DecoratedOp,
-    dtypes: Sequence[Sequence[tf.DType]],
-    attrs: Mapping[str, Any],
-    template: Template,
-) -> bool:
-    shapes = iter(template)
-    inputs = []
-    for arg, own in zip(op.schema.inputs, dtypes, strict=True):
-        tensors = [tf.ones([2 + d for d in next(shapes)], dtype) for dtype in own]
-        inputs.append(tensors if arg.is_list else tensors[0])
-    try:
-        op.python_function(*inputs, *attrs.values())
-    except Exception:  # noqa: BLE001 - whatever the author's code raises, it is a refusal
-        return False
-    return True

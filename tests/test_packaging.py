@@ -157,9 +157,10 @@ def test_the_command_line(author, user):
 
 
 def test_the_tests_pass_from_there(author, tmp_path):
-    """Without the checkout: the tests, and the examples and pages that they take, are all that is copied."""
+    """Without the checkout: all that is copied are the tests, and what they read beside them."""
+    ignored = shutil.ignore_patterns("__pyc*")
     for folder in ("tests", "examples", "docs"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pyc*"))
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     options = ["-q", "-m", "not slow and not timed", "-p", "no:cacheprovider"]
     printed = author.run("python", "-m", "pytest", *options, *TESTED, cwd=tmp_path)

@@ -24,7 +24,8 @@ _HOW = f"""\
 - **A node, not a call, where calls are short.** Layers are stacked until one call takes
   {CALL_SECONDS * 1e3:g} milliseconds (or 64 layers), and the time is divided by their number. A
   layer with another output than input alternates with the one that leads back, and the figure is
-  their mean. Weights are the same for all layers, and stay in the cache; or distinct, as in a model.
+  their mean. Weights are the same for all layers, and stay in the cache; or distinct, as in a
+  model.
 - **Weights are constants of the graph for all sides, or inputs of it for all.** As constants they
   can be prepacked.
 - **The best of a peer's settings counts**, chosen for each work; below is which. All sides may use

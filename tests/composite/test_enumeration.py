@@ -1,5 +1,6 @@
 """Which kinds of calls a library has kernels for when none is stated."""
 
+from composite import enumeration
 from composite.enumeration import kinds
 from examples.blocks import ops as blocks
 from examples.signatures import ops as signatures
@@ -30,6 +31,12 @@ def test_the_bound_is_told():
     shapes = [call["logits"] for call in found.calls]
     assert shapes[:4] == [(d, ("d0", "d1")) for d in ("float32", "float64", "float16", "bfloat16")]
     assert shapes[4] == ("float32", ("d0",))
+
+
+def test_there_is_an_end_to_trying(monkeypatch):
+    monkeypatch.setattr(enumeration, "_MOST_TRIALS", 20)
+    found = kinds(dense_ops.dense, 16)
+    assert found.note == "20 shapes were tried: state the calls of others"
 
 
 def test_lists_and_fixed_dtypes():
