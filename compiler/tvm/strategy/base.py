@@ -123,6 +123,11 @@ def tasks(
         body(task)
 
 
+def is_read(tensor: Tensor, stage: Stage, context: Context) -> bool:
+    """Return whether the tensor comes from a buffer, not from the loops of the stage."""
+    return tensor not in stage.stores and context.space.storage(tensor) is not None
+
+
 def chain_cost(stage: Stage, context: Context) -> int:
     """Return the vector instructions that an element-wise stage spends on one vector, roughly."""
     seen: set[Tensor] = set()
@@ -133,10 +138,7 @@ def chain_cost(stage: Stage, context: Context) -> int:
         if tensor in seen:
             continue
         seen.add(tensor)
-        stops = tensor is stage.anchor or (
-            tensor not in stage.stores and context.space.storage(tensor) is not None
-        )
-        if stops:
+        if tensor is stage.anchor or is_read(tensor, stage, context):
             cost += 1
             continue
         cost += tensor.node.cost if isinstance(tensor.node, Pointwise) else 1

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from ..access import Index, Lane
 from ..block import ceil_quotient, index, maximum, minimum, quotient
-from ..graph import ITEM_SIZE, Expr, Tensor, compute_dtype
+from ..graph import ITEM_SIZE, Expr, compute_dtype
 from ..stage import Stage
 from .abreast import abreast, covering
-from .base import Context, chain_cost, elements, tasks, unflatten
+from .base import Context, chain_cost, elements, is_read, tasks, unflatten
 from .merge import merge_dimensions
 
 _CHUNK = 8192
@@ -63,11 +63,9 @@ class _RowWriter:
         self._stage = stage
         self._context = context
         self._lanes = lanes
-
-        def is_read(tensor: Tensor) -> bool:
-            return tensor not in stage.stores and context.space.storage(tensor) is not None
-
-        self._abreast = abreast(stage.stores, is_read, context.target)
+        self._abreast = abreast(
+            stage.stores, lambda tensor: is_read(tensor, stage, context), context.target
+        )
 
     def write(self, row: Expr, start: Expr, stop: Expr, inner: Expr | int) -> None:
         indices = unflatten(self._context, row, self._stage.shape[:-1] or (1,))

@@ -11,7 +11,7 @@ from ..dims import Dim, Shape, product
 from ..graph import Constant, Node, Parameter, Pointwise, Reshape, Tensor
 from ..stage import Stage
 from ..views import Check, Concat, Iota, Slice
-from .base import Context
+from .base import Context, is_read
 
 _Pattern = tuple[bool | None, ...]
 
@@ -54,11 +54,6 @@ def _padded(shape: Shape, rank: int) -> Shape:
     return (1,) * (rank - len(shape)) + shape
 
 
-def _is_read(tensor: Tensor, stage: Stage, context: Context) -> bool:
-    """Return whether the tensor comes from a buffer, not from the loops of the stage."""
-    return tensor not in stage.stores and context.space.storage(tensor) is not None
-
-
 class _Accesses:
     """Which dimensions each tensor really has, and at which a view begins something new.
 
@@ -93,7 +88,7 @@ class _Accesses:
                 tuple(None if f == 1 else d != 1 for d, f in zip(shape, frame, strict=True))
             )
             node = tensor.node
-            if _is_read(tensor, self._stage, self._context) or isinstance(node, Constant):
+            if is_read(tensor, self._stage, self._context) or isinstance(node, Constant):
                 continue
             if isinstance(node, Pointwise | Check):
                 stack += [(t, frame) for t in node.operands]
@@ -153,7 +148,7 @@ class _Merge:
 
     def _node(self, tensor: Tensor) -> Node:
         node = tensor.node
-        if _is_read(tensor, self._stage, self._context) or isinstance(node, Parameter):
+        if is_read(tensor, self._stage, self._context) or isinstance(node, Parameter):
             return Reshape(tensor)
         if isinstance(node, Constant):
             return node
