@@ -14,7 +14,6 @@ from typing import Any
 from . import dims
 from .constants import Constants, Packed
 from .errors import NotCovered
-from .graph import Tensor, compute_dtype
 from .plan import Plan, make_plan
 from .reader import read_function
 from .target import Target
@@ -146,23 +145,13 @@ def _kernel(plan: Plan, target: Target, constants: Constants) -> tuple[Any, list
     for stage in plan.stages:
         for tensor in stage.stores:
             if tensor not in space.storages:
-                dtype = compute_dtype(tensor.dtype)
-                space.storages[tensor] = Storage(_temporary(context, tensor, dtype), dtype)
+                space.storages[tensor] = context.temporary(tensor)
         if 0 in stage.shape:
             continue  # nothing to compute
         strategy = choose(stage, context)
         strategies.append(strategy.name)
         strategy.emit(stage, context)
     return tirx.PrimFunc([*parameters, *constants.parameters], block.finish()), strategies
-
-
-def _temporary(context: Any, tensor: Tensor, dtype: str) -> Any:
-    """Return a workspace for a tensor between two stages."""
-    from .block import maximum
-    from .numeric import storage_dtype
-
-    size = maximum(1, context.size(dims.product(tensor.shape)))
-    return context.block.workspace(size, storage_dtype(dtype), "temp")
 
 
 def lower(functions: dict[str, Any], target: Target) -> Any:

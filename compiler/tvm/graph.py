@@ -191,8 +191,12 @@ class Scan:
         return (self.operand,)
 
 
+class Apart:
+    """An anchor no element of which is finished before all are: nothing joins its loops."""
+
+
 @dataclass(frozen=True)
-class Scatter:
+class Scatter(Apart):
     """Rows of ``updates`` combined at the places that ``indices`` hold; elsewhere the identity.
 
     There is one tensor of indices for each dimension of the result but the last, which is a row;
@@ -285,7 +289,7 @@ class PoolGradient:
 
 
 WINDOWED = (Convolution, FilterGradient, Pool, PoolGradient)
-ANCHORS = (MatMul, Reduce, Scan, Scatter, *WINDOWED)
+ANCHORS = (MatMul, Reduce, Scan, Apart, *WINDOWED)
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,15 @@ read. A node with an effect is refused: an effect may not be dropped, and kernel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import dims, table
+from .dims import Dim
 from .errors import NotCovered
 from .graph import Function, Parameter, Tensor
 from .node import OpNode, dtype_name
+from .while_loop import lower_while
 
 # Multi-output ops of the table: output argument name -> position. All others have one output.
 _OUTPUT_NAMES = {
@@ -61,18 +63,20 @@ def read_function(library: Any, in_shapes: Sequence[Sequence[int | str]]) -> Fun
 class _Body:
     """One function body under evaluation: values by tensor name, nodes read on demand."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - a function, and where it is read
         self,
         functions: dict[str, Any],
         function: Any,
         arguments: Sequence[Tensor],
         minimums: dict[str, int],
         depth: int = 0,
+        counts: Mapping[str, Dim] | None = None,
     ) -> None:
         self._functions = functions
         self._function = function
         self._minimums = minimums
         self._depth = depth
+        self._counts = counts or {}
         self._nodes = {n.name: n for n in function.node_def}
         names = [a.name for a in function.signature.input_arg]
         self._values: dict[str, list[Tensor]] = {
@@ -126,19 +130,32 @@ class _Body:
     def _lower(self, node: Any, inputs: list[Tensor]) -> list[Tensor]:
         if node.op in table.CALLS:
             return self._call(node, inputs)
+        if node.op in table.LOOPS:
+            return lower_while(node, inputs, self._read, self._functions, self._minimums)
         lower = table.lowering(node.op)
         if lower is None:
             raise NotCovered(f"op {node.op} is not in the kernel table")
-        return lower(OpNode(node, self._minimums), inputs)
+        return lower(OpNode(node, self._minimums, self._counts), inputs)
 
     def _call(self, node: Any, inputs: list[Tensor]) -> list[Tensor]:
         callee = self._functions.get(node.attr["f"].func.name)
         if callee is None:
             raise NotCovered(f"function {node.attr['f'].func.name} is not in the library")
+        return self._read(callee.signature.name, inputs, {}, self._minimums)
+
+    def _read(
+        self,
+        name: str,
+        arguments: Sequence[Tensor],
+        counts: Mapping[str, Dim],
+        minimums: dict[str, int],
+    ) -> list[Tensor]:
+        """Return what a function of the library makes of arguments, within these loops."""
         if self._depth >= _MAX_CALL_DEPTH:
             raise NotCovered(f"calls nest deeper than {_MAX_CALL_DEPTH}")
-        depth = self._depth + 1
-        return _Body(self._functions, callee, inputs, self._minimums, depth).outputs()
+        callee, inner = self._functions[name], {**self._counts, **counts}
+        body = _Body(self._functions, callee, arguments, minimums, self._depth + 1, inner)
+        return body.outputs()
 
 
 def _refuse_effects(node: Any) -> None:
