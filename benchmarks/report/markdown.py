@@ -22,16 +22,19 @@ _HOW = f"""\
 - **Ratios are taken within a round.** A figure such as 1.31 (1.25..1.40) is the median of those
   ratios, with their quartiles. Above 1, the peer takes longer than ours; **bold** is below 1.
 - **A node, not a call, where calls are short.** Layers are stacked until one call takes
-  {CALL_SECONDS * 1e3:g} milliseconds (or 64 layers), and the time is divided by their number. A
-  layer with another output than input alternates with the one that leads back, and the figure is
-  their mean. Weights are the same for all layers, and stay in the cache; or distinct, as in a
-  model.
+  {CALL_SECONDS * 1e3:g} milliseconds (or 64 layers, 8 if they are recurrent), and the time is
+  divided by their number. A layer with another output than input alternates with the one that leads
+  back, and the figure is their mean. Weights are the same for all layers, and stay in the cache; or
+  distinct, as in a model.
 - **Weights are constants of the graph for all sides, or inputs of it for all.** As constants they
   can be prepacked.
 - **The best of a peer's settings counts**, chosen for each work; below is which. All sides may use
   all cores. ONNX Runtime and OpenVINO run one ONNX model, each layer the one operator that ONNX has
   for it, with inputs and outputs bound; PyTorch runs in inference mode; TensorFlow is the best of
-  eager, `tf.function` and XLA.
+  eager, `tf.function` and XLA, and of Keras's layer where that is recurrent.
+- **A recurrent layer hands out its state after every step**, from a state of zeros: batch x length
+  x features x units, batch major; time major in the ONNX model, which ONNX Runtime has no other
+  layout for. Each has its weights in its own order of the gates.
 - **All compute the same**, float32 in and out: each side's result is compared with NumPy in
   float64 before it is timed, and is refused if it is off.
 - **Ours is what a user gets**: `auto`, once the kernels are compiled, in a process that has seen no
