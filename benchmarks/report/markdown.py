@@ -110,6 +110,8 @@ def _head(results: Results) -> list[str]:
         lines += [f"Without {module}: {reason}.", ""]
     if results["quick"]:
         lines += ["**A quick run: few works, few rounds, wide spreads.**", ""]
+    if results.get("kinds"):
+        lines += [f"**Only of these kinds of layers: {', '.join(results['kinds'])}.**", ""]
     return lines
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from benchmarks.works.layers import Shape
 from benchmarks.works.work import Work
@@ -43,17 +43,31 @@ _QUICK = {
 }
 
 
-def groups(*, quick: bool = False) -> Iterator[list[Work]]:
-    """The works, those of one kind and shape together, in the order in which they are shown."""
+def groups(*, quick: bool = False, kinds: Collection[str] = ()) -> Iterator[list[Work]]:
+    """The works, those of one kind and shape together, in the order in which they are shown.
+
+    Of `kinds` all works, however quick the run is; without any, those of all kinds.
+    """
     for kind, shape in _shapes():
-        if quick and (kind, shape) not in _QUICK:
-            continue
         works = _WORKS.get(kind, _other)(kind, shape)
-        yield list(dict.fromkeys(works[1::4] if quick else works))  # a stack of one is a call
+        if kinds:
+            works = works if kind in kinds else []
+        elif quick:
+            works = works[1::4] if (kind, shape) in _QUICK else []
+        if works:
+            yield list(dict.fromkeys(works))  # a stack of one is a call
 
 
-def growths(*, quick: bool = False) -> Iterator[tuple[str, list[Work]]]:
-    """Works that grow in one dim, by the name of what grows."""
+def growths(
+    *, quick: bool = False, kinds: Collection[str] = ()
+) -> Iterator[tuple[str, list[Work]]]:
+    """Works that grow in one dim, by the name of what grows; those of `kinds`, or of all."""
+    for name, works in _growths(quick=quick):
+        if not kinds or any(work.kind in kinds for work in works):
+            yield name, works
+
+
+def _growths(*, quick: bool) -> Iterator[tuple[str, list[Work]]]:
     batches = [1, 4, 16, 64, 256, 512]
     widths = [64, 128, 256, 512, 1024, 2048]
     rows = [32, 128, 512, 2048, 16384]
@@ -99,4 +113,8 @@ def _other(kind: str, shape: Shape) -> list[Work]:
     return [call, call.stacked()]
 
 
-_WORKS = {"dense": _dense, "LSTM": _recurrent, "GRU": _recurrent}
+_WORKS: dict[str, Callable[[str, Shape], list[Work]]] = {
+    "dense": _dense,
+    "LSTM": _recurrent,
+    "GRU": _recurrent,
+}

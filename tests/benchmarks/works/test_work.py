@@ -103,3 +103,13 @@ def test_the_catalogue_holds_every_kind_once_and_less_when_quick() -> None:
     assert set(quick) <= set(works)
     for what, growing in catalogue.growths():
         assert len({work.kind for work in growing}) == 1, what
+
+
+def test_all_works_of_a_kind_are_asked_for_by_its_name() -> None:
+    for quick in (False, True):
+        works = [work for group in catalogue.groups(quick=quick, kinds=["LSTM"]) for work in group]
+        assert {work.kind for work in works} == {"LSTM"}
+        assert {work.shape for work in works} == set(catalogue.RECURRENT)
+    named = [name for name, _ in catalogue.growths(kinds=["LSTM", "softmax"])]
+    assert named == ["softmax of 256 rows over the width", "LSTM of 128 over the length"]
+    assert not list(catalogue.growths(kinds=["GELU"]))
