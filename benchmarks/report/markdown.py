@@ -31,7 +31,8 @@ _HOW = f"""\
 - **The best of a peer's settings counts**, chosen for each work; below is which. All sides may use
   all cores. ONNX Runtime and OpenVINO run one ONNX model, each layer the one operator that ONNX has
   for it, with inputs and outputs bound; PyTorch runs in inference mode; TensorFlow is the best of
-  eager, `tf.function` and XLA, and of Keras's layer where that is recurrent.
+  eager, `tf.function` and XLA; of a recurrent layer not eager, but the ops of a step in a loop,
+  Keras's layer, and BlockLSTM.
 - **A recurrent layer hands out its state after every step**, from a state of zeros: batch x length
   x features x units, batch major; time major in the ONNX model, which ONNX Runtime has no other
   layout for. Each has its weights in its own order of the gates.

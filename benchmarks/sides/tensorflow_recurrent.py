@@ -1,4 +1,4 @@
-"""Recurrent layers in TensorFlow without us: a loop over the steps, and Keras's layers.
+"""Recurrent layers in TensorFlow without us: a loop over the steps, Keras's layers, its LSTM op.
 
 Weights are as benchmarks/works/recurrent.py says, which are those of Keras.
 """
@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
+
+from benchmarks.works.recurrent import WEIGHTS
+from benchmarks.works.work import Program
 
 States = tuple[Any, ...]
 
@@ -72,3 +77,32 @@ def _keras_layer(kind: str, features: int, units: int) -> Any:
         layer = getattr(tf.keras.layers, kind)(units, return_sequences=True)
         layer.build((None, None, features))
     return layer
+
+
+def block_lstm(x: Any, kernels: Any, bias: Any) -> Any:
+    """TensorFlow's op for a whole LSTM, which is time major; `kernels` as `for_block` has them."""
+    units = bias.shape[0] // 4
+    state, no_peephole = tf.zeros([x.shape[0], units]), tf.zeros([units])
+    made = tf.raw_ops.BlockLSTMV2(
+        seq_len_max=tf.constant(x.shape[1], tf.int64),
+        x=tf.transpose(x, [1, 0, 2]),
+        cs_prev=state,
+        h_prev=state,
+        w=kernels,
+        wci=no_peephole,
+        wcf=no_peephole,
+        wco=no_peephole,
+        b=bias,
+        use_peephole=False,
+    )
+    return tf.transpose(made.h, [1, 0, 2])
+
+
+def for_block(program: Program) -> Program:
+    """A program of LSTMs with the weights of `block_lstm`: the two kernels in one, and the bias."""
+    weights = []
+    for first in range(0, len(program.weights), WEIGHTS):
+        kernel, recurrent, bias = program.weights[first : first + WEIGHTS]
+        weights += [np.concatenate([kernel, recurrent]), bias]
+    layers = [step[0] // WEIGHTS for step in program.steps]
+    return replace(program, weights=weights, steps=[(2 * i, 2 * i + 1) for i in layers])

@@ -54,12 +54,13 @@ def test_tensorflows_own_ops(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])
-def test_a_recurrent_layer_under_xla_and_of_another_width(kind: str) -> None:
+def test_every_way_of_a_recurrent_layer_of_another_width(kind: str) -> None:
     program = Work(kind, (2, 3, 5, 8), constant=True).program()
     settings = TensorFlow().columns(program)["TensorFlow"]
-    assert set(settings) == {"eager", "tf.function", "XLA", "Keras, tf.function", "Keras, XLA"}
-    for name in ("XLA", "Keras, XLA"):
-        assert program.difference(settings[name]().result()) < 1e-5
+    assert settings.keys() >= {"tf.function", "XLA", "Keras, tf.function", "Keras, XLA"}
+    assert ("BlockLSTM" in settings) == (kind == "LSTM")
+    for build in settings.values():
+        assert program.difference(build().result()) < 1e-5
 
 
 @pytest.mark.parametrize("constant", [False, True])
