@@ -61,7 +61,9 @@ The limits of the machine, by kernels that do nothing else (`benchmarks/roofline
 what is counted), the best of many calls. Each kernel then has a least time: its operations at the
 peak, or its input, weights and output at the bandwidth of the smallest level that holds them,
 whichever is longer. "of it" is that time over the measured one. A transcendental function counts as
-one operation, so that kernels full of them look far from a limit that they cannot reach.
+one operation, so that kernels full of them look far from a limit that they cannot reach; and so do
+recurrent layers of small batches, which read their weights at every step but are counted as reading
+them once.
 """
 
 
