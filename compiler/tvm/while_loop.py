@@ -26,8 +26,9 @@ _VARIANT = 21  # tensorflow.DT_VARIANT, of lists
 _ROUNDS = 8
 """Guesses at how a value is passed on: a part changes from a step of 1 to another to data."""
 
-Read = Callable[[str, Sequence[Tensor], Mapping[str, Dim], dict[str, int]], list[Tensor]]
-"""Reads a function of the library with arguments, the counts of counters, and minimums to note."""
+Read = Callable[..., list[Tensor]]
+"""Reads a function of the library: its name, arguments, the counts of counters, minimums to note,
+and of which results, by their positions; of all without."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class _Reading:
         self._counter = counter()
 
     def results(self, minimums: dict[str, int]) -> list[Tensor]:
-        passed = [self._guess(i) for i in range(len(self._inputs))]
+        passed = self._count([self._guess(i) for i in range(len(self._inputs))])
         for _ in range(_ROUNDS):
             found = dict(minimums)
             arguments = [p.argument for p in passed]
@@ -82,6 +83,25 @@ class _Reading:
                 return self._loop(passed, following, trips)
             passed = better
         raise NotCovered(f"{self._body.signature.name}: what the loop passes on does not settle")
+
+    def _count(self, passed: list[_Passed]) -> list[_Passed]:
+        """Settle what is counted, of which all else may depend: by what steps, if any."""
+        name = self._body.signature.name
+        for _ in range(_ROUNDS):
+            counts = [i for i, p in enumerate(passed) if p.kind == "count"]
+            arguments = [p.argument for p in passed]
+            better = list(passed)
+            for i in counts:
+                try:
+                    (following,) = self._read(name, arguments, {}, {}, [i])
+                except NotCovered:  # made of what is not counted
+                    better[i] = _Passed("data", leaf(replace(passed[i].argument, known=None)))
+                else:
+                    better[i] = self._settle(passed[i], following)
+            if better == passed:
+                return passed
+            passed = better
+        raise NotCovered(f"{name}: what the loop counts does not settle")
 
     def _guess(self, i: int) -> _Passed:
         initial = self._inputs[i]
