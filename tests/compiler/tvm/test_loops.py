@@ -107,7 +107,9 @@ def gru_before(x: Any, k: Any, r: Any, q: Any) -> Any:
     return over(tf.shape(x)[1], step, h)
 
 
-def cells(b: int, t: int, i: int, h: int, gates: int) -> list[np.ndarray]:
+def cells(*sizes: int) -> list[np.ndarray]:
+    """An input, weights and a bias, of batch, steps, inputs, units and gates."""
+    b, t, i, h, gates = sizes
     return numbers((b, t, i), (i, gates * h), (h, gates * h), (gates * h,))
 
 
@@ -205,7 +207,7 @@ def test_matrices_that_change(compiler: Any) -> None:
             x = x + tf.linalg.matvec(gain, measured[t] - x)
             return x, p - gain @ p, put(ys, t, x)
 
-        x, p, ys = over(
+        _, p, ys = over(
             measured.shape[0], step, measured[0] * 0.0, p, rows(measured.shape[0], measured[0])
         )
         return stacked(ys, measured[0]), p
@@ -236,7 +238,7 @@ def test_conditions(compiler: Any) -> None:
         (0, 1, lambda i: i <= 4),
         (0, 3, lambda i: i < 7),
         (9, -2, lambda i: i > 2),
-        (9, -4, lambda i: 1 <= i),
+        (9, -4, lambda i: i >= 1),
         (5, 1, lambda i: i < 3),
     ]:
         compiler.compare(counted(start, step, holds), x, rtol=1e-6)
