@@ -25,6 +25,7 @@ _OUTPUT_NAMES = {
         "FusedBatchNormGradV3": """x_backprop scale_backprop offset_backprop reserve_space_4
             reserve_space_5""",
         "ListDiff": "out idx",
+        "TensorListPopBack": "output_handle tensor",
         "SoftmaxCrossEntropyWithLogits": "loss backprop",
         "SparseSoftmaxCrossEntropyWithLogits": "loss backprop",
     }.items()

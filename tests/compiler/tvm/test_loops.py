@@ -309,6 +309,42 @@ def test_what_leaves_the_loop() -> None:
     assert before.shape == (8 * 6, 4 * 48)  # the sequence's, for all steps at once
 
 
+@pytest.mark.parametrize("steps", [4, "s1"])
+@pytest.mark.parametrize(("cell", "gates"), [(simple_rnn, 1), (lstm, 4)])
+def test_gradients(compiler: Any, cell: Any, gates: int, steps: int | str) -> None:
+    """TensorFlow's gradient of a loop: one that appends to lists, one that takes off them."""
+    arrays = cells(3, 4, 5, 24, gates)
+
+    def gradients(*inputs: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            y = cell(*inputs)[0]
+            loss = tf.reduce_sum(y * tf.cos(y))
+        return tape.gradient(loss, inputs)
+
+    shapes = [(3, steps, 5), *(a.shape for a in arrays[1:])]
+    compiler.compare(tf.function(gradients), *arrays, shapes=shapes, rtol=2e-4, atol=2e-6)
+
+
+def test_sums_of_all_trips_leave_the_loop() -> None:
+    arrays = cells(3, 4, 5, 24, 4)
+
+    def gradients(*inputs: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            loss = tf.reduce_sum(lstm(*inputs)[0])
+        return tape.gradient(loss, inputs)
+
+    specs = [tf.TensorSpec(a.shape) for a in arrays]
+    read = read_function(library_of(gradients, specs), [a.shape for a in arrays])
+    order = topological(read.outputs)
+    loops = [t.node for t in order if isinstance(t.node, Loop)]
+    inside = [products(loop.following) for loop in loops]
+    assert sorted(map(len, inside)) == [1, 4]
+    # The sequence's, and the gradients of the sequence and both weights: all steps at once.
+    assert len(products(read.outputs)) == 4
+
+
 def test_not_covered() -> None:
     x = np.ones((4, 3), np.float32)
 
@@ -338,4 +374,4 @@ def test_not_covered() -> None:
         )
         return (put(ys, t, item * 2.0),)
 
-    refused(lambda x: stacked(over(4, read_back, rows(4, x[0]))[0], x[0]), "being written")
+    refused(lambda x: stacked(over(4, read_back, rows(4, x[0]))[0], x[0]), "while it is written")
