@@ -157,6 +157,19 @@ def larger(a: Dim, b: Dim) -> Dim | None:
     return None
 
 
+def substitute(dim: Dim, symbol: str, value: Dim) -> Dim:
+    """Return a size with another in place of a symbol."""
+    total: Dim = 0
+    for monomial, factor in _terms(dim):
+        term: Dim = factor
+        for atom in monomial:
+            if atom != symbol and symbol in atom.split():
+                raise NotCovered(f"a quotient of the counter of a loop: {atom}")
+            term = term * (value if atom == symbol else Poly((((atom,), 1),)))
+        total = total + term
+    return total
+
+
 def extreme(dim: Dim, counts: Mapping[str, Dim]) -> Dim | None:
     """Return the least value of a size that loop counters are part of; None if that is not known.
 

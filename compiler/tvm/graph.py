@@ -353,6 +353,15 @@ def is_squeeze(shape: Shape, other: Shape) -> bool:
     return [d for d in shape if d != 1] == [d for d in other if d != 1]
 
 
+def is_table(tensor: Tensor) -> bool:
+    """Return whether the tensor is a constant of several values, which are written out."""
+    node = tensor.node
+    if not isinstance(node, Constant):
+        return False
+    flat = node.value.reshape(-1)
+    return any(e is not flat[0] and e != flat[0] for e in flat)
+
+
 def transpose(tensor: Tensor, permutation: tuple[int, ...]) -> Tensor:
     """Return the tensor with its dimensions permuted."""
     if permutation == tuple(range(tensor.rank)):

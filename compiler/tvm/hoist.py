@@ -32,7 +32,7 @@ from .views import Slice
 
 
 @dataclass(frozen=True)
-class _AllTrips:
+class AllTrips:
     """A tensor for all trips at once: at trip t it is element ``at`` along ``axis``."""
 
     tensor: Tensor
@@ -47,7 +47,7 @@ def hoist(made: Sequence[Tensor], leaves: Sequence[Tensor], counter: str, trips:
     for tensor in topological(tuple(made)):
         node = tensor.node
         if isinstance(node, MatMul) and kinds[tensor] == "counted":
-            lifted = _lift(tensor, kinds, counter, trips)
+            lifted = lift(tensor, kinds, counter, trips)
             if lifted is not None:
                 one = views.select(lifted.tensor, lifted.axis, lifted.at)
                 instead[tensor] = graph.reshape(one, tensor.shape)
@@ -56,13 +56,13 @@ def hoist(made: Sequence[Tensor], leaves: Sequence[Tensor], counter: str, trips:
     return [instead[t] for t in made]
 
 
-def _lift(tensor: Tensor, kinds: Mapping, counter: str, trips: Dim) -> _AllTrips | None:
+def lift(tensor: Tensor, kinds: Mapping, counter: str, trips: Dim) -> AllTrips | None:
     """Return a tensor that follows from the counter for all trips at once, if it can be."""
     node = tensor.node
     if isinstance(node, Slice):
         return _lift_slice(tensor, node, counter, trips)
     if isinstance(node, Reshape):
-        below = _lift(node.operand, kinds, counter, trips)
+        below = lift(node.operand, kinds, counter, trips)
         if below is None or not is_squeeze(tensor.shape, _one(below)):
             return None
         return below
@@ -73,13 +73,13 @@ def _lift(tensor: Tensor, kinds: Mapping, counter: str, trips: Dim) -> _AllTrips
     return None
 
 
-def _one(lifted: _AllTrips) -> Shape:
+def _one(lifted: AllTrips) -> Shape:
     """Return the shape of one trip's tensor, without the axis of the trips."""
     shape = lifted.tensor.shape
     return (*shape[: lifted.axis], *shape[lifted.axis + 1 :])
 
 
-def _lift_slice(tensor: Tensor, node: Slice, counter: str, trips: Dim) -> _AllTrips | None:
+def _lift_slice(tensor: Tensor, node: Slice, counter: str, trips: Dim) -> AllTrips | None:
     trip = Poly((((counter,), 1),))
     moving = [
         i
@@ -97,18 +97,18 @@ def _lift_slice(tensor: Tensor, node: Slice, counter: str, trips: Dim) -> _AllTr
         size = (*tensor.shape[:axis], trips, *tensor.shape[axis + 1 :])
         step = (*node.step[:axis], 1, *node.step[axis + 1 :])
         whole = views.sliced(node.operand, begin, size, step)
-        return _AllTrips(whole, axis, start - first)
+        return AllTrips(whole, axis, start - first)
     return None
 
 
 def _lift_pointwise(
     tensor: Tensor, node: Pointwise, kinds: Mapping, counter: str, trips: Dim
-) -> _AllTrips | None:
+) -> AllTrips | None:
     """Lift where each operand is the same in all trips, or lies as the first that is not."""
-    lifted: dict[Tensor, _AllTrips] = {}
+    lifted: dict[Tensor, AllTrips] = {}
     for operand in node.operands:
         if kinds[operand]:
-            below = _lift(operand, kinds, counter, trips)
+            below = lift(operand, kinds, counter, trips)
             if below is None or operand.shape != tensor.shape:
                 return None
             lifted[operand] = below
@@ -135,11 +135,11 @@ def _lift_pointwise(
 
 def _lift_product(
     tensor: Tensor, node: MatMul, kinds: Mapping, counter: str, trips: Dim
-) -> _AllTrips | None:
+) -> AllTrips | None:
     """Lift a matrix's product with a factor that stays: the trips' rows become rows of one."""
     if kinds[node.b] or node.transpose_a or tensor.rank != 2 or node.b.rank != 2:
         return None
-    below = _lift(node.a, kinds, counter, trips)
+    below = lift(node.a, kinds, counter, trips)
     if below is None or below.axis == below.tensor.rank - 1:
         return None
     outer = below.tensor.shape[:-1]

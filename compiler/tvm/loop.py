@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from . import dims
 from .dims import Dim, Poly
-from .graph import ANCHORS, Apart, Constant, Parameter, Tensor, topological
+from .graph import ANCHORS, Apart, Constant, Parameter, Tensor, is_table, topological
 from .views import Slice
 
 _NUMBERS = itertools.count(1)
@@ -112,7 +112,7 @@ def is_one_value(tensor: Tensor) -> bool:
     """Return whether all elements are one known value, which is written where it is read."""
     order = topological((tensor,))
     return all(
-        t.node.value.size == 1
+        not is_table(t)
         if isinstance(t.node, Constant)
         else not isinstance(t.node, (Parameter, *ANCHORS, LoopResult))
         for t in order

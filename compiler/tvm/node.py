@@ -97,6 +97,11 @@ class OpNode:
         if dtype not in (allowed or DTYPES):
             raise NotCovered(f"{self.op}: dtype {dtype} is not covered")
 
+    def is_counted(self, dim: Dim) -> bool:
+        """Return whether a size depends on the counter of a loop around it."""
+        atoms = dims.postfix(dim).split() if isinstance(dim, Poly) else []
+        return any(counter in atoms for counter in self.counts)
+
     def at_least(self, dim: Dim, least: int, what: str) -> None:
         """Refuse a size that is less; let the kernel cover no call in which a symbol makes it so.
 

@@ -15,7 +15,6 @@ from .graph import (
     ANCHORS,
     WINDOWED,
     Apart,
-    Constant,
     Function,
     MatMul,
     Parameter,
@@ -24,6 +23,7 @@ from .graph import (
     Tensor,
     Transpose,
     is_squeeze,
+    is_table,
     pointwise,
     topological,
 )
@@ -240,15 +240,6 @@ class _Planner:
                 group[-1].stores.append(tensor)
                 return
         group.append(Stage(tensor.shape, None, [tensor]))
-
-
-def is_table(tensor: Tensor) -> bool:
-    """Return whether the tensor is a constant of several values, which are written out."""
-    node = tensor.node
-    if not isinstance(node, Constant):
-        return False
-    flat = node.value.reshape(-1)
-    return any(e is not flat[0] and e != flat[0] for e in flat)
 
 
 def _is_made(tensor: Tensor) -> bool:

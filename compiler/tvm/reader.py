@@ -14,7 +14,6 @@ from .dims import Dim
 from .errors import NotCovered
 from .graph import Function, Parameter, Tensor
 from .node import OpNode, dtype_name
-from .while_loop import lower_while
 
 # Multi-output ops of the table: output argument name -> position. All others have one output.
 _OUTPUT_NAMES = {
@@ -26,6 +25,7 @@ _OUTPUT_NAMES = {
         "FusedBatchNormGradV3": """x_backprop scale_backprop offset_backprop reserve_space_4
             reserve_space_5""",
         "ListDiff": "out idx",
+        "TensorListPopBack": "output_handle tensor",
         "SoftmaxCrossEntropyWithLogits": "loss backprop",
         "SparseSoftmaxCrossEntropyWithLogits": "loss backprop",
     }.items()
@@ -85,8 +85,10 @@ class _Body:
         for node in function.node_def:
             _refuse_effects(node)
 
-    def outputs(self) -> list[Tensor]:
-        return [self.value(self._function.ret[a.name]) for a in self._function.signature.output_arg]
+    def outputs(self, which: Sequence[int] | None = None) -> list[Tensor]:
+        results = self._function.signature.output_arg
+        wanted = range(len(results)) if which is None else which
+        return [self.value(self._function.ret[results[i].name]) for i in wanted]
 
     def origins(self) -> dict[Tensor, str]:
         """The node for which each tensor was made: of this function, not of those that it calls."""
@@ -131,6 +133,8 @@ class _Body:
         if node.op in table.CALLS:
             return self._call(node, inputs)
         if node.op in table.LOOPS:
+            from .while_loop import lower_while  # needs TVM, which reading names must not
+
             return lower_while(node, inputs, self._read, self._functions, self._minimums)
         lower = table.lowering(node.op)
         if lower is None:
@@ -149,13 +153,14 @@ class _Body:
         arguments: Sequence[Tensor],
         counts: Mapping[str, Dim],
         minimums: dict[str, int],
+        which: Sequence[int] | None = None,
     ) -> list[Tensor]:
         """Return what a function of the library makes of arguments, within these loops."""
         if self._depth >= _MAX_CALL_DEPTH:
             raise NotCovered(f"calls nest deeper than {_MAX_CALL_DEPTH}")
         callee, inner = self._functions[name], {**self._counts, **counts}
         body = _Body(self._functions, callee, arguments, minimums, self._depth + 1, inner)
-        return body.outputs()
+        return body.outputs(which)
 
 
 def _refuse_effects(node: Any) -> None:

@@ -37,7 +37,7 @@ FAMILIES: dict[str, str] = {
     "softmax": """Softmax LogSoftmax SoftmaxCrossEntropyWithLogits
         SparseSoftmaxCrossEntropyWithLogits""",
     "lists": """TensorListReserve TensorListFromTensor TensorListSetItem TensorListGetItem
-        TensorListStack TensorListLength""",
+        TensorListStack TensorListLength EmptyTensorList TensorListPushBack TensorListPopBack""",
     "slicing": "Slice StridedSlice Reverse ReverseV2 Split SplitV Unpack",
     "gathering": "Gather GatherV2 GatherNd OneHot",
     "static": """Shape ShapeN Size Rank Range BroadcastArgs
@@ -76,7 +76,9 @@ LIMITS: dict[str, str] = {
     "Range": "known integers",
     "Slice": "begin and size known",
     "TensorListFromTensor": "no scalars",
-    "TensorListGetItem": "of a list that the loop does not set",
+    "TensorListGetItem": "in a loop that sets elements, before it sets the same one",
+    "TensorListPopBack": "in a loop, one a trip",
+    "TensorListPushBack": "in a loop, one a trip",
     "TensorListReserve": "elements of known rank",
     "TensorListSetItem": "in a loop, one a trip",
     "TensorListStack": "behind the loop that sets the elements",

@@ -12,27 +12,31 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from . import dims, graph
+from . import dims
 from .dims import Dim, Poly
 from .errors import NotCovered
-from .graph import Pointwise, Tensor, topological
-from .hoist import close, hoist, push_slices
-from .lists import SetRow, Unset
-from .loop import Leaf, Loop, LoopResult, Row, counter, leaf, mentions
-from .lower.data import filled
+from .graph import Pointwise, Tensor
+from .lists import Rest, SetRow
+from .loop import counter, leaf
+from .loop_parts import Parts
 from .lower.static import known_tensor
 
 _VARIANT = 21  # tensorflow.DT_VARIANT, of lists
 _ROUNDS = 8
 """Guesses at how a value is passed on: a part changes from a step of 1 to another to data."""
 
-Read = Callable[[str, Sequence[Tensor], Mapping[str, Dim], dict[str, int]], list[Tensor]]
-"""Reads a function of the library with arguments, the counts of counters, and minimums to note."""
+Read = Callable[..., list[Tensor]]
+"""Reads a function of the library: its name, arguments, the counts of counters, minimums to note,
+and of which results, by their positions; of all without."""
 
 
 @dataclass(frozen=True)
 class _Passed:
-    """How one operand of a While is passed on: "fixed", "count", "list" or "data"."""
+    """How one operand of a While is passed on.
+
+    "fixed"; "count", an integer; "list", "pushed" and "popped", lists of which a trip sets one
+    element, appends one, or takes one off; or "data".
+    """
 
     kind: str
     argument: Tensor
@@ -67,13 +71,13 @@ class _Reading:
         self._counter = counter()
 
     def results(self, minimums: dict[str, int]) -> list[Tensor]:
-        passed = [self._guess(i) for i in range(len(self._inputs))]
+        passed = self._count([self._guess(i) for i in range(len(self._inputs))])
         for _ in range(_ROUNDS):
             found = dict(minimums)
             arguments = [p.argument for p in passed]
             trips = self._trips(arguments, found)
             if trips == 0:
-                return [self._unlooped(i) for i in range(len(passed))]
+                return list(self._inputs)
             name = self._body.signature.name
             following = self._read(name, arguments, {self._counter: trips}, found)
             better = [self._settle(*pair) for pair in zip(passed, following, strict=True)]
@@ -83,16 +87,48 @@ class _Reading:
             passed = better
         raise NotCovered(f"{self._body.signature.name}: what the loop passes on does not settle")
 
+    def _count(self, passed: list[_Passed]) -> list[_Passed]:
+        """Settle what is counted, of which all else may depend: by what steps, if any."""
+        name = self._body.signature.name
+        for _ in range(_ROUNDS):
+            counts = [i for i, p in enumerate(passed) if p.kind == "count"]
+            arguments = [p.argument for p in passed]
+            better = list(passed)
+            for i in counts:
+                try:
+                    (following,) = self._read(name, arguments, {}, {}, [i])
+                except NotCovered:  # made of what is not counted
+                    better[i] = _Passed("data", leaf(replace(passed[i].argument, known=None)))
+                else:
+                    better[i] = self._settle(passed[i], following)
+            if better == passed:
+                return passed
+            passed = better
+        raise NotCovered(f"{name}: what the loop counts does not settle")
+
     def _guess(self, i: int) -> _Passed:
         initial = self._inputs[i]
         argument = self._body.signature.input_arg[i]
         if self._returned(i) == argument.name:
             return _Passed("fixed", initial)
         if argument.type == _VARIANT:
-            return _Passed("list", leaf(initial))
+            return self._guess_list(i, initial)
         if initial.known is not None and not initial.shape:
             return self._counted(initial, 1)
         return _Passed("data", leaf(initial))
+
+    def _guess_list(self, i: int, initial: Tensor) -> _Passed:
+        """Tell by the op that makes what is passed on whether a trip sets, appends or takes off."""
+        nodes = {n.name: n for n in self._body.node_def}
+        maker = nodes.get(self._returned(i).split(":")[0])
+        trip = Poly((((self._counter,), 1),))
+        if maker is not None and maker.op == "TensorListPushBack" and initial.shape[0] == 0:
+            return _Passed("pushed", leaf(replace(initial, shape=(trip, *initial.shape[1:]))))
+        if maker is not None and maker.op == "TensorListPopBack":
+            base = initial.node.base if isinstance(initial.node, Rest) else initial
+            left = initial.shape[0] - trip
+            return _Passed("popped", Tensor((left, *initial.shape[1:]), initial.dtype, Rest(base)))
+        return _Passed("list", leaf(initial))
 
     def _returned(self, i: int) -> str:
         """Return what the body returns, before it is only passed through."""
@@ -123,6 +159,16 @@ class _Reading:
             if step is not None:
                 return self._counted(self._first(argument, passed.step), step)
             return _Passed("data", leaf(replace(argument, known=None)))
+        if passed.kind == "pushed":
+            if isinstance(following.node, SetRow) and following.node.array is argument:
+                return passed
+            raise NotCovered("TensorListPushBack: other than once a trip")
+        if passed.kind == "popped":
+            after = following.node
+            same = isinstance(after, Rest) and after.base is argument.node.operands[0]
+            if same and following.shape[0] == argument.shape[0] - 1:
+                return passed
+            raise NotCovered("TensorListPopBack: other than once a trip")
         if passed.kind == "list":
             if following.shape != argument.shape:
                 return _Passed("list", leaf(following))
@@ -154,60 +200,27 @@ class _Reading:
             raise NotCovered(f"{name}: the trips of the loop cannot be counted beforehand")
         return found
 
-    def _unlooped(self, i: int) -> Tensor:
-        return self._inputs[i]
-
     def _loop(
         self, passed: Sequence[_Passed], following: Sequence[Tensor], trips: Dim
     ) -> list[Tensor]:
-        carried = [i for i, p in enumerate(passed) if p.kind in ("list", "data")]
-        rows: list[Row | None] = []
-        made: list[Tensor] = []
-        for i in carried:
-            value, row = following[i], None
-            if passed[i].kind == "list":
-                value, row = _written(value, passed[i].argument)
-            made.append(value)
-            rows.append(row)
-        leaves = [passed[i].argument for i in carried]
-        self._refuse(made, [t for t, row in zip(leaves, rows, strict=True) if row is not None])
-        made = hoist(made, leaves, self._counter, trips)
-        made = push_slices(made, leaves, self._counter)
-        captured, inner, made = close(made, leaves, self._counter)
-        initial = [
-            _start(self._inputs[i], leaf_, row, self._counter, trips)
-            for i, leaf_, row in zip(carried, leaves, rows, strict=True)
-        ]
-        loop = Loop(
-            self._counter,
-            trips,
-            tuple(initial),
-            tuple(captured),
-            tuple(leaves),
-            tuple(inner),
-            tuple(made),
-            tuple(rows),
-        )
-        bundle = Tensor((), "int32", loop)
-        results = list(self._inputs)
-        for index, i in enumerate(carried):
-            like = leaves[index]
-            results[i] = Tensor(like.shape, like.dtype, LoopResult(bundle, index))
+        parts = Parts(self._body.signature.name, self._counter, trips)
+        for i, (p, after) in enumerate(zip(passed, following, strict=True)):
+            initial = self._inputs[i]
+            if p.kind == "data":
+                parts.carry(i, p.argument, initial, after)
+            elif p.kind == "list":
+                parts.set_rows(i, p.argument, initial, after)
+            elif p.kind == "pushed":
+                parts.push(i, p.argument, after)
+        results = parts.build()
         for i, p in enumerate(passed):
             if p.kind == "count":
                 (first,) = self._inputs[i].known.reshape(-1)  # type: ignore[union-attr]
                 results[i] = known_tensor(trips * p.step + first, p.argument.dtype)
-        return results
-
-    def _refuse(self, made: Sequence[Tensor], arrays: Sequence[Tensor]) -> None:
-        name = self._body.signature.name
-        for tensor in topological(tuple(made)):
-            if any(mentions(d, self._counter) for d in tensor.shape):
-                raise NotCovered(f"{name}: a size that changes from trip to trip")
-            if isinstance(tensor.node, Loop):
-                raise NotCovered(f"{name}: a loop in a loop")
-            if tensor in arrays or isinstance(tensor.node, SetRow | Unset):
-                raise NotCovered(f"{name}: a list is read while it is written")
+            elif p.kind == "popped":
+                left = self._inputs[i].shape[0] - trips
+                results[i] = replace(p.argument, shape=(left, *p.argument.shape[1:]))
+        return [results.get(i, initial) for i, initial in enumerate(self._inputs)]
 
 
 def _bound(test: Tensor, symbol: str) -> Dim | None:
@@ -234,31 +247,3 @@ def _bound(test: Tensor, symbol: str) -> Dim | None:
     if positive is None:
         return None
     return dims.floordiv(positive + (step - 1), step)
-
-
-def _written(value: Tensor, array: Tensor) -> tuple[Tensor, Row]:
-    """Return the row that a trip sets of an array, and where."""
-    node = value.node
-    if not isinstance(node, SetRow) or node.array is not array:
-        raise NotCovered("TensorListSetItem: other than once a trip")
-    return node.row, Row(node.place)
-
-
-def _start(
-    initial: Tensor, like: Tensor, row: Row | None, symbol: str, trips: Dim
-) -> Tensor | None:
-    """Return what a leaf starts as; None for an array all of whose rows are written."""
-    if row is not None and _covers(row.place, symbol, trips, like.shape[0]):
-        return None
-    if isinstance(initial.node, Unset):
-        return filled(0, like.shape, like.dtype)
-    return graph.reshape(initial, like.shape)
-
-
-def _covers(place: Dim, symbol: str, trips: Dim, count: Dim) -> bool:
-    """Return whether a place runs through all rows, up or down."""
-    trip = Poly((((symbol,), 1),))
-    return trips == count and place in (trip, trip * -1 + (trips - 1))
-
-
-__all__ = ["Leaf", "lower_while"]

@@ -183,6 +183,11 @@ def _xdivy(_: Block, x: Expr, y: Expr) -> Expr:
     return choose(equal(x, like(0.0, x)), like(0.0, x), x / y)
 
 
+def plus(a: Tensor, b: Tensor) -> Tensor:
+    """Return the sum of two tensors of one shape and dtype."""
+    return pointwise("AddV2", add, (a, b), a.dtype)
+
+
 def _lower_add_n(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     """Add tensors of one shape; nothing broadcasts."""
     total = inputs[0]

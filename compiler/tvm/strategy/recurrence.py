@@ -13,7 +13,7 @@ packed before the loop. A loop too short for that stays on one thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -80,8 +80,7 @@ class _Writer:
         self._block = context.block
         self._loop = loop
         results = {t.node.index: t for t in stage.stores if isinstance(t.node, LoopResult)}
-        # An array that nobody reads is not written at all.
-        self._kept = [i for i, row in enumerate(loop.rows) if row is None or i in results]
+        self._kept = _needed(loop, results)
         self._results = results
         self._plan = make_plan(Function((), tuple(loop.following[i] for i in self._kept)))
         space = context.space.within(loop.counter, index(0))
@@ -214,6 +213,17 @@ class _Writer:
         space = self._context.space
         space.parameters[number_of(self._loop.carried[i])] = self._half(i, storage, trips)
         self._copy(self._loop.carried[i], space.storages[self._results[i]])
+
+
+def _needed(loop: Loop, results: Collection[int]) -> list[int]:
+    """Return which results the trips make: those that are read, there or in other trips."""
+    needed = set(results)
+    while True:
+        read = set(topological(tuple(loop.following[i] for i in needed)))
+        more = {i for i, leaf in enumerate(loop.carried) if leaf in read} | needed
+        if more == needed:
+            return sorted(needed)
+        needed = more
 
 
 def _joins(stage: Stage, sets: list[Tasks], group: Sequence[tuple[Stage, list[Tasks]]]) -> bool:
