@@ -155,6 +155,13 @@ class Block:
         else:
             self.add(tir_stmt.BufferStore(buffer, value, [index(at)]))
 
+    def prefetch(self, buffer: Buffer, at: Expr | int, *, write: bool) -> None:
+        """Ask for the cache line of an element, to be read or written soon; it need not exist."""
+        line = tirx.address_of(tirx.BufferLoad(buffer, [index(at)]))
+        nearest, data = 3, 1
+        how = (tirx.const(value, "int32") for value in (int(write), nearest, data))
+        self.add(tir_stmt.Evaluate(tirx.call_intrin("void", "tirx.prefetch", line, *how)))
+
     def registers(self, count: int, dtype: str, hint: str = "acc") -> Buffer:
         """Return a local array, each element of a (vector) dtype, that LLVM keeps in registers.
 

@@ -6,7 +6,7 @@ from .. import dims, graph, math, views
 from ..block import Block
 from ..dims import Dim
 from ..errors import NotCovered
-from ..graph import Expr, Tensor, pointwise
+from ..graph import Combine, Expr, Tensor, pointwise
 from ..node import OpNode
 from ..numeric import choose, equal, like
 from .data import broadcast
@@ -14,9 +14,18 @@ from .reduction import ADD, MAXIMUM, reduce_over
 from .unary import FLOATS
 
 
+def _larger_number(_: Block, a: Expr, b: Expr) -> Expr:
+    return choose(a > b, a, b)
+
+
+_MOST = Combine(MAXIMUM.name, MAXIMUM.identity, _larger_number)
+"""The largest number of a row; a NaN is passed over, for it makes the sum of the row NaN anyway.
+That is the machine's own maximum, where one that keeps NaN takes four instructions."""
+
+
 def _shifted(x: Tensor) -> Tensor:
     """Return the numbers less the largest of their row."""
-    most = reduce_over(MAXIMUM, x, (x.rank - 1,), keep=True)
+    most = reduce_over(_MOST, x, (x.rank - 1,), keep=True)
     return pointwise("Sub", lambda _, a, b: a - b, (x, most), x.dtype)
 
 
