@@ -23,6 +23,7 @@ sin cos   1.5          libm
 tan       3.0          libm
 ========  ===========  ===========
 
+The exponentials of softmax have |x| / 2^28 of themselves more (:func:`exp_of_difference`).
 Coefficients of exp and erfc come from :mod:`.fit`. The logarithm is that of Sun's fdlibm (e_log.c)
 and of FreeBSD's e_logf.c; tanh and erf in float32 are the rational functions of Eigen, which
 TensorFlow uses; :mod:`.trigonometry` has sin, cos, tan.
@@ -132,6 +133,9 @@ _FORMATS = {
     ),
 }
 _LOG2_E = 1.4426950408889634
+_LN2 = 0.6931471805599453
+_EXPONENT_ZERO = -88.0
+"""Of e^-88 as a power of two, float32's exponent is that of zero."""
 _INFINITE_EXPONENT = 0x4B400000 + 255
 """The bits of float32's ``magic`` without its bias, plus the exponent of infinity."""
 
@@ -192,6 +196,24 @@ def _exp_float32(block: Block, x: Expr) -> Expr:
     tail = _horner(block, r, [2 * c for c in f.tail])
     p = block.let(like(2.0, x) + r * (like(2.0, x) + r * tail))
     return block.let(p * bits(t << const(f.mantissa, with_lanes("int32", x)), "float32"))
+
+
+def exp_of_difference(block: Block, x: Expr) -> Expr:
+    """Return e^x of differences x <= 0, within 1.5 ulp and |x| / 2^28 of itself.
+
+    A difference has |x| / 2^24 of rounding, so that one product with ln(2) is exact enough; there
+    is no upper bound to put. In float32 it is zero from 8.3e-39 down.
+    """
+    if element(x) != "float32":
+        return exp(block, x)
+    f = _FORMATS["float32"]
+    x = block.let(choose(x < like(_EXPONENT_ZERO, x), like(_EXPONENT_ZERO, x), x))
+    magic = like(f.magic, x)
+    t = block.let(x * like(_LOG2_E, x) + magic)
+    r = block.let(x + block.let(magic - t) * like(_LN2, x))
+    p = _horner(block, r, (1.0, 1.0, *f.tail))
+    shift = const(f.mantissa, with_lanes("int32", x))
+    return block.let(p * bits(bits(t, "int32") << shift, "float32"))
 
 
 def exp(block: Block, x: Expr) -> Expr:

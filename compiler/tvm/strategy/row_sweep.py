@@ -19,6 +19,8 @@ from .base import Context
 from .row_program import Pass, RowProgram
 
 _LINE_BYTES = 64
+_DEAR = 8
+"""Instructions for a vector from which on its totals are folded into one register each."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,11 @@ class Sweep:
     def run(self, one: Pass, start: Expr | int, count: Expr | int) -> list[Accumulator]:
         """Write a pass over ``count`` places of a row's first dimension, from ``start`` on."""
         ways = max(1, _ways(one) * self._context.lanes("float32") // self._lanes)
-        loops = _Loops(one, self._totals(one, ways), ways)
+        totals = [
+            Accumulator.of(self._context, t, self._lanes_of_total(one, t), ways)
+            for t in one.reductions
+        ]
+        loops = _Loops(one, totals, ways)
         spans = [(start, count)]
         spans += [(0, self._context.size(d)) for d in self._program.inner[1:]]
         with ExitStack() as stack:
@@ -118,16 +124,19 @@ class Sweep:
             self._last_dimension(loops, *spans[-1])
         return loops.totals
 
+    def _lanes_of_total(self, one: Pass, tensor: Tensor) -> int:
+        """Return one register's lanes where an element takes many registers to compute."""
+        register = self._context.lanes(tensor.dtype)
+        return min(self._lanes, register) if one.cost > _DEAR else self._lanes
+
     def run_across(self, one: Pass, width: int) -> list[Accumulator]:
         """Write a pass over the ``width`` elements of as many rows as there are lanes."""
         ways = min(2, width)
-        loops = _Loops(one, self._totals(one, ways), ways)
+        totals = [Accumulator.of(self._context, t, self._lanes, ways) for t in one.reductions]
+        loops = _Loops(one, totals, ways)
         for e in range(width):
             self._element(loops, e, e % ways)
         return loops.totals
-
-    def _totals(self, one: Pass, ways: int) -> list[Accumulator]:
-        return [Accumulator.of(self._context, t, self._lanes, ways) for t in one.reductions]
 
     def _last_dimension(self, loops: _Loops, start: Expr | int, count: Expr | int) -> None:
         block, lanes = self._context.block, self._lanes
@@ -222,7 +231,7 @@ class Sweep:
             if way is None:
                 total.add_single(value)
             else:
-                total.add(way, value, skipped)
+                total.add(way, spread(value, self._lanes), skipped)
 
     def _fetch(self, at: Sequence[Index], distance: Expr | int) -> None:
         strides = self._context.space.strides(tuple(self._program.rows + self._program.inner))

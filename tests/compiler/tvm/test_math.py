@@ -89,6 +89,22 @@ def test_error_bound(compiler: Any, name: str, dtype: Any) -> None:
     assert error[worst] <= bound, f"{name}({x[worst]!r}) = {result[worst]!r}, not {exact[worst]!r}"
 
 
+def test_exp_of_difference(compiler: Any) -> None:
+    """The exponentials of softmax: of two numbers, the ratio of the results is one of them."""
+    x = -np.abs(all_exponents(np.float32, 20_000))
+    x = np.concatenate([x, np.linspace(-110, 0, 20_001).astype(np.float32)])
+    given = np.stack([x, np.zeros_like(x)], 1)
+    loaded = compiler.compile(tf.nn.softmax, [given])
+    (result,) = loaded([given], [given.shape], [np.float32])
+    with np.errstate(all="ignore"):
+        exact = np.exp(x.astype(np.float64))
+        error = result[:, 0].astype(np.float64) / result[:, 1].astype(np.float64) / exact - 1
+    normal = x > -87
+    assert (np.abs(error[normal]) <= 4 * 2.0**-24 + np.abs(x[normal]) * 2.0**-28).all()
+    assert (result[x < -88, 0] == 0).all()
+    assert np.isnan(result[np.isnan(x)]).all()
+
+
 def test_erf(compiler: Any) -> None:
     x = np.concatenate([all_exponents(np.float32, 20_000), np.linspace(-5, 5, 20_001)])
     x = x.astype(np.float32)
