@@ -15,7 +15,7 @@ log1p     2.0          2.0
 tanh      4.5          3.5
 sigmoid   2.5          2.5
 erf       5.5          libm
-erfc      8.0          libm
+erfc      6.0          libm
 pow       1.0          libm
 softplus  2.5          3.0
 rsqrt     1.5          1.5
@@ -134,8 +134,6 @@ _FORMATS = {
 }
 _LOG2_E = 1.4426950408889634
 _LN2 = 0.6931471805599453
-_EXPONENT_ZERO = -88.0
-"""Of e^-88 as a power of two, float32's exponent is that of zero."""
 _INFINITE_EXPONENT = 0x4B400000 + 255
 """The bits of float32's ``magic`` without its bias, plus the exponent of infinity."""
 
@@ -150,6 +148,12 @@ def _horner(block: Block, x: Expr, coefficients: Sequence[float]) -> Expr:
     for c in reversed(coefficients[:-1]):
         total = total * x + like(c, x)
     return block.let(total)
+
+
+def _even_odd(block: Block, x: Expr, square: Expr, coefficients: Sequence[float]) -> Expr:
+    """Return c0 + c1 x + c2 x^2 + ... as two polynomials in x^2, which go on side by side."""
+    even, odd = (_horner(block, square, coefficients[i::2]) for i in (0, 1))
+    return block.let(x * odd + even)
 
 
 def _clamp(block: Block, x: Expr, low: float, high: float) -> Expr:
@@ -198,22 +202,33 @@ def _exp_float32(block: Block, x: Expr) -> Expr:
     return block.let(p * bits(t << const(f.mantissa, with_lanes("int32", x)), "float32"))
 
 
-def exp_of_difference(block: Block, x: Expr) -> Expr:
-    """Return e^x of differences x <= 0, within 1.5 ulp and |x| / 2^28 of itself.
+def _falling_exp(block: Block, x: Expr, low: Expr | None = None) -> tuple[Expr, Expr]:
+    """Return two factors of e^(x + low), float32, of x from -88 to 0 and ``low`` up to 0.1.
 
-    A difference has |x| / 2^24 of rounding, so that one product with ln(2) is exact enough; there
-    is no upper bound to put. In float32 it is zero from 8.3e-39 down.
+    Within 1.5 ulp and |x| / 2^28: one product with the rounded ln(2) is off by that. No upper bound
+    is put. The second factor is a power of two, and zero from e^-87.7 down, as the exponent is.
     """
-    if element(x) != "float32":
-        return exp(block, x)
     f = _FORMATS["float32"]
-    x = block.let(choose(x < like(_EXPONENT_ZERO, x), like(_EXPONENT_ZERO, x), x))
     magic = like(f.magic, x)
     t = block.let(x * like(_LOG2_E, x) + magic)
     r = block.let(x + block.let(magic - t) * like(_LN2, x))
+    if low is not None:
+        r = block.let(r + low)
     p = _horner(block, r, (1.0, 1.0, *f.tail))
     shift = const(f.mantissa, with_lanes("int32", x))
-    return block.let(p * bits(bits(t, "int32") << shift, "float32"))
+    return p, block.let(bits(bits(t, "int32") << shift, "float32"))
+
+
+def exp_of_difference(block: Block, x: Expr) -> Expr:
+    """Return e^x of differences x <= 0: in float32 within 1.5 ulp and |x| / 2^28 of itself.
+
+    The difference was rounded by up to |x| / 2^25 already.
+    """
+    if element(x) != "float32":
+        return exp(block, x)
+    x = block.let(choose(x < like(-88.0, x), like(-88.0, x), x))
+    fraction, power = _falling_exp(block, x)
+    return block.let(fraction * power)
 
 
 def exp(block: Block, x: Expr) -> Expr:
@@ -354,32 +369,35 @@ def erf(block: Block, x: Expr) -> Expr:
 
 
 _ERFC = (
-    0.5107913569762801, 0.6871609248605249, 0.558943039294561, 0.14574360689477467,
-    -0.17202252650946162, -0.10296339609399197, 0.09737347889949537, 0.04648677031810448,
-    -0.06773184059817167, 0.0119822483342712,
+    (1.0000000052085356, 1.235490186930572, 0.7284455059734721, 0.227681276528379,
+     0.032463551444927456),
+    (1.0, 2.3638698839719035, 2.395778407608119, 1.3194657601297295, 0.4035811617660218,
+     0.057539495199104444),
 )  # fmt: skip
-_ERFC_ZERO = 10.1  # from here on it is less than the smallest number
+_ERFC_ZERO = 9.38
+"""From here on the power of two in e^(-x^2) is zero, and erfc less than 1.7e-38 / 2."""
 
 
 def erfc(block: Block, x: Expr) -> Expr:
-    """Return 1 - erf(x), also where that is tiny, within 8 ulp; float64 goes to libm.
+    """Return 1 - erf(x), also where that is tiny, within 6 ulp; float64 goes to libm.
 
-    t q(t - 1/2) e^(-x^2) with t = 1 / (1 + |x| / 2). x^2 is taken in two parts, of which the first
-    is exact, as e^(x^2) would have all of its rounding; the other is small enough for a polynomial.
+    P(|x|) / Q(|x|) e^(-x^2), where P and Q make up for what :func:`_falling_exp` is off. x^2 is
+    taken in two parts, of which the first is exact, as e^(x^2) would have all of its rounding.
     """
     if element(x) == "float64":
         return lane_by_lane(block, "erfc", x)
     size = block.let(absolute(block, x))
-    one = like(1.0, x)
-    t = block.let(one / (one + like(0.5, x) * size))
+    size = block.let(choose(size > like(_ERFC_ZERO, x), like(_ERFC_ZERO, x), size))
     vector = with_lanes("int32", x)
     high = block.let(bits(bits(size, "int32") & const(~0xFFF, vector), "float32"))
     low = block.let((high - size) * (size + high))
-    rest = _horner(block, low, (1.0, 1.0, 1 / 2, 1 / 6, 1 / 24))
-    y = block.let(t * _horner(block, t - like(0.5, x), _ERFC) * rest)
-    y = block.let(y * exp(block, neg(block, block.let(high * high))))
-    y = choose(size > like(_ERFC_ZERO, x), like(0.0, x), y)
-    return block.let(choose(x < like(0.0, x), like(2.0, x) - y, y))
+    square = block.let(size * size)
+    over, under = (_even_odd(block, size, square, c) for c in _ERFC)
+    ratio = over / under
+    fraction, power = _falling_exp(block, neg(block, block.let(high * high)), low)
+    y = block.let(fraction * block.let(ratio * power))
+    negative = bits(x, "int32") < const(0, vector)
+    return block.let(choose(negative, like(2.0, x) - y, y))
 
 
 def rsqrt(block: Block, x: Expr) -> Expr:
