@@ -88,9 +88,15 @@ def ceil_quotient(a: Expr | int, b: int) -> Expr | int:
 
 
 class Block:
-    """Statements under construction, with a stack of open scopes."""
+    """Statements under construction, with a stack of open scopes.
+
+    Attributes:
+        fuses: Whether the machine rounds a product and a sum once, as its context says; arithmetic
+            that needs it has another form without.
+    """
 
     def __init__(self) -> None:
+        self.fuses = False
         self._scopes: list[list[Stmt]] = [[]]
         self._count = 0
         self._cells: dict[int, Expr] = {}  # what let returned, by identity

@@ -133,7 +133,8 @@ _FORMATS = {
     ),
 }
 _LOG2_E = 1.4426950408889634
-_LN2 = 0.6931471805599453
+_LN2_PARTS = (0.693359375, -2.12192535400390625e-4)
+"""Of float32's ln(2): the product of the first with an exponent is exact."""
 _INFINITE_EXPONENT = 0x4B400000 + 255
 """The bits of float32's ``magic`` without its bias, plus the exponent of infinity."""
 
@@ -205,16 +206,18 @@ def _exp_float32(block: Block, x: Expr) -> Expr:
 def _falling_exp(block: Block, x: Expr, low: Expr | None = None) -> tuple[Expr, Expr]:
     """Return two factors of e^(x + low), float32, of x from -88 to 0 and ``low`` up to 0.1.
 
-    Within 1.5 ulp and |x| / 2^28: one product with the rounded ln(2) is off by that. No upper bound
+    Within 1.5 ulp and |x| / 2^28: float32's ln(2) is off by that. No upper bound
     is put. The second factor is a power of two, and zero from e^-87.7 down, as the exponent is.
     """
     f = _FORMATS["float32"]
     magic = like(f.magic, x)
     t = block.let(x * like(_LOG2_E, x) + magic)
-    r = block.let(x + block.let(magic - t) * like(_LN2, x))
+    n = block.let(magic - t)
+    for part in (sum(_LN2_PARTS),) if block.fuses else _LN2_PARTS:
+        x = block.let(x + n * like(part, x))
     if low is not None:
-        r = block.let(r + low)
-    p = _horner(block, r, (1.0, 1.0, *f.tail))
+        x = block.let(x + low)
+    p = _horner(block, x, (1.0, 1.0, *f.tail))
     shift = const(f.mantissa, with_lanes("int32", x))
     return p, block.let(bits(bits(t, "int32") << shift, "float32"))
 
