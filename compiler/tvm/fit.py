@@ -109,6 +109,16 @@ def fit_erfc(degrees: tuple[int, int], steps: int = 200) -> tuple[list[float], l
     return _fit_ratio(x, values * np.exp(x * x * (1 - reduced)), degrees, steps)
 
 
+def fit_tanh(degrees: tuple[int, int], steps: int = 100) -> tuple[list[float], list[float], float]:
+    """Return P and Q with tanh(x) ~ x P(x^2) / Q(x^2) for x up to 9.2, and the relative error.
+
+    Towards the end it is more, so that it is 1 there, or above, however it is rounded.
+    """
+    x = (1 + _chebyshev(900)) * Real(4.6)
+    above = np.maximum(0, x - Real(8.2)) ** 2 * Real(4e-7)
+    return _fit_ratio(x * x, np.tanh(x) * (1 + above) / x, degrees, steps)
+
+
 def main() -> None:
     """Print what math.py holds."""
     fits = (
@@ -120,9 +130,12 @@ def main() -> None:
         coefficients, error = fit(degree)
         print(what, "error", error)
         print("   ", ", ".join(repr(c) for c in coefficients))
-    over, under, error = fit_erfc((4, 5))
-    print("float32 erfc", "error", error)
-    print("   ", over, "over", under)
+    for what, (over, under, error) in (
+        ("float32 erfc", fit_erfc((4, 5))),
+        ("float32 tanh", fit_tanh((5, 4))),
+    ):
+        print(what, "error", error)
+        print("   ", over, "over", under)
 
 
 if __name__ == "__main__":

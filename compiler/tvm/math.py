@@ -24,8 +24,8 @@ tan       3.0          libm
 ========  ===========  ===========
 
 The exponentials of softmax have |x| / 2^28 of themselves more (:func:`exp_of_difference`).
-Coefficients of exp and erfc come from :mod:`.fit`. The logarithm is that of Sun's fdlibm (e_log.c)
-and of FreeBSD's e_logf.c; tanh and erf in float32 are the rational functions of Eigen, which
+Coefficients of exp, erfc and float32's tanh come from :mod:`.fit`. The logarithm is that of Sun's
+fdlibm (e_log.c) and of FreeBSD's e_logf.c; erf in float32 is the rational function of Eigen, which
 TensorFlow uses; :mod:`.trigonometry` has sin, cos, tan.
 """
 
@@ -133,8 +133,8 @@ _FORMATS = {
     ),
 }
 _LOG2_E = 1.4426950408889634
-_LN2_PARTS = (0.693359375, -2.12192535400390625e-4)
-"""Of float32's ln(2): the product of the first with an exponent is exact."""
+_ROUNDED_LN2 = (0.693359375, -2.12192535400390625e-4)
+"""float32's ln(2) in two parts, of which the first one's product with an exponent is exact."""
 _INFINITE_EXPONENT = 0x4B400000 + 255
 """The bits of float32's ``magic`` without its bias, plus the exponent of infinity."""
 
@@ -155,6 +155,12 @@ def _even_odd(block: Block, x: Expr, square: Expr, coefficients: Sequence[float]
     """Return c0 + c1 x + c2 x^2 + ... as two polynomials in x^2, which go on side by side."""
     even, odd = (_horner(block, square, coefficients[i::2]) for i in (0, 1))
     return block.let(x * odd + even)
+
+
+def _is_negative(x: Expr) -> Expr:
+    """Return where the sign bit is set, which a choice takes as it is, without a comparison."""
+    integer = f"int{_format(x).width}"
+    return bits(x, integer) < const(0, with_lanes(integer, x))
 
 
 def _clamp(block: Block, x: Expr, low: float, high: float) -> Expr:
@@ -203,23 +209,33 @@ def _exp_float32(block: Block, x: Expr) -> Expr:
     return block.let(p * bits(t << const(f.mantissa, with_lanes("int32", x)), "float32"))
 
 
-def _falling_exp(block: Block, x: Expr, low: Expr | None = None) -> tuple[Expr, Expr]:
+def _falling_exp(
+    block: Block, x: Expr, ln2: Sequence[float], low: Expr | None = None
+) -> tuple[Expr, Expr]:
     """Return two factors of e^(x + low), float32, of x from -88 to 0 and ``low`` up to 0.1.
 
-    Within 1.5 ulp and |x| / 2^28: float32's ln(2) is off by that. No upper bound
-    is put. The second factor is a power of two, and zero from e^-87.7 down, as the exponent is.
+    Within 1.5 ulp if the parts of ``ln2`` add up to it. There is no upper bound to put. The second
+    factor is a power of two, and zero from e^-87.7 down, as the exponent is.
     """
     f = _FORMATS["float32"]
     magic = like(f.magic, x)
     t = block.let(x * like(_LOG2_E, x) + magic)
     n = block.let(magic - t)
-    for part in (sum(_LN2_PARTS),) if block.fuses else _LN2_PARTS:
+    for part in ln2:
         x = block.let(x + n * like(part, x))
     if low is not None:
         x = block.let(x + low)
     p = _horner(block, x, (1.0, 1.0, *f.tail))
     shift = const(f.mantissa, with_lanes("int32", x))
     return p, block.let(bits(bits(t, "int32") << shift, "float32"))
+
+
+def _rounded_ln2(block: Block) -> Sequence[float]:
+    return (sum(_ROUNDED_LN2),) if block.fuses else _ROUNDED_LN2
+
+
+def _at_least_zero_exponent(block: Block, x: Expr) -> Expr:
+    return block.let(choose(x < like(-88.0, x), like(-88.0, x), x))
 
 
 def exp_of_difference(block: Block, x: Expr) -> Expr:
@@ -229,8 +245,18 @@ def exp_of_difference(block: Block, x: Expr) -> Expr:
     """
     if element(x) != "float32":
         return exp(block, x)
-    x = block.let(choose(x < like(-88.0, x), like(-88.0, x), x))
-    fraction, power = _falling_exp(block, x)
+    fraction, power = _falling_exp(block, _at_least_zero_exponent(block, x), _rounded_ln2(block))
+    return block.let(fraction * power)
+
+
+def _exp_of_minus_size(block: Block, x: Expr) -> Expr:
+    """Return e^-|x|, within 1.5 ulp."""
+    x = block.let(neg(block, absolute(block, x)))
+    if element(x) != "float32":
+        return exp(block, x)
+    f = _FORMATS["float32"]
+    x = _at_least_zero_exponent(block, x)
+    fraction, power = _falling_exp(block, x, (f.ln2_high, f.ln2_low))
     return block.let(fraction * power)
 
 
@@ -310,23 +336,22 @@ def log1p(block: Block, x: Expr) -> Expr:
 
 
 _TANH = (
-    (4.89352455891786e-03, 6.37261928875436e-04, 1.48572235717979e-05, 5.12229709037114e-08,
-     -8.60467152213735e-11, 2.00018790482477e-13, -2.76076847742355e-16),
-    (4.89352518554385e-03, 2.26843463243900e-03, 1.18534705686654e-04, 1.19825839466702e-06),
+    (1.0000000075321538, 0.1367615780363264, 0.0038620528739969017, 2.777545206452744e-05,
+     2.954355987486443e-08, -1.0916967129357236e-11),
+    (1.0, 0.4700949637722184, 0.027226979656483578, 0.0003923953596269576,
+     1.2649715681604413e-06),
 )  # fmt: skip
 
 
 def _tanh_float32(block: Block, x: Expr) -> Expr:
-    """Return x P(x^2) / Q(x^2); x itself where that is the tangent, ±1 where it rounds to that.
+    """Return x P(x^2) / Q(x^2), which is more than 1 at 9.2, so that ±1 is what is left of it.
 
     Not nearly ±1: 1 + tanh(-inf) is 0, and GELU multiplies it with infinity.
     """
-    z = _clamp(block, x, -7.90531110763549805, 7.90531110763549805)
+    z = _clamp(block, x, -9.2, 9.2)
     s = block.let(z * z)
     y = block.let(z * _horner(block, s, _TANH[0])) / _horner(block, s, _TANH[1])
-    size = absolute(block, x)
-    inside = tirx.And(size >= like(4e-4, x), size < like(9.02, x))
-    return block.let(choose(inside, y, _clamp(block, x, -1.0, 1.0)))
+    return _clamp(block, block.let(y), -1.0, 1.0)
 
 
 def tanh(block: Block, x: Expr) -> Expr:
@@ -341,15 +366,15 @@ def tanh(block: Block, x: Expr) -> Expr:
 
 def sigmoid(block: Block, x: Expr) -> Expr:
     """Return 1 / (1 + e^-x), within 2.5 ulp also where it is tiny."""
-    e = exp(block, neg(block, absolute(block, x)))
+    e = _exp_of_minus_size(block, x)
     one = like(1.0, x)
-    return block.let(choose(x < like(0.0, x), e, one) / (one + e))
+    return block.let(choose(_is_negative(x), e, one) / (one + e))
 
 
 def softplus(block: Block, x: Expr) -> Expr:
     """Return softplus, log(1 + e^x) = max(x, 0) + log1p(e^-|x|), within 2.5 ulp (3 in float64)."""
     zero = like(0.0, x)
-    tail = log1p(block, exp(block, neg(block, absolute(block, x))))
+    tail = log1p(block, _exp_of_minus_size(block, x))
     return block.let(choose(x < zero, zero, x) + tail)
 
 
@@ -397,10 +422,10 @@ def erfc(block: Block, x: Expr) -> Expr:
     square = block.let(size * size)
     over, under = (_even_odd(block, size, square, c) for c in _ERFC)
     ratio = over / under
-    fraction, power = _falling_exp(block, neg(block, block.let(high * high)), low)
+    minus = neg(block, block.let(high * high))
+    fraction, power = _falling_exp(block, minus, _rounded_ln2(block), low)
     y = block.let(fraction * block.let(ratio * power))
-    negative = bits(x, "int32") < const(0, vector)
-    return block.let(choose(negative, like(2.0, x) - y, y))
+    return block.let(choose(_is_negative(x), like(2.0, x) - y, y))
 
 
 def rsqrt(block: Block, x: Expr) -> Expr:
