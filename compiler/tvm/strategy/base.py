@@ -8,6 +8,7 @@ from typing import Protocol
 
 from ..access import Access, Index, Lane, Space, flat_index
 from ..block import Block, index, quotient, remainder, spread
+from ..choices import Choices, V
 from ..constants import Constants
 from ..dims import Dim, Shape, product
 from ..graph import ITEM_SIZE, Expr, Pointwise, Tensor, compute_dtype
@@ -24,13 +25,22 @@ but in a stack of layers it is awake already."""
 
 @dataclass(frozen=True)
 class Context:
-    """One kernel under construction."""
+    """One kernel under construction; ``scope`` begins the names of a stage's choices."""
 
     block: Block
     space: Space
     plan: Plan
     target: Target
     constants: Constants = field(default_factory=Constants)
+    choices: Choices = field(default_factory=Choices)
+    scope: str = ""
+
+    def choose(self, name: str, candidates: Sequence[V], default: V) -> V:
+        """Return the candidate that this stage is to use: ``default``, unless it is tuned.
+
+        ``name`` is the strategy's, as in ``gemm.tile``.
+        """
+        return self.choices.choose(self.scope + name, candidates, default)
 
     def lanes(self, dtype: str) -> int:
         """Return how many elements of a compute dtype fill a vector register."""
@@ -112,15 +122,23 @@ def tasks(
     """
     block = context.block
     if context.target.cores == 1 or (isinstance(extent, int) and extent <= 1):
-        cycles = 0
-    if isinstance(cycles, int):
-        with block.loop(extent, "task", parallel=cycles >= PARALLEL_CYCLES) as task:
+        with block.loop(extent, "task") as task:
             body(task)
         return
-    with block.when(index(cycles) < index(PARALLEL_CYCLES)), block.loop(extent, "task") as task:
+    if isinstance(cycles, int):
+        parallel = context.choose("tasks", ("inline", "parallel"), _worth(cycles)) == "parallel"
+        with block.loop(extent, "task", parallel=parallel) as task:
+            body(task)
+        return
+    least = context.choose("tasks.cycles", (10_000, 30_000, 100_000), PARALLEL_CYCLES)
+    with block.when(index(cycles) < index(least)), block.loop(extent, "task") as task:
         body(task)
     with block.otherwise(), block.loop(extent, "task", parallel=True) as task:
         body(task)
+
+
+def _worth(cycles: int) -> str:
+    return "parallel" if cycles >= PARALLEL_CYCLES else "inline"
 
 
 def is_read(tensor: Tensor, stage: Stage, context: Context) -> bool:

@@ -31,7 +31,7 @@ from .dots import Dots
 from .gemm_task import Arrangement, TaskWriter
 from .panels import Keeper
 from .product import float_product, in_place
-from .tile import Tile, tiles
+from .tile import Tile, other_tiles, tiles
 
 
 class Gemm:
@@ -62,22 +62,34 @@ class Gemm:
 
 
 def arrange(stage: Stage, context: Context) -> Arrangement | None:
-    """Return the cheapest arrangement, or None if there is none."""
+    """Return the arrangement to use, the cheapest by default, or None if there is none."""
     product = float_product(stage)
     if product is None:
         return None
-    candidates = []
+    counted: list[Arrangement] = []
+    others: list[Arrangement] = []
     for swapped in (False, True):
         left = (product.node.a, product.node.transpose_a)
         right = (product.node.b, not product.node.transpose_b)
         vectors, rows = (left, right) if swapped else (right, left)
         if in_place(rows[0], product.dtype, context) is not None:
             kept = context.constants.source(vectors[0]) is not None
-            candidates += [
-                Arrangement(product, vectors, rows, swapped, tile, kept)
-                for tile in tiles(context.target)
-            ]
-    return min(candidates, key=lambda a: estimate(a, context), default=None)
+            for found, shapes in ((counted, tiles), (others, other_tiles)):
+                found += [
+                    Arrangement(product, vectors, rows, swapped, tile, kept)
+                    for tile in shapes(context.target)
+                ]
+    cheapest = min(counted, key=lambda a: estimate(a, context), default=None)
+    if cheapest is None:
+        return None
+    # Where one side is packed before the first call, nothing speaks for the other.
+    named = {_name(a): a for a in [*counted, *others] if a.kept == cheapest.kept}
+    return named[context.choose("gemm.tile", list(named), _name(cheapest))]
+
+
+def _name(arrangement: Arrangement) -> str:
+    """Return a tile and what its vectors run along: ``columns 12x2``."""
+    return f"{'rows' if arrangement.swapped else 'columns'} {arrangement.tile}"
 
 
 def _counts(arrangement: Arrangement) -> tuple[Dim, Dim]:
@@ -114,7 +126,7 @@ def write(arrangement: Arrangement, context: Context) -> None:
         sizes,
         arrangement.tile,
         lanes,
-        context.target,
+        context,
         k_first=arrangement.vectors[1],
         kept=arrangement.kept,
     )
