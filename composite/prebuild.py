@@ -66,7 +66,7 @@ def kernel(
     try:
         compiled = produce.compile_object(wanted, target, name(wanted, target))
     except (backend.NotCovered, produce.Inexpandable) as answer:
-        raise ValueError(f"no kernel for {op.__name__}({_text(wanted)}): {answer}") from answer
+        raise ValueError(f"no kernel for {op.__name__}({described(wanted)}): {answer}") from answer
     record = produce.record_of(wanted, compiled, target)
     with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
         path = Path(folder) / "kernel.so"
@@ -75,7 +75,7 @@ def kernel(
             accuracy = produce.check(wanted, compiled, path)
         except verify.Mismatch as wrong:
             raise ValueError(
-                f"no kernel for {op.__name__}({_text(wanted)}): it failed its check: {wrong}"
+                f"no kernel for {op.__name__}({described(wanted)}): it failed its check: {wrong}"
             ) from wrong
         produce.add_accuracy(record, wanted, accuracy)
         decision = verdicts.measured_library(record, wanted, path, before.get(compiled.name))
@@ -141,7 +141,8 @@ def _attributes(wanted: NodeDef) -> str:
     return ", ".join(f"{n}={getattr(v, 'name', v)!s}" for n, v in attrs.items())
 
 
-def _text(wanted: NodeDef) -> str:
+def described(wanted: NodeDef) -> str:
+    """The shapes and attributes of a request, for people."""
     return "; ".join(filter(None, (_shapes(wanted), _attributes(wanted))))
 
 
