@@ -57,6 +57,7 @@ def produce(request: NodeDef, cache: Cache, stopping: Callable[[], bool]) -> Out
         request,
         target,
         lambda given: write(request, target, given),
+        chosen.databases(),
         known=lambda given: cache.load(keys.entry_key(request, target.key, given)) is not None,
     )
     key = keys.entry_key(request, target.key, choices)

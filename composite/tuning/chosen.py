@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -102,17 +102,17 @@ def choices_for(
     request: Any,
     target: Any,
     write: Callable[[Chosen], Any],
-    *,
+    consulted: Sequence[Database],
     known: Callable[[Chosen], bool] = lambda _: False,
-    consulted: list[Database] | None = None,
 ) -> Chosen:
     """The choices to compile a request's kernel with; none where it is not tuned.
 
-    `write(choices)` writes the loops (backend.Written). `known(choices)` says that this compiler
-    has made the kernel before: then it is not looked at again.
+    The first of the databases `consulted` that knows the kernel decides. `write(choices)` writes
+    the loops (backend.Written). `known(choices)` says that this compiler has made the kernel
+    before: then it is not looked at again.
     """
     key = keys.tuning_key(request, target.key)
-    for database in databases() if consulted is None else consulted:
+    for database in consulted:
         record = database.records.get(key)
         best = winner(record, keys.machine()) if record is not None else None
         if record is None or best is None:

@@ -85,6 +85,12 @@ class Search(Generic[P]):
         if ratio is not None:
             self._tried.append((ratio, point))
 
+    def know(self, point: P, ratio: float | None) -> None:
+        """`tell` of a kernel that is known from before, and was not proposed."""
+        self._seen.add(point.digest)
+        self._left = max(0, self._left - 1)
+        self.tell(point, ratio)
+
     def best(self, count: int) -> list[P]:
         """The fastest so far that are faster than the default, the fastest first."""
         found = sorted((t for t in self._tried if t[0] < 1.0), key=lambda t: t[0])

@@ -1,9 +1,9 @@
 """One tuning: the loop over candidates, its budget, and the comparison that decides.
 
-Each candidate goes through the same steps: proposed, looked up among what was measured before,
-made, checked, measured beside the default. At the end the best few are measured again, longer: the
-fastest of many was also the luckiest. Only one that is still faster by a margin takes the default's
-place.
+What was measured before is taken in first. Then each candidate goes through the same steps:
+proposed, made, checked, measured beside the default. At the end the best few are measured again,
+longer: the fastest of many was also the luckiest. Only one that is still faster by a margin takes
+the default's place.
 """
 
 from __future__ import annotations
@@ -93,9 +93,14 @@ class Session:
         self.machine = self._measurer.machine
         self.rows: list[Row] = []
         self.measured = 0
-        first = [t.choices for w in record.winners.values() if (t := record.trials.get(w.code))]
+        first = [
+            trial.choices
+            for machine, winner in sorted(record.winners.items())
+            if machine != self.machine and (trial := record.trials.get(winner.code)) is not None
+        ]
         self._search = Search(space.point, budget.trials, first=first)
         budget.spent(time.monotonic() - start)
+        self._recall()
 
     def run(self, progress: Progress, save: Callable[[], None]) -> Winner:
         """The kernel to use. `save()` is called now and then."""
@@ -131,23 +136,29 @@ class Session:
                 progress(len(self.rows), self._budget.trials, self._best())
                 save()
 
+    def _recall(self) -> None:
+        """Takes in what is known: trials of loops that are still the same, beside this default."""
+        for code, trial in self._record.trials.items():
+            measured = trial.machines.get(self.machine)
+            if not trial.error and (measured is None or measured.against != self._default.code):
+                continue
+            if not self._budget.allows(len(self.rows)):
+                break
+            point = self._space.point(trial.choices)
+            if point is None or point.digest != code or code == self._default.code:
+                continue
+            self._search.know(point, measured.ratio if measured is not None else None)
+            self._add_row(point, measured, trial.error, is_new=False)
+
     def _start(self, point: backend.Written) -> Future[Measured] | None:
-        """Begins to measure a candidate; None if it is known already, or cannot be made."""
-        known = self._record.trials.get(point.digest)
-        if known is not None and known.error:
-            self._note(point, None, known.error, is_new=False)
-            return None
-        measured = known.machines.get(self.machine) if known is not None else None
-        if measured is not None and measured.against == self._default.code:
-            self._note(point, measured, "", is_new=False)
-            return None
+        """Begins to measure a candidate; None if it cannot be made."""
         start = time.monotonic()
         try:
             built = self._built[point.digest] = self._space.build(point)
         except Rejected as error:
             logger.info("%s: %s: %s", self._record.op, point.choices, error)
             self._record.trials[point.digest] = Trial(point.choices, error=str(error))
-            self._note(point, None, str(error), is_new=True)
+            self._note(point, None, str(error))
             self._budget.spent(time.monotonic() - start)
             return None
         return self._measurer.submit(built, _TRIAL)
@@ -158,16 +169,19 @@ class Session:
             measured = future.result()
         except Exception as error:  # noqa: BLE001 - a machine that fails ends no search
             logger.warning("%s: a measurement failed: %s", self._record.op, error)
-            self._note(point, None, f"not measured: {error}", is_new=True)
+            self._note(point, None, f"not measured: {error}")
             return
         trial.machines[self.machine] = measured
-        self._note(point, measured, "", is_new=True)
+        self._note(point, measured, "")
 
-    def _note(
+    def _note(self, point: backend.Written, measured: Measured | None, error: str) -> None:
+        self._search.tell(point, measured.ratio if measured is not None else None)
+        self.measured += 1
+        self._add_row(point, measured, error, is_new=True)
+
+    def _add_row(
         self, point: backend.Written, measured: Measured | None, error: str, *, is_new: bool
     ) -> None:
-        self._search.tell(point, measured.ratio if measured is not None else None)
-        self.measured += is_new
         us, ratio = (measured.us, measured.ratio) if measured is not None else (None, None)
         self.rows.append(Row(self.changed(point.choices), us, ratio, error, is_new))
 

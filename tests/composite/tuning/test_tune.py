@@ -99,10 +99,12 @@ def test_a_tuning_is_measured_kept_and_not_repeated(tmp_path: Path) -> None:
     again = composite.tune(dense, *call(), act="RELU", trials=2, database=file)
     assert again.measured == 0
     assert again.choices == found.choices
-    assert [row.choices for row in again.trials] == [row.choices for row in found.trials]
+    assert sorted(map(str, again.trials)) == sorted(
+        str(row._replace(is_new=False)) for row in found.trials
+    )
     more = composite.tune(dense, *call(), act="RELU", trials=3, database=file)
     assert len(more.trials) == 3
-    assert more.measured == sum(row.is_new for row in more.trials) < 3
+    assert more.measured == sum(row.is_new for row in more.trials) == 1
 
 
 def test_what_was_found_is_used(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
