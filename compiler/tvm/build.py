@@ -18,7 +18,6 @@ from . import dims
 from .choices import Choices, Chosen, Knob, Value
 from .constants import Constants, Packed
 from .errors import NotCovered
-from .graph import Tensor, compute_dtype
 from .plan import Plan, make_plan
 from .reader import read_function
 from .target import Target
@@ -217,7 +216,7 @@ def _kernel(
     block = Block()
     symbols = symbol_vars(dims.symbols_of(t.shape for t in plan.function.parameters))
     space = Space({}, symbols)
-    context = Context(block, space, plan, target, constants, choices)
+    context = Context(block, space, plan, target, constants, choices=choices)
     parameters = []
     for i, tensor in enumerate(plan.function.parameters):
         buffer, flat = declare_argument(block, space, tensor, f"in{i}")
@@ -233,8 +232,7 @@ def _kernel(
     for number, stage in enumerate(plan.stages):
         for tensor in stage.stores:
             if tensor not in space.storages:
-                dtype = compute_dtype(tensor.dtype)
-                space.storages[tensor] = Storage(_temporary(context, tensor, dtype), dtype)
+                space.storages[tensor] = context.temporary(tensor)
         if 0 in stage.shape:
             continue  # nothing to compute
         own = replace(context, scope=f"{number}.")
@@ -242,15 +240,6 @@ def _kernel(
         strategies.append(strategy.name)
         strategy.emit(stage, own)
     return tirx.PrimFunc([*parameters, *constants.parameters], block.finish()), strategies
-
-
-def _temporary(context: Any, tensor: Tensor, dtype: str) -> Any:
-    """Return a workspace for a tensor between two stages."""
-    from .block import maximum
-    from .numeric import storage_dtype
-
-    size = maximum(1, context.size(dims.product(tensor.shape)))
-    return context.block.workspace(size, storage_dtype(dtype), "temp")
 
 
 def lower(functions: dict[str, Any], target: Target) -> Any:

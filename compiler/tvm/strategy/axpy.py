@@ -11,7 +11,7 @@ from tvm import tirx
 from ..access import Lane, Strided
 from ..block import Buffer, ceil_quotient, const, index, minimum, quotient, remainder
 from ..graph import Expr
-from .base import Context, elements, tasks, unflatten
+from .base import Context, Tasks, elements, unflatten
 from .product import FEW_ROWS, Product, ThinProduct, batch_offset, in_place, is_kept
 
 _STEPS = {1: 8, 2: 4, 3: 3, 4: 2}
@@ -38,8 +38,8 @@ class Axpy(ThinProduct):
             return False
         return b.strides[-1] == 1
 
-    def write(self, product: Product, context: Context) -> None:
-        """Write the tasks of a product of this kind."""
+    def tasks(self, product: Product, context: Context) -> Tasks:
+        """Return the tasks of a product of this kind."""
         columns = context.size(product.columns)
         lanes = context.lanes(product.dtype)
         share = ceil_quotient(columns, context.target.cores)
@@ -58,7 +58,7 @@ class Axpy(ThinProduct):
             first = block.bind(remainder(task, groups) * width, "first")
             _Columns(product, context, batch if product.batch else [], width).write(first)
 
-        tasks(context, batches * groups, cycles, body)
+        return Tasks((self.name, *product.sizes, width), batches * groups, cycles, body)
 
 
 class _Columns:

@@ -14,7 +14,7 @@ from tvm import tirx
 from ..access import Index, Lane, Strided
 from ..block import Block, Buffer, ceil_quotient, const, index, minimum, quotient, remainder
 from ..graph import Expr
-from .base import Context, elements, tasks, unflatten
+from .base import Context, Tasks, elements, unflatten
 from .product import FEW_ROWS, Product, ThinProduct, batch_offset, in_place, is_kept
 from .tile import butterfly
 
@@ -40,8 +40,8 @@ class Dots(ThinProduct):
             return False
         return product.node.transpose_b and _factors(product, context) is not None
 
-    def write(self, product: Product, context: Context) -> None:
-        """Write the tasks of a product of this kind."""
+    def tasks(self, product: Product, context: Context) -> Tasks:
+        """Return the tasks of a product of this kind."""
         lanes = context.lanes(product.dtype)
         columns = context.size(product.columns)
         share = context.choose("dots.task", (16, 32, _TASK_COLUMNS, 128, 256), _TASK_COLUMNS)
@@ -60,7 +60,7 @@ class Dots(ThinProduct):
                 start = block.bind(minimum(first + g * lanes, columns - lanes), "start")
                 _Group(product, context, batch if product.batch else []).write(start)
 
-        tasks(context, batches * groups, cycles, body)
+        return Tasks((self.name, *product.sizes, share), batches * groups, cycles, body)
 
 
 def _factors(product: Product, context: Context) -> tuple[Strided, Strided] | None:
