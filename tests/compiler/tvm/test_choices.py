@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from composite.compiler import tvm as backend
 from composite.compiler.tvm.choices import Choices, Knob
-from tests.compiler.tvm.conftest import library_of
+from tests.compiler.tvm.conftest import check, library_of
+from tests.compiler.tvm.test_loops import cells, lstm
 
 
 def test_without_a_choice_the_default_is_taken() -> None:
@@ -127,3 +128,19 @@ def test_a_choice_that_there_is_not_is_an_error() -> None:
         backend.compile(library, shapes, choices={"0.gemm.tile": "big"})
     kernel = backend.compile(library, shapes, choices={"0.gemm.unroll": 2})
     assert kernel.choices["0.gemm.unroll"] == 2
+
+
+def test_every_choice_of_a_loop_computes_the_same(compiler: Any) -> None:
+    arrays = cells(5, 4, 20, 24, 4)
+    shapes = [a.shape for a in arrays]
+    library = library_of(lstm, [tf.TensorSpec(a.shape, a.dtype) for a in arrays])
+    default = backend.write(library, shapes)
+    # Of the product in front of the loop, and of the one within it.
+    assert {k.name.partition(".")[0] for k in default.knobs if "gemm.tile" in k.name} == {"0", "1"}
+    expected = lstm(*map(tf.constant, arrays))
+    digests = set()
+    for choices in covering(default.knobs)[:5]:
+        loaded = compiler.compile(lstm, arrays, choices=choices, tasks=1)
+        check(loaded, arrays, expected, rtol=1e-5, atol=1e-5)
+        digests.add(backend.write(library, shapes, choices=choices).digest)
+    assert len(digests) == 5
