@@ -21,7 +21,7 @@ from composite.tuning.space import Built, Rejected, Space
 
 MARGIN = 0.02  # of its time that a candidate must save
 _TRIAL = 0.15  # seconds of measuring
-_FINAL = 0.5
+_FINAL = 1.0
 _ELSEWHERE = 0.1  # at each other size of a class
 _FINALISTS = 3
 

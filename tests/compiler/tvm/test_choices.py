@@ -144,3 +144,28 @@ def test_every_choice_of_a_loop_computes_the_same(compiler: Any) -> None:
         check(loaded, arrays, expected, rtol=1e-5, atol=1e-5)
         digests.add(backend.write(library, shapes, choices=choices).digest)
     assert len(digests) == 5
+
+
+def normalized(x: Any, g: Any) -> Any:
+    centred = x - tf.reduce_mean(x, axis=-1, keepdims=True)
+    return tf.tanh(centred * tf.math.rsqrt(tf.reduce_mean(centred * centred, -1, True) + 1e-3) * g)
+
+
+def activated(x: Any, g: Any) -> Any:
+    return tf.sigmoid(x * g + 1.0) * tf.tanh(x)
+
+
+@pytest.mark.parametrize("function", [normalized, activated])
+def test_every_choice_over_rows_and_elements_computes_the_same(
+    compiler: Any, function: Any
+) -> None:
+    random = np.random.default_rng(0)
+    arrays = [random.uniform(-1, 1, shape).astype(np.float32) for shape in [(300, 70), (70,)]]
+    shapes: list[Any] = [("s0", 70), (70,)]
+    specs = [tf.TensorSpec([None, 70]), tf.TensorSpec([70])]
+    library = library_of(function, specs)
+    for choices in covering(backend.write(library, shapes).knobs):
+        loaded = compiler.compile(function, arrays, shapes, choices=choices)
+        for rows in (1, 7, 300):
+            some = [arrays[0][:rows], arrays[1]]
+            check(loaded, some, [function(*map(tf.constant, some))], rtol=1e-5, atol=1e-5)

@@ -254,7 +254,7 @@ def test_a_trial_that_may_not_fit_is_not_begun(monkeypatch: pytest.MonkeyPatch) 
     assert budget.allows(9)
     assert not budget.allows(10)
     budget.spent(2.0)
-    assert budget.allows(0)  # 2 s for it, and 2 + 3 * (0.5 + 1) for what follows
+    assert budget.allows(0)  # 2 s for it, and 2 + 3 * (1 + 1) for what follows
     now = 112.0
     assert not budget.allows(0)
     assert Budget(10, None, start=0.0).allows(0)
