@@ -22,6 +22,7 @@ from composite.jit import adversarial, bounds, evaluate, native_kernel
 Array = np.ndarray[Any, Any]
 
 _GUARD = 32  # elements
+_KEPT = 256 << 20  # bytes of inputs and results that an oracle keeps
 _LOOPS = ("While", "StatelessWhile")
 _NEARBY = 4  # runs
 
@@ -51,23 +52,79 @@ def check(
     what the kernel takes after its outputs.
     Mismatch when an output is wrong.
     """
-    worst, same_bits, unit = 0.0, True, ""
-    for number, shapes in enumerate(cases):
-        source = _Source(expansions(shapes))
-        last = number == len(cases) - 1
-        dtypes = source.body.input_dtypes
-        draws = adversarial.draws(dtypes, shapes, number, all_kinds=last, fed_back=source.has_loop)
-        for draw in draws:
-            inputs = [bounds.unaligned(x) for x in draw.arrays]
-            expected, references = source.run(inputs)
-            found = run_kernel(library, name, inputs, expected, packed=packed)
-            for i, outputs in enumerate(zip(found, expected, references, strict=True)):
-                what = f"output {i} of {list(shapes)}, {draw.kind},"
-                nearby = functools.partial(source.nearby, inputs, i)
-                worst = max(worst, _compare(what, *outputs, draw, nearby))
+    return Oracle(expansions, cases).check(library, name, packed)
+
+
+class Oracle:
+    """What `check` compares with: computed when it is first needed, and kept for other kernels."""
+
+    def __init__(
+        self,
+        expansions: Callable[[Sequence[tuple[int, ...]]], Any],
+        cases: Sequence[Sequence[tuple[int, ...]]],
+    ) -> None:
+        self._expansions = expansions
+        self._cases = cases
+        self._kept: list[_Sample] = []
+
+    def check(
+        self, library: Path, name: str, packed: Sequence[native_kernel.PackedArgument] = ()
+    ) -> Accuracy:
+        """As the function `check`."""
+        worst, same_bits, unit = 0.0, True, ""
+        for sample in self._samples():
+            found = run_kernel(library, name, sample.inputs, sample.expected, packed=packed)
+            pairs = zip(found, sample.expected, sample.references, strict=True)
+            for i, outputs in enumerate(pairs):
+                what = f"output {i} of {sample.shapes}, {sample.draw.kind},"
+                nearby = functools.partial(sample.source.nearby, sample.inputs, i)
+                worst = max(worst, _compare(what, *outputs, sample.draw, nearby))
                 same_bits = same_bits and outputs[0].tobytes() == outputs[1].tobytes()
-        unit = f"|y| against {source.standard} on adversarial inputs"
-    return Accuracy(float(f"{worst:.2g}"), unit, same_bits)
+            unit = f"|y| against {sample.source.standard} on adversarial inputs"
+        return Accuracy(float(f"{worst:.2g}"), unit, same_bits)
+
+    def _samples(self) -> Iterator[_Sample]:
+        if self._kept:
+            yield from self._kept
+            return
+        found: list[_Sample] = []
+        size = 0
+        for sample in self._computed():
+            size += sample.size
+            if size <= _KEPT:
+                found.append(sample)
+            yield sample
+        if size <= _KEPT:
+            self._kept = found
+
+    def _computed(self) -> Iterator[_Sample]:
+        for number, shapes in enumerate(self._cases):
+            source = _Source(self._expansions(shapes))
+            last = number == len(self._cases) - 1
+            draws = adversarial.draws(
+                source.body.input_dtypes, shapes, number, all_kinds=last, fed_back=source.has_loop
+            )
+            for draw in draws:
+                inputs = [bounds.unaligned(x) for x in draw.arrays]
+                expected, references = source.run(inputs)
+                yield _Sample(list(shapes), draw, inputs, expected, references, source)
+
+
+class _Sample(NamedTuple):
+    """One set of inputs and what comes of it."""
+
+    shapes: list[tuple[int, ...]]
+    draw: adversarial.Draw
+    inputs: list[Array]
+    expected: list[Array]
+    references: list[Reference]
+    source: _Source
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        results = [array for r in self.references for array in (r.exact, r.rounded)]
+        return sum(array.nbytes for array in [*self.inputs, *self.expected, *results])
 
 
 class Reference(NamedTuple):

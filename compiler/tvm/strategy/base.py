@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ..access import Access, Index, Lane, Space, Storage, flat_index
 from ..block import Block, index, maximum, quotient, remainder, spread
+from ..choices import Choices, V
 from ..constants import Constants
 from ..dims import Dim, Shape, product
 from ..graph import ITEM_SIZE, Expr, Pointwise, Tensor, compute_dtype
@@ -40,7 +41,11 @@ class Trips(Protocol):
 
 @dataclass(frozen=True)
 class Context:
-    """One kernel under construction; ``trips`` is the loop within it that is being written."""
+    """One kernel under construction.
+
+    ``trips`` is the loop within it that is being written, ``scope`` begins the names of a stage's
+    choices.
+    """
 
     block: Block
     space: Space
@@ -48,6 +53,15 @@ class Context:
     target: Target
     constants: Constants = field(default_factory=Constants)
     trips: Trips | None = None
+    choices: Choices = field(default_factory=Choices)
+    scope: str = ""
+
+    def choose(self, name: str, candidates: Sequence[V], default: V) -> V:
+        """Return the candidate that this stage is to use: ``default``, unless it is tuned.
+
+        ``name`` is the strategy's, as in ``gemm.tile``.
+        """
+        return self.choices.choose(self.scope + name, candidates, default)
 
     def keeps(self, tensor: Tensor) -> bool:
         """Return whether a factor of a product is packed once, for all calls or all trips."""
@@ -150,15 +164,23 @@ def tasks(
         _tasks_of_trip(block, extent, body, team=context.trips.team)
         return
     if context.target.cores == 1 or (isinstance(extent, int) and extent <= 1):
-        cycles = 0
-    if isinstance(cycles, int):
-        with block.loop(extent, "task", parallel=cycles >= PARALLEL_CYCLES) as task:
+        with block.loop(extent, "task") as task:
             body(task)
         return
-    with block.when(index(cycles) < index(PARALLEL_CYCLES)), block.loop(extent, "task") as task:
+    if isinstance(cycles, int):
+        parallel = context.choose("tasks", ("inline", "parallel"), _worth(cycles)) == "parallel"
+        with block.loop(extent, "task", parallel=parallel) as task:
+            body(task)
+        return
+    least = context.choose("tasks.cycles", (10_000, 30_000, 100_000), PARALLEL_CYCLES)
+    with block.when(index(cycles) < index(least)), block.loop(extent, "task") as task:
         body(task)
     with block.otherwise(), block.loop(extent, "task", parallel=True) as task:
         body(task)
+
+
+def _worth(cycles: int) -> str:
+    return "parallel" if cycles >= PARALLEL_CYCLES else "inline"
 
 
 def _tasks_of_trip(

@@ -31,7 +31,7 @@ from .dots import Dots
 from .gemm_task import Arrangement, TaskWriter
 from .panels import keep
 from .product import float_product, in_place
-from .tile import Tile, tiles
+from .tile import Tile, other_tiles, tiles
 
 
 class Gemm:
@@ -63,22 +63,34 @@ class Gemm:
 
 
 def arrange(stage: Stage, context: Context) -> Arrangement | None:
-    """Return the cheapest arrangement, or None if there is none."""
+    """Return the arrangement to use, the cheapest by default, or None if there is none."""
     product = float_product(stage)
     if product is None:
         return None
-    candidates = []
+    counted: list[Arrangement] = []
+    others: list[Arrangement] = []
     for swapped in (False, True):
         left = (product.node.a, product.node.transpose_a)
         right = (product.node.b, not product.node.transpose_b)
         vectors, rows = (left, right) if swapped else (right, left)
         if in_place(rows[0], product.dtype, context) is not None:
             kept = context.keeps(vectors[0])
-            candidates += [
-                Arrangement(product, vectors, rows, swapped, tile, kept)
-                for tile in tiles(context.target)
-            ]
-    return min(candidates, key=lambda a: estimate(a, context), default=None)
+            for found, shapes in ((counted, tiles), (others, other_tiles)):
+                found += [
+                    Arrangement(product, vectors, rows, swapped, tile, kept)
+                    for tile in shapes(context.target)
+                ]
+    cheapest = min(counted, key=lambda a: estimate(a, context), default=None)
+    if cheapest is None:
+        return None
+    # Where one side is packed before the first call, nothing speaks for the other.
+    named = {_name(a): a for a in [*counted, *others] if a.kept == cheapest.kept}
+    return named[context.choose("gemm.tile", list(named), _name(cheapest))]
+
+
+def _name(arrangement: Arrangement) -> str:
+    """Return a tile and what its vectors run along: ``columns 12x2``."""
+    return f"{'rows' if arrangement.swapped else 'columns'} {arrangement.tile}"
 
 
 def _counts(arrangement: Arrangement) -> tuple[Dim, Dim]:
@@ -116,7 +128,7 @@ def tiled_tasks(arrangement: Arrangement, context: Context) -> Tasks:
         sizes,
         arrangement.tile,
         lanes,
-        context.target,
+        context,
         k_first=arrangement.vectors[1],
         kept=arrangement.kept,
     )
@@ -140,5 +152,5 @@ def tiled_tasks(arrangement: Arrangement, context: Context) -> Tasks:
         TaskWriter(arrangement, blocking, context, where, keeper).write(group, first, count)
 
     alike = (arrangement.swapped, tile, arrangement.kept, vectors_first, rows_first)
-    key = (Gemm.name, *product.sizes, *alike)
+    key = (Gemm.name, *product.sizes, *alike, blocking.group)
     return Tasks(key, batches * groups * chunks, cycles, body)

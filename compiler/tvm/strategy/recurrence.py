@@ -140,7 +140,9 @@ class _Writer:
         if self._context.target.cores == 1 or cycles < _LEAST_TRIP or not self._is_for_team(wholes):
             self._loop_over(trips, wholes, team=False)
         elif isinstance(trips, int):
-            self._loop_over(trips, wholes, team=trips * cycles >= PARALLEL_CYCLES)
+            default = "team" if trips * cycles >= PARALLEL_CYCLES else "alone"
+            who = self._context.choose("recurrence.threads", ("alone", "team"), default)
+            self._loop_over(trips, wholes, team=who == "team")
         else:
             with self._block.when(index(trips * cycles) >= index(PARALLEL_CYCLES)):
                 self._loop_over(trips, wholes, team=True)

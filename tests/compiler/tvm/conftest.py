@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import ml_dtypes
@@ -189,17 +190,21 @@ class Compiler:
         target: backend.Target | None = None,
         tasks: int = 3,
         constants: Sequence[int] = (),
+        choices: backend.Chosen = MappingProxyType({}),
     ) -> Loaded:
-        """Return the kernel for these arguments, or for a shape class that they belong to."""
+        """Return the kernel for these arguments, or for a shape class that they belong to.
+
+        Of ``choices``, those that it has.
+        """
         shapes = shapes or [a.shape for a in arrays]
         specs = [
             tf.TensorSpec([d if isinstance(d, int) else None for d in s], a.dtype)
             for a, s in zip(arrays, shapes, strict=True)
         ]
         name = f"test_{next(_NUMBER)}"
-        kernel = backend.compile(
-            library_of(function, specs), shapes, target=target, name=name, constants=constants
-        )
+        kernel = backend.write(
+            library_of(function, specs), shapes, target=target, constants=constants, choices=choices
+        ).generate(name)
         path = self._folder / f"{name}.so"
         backend.link(kernel, path, runtime=None)
         return Loaded(kernel, path, tasks)
