@@ -99,7 +99,46 @@ def defined(define: Define, body: str) -> Any:
 def test_an_array_is_what_python_has(name: str, define: Define, tmp_path: Any) -> None:
     op = defined(define, BODIES[name])
     x = np.random.default_rng(1).standard_normal((3, 4)).astype(np.float32)
-    ways = ["eager", "tf.function", "unknown dims", "gradient", "XLA"]
+    ways = ["eager", "tf.function", "unknown dims", "shape function", "gradient", "XLA"]
     report = composite.check(op, x, samples=1, ways=ways, report_dir=tmp_path)
     assert [row.note for row in report.rows if row.note] == []
     np.testing.assert_array_equal(op(-x), op.python_function(tf.constant(-x)))
+
+
+# What is known of x, and of what is stacked then; when all is known, all is.
+SHAPES: dict[str, tuple[list[Any], list[Any]]] = {
+    "written in a loop": ([None, 4], [None, 4]),
+    "by an if of the loop": ([None, None], [3, None]),
+    "by a while, with a continue": ([None, None], [3, None]),
+    "a helper's": ([None, None], [3, 4]),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_what_is_stacked_has_a_shape_while_tracing(name: str, define: Define) -> None:
+    op = defined(define, BODIES[name])
+    row = defined(define, BODIES[name] + "[0]")  # its expansion wants a rank
+    for dims, expected in (SHAPES[name], ([3, 4], [3, 4])):
+        spec = tf.TensorSpec(dims, tf.float32)
+        for one, shape in ((op, expected), (row, expected[1:])):
+            traced = tf.function(one.__call__, input_signature=[spec]).get_concrete_function()
+            assert traced.output_shapes.as_list() == shape
+
+
+def test_xla_compiles_the_gradient_of_a_loop_that_counts_up(define: Define) -> None:
+    op = defined(define, BODIES["written in a loop"])
+
+    def gradient(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(op(x) ** 3)
+        return tape.gradient(y, x)
+
+    x = tf.random.stateless_normal([3, 4], [1, 2])
+    compiled = tf.function(gradient, jit_compile=True)(x)
+    np.testing.assert_allclose(compiled, 24 * x**2, rtol=1e-5)
+
+
+def test_an_array_that_is_not_stacked_leaves_no_node(define: Define) -> None:
+    op = defined(define, "    ys = tf.TensorArray(x.dtype, 3)\n    return x")
+    assert list(op.expand(tf.TensorSpec([3, 4])).function[0].node_def) == []
