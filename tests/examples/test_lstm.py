@@ -18,8 +18,8 @@ from examples.lstm import layer, ops, scan_ops
 from examples.lstm.train import train
 
 RANDOM = np.random.default_rng(3)
-BATCH, STEPS, INPUTS, UNITS = 2, 3, 5, 3
-MASK = np.array([[0, 1, 0], [1, 0, 1]], bool)
+BATCH, STEPS, INPUTS, UNITS = 2, 4, 5, 3
+MASK = np.array([[0, 1, 0, 1], [1, 1, 0, 0]], bool)
 
 
 def normal(*shape: int) -> Any:
