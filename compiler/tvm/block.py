@@ -88,9 +88,15 @@ def ceil_quotient(a: Expr | int, b: int) -> Expr | int:
 
 
 class Block:
-    """Statements under construction, with a stack of open scopes."""
+    """Statements under construction, with a stack of open scopes.
+
+    Attributes:
+        fuses: Whether the machine rounds a product and a sum once, as its context says; arithmetic
+            that needs it has another form without.
+    """
 
     def __init__(self) -> None:
+        self.fuses = False
         self._scopes: list[list[Stmt]] = [[]]
         self._count = 0
         self._cells: dict[int, Expr] = {}  # what let returned, by identity
@@ -155,6 +161,13 @@ class Block:
         else:
             self.add(tir_stmt.BufferStore(buffer, value, [index(at)]))
 
+    def prefetch(self, buffer: Buffer, at: Expr | int, *, write: bool) -> None:
+        """Ask for the cache line of an element, to be read or written soon; it need not exist."""
+        line = tirx.address_of(tirx.BufferLoad(buffer, [index(at)]))
+        nearest, data = 3, 1
+        how = (tirx.const(value, "int32") for value in (int(write), nearest, data))
+        self.add(tir_stmt.Evaluate(tirx.call_intrin("void", "tirx.prefetch", line, *how)))
+
     def registers(self, count: int, dtype: str, hint: str = "acc") -> Buffer:
         """Return a local array, each element of a (vector) dtype, that LLVM keeps in registers.
 
@@ -211,6 +224,39 @@ class Block:
         yield
         self._close(body)
         self.add(tir_stmt.IfThenElse(previous.condition, previous.then_case, self._sequence(body)))
+
+    @contextmanager
+    def ahead(self, depth: int) -> Iterator[None]:
+        """Write before the scope that was opened when ``depth`` were open."""
+        inner = self._scopes[depth:]
+        del self._scopes[depth:]
+        yield
+        self._scopes += inner
+
+    @property
+    def depth(self) -> int:
+        """How many scopes are open."""
+        return len(self._scopes)
+
+    @contextmanager
+    def team(self) -> Iterator[None]:
+        """Let a team of threads each run what is written inside, and share its parallel loops."""
+        body = self._open()
+        yield
+        self._close(body)
+        self._attribute("pragma_parallel_launch_point", body)
+
+    @contextmanager
+    def meeting(self) -> Iterator[None]:
+        """Let no thread of the team go on before all have done what is written inside."""
+        body = self._open()
+        yield
+        self._close(body)
+        self._attribute("pragma_parallel_barrier_when_finish", body)
+
+    def _attribute(self, key: str, body: Sequence[Stmt]) -> None:
+        one = tirx.const(1, "int32")
+        self.add(tir_stmt.AttrStmt(one, key, one, self._sequence(body)))
 
     def _open(self) -> list[Stmt]:
         self._scopes.append([])
