@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -26,6 +27,8 @@ LIMIT = 256
 
 NAME = "composite_backward_"  # begins the names of functions
 FORWARD = "composite_forward_"
+
+_differentiated = itertools.count()
 
 Shape = tuple[int | None, ...] | None  # None: unknown rank
 
@@ -112,6 +115,9 @@ def differentiate(request: bytes, shapes: tuple[Shape, ...], way: Way) -> Backwa
         asked.attr["_in_shapes"].list.shape.add().CopyFrom(proto)
     library = FunctionDefLibrary.FromString(native.call("composite_expand", asked))
     body = functions.body(library)
+    # TensorFlow's gradient of a While makes functions of its own of condition and body, named after
+    # them, in which what this gradient needs is kept. Equal conditions have one name in all ops.
+    functions.rename_functions(body.graph_def, f"_differentiated_{next(_differentiated)}")
     of_function = asked.op == function_op.NAME
     name = function_op.stem(asked.attr["f"].func.name) if of_function else asked.op
     try:

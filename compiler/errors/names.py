@@ -105,3 +105,14 @@ def d(z): return c(c(c(c(c(c(c(c(z))))))))
 return d(d(d(d(d(d(d(d(d(x)))))))))
 """,
 )
+
+OBJECT_VALUE = Mistake(
+    "C049",
+    "A tf.TensorArray where a value is needed",
+    cause="It is no tensor: a graph has only a handle for it, and what its methods give.",
+    fix="Call `.stack()` for a tensor of all elements, `.read(i)` for one. On all paths and in "
+    "all trips a name is a tf.TensorArray or none is.",
+    example="""\
+return tf.TensorArray(tf.float32, 2) + x
+""",
+)

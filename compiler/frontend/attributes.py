@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from composite.compiler import library
 from composite.compiler.errors.expressions import NO_ATTRIBUTE, NO_OUTPUT
 from composite.compiler.errors.names import NO_MEMBER
 from composite.compiler.frontend import capture
-from composite.compiler.frontend.bindings import Outputs, Translation
+from composite.compiler.frontend.bindings import Instance, Method, Outputs, Translation
 from composite.compiler.frontend.capture import MISSING, Static
 from composite.compiler.source import Source
 from composite.compiler.tfr import Builder, dialect
@@ -45,6 +46,8 @@ def translate(expressions: Pass, translation: Translation, node: Any) -> Any:
         return _member(translation.source, node, owner)
     if isinstance(owner, Outputs):
         return _output(translation, node, owner)
+    if isinstance(owner, Instance):
+        return _method(translation.source, node, owner)
     return _property(
         translation.source, translation.builder, node, translation.value(owner, node.value)
     )
@@ -58,6 +61,17 @@ def _output(translation: Translation, node: Any, owner: Outputs) -> Any:
         )
     index, builder = owner.names.index(node.attr), translation.builder
     return builder.item(owner.value, builder.constant(index), owner.types[index])
+
+
+def _method(source: Source, node: Any, owner: Instance) -> Method:
+    names = library.methods(owner.class_)
+    if node.attr not in names:
+        listed = ", ".join(f".{name}()" for name in names)
+        source.fail(
+            node, NO_ATTRIBUTE, f"a {owner.spelling} has no `.{node.attr}` here: it has {listed}"
+        )
+    function = Static(getattr(owner.class_, node.attr), f"{owner.spelling}.{node.attr}")
+    return Method(function, owner)
 
 
 def _member(source: Source, node: Any, owner: Static) -> Static:

@@ -3,7 +3,9 @@
 - a value of the IR (an MLIR SSA value);
 - `Outputs`: the list that an op with several outputs gives, with the outputs' names;
 - `Static`: an object known at compile time, which becomes a constant where a value is needed;
-- `Function`: a function that is known at compile time, and is translated where it is called.
+- `Function`: a function that is known at compile time, and is translated where it is called;
+- `Instance`: an object of a class of TensorFlow, whose methods are functions of the library;
+- `Method`: one of these with its object.
 
 Not for: how expressions make them (expressions.py).
 """
@@ -14,7 +16,8 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from composite.compiler.errors.names import FUNCTION_VALUE, NO_CONSTANT
+from composite.compiler import library
+from composite.compiler.errors.names import FUNCTION_VALUE, NO_CONSTANT, OBJECT_VALUE
 from composite.compiler.frontend import capture
 from composite.compiler.frontend.body import Body
 from composite.compiler.frontend.capture import Static
@@ -53,13 +56,48 @@ class Function:
                 yield name, binding
 
 
+@dataclasses.dataclass(frozen=True)
+class Instance:
+    """An object of a class of TensorFlow: `[value, fixed]` as its methods take it.
+
+    Attributes:
+        value: a tensor, which its methods give anew.
+        fixed: a list of all else, which stays as it is.
+        class_: the class.
+    """
+
+    value: Any
+    fixed: Any
+    class_: type
+
+    @property
+    def spelling(self) -> str:
+        """The public name of its class."""
+        return f"tf.{self.class_.__name__}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A method of an object, to be called."""
+
+    function: Static
+    owner: Instance
+
+
 def function_name(binding: Any) -> str:
     """Return what the source calls a binding if that is a function, else nothing."""
     if isinstance(binding, Function):
         return binding.body.name
+    if isinstance(binding, Method):
+        return binding.function.spelling
     if isinstance(binding, Static) and callable(binding.object):
         return "" if isinstance(binding.object, type) else binding.spelling
     return ""
+
+
+def is_value(binding: Any) -> bool:
+    """Say whether a binding is a value of the IR as it is."""
+    return not isinstance(binding, (Static, Outputs, Function, Instance, Method))
 
 
 def values_in(binding: Any) -> list[Any]:
@@ -68,6 +106,10 @@ def values_in(binding: Any) -> list[Any]:
         return []
     if isinstance(binding, Outputs):
         return [binding.value]
+    if isinstance(binding, Instance):
+        return [binding.value, binding.fixed]
+    if isinstance(binding, Method):
+        return values_in(binding.owner)
     if isinstance(binding, Function):
         return [value for _, part in binding.parts() for value in values_in(part)]
     return [binding]
@@ -79,6 +121,10 @@ def with_values(binding: Any, values: Iterator[Any]) -> Any:
         return binding
     if isinstance(binding, Outputs):
         return dataclasses.replace(binding, value=next(values))
+    if isinstance(binding, Instance):
+        return dataclasses.replace(binding, value=next(values), fixed=next(values))
+    if isinstance(binding, Method):
+        return dataclasses.replace(binding, owner=with_values(binding.owner, values))
     if not isinstance(binding, Function):
         return next(values)
     parts = {name: with_values(part, values) for name, part in binding.parts()}
@@ -159,6 +205,8 @@ class Translation:
             self.source.fail(
                 node, FUNCTION_VALUE, f"`{function}` is a function here: call it where it is needed"
             )
+        if isinstance(binding, Instance):
+            self.source.fail(node, OBJECT_VALUE, _no_value(binding))
         if not isinstance(binding, Static):
             return binding
         try:
@@ -166,7 +214,52 @@ class Translation:
         except NotConstantError as error:
             self.source.fail(node, NO_CONSTANT, f"`{binding.spelling}`: {error}")
 
+    def carried(self, binding: Any, node: Any) -> Any:
+        """Return the value that a loop carries for a binding, see `like`."""
+        return binding.value if isinstance(binding, Instance) else self.value(binding, node)
+
+    def whole(self, binding: Any, node: Any) -> Any:
+        """Return the value that holds all of a binding, see `from_whole`."""
+        if isinstance(binding, Instance):
+            return self.builder.make_list([binding.value, binding.fixed])
+        return self.value(binding, node)
+
+    def from_whole(self, value: Any, class_: type | None) -> Any:
+        """Return the binding that a value holds all of, of an object if there is a class."""
+        if class_ is None:
+            return value
+        value, fixed = self.builder.unpack(self.builder.cast(value, "sequence"), 2)
+        return Instance(
+            self.builder.cast(value, "tensor"), self.builder.cast(fixed, "sequence"), class_
+        )
+
+    def same_class(self, name: str, first: Any, second: Any, node: Any) -> None:
+        """Refuse a name that is an object on one path, or before a loop, and not on another."""
+        objects = [one for one in (first, second) if isinstance(one, Instance)]
+        if len(objects) == 1 and name not in self.mistakes.unknown:
+            self.source.fail(
+                node,
+                OBJECT_VALUE,
+                f"`{name}` is a {objects[0].spelling} on one path or in one trip and not on "
+                "another: give it another name, or make it one on all",
+            )
+
     def _constant(self, value: object) -> Any:
         if isinstance(value, tuple):
             return self.builder.make_list([self._constant(element) for element in value])
         return self.builder.constant(value)
+
+
+def class_of(binding: Any) -> type | None:
+    """Return the class of a binding that is an object, else None."""
+    return binding.class_ if isinstance(binding, Instance) else None
+
+
+def like(value: Any, binding: Any) -> Any:
+    """Return the binding that a value gives where it takes the place of another's."""
+    return dataclasses.replace(binding, value=value) if isinstance(binding, Instance) else value
+
+
+def _no_value(binding: Instance) -> str:
+    names = ", ".join(f".{name}()" for name in library.methods(binding.class_))
+    return f"this is a {binding.spelling}, which is used by its methods alone: {names}"

@@ -17,7 +17,9 @@ from composite.compiler.errors.names import FUNCTION_VALUE
 from composite.compiler.frontend import decisions, flow
 from composite.compiler.frontend.bindings import (
     Translation,
+    class_of,
     function_name,
+    is_value,
     values_in,
     with_values,
 )
@@ -59,6 +61,8 @@ class Branches:
         self._expressions = expressions
         self._liveness = translation.body.liveness
         self._rests = rests
+        # What names were bound to where a rest was first called.
+        self._objects: dict[str, dict[str, Any]] = {}
 
     def join(self, node: Any) -> None:
         """Translate an `if` without a `return`: the branches hand on what is read after it."""
@@ -92,12 +96,14 @@ class Branches:
                 environment[name] = self._statements.stand_ins(["any"])[0]
                 continue
             self._refuse_choice_of_functions(node, name, first, second)
+            self._translation.same_class(name, first, second, node)
             with self._builder.into(fork.then):
-                value = self._translation.value(first, node)
+                value = self._translation.whole(first, node)
             with self._builder.into(fork.otherwise):
-                pairs[name] = (value, self._translation.value(second, node))
-        joined = fork.join(list(pairs.values()), spoken(pairs))
-        environment.update(zip(pairs, joined, strict=True))
+                pairs[name] = (value, self._translation.whole(second, node))
+        for name, value in zip(pairs, fork.join(list(pairs.values()), spoken(pairs)), strict=True):
+            class_ = class_of(ends[0][name])
+            environment[name] = self._translation.from_whole(value, class_)
 
     def _refuse_choice_of_functions(self, node: Any, name: str, *choices: Any) -> None:
         functions = [function_name(one) for one in choices]
@@ -125,11 +131,19 @@ class Branches:
         for block, branch in ((fork.then, node.body), (fork.otherwise, node.orelse)):
             with self._branch(block):
                 path = self._statements.path(branch, shared or rest)
-                ends.append([self._translation.value(one, node) for one in path])
-        results = fork.join(list(zip(*ends, strict=True)), self._statements.exit.names)
+                ends.append((path, [self._translation.whole(one, node) for one in path]))
+        (given, first), (other, second) = ends
+        results = fork.join(list(zip(first, second, strict=True)), self._statements.exit.names)
         if shared is not None:
             self._define_rest(shared, rest)
-        return self._statements.exit.joined(results)
+        results = self._statements.exit.joined(results)
+        return [self._result(node, *one) for one in zip(results, given, other, strict=True)]
+
+    def _result(self, node: Any, value: Any, first: Any, second: Any) -> Any:
+        """Return the binding of a result for which the branches gave these."""
+        given = [one for one in (first, second) if not _is_raised(one)] or [first]
+        self._translation.same_class("the result", given[0], given[-1], node)
+        return self._translation.from_whole(value, class_of(given[0]))
 
     @contextlib.contextmanager
     def _branch(self, block: Any) -> Iterator[None]:
@@ -163,10 +177,14 @@ class Branches:
         function = self._builder.function(shared.function, types, self._statements.exit.types)
         block = function.regions[0].blocks[0]
         arguments, count = list(block.arguments), len(shared.changed)
-        inside: dict[str, Any] = dict(zip(shared.changed, arguments[:count], strict=True))
+        objects = self._objects[shared.function]
+        pairs = zip(shared.changed, arguments[:count], strict=True)
+        inside = {}
         for argument, value in zip(arguments[count:], given, strict=True):
             self._builder.note_elements(argument, self._builder.element_type(value))
         with self._builder.into(block):
+            for name, value in pairs:
+                inside[name] = self._translation.from_whole(value, class_of(objects.get(name)))
             values = self._inside(kept, iter(arguments[count:]))
             inside.update({name: with_values(before[name], values) for name in shared.kept})
             self._translation.environment = inside
@@ -191,8 +209,9 @@ class Branches:
     def call_rest(self, shared: Shared) -> list[Any]:
         """Call a shared rest with the values that its names have here."""
         environment = self._translation.environment
+        self._note_objects(shared)
         changed = [
-            self._builder.cast(self._translation.value(environment[name], shared.branching), "any")
+            self._builder.cast(self._translation.whole(environment[name], shared.branching), "any")
             if name in environment
             else self._statements.stand_ins(["any"])[0]  # scopes.py has said so
             for name in shared.changed
@@ -201,6 +220,19 @@ class Branches:
         return self._builder.call_function(
             shared.function, [*changed, *_unknown(kept)], self._statements.exit.types
         )
+
+    def _note_objects(self, shared: Shared) -> None:
+        """Note which of the names that a branch may change are objects: the same on all."""
+        environment = self._translation.environment
+        here = {name: environment[name] for name in shared.changed if name in environment}
+        earlier = self._objects.setdefault(shared.function, here)
+        for name in here.keys() & earlier.keys():
+            self._translation.same_class(name, earlier[name], here[name], shared.branching)
+
+
+def _is_raised(binding: Any) -> bool:
+    """Say whether a path raises instead of giving a value."""
+    return is_value(binding) and dialect.producer(binding, "tfr.raise") is not None
 
 
 def _unknown(values: list[Any]) -> list[Any]:

@@ -16,7 +16,7 @@ from composite.compiler import library
 from composite.compiler.errors.calls import NO_TRANSLATION, NOT_CALLABLE, RANDOM_STATE
 from composite.compiler.frontend import flow, tf_ops
 from composite.compiler.frontend.arguments import Signature
-from composite.compiler.frontend.bindings import Function
+from composite.compiler.frontend.bindings import Function, Method
 from composite.compiler.frontend.body import Body, body_of
 from composite.compiler.frontend.capture import Static
 from composite.compiler.frontend.tf_ops import Parameter
@@ -45,11 +45,12 @@ _FOREIGN = ("numpy", "scipy", "builtins")
 
 @dataclasses.dataclass(frozen=True)
 class Callee:
-    """A function about to be inlined."""
+    """A function about to be inlined; `gives` is the class that its result is an object of."""
 
     function: Function
     signature: Signature
     in_library: bool = False
+    gives: type | None = None
 
 
 def written(function: Function) -> Callee:
@@ -86,7 +87,24 @@ def _of_library(entry: library.Entry, spelling: str) -> Callee:
     function: Any = entry.function
     callee = _spelled(written(Function(body_of(function), {}, _defaults(function))), spelling)
     signature = callee.signature.with_rest(entry.rest) if entry.rest else callee.signature
-    return dataclasses.replace(callee, signature=signature, in_library=True)
+    return dataclasses.replace(
+        callee, signature=signature, in_library=True, gives=entry.class_given()
+    )
+
+
+def method(found: Method, whole: Any) -> Callee:
+    """Return how a method is called: `whole`, the value of its object, is its first argument."""
+    entry = library.find(found.function.object)
+    assert entry is not None
+    callee = _of_library(entry, found.function.spelling)
+    own, *others = callee.signature.parameters
+    function = dataclasses.replace(
+        callee.function, defaults={**callee.function.defaults, own.name: whole}
+    )
+    signature = dataclasses.replace(
+        callee.signature, parameters=tuple(others), positional=callee.signature.positional - 1
+    )
+    return dataclasses.replace(callee, function=function, signature=signature)
 
 
 def _spelled(callee: Callee, spelling: str) -> Callee:

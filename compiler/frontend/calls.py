@@ -25,7 +25,14 @@ from composite.compiler.errors.calls import (
 from composite.compiler.errors.names import ENDLESS
 from composite.compiler.frontend import callables, tf_ops
 from composite.compiler.frontend.arguments import Argument, Signature, match
-from composite.compiler.frontend.bindings import Function, Outputs, Translation
+from composite.compiler.frontend.bindings import (
+    Function,
+    Instance,
+    Method,
+    Outputs,
+    Translation,
+    like,
+)
 from composite.compiler.frontend.callables import Callee
 from composite.compiler.frontend.capture import Static
 from composite.compiler.frontend.specials import Specials, known
@@ -83,6 +90,9 @@ class Calls:
         function = self._visit(node.func)
         if isinstance(function, Function):
             return self._inline(node, callables.written(function))
+        if isinstance(function, Method):
+            whole = self._translation.whole(function.owner, node)
+            return self._inline(node, callables.method(function, whole), function.owner)
         if not isinstance(function, Static):
             self._source.fail(
                 node.func,
@@ -104,7 +114,7 @@ class Calls:
             callables.refuse(self._source, node.func, function)
         return self._inline(node, callee)
 
-    def _inline(self, node: Any, callee: Callee) -> Any:
+    def _inline(self, node: Any, callee: Callee, owner: Instance | None = None) -> Any:
         arguments = match(self._source, node, callee.signature, self._visit)
         bound = {argument.parameter.name: argument.value for argument in arguments}
         if callee.signature.rest is not None:
@@ -112,7 +122,10 @@ class Calls:
                 self._translation.value(one, node) for one in bound[callee.signature.rest.name]
             ]
             bound[callee.signature.rest.name] = self._builder.make_list(given)
-        return self._unit.inline(self._translation, node, callee, bound)
+        result = self._unit.inline(self._translation, node, callee, bound)
+        if owner is not None and callee.gives and dialect.name_of(result) == "tensor":
+            return like(result, owner)
+        return self._translation.from_whole(result, callee.gives)
 
     def _call_op(self, node: Any, op: _Op) -> Any:
         advice = tf_ops.random_advice(op.schema)

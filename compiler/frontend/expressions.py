@@ -29,7 +29,7 @@ from composite.compiler.frontend import (
     strings,
     subscripts,
 )
-from composite.compiler.frontend.bindings import Function, Outputs, Translation
+from composite.compiler.frontend.bindings import Function, Outputs, Translation, is_value
 from composite.compiler.frontend.calls import Calls, Unit
 from composite.compiler.frontend.capture import MISSING, Static
 from composite.compiler.frontend.recovery import UnknownError
@@ -189,8 +189,7 @@ class Expressions(Visitor):
         method = isinstance(node.func, gast.Attribute) and not node.args and not node.keywords
         if method and node.func.attr == "as_list":
             owner = self.visit(node.func.value)
-            value = not isinstance(owner, (Static, Outputs, Function))
-            if value and dialect.name_of(owner) == "dims":
+            if is_value(owner) and dialect.name_of(owner) == "dims":
                 return self._builder.builtin("list", [owner])
         return self._calls.call(node)
 

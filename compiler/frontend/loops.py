@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from composite.compiler.frontend import decisions, flow
-from composite.compiler.frontend.bindings import Translation
+from composite.compiler.frontend.bindings import Translation, like
 from composite.compiler.frontend.exits import Exit, spoken
 from composite.compiler.frontend.rests import End, Rest
 from composite.compiler.frontend.trips import ForExit, LoopExit, WhileExit
@@ -107,7 +107,7 @@ class Loops:
 
     def _open(self, names: Sequence[str], head: Sequence[Any], exit_: LoopExit) -> Loop:
         environment = self._translation.environment
-        initial = [self._translation.value(environment[name], exit_.node) for name in names]
+        initial = [self._translation.carried(environment[name], exit_.node) for name in names]
         return self._builder.loop([*head, *initial], exit_.types)
 
     @contextlib.contextmanager
@@ -115,7 +115,9 @@ class Loops:
         """Translate inside of a block of a loop, the carried names bound to its arguments."""
         before, block = self._translation.environment, block or loop.body
         carried = list(block.arguments)[len(block.arguments) - len(names) :]
-        self._translation.environment = {**before, **dict(zip(names, carried, strict=True))}
+        pairs = zip(names, carried, strict=True)
+        inside = {name: like(value, before[name]) for name, value in pairs}
+        self._translation.environment = {**before, **inside}
         with self._builder.into(block):
             yield
         self._translation.environment = before
@@ -135,11 +137,11 @@ class Loops:
         environment = self._translation.environment
         open_ = self._changing.setdefault(node, set())
         for name in names:
-            start = decisions.static(self._translation.value(environment[name], node))
+            start = decisions.static(self._translation.carried(environment[name], node))
             if start is None or start is UNDEFINED:
                 open_.add(name)  # what a name starts with before it has its value
         while True:
-            starts = {name: self._translation.value(environment[name], node) for name in names}
+            starts = {name: self._translation.carried(environment[name], node) for name in names}
             exit_ = attempt(
                 ["any" if name in open_ else dialect.name_of(starts[name]) for name in names]
             )
@@ -148,4 +150,5 @@ class Loops:
             open_ |= exit_.changed
         hidden = [""] * (len(exit_.types) - len(names))
         results = exit_.loop.join(exit_.values, [*hidden, *spoken(names)])
-        environment.update(zip(names, results[len(results) - len(names) :], strict=True))
+        pairs = zip(names, results[len(results) - len(names) :], strict=True)
+        environment.update({name: like(value, environment[name]) for name, value in pairs})

@@ -17,6 +17,8 @@ from typing import Any
 from composite.compiler.frontend import decisions
 from composite.compiler.frontend.bindings import (
     Function,
+    Instance,
+    Method,
     Outputs,
     Translation,
     values_in,
@@ -131,6 +133,8 @@ class _Known:
         if isinstance(binding, Static):
             return _constant(binding.object)
         if isinstance(binding, Function):
+            raise _UnequalError
+        if isinstance(binding, (Instance, Method)):
             raise _UnequalError
         if isinstance(binding, Outputs):
             return (binding.names, binding.types, self._value(binding.value))

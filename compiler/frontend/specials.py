@@ -18,7 +18,7 @@ import gast
 from composite.compiler.errors.calls import BUILTIN_CALL
 from composite.compiler.frontend import callables
 from composite.compiler.frontend.arguments import Signature, match
-from composite.compiler.frontend.bindings import Function, Outputs, Translation
+from composite.compiler.frontend.bindings import Translation, is_value
 from composite.compiler.frontend.capture import Static
 from composite.compiler.frontend.tf_ops import Parameter
 from composite.compiler.tfr import Call, dialect
@@ -175,6 +175,4 @@ def known(binding: Any) -> Any:
     """Return the Python constant that a binding is known to be, ABSENT if it is not."""
     if isinstance(binding, Static):
         return binding.object
-    if isinstance(binding, (Outputs, Function)):
-        return ABSENT
-    return constant_of(binding)
+    return constant_of(binding) if is_value(binding) else ABSENT

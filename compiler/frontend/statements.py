@@ -17,7 +17,7 @@ import gast
 
 from composite.compiler.errors.statements import IN_PLACE
 from composite.compiler.frontend import flow, strings
-from composite.compiler.frontend.bindings import Translation
+from composite.compiler.frontend.bindings import Instance, Translation
 from composite.compiler.frontend.branches import Branches
 from composite.compiler.frontend.exits import Exit
 from composite.compiler.frontend.expressions import Expressions
@@ -219,7 +219,14 @@ class Statements(Visitor):
         """A docstring, or a call for its effect."""
         if isinstance(node.value, gast.Constant):
             return
-        self._expressions.visit(node.value)
+        made = self._expressions.visit(node.value)
+        if isinstance(made, Instance):
+            self.source.fail(
+                node,
+                IN_PLACE,
+                f"this gives a new {made.spelling} and leaves the old one as it is: write "
+                "`a = a.write(...)`",
+            )
 
     def visit_Pass(self, node: Any) -> None:
         """Nothing."""

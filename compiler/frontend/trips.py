@@ -33,6 +33,7 @@ class LoopExit(Exit):
         self.loop: Any = None
         self.values: list[Any] = []
         self._names = names
+        self._starts = {name: translation.environment[name] for name in names}
 
     def returned(self, _node: Any) -> NoReturn:
         """Refuse: early.py has made a `break` of it."""
@@ -57,7 +58,9 @@ class LoopExit(Exit):
 
     def _carried(self, name: str) -> Any:
         index = len(self.types) - len(self._names) + self._names.index(name)
-        value = self._translation.value(self._translation.environment[name], self.node)
+        binding = self._translation.environment[name]
+        self._translation.same_class(name, self._starts[name], binding, self.node)
+        value = self._translation.carried(binding, self.node)
         if self.types[index] not in ("any", dialect.name_of(value)):
             self.changed.add(name)
         return self._translation.builder.cast(value, self.types[index])

@@ -21,7 +21,7 @@ from composite.compiler.library.names import PUBLIC, Entry
 __all__ = ["Entry", "entries", "find", "names"]
 
 SUBJECTS = (
-    *("activation", "arithmetic", "assertions", "comparison", "complexes", "conversion"),
+    *("activation", "arithmetic", "arrays", "assertions", "comparison", "complexes", "conversion"),
     *("convolution", "creation", "images", "indexing", "layout", "linear", "losses", "matrices"),
     *("normalization", "pooling", "randoms", "reduction", "scans", "segments", "shaping"),
     *("sorting", "special", "spectra", "text"),
@@ -45,6 +45,17 @@ def _by_object() -> dict[int, Entry]:
 def find(function: object) -> Entry | None:
     """Return the entry for an object of TensorFlow's API, however the source names it."""
     return _by_object().get(id(function))
+
+
+def methods(class_: type) -> list[str]:
+    """Return the names of the methods that an object of a class has: "read" and so on."""
+    prefixes = {f"{entry.gives}." for entry in entries() if entry.class_given() is class_}
+    return [
+        name.rpartition(".")[2]
+        for entry in entries()
+        for name in entry.names
+        if name.startswith(tuple(prefixes))
+    ]
 
 
 def names() -> list[str]:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/authors_place.h"
@@ -103,6 +104,7 @@ absl::Status BodyShapes::AddArg(const Node* node) {
   ShapeHandle shape;
   TF_RETURN_IF_ERROR(context->MakeShapeFromPartialTensorShape(facts_[input].shape, &shape));
   context->set_output(0, shape);
+  if (!input_lists_.empty()) lists_.Set(added, 0, input_lists_[input]);
   return absl::OkStatus();
 }
 
@@ -119,7 +121,46 @@ absl::Status BodyShapes::Add(const Node* node) {
   copies_[node] = added;
   absl::Status status = refiner_.AddNode(added);
   if (!status.ok()) return WithPrefix(status, AuthorsPlace(node->def()));
-  return node->IsIfNode() ? FollowBranches(added) : status;
+  if (node->IsIfNode()) return FollowBranches(added);
+  return node->IsWhileNode() ? FollowTrips(added) : lists_.Follow(added, &refiner_);
+}
+
+std::vector<ListShape> BodyShapes::InputLists(const Node* node, int first) const {
+  std::vector<ListShape> lists(node->num_inputs() - first);
+  for (const Edge* edge : node->in_edges()) {
+    if (edge->dst_input() < first) continue;  // or a control edge
+    lists[edge->dst_input() - first] = lists_.Of(edge->src(), edge->src_output());
+  }
+  return lists;
+}
+
+absl::Status BodyShapes::FollowTrips(const Node* node) {
+  std::vector<ListShape> lists = InputLists(node, /*first=*/0);
+  if (absl::c_none_of(lists, [](const ListShape& list) { return list.known; })) {
+    return absl::OkStatus();
+  }
+  InferenceContext* context = refiner_.GetContext(node);
+  std::vector<InputFact> facts;
+  for (int i = 0; i < node->num_inputs(); ++i) {
+    tensorflow::TensorShapeProto proto;
+    context->ShapeHandleToProto(context->output(i), &proto);
+    facts.push_back({node->input_type(i), tensorflow::PartialTensorShape(proto), nullptr});
+  }
+  TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body,
+                      expansion_.Body(node->attrs().Find("body")->func().name()));
+  for (bool wider = true; wider;) {  // each is less than the one before
+    BodyShapes trip(expansion_, *body, facts);
+    trip.SetLists(lists);
+    TF_RETURN_IF_ERROR(trip.Run());
+    wider = false;
+    for (size_t i = 0; i < lists.size(); ++i) {
+      ListShape list = Common(lists[i], trip.OutputList(i));
+      wider |= !(list == lists[i]);
+      lists[i] = std::move(list);
+    }
+  }
+  for (size_t i = 0; i < lists.size(); ++i) lists_.Set(node, i, std::move(lists[i]));
+  return absl::OkStatus();
 }
 
 absl::Status BodyShapes::FollowBranches(const Node* node) {
@@ -131,16 +172,19 @@ absl::Status BodyShapes::FollowBranches(const Node* node) {
     facts.push_back({node->input_type(i), tensorflow::PartialTensorShape(proto), nullptr});
   }
   std::vector<tensorflow::PartialTensorShape> shapes[2];
+  std::vector<ListShape> lists[2];
   for (int i = 0; i < 2; ++i) {
     const std::string& name =
         node->attrs().Find(i == 0 ? "then_branch" : "else_branch")->func().name();
     TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body, expansion_.Body(name));
     BodyShapes branch(expansion_, *body, facts);
+    branch.SetLists(InputLists(node, /*first=*/1));
     TF_RETURN_IF_ERROR(branch.Run());
     for (int j = 0; j < node->num_outputs(); ++j) {
       tensorflow::TensorShapeProto proto;
       TF_RETURN_IF_ERROR(branch.OutputShape(j, &proto));
       shapes[i].emplace_back(proto);
+      lists[i].push_back(branch.OutputList(j));
     }
   }
   for (int j = 0; j < node->num_outputs(); ++j) {
@@ -148,6 +192,7 @@ absl::Status BodyShapes::FollowBranches(const Node* node) {
     TF_RETURN_IF_ERROR(
         context->MakeShapeFromPartialTensorShape(Common(shapes[0][j], shapes[1][j]), &shape));
     context->set_output(j, shape);
+    lists_.Set(node, j, Common(lists[0][j], lists[1][j]));
   }
   return absl::OkStatus();
 }
@@ -195,6 +240,12 @@ absl::Status BodyShapes::OutputShape(int output, tensorflow::TensorShapeProto* p
   InferenceContext* context = refiner_.GetContext(copies_.at(edge->src()));
   context->ShapeHandleToProto(context->output(edge->src_output()), proto);
   return absl::OkStatus();
+}
+
+ListShape BodyShapes::OutputList(int output) const {
+  const Edge* edge = nullptr;
+  if (!body_.ret_nodes[output]->input_edge(0, &edge).ok()) return ListShape();
+  return lists_.Of(copies_.at(edge->src()), edge->src_output());
 }
 
 }  // namespace composite

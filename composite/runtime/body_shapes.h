@@ -3,12 +3,14 @@
 #define COMPOSITE_RUNTIME_BODY_SHAPES_H_
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "composite/runtime/expand.h"
+#include "composite/runtime/list_shapes.h"
 #include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/common_runtime/shape_refiner.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -28,6 +30,8 @@ class BodyShapes {
   // (a shape), its elements, -1 for the others. Call before Run.
   absl::Status SetConstant(int input, const tensorflow::Tensor& value);
   absl::Status SetVector(int input, absl::Span<const int64_t> elements);
+  // What is known of the inputs that are lists. Call before Run.
+  void SetLists(std::vector<ListShape> lists) { input_lists_ = std::move(lists); }
 
   // InvalidArgument with the author's place for shapes that do not fit.
   absl::Status Run();
@@ -35,12 +39,16 @@ class BodyShapes {
   // After Run: inputs whose values some shape function asked for.
   std::vector<int> WantedInputs() const;
   absl::Status OutputShape(int output, tensorflow::TensorShapeProto* proto) const;
+  ListShape OutputList(int output) const;
 
  private:
   absl::Status Add(const tensorflow::Node* node);
   absl::Status AddArg(const tensorflow::Node* node);
   // The shapes that an If gives: what its branches give has in common.
   absl::Status FollowBranches(const tensorflow::Node* node);
+  // What all trips of a While leave of the lists that it carries.
+  absl::Status FollowTrips(const tensorflow::Node* node);
+  std::vector<ListShape> InputLists(const tensorflow::Node* node, int first) const;
   absl::StatusOr<tensorflow::Node*> ScalarNode(tensorflow::DataType dtype, int64_t value);
 
   const Expansion& expansion_;
@@ -51,6 +59,8 @@ class BodyShapes {
   absl::flat_hash_map<int, tensorflow::Node*> stand_ins_;
   absl::flat_hash_map<const tensorflow::Node*, tensorflow::Node*> copies_;
   tensorflow::ShapeRefiner refiner_;
+  std::vector<ListShape> input_lists_;  // none, or one for each input
+  ListShapes lists_;
 };
 
 }  // namespace composite

@@ -65,9 +65,12 @@ absl::StatusOr<Value> RunTimeRange(const std::vector<Value>& arguments, Emitter*
   const Value start = numbers.size() == 1 ? Value::Int(0) : numbers[0];
   const Value stop = numbers.size() == 1 ? numbers[0] : numbers[1];
   const Value step = numbers.size() == 3 ? numbers[2] : Value::Int(1);
-  TF_ASSIGN_OR_RETURN(Value count, Binary("sub", start, stop, emitter));
-  TF_ASSIGN_OR_RETURN(count, Binary("floordiv", count, step, emitter));
-  TF_ASSIGN_OR_RETURN(count, Unary("neg", count, emitter));
+  Value count = stop;  // of range(stop), what most loops are
+  if (numbers.size() > 1) {
+    TF_ASSIGN_OR_RETURN(count, Binary("sub", start, stop, emitter));
+    TF_ASSIGN_OR_RETURN(count, Binary("floordiv", count, step, emitter));
+    TF_ASSIGN_OR_RETURN(count, Unary("neg", count, emitter));
+  }
   TF_ASSIGN_OR_RETURN(TensorValue strong, emitter->ToTensor(count, tensorflow::DT_INT64));
   TF_ASSIGN_OR_RETURN(count, emitter->Call("Maximum", {"x", "y"},
                                            {Value::Tensor(std::move(strong)), Value::Int(0)}));

@@ -17,6 +17,10 @@ PartialTensorShape ShapeOf(const Value& part, GraphBuilder* graph) {
   return PartialTensorShape(std::vector<int64_t>{});  // a number
 }
 
+ListShape ListOf(const Value& part, const GraphBuilder& graph) {
+  return part.as_tensor() == nullptr ? ListShape() : graph.List(*part.as_tensor());
+}
+
 }  // namespace
 
 CarriedValues::CarriedValues(std::vector<Value> starts, Emitter* outer)
@@ -29,7 +33,8 @@ CarriedValues::CarriedValues(std::vector<Value> starts, Emitter* outer)
       Part& added = own.emplace_back();
       added.type = TypeOf(part);
       added.has_shape = !part.is_undefined();
-      if (added.has_shape) added.first_shape = added.shape = ShapeOf(part, &outer->graph());
+      if (added.has_shape) added.shape = ShapeOf(part, &outer->graph());
+      added.list = ListOf(part, outer->graph());
       added.start = std::move(part);
     }
   }
@@ -41,6 +46,7 @@ absl::StatusOr<std::vector<Value>> CarriedValues::Enter(InnerFunction* function)
       if (!part.type.is_tensor) continue;
       TF_ASSIGN_OR_RETURN(part.parameter,
                           function->graph.AddParameter(part.type.dtype, part.shape));
+      function->graph.SetList(part.parameter, part.list);
     }
   }
   return Filled(parameters());
@@ -91,8 +97,10 @@ absl::StatusOr<bool> CarriedValues::WidenPart(const Value& next, InnerFunction* 
   }
   const PartialTensorShape given = ShapeOf(next, &function->graph);
   const PartialTensorShape shape = part->has_shape ? Common(part->shape, given) : given;
-  const bool wider =
-      !(part->type == before) || !part->has_shape || !shape.IsIdenticalTo(part->shape);
+  ListShape list = Common(part->list, ListOf(next, function->graph));
+  const bool wider = !(part->type == before) || !part->has_shape ||
+                     !shape.IsIdenticalTo(part->shape) || !(list == part->list);
+  part->list = std::move(list);
   part->has_shape = true;
   part->shape = shape;
   return wider;
@@ -150,15 +158,14 @@ std::vector<PartialTensorShape> CarriedValues::shapes() const {
   return shapes;
 }
 
-bool CarriedValues::keeps_shapes() const {
+std::vector<ListShape> CarriedValues::lists() const {
+  std::vector<ListShape> lists;
   for (const auto& parts : parts_) {
     for (const Part& part : parts) {
-      if (!part.type.is_tensor) continue;
-      if (part.start.is_undefined() && !part.shape.IsFullyDefined()) return false;
-      if (!part.start.is_undefined() && !part.shape.IsIdenticalTo(part.first_shape)) return false;
+      if (part.type.is_tensor) lists.push_back(part.list);
     }
   }
-  return true;
+  return lists;
 }
 
 size_t CarriedValues::parts() const {

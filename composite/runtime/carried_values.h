@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "composite/runtime/inner_function.h"
 #include "composite/runtime/join.h"
+#include "composite/runtime/list_shapes.h"
 #include "composite/runtime/value.h"
 #include "tensorflow/core/framework/partial_tensor_shape.h"
 
@@ -41,15 +42,15 @@ class CarriedValues {
 
   // Of the variables, after the last Widen.
   std::vector<tensorflow::PartialTensorShape> shapes() const;
-  // Whether no variable has another shape than the one it starts with.
-  bool keeps_shapes() const;
+  std::vector<ListShape> lists() const;
   size_t parts() const;
 
  private:
   struct Part {
     Value start;
     PartType type;  // a tensor: a variable
-    tensorflow::PartialTensorShape first_shape, shape;
+    tensorflow::PartialTensorShape shape;
+    ListShape list;         // if it is a list
     bool has_shape = true;  // false until a trip gives one: it starts with no value
     bool settled = false;   // it became a variable again, and stays one
     TensorValue parameter;  // of the last Enter

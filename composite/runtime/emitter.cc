@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/constant.h"
 #include "composite/runtime/not_yet.h"
@@ -76,6 +77,11 @@ absl::StatusOr<Value> Emitter::Call(const std::string& op, absl::Span<const std:
   const OpDef* op_def = nullptr;
   TF_RETURN_IF_ERROR(tensorflow::OpRegistry::Global()->LookUpOpDef(op, &op_def));
   TF_ASSIGN_OR_RETURN(Binding binding, Bind(*op_def, keywords, values));
+  // An Identity to a dtype converts: the argument was made a tensor of it, and the node adds
+  // nothing.
+  if (op == "Identity" && absl::c_linear_search(keywords, "T")) {
+    return Value::Tensor(std::move(binding.inputs[0][0]));
+  }
   binding.def.set_name(std::string(name));
   return AddBound(*op_def, std::move(binding));
 }

@@ -112,6 +112,7 @@ absl::StatusOr<Value> Emitter::Item(const Value& value, const Value& index) {
   if (value.is_strong()) return absl::InvalidArgumentError("a tensor is no list");
   if (const RangeValue* range = value.as_range(); range != nullptr) {
     // Inside of a loop over it, so the index is in range.
+    if (Same(range->start, Value::Int(0)) && Same(range->step, Value::Int(1))) return index;
     TF_ASSIGN_OR_RETURN(Value offset, Binary("mul", index, range->step, this));
     return Binary("add", range->start, offset, this);
   }

@@ -65,6 +65,7 @@ class Joined {
   std::vector<TensorValue> results[2];
   std::vector<PartType> types;
   std::vector<tensorflow::PartialTensorShape> shapes;
+  std::vector<ListShape> lists;
 
  private:
   int Last() const { return static_cast<int>(types.size()) - 1; }
@@ -91,16 +92,19 @@ class Joined {
   absl::Status AddTensor(const Value& a, const Value& b, const PartType& type) {
     const Value* const parts[2] = {&a, &b};
     tensorflow::PartialTensorShape given[2];
+    ListShape list[2];
     for (int i = 0; i < 2; ++i) {
       tensorflow::PartialTensorShape other;
       if (parts[i]->is_undefined()) other = ReadShape(*parts[1 - i], sides_[1 - i]);
       TF_ASSIGN_OR_RETURN(TensorValue tensor, Inside(*parts[i], type, other, sides_[i]));
       given[i] = sides_[i]->graph.Inferred(tensor);
+      list[i] = sides_[i]->graph.List(tensor);
       results[i].push_back(std::move(tensor));
     }
     shapes.push_back(a.is_undefined()   ? given[1]
                      : b.is_undefined() ? given[0]
                                         : Common(given[0], given[1]));
+    lists.push_back(Common(list[0], list[1]));
     types.push_back(type);
     return absl::OkStatus();
   }
@@ -181,6 +185,7 @@ absl::StatusOr<std::vector<Value>> Evaluator::RunBoth(const Frame& frame, const 
                       AddControlNode(std::move(def), operands, sides));
   for (size_t i = 0; i < outputs.size(); ++i) {
     TF_RETURN_IF_ERROR(emitter_->graph().SetInferred(outputs[i], joined.shapes[i]));
+    emitter_->graph().SetList(outputs[i], joined.lists[i]);
   }
   return joined.Filled(outputs);
 }

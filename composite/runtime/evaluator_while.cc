@@ -12,6 +12,7 @@
 #include "composite/runtime/inner_function.h"
 #include "composite/runtime/not_yet.h"
 #include "composite/runtime/operators.h"
+#include "composite/runtime/trip_count.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/errors.h"
@@ -54,10 +55,25 @@ absl::StatusOr<Tensors> AddCounters(InnerFunction* function) {
   return counters;
 }
 
+// What the counters start with.
+absl::StatusOr<Tensors> Counters(Value most, Emitter* emitter) {
+  if (most.as_tensor() != nullptr && most.as_tensor()->dtype != tensorflow::DT_INT32) {
+    TF_ASSIGN_OR_RETURN(
+        most, emitter->Call("Cast", {"x", "DstT"}, {most, Value::Type(tensorflow::DT_INT32)}));
+  }
+  Tensors counters;
+  for (const Value& value : {Value::Int(0), most}) {
+    TF_ASSIGN_OR_RETURN(TensorValue counter, emitter->ToTensor(value, tensorflow::DT_INT32));
+    counters.push_back(std::move(counter));
+  }
+  return counters;
+}
+
 // The whole shape decides what the loop's variables are: it is part of the expansion's key.
 void ReadShape(const TensorValue& tensor, GraphBuilder* graph) {
   const int64_t rank = graph->Rank(tensor);
   for (int d = 0; d < rank; ++d) graph->Dim(tensor, d);
+  if (tensor.dtype == tensorflow::DT_VARIANT) graph->ReadList(tensor);
 }
 
 void Append(const Tensors& more, Tensors* all) {
@@ -73,7 +89,6 @@ tensorflow::NodeDef WhileNode(const Tensors& operands, const CarriedValues& carr
   for (const TensorValue& tensor : operands) types->add_type(tensor.dtype);
   attrs["parallel_iterations"].set_i(10);
   auto* shapes = attrs["output_shapes"].mutable_list();
-  if (carried.keeps_shapes()) return def;  // none: each is as it starts
   for (int i = 0; i < kCounters; ++i) shapes->add_shape();
   for (const PartialTensorShape& shape : carried.shapes()) shape.AsProto(shapes->add_shape());
   for (const TensorValue& tensor : captures) graph->Inferred(tensor).AsProto(shapes->add_shape());
@@ -168,13 +183,15 @@ absl::StatusOr<std::vector<Value>> Evaluator::FinishLoop(const Frame& frame,
   TF_ASSIGN_OR_RETURN(Value counted, Binary("add", Value::Tensor(trip->body_parameters[0]),
                                             Value::Int(1), &trip->body.emitter));
   graph.SetContext(node.place, frame.scope);
-  Tensors operands;
-  for (const int first : {0, -1}) {
-    TF_ASSIGN_OR_RETURN(TensorValue counter,
-                        emitter_->ToTensor(Value::Int(first), tensorflow::DT_INT32));
-    operands.push_back(std::move(counter));
-  }
   TF_ASSIGN_OR_RETURN(Tensors started, carried.Started(emitter_));
+  const auto variable = [](const Tensors& all) {
+    return absl::MakeConstSpan(all).subspan(kCounters);
+  };
+  const Value most = MostTrips(
+      trip->goes_on,
+      {variable(trip->condition_parameters), variable(trip->body_parameters), given, started},
+      trip->condition.graph);
+  TF_ASSIGN_OR_RETURN(Tensors operands, Counters(most, emitter_));
   Append(started, &operands);
   // Results that are outer tensors are captured, so this is asked when all results are there.
   for (TensorValue& tensor : given) {
@@ -201,8 +218,10 @@ absl::StatusOr<std::vector<Value>> Evaluator::FinishLoop(const Frame& frame,
   const auto first = outputs.begin() + kCounters;
   const Tensors variables(first, first + given.size());
   const std::vector<PartialTensorShape> shapes = carried.shapes();
+  const std::vector<ListShape> lists = carried.lists();
   for (size_t i = 0; i < variables.size(); ++i) {
     TF_RETURN_IF_ERROR(graph.SetInferred(variables[i], shapes[i]));
+    graph.SetList(variables[i], lists[i]);
   }
   return carried.Filled(variables);
 }

@@ -126,6 +126,7 @@ absl::StatusOr<TensorValue> GraphBuilder::Capture(const TensorValue& tensor) {
     TF_ASSIGN_OR_RETURN(TensorValue argument, AddArgument({nullptr, "captured", -1, tensor},
                                                           tensor.dtype, outer_->Inferred(tensor)));
     own.node = argument.node;
+    if (tensor.dtype == tensorflow::DT_VARIANT) SetList(own, outer_->List(tensor));
   } else {
     own.node = arguments_[it->second].node;
   }
@@ -170,6 +171,7 @@ absl::StatusOr<std::vector<TensorValue>> GraphBuilder::AddNode(
   }
   TF_RETURN_IF_ERROR(refiner_.AddNode(node));
   ForgetUncertainShape(node, &refiner_);
+  TF_RETURN_IF_ERROR(lists_.Follow(node, &refiner_));
   TF_RETURN_IF_ERROR(NameOutputs(*node, op_def));
   nodes_.push_back(node);
   defs_.push_back(std::move(def));
@@ -320,6 +322,21 @@ absl::Status GraphBuilder::SetInferred(const TensorValue& tensor, const PartialT
   return absl::OkStatus();
 }
 
+ListShape GraphBuilder::List(const TensorValue& tensor) const {
+  if (outer_ != nullptr && !Owns(tensor)) return outer_->List(tensor);
+  return lists_.Of(tensor.node, tensor.index);
+}
+
+void GraphBuilder::SetList(const TensorValue& tensor, ListShape list) {
+  lists_.Set(tensor.node, tensor.index, std::move(list));
+}
+
+void GraphBuilder::ReadList(const TensorValue& tensor) {
+  if (outer_ != nullptr && !Owns(tensor)) return outer_->ReadList(tensor);
+  if (!List(tensor).known) return;
+  Derived(tensor, [](InferenceContext*) -> int64_t { return -1; });
+}
+
 int64_t GraphBuilder::Rank(const TensorValue& tensor) {
   if (outer_ != nullptr && !Owns(tensor)) return outer_->Rank(tensor);
   if (auto it = argument_of_.find(tensor.node->id()); it != argument_of_.end()) {
@@ -344,6 +361,29 @@ int64_t GraphBuilder::Dim(const TensorValue& tensor, int dim) {
     if (!c->RankKnown(shape) || dim >= c->Rank(shape)) return -1;
     return c->ValueKnown(c->Dim(shape, dim)) ? c->Value(c->Dim(shape, dim)) : -1;
   });
+}
+
+// Those that results and state depend on; the others would have no effect.
+void GraphBuilder::AddUsedNodes(absl::Span<const TensorValue> results,
+                                tensorflow::FunctionDef* function) const {
+  std::vector<const Node*> open;
+  absl::flat_hash_set<const Node*> used;
+  auto use = [&](const Node* node) {
+    if (used.insert(node).second) open.push_back(node);
+  };
+  for (const TensorValue& result : results) use(result.node);
+  if (last_stateful_ != nullptr) use(last_stateful_);  // after all others
+  while (!open.empty()) {
+    const Node* node = open.back();
+    open.pop_back();
+    for (const Node* source : node->in_nodes()) use(source);
+  }
+  auto def = defs_.begin();
+  for (const Node* node : nodes_) {
+    if (argument_of_.contains(node->id())) continue;
+    if (used.contains(node)) *function->add_node_def() = *def;
+    ++def;
+  }
 }
 
 absl::StatusOr<tensorflow::FunctionDef> GraphBuilder::Finish(
@@ -377,7 +417,7 @@ absl::StatusOr<tensorflow::FunctionDef> GraphBuilder::Finish(
     signature->add_control_output(node);
     (*function.mutable_control_ret())[node] = node;
   }
-  for (const NodeDef& def : defs_) *function.add_node_def() = def;
+  AddUsedNodes(results, &function);
   // The same for the same content, in every process.
   signature->set_name(absl::EndsWith(name, "_")
                           ? absl::StrCat(name, absl::Hex(FingerprintOf(function), absl::kZeroPad16))

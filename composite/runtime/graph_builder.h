@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "composite/runtime/facts.h"
+#include "composite/runtime/list_shapes.h"
 #include "composite/runtime/value.h"
 #include "tensorflow/core/common_runtime/shape_refiner.h"
 #include "tensorflow/core/framework/function.pb.h"
@@ -72,6 +73,12 @@ class GraphBuilder {
   // Says more than an op's own shape function knows.
   absl::Status SetInferred(const TensorValue& tensor, const tensorflow::PartialTensorShape& shape);
 
+  // What is known of a list of tensors. `ReadList` makes what that was derived from part of the
+  // key.
+  ListShape List(const TensorValue& tensor) const;
+  void SetList(const TensorValue& tensor, ListShape list);
+  void ReadList(const TensorValue& tensor);
+
   bool is_stateful() const { return !stateful_.empty(); }
   // How many nodes there are beside arguments.
   size_t size() const { return defs_.size(); }
@@ -106,6 +113,7 @@ class GraphBuilder {
                                           const tensorflow::PartialTensorShape& shape);
   // Notes that something was derived from an argument's rank, or from all of its dims.
   void ReadArgument(const Argument& argument, bool only_rank);
+  void AddUsedNodes(absl::Span<const TensorValue> results, tensorflow::FunctionDef* function) const;
   std::string UniqueName(absl::string_view base);
   absl::Status Connect(tensorflow::Node* node, absl::Span<const TensorValue> inputs);
   absl::Status NameOutputs(const tensorflow::Node& node, const tensorflow::OpDef& op_def);
@@ -121,6 +129,8 @@ class GraphBuilder {
   // nothing else, which keeps sizes out of the expansion's key. Made at the first derived read.
   std::unique_ptr<tensorflow::ShapeRefiner> ranks_only_;
   size_t ranks_only_nodes_ = 0;
+
+  ListShapes lists_;
 
   std::vector<tensorflow::Node*> nodes_;   // in order, arguments included
   std::vector<tensorflow::NodeDef> defs_;  // as in the function

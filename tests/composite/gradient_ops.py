@@ -105,3 +105,17 @@ def loops(x, w):
     while tf.reduce_sum(tf.abs(y)) < 40.0:
         y, z = y * 2.0 + 0.5, tf.sin(z) * z
     return y, z
+
+
+@Composite(
+    "GradientRounds",
+    inputs=["x: float"],
+    attrs=["deep: bool = false"],
+    outputs=["y: float"],
+)
+def rounds(x, deep):
+    """A loop whose gradient keeps more of a trip if it is `deep`; its condition is the same."""
+    y = x
+    for _ in range(tf.shape(x)[0]):
+        y = tf.tanh(y) * y * x if deep else y * x
+    return y

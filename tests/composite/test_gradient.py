@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from composite import Composite, backward, native, options
 from tests.composite.dense_ops import dense, scale, two_layers
+from tests.composite.gradient_ops import rounds
 
 RANDOM = np.random.default_rng(1)
 
@@ -182,3 +183,16 @@ def test_an_output_is_fed_where_nothing_else_is_computed_again():
     ops = [node.op for node in found.function.function.function[0].node_def]
     assert found.twin is None
     assert "TanhGrad" in ops and "Tanh" not in ops and ops.count("MatMul") == 2
+
+
+def test_loops_with_one_condition_keep_what_each_needs():
+    x = tf.constant([0.5, 2.0])
+    for deep in (False, True):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = rounds(x, deep=deep)
+        ours = tape.gradient(y, x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = rounds.python_function(x, deep)
+        np.testing.assert_allclose(ours, tape.gradient(y, x), rtol=1e-6)

@@ -18,6 +18,21 @@ K = 'name: "k" type: "int" default_value { i: 0 }'
 
 # Bodies of `def body(x, y, k)` (k is an int attribute), by the golden file that they belong to.
 BODIES = {
+    "objects": [
+        "return tf.TensorArray(tf.float32, 2)",
+        "return tf.TensorArray(tf.float32, 2) + x",
+        "a = tf.TensorArray(tf.float32, 2)\nreturn x * a.write(0, x)",
+        "a = tf.TensorArray(tf.float32, 2)\na.write(0, x)\nreturn a.stack()",
+        "a = tf.TensorArray(tf.float32, 2)\nreturn a.concat()",
+        "a = tf.TensorArray(tf.float32, 2)\nreturn a.read()",
+        "a = tf.TensorArray(tf.float32, 2)\nreturn x * len(a)",
+        "a = tf.TensorArray(tf.float32, 2)\nb = [a, a]\nreturn b[0].stack()",
+        "a = tf.TensorArray(tf.float32, 2)\nfor i in range(k):\n    a = a.stack()\nreturn x",
+        "if k:\n    a = x\nelse:\n    a = tf.TensorArray(tf.float32, 2)\nreturn a.stack()",
+        "write = tf.TensorArray(tf.float32, 2).write\nreturn x + write",
+        "a = tf.TensorArray(tf.float32, handle=x)\nb = a.write(0, q)\nreturn b.stack()",
+        "return tf.TensorArray.read(x, 0)",
+    ],
     "statements": [
         "for i in range(3):\n    z = x + i\nreturn z",
         "for i in reversed(x):\n    x = x + i\nreturn x",

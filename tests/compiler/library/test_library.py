@@ -279,6 +279,7 @@ def test_every_function_has_a_case() -> None:
         entry.names[0]
         for entry in library.entries()
         if entry.names[0] != "tf.debugging.Assert"  # gives nothing: the test below
+        if not entry.names[0].startswith("tf.TensorArray")  # no tensors: test_arrays.py
         if not any(f"{name}(" in texts for name in entry.names)
     ]
     assert missing == []
