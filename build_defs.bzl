@@ -19,6 +19,7 @@ def gen_op_libraries(
         tags = [],
         test = False,
         signatures = None,
+        tuned = None,
         kinds = None,
         visibility = None):
     """A library of the composite ops of a Python file, compiled ahead of time.
@@ -43,6 +44,7 @@ def gen_op_libraries(
       tags: of all targets.
       test: whether all targets are testonly.
       signatures: a file of calls to compile kernels for: JSON, or what COMPOSITE_RECORD wrote.
+      tuned: a tuning database, by which kernels are made: what `composite tune` wrote.
       kinds: for an op without stated calls, for how many kinds of calls there are kernels at most.
       visibility: of all targets.
     """
@@ -59,6 +61,7 @@ def gen_op_libraries(
         deps = deps,
         targets = targets,
         signatures = signatures,
+        tuned = tuned,
         kinds = -1 if kinds == None else kinds,
         **common
     )

@@ -37,6 +37,8 @@ def main(argv: Sequence[str]) -> int:
         command += [*arguments.flag, str(stage / posixpath.normpath(arguments.source))]
         if arguments.signatures:
             command += ["--signatures", str(Path(arguments.signatures).absolute())]
+        if arguments.tuned:
+            command += ["--tuned", str(Path(arguments.tuned).absolute())]
         for manifest in arguments.dep:
             command += ["--dep", str(Path(manifest).parent.absolute())]
         done = subprocess.run(
@@ -69,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", action="append", default=[], help="a file to write")
     parser.add_argument("--dep", action="append", default=[], help="the manifest of a library")
     parser.add_argument("--signatures", help="for composite build")
+    parser.add_argument("--tuned", help="for composite build")
     parser.add_argument("--flag", action="append", default=[], help="as it is, for composite build")
     return parser
 

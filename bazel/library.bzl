@@ -125,12 +125,14 @@ def _build(ctx, files, sources, py_info, manifests):
         arguments.add("--flag=--kinds=%d" % ctx.attr.kinds)
     if ctx.file.signatures:
         arguments.add("--signatures", ctx.file.signatures)
+    if ctx.file.tuned:
+        arguments.add("--tuned", ctx.file.tuned)
 
     ctx.actions.run(
         executable = environment.interpreter,
         arguments = [ctx.file._driver.path, arguments],
         inputs = depset(
-            [ctx.file._driver, environment.description] + ctx.files.signatures,
+            [ctx.file._driver, environment.description] + ctx.files.signatures + ctx.files.tuned,
             transitive = [given, manifests],
         ),
         outputs = files.values(),
@@ -151,6 +153,7 @@ op_library = rule(
         "deps": attr.label_list(providers = [[PyInfo], [OpLibraryInfo]]),
         "targets": attr.string_list(),
         "signatures": attr.label(allow_single_file = True),
+        "tuned": attr.label(allow_single_file = True),
         "kinds": attr.int(default = -1),
         "_driver": attr.label(
             default = Label("//bazel:build_library.py"),

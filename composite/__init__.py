@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from composite.loading import load as load
     from composite.op import CompositeOp as CompositeOp
     from composite.settings import options as options
+    from composite.tuning.chosen import use_tuned as use_tuned
+    from composite.tuning.tune import Tuned as Tuned
+    from composite.tuning.tune import tune as tune
 
 # No module may have the name of a public function: the import system would bind the module over it.
 _HOMES = {
@@ -41,12 +44,15 @@ _HOMES = {
     "CompositeOp": "composite.op",
     "Explanation": "composite.explanation",
     "Report": "composite.checking",
+    "Tuned": "composite.tuning.tune",
     "build": "composite.building",
     "check": "composite.checking",
     "explain": "composite.explanation",
     "load": "composite.loading",
     "options": "composite.settings",
     "stats": "composite.counters",
+    "tune": "composite.tuning.tune",
+    "use_tuned": "composite.tuning.chosen",
     "wait": "composite.jit.worker",
 }
 
@@ -56,12 +62,15 @@ __all__ = [
     "CompositeOp",
     "Explanation",
     "Report",
+    "Tuned",
     "build",
     "check",
     "explain",
     "load",
     "options",
     "stats",
+    "tune",
+    "use_tuned",
     "wait",
 ]
 __version__ = "0.1.0"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -34,6 +35,7 @@ class Options(NamedTuple):
         of_a_run: whether the signatures may hold calls of other ops, which are left out.
         elsewhere: digests of ops whose kernels another library has: here they have none.
         registration: whether the C source that the library is linked from goes along.
+        tuned: a tuning database, which kernels are made by; None makes them as they are by default.
     """
 
     name: str | None = None
@@ -43,6 +45,7 @@ class Options(NamedTuple):
     of_a_run: bool = False
     elsewhere: tuple[str, ...] = ()
     registration: bool = False
+    tuned: Path | None = None
 
     def plain(self, source: Path) -> dict[str, Any]:
         """As JSON can hold it, for the manifest of a library that is built from a file."""
@@ -53,6 +56,7 @@ class Options(NamedTuple):
             "kinds": self.kinds,
             "elsewhere": list(self.elsewhere),
             "registration": self.registration,
+            "tuned": None if self.tuned is None else sha256(self.tuned.read_bytes()).hexdigest(),
         }
 
 

@@ -44,6 +44,7 @@ from composite.op import CompositeOp
 from composite.records import CONSTANTS, serialize
 from composite.replacing import naming, replaced
 from composite.signatures import Stated, of_ops, stated
+from composite.tuning.database import Database
 
 _LINK_FLAGS = ["-shared", "-s", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-Wl,-rpath,$ORIGIN"]
 
@@ -64,13 +65,14 @@ class Built(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def build(
+def build(  # noqa: PLR0913 - what a library is built with
     source: str | os.PathLike[str] | CompositeOp | Iterable[CompositeOp],
     out: str | os.PathLike[str],
     *,
     name: str | None = None,
     signatures: Signatures | None = None,
     targets: Sequence[str] = (),
+    tuned: str | os.PathLike[str] | None = None,
 ) -> Path:
     """Writes a library of ops and kernels to the folder `out`, replacing a library that is there.
 
@@ -84,20 +86,23 @@ def build(
         targets: levels of the x86-64 psABI to compile kernels for, "x86-64-v3"; by default the
             highest that this machine has. Each is checked and measured here, so this machine must
             have it.
+        tuned: a file that `composite.tune` wrote, by which kernels are made; none by default.
 
     Returns:
         The folder.
 
     Raises:
-        ValueError: for a signature that no kernel can be made for, or a target that this machine
-            has not.
+        ValueError: for a signature that no kernel can be made for, a target that this machine has
+            not, or a file `tuned` that is no tuning database.
         FileExistsError: when `out` is something else than a library.
         OSError: when it cannot be written.
         RuntimeError: when there is no C compiler, or it fails.
 
     Whatever is raised, what was in `out` is still there.
     """
-    return run(source, Path(out), Options(name, signatures or {}, tuple(targets))).folder
+    database = None if tuned is None else Path(tuned)
+    options = Options(name, signatures or {}, tuple(targets), tuned=database)
+    return run(source, Path(out), options).folder
 
 
 def run(
@@ -127,7 +132,8 @@ def run(
     if path is not None and found.module is not None and found.is_as_on_disk():
         made_of = inputs.described(path, sources.files(found.module), options.plain(path))
     described = [_described(op) for op in ordered]
-    built = _kernels(wanted, machines, _before(target), progress, notes)
+    plan = prebuild.Plan(_before(target), _tuned(options))
+    built = _kernels(wanted, machines, plan, progress, notes)
     with replaced(target) as folder:
         _write(folder, options._replace(name=name), described, built, made_of)
     return Built(target, is_new=True, notes=tuple(notes))
@@ -142,7 +148,7 @@ class _Wanted(NamedTuple):
 def _kernels(
     wanted: Sequence[_Wanted],
     machines: Sequence[Target],
-    before: Mapping[str, Decision],
+    plan: prebuild.Plan,
     progress: Progress,
     notes: list[str],
 ) -> list[prebuild.BuiltKernel]:
@@ -156,7 +162,7 @@ def _kernels(
                 for request in prebuild.requests(op, call):
                     name, constants = prebuild.name(request, machine), CONSTANTS in request.attr
                     if name not in built:
-                        built[name] = prebuild.kernel(op, request, machine, before)
+                        built[name] = prebuild.kernel(op, request, machine, plan)
             except ValueError as error:
                 # Without a kernel for constants the one for any inputs serves.
                 if must and not constants:
@@ -213,6 +219,10 @@ def _write(
     (folder / manifest.NAME).write_text(content, encoding="utf-8")
     measured = {k.description.name: k.timing for k in built}
     (folder / inputs.TIMINGS).write_text(timings(key.machine(), measured), encoding="utf-8")
+
+
+def _tuned(options: Options) -> list[Database]:
+    return [] if options.tuned is None else [Database.read(options.tuned)]
 
 
 def _before(target: Path) -> dict[str, Decision]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ import tensorflow as tf
 from composite import call, native
 from composite.compiler.emit.library import LibraryKernel
 from composite.compiler.emit.timings import KernelTiming
+from composite.compiler.tvm.choices import Chosen
 from composite.compiler.tvm.target import Target
 from composite.jit import produce, verdicts, verify
 from composite.jit.decisions import Decision, Point, Times
@@ -24,6 +25,8 @@ from composite.jit.expansions import constants_of
 from composite.op import CompositeOp
 from composite.records import CONSTANTS, PROGRAM, NodeDef, python_value, serialize
 from composite.replacing import naming
+from composite.tuning import chosen
+from composite.tuning.database import Database
 
 _SIZE = 32  # of a dim that varies, for measuring
 _FEWEST_ELEMENTS = 256  # kFewestElements of constant_inputs.cc
@@ -49,25 +52,36 @@ class Spec(NamedTuple):
         return [d if isinstance(d, int) else None for d in self.dims]
 
 
-def name(wanted: NodeDef, target: Target) -> str:
+def name(wanted: NodeDef, target: Target, choices: Chosen = chosen.NOTHING) -> str:
     """The C name of the kernel for a request: equal for equal kernels."""
-    return f"{produce.kernel_name(wanted)}_{target.isa.rpartition('-')[2]}"
+    return f"{produce.kernel_name(wanted, choices)}_{target.isa.rpartition('-')[2]}"
 
 
-def kernel(
-    op: CompositeOp, wanted: NodeDef, target: Target, before: Mapping[str, Decision]
-) -> BuiltKernel:
-    """Compiles, checks and measures the kernel of a request. ValueError if there can be none.
+class Plan(NamedTuple):
+    """What a build knows beforehand.
 
-    `before` has earlier decisions on this machine, by the kernels' names, which close results keep.
+    Attributes:
+        before: earlier decisions on this machine, by the kernels' names; close results keep them.
+        tuned: what kernels are made by, the first that knows one.
     """
+
+    before: Mapping[str, Decision]
+    tuned: Sequence[Database] = ()
+
+
+def kernel(op: CompositeOp, wanted: NodeDef, target: Target, plan: Plan) -> BuiltKernel:
+    """Compiles, checks and measures the kernel of a request. ValueError if there can be none."""
     from composite.compiler import tvm as backend
 
     try:
-        compiled = produce.compile_object(wanted, target, name(wanted, target))
+        choices = chosen.choices_for(
+            wanted, target, lambda given: produce.write(wanted, target, given), plan.tuned
+        )
+        own = name(wanted, target, choices)
+        compiled = produce.compile_object(wanted, target, own, choices)
     except (backend.NotCovered, produce.Inexpandable) as answer:
-        raise ValueError(f"no kernel for {op.__name__}({_text(wanted)}): {answer}") from answer
-    record = produce.record_of(wanted, compiled, target)
+        raise ValueError(f"no kernel for {op.__name__}({described(wanted)}): {answer}") from answer
+    record = produce.record_of(wanted, compiled, target, tuned=bool(choices))
     with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
         path = Path(folder) / "kernel.so"
         backend.link(compiled, path, runtime=native.library_path())
@@ -75,10 +89,10 @@ def kernel(
             accuracy = produce.check(wanted, compiled, path)
         except verify.Mismatch as wrong:
             raise ValueError(
-                f"no kernel for {op.__name__}({_text(wanted)}): it failed its check: {wrong}"
+                f"no kernel for {op.__name__}({described(wanted)}): it failed its check: {wrong}"
             ) from wrong
         produce.add_accuracy(record, wanted, accuracy)
-        decision = verdicts.measured_library(record, wanted, path, before.get(compiled.name))
+        decision = verdicts.measured_library(record, wanted, path, plan.before.get(compiled.name))
     # Where timings.json is missing, the kernel is taken to be no slower.
     record.attr["_verdict"].s = b"kernel"
     description = LibraryKernel(
@@ -141,7 +155,8 @@ def _attributes(wanted: NodeDef) -> str:
     return ", ".join(f"{n}={getattr(v, 'name', v)!s}" for n, v in attrs.items())
 
 
-def _text(wanted: NodeDef) -> str:
+def described(wanted: NodeDef) -> str:
+    """The shapes and attributes of a request, for people."""
     return "; ".join(filter(None, (_shapes(wanted), _attributes(wanted))))
 
 

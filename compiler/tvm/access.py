@@ -28,7 +28,7 @@ from .graph import (
     compute_dtype,
     is_squeeze,
 )
-from .place import Index, Lane, as_expr, flat_index, matching_groups
+from .place import Index, Lane, as_expr, flat_index, matching_groups, moved
 from .view_access import read_view
 from .views import Slice
 
@@ -37,10 +37,11 @@ __all__ = ["Access", "Index", "Lane", "Space", "Storage", "Strided", "flat_index
 
 @dataclass(frozen=True)
 class Storage:
-    """Where a tensor lies: a flat buffer of ``dtype``, in row-major order."""
+    """Where a tensor lies: in a flat buffer of ``dtype`` from ``offset`` on, in row-major order."""
 
     buffer: Buffer
     dtype: str
+    offset: Expr | int = 0
 
 
 class Space:
@@ -50,6 +51,12 @@ class Space:
         self.storages = dict(storages)
         self.symbols = symbols
         self.parameters: dict[int, Storage] = {}
+
+    def within(self, counter: str, value: Expr) -> Space:
+        """Return what loops inside of a loop can see, whose counter is a symbol of its own."""
+        inner = Space(self.storages, {**self.symbols, counter: value})
+        inner.parameters = dict(self.parameters)
+        return inner
 
     def size(self, dim: Dim) -> Expr | int:
         """Return a size as an index expression, or the int that it is."""
@@ -87,7 +94,7 @@ def strided(tensor: Tensor, space: Space) -> Strided | None:
     storage = space.storage(tensor)
     node = tensor.node
     if storage is not None:
-        return Strided(storage, tuple(space.strides(tensor.shape)))
+        return Strided(storage, tuple(space.strides(tensor.shape)), storage.offset)
     if isinstance(node, Transpose):
         inner = strided(node.operand, space)
         if inner is None:
@@ -112,7 +119,7 @@ def strided(tensor: Tensor, space: Space) -> Strided | None:
         source = source.node.operand
         storage = space.storage(source)
         if storage is not None:
-            return Strided(storage, tuple(space.strides(tensor.shape)))
+            return Strided(storage, tuple(space.strides(tensor.shape)), storage.offset)
     return None
 
 
@@ -220,7 +227,8 @@ class Access:
         return const(bool(value) if dtype == "bool" else int(value), dtype)
 
     def _load(self, storage: Storage, shape: Shape, at: Sequence[Index]) -> Expr:
-        raw = self._flat_load(storage.buffer, flat_index(at, self._space.strides(shape)))
+        place = moved(flat_index(at, self._space.strides(shape)), storage.offset)
+        raw = self._flat_load(storage.buffer, place)
         raw = self._block.let(raw, "x")
         return self._block.let(numeric.from_storage(raw, storage.dtype))
 

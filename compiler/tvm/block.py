@@ -225,6 +225,39 @@ class Block:
         self._close(body)
         self.add(tir_stmt.IfThenElse(previous.condition, previous.then_case, self._sequence(body)))
 
+    @contextmanager
+    def ahead(self, depth: int) -> Iterator[None]:
+        """Write before the scope that was opened when ``depth`` were open."""
+        inner = self._scopes[depth:]
+        del self._scopes[depth:]
+        yield
+        self._scopes += inner
+
+    @property
+    def depth(self) -> int:
+        """How many scopes are open."""
+        return len(self._scopes)
+
+    @contextmanager
+    def team(self) -> Iterator[None]:
+        """Let a team of threads each run what is written inside, and share its parallel loops."""
+        body = self._open()
+        yield
+        self._close(body)
+        self._attribute("pragma_parallel_launch_point", body)
+
+    @contextmanager
+    def meeting(self) -> Iterator[None]:
+        """Let no thread of the team go on before all have done what is written inside."""
+        body = self._open()
+        yield
+        self._close(body)
+        self._attribute("pragma_parallel_barrier_when_finish", body)
+
+    def _attribute(self, key: str, body: Sequence[Stmt]) -> None:
+        one = tirx.const(1, "int32")
+        self.add(tir_stmt.AttrStmt(one, key, one, self._sequence(body)))
+
     def _open(self) -> list[Stmt]:
         self._scopes.append([])
         return self._scopes[-1]

@@ -5,16 +5,19 @@ Linking is :mod:`.link`'s part. One call is one kernel; nothing is kept between 
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from . import dims
+from .choices import Choices, Chosen, Knob, Value
 from .constants import Constants, Packed
 from .errors import NotCovered
-from .graph import Tensor, compute_dtype
 from .plan import Plan, make_plan
 from .reader import read_function
 from .target import Target
@@ -34,6 +37,7 @@ class Kernel:
         target: What it was compiled for.
         packed: What it takes after its outputs: constant factors, packed once by functions of
             their own, ``__tvm_ffi_<name>_pack<i>(input, packed)``.
+        choices: What was chosen for it, by the names of the knobs.
     """
 
     name: str
@@ -44,15 +48,17 @@ class Kernel:
     strategy: str
     target: Target
     packed: tuple[Packed, ...] = ()
+    choices: Chosen = field(default_factory=dict)
 
 
-def compile(  # noqa: A001 - named as re.compile is, and always used as backend.compile
+def compile(  # noqa: A001, PLR0913 - named as re.compile is; all that a kernel depends on
     library_def: Any,
     in_shapes: Sequence[Sequence[int | str]],
     *,
     target: Target | None = None,
     name: str = "kernel",
     constants: Sequence[int] = (),
+    choices: Chosen = MappingProxyType({}),
 ) -> Kernel:
     """Compile ``library_def.function[0]`` for a shape class.
 
@@ -63,33 +69,97 @@ def compile(  # noqa: A001 - named as re.compile is, and always used as backend.
         name: A C identifier, unique among the kernels that are linked together.
         constants: Inputs whose elements are the same in every call, so that they may be packed
             once. They are inputs of the kernel all the same.
+        choices: Values of knobs, where they are not to be the strategies' own; see `write`.
 
     Raises:
         NotCovered: If the op table, a dtype or a shape does not allow a kernel; or if there are
             constants and none would be packed: the kernel without constants is the same.
-        ValueError: If the number of shapes is not the number of inputs.
+        ValueError: If the number of shapes is not the number of inputs, or a choice is none of
+            this kernel's.
     """
-    if not name.isidentifier() or not name.isascii():
-        raise ValueError(f"{name!r} is no C identifier")
+    _check_name(name)
+    written = write(library_def, in_shapes, target=target, constants=constants, choices=choices)
+    wrong = [n for n, value in choices.items() if written.choices.get(n) != value]
+    if wrong:
+        there = "; ".join(f"{k.name}: {', '.join(map(str, k.candidates))}" for k in written.knobs)
+        raise ValueError(
+            f"{wrong[0]}={choices[wrong[0]]!r} is no choice of this kernel; there are {there}"
+        )
+    return written.generate(name)
+
+
+def write(
+    library_def: Any,
+    in_shapes: Sequence[Sequence[int | str]],
+    *,
+    target: Target | None = None,
+    constants: Sequence[int] = (),
+    choices: Chosen = MappingProxyType({}),
+) -> Written:
+    """Write the loops of a kernel, as `compile` does, and generate no code yet.
+
+    ``choices`` that this kernel does not have are left out, and those that are no candidates; what
+    was chosen is in the result.
+    """
     target = target or Target.host()
     try:
         plan = make_plan(read_function(library_def, in_shapes))
-        module = make_module(plan, target, name, frozenset(constants))
+        module = make_module(plan, target, "kernel", frozenset(constants), Choices(choices))
     except RecursionError:
         raise NotCovered("a chain of element-wise ops is too long to be one kernel") from None
     if constants and not module.packed:
         raise NotCovered("its constants are read where they lie")
-    symbols = dims.symbols_of(t.shape for t in plan.function.parameters)
-    return Kernel(
-        name=name,
-        objects={f"{name}.o": _object(module.functions, target)},
-        out_shapes=[dims.shape_text(t.shape) for t in plan.function.outputs],
-        minimums=[plan.function.minimums.get(s, 0) for s in symbols],
-        divisors=[1] * len(symbols),
-        strategy="+".join(module.strategies),
-        target=target,
-        packed=tuple(module.packed),
-    )
+    return Written(plan, target, module)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A kernel in loops.
+
+    Attributes:
+        plan: What it computes.
+        target: What for.
+        module: The loops.
+    """
+
+    plan: Plan
+    target: Target
+    module: Module
+
+    @property
+    def knobs(self) -> tuple[Knob, ...]:
+        """What there was to choose."""
+        return self.module.choices.knobs
+
+    @property
+    def choices(self) -> dict[str, Value]:
+        """What was chosen."""
+        return self.module.choices.settled
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """A hash of the loops, 16 hex digits: equal ones are the same kernel."""
+        import tvm_ffi
+
+        parts = [str(tvm_ffi.structural_hash(f)) for f in self.module.functions.values()]
+        return hashlib.sha256(" ".join([*parts, self.target.key]).encode()).hexdigest()[:16]
+
+    def generate(self, name: str) -> Kernel:
+        """Generate the code, under a name that is a C identifier; ValueError for another."""
+        _check_name(name)
+        plan, module = self.plan, self.module
+        symbols = dims.symbols_of(t.shape for t in plan.function.parameters)
+        return Kernel(
+            name=name,
+            objects={f"{name}.o": _object(module.named(name), self.target)},
+            out_shapes=[dims.shape_text(t.shape) for t in plan.function.outputs],
+            minimums=[plan.function.minimums.get(s, 0) for s in symbols],
+            divisors=[1] * len(symbols),
+            strategy="+".join(module.strategies),
+            target=self.target,
+            packed=tuple(module.packed),
+            choices=self.choices,
+        )
 
 
 @dataclass(frozen=True)
@@ -99,25 +169,41 @@ class Module:
     functions: dict[str, Any]
     strategies: list[str]
     packed: list[Packed]
+    choices: Choices
+
+    def named(self, name: str) -> dict[str, Any]:
+        """Return the functions under another name of the kernel."""
+        (old, *_) = self.functions
+        symbols = {symbol: name + symbol.removeprefix(old) for symbol in self.functions}
+        return {
+            symbols[symbol]: f.with_attr("global_symbol", symbols[symbol])
+            for symbol, f in self.functions.items()
+        }
 
 
 def make_module(
-    plan: Plan, target: Target, name: str, constants: frozenset[int] = frozenset()
+    plan: Plan,
+    target: Target,
+    name: str,
+    constants: frozenset[int] = frozenset(),
+    choices: Choices | None = None,
 ) -> Module:
     """Return the TIR of a plan: the kernel, and what packs its constants."""
-    known = Constants(constants)
-    function, strategies = _kernel(plan, target, known)
+    known, choices = Constants(constants), choices or Choices()
+    function, strategies = _kernel(plan, target, known, choices)
     functions = {name: function}
-    for i, write in enumerate(known.writers):
-        functions[f"{name}_pack{i}"] = write()
+    for i, write_packer in enumerate(known.writers):
+        functions[f"{name}_pack{i}"] = write_packer()
     named = {
         symbol: f.with_attr({"global_symbol": symbol, "tirx.noalias": True})
         for symbol, f in functions.items()
     }
-    return Module(named, strategies, known.packed)
+    return Module(named, strategies, known.packed, choices)
 
 
-def _kernel(plan: Plan, target: Target, constants: Constants) -> tuple[Any, list[str]]:
+def _kernel(
+    plan: Plan, target: Target, constants: Constants, choices: Choices
+) -> tuple[Any, list[str]]:
     """Return the TIR function of a plan, and the strategies that wrote its stages."""
     from tvm import tirx
 
@@ -130,7 +216,7 @@ def _kernel(plan: Plan, target: Target, constants: Constants) -> tuple[Any, list
     block = Block()
     symbols = symbol_vars(dims.symbols_of(t.shape for t in plan.function.parameters))
     space = Space({}, symbols)
-    context = Context(block, space, plan, target, constants)
+    context = Context(block, space, plan, target, constants, choices=choices)
     parameters = []
     for i, tensor in enumerate(plan.function.parameters):
         buffer, flat = declare_argument(block, space, tensor, f"in{i}")
@@ -143,26 +229,17 @@ def _kernel(plan: Plan, target: Target, constants: Constants) -> tuple[Any, list
         space.storages[target_tensor] = Storage(flat, tensor.dtype)
         parameters.append(buffer)
     strategies = []
-    for stage in plan.stages:
+    for number, stage in enumerate(plan.stages):
         for tensor in stage.stores:
             if tensor not in space.storages:
-                dtype = compute_dtype(tensor.dtype)
-                space.storages[tensor] = Storage(_temporary(context, tensor, dtype), dtype)
+                space.storages[tensor] = context.temporary(tensor)
         if 0 in stage.shape:
             continue  # nothing to compute
-        strategy = choose(stage, context)
+        own = replace(context, scope=f"{number}.")
+        strategy = choose(stage, own)
         strategies.append(strategy.name)
-        strategy.emit(stage, context)
+        strategy.emit(stage, own)
     return tirx.PrimFunc([*parameters, *constants.parameters], block.finish()), strategies
-
-
-def _temporary(context: Any, tensor: Tensor, dtype: str) -> Any:
-    """Return a workspace for a tensor between two stages."""
-    from .block import maximum
-    from .numeric import storage_dtype
-
-    size = maximum(1, context.size(dims.product(tensor.shape)))
-    return context.block.workspace(size, storage_dtype(dtype), "temp")
 
 
 def lower(functions: dict[str, Any], target: Target) -> Any:
@@ -196,6 +273,11 @@ def generate(functions: dict[str, Any], target: Target) -> Any:
 
     build = tvm.get_global_func("target.build.llvm")
     return build(lower(functions, target), tvm.target.Target(target.tvm()))
+
+
+def _check_name(name: str) -> None:
+    if not name.isidentifier() or not name.isascii():
+        raise ValueError(f"{name!r} is no C identifier")
 
 
 def _object(functions: dict[str, Any], target: Target) -> bytes:

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .graph import Parameter, Tensor
-from .plan import is_table
+from .graph import Parameter, Tensor, is_table
 
 Writer = Callable[[], Any]
 """Returns the TIR function ``(input, packed)`` that packs."""

@@ -147,6 +147,46 @@ def require_equal(a: Dim, b: Dim, what: str) -> Dim:
     return a
 
 
+def larger(a: Dim, b: Dim) -> Dim | None:
+    """Return the larger size if it is known which that is; symbols are not negative."""
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    for one, other in ((a, b), (b, a)):
+        if all(factor >= 0 for _, factor in _terms(one - other)):
+            return one
+    return None
+
+
+def substitute(dim: Dim, symbol: str, value: Dim) -> Dim:
+    """Return a size with another in place of a symbol."""
+    total: Dim = 0
+    for monomial, factor in _terms(dim):
+        term: Dim = factor
+        for atom in monomial:
+            if atom != symbol and symbol in atom.split():
+                raise NotCovered(f"a quotient of the counter of a loop: {atom}")
+            term = term * (value if atom == symbol else Poly((((atom,), 1),)))
+        total = total + term
+    return total
+
+
+def extreme(dim: Dim, counts: Mapping[str, Dim]) -> Dim | None:
+    """Return the least value of a size that loop counters are part of; None if that is not known.
+
+    ``counts`` maps each counter to how many values it takes, from 0 on.
+    """
+    least: Dim = 0
+    for monomial, factor in _terms(dim):
+        found = [atom for atom in monomial if any(c in atom.split() for c in counts)]
+        if not found:
+            least = least + _from_terms({monomial: factor})
+        elif len(monomial) > 1 or monomial[0] not in counts:
+            return None
+        elif factor < 0:
+            least = least + (counts[monomial[0]] - 1) * factor
+    return least
+
+
 def static_size(shape: Shape) -> int | None:
     """Return the number of elements if it is known."""
     size = product(shape)

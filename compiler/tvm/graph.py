@@ -191,8 +191,12 @@ class Scan:
         return (self.operand,)
 
 
+class Apart:
+    """An anchor no element of which is finished before all are: nothing joins its loops."""
+
+
 @dataclass(frozen=True)
-class Scatter:
+class Scatter(Apart):
     """Rows of ``updates`` combined at the places that ``indices`` hold; elsewhere the identity.
 
     There is one tensor of indices for each dimension of the result but the last, which is a row;
@@ -285,7 +289,7 @@ class PoolGradient:
 
 
 WINDOWED = (Convolution, FilterGradient, Pool, PoolGradient)
-ANCHORS = (MatMul, Reduce, Scan, Scatter, *WINDOWED)
+ANCHORS = (MatMul, Reduce, Scan, Apart, *WINDOWED)
 
 
 @dataclass(frozen=True)
@@ -347,6 +351,15 @@ def reshape(tensor: Tensor, shape: Shape) -> Tensor:
 def is_squeeze(shape: Shape, other: Shape) -> bool:
     """Return whether two shapes differ in dimensions of 1 alone."""
     return [d for d in shape if d != 1] == [d for d in other if d != 1]
+
+
+def is_table(tensor: Tensor) -> bool:
+    """Return whether the tensor is a constant of several values, which are written out."""
+    node = tensor.node
+    if not isinstance(node, Constant):
+        return False
+    flat = node.value.reshape(-1)
+    return any(e is not flat[0] and e != flat[0] for e in flat)
 
 
 def transpose(tensor: Tensor, permutation: tuple[int, ...]) -> Tensor:

@@ -5,9 +5,11 @@ Reads attributes out of TF's protos and nothing else; TensorFlow itself is not i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import dims
 from .dims import Dim, Poly
 from .errors import NotCovered
 from .graph import DTYPES
@@ -41,11 +43,13 @@ def _enum_text(enum: int) -> str:
 class OpNode:
     """A NodeDef: ``op``, ``name`` for messages, and its attributes.
 
-    ``minimums`` holds what the kernel may take for granted: for a symbol, its least value.
+    ``minimums`` holds what the kernel may take for granted: for a symbol, its least value;
+    ``counts``, for the counter of each loop around it, how many values that takes.
     """
 
     proto: Any
     minimums: dict[str, int] = field(default_factory=dict)
+    counts: Mapping[str, Dim] = field(default_factory=dict)
 
     @property
     def op(self) -> str:
@@ -93,11 +97,20 @@ class OpNode:
         if dtype not in (allowed or DTYPES):
             raise NotCovered(f"{self.op}: dtype {dtype} is not covered")
 
+    def is_counted(self, dim: Dim) -> bool:
+        """Return whether a size depends on the counter of a loop around it."""
+        atoms = dims.postfix(dim).split() if isinstance(dim, Poly) else []
+        return any(counter in atoms for counter in self.counts)
+
     def at_least(self, dim: Dim, least: int, what: str) -> None:
         """Refuse a size that is less; let the kernel cover no call in which a symbol makes it so.
 
         ``what`` names the sizes in the error.
         """
+        lowest = dims.extreme(dim, self.counts)
+        if lowest is None:
+            raise NotCovered(f"{self.op}: whether {what} is in range is not known")
+        dim = lowest
         if not isinstance(dim, Poly):
             if dim < least:
                 raise NotCovered(f"{self.op}: {what} is out of range")

@@ -32,6 +32,10 @@ Ranks must be known. A dim may be known or the call's, except where a column say
 axes, paddings, permutations and the like must be known when the kernel is compiled: constants, or
 arithmetic on shapes.
 
+A While becomes a loop within the kernel where its trips can be counted beforehand: its condition
+compares a number that each trip adds a constant to with a bound. A list of tensors is an array of
+which a trip sets one row.
+
 An index that is out of range makes the kernel stop, and the expansion runs, which raises
 TensorFlow's error.
 """
@@ -41,6 +45,7 @@ _NAMES_OF_SETS = {
     frozenset(DTYPES) - {"bool"}: "numbers",
     frozenset({"float32", "float64", "float16", "bfloat16"}): "floats",
 }
+_VARIANT = 21  # tensorflow.DT_VARIANT: lists, of elements of any dtype
 _ENUM_OF_DTYPE = {name: enum for enum, name in DTYPE_OF_ENUM.items()}
 
 
@@ -71,6 +76,8 @@ def dtypes_of(op: str) -> list[str]:
     declaration = op_def_registry.get(op)
     attr = _data_attr(declaration)
     if attr is None:
+        if any(arg.type == _VARIANT for arg in declaration.input_arg):
+            return list(DTYPES)
         fixed = {DTYPE_OF_ENUM.get(arg.type, "") for arg in declaration.input_arg}
         return [d for d in DTYPES if d in fixed]
     allowed = list(attr.allowed_values.list.type)
@@ -86,7 +93,7 @@ def _data_attr(declaration: Any) -> Any:
     """Return the attribute that is the dtype of an op's data, or None if that is fixed."""
     attrs = {a.name: a for a in declaration.attr if a.type == "type"}
     first = [arg.type_attr for arg in declaration.input_arg] or list(attrs)
-    return attrs.get("T") or attrs.get(first[0])
+    return attrs.get("T") or attrs.get("element_dtype") or attrs.get(first[0])
 
 
 def _is_taken(declaration: Any, name: str, dtype: str) -> bool:

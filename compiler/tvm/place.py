@@ -35,6 +35,15 @@ class Lane:
 Index = Any  # int, TVM expression or Lane
 
 
+def moved(place: Index, by: Expr | int) -> Index:
+    """Return a place further on."""
+    if isinstance(by, int) and by == 0:
+        return place
+    if isinstance(place, Lane):
+        return Lane(place.base + by, place.lanes, place.step)
+    return place + by
+
+
 def as_expr(i: Index) -> Expr | int:
     """Return an index as an expression, a vector for a Lane."""
     if isinstance(i, Lane):

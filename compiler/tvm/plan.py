@@ -14,19 +14,20 @@ from . import dims
 from .graph import (
     ANCHORS,
     WINDOWED,
-    Constant,
+    Apart,
     Function,
     MatMul,
     Parameter,
     Pointwise,
     Reshape,
-    Scatter,
     Tensor,
     Transpose,
     is_squeeze,
+    is_table,
     pointwise,
     topological,
 )
+from .loop import Loop, LoopResult, is_one_value
 from .raising import raise_reshapes
 from .row_stages import join_rows
 from .stage import Stage
@@ -95,7 +96,7 @@ class _Planner:
         failing: set[Tensor] = set()
         joins: dict[Tensor, int] = {}
         for tensor in self._order:
-            if is_table(tensor):
+            if is_table(tensor) or isinstance(tensor.node, LoopResult):
                 stored.add(tensor)
             for operand in tensor.node.operands:
                 if operand in repeated and costs[operand] >= _RECOMPUTE_COST:
@@ -105,7 +106,9 @@ class _Planner:
                 # Each element is computed, so that the call fails wherever TensorFlow's would.
                 if operand in failing and isinstance(tensor.node, Slice | Gather):
                     stored.add(operand)
-                if isinstance(tensor.node, (MatMul, *WINDOWED)):
+                if isinstance(tensor.node, Loop):
+                    stored |= {r for r in [_root(operand)] if _is_made(r)}
+                elif isinstance(tensor.node, (MatMul, *WINDOWED)):
                     stored |= {r for r in [_root(operand)] if not isinstance(r.node, Parameter)}
                 elif costs[operand] >= _RECOMPUTE_COST and _is_spread(operand, tensor):
                     stored.add(operand)
@@ -147,8 +150,11 @@ class _Planner:
             anchor = self._last_anchor[tensor]
             if tensor not in self._stored or isinstance(tensor.node, ANCHORS) or anchor is None:
                 continue
-            if isinstance(anchor.node, Scatter):
-                continue  # no element is finished before all rows are
+            if isinstance(tensor.node, LoopResult):
+                fused[tensor.node.loop].append(tensor)
+                continue
+            if isinstance(anchor.node, Apart):
+                continue
             members = {anchor, *fused[anchor]}
             if self._reads_in_place(tensor, members) and self._rest_is_earlier(tensor, members):
                 fused[anchor].append(tensor)
@@ -236,13 +242,9 @@ class _Planner:
         group.append(Stage(tensor.shape, None, [tensor]))
 
 
-def is_table(tensor: Tensor) -> bool:
-    """Return whether the tensor is a constant of several values, which are written out."""
-    node = tensor.node
-    if not isinstance(node, Constant):
-        return False
-    flat = node.value.reshape(-1)
-    return any(e is not flat[0] and e != flat[0] for e in flat)
+def _is_made(tensor: Tensor) -> bool:
+    """Return whether a tensor must be computed before a loop that reads it."""
+    return not isinstance(tensor.node, Parameter) and not is_one_value(tensor)
 
 
 def _root(tensor: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ one set of loops. Values and the order of elements stay. Not for transposes, whi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,12 +21,12 @@ def raise_reshapes(function: Function) -> Function:
     made: dict[Tensor, Tensor] = {}
     anchored: set[Tensor] = set()
     for tensor in topological(function.outputs):
-        rebuilt = _rebuilt(tensor, made)
-        if isinstance(rebuilt.node, Pointwise):
-            rebuilt = _raised(rebuilt, rebuilt.node, anchored)
-        made[tensor] = rebuilt
-        if _is_anchored(rebuilt, anchored):
-            anchored.add(rebuilt)
+        again = rebuilt(tensor, made)
+        if isinstance(again.node, Pointwise):
+            again = _raised(again, again.node, anchored)
+        made[tensor] = again
+        if _is_anchored(again, anchored):
+            anchored.add(again)
     origins = dict(function.origins)
     for tensor, instead in made.items():
         if tensor in origins:
@@ -36,7 +37,7 @@ def raise_reshapes(function: Function) -> Function:
     return replace(function, outputs=tuple(made[t] for t in function.outputs), origins=origins)
 
 
-def _rebuilt(tensor: Tensor, made: dict[Tensor, Tensor]) -> Tensor:
+def rebuilt(tensor: Tensor, made: Mapping[Tensor, Tensor]) -> Tensor:
     """Return the tensor over the operands that were made; itself if they are the same."""
     node = tensor.node
     if all(made[t] is t for t in node.operands):
@@ -50,10 +51,10 @@ def _rebuilt(tensor: Tensor, made: dict[Tensor, Tensor]) -> Tensor:
     return replace(tensor, node=type(node)(**fields))
 
 
-def _remade(field: Any, made: dict[Tensor, Tensor]) -> Any:
+def _remade(field: Any, made: Mapping[Tensor, Tensor]) -> Any:
     """Return the field of a node over the tensors that were made."""
     if isinstance(field, Tensor):
-        return made[field]
+        return made.get(field, field)  # what a loop has inside is its own
     if isinstance(field, tuple):
         return tuple(_remade(part, made) for part in field)
     return field

@@ -6,10 +6,11 @@ read. A node with an effect is refused: an effect may not be dropped, and kernel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import dims, table
+from .dims import Dim
 from .errors import NotCovered
 from .graph import Function, Parameter, Tensor
 from .node import OpNode, dtype_name
@@ -24,6 +25,7 @@ _OUTPUT_NAMES = {
         "FusedBatchNormGradV3": """x_backprop scale_backprop offset_backprop reserve_space_4
             reserve_space_5""",
         "ListDiff": "out idx",
+        "TensorListPopBack": "output_handle tensor",
         "SoftmaxCrossEntropyWithLogits": "loss backprop",
         "SparseSoftmaxCrossEntropyWithLogits": "loss backprop",
     }.items()
@@ -61,18 +63,20 @@ def read_function(library: Any, in_shapes: Sequence[Sequence[int | str]]) -> Fun
 class _Body:
     """One function body under evaluation: values by tensor name, nodes read on demand."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - a function, and where it is read
         self,
         functions: dict[str, Any],
         function: Any,
         arguments: Sequence[Tensor],
         minimums: dict[str, int],
         depth: int = 0,
+        counts: Mapping[str, Dim] | None = None,
     ) -> None:
         self._functions = functions
         self._function = function
         self._minimums = minimums
         self._depth = depth
+        self._counts = counts or {}
         self._nodes = {n.name: n for n in function.node_def}
         names = [a.name for a in function.signature.input_arg]
         self._values: dict[str, list[Tensor]] = {
@@ -81,8 +85,10 @@ class _Body:
         for node in function.node_def:
             _refuse_effects(node)
 
-    def outputs(self) -> list[Tensor]:
-        return [self.value(self._function.ret[a.name]) for a in self._function.signature.output_arg]
+    def outputs(self, which: Sequence[int] | None = None) -> list[Tensor]:
+        results = self._function.signature.output_arg
+        wanted = range(len(results)) if which is None else which
+        return [self.value(self._function.ret[results[i].name]) for i in wanted]
 
     def origins(self) -> dict[Tensor, str]:
         """The node for which each tensor was made: of this function, not of those that it calls."""
@@ -126,19 +132,35 @@ class _Body:
     def _lower(self, node: Any, inputs: list[Tensor]) -> list[Tensor]:
         if node.op in table.CALLS:
             return self._call(node, inputs)
+        if node.op in table.LOOPS:
+            from .while_loop import lower_while  # needs TVM, which reading names must not
+
+            return lower_while(node, inputs, self._read, self._functions, self._minimums)
         lower = table.lowering(node.op)
         if lower is None:
             raise NotCovered(f"op {node.op} is not in the kernel table")
-        return lower(OpNode(node, self._minimums), inputs)
+        return lower(OpNode(node, self._minimums, self._counts), inputs)
 
     def _call(self, node: Any, inputs: list[Tensor]) -> list[Tensor]:
         callee = self._functions.get(node.attr["f"].func.name)
         if callee is None:
             raise NotCovered(f"function {node.attr['f'].func.name} is not in the library")
+        return self._read(callee.signature.name, inputs, {}, self._minimums)
+
+    def _read(
+        self,
+        name: str,
+        arguments: Sequence[Tensor],
+        counts: Mapping[str, Dim],
+        minimums: dict[str, int],
+        which: Sequence[int] | None = None,
+    ) -> list[Tensor]:
+        """Return what a function of the library makes of arguments, within these loops."""
         if self._depth >= _MAX_CALL_DEPTH:
             raise NotCovered(f"calls nest deeper than {_MAX_CALL_DEPTH}")
-        depth = self._depth + 1
-        return _Body(self._functions, callee, inputs, self._minimums, depth).outputs()
+        callee, inner = self._functions[name], {**self._counts, **counts}
+        body = _Body(self._functions, callee, arguments, minimums, self._depth + 1, inner)
+        return body.outputs(which)
 
 
 def _refuse_effects(node: Any) -> None:

@@ -36,6 +36,8 @@ FAMILIES: dict[str, str] = {
     "scattering": "UnsortedSegmentSum ScatterNd",
     "softmax": """Softmax LogSoftmax SoftmaxCrossEntropyWithLogits
         SparseSoftmaxCrossEntropyWithLogits""",
+    "lists": """TensorListReserve TensorListFromTensor TensorListSetItem TensorListGetItem
+        TensorListStack TensorListLength EmptyTensorList TensorListPushBack TensorListPopBack""",
     "slicing": "Slice StridedSlice Reverse ReverseV2 Split SplitV Unpack",
     "gathering": "Gather GatherV2 GatherNd OneHot",
     "static": """Shape ShapeN Size Rank Range BroadcastArgs
@@ -73,6 +75,13 @@ LIMITS: dict[str, str] = {
     "Pack": "at most 64 tensors",
     "Range": "known integers",
     "Slice": "begin and size known",
+    "TensorListFromTensor": "no scalars",
+    "TensorListGetItem": "in a loop that sets elements, before it sets the same one",
+    "TensorListPopBack": "in a loop, one a trip",
+    "TensorListPushBack": "in a loop, one a trip",
+    "TensorListReserve": "elements of known rank",
+    "TensorListSetItem": "in a loop, one a trip",
+    "TensorListStack": "behind the loop that sets the elements",
     "Split": "along a dimension that is known to divide",
     "Squeeze": "without axes: known dims",
     "StridedSlice": "begin, end and strides known",
@@ -80,9 +89,11 @@ LIMITS: dict[str, str] = {
 
 # TF ops that call a function; they vanish when the function is read.
 CALLS: frozenset[str] = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+# TF's loops, which become loops within a kernel where the trips can be counted beforehand.
+LOOPS: frozenset[str] = frozenset({"While", "StatelessWhile"})
 _FAMILY_OF: dict[str, str] = {n: family for family, ns in FAMILIES.items() for n in ns.split()}
 
-NAMES: frozenset[str] = frozenset(_FAMILY_OF) | CALLS
+NAMES: frozenset[str] = frozenset(_FAMILY_OF) | CALLS | LOOPS
 """Every TF op that a kernel may hold (some only for certain dtypes, attributes or shapes)."""
 
 

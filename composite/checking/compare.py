@@ -25,9 +25,6 @@ Array = np.ndarray[Any, Any]
 # A reference further off than this is of another function: random numbers of another width, say.
 _UNUSABLE = 0.5
 
-# Runs with other roundings may raise a bound by so much: at a jump they are of another function.
-_MOST_RAISED = 8.0
-
 Runs = Callable[[], Iterable[Sequence[Array]]]
 
 
@@ -143,8 +140,8 @@ def _compare(
     own = _worst(wanted, exact)
     error, bound = float(np.max(errors, initial=0.0)), bounds.allowed(own, found.dtype)
     if error > bound:
-        own = max([own, *(_worst(other, exact) for other in nearby())])
-        bound = min(bounds.allowed(own, found.dtype), _MOST_RAISED * bound)
+        others = (_worst(other, exact) for other in nearby())
+        bound = bounds.raised(bound, own, others, found.dtype)
     if error > bound:
         place = _first(found, wanted, where=errors)
         raise Difference(f"{what} is off by {error:.2g} of |y|, {bound:.2g} is allowed; {place}")

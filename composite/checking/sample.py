@@ -10,7 +10,6 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import ml_dtypes  # TensorFlow's bfloat16, of which numpy.finfo knows nothing
 import numpy as np
 import tensorflow as tf
 
@@ -56,7 +55,7 @@ class Sample:
         """Samples whose floating numbers are each a rounding error up or down."""
         for seed in range(count):
             random = np.random.default_rng(seed)
-            yield self.replaced(self.label, functools.partial(_rounded, random))
+            yield self.replaced(self.label, functools.partial(bounds.rounded, random))
 
     def tensors(self) -> list[Any]:
         """The inputs as eager tensors."""
@@ -73,15 +72,6 @@ class Sample:
         inputs = [f"[{', '.join(x)}]" if isinstance(x, list) else x for x in shapes]
         attrs = [f"{name}={shown(value)}" for name, value in self.attrs.items()]
         return ", ".join(inputs + attrs) + (f" ({self.label})" if self.label else "")
-
-
-def _rounded(random: np.random.Generator, array: Array) -> Array:
-    if not bounds.is_floating(array):
-        return array
-    step = float(ml_dtypes.finfo(array.dtype).eps)
-    signs = random.choice([-1.0, 1.0], array.shape)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return (array.astype(np.float64) * (1 + step * signs)).astype(array.dtype)
 
 
 def shown(value: Any) -> str:

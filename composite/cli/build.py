@@ -51,6 +51,12 @@ if TYPE_CHECKING:
     "enumerated attributes, ranks, with dims that vary. 0 for none.",
 )
 @click.option(
+    "--tuned",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A tuning database, which `composite tune` wrote: kernels are made as was found.",
+)
+@click.option(
     "deps",
     "--dep",
     multiple=True,
@@ -79,6 +85,7 @@ def build(  # noqa: PLR0913, PLR0917 - one parameter an option
     targets: tuple[str, ...],
     signature_file: Path | None,
     kinds: int,
+    tuned: Path | None,
     deps: tuple[Path, ...],
     *,
     registration: bool,
@@ -112,6 +119,7 @@ def build(  # noqa: PLR0913, PLR0917 - one parameter an option
         of_a_run=True,
         elsewhere=build_options.elsewhere(deps),
         registration=registration,
+        tuned=tuned,
     )
     if not options.name or not options.name.isidentifier():
         raise click.UsageError(f"--name {options.name}: it is not an identifier")

@@ -16,11 +16,14 @@ import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
+from composite.jit import bounds
+
 Array = np.ndarray[Any, Any]
 
 # Elements of all inputs up to which every kind is drawn; beyond, only the first two of them, since
 # the reference in float64 takes longer than compiling does.
 MANY = 1 << 16
+_MATRIX = 2  # dimensions
 _MOST_SPECIAL = 4  # inputs that get infinities and NaNs, one after the other
 
 
@@ -36,9 +39,18 @@ class Draw(NamedTuple):
 
 
 def draws(
-    dtypes: Sequence[tf.DType], shapes: Sequence[tuple[int, ...]], seed: int, *, all_kinds: bool
+    dtypes: Sequence[tf.DType],
+    shapes: Sequence[tuple[int, ...]],
+    seed: int,
+    *,
+    all_kinds: bool,
+    fed_back: bool = False,
 ) -> Iterator[Draw]:
-    """Inputs of each kind; ordinary ones alone unless `all_kinds`, or where nothing is floating."""
+    """Inputs of each kind; ordinary ones alone unless `all_kinds`, or where nothing is floating.
+
+    fed_back: whether a loop multiplies what it made with inputs again. Matrices are then as those
+        that are trained, lest each trip makes any rounding error larger.
+    """
     random = np.random.default_rng(seed)
     kinds: dict[str, Callable[..., Array]] = {"ordinary inputs": _ordinary}
     floating = [i for i, dtype in enumerate(dtypes) if dtype.is_floating]
@@ -49,13 +61,13 @@ def draws(
         # An ELU of TensorFlow's, exp(x) - 1, has few right digits there: no reference for doubles.
         kinds.pop("small inputs", None)
     for kind, draw in kinds.items():
-        arrays = _arrays(draw, dtypes, shapes, random)
+        arrays = _arrays(draw, dtypes, shapes, random, fed_back=fed_back)
         yield Draw(kind, arrays, denormal=draw is _denormals)
     if not all_kinds or not small:
         return
     for i in floating[:_MOST_SPECIAL]:
         for special in (np.inf, -np.inf, np.nan):
-            arrays = _arrays(_ordinary, dtypes, shapes, random)
+            arrays = _arrays(_ordinary, dtypes, shapes, random, fed_back=fed_back)
             if arrays[i].size:
                 arrays[i].flat[random.integers(arrays[i].size)] = special
                 yield Draw(f"inputs with a {special} in input {i}", arrays, special=True)
@@ -66,11 +78,21 @@ def _arrays(
     dtypes: Sequence[tf.DType],
     shapes: Sequence[tuple[int, ...]],
     random: np.random.Generator,
+    *,
+    fed_back: bool,
 ) -> list[Array]:
-    return [
+    arrays = [
         _array(draw, dtype, shape, random).astype(dtype.as_numpy_dtype)
         for dtype, shape in zip(dtypes, shapes, strict=True)
     ]
+    return [_damped(x) for x in arrays] if fed_back else arrays
+
+
+def _damped(array: Array) -> Array:
+    """Matrices whose products are as large as what they multiply."""
+    if array.ndim < _MATRIX or not bounds.is_floating(array):
+        return array
+    return (array / np.sqrt(max(1, array.shape[-2]))).astype(array.dtype)
 
 
 def _array(

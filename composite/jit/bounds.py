@@ -8,6 +8,7 @@ Not for: where the reference comes from, and what else must agree (dtypes, shape
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import ml_dtypes  # TensorFlow's bfloat16, of which numpy.finfo knows nothing
@@ -17,6 +18,8 @@ import tensorflow as tf
 Array = np.ndarray[Any, Any]
 
 _ROUNDINGS = 64
+# Runs with other roundings may raise a bound by so much: at a jump they are of another function.
+_MOST_RAISED = 8.0
 _OF_OWN = 4  # summation in another order is luck: a factor of two happens by itself
 
 
@@ -28,6 +31,28 @@ def is_floating(array: Array) -> bool:
 def allowed(own: float, dtype: Any) -> float:
     """The error that is allowed where TensorFlow's own ops have the error `own`."""
     return max(_OF_OWN * own, _ROUNDINGS * float(ml_dtypes.finfo(dtype).eps))
+
+
+def raised(bound: float, own: float, others: Iterable[float], dtype: Any) -> float:
+    """The bound, if runs with inputs a rounding error away show that roundings matter more.
+
+    Args:
+        bound: What is allowed by the one run.
+        own: The error of that run.
+        others: The errors of those runs.
+        dtype: Of what is compared.
+    """
+    return min(allowed(max([own, *others]), dtype), _MOST_RAISED * bound)
+
+
+def rounded(random: np.random.Generator, array: Array) -> Array:
+    """An array whose floating numbers are each a rounding error up or down."""
+    if not is_floating(array):
+        return array
+    step = float(ml_dtypes.finfo(array.dtype).eps)
+    signs = random.choice([-1.0, 1.0], array.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return (array.astype(np.float64) * (1 + step * signs)).astype(array.dtype)
 
 
 def smallest_normal(dtype: Any) -> float:

@@ -1,8 +1,8 @@
 """What a cached kernel depends on, as one hash.
 
-The op's program and the call (attributes, dtypes, shape class), the compiler that made the kernel,
-and the machine that it was made for. Left out: anything that may change without changing the
-kernel, places in sources and measured times among them.
+The op's program and the call (attributes, dtypes, shape class), the compiler that made the kernel
+and what was chosen for it, and the machine that it was made for. Left out: anything that may change
+without changing the kernel, places in sources and measured times among them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import functools
 import hashlib
 import os
 import platform
+from collections.abc import Mapping, Sequence
 from importlib import metadata, resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from composite.records import CONSTANTS, PROGRAM
@@ -21,14 +23,37 @@ FORMAT = 1  # of records and of the ABI between kernels and the runtime
 CHECK = 2  # what kernels are held to before they are used: one from the cache is not checked again
 
 
-def entry_key(request: Any, target: str) -> str:
-    """The key of a request (a NodeDef record) for a target; 32 hex digits."""
-    content = [f"format {FORMAT}", f"check {CHECK}", f"target {target}", f"op {request.op}"]
+def entry_key(request: Any, target: str, choices: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """The key of a request (a NodeDef record) for a target; 32 hex digits.
+
+    `choices`: the values of knobs that are not the strategies' own.
+    """
+    content = [f"format {FORMAT}", f"check {CHECK}", *_call(request, target)]
     content += [f"{name} {version}" for name, version in toolchain()]
+    content += [f"choice {name} {choices[name]}" for name in sorted(choices)]
+    return _hash(content)
+
+
+def tuning_key(request: Any, target: str) -> str:
+    """The key of what was measured of a request's kernels; 32 hex digits.
+
+    Our own compiler is no part of it: what is measured is named by the code that it was measured
+    with, so that a change of the compiler leaves what it does not touch.
+    """
+    versions = [f"{name} {version}" for name, version in toolchain() if name.startswith("apache-")]
+    return _hash(["tuning", *_call(request, target), *versions])
+
+
+def _call(request: Any, target: str) -> list[str]:
+    content = [f"target {target}", f"op {request.op}"]
     for name in sorted(request.attr):
         if name in (PROGRAM, CONSTANTS, "_in_shapes") or not name.startswith("_"):
             value = request.attr[name].SerializeToString(deterministic=True)
             content.append(f"{name} {value.hex()}")
+    return content
+
+
+def _hash(content: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(content).encode()).hexdigest()[:32]
 
 

@@ -93,6 +93,39 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
     return found
 
 
+class Chain:
+    """Calls of an op in a graph, which run whatever kernel was installed last: for timing several.
+
+    Arguments as those of `measure`; a kernel that covers the specs must be installed.
+    """
+
+    def __init__(
+        self,
+        op_name: str,
+        arguments: Callable[[Sequence[Any]], Mapping[str, Any]],
+        stamps: Mapping[str, AttrValue],
+        specs: Sequence[tf.TensorSpec],
+        constants: Sequence[int] = (),
+    ) -> None:
+        known = _known(specs, constants)
+        varying = _varying(specs, known)
+        self.copies = _copies(varying, known, _COPIES, _MEMORY)
+        self._inputs = _inputs(varying, self.copies)
+        node = _Call(arguments, {**stamps, **_route("tvm")}, known)
+        self._kernel = _chain(op_name, node.keywords, node.stamps, varying, self.copies)
+        self._empty = _empty(varying, self.copies)
+        for function in (self._kernel, self._empty):
+            function(*self._inputs)
+
+    def seconds(self) -> float:
+        """How long all calls take, and what TensorFlow adds to them."""
+        return _time(self._kernel, self._inputs)
+
+    def overhead(self) -> float:
+        """What TensorFlow adds, now."""
+        return _time(self._empty, self._inputs)
+
+
 class _Call(NamedTuple):
     """How the op is called: its keywords, the node's attributes, the inputs that are constants."""
 

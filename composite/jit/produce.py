@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from composite import native
+from composite.compiler.tvm.choices import Chosen
 from composite.jit import key as keys
 from composite.jit import shapes, verify
 from composite.jit.cache import Cache
@@ -23,6 +24,8 @@ from composite.jit.expansions import constants_of, expand
 from composite.jit.verdicts import verdict
 from composite.log import logger
 from composite.records import NodeDef, attr_value, record, serialize
+from composite.tuning import chosen
+from composite.tuning.chosen import NOTHING
 
 _PRIVATE = ("_must", "_hint")  # of a request, no part of a kernel's record
 
@@ -50,10 +53,17 @@ def produce(request: NodeDef, cache: Cache, stopping: Callable[[], bool]) -> Out
     from composite.compiler import tvm as backend
 
     target = backend.Target.host()
-    key = keys.entry_key(request, target.key)
+    choices = chosen.choices_for(
+        request,
+        target,
+        lambda given: write(request, target, given),
+        chosen.databases(),
+        known=lambda given: cache.load(keys.entry_key(request, target.key, given)) is not None,
+    )
+    key = keys.entry_key(request, target.key, choices)
     entry = cache.load(key)
     if entry is None:
-        made, library = compile_kernel(request, target)
+        made, library = compile_kernel(request, target, choices)
         path = cache.store(key, serialize(made), library)
     else:
         made, path = NodeDef.FromString(entry[0]), entry[1]
@@ -72,31 +82,45 @@ def produce(request: NodeDef, cache: Cache, stopping: Callable[[], bool]) -> Out
     )
 
 
-def kernel_name(request: NodeDef) -> str:
-    """The C name of a request's kernel: deterministic, and different for different requests."""
-    return f"{request.op}_{keys.entry_key(request, '')[:16]}"
+def kernel_name(request: NodeDef, choices: Chosen = NOTHING) -> str:
+    """The C name of a request's kernel: deterministic, and different for different ones."""
+    return f"{request.op}_{keys.entry_key(request, '', choices)[:16]}"
 
 
-def compile_kernel(request: NodeDef, target: Any) -> tuple[NodeDef, bytes]:
+def compile_kernel(
+    request: NodeDef, target: Any, choices: Chosen = NOTHING
+) -> tuple[NodeDef, bytes]:
     """Compiles and checks a kernel. Returns its record and the bytes of its loadable library."""
     from composite.compiler import tvm as backend
 
-    kernel = compile_object(request, target)
+    kernel = compile_object(request, target, choices=choices)
     with tempfile.TemporaryDirectory(prefix="composite-") as folder:
         path = Path(folder) / "kernel.so"
         backend.link(kernel, path, runtime=native.library_path())
-        made = record_of(request, kernel, target)
+        made = record_of(request, kernel, target, tuned=bool(choices))
         add_accuracy(made, request, check(request, kernel, path))
         library = path.read_bytes()
     made.attr["_library_sha256"].s = keys.sha256(library).encode()
     return made, library
 
 
-def compile_object(request: NodeDef, target: Any, name: str | None = None) -> Any:
+def compile_object(
+    request: NodeDef, target: Any, name: str | None = None, choices: Chosen = NOTHING
+) -> Any:
     """Compiles the kernel of a request (backend.Kernel); `name` is another one than kernel_name's.
 
     NotCovered when there cannot be one, Inexpandable when there is nothing to compile.
     """
+    start = time.perf_counter()
+    written = write(request, target, choices)
+    kernel = written.generate(name or kernel_name(request, choices))
+    seconds = time.perf_counter() - start
+    logger.info("%s: kernel %s compiled in %.2f s", request.op, kernel.name, seconds)
+    return kernel
+
+
+def write(request: NodeDef, target: Any, choices: Chosen = NOTHING) -> Any:
+    """Writes the loops of a request's kernel (backend.Written); raises as `compile_object`."""
     from composite.compiler import tvm as backend
 
     dims = shapes.from_record(request)
@@ -105,33 +129,27 @@ def compile_object(request: NodeDef, target: Any, name: str | None = None) -> An
     except tf.errors.OpError as error:
         kind = backend.NotCovered if native.is_not_yet(error) else Inexpandable
         raise kind(error.message) from error
-    start = time.perf_counter()
-    kernel = backend.compile(
-        library,
-        dims,
-        target=target,
-        name=name or kernel_name(request),
-        constants=constants_of(request),
+    return backend.write(
+        library, dims, target=target, constants=constants_of(request), choices=choices
     )
-    seconds = time.perf_counter() - start
-    logger.info("%s: kernel %s compiled in %.2f s", request.op, kernel.name, seconds)
-    return kernel
 
 
 def check(request: NodeDef, kernel: Any, library: Path) -> verify.Accuracy:
     """Checks a linked kernel on the sizes of the call and on awkward ones; returns its error."""
+    return oracle(request, kernel).check(library, kernel.name, kernel.packed)
+
+
+def oracle(request: NodeDef, kernel: Any) -> verify.Oracle:
+    """What the kernels of a request are checked with; `kernel` is any of them."""
     dims = shapes.from_record(request)
     names = shapes.symbols(dims)
     hints = list(request.attr["_hint"].list.i) if "_hint" in request.attr else []
     cases = [shapes.samples(names, hints, kernel.minimums, kernel.divisors)]
     if names:
         cases.append(shapes.odd_samples(names, kernel.minimums, kernel.divisors))
-    return verify.check(
-        library,
-        kernel.name,
+    return verify.Oracle(
         lambda exact: expand(request, exact),
         [shapes.substitute(dims, values) for values in cases],
-        kernel.packed,
     )
 
 
@@ -143,7 +161,7 @@ def add_accuracy(made: NodeDef, request: NodeDef, found: verify.Accuracy) -> Non
     made.attr["_exact"].b = found.same_bits and is_exact(expansion)
 
 
-def record_of(request: NodeDef, kernel: Any, target: Any) -> NodeDef:
+def record_of(request: NodeDef, kernel: Any, target: Any, *, tuned: bool = False) -> NodeDef:
     """The kernel record that the runtime dispatches by: see the shape classes in docs."""
     made = record(
         op=request.op,
@@ -155,7 +173,7 @@ def record_of(request: NodeDef, kernel: Any, target: Any) -> NodeDef:
         _target=target.key,
         _device="CPU",
         _verdict="unmeasured",
-        _strategy=kernel.strategy,
+        _strategy=f"{kernel.strategy} (tuned)" if tuned else kernel.strategy,
     )
     for name, value in request.attr.items():
         if name not in _PRIVATE:

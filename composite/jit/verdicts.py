@@ -20,7 +20,7 @@ from composite.jit.decisions import Decision
 from composite.jit.expansions import constants_of, expand
 from composite.jit.measure import measure, sweep
 from composite.log import logger
-from composite.records import CONSTANTS, PROGRAM, NodeDef
+from composite.records import CONSTANTS, PROGRAM, AttrValue, NodeDef
 
 # Of one node, as far as it can be told beforehand: a size that takes longer is not measured.
 _LONGEST_US = 4000.0
@@ -87,10 +87,9 @@ def measured(made: NodeDef, request: NodeDef, before: Decision | None = None) ->
     asked = shapes.size(values)
     exact = shapes.substitute(dims, values)
     dtypes = functions.body(expand(request, exact)).input_dtypes
-    stamps = {name: request.attr[name] for name in (PROGRAM, CONSTANTS) if name in request.attr}
-    node = (request.op, _keywords(request), stamps)
+    node = node_of(request)
     constants = constants_of(request)
-    times = {asked: measure(*node, _specs(exact, dtypes), constants)}
+    times = {asked: measure(*node, specs(exact, dtypes), constants)}
     yield decisions.decide(times, asked, before)
     longest = max(times[asked].kernel_us, times[asked].expansion_us)
     others = [
@@ -102,7 +101,7 @@ def measured(made: NodeDef, request: NodeDef, before: Decision | None = None) ->
     unknown = [[d if isinstance(d, int) else None for d in shape] for shape in dims]
     cases = [shapes.substitute(dims, v) for v in others]
     try:
-        found = sweep(*node, _specs(unknown, dtypes), cases, constants)
+        found = sweep(*node, specs(unknown, dtypes), cases, constants)
     except (tf.errors.OpError, ValueError) as error:  # a body that needs the dim to expand
         logger.info("%s: kernel %s is measured at one size: %s", request.op, made.name, error)
         return
@@ -125,12 +124,21 @@ def measured_library(
     return decision
 
 
-def _specs(dims: Sequence[Any], dtypes: Sequence[tf.DType]) -> list[tf.TensorSpec]:
+def specs(dims: Sequence[Any], dtypes: Sequence[tf.DType]) -> list[tf.TensorSpec]:
+    """The inputs of a call, as TensorFlow describes them."""
     return [tf.TensorSpec(shape, dtype) for shape, dtype in zip(dims, dtypes, strict=True)]
 
 
-def _keywords(request: NodeDef) -> Callable[[Sequence[Any]], dict[str, Any]]:
+Keywords = Callable[[Sequence[Any]], dict[str, Any]]
+
+
+def node_of(request: NodeDef) -> tuple[str, Keywords, dict[str, AttrValue]]:
+    """The nodes that a request is about, as `measure` takes them first.
+
+    The op, the keywords of a call with some inputs, and what it is stamped with.
+    """
     definition = call.op_def(request.op)
     attrs = {name: value for name, value in request.attr.items() if not name.startswith("_")}
     derived = call.inferred(definition)
-    return lambda inputs: call.keywords(definition, derived, attrs, inputs)
+    stamps = {name: request.attr[name] for name in (PROGRAM, CONSTANTS) if name in request.attr}
+    return request.op, lambda inputs: call.keywords(definition, derived, attrs, inputs), stamps

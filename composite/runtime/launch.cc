@@ -14,14 +14,13 @@ namespace {
 // the caller never waits for more than one such part.
 constexpr int kTasksPerThread = 4;
 
-LaunchHistory history;
-
 class LaunchState : public Shared<LaunchState> {
  public:
   LaunchState(Pool* pool, int tasks, int helpers, Loop& loop)
       : pool_(pool), tasks_(tasks), helpers_(helpers), loop_(loop), unfinished_(tasks) {}
 
   void RunHere() {
+    LaunchHistory& history = LaunchHistory::Global();
     const int64_t begin = LaunchHistory::Now();
     const int64_t stream = history.Stream(begin);
     int64_t work = history.Work(loop_.code());
@@ -55,7 +54,7 @@ class LaunchState : public Shared<LaunchState> {
       Wake(2 * helper + 2);
     }
     for (; task < tasks_; task = Claim()) RunTask(task);
-    history.SawWorker();
+    LaunchHistory::Global().SawWorker();
     Unref();
   }
 

@@ -36,7 +36,7 @@ class Loop {
 int Launch(Pool* pool, int tasks, Loop& loop);
 
 // For loops that meet at barriers, so that all tasks must run at the same time. The team is the
-// caller and those workers that arrive within a fixed, short time; it may be the caller alone.
+// caller and those workers that arrive within a short time; it may be the caller alone.
 class Barrier {
  public:
   virtual ~Barrier() = default;
@@ -50,6 +50,8 @@ class TeamLoop {
  public:
   virtual ~TeamLoop() = default;
   virtual void Run(int task, int tasks, Barrier& barrier) = 0;
+  // As Loop::code.
+  virtual const void* code() const = 0;
 };
 
 int LaunchTeam(Pool* pool, TeamLoop& loop);

@@ -13,6 +13,11 @@ namespace composite {
 
 class LaunchHistory {
  public:
+  static LaunchHistory& Global() {
+    static LaunchHistory history;
+    return history;
+  }
+
   // Nanoseconds of a clock that does not go back.
   static int64_t Now() {
     return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);

@@ -1,18 +1,20 @@
+#include <algorithm>
 #include <atomic>
-#include <chrono>
+#include <cstdint>
 #include <thread>
 
 #include "composite/runtime/launch.h"
+#include "composite/runtime/launch_history.h"
 #include "composite/runtime/launch_state.h"
 
 namespace composite {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// How long a team waits for workers to arrive. A spinning pool answers within 1 us; a sleeping one
-// needs 20-50 us and is not worth waiting for.
-constexpr std::chrono::microseconds kTeamWindow(4);
+// How long a team waits for workers to arrive, in nanoseconds. A spinning pool answers within 1 us;
+// a sleeping one needs 20-50 us, which is worth waiting for only if the loop takes much longer.
+constexpr int64_t kLeastWindow = 4'000;
+constexpr int64_t kMostWindow = 60'000;
+constexpr int64_t kWindowOfWork = 8;  // an eighth of what the loop took before
 
 // All threads spin: members of a team were running when it was formed.
 class SpinBarrier : public Barrier {
@@ -48,23 +50,48 @@ class TeamState : public Shared<TeamState> {
       : helpers_(helpers), loop_(loop), caller_(std::this_thread::get_id()) {}
 
   int RunHere(Pool* pool) {
-    for (int i = 0; i < helpers_; ++i) {
-      Ref();
-      pool->Schedule([this] { Join(); });
-    }
-    const int size = Close();
-    RunMember(0, size);
-    unfinished_.Wait();
+    LaunchHistory& history = LaunchHistory::Global();
+    const int64_t begin = LaunchHistory::Now();
+    const int64_t stream = history.Stream(begin);
+    const int64_t work = history.Work(loop_.code());
+    const bool awake = history.Awake(begin);
+    // Of a loop that never ran it is not known whether a worker would be worth waking.
+    const bool alone = work != 0 && !awake && !LaunchHistory::WorthWaking(stream + work);
+    const int size = alone ? RunAlone() : RunWith(pool, awake ? kLeastWindow : Window(work));
+    const int64_t end = LaunchHistory::Now();
+    history.LaunchEnded(loop_.code(), (end - begin) * size, stream + end - begin);
     return size;
   }
 
  private:
   static constexpr int kClosed = 1 << 30;
 
+  static int64_t Window(int64_t work) {
+    return std::clamp(work / kWindowOfWork, kLeastWindow, kMostWindow);
+  }
+
+  int RunAlone() {
+    barrier_.SetSize(1);
+    TaskScope scope;
+    loop_.Run(0, 1, barrier_);
+    return 1;
+  }
+
+  int RunWith(Pool* pool, int64_t window) {
+    for (int i = 0; i < helpers_; ++i) {
+      Ref();
+      pool->Schedule([this] { Join(); });
+    }
+    const int size = Close(window);
+    RunMember(0, size);
+    unfinished_.Wait();
+    return size;
+  }
+
   // Who has joined now is the team; returns its size.
-  int Close() {
-    const auto end = Clock::now() + kTeamWindow;
-    while (joined_.load(std::memory_order_relaxed) < helpers_ && Clock::now() < end) {
+  int Close(int64_t window) {
+    const int64_t end = LaunchHistory::Now() + window;
+    while (joined_.load(std::memory_order_relaxed) < helpers_ && LaunchHistory::Now() < end) {
       Pause(0);
     }
     const int size = joined_.fetch_or(kClosed) + 1;
@@ -85,6 +112,7 @@ class TeamState : public Shared<TeamState> {
         int size = 0;
         for (int i = 0; (size = size_.load(std::memory_order_acquire)) == 0; ++i) Pause(i);
         RunMember(joined + 1, size);
+        LaunchHistory::Global().SawWorker();
       }
     }
     Unref();

@@ -144,6 +144,7 @@ class KernelTeamLoop : public TeamLoop {
     failure.Keep();
     barrier.Break();  // what the others then compute is dropped with the error
   }
+  const void* code() const override { return reinterpret_cast<const void*>(lambda_); }
 
   Failure failure;
 

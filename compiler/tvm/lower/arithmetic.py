@@ -52,6 +52,13 @@ def _quotient(a: Any, b: Any) -> Any:
     return _floor(a, b) if exact is None else exact
 
 
+def _larger(a: Any, b: Any) -> Any:
+    found = dims.larger(a, b)
+    if found is None:
+        raise NotCovered("Maximum of unknown sizes")
+    return found
+
+
 # What is folded where both operands are known sizes, for a body's shape arithmetic.
 _ON_SIZES: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.add,
@@ -60,7 +67,7 @@ _ON_SIZES: dict[str, Callable[[Any, Any], Any]] = {
     "Mul": operator.mul,
     "FloorDiv": np.frompyfunc(_quotient, 2, 1),
     "FloorMod": _of_numbers(operator.mod, "FloorMod"),
-    "Maximum": _of_numbers(max, "Maximum"),
+    "Maximum": np.frompyfunc(_larger, 2, 1),
     "Minimum": _of_numbers(min, "Minimum"),
 }
 _DIVISIONS = ("FloorDiv", "FloorMod")
@@ -174,6 +181,11 @@ def _xlog1py(block: Block, x: Expr, y: Expr) -> Expr:
 
 def _xdivy(_: Block, x: Expr, y: Expr) -> Expr:
     return choose(equal(x, like(0.0, x)), like(0.0, x), x / y)
+
+
+def plus(a: Tensor, b: Tensor) -> Tensor:
+    """Return the sum of two tensors of one shape and dtype."""
+    return pointwise("AddV2", add, (a, b), a.dtype)
 
 
 def _lower_add_n(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:

@@ -10,10 +10,11 @@ from .. import graph, views
 from ..dims import Dim, Shape
 from ..errors import NotCovered
 from ..graph import Tensor, pointwise
+from ..lists import Among
 from ..node import OpNode
 from ..numeric import add
 from .data import filled_like
-from .slicing import axis_of, subscript
+from .slicing import Subscript, axis_of, subscript
 from .static import as_known, known_dims, known_ints, known_tensor, known_vector
 from .unary import NUMBERS
 
@@ -134,6 +135,9 @@ def _lower_strided_slice_grad(node: OpNode, inputs: list[Tensor]) -> list[Tensor
     node.require(inputs[4].dtype)
     shape = known_dims(node, inputs[0], "shape")
     part = subscript(node, shape, inputs[1:4])
+    counted = [a for a, start in enumerate(part.start) if node.is_counted(start)]
+    if len(counted) == 1 and part.count[counted[0]] == 1:
+        return [_one_of_each(inputs[4], shape, part, counted[0])]
     dy = graph.reshape(inputs[4], tuple(part.count))
     around: list[tuple[Dim, Dim]] = []
     for axis, (step, count) in enumerate(zip(part.step, part.count, strict=True)):
@@ -146,6 +150,15 @@ def _lower_strided_slice_grad(node: OpNode, inputs: list[Tensor]) -> list[Tensor
         if dy.shape[axis] == 0:
             around[-1] = (shape[axis], 0)
     return [padded(node, dy, around)]
+
+
+def _one_of_each(dy: Tensor, shape: Shape, part: Subscript, axis: int) -> Tensor:
+    """Return what the gradient of a loop's slice adds: one place of an axis in each trip."""
+    count = (*shape[:axis], 1, *shape[axis + 1 :])
+    if tuple(part.count) != count or set(part.step) != {1}:
+        raise NotCovered("StridedSliceGrad: a part of a slice that follows a loop's counter")
+    rest = (*shape[:axis], *shape[axis + 1 :])
+    return Tensor(shape, dy.dtype, Among(graph.reshape(dy, rest), axis, part.start[axis]))
 
 
 def _spread_out(node: OpNode, tensor: Tensor, axis: int, step: int) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tvm import tirx
 
@@ -59,6 +60,12 @@ def _reciprocal_grad(block: Block, y: Expr, dy: Expr) -> Expr:
     return neg(block, dy) * (y * y)
 
 
+def _lower_neg(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    (x,) = inputs
+    (result,) = unary(neg, dtypes=NUMBERS)(node, inputs)
+    return [result if x.known is None else replace(result, known=x.known * -1)]
+
+
 def gradient(body: Body, *, cost: int = 3) -> Callable[[OpNode, list[Tensor]], list[Tensor]]:
     """Return the lowering of a gradient op with two float operands of one shape."""
 
@@ -79,7 +86,7 @@ LOWERINGS = {
     # Of complex numbers, which no kernel takes. It is here because of what reaches it only with
     # them, a matrix product in the language's library for one.
     "Conj": unary(lambda _, x: x, dtypes=()),
-    "Neg": unary(neg, dtypes=NUMBERS),
+    "Neg": _lower_neg,
     "Abs": unary(absolute, dtypes=NUMBERS),
     "Sign": unary(sign, cost=3, dtypes=NUMBERS),
     "Square": unary(square, dtypes=NUMBERS),

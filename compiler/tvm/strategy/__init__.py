@@ -17,6 +17,7 @@ from . import (
     elementwise,
     filter_gradient,
     gemm,
+    recurrence,
     reduction,
     rows,
     scan,
@@ -26,6 +27,7 @@ from . import (
 from .base import Context, Strategy
 
 STRATEGIES: tuple[Strategy, ...] = (
+    recurrence.Recurrence(),
     constant.ConstantTable(),
     dots.Dots(),
     axpy.Axpy(),

@@ -11,7 +11,7 @@ from tvm import tirx
 from ..access import Lane, Strided
 from ..block import Buffer, ceil_quotient, const, index, minimum, quotient, remainder
 from ..graph import Expr
-from .base import Context, elements, tasks, unflatten
+from .base import Context, Tasks, elements, unflatten
 from .product import FEW_ROWS, Product, ThinProduct, batch_offset, in_place, is_kept
 
 _STEPS = {1: 8, 2: 4, 3: 3, 4: 2}
@@ -38,12 +38,13 @@ class Axpy(ThinProduct):
             return False
         return b.strides[-1] == 1
 
-    def write(self, product: Product, context: Context) -> None:
-        """Write the tasks of a product of this kind."""
+    def tasks(self, product: Product, context: Context) -> Tasks:
+        """Return the tasks of a product of this kind."""
         columns = context.size(product.columns)
         lanes = context.lanes(product.dtype)
         share = ceil_quotient(columns, context.target.cores)
-        width = max(lanes * 4, min(_TASK_COLUMNS, int(share)))
+        most = context.choose("axpy.columns", (128, 256, _TASK_COLUMNS, 1024), _TASK_COLUMNS)
+        width = max(lanes * 4, min(most, int(share)))
         width = -(-width // lanes) * lanes
         groups = ceil_quotient(columns, width)
         batches = elements(product.batch, context)
@@ -57,7 +58,7 @@ class Axpy(ThinProduct):
             first = block.bind(remainder(task, groups) * width, "first")
             _Columns(product, context, batch if product.batch else [], width).write(first)
 
-        tasks(context, batches * groups, cycles, body)
+        return Tasks((self.name, *product.sizes, width), batches * groups, cycles, body)
 
 
 class _Columns:
@@ -74,6 +75,11 @@ class _Columns:
         self._batch = batch
         self._width = width
         self._rows = product.rows
+        default = _STEPS[product.rows]
+        # The factors and a vector of each row of the matrix are in registers.
+        fit = max(default, (context.target.registers - 2) // (product.rows + 1))
+        steps = [s for s in (1, 2, 3, 4, 6, 8, 12) if s <= fit]
+        self._steps = context.choose("axpy.steps", steps, default)
         self._lanes = context.lanes(product.dtype)
         self._a: Strided = a
         self._b: Strided = b
@@ -91,7 +97,7 @@ class _Columns:
         with block.loop(vectors, "v") as v:
             for row in range(self._rows):
                 block.store(sums, row * self._width + v * lanes, zero)
-        steps = _STEPS[self._rows]
+        steps = self._steps
         whole = self._depth // steps
         with block.loop(whole, "k") as k:
             self._add(sums, first, vectors, block.bind(k * steps, "k"), steps)

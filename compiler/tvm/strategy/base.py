@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ..access import Access, Index, Lane, Space, flat_index
-from ..block import Block, index, quotient, remainder, spread
+from ..access import Access, Index, Lane, Space, Storage, flat_index
+from ..block import Block, index, maximum, quotient, remainder, spread
+from ..choices import Choices, V
 from ..constants import Constants
 from ..dims import Dim, Shape, product
 from ..graph import ITEM_SIZE, Expr, Pointwise, Tensor, compute_dtype
-from ..numeric import to_storage
+from ..numeric import storage_dtype, to_storage
+from ..place import moved
 from ..plan import Plan
 from ..stage import Stage
 from ..target import Target
@@ -22,15 +25,50 @@ inline on the executor's thread. Above, the launch decides: waking another threa
 but in a stack of layers it is awake already."""
 
 
+class Trips(Protocol):
+    """The loop whose trips are being written."""
+
+    @property
+    def team(self) -> bool:
+        """Whether a team runs it, whose threads share each stage's tasks and then meet."""
+
+    def stays(self, tensor: Tensor) -> bool:
+        """Return whether a tensor is the same in all trips."""
+
+    def ahead(self) -> AbstractContextManager[Context]:
+        """Write before the loop, in the context that is left then."""
+
+
 @dataclass(frozen=True)
 class Context:
-    """One kernel under construction."""
+    """One kernel under construction.
+
+    ``trips`` is the loop within it that is being written, ``scope`` begins the names of a stage's
+    choices.
+    """
 
     block: Block
     space: Space
     plan: Plan
     target: Target
     constants: Constants = field(default_factory=Constants)
+    trips: Trips | None = None
+    choices: Choices = field(default_factory=Choices)
+    scope: str = ""
+
+    def choose(self, name: str, candidates: Sequence[V], default: V) -> V:
+        """Return the candidate that this stage is to use: ``default``, unless it is tuned.
+
+        ``name`` is the strategy's, as in ``gemm.tile``.
+        """
+        return self.choices.choose(self.scope + name, candidates, default)
+
+    def keeps(self, tensor: Tensor) -> bool:
+        """Return whether a factor of a product is packed once, for all calls or all trips."""
+        if self.constants.source(tensor) is not None:
+            return True
+        known = all(isinstance(d, int) for d in tensor.shape)
+        return self.trips is not None and known and self.trips.stays(tensor)
 
     def __post_init__(self) -> None:
         """Tell the block what it is written for."""
@@ -44,6 +82,12 @@ class Context:
         """Return a size as an index expression or int."""
         return self.space.size(dim)
 
+    def temporary(self, tensor: Tensor, copies: int = 1) -> Storage:
+        """Return room for a tensor between two stages, or for several of its kind."""
+        dtype = compute_dtype(tensor.dtype)
+        size = maximum(1, self.size(product(tensor.shape)) * copies)
+        return Storage(self.block.workspace(size, storage_dtype(dtype), "temp"), dtype)
+
     def access(self) -> Access:
         """Return a reader for the scope that is open now."""
         return Access(self.block, self.space)
@@ -56,6 +100,7 @@ class Context:
         """Store at a flat place; a Lane stores a vector."""
         storage = self.space.storages[tensor]
         raw = to_storage(self.block, value, storage.dtype)
+        place = moved(place, storage.offset)
         if isinstance(place, Lane):
             raw = spread(raw, place.lanes)
             self.block.store(storage.buffer, place.base, raw, place.step)
@@ -115,16 +160,83 @@ def tasks(
     Where the size is the call's, both loops are written and the call chooses.
     """
     block = context.block
+    if context.trips is not None:
+        _tasks_of_trip(block, extent, body, team=context.trips.team)
+        return
     if context.target.cores == 1 or (isinstance(extent, int) and extent <= 1):
-        cycles = 0
-    if isinstance(cycles, int):
-        with block.loop(extent, "task", parallel=cycles >= PARALLEL_CYCLES) as task:
+        with block.loop(extent, "task") as task:
             body(task)
         return
-    with block.when(index(cycles) < index(PARALLEL_CYCLES)), block.loop(extent, "task") as task:
+    if isinstance(cycles, int):
+        parallel = context.choose("tasks", ("inline", "parallel"), _worth(cycles)) == "parallel"
+        with block.loop(extent, "task", parallel=parallel) as task:
+            body(task)
+        return
+    least = context.choose("tasks.cycles", (10_000, 30_000, 100_000), PARALLEL_CYCLES)
+    with block.when(index(cycles) < index(least)), block.loop(extent, "task") as task:
         body(task)
     with block.otherwise(), block.loop(extent, "task", parallel=True) as task:
         body(task)
+
+
+def _worth(cycles: int) -> str:
+    return "parallel" if cycles >= PARALLEL_CYCLES else "inline"
+
+
+def _tasks_of_trip(
+    block: Block, extent: Expr | int, body: Callable[[Expr], None], *, team: bool
+) -> None:
+    """Write the tasks of a stage of a trip: for the team that is at it, or for the one thread."""
+    with block.meeting() if team else nullcontext(), block.loop(extent, "task", parallel=team) as i:
+        body(i)
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Independent tasks that a strategy has yet to write.
+
+    Tasks of the same ``key`` are cut alike: task i of each makes the same part of its result.
+    ``condition`` says when these are the ones to run; None if the others' conditions did not hold.
+    """
+
+    key: tuple[object, ...]
+    extent: Expr | int
+    cycles: Expr | int
+    body: Callable[[Expr], None]
+    condition: Expr | None = None
+
+
+class InTasks(Strategy, Protocol):
+    """A strategy whose stages can be written task by task, beside others that are cut alike."""
+
+    def task_sets(self, stage: Stage, context: Context) -> list[Tasks]:
+        """Return the tasks, of which the call runs the first whose condition holds."""
+
+
+def write_together(sets: Sequence[Sequence[Tasks]], context: Context) -> None:
+    """Write stages whose tasks are cut alike as one loop: each task makes its part of them all."""
+    block = context.block
+
+    def write(number: int) -> None:
+        alike = [one[number] for one in sets]
+
+        def body(task: Expr) -> None:
+            for one in alike:
+                one.body(task)
+
+        def loop() -> None:
+            cycles = sum((one.cycles for one in alike[1:]), alike[0].cycles)
+            tasks(context, alike[0].extent, cycles, body)
+
+        if alike[0].condition is None:
+            loop()
+            return
+        with block.when(alike[0].condition):
+            loop()
+        with block.otherwise():
+            write(number + 1)
+
+    write(0)
 
 
 def is_read(tensor: Tensor, stage: Stage, context: Context) -> bool:

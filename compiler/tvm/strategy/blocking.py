@@ -1,6 +1,6 @@
 """How the work of a tiled product is cut: into tasks, and within a task into what caches hold.
 
-Two ways:
+Two ways, and what each is made of, are choices (:mod:`..choices`), with these as the defaults:
 
 * narrow and deep: a task packs all of k for a few panels, and finishes a few rows after the other.
 * wide and shallow: a task packs at most 256 steps of k of at most 256 columns, in long contiguous
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ..block import ceil_quotient, maximum, minimum, quotient
 from ..dims import Dim, product
 from ..graph import Expr
-from ..target import Target
+from .base import Context
 from .tile import Tile
 
 GUESS = 64
@@ -53,6 +53,7 @@ class Blocking:
         fixed_rows: The rows of every task, if they are known and the same for all.
         depth: Steps of k that are packed at a time.
         k_blocks: How many such pieces there are.
+        block_rows: Rows that are multiplied before they are finished, unless sums are carried.
     """
 
     group: int
@@ -60,6 +61,7 @@ class Blocking:
     fixed_rows: int | None
     depth: Expr | int
     k_blocks: Expr | int
+    block_rows: int = BLOCK_ROWS
 
     @property
     def adds_up(self) -> bool:
@@ -99,7 +101,7 @@ class Sizes:
 
 
 def choose_blocking(  # noqa: PLR0913 - all that a cut depends on
-    sizes: Sizes, tile: Tile, lanes: int, target: Target, *, k_first: bool, kept: bool
+    sizes: Sizes, tile: Tile, lanes: int, context: Context, *, k_first: bool, kept: bool
 ) -> Blocking:
     """Return the cut.
 
@@ -107,57 +109,77 @@ def choose_blocking(  # noqa: PLR0913 - all that a cut depends on
         sizes: Of the product.
         tile: The register tile.
         lanes: Elements in a vector.
-        target: The machine.
+        context: The kernel.
         k_first: Whether the vector side lies as ``[K, count]``.
         kept: Whether it is packed once for all calls.
     """
+    if not k_first:
+        return _deep(sizes, tile, lanes, context)
     known = isinstance(sizes.depth_expr, int)
     packs_most = not kept and sizes.depth > _DEPTH_PER_ROW * sizes.rows
-    if k_first and (not known or sizes.depth <= _WIDE or packs_most):
-        return _wide(sizes, tile, lanes, target)
-    return _deep(sizes, tile, lanes, target)
+    default = "wide" if not known or sizes.depth <= _WIDE or packs_most else "deep"
+    # Panels of all of k need a size that is known; so does what is packed once.
+    cut = context.choose("gemm.cut", ("wide", "deep"), default) if known else default
+    return (_wide if cut == "wide" else _deep)(sizes, tile, lanes, context)
 
 
-def _wide(sizes: Sizes, tile: Tile, lanes: int, target: Target) -> Blocking:
-    rows_of_task = _WIDE
+def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context) -> Blocking:
+    cores = context.target.cores
+    rows_of_task = context.choose("gemm.wide.rows", (48, 96, 128, _WIDE, 512), _WIDE)
     chunks = covers(sizes.rows, rows_of_task)
-    wanted = covers(2 * target.cores, chunks * sizes.batch)
+    wanted = covers(2 * cores, chunks * sizes.batch)
     most = max(tile.vectors, _WIDE // (lanes * tile.vectors) * tile.vectors)
     group = min(most, _whole(covers(sizes.vectors, wanted), tile.vectors))
+    group = tile.vectors * _panels(context, sizes, tile, group // tile.vectors)
     tasks = chunks * sizes.batch * covers(sizes.vectors, group)
-    if tasks < target.cores:
-        rows_of_task = max(BLOCK_ROWS, covers(sizes.rows, covers(target.cores, tasks)))
-    depth, k_blocks = _split_depth(sizes.depth_expr)
+    if tasks < cores:
+        rows_of_task = max(BLOCK_ROWS, covers(sizes.rows, covers(cores, tasks)))
+    step = context.choose("gemm.wide.depth", (64, 128, _WIDE, 512), _WIDE)
+    depth, k_blocks = _split_depth(sizes.depth_expr, step)
     rows, fixed = _split_rows(sizes.rows_expr, rows_of_task)
     return Blocking(group, rows, fixed, depth, k_blocks)
 
 
-def _deep(sizes: Sizes, tile: Tile, lanes: int, target: Target) -> Blocking:
+def _deep(sizes: Sizes, tile: Tile, lanes: int, context: Context) -> Blocking:
+    target = context.target
     panel_bytes = max(1, sizes.depth) * tile.vectors * lanes * 4
     panels = max(1, min(4, target.cache_bytes // panel_bytes))
     have = covers(sizes.vectors, tile.vectors)
     spread = covers(2 * target.cores, sizes.batch)
     if have >= spread:
         panels = min(panels, covers(have, spread))
-    panels = min(panels, have)
+    panels = _panels(context, sizes, tile, min(panels, have))
     tasks = sizes.batch * covers(have, panels)
+    block_rows = context.choose("gemm.deep.rows", (24, BLOCK_ROWS, 96, 192), BLOCK_ROWS)
     # A chunk packs for itself, so it must have rows enough to be worth that.
-    most = max(1, sizes.rows // (2 * BLOCK_ROWS))
+    most = max(1, sizes.rows // (2 * block_rows))
     chunks = min(most, covers(_TASKS_PER_CORE * target.cores, tasks))
+    chunks = context.choose("gemm.deep.chunks", _powers(most), chunks)
     rows_of_task = maximum(1, quotient(sizes.rows_expr + (chunks - 1), chunks))
     rows, fixed = _split_rows(sizes.rows_expr, rows_of_task)
-    return Blocking(panels * tile.vectors, rows, fixed, sizes.depth_expr, 1)
+    return Blocking(panels * tile.vectors, rows, fixed, sizes.depth_expr, 1, block_rows)
+
+
+def _panels(context: Context, sizes: Sizes, tile: Tile, default: int) -> int:
+    """Return how many panels a task takes."""
+    have = covers(sizes.vectors, tile.vectors)
+    return context.choose("gemm.panels", [p for p in _powers(have) if p <= 16], default)
+
+
+def _powers(most: int) -> list[int]:
+    """Return 1, 2, 4, ... up to ``most``."""
+    return [1 << i for i in range(most.bit_length()) if 1 << i <= most]
 
 
 def _whole(count: int, step: int) -> int:
     return covers(count, step) * step
 
 
-def _split_depth(depth: Expr | int) -> tuple[Expr | int, Expr | int]:
+def _split_depth(depth: Expr | int, most: int) -> tuple[Expr | int, Expr | int]:
     """Return (steps at a time, pieces), the pieces as equal as can be."""
     if not isinstance(depth, int):
-        return _WIDE, ceil_quotient(depth, _WIDE)
-    pieces = covers(depth, _WIDE)
+        return most, ceil_quotient(depth, most)
+    pieces = covers(depth, most)
     return (depth, 1) if pieces <= 1 else (_whole(covers(depth, pieces), 4), pieces)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..graph import Constant, compute_dtype
-from ..plan import is_table
+from ..graph import Constant, compute_dtype, is_table
 from ..stage import Stage
 from .base import Context
 

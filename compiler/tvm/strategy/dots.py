@@ -14,7 +14,7 @@ from tvm import tirx
 from ..access import Index, Lane, Strided
 from ..block import Block, Buffer, ceil_quotient, const, index, minimum, quotient, remainder
 from ..graph import Expr
-from .base import Context, elements, tasks, unflatten
+from .base import Context, Tasks, elements, unflatten
 from .product import FEW_ROWS, Product, ThinProduct, batch_offset, in_place, is_kept
 from .tile import butterfly
 
@@ -40,11 +40,12 @@ class Dots(ThinProduct):
             return False
         return product.node.transpose_b and _factors(product, context) is not None
 
-    def write(self, product: Product, context: Context) -> None:
-        """Write the tasks of a product of this kind."""
+    def tasks(self, product: Product, context: Context) -> Tasks:
+        """Return the tasks of a product of this kind."""
         lanes = context.lanes(product.dtype)
         columns = context.size(product.columns)
-        groups = ceil_quotient(columns, _TASK_COLUMNS)
+        share = context.choose("dots.task", (16, 32, _TASK_COLUMNS, 128, 256), _TASK_COLUMNS)
+        groups = ceil_quotient(columns, share)
         batches = elements(product.batch, context)
         cycles = quotient(
             batches * columns * context.size(product.depth) * context.size(product.rows), lanes
@@ -53,13 +54,13 @@ class Dots(ThinProduct):
         def body(task: Expr) -> None:
             block = context.block
             batch = unflatten(context, block.bind(quotient(task, groups)), product.batch or (1,))
-            first = block.bind(remainder(task, groups) * _TASK_COLUMNS, "first")
-            count = minimum(_TASK_COLUMNS, columns - first)
+            first = block.bind(remainder(task, groups) * share, "first")
+            count = minimum(share, columns - first)
             with block.loop(ceil_quotient(count, lanes), "group") as g:
                 start = block.bind(minimum(first + g * lanes, columns - lanes), "start")
                 _Group(product, context, batch if product.batch else []).write(start)
 
-        tasks(context, batches * groups, cycles, body)
+        return Tasks((self.name, *product.sizes, share), batches * groups, cycles, body)
 
 
 def _factors(product: Product, context: Context) -> tuple[Strided, Strided] | None:
@@ -86,8 +87,13 @@ class _Group:
         self._lanes = context.lanes(product.dtype)
         self._vector = f"{product.dtype}x{self._lanes}"
         self._rows = product.rows
-        self._columns, self._unroll = _SHAPES[product.rows]
-        self._columns = min(self._columns, self._lanes)
+        columns, unroll = _SHAPES[product.rows]
+        # Powers of two, so that a vector's worth of columns is whole passes; sums in registers.
+        most = context.target.registers // 2 // product.rows
+        fit = [c for c in (1, 2, 4, 8) if c <= min(self._lanes, most)]
+        self._columns = context.choose("dots.columns", fit, min(columns, self._lanes))
+        fit = [u for u in (1, 2, 4) if u * self._columns <= most]
+        self._unroll = context.choose("dots.unroll", fit, unroll)
         self._depth = int(product.depth) if isinstance(product.depth, int) else 0
         self._a, self._b = factors
         self._a_base = batch_offset(product.node.a, self._a, batch)

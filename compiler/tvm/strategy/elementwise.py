@@ -17,7 +17,7 @@ from .base import Context, chain_cost, elements, is_read, tasks, unflatten
 from .merge import merge_dimensions
 
 _CHUNK = 8192
-"""Elements that one task computes, at least."""
+"""Elements that one task computes, at least, unless it is tuned."""
 
 
 class Elementwise:
@@ -36,8 +36,9 @@ class Elementwise:
         inner = context.size(shape[-1])
         rows = elements(shape[:-1], context)
         lanes = _lanes(stage, context)
-        per_row = maximum(1, ceil_quotient(inner, _CHUNK))
-        grouped = maximum(1, quotient(_CHUNK, maximum(1, inner)))
+        chunk = context.choose("elementwise.chunk", (2048, _CHUNK, 32768), _CHUNK)
+        per_row = maximum(1, ceil_quotient(inner, chunk))
+        grouped = maximum(1, quotient(chunk, maximum(1, inner)))
         cycles = quotient(elements(shape, context) * chain_cost(stage, context), lanes)
         writer = _RowWriter(stage, context, lanes)
 
@@ -48,8 +49,8 @@ class Elementwise:
             first = block.bind(index(group * grouped), "row")
             count = minimum(grouped, rows - first)
             with block.loop(count, "r") as r:
-                start = block.bind(index(part * _CHUNK), "start")
-                stop = block.bind(index(minimum(start + _CHUNK, inner)), "stop")
+                start = block.bind(index(part * chunk), "start")
+                stop = block.bind(index(minimum(start + chunk, inner)), "stop")
                 writer.write(block.bind(first + r, "row"), start, stop, inner)
 
         groups = quotient(rows + (grouped - 1), grouped)
@@ -63,9 +64,10 @@ class _RowWriter:
         self._stage = stage
         self._context = context
         self._lanes = lanes
-        self._abreast = abreast(
-            stage.stores, lambda tensor: is_read(tensor, stage, context), context.target
-        )
+        fit = abreast(stage.stores, lambda tensor: is_read(tensor, stage, context), context.target)
+        # Where but one fits, something else than arithmetic may be between.
+        some = (1, 2, 4) if fit > 1 else (1,)
+        self._abreast = context.choose("elementwise.abreast", some, fit)
 
     def write(self, row: Expr, start: Expr, stop: Expr, inner: Expr | int) -> None:
         indices = unflatten(self._context, row, self._stage.shape[:-1] or (1,))

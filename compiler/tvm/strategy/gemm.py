@@ -25,13 +25,13 @@ from ..dims import Dim
 from ..graph import Expr
 from ..stage import Stage
 from .axpy import Axpy
-from .base import Context, elements, tasks, unflatten
+from .base import Context, Tasks, elements, unflatten, write_together
 from .blocking import Sizes, choose_blocking, covers, guess
 from .dots import Dots
 from .gemm_task import Arrangement, TaskWriter
-from .panels import Keeper
+from .panels import keep
 from .product import float_product, in_place
-from .tile import Tile, tiles
+from .tile import Tile, other_tiles, tiles
 
 
 class Gemm:
@@ -45,39 +45,52 @@ class Gemm:
 
     def emit(self, stage: Stage, context: Context) -> None:
         """Write the tasks: batches x groups of vectors x chunks of rows."""
+        write_together([self.task_sets(stage, context)], context)
+
+    def task_sets(self, stage: Stage, context: Context) -> list[Tasks]:
+        """Return the tasks, and before them those of a single row where the call decides."""
         arrangement = arrange(stage, context)
         if arrangement is None:
             raise TypeError("not a product of floats that lie in memory")
         product = arrangement.product
         single = replace(product, single=True)
         matvec = next((s for s in (Dots(), Axpy()) if s.takes(single, context)), None)
+        tiled = tiled_tasks(arrangement, context)
         if isinstance(product.rows, int) or matvec is None:
-            write(arrangement, context)
-            return
-        rows = context.size(product.rows)
-        with context.block.when(tirx.EQ(index(rows), index(1))):
-            matvec.write(single, context)
-        with context.block.otherwise():
-            write(arrangement, context)
+            return [tiled]
+        is_single = tirx.EQ(index(context.size(product.rows)), index(1))
+        return [replace(matvec.tasks(single, context), condition=is_single), tiled]
 
 
 def arrange(stage: Stage, context: Context) -> Arrangement | None:
-    """Return the cheapest arrangement, or None if there is none."""
+    """Return the arrangement to use, the cheapest by default, or None if there is none."""
     product = float_product(stage)
     if product is None:
         return None
-    candidates = []
+    counted: list[Arrangement] = []
+    others: list[Arrangement] = []
     for swapped in (False, True):
         left = (product.node.a, product.node.transpose_a)
         right = (product.node.b, not product.node.transpose_b)
         vectors, rows = (left, right) if swapped else (right, left)
         if in_place(rows[0], product.dtype, context) is not None:
-            kept = context.constants.source(vectors[0]) is not None
-            candidates += [
-                Arrangement(product, vectors, rows, swapped, tile, kept)
-                for tile in tiles(context.target)
-            ]
-    return min(candidates, key=lambda a: estimate(a, context), default=None)
+            kept = context.keeps(vectors[0])
+            for found, shapes in ((counted, tiles), (others, other_tiles)):
+                found += [
+                    Arrangement(product, vectors, rows, swapped, tile, kept)
+                    for tile in shapes(context.target)
+                ]
+    cheapest = min(counted, key=lambda a: estimate(a, context), default=None)
+    if cheapest is None:
+        return None
+    # Where one side is packed before the first call, nothing speaks for the other.
+    named = {_name(a): a for a in [*counted, *others] if a.kept == cheapest.kept}
+    return named[context.choose("gemm.tile", list(named), _name(cheapest))]
+
+
+def _name(arrangement: Arrangement) -> str:
+    """Return a tile and what its vectors run along: ``columns 12x2``."""
+    return f"{'rows' if arrangement.swapped else 'columns'} {arrangement.tile}"
 
 
 def _counts(arrangement: Arrangement) -> tuple[Dim, Dim]:
@@ -103,9 +116,10 @@ def estimate(arrangement: Arrangement, context: Context) -> float:
     return multiply + pack + store
 
 
-def write(arrangement: Arrangement, context: Context) -> None:
-    """Write the loop over tasks."""
-    product, block = arrangement.product, context.block
+def tiled_tasks(arrangement: Arrangement, context: Context) -> Tasks:
+    """Return the tasks of an arrangement."""
+    product, block, tile = arrangement.product, context.block, arrangement.tile
+    vectors_first, rows_first = arrangement.vectors[1], arrangement.rows[1]
     lanes = context.lanes(product.dtype)
     columns, row_count = _counts(arrangement)
     rows, depth = context.size(row_count), context.size(product.depth)
@@ -114,7 +128,7 @@ def write(arrangement: Arrangement, context: Context) -> None:
         sizes,
         arrangement.tile,
         lanes,
-        context.target,
+        context,
         k_first=arrangement.vectors[1],
         kept=arrangement.kept,
     )
@@ -126,7 +140,7 @@ def write(arrangement: Arrangement, context: Context) -> None:
     cycles = quotient(rows * vectors * batches * depth, 2)
     keeper = None
     if arrangement.kept:
-        keeper = Keeper(context, arrangement.vectors, product.dtype, arrangement.tile, blocking)
+        keeper = keep(context, arrangement.vectors, product.dtype, tile, blocking)
 
     def body(task: Expr) -> None:
         batch = block.bind(quotient(task, groups * chunks), "batch")
@@ -137,4 +151,6 @@ def write(arrangement: Arrangement, context: Context) -> None:
         where = unflatten(context, batch, product.batch) if product.batch else []
         TaskWriter(arrangement, blocking, context, where, keeper).write(group, first, count)
 
-    tasks(context, batches * groups * chunks, cycles, body)
+    alike = (arrangement.swapped, tile, arrangement.kept, vectors_first, rows_first)
+    key = (Gemm.name, *product.sizes, *alike, blocking.group)
+    return Tasks(key, batches * groups * chunks, cycles, body)

@@ -11,12 +11,12 @@ from ..access import Index
 from ..block import Buffer, ceil_quotient, const, index, maximum, minimum, quotient
 from ..graph import Expr, Tensor
 from .base import Context
-from .blocking import BLOCK_ROWS, Blocking
+from .blocking import Blocking
 from .finish import Finisher
 from .pack import Packer, Panels
 from .panels import Fresh, Keeper, Supply
 from .product import Product, batch_offset, in_place
-from .tile import Operands, Tile, multiply
+from .tile import UNROLL, Operands, Tile, multiply
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,7 @@ class TaskWriter:
         self._count = context.size(columns)
         self._rows = context.size(rows)
         self._depth = context.size(product.depth)
+        self._unroll = context.choose("gemm.unroll", (1, 2, 4, 8), UNROLL)
         self._finisher = Finisher(
             context, product, batch, blocking.group, self._count, swapped=arrangement.swapped
         )
@@ -127,18 +128,18 @@ class TaskWriter:
         """With all of k, multiply and finish one block of rows after the other."""
         block, (first, count) = self._block, rows_of_task
         packed = supply.piece(0, 0, self._depth)
-        fixed = self._blocking.fixed_rows
-        if fixed is not None and fixed < 2 * BLOCK_ROWS:
+        fixed, most = self._blocking.fixed_rows, self._blocking.block_rows
+        if fixed is not None and fixed < 2 * most:
             sums = self._sums(fixed)
             self._multiply(Buffers(packed, sums, panels), first, fixed, Piece(0, self._depth))
             self._finisher.write(sums, start, first, fixed)
             return
-        sums = self._sums(2 * BLOCK_ROWS)
-        blocks = maximum(1, quotient(count, BLOCK_ROWS))
+        sums = self._sums(2 * most)
+        blocks = maximum(1, quotient(count, most))
         with block.loop(blocks, "block") as b:
-            at = block.bind(b * BLOCK_ROWS, "at")
+            at = block.bind(b * most, "at")
             last = tirx.EQ(b, index(blocks) - 1)
-            rows = block.bind(tirx.Select(last, count - at, index(BLOCK_ROWS)), "rows")
+            rows = block.bind(tirx.Select(last, count - at, index(most)), "rows")
             row = block.bind(first + at, "row")
             self._multiply(Buffers(packed, sums, panels), row, rows, Piece(0, self._depth))
             self._finisher.write(sums, start, row, rows)
@@ -204,7 +205,7 @@ class TaskWriter:
 
         row = self._row_reader(block.bind(first + at), tile, piece.k)
         operands = Operands(self._dtype, lanes, row, vector, carried if piece.adds else None)
-        total = multiply(block, tile, piece.depth, operands)
+        total = multiply(block, tile, piece.depth, operands, self._unroll)
         for i in range(tile.rows):
             for j in range(tile.vectors):
                 value = tirx.BufferLoad(total, [index(i * tile.vectors + j)])

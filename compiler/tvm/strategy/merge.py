@@ -6,7 +6,6 @@ is cut or joined along a dimension may still take in the whole dimensions that f
 
 from __future__ import annotations
 
-from ..access import Storage
 from ..dims import Dim, Shape, product
 from ..graph import Constant, Node, Parameter, Pointwise, Reshape, Tensor
 from ..stage import Stage
@@ -133,7 +132,7 @@ class _Merge:
         for tensor in self._stage.stores:
             merged = self._merged(tensor)
             storage = self._context.space.storages[tensor]
-            self._context.space.storages[merged] = Storage(storage.buffer, storage.dtype)
+            self._context.space.storages[merged] = storage
             stores.append(merged)
         return Stage(self._shape(self._stage.shape), None, stores)
 

@@ -120,30 +120,39 @@ class Keeper:
     def _panels(self, buffer: Any) -> Panels:
         return Panels(buffer, self._step + 1, self._tile.vectors, self._lanes)
 
+    @property
+    def _elements(self) -> int:
+        matrices = _known(product(self._matrices))
+        return matrices * self._groups * self._pieces * self._piece_size
+
     def _declare(self) -> Any:
         """Declare the argument, and how it is made."""
         context = self._context
         source = context.constants.source(self._tensor)
         if source is None:
             raise TypeError("only what is made of one constant can be packed once")
-        matrices = _known(product(self._matrices))
-        elements = matrices * self._groups * self._pieces * self._piece_size
-        packed = Packed(source, elements, self._dtype)
+        packed = Packed(source, self._elements, self._dtype)
         number = len(context.constants.packed)
         parameter, flat = declare_argument(
             context.block, context.space, _vector(packed), f"packed{number}"
         )
-        context.constants.add(packed, parameter, lambda: self._function(packed, matrices))
+        context.constants.add(packed, parameter, lambda: self._function(packed))
         return flat
 
-    def _function(self, packed: Packed, matrices: int) -> Any:
+    def _function(self, packed: Packed) -> Any:
         """Return the TIR function that packs the constant."""
         plan, block, space = self._context.plan, Block(), Space({}, {})
         constant = plan.function.parameters[packed.source]
         given, flat = declare_argument(block, space, constant, "constant")
         space.parameters[packed.source] = Storage(flat, constant.dtype)
         result, room = declare_argument(block, space, _vector(packed), "packed")
-        context = Context(block, space, plan, self._context.target)
+        self._pack_all(Context(block, space, plan, self._context.target), room)
+        return tirx.PrimFunc([given, result], block.finish())
+
+    def _pack_all(self, context: Context, room: Any) -> None:
+        """Write the packing of all pieces."""
+        block = context.block
+        matrices = _known(product(self._matrices))
 
         def body(task: Expr) -> None:
             piece = block.bind(remainder(task, self._pieces), "piece")
@@ -154,8 +163,7 @@ class Keeper:
             base = block.bind(index(task * self._piece_size), "base")
             self._pack(context, batch, (group, piece), replace(self._panels(room), base=base))
 
-        tasks(context, matrices * self._groups * self._pieces, packed.elements, body)
-        return tirx.PrimFunc([given, result], block.finish())
+        tasks(context, matrices * self._groups * self._pieces, self._elements, body)
 
     def _pack(
         self, context: Context, batch: list[Index], where: tuple[Expr, Expr], panels: Panels
@@ -171,6 +179,31 @@ class Keeper:
         Packer(context, self._tensor, self._k_first, batch, self._count).write(
             panels, start, vectors, k, depth
         )
+
+
+class KeptInCall(Keeper):
+    """The packed form of a factor that is the same in all trips of a loop, made before the loop."""
+
+    def _declare(self) -> Any:
+        trips = self._context.trips
+        if trips is None:
+            raise TypeError("packed before the loop, and there is none")
+        with trips.ahead() as context:
+            room = context.block.workspace(self._elements, self._dtype, "packed")
+            self._pack_all(context, room)
+        return room
+
+
+def keep(
+    context: Context,
+    factor: tuple[Tensor, bool],
+    dtype: str,
+    tile: Tile,
+    blocking: Blocking,
+) -> Keeper:
+    """Return who has the packed form of a factor that stays: see :class:`Keeper`."""
+    is_constant = context.constants.source(factor[0]) is not None
+    return (Keeper if is_constant else KeptInCall)(context, factor, dtype, tile, blocking)
 
 
 def _vector(packed: Packed) -> Tensor:

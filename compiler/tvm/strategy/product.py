@@ -10,7 +10,7 @@ from ..access import Index, Strided, strided
 from ..dims import Dim, Shape
 from ..graph import Expr, MatMul, Tensor, compute_dtype
 from ..stage import Stage
-from .base import Context, finish
+from .base import Context, Tasks, finish, write_together
 
 FEW_ROWS = 3
 """Up to so many rows a product waits for memory, however its second factor lies."""
@@ -54,6 +54,11 @@ class Product:
         """The dtype that is computed in."""
         return compute_dtype(self.anchor.dtype)
 
+    @property
+    def sizes(self) -> tuple[object, ...]:
+        """All sizes: products of the same are cut alike."""
+        return (self.batch, self.rows, self.columns, self.depth, self.dtype)
+
     def finish(self, context: Context, at: Sequence[Index], total: Expr) -> None:
         """Store what is made of one element, or one vector, of the product."""
         finish(context, self.stage, at, total)
@@ -69,18 +74,22 @@ class ThinProduct(ABC):
 
     def emit(self, stage: Stage, context: Context) -> None:
         """Write the tasks: each some columns of the result."""
+        write_together([self.task_sets(stage, context)], context)
+
+    def task_sets(self, stage: Stage, context: Context) -> list[Tasks]:
+        """Return the tasks: each some columns of the result."""
         product = float_product(stage)
         if product is None:
             raise TypeError("not a product of floats")
-        self.write(product, context)
+        return [self.tasks(product, context)]
 
     @abstractmethod
     def takes(self, product: Product, context: Context) -> bool:
         """Return whether the product is of this kind."""
 
     @abstractmethod
-    def write(self, product: Product, context: Context) -> None:
-        """Write the tasks of a product of this kind."""
+    def tasks(self, product: Product, context: Context) -> Tasks:
+        """Return the tasks of a product of this kind."""
 
 
 def float_product(stage: Stage) -> Product | None:
@@ -94,8 +103,8 @@ def float_product(stage: Stage) -> Product | None:
 
 
 def is_kept(product: Product, context: Context) -> bool:
-    """Return whether the second factor never changes, so that it can be packed once."""
-    return context.constants.source(product.node.b) is not None
+    """Return whether the second factor stays, so that it is packed once."""
+    return context.keeps(product.node.b)
 
 
 def in_place(tensor: Tensor, dtype: str, context: Context) -> Strided | None:

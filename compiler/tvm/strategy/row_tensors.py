@@ -7,7 +7,6 @@ keeps 1 in the place of the elements, where the body has it with and without tho
 from __future__ import annotations
 
 from .. import division
-from ..access import Storage
 from ..dims import Shape, product
 from ..graph import Constant, Pointwise, Reduce, Reshape, Tensor
 from ..row_stages import Rows
@@ -40,7 +39,7 @@ class _Rebuild:
         for tensor in self._stage.stores:
             made = self._rebuilt(tensor, self._is_flat(tensor))
             storage = self._storages[tensor]
-            self._storages[made] = Storage(storage.buffer, storage.dtype)
+            self._storages[made] = storage
             stores.append(made)
         full = self._merged(self._kept + self._rows.reduced)
         cut = sum(group[0] < len(self._kept) for group in self._groups)

@@ -94,9 +94,11 @@ class _Writer:
         block = self._block
         groups = quotient(self._rows + (step - 1), step)
         size = maximum(1, self._width * step)
-        strip = maximum(1, minimum(_STRIP_ROWS, quotient(_STRIP_ELEMENTS, size)))
+        near = self._context.choose("rows.strip", (512, _STRIP_ELEMENTS, 8192), _STRIP_ELEMENTS)
+        strip = maximum(1, minimum(_STRIP_ROWS, quotient(near, size)))
         strips = quotient(groups + (strip - 1), strip)
-        own = maximum(1, quotient(_TASK_ELEMENTS, strip * size))
+        least = self._context.choose("rows.task", (4096, _TASK_ELEMENTS, 65536), _TASK_ELEMENTS)
+        own = maximum(1, quotient(least, strip * size))
 
         def body(task: Expr) -> None:
             lanes = self._wide if step == 1 else self._lanes

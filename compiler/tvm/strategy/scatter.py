@@ -110,7 +110,7 @@ class _Writer:
         context, block = self._context, self._context.block
         column: Index = Lane(at, lanes) if lanes > 1 else at
         value = spread(context.access().read(self._node.updates, [*row, column]), lanes)
-        where = base + at
+        where = base + at + self._storage.offset
         raw = block.let(block.load(self._storage.buffer, where, lanes))
         before = block.let(from_storage(raw, self._storage.dtype))
         after = self._node.combine.apply(block, before, block.let(value))

@@ -98,7 +98,8 @@ class Strip:
         if self.in_place is not None:
             row = task.first_image * context.size(self.image.shape[1])
             row = row + task.first_line * self.window.strides[0]
-            return Source(self.in_place.buffer, block.bind(index(row * self.line), "source"))
+            start = index(row * self.line + self.in_place.offset)
+            return Source(self.in_place.buffer, block.bind(start, "source"))
         dtype = compute_dtype(self.image.dtype)
         size = task.most_images * self._rows(task) * self.line
         strip = block.workspace(size, dtype, "strip")

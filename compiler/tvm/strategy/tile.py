@@ -26,6 +26,9 @@ class Tile:
     rows: int
     vectors: int
 
+    def __str__(self) -> str:
+        return f"{self.rows}x{self.vectors}"
+
     def cycles(self) -> float:
         """Return cycles for one step of k: two FMAs and two loads a cycle, FMA latency 4."""
         sums = self.rows * self.vectors
@@ -37,6 +40,13 @@ def tiles(target: Target) -> list[Tile]:
     if target.registers == 32:
         return [Tile(24, 1), Tile(12, 2), Tile(8, 3), Tile(6, 4)]
     return [Tile(10, 1), Tile(6, 2), Tile(4, 3)]
+
+
+def other_tiles(target: Target) -> list[Tile]:
+    """Return tiles that are worth a measurement: fewer rows, or nearly all registers."""
+    if target.registers == 32:
+        return [Tile(16, 1), Tile(14, 2), Tile(8, 2), Tile(9, 3), Tile(5, 4)]
+    return [Tile(12, 1), Tile(8, 1), Tile(5, 2), Tile(4, 2)]
 
 
 @dataclass(frozen=True)
@@ -58,10 +68,12 @@ class Operands:
     carried: Callable[[int, int], Expr] | None = None
 
 
-def multiply(block: Block, tile: Tile, depth: Expr | int, operands: Operands) -> Buffer:
+def multiply(
+    block: Block, tile: Tile, depth: Expr | int, operands: Operands, unroll: int = UNROLL
+) -> Buffer:
     """Write the loop over k and return the sums, ``rows * vectors`` vector registers."""
     sums = new_sums(block, tile, operands)
-    add_products(block, tile, depth, operands, sums)
+    add_products(block, tile, depth, operands, sums, unroll)
     return sums
 
 

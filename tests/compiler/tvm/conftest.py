@@ -2,15 +2,18 @@
 
 It fills the kernel's pointer slots as the runtime does, with a launch that runs the tasks one
 after the other in reverse order, as many as the test says: a kernel must be right for any number,
-whichever thread runs which.
+whichever thread runs which. Tasks that meet at barriers have a thread each.
 """
 
 from __future__ import annotations
 
 import ctypes
 import itertools
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import ml_dtypes
@@ -53,6 +56,7 @@ class _Env(ctypes.Structure):
 
 _TASK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.POINTER(_Env), ctypes.c_void_p)
 _LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, _TASK, ctypes.c_void_p, ctypes.c_int)
+_BARRIER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.POINTER(_Env))
 _ALLOC = ctypes.CFUNCTYPE(
     ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_uint64, ctypes.c_int, ctypes.c_int
 )
@@ -73,18 +77,30 @@ class Loaded:
         self.launches = 0
         self._live: dict[int, Any] = {}
         self._library = ctypes.CDLL(str(path))
-        self._slots = (_LAUNCH(self._launch), _ALLOC(self._alloc), _FREE(self._free))
-        names = ("ParallelLaunch", "AllocWorkspace", "FreeWorkspace")
+        self._meeting = threading.Barrier(tasks)
+        self._slots = (
+            _BARRIER(lambda *_: self._meeting.wait() * 0),
+            _LAUNCH(self._launch),
+            _ALLOC(self._alloc),
+            _FREE(self._free),
+        )
+        names = ("ParallelBarrier", "ParallelLaunch", "AllocWorkspace", "FreeWorkspace")
+        self._meets = False
         for name, function in zip(names, self._slots, strict=True):
             try:
                 slot = ctypes.c_void_p.in_dll(self._library, f"__TVMBackend{name}")
             except ValueError:
                 continue  # this kernel needs none
+            self._meets |= name == "ParallelBarrier"
             slot.value = ctypes.cast(function, ctypes.c_void_p).value
 
     def _launch(self, task: Any, data: int, _: int) -> int:
         self.launches += 1
         env = _Env(None, self.tasks)
+        if self._meets:
+            with ThreadPoolExecutor(self.tasks) as pool:
+                run = lambda i: task(i, ctypes.byref(env), data)  # noqa: E731
+                return -1 if any(pool.map(run, range(self.tasks))) else 0
         for i in reversed(range(self.tasks)):
             if task(i, ctypes.byref(env), data):
                 return -1
@@ -174,17 +190,21 @@ class Compiler:
         target: backend.Target | None = None,
         tasks: int = 3,
         constants: Sequence[int] = (),
+        choices: backend.Chosen = MappingProxyType({}),
     ) -> Loaded:
-        """Return the kernel for these arguments, or for a shape class that they belong to."""
+        """Return the kernel for these arguments, or for a shape class that they belong to.
+
+        Of ``choices``, those that it has.
+        """
         shapes = shapes or [a.shape for a in arrays]
         specs = [
             tf.TensorSpec([d if isinstance(d, int) else None for d in s], a.dtype)
             for a, s in zip(arrays, shapes, strict=True)
         ]
         name = f"test_{next(_NUMBER)}"
-        kernel = backend.compile(
-            library_of(function, specs), shapes, target=target, name=name, constants=constants
-        )
+        kernel = backend.write(
+            library_of(function, specs), shapes, target=target, constants=constants, choices=choices
+        ).generate(name)
         path = self._folder / f"{name}.so"
         backend.link(kernel, path, runtime=None)
         return Loaded(kernel, path, tasks)

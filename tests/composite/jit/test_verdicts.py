@@ -113,7 +113,7 @@ def test_what_takes_long_is_not_measured_at_other_sizes(monkeypatch):
 
     monkeypatch.setattr(verdicts, "expand", lambda *_: None)
     monkeypatch.setattr(functions, "body", lambda _: Body)
-    monkeypatch.setattr(verdicts, "_keywords", lambda _: None)
+    monkeypatch.setattr(verdicts, "node_of", lambda _: ("X", None, {}))
     monkeypatch.setattr(verdicts, "sweep", sweep)
     for kernel_us, expected in [(1.0, [2, 8, 128, 512]), (1000.0, [2, 8, 128]), (1e6, None)]:
         monkeypatch.setattr(

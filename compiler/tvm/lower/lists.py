@@ -1,0 +1,134 @@
+"""Lists of tensors: what tf.TensorArray is made of, in loops that set an element a trip."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import dims, views
+from ..dims import Dim, Poly, Shape
+from ..errors import NotCovered
+from ..graph import Constant, Tensor
+from ..lists import UNKNOWN, GetRow, KnownRows, Rest, SetRow, Unset, fits
+from ..loop import Leaf
+from ..node import OpNode
+from .data import filled
+from .static import known_dims, known_tensor
+
+
+def _element_shape(node: OpNode, tensor: Tensor) -> Shape | None:
+    """Return the shape that elements are said to have; None if nothing is said."""
+    if not tensor.shape:
+        if isinstance(tensor.node, Constant) and tensor.node.value == UNKNOWN:
+            return None
+        raise NotCovered(f"{node.op}: an element_shape that is computed at run time")
+    return known_dims(node, tensor, "element_shape")
+
+
+def _lower_reserve(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    shape = _element_shape(node, inputs[0])
+    if shape is None:
+        raise NotCovered("TensorListReserve: elements of unknown rank")
+    (count,) = known_dims(node, inputs[1], "num_elements")
+    return [Tensor((count, *shape), node.dtype("element_dtype"), Unset())]
+
+
+def _lower_empty(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    shape = _element_shape(node, inputs[0]) or ()
+    return [Tensor((0, *shape), node.dtype("element_dtype"), Unset())]
+
+
+def _lower_from_tensor(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    tensor = inputs[0]
+    node.require(tensor.dtype)
+    if not tensor.rank:
+        raise NotCovered("TensorListFromTensor: a scalar")
+    return [tensor]
+
+
+def _within(node: OpNode, place: Dim, count: Dim) -> Dim:
+    """Return an index of an element; it must be known to exist."""
+    node.at_least(place, 0, f"element {place} of {count}")
+    rest = count - 1 - place if isinstance(count, Poly) else place * -1 + (count - 1)
+    node.at_least(rest, 0, f"element {place} of {count}")
+    return place
+
+
+def _lower_set_item(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    array, index, item = inputs
+    node.require(item.dtype)
+    if not fits(item.shape, array.shape[1:]):
+        raise NotCovered(f"{node.op}: a {item.shape} among elements of {array.shape[1:]}")
+    (place,) = known_dims(node, index, "index")
+    place = _within(node, place, array.shape[0])
+    shape = (array.shape[0], *item.shape)
+    return [Tensor(shape, item.dtype, SetRow(array, place, item))]
+
+
+def _lower_get_item(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    (place,) = known_dims(node, inputs[1], "index")
+    return [_row(node, inputs[0], _within(node, place, inputs[0].shape[0]))]
+
+
+def _row(node: OpNode, array: Tensor, place: Dim) -> Tensor:
+    """Return an element of a list."""
+    held = array.node
+    if isinstance(held, Unset | SetRow):
+        raise NotCovered(f"{node.op}: of a list that is being written")
+    if isinstance(held, Leaf):
+        return Tensor(array.shape[1:], array.dtype, GetRow(array, place))
+    if isinstance(held, KnownRows):
+        put = np.frompyfunc(lambda d: dims.substitute(d, held.counter, place), 1, 1)
+        return known_tensor(put(held.value), array.dtype)
+    return views.select(array, 0, place)
+
+
+def _lower_push_back(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    array, item = inputs
+    node.require(item.dtype)
+    count = array.shape[0]
+    return [Tensor((count + 1, *item.shape), item.dtype, SetRow(array, count, item))]
+
+
+def _lower_pop_back(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    array = inputs[0]
+    node.require(array.dtype)
+    base = array.node.base if isinstance(array.node, Rest) else array
+    place = array.shape[0] - 1
+    node.at_least(place, 0, f"the last of {array.shape[0]} elements")
+    rest = Tensor((place, *array.shape[1:]), array.dtype, Rest(base))
+    return [rest, _row(node, base, place)]
+
+
+def _lower_stack(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    array, told = inputs
+    if isinstance(array.node, SetRow | Leaf | Rest | KnownRows):
+        raise NotCovered(f"{node.op}: of a list that is being written")
+    number = node.number("num_elements", -1)
+    if number not in (-1, array.shape[0]):
+        raise NotCovered(f"{node.op}: whether there are {number} elements is not known")
+    shape = _element_shape(node, told)
+    if isinstance(array.node, Unset):
+        known = tuple(shape or array.shape[1:])
+        if UNKNOWN in known:
+            raise NotCovered(f"{node.op}: the shape of elements that are never set")
+        return [filled(0, (array.shape[0], *known), array.dtype)]
+    if shape is not None and not fits(array.shape[1:], shape):
+        raise NotCovered(f"{node.op}: elements of {array.shape[1:]} as {shape}")
+    return [array]
+
+
+def _lower_length(_: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    return [known_tensor(dims.product(inputs[0].shape[:1]), "int32")]
+
+
+LOWERINGS = {
+    "EmptyTensorList": _lower_empty,
+    "TensorListReserve": _lower_reserve,
+    "TensorListFromTensor": _lower_from_tensor,
+    "TensorListSetItem": _lower_set_item,
+    "TensorListGetItem": _lower_get_item,
+    "TensorListPushBack": _lower_push_back,
+    "TensorListPopBack": _lower_pop_back,
+    "TensorListStack": _lower_stack,
+    "TensorListLength": _lower_length,
+}

@@ -1,0 +1,266 @@
+"""A loop whose trips are small functions: an RNN over its steps, a filter over its measurements.
+
+The trips' function is planned as the whole is, and its stages are written inside of the loop by the
+strategies that fit them. What is carried as a whole lies in two buffers, read from one and written
+to the other, so that no stage reads what another one of its trip has written too early; the row of
+an array is written where it stays.
+
+A team of threads goes through the trips together. Each thread makes its part of a stage, and they
+meet before the next; products side by side that are cut alike, such as the gates of a cell, and
+what is made of them element by element are one stage for that. Weights that all trips read are
+packed before the loop. A loop too short for that stays on one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from ..access import Storage
+from ..block import index, remainder
+from ..dims import product
+from ..graph import Expr, Function, Pointwise, Tensor, pointwise, topological
+from ..loop import Loop, LoopResult, number_of, varies
+from ..plan import make_plan
+from ..stage import Stage
+from .axpy import Axpy
+from .base import PARALLEL_CYCLES, Context, Tasks, write_together
+from .blocking import guess
+from .dots import Dots
+from .elementwise import Elementwise
+from .gemm import Gemm
+from .product import float_product
+
+_TEAM_STAGES = (Gemm, Dots, Axpy, Elementwise)
+"""Strategies that write their tasks as one loop, and share no workspace between tasks."""
+
+_LEAST_TRIP = 3000
+"""Cycles of a trip below which a second thread costs more in waiting than it saves."""
+
+
+class Recurrence:
+    """Stages whose anchor is a loop."""
+
+    name = "recurrence"
+
+    def fits(self, stage: Stage, context: Context) -> bool:  # noqa: ARG002
+        """Take loops."""
+        return stage.anchor is not None and isinstance(stage.anchor.node, Loop)
+
+    def emit(self, stage: Stage, context: Context) -> None:
+        """Write what comes before the loop, the loop, and what is left of it."""
+        if stage.anchor is None or not isinstance(stage.anchor.node, Loop):
+            raise TypeError("not a loop")
+        _Writer(stage, stage.anchor.node, context).write()
+
+
+@dataclass(frozen=True)
+class _Trips:
+    """What strategies are told of the loop they write in; ``depth`` is that of the scope around."""
+
+    loop: Loop
+    outer: Context
+    depth: int
+    team: bool
+
+    def stays(self, tensor: Tensor) -> bool:
+        """Return whether a tensor is the same in all trips."""
+        return not varies((tensor,), self.loop.counter, self.loop.carried)[tensor]
+
+    @contextmanager
+    def ahead(self) -> Iterator[Context]:
+        """Write before the loop."""
+        with self.outer.block.ahead(self.depth):
+            yield self.outer
+
+
+class _Writer:
+    def __init__(self, stage: Stage, loop: Loop, context: Context) -> None:
+        self._block = context.block
+        self._loop = loop
+        results = {t.node.index: t for t in stage.stores if isinstance(t.node, LoopResult)}
+        self._kept = _needed(loop, results)
+        self._results = results
+        self._plan = make_plan(Function((), tuple(loop.following[i] for i in self._kept)))
+        space = context.space.within(loop.counter, index(0))
+        for outer, inner in zip(loop.captured, loop.leaves, strict=True):
+            storage = context.space.storage(outer)
+            if storage is None:
+                raise TypeError("what a loop reads is stored before it")
+            space.parameters[number_of(inner)] = storage
+        self._context = replace(context, space=space)
+
+    def write(self) -> None:
+        """Write it all."""
+        context, loop = self._context, self._loop
+        for i, initial in enumerate(loop.initial):
+            if loop.rows[i] is not None and initial is not None and i in self._results:
+                self._copy(initial, context.space.storages[self._results[i]])
+        wholes = {i: context.temporary(loop.carried[i], 2) for i in self._kept if self._whole(i)}
+        for i, storage in wholes.items():
+            self._copy(self._initial(i), storage)
+        for stage in self._plan.stages:
+            for tensor in stage.stores:
+                if tensor not in self._plan.outputs:
+                    context.space.storages[tensor] = context.temporary(tensor)
+        self._write_trips(wholes)
+        for i, storage in wholes.items():
+            if i in self._results:
+                self._give(i, storage, context.size(loop.trips))
+
+    def _whole(self, i: int) -> bool:
+        return self._loop.rows[i] is None
+
+    def _initial(self, i: int) -> Tensor:
+        initial = self._loop.initial[i]
+        if initial is None:
+            raise TypeError("what is carried as a whole starts as something")
+        return initial
+
+    def _copy(self, source: Tensor, target: Storage) -> None:
+        """Write a tensor to a place."""
+        from . import choose
+
+        copied = pointwise("Identity", lambda _, x: x, (source,), source.dtype, cost=0)
+        self._context.space.storages[copied] = target
+        stage = Stage(copied.shape, None, [copied])
+        if 0 not in stage.shape:
+            choose(stage, self._context).emit(stage, self._context)
+
+    def _half(self, i: int, storage: Storage, number: Expr | int) -> Storage:
+        """Return the buffer that is read in trip ``number``; the next one reads the other."""
+        size = self._context.size(product(self._loop.carried[i].shape))
+        return replace(storage, offset=self._block.bind(remainder(number, 2) * size, "half"))
+
+    def _write_trips(self, wholes: dict[int, Storage]) -> None:
+        """Write the loop: for a team, for one thread, or both where the call decides."""
+        trips = self._context.size(self._loop.trips)
+        cycles = _cycles(self._plan.stages)
+        if self._context.target.cores == 1 or cycles < _LEAST_TRIP or not self._is_for_team(wholes):
+            self._loop_over(trips, wholes, team=False)
+        elif isinstance(trips, int):
+            default = "team" if trips * cycles >= PARALLEL_CYCLES else "alone"
+            who = self._context.choose("recurrence.threads", ("alone", "team"), default)
+            self._loop_over(trips, wholes, team=who == "team")
+        else:
+            with self._block.when(index(trips * cycles) >= index(PARALLEL_CYCLES)):
+                self._loop_over(trips, wholes, team=True)
+            with self._block.otherwise():
+                self._loop_over(trips, wholes, team=False)
+
+    def _is_for_team(self, wholes: dict[int, Storage]) -> bool:
+        from . import choose
+
+        context = self._of_trip(index(0), wholes, team=False)
+        stages = [s for s in self._plan.stages if 0 not in s.shape]
+        return all(isinstance(choose(stage, context), _TEAM_STAGES) for stage in stages)
+
+    def _loop_over(self, trips: Expr | int, wholes: dict[int, Storage], *, team: bool) -> None:
+        block, depth = self._block, self._block.depth
+        if not team:
+            with block.loop(trips, "trip") as trip:
+                self._write_stages(self._of_trip(trip, wholes, team=False, depth=depth))
+            return
+        with block.team(), block.loop(trips, "trip") as trip:
+            self._write_stages(self._of_trip(trip, wholes, team=True, depth=depth))
+
+    def _of_trip(
+        self, trip: Expr, wholes: dict[int, Storage], *, team: bool, depth: int = 0
+    ) -> Context:
+        """Return the context of a trip: where it reads what is carried, and where it writes."""
+        loop = self._loop
+        space = self._context.space.within(loop.counter, trip)
+        for i, output in zip(self._kept, self._plan.outputs, strict=True):
+            row = loop.rows[i]
+            if row is None:
+                space.parameters[number_of(loop.carried[i])] = self._half(i, wholes[i], trip)
+                space.storages[output] = self._half(i, wholes[i], trip + 1)
+                continue
+            array = self._results[i]
+            offset = space.size(row.place) * space.size(product(array.shape[1:]))
+            whole = self._context.space.storages[array]
+            place = self._block.bind(index(whole.offset + offset), "row")
+            space.storages[output] = replace(whole, offset=place)
+        trips = _Trips(loop, self._context, depth, team)
+        return replace(self._context, space=space, trips=trips)
+
+    def _write_stages(self, context: Context) -> None:
+        """Write the stages, those together that are cut alike."""
+        from . import choose
+
+        group: list[tuple[Stage, list[Tasks]]] = []
+
+        def flush() -> None:
+            if group:
+                write_together([sets for _, sets in group], context)
+                group.clear()
+
+        for stage in self._plan.stages:
+            if 0 in stage.shape:
+                continue
+            strategy = choose(stage, context)
+            if not isinstance(strategy, Gemm | Dots | Axpy):
+                flush()
+                strategy.emit(stage, context)
+                continue
+            sets = strategy.task_sets(stage, context)
+            if group and not _joins(stage, sets, group):
+                flush()
+            group.append((stage, sets))
+        flush()
+
+    def _give(self, i: int, storage: Storage, trips: Expr | int) -> None:
+        """Copy what is carried to its result."""
+        space = self._context.space
+        space.parameters[number_of(self._loop.carried[i])] = self._half(i, storage, trips)
+        self._copy(self._loop.carried[i], space.storages[self._results[i]])
+
+
+def _needed(loop: Loop, results: Collection[int]) -> list[int]:
+    """Return which results the trips make: those that are read, there or in other trips."""
+    needed = set(results)
+    while True:
+        read = set(topological(tuple(loop.following[i] for i in needed)))
+        more = {i for i, leaf in enumerate(loop.carried) if leaf in read} | needed
+        if more == needed:
+            return sorted(needed)
+        needed = more
+
+
+def _joins(stage: Stage, sets: list[Tasks], group: Sequence[tuple[Stage, list[Tasks]]]) -> bool:
+    """Return whether a product is cut as the group is, and needs of it what its own task made."""
+    first = group[0][1]
+    if [one.key for one in sets] != [one.key for one in first]:
+        return False
+    made = {t for other, _ in group for t in other.made}
+    factors = stage.anchor.node.operands if stage.anchor is not None else ()
+    if made & set(topological(factors)):
+        return False
+    return _reads_in_place(stage.stores, made)
+
+
+def _reads_in_place(tensors: Sequence[Tensor], made: set[Tensor]) -> bool:
+    """Return whether tensors are made of others element for element, where they are at all."""
+    depends = set(made)
+    for tensor in topological(tuple(tensors)):
+        if tensor in made:
+            continue
+        for operand in tensor.node.operands:
+            if operand in depends:
+                if not isinstance(tensor.node, Pointwise) or tensor.shape != operand.shape:
+                    return False
+                depends.add(tensor)
+    return True
+
+
+def _cycles(stages: Sequence[Stage]) -> int:
+    """Return the cycles of a trip on one thread, roughly; sizes of the call are guessed."""
+    total = 0
+    for stage in stages:
+        found = float_product(stage)
+        size = 1
+        for dim in stage.shape:
+            size *= guess(dim)
+        total += size * (guess(found.depth) if found is not None else 16) // 16
+    return total

@@ -1,0 +1,138 @@
+"""What was chosen for a kernel: asked by whoever compiles one.
+
+The databases that a process consults are, in this order: those that `composite.use_tuned` named,
+the last one first; that of COMPOSITE_TUNED; `tuned.json` in the folder of the kernel cache, where
+`composite.tune` writes. The first that has a record of the kernel decides. A record serves only if
+both its kernels, the default and the one that won, are still made of the loops that were measured.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from composite.compiler.tvm.choices import Chosen
+from composite.jit import key as keys
+from composite.jit.cache import default_root
+from composite.log import logger
+from composite.tuning.database import Damaged, Database, Record, Winner
+
+ENVIRONMENT = "COMPOSITE_TUNED"
+NAME = "tuned.json"
+NOTHING: Chosen = MappingProxyType({})
+
+_used: list[Path] = []
+_read: dict[Path, tuple[tuple[int, int, int], Database]] = {}  # by what the file's status was
+
+
+def use_tuned(path: str | os.PathLike[str]) -> None:
+    """Has the kernels that this process compiles from now on made as a database says.
+
+    Args:
+        path: a file that `composite.tune` or `composite tune` wrote. It is read when a kernel is
+            compiled, so it may grow meanwhile.
+
+    Raises:
+        OSError: when it cannot be read.
+        ValueError: when it is no database, or one of another version.
+
+    It holds for the process, since a kernel serves every call of its class. The environment
+    variable COMPOSITE_TUNED does the same for a process that cannot be changed.
+    """
+    file = Path(path).absolute()
+    Database.read(file)
+    _used[:] = [file, *(one for one in _used if one != file)]
+
+
+def default_file() -> Path:
+    """Where `composite.tune` writes, and what is consulted last."""
+    return default_root() / NAME
+
+
+def databases() -> list[Database]:
+    """The databases that this process consults, the first first; a damaged one is left out."""
+    named = os.environ.get(ENVIRONMENT)
+    files = [*_used, *([Path(named).absolute()] if named else [])]
+    found = [_content(file) for file in files]
+    own = default_file()
+    if own not in files and _is_own(own):
+        found.append(_content(own))
+    return [one for one in found if one is not None]
+
+
+def _content(path: Path) -> Database | None:
+    """The database of a file, which is read again when it has changed."""
+    try:
+        status = path.stat()
+        version = (status.st_mtime_ns, status.st_size, status.st_ino)
+        known = _read.get(path)
+        if known is None or known[0] != version:
+            known = _read[path] = (version, Database.read(path))
+    except (OSError, Damaged) as error:
+        logger.warning("kernels are not as they were tuned: %s", error)
+        return None
+    return known[1]
+
+
+def _is_own(path: Path) -> bool:
+    """Whether nobody asked for it but it is there, and nobody else has written it."""
+    try:
+        folder, file = path.parent.lstat(), path.lstat()
+    except OSError:
+        return False
+    others = stat.S_IWGRP | stat.S_IWOTH
+    return stat.S_ISREG(file.st_mode) and all(
+        status.st_uid == os.geteuid() and not status.st_mode & others for status in (folder, file)
+    )
+
+
+def winner(record: Record, machine: str) -> Winner | None:
+    """What won on this kind of machine; on another one if nobody tuned here."""
+    if machine in record.winners:
+        return record.winners[machine]
+    found = sorted(record.winners.items(), key=lambda item: (-item[1].trials, item[0]))
+    return found[0][1] if found else None
+
+
+def choices_for(
+    request: Any,
+    target: Any,
+    write: Callable[[Chosen], Any],
+    consulted: Sequence[Database],
+    known: Callable[[Chosen], bool] = lambda _: False,
+) -> Chosen:
+    """The choices to compile a request's kernel with; none where it is not tuned.
+
+    The first of the databases `consulted` that knows the kernel decides. `write(choices)` writes
+    the loops (backend.Written). `known(choices)` says that this compiler has made the kernel
+    before: then it is not looked at again.
+    """
+    key = keys.tuning_key(request, target.key)
+    for database in consulted:
+        record = database.records.get(key)
+        best = winner(record, keys.machine()) if record is not None else None
+        if record is None or best is None:
+            continue
+        choices = _choices(record, best)
+        if not choices or known(choices):
+            return choices
+        if write(choices).digest == best.code and write(NOTHING).digest == best.measured.against:
+            return choices
+        logger.warning(
+            "%s: the kernel was tuned for another version of the compiler; it is made as if it "
+            "were not: tune it again",
+            request.op,
+        )
+        return NOTHING
+    return NOTHING
+
+
+def _choices(record: Record, best: Winner) -> Mapping[str, Any]:
+    if best.code == best.measured.against:
+        return NOTHING  # the default
+    trial = record.trials.get(best.code)
+    return NOTHING if trial is None else trial.choices

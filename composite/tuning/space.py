@@ -1,0 +1,80 @@
+"""The kernels that can be made of one request, and how one is made: written, built, checked.
+
+Not for: which of them to make (`search`), or what they take (`local`, `remote`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from composite import native
+from composite.compiler import tvm as backend
+from composite.jit import key as keys
+from composite.jit import produce, shapes
+from composite.jit.expansions import constants_of, expand
+from composite.records import NodeDef
+
+
+class Rejected(Exception):  # noqa: N818 - the verdict on a candidate
+    """A candidate cannot be made, or does not compute what it should; the message says which."""
+
+
+class Built(NamedTuple):
+    """A kernel that was checked: its record, and the library that it is in."""
+
+    code: str  # the digest of its loops
+    record: NodeDef
+    kernel: backend.Kernel
+    library: Path
+
+
+class Space:
+    """The kernels of a request for a target, in libraries of a folder.
+
+    Raises, when it is made, NotCovered if there is none, and what expanding raises.
+    """
+
+    def __init__(self, request: NodeDef, target: backend.Target, folder: Path) -> None:
+        self.request = request
+        self.target = target
+        self.dims = shapes.from_record(request)
+        self._expansion = expand(request, self.dims)
+        self._folder = folder
+        self._oracle: Any = None
+        self.default = self.write({})
+
+    def write(self, choices: backend.Chosen) -> backend.Written:
+        """The loops of the kernel with these choices, as far as it has them."""
+        return backend.write(
+            self._expansion,
+            self.dims,
+            target=self.target,
+            constants=constants_of(self.request),
+            choices=choices,
+        )
+
+    def point(self, choices: backend.Chosen) -> backend.Written | None:
+        """`write`, or None where these choices leave no kernel."""
+        try:
+            return self.write(choices)
+        except backend.NotCovered:
+            return None
+
+    def build(self, written: backend.Written) -> Built:
+        """Generates code, links it and compares it with the expansion. Rejected when that fails."""
+        # Not the name of the kernel that calls get: the process may have that one.
+        name = f"{produce.kernel_name(self.request)}_trial_{written.digest}"
+        path = self._folder / f"{name}.so"
+        try:
+            kernel = written.generate(name)
+            backend.link(kernel, path, runtime=native.library_path())
+            if self._oracle is None:
+                self._oracle = produce.oracle(self.request, kernel)
+            self._oracle.check(path, name, kernel.packed)
+        except Exception as error:  # a candidate is worth a line, not the whole search
+            raise Rejected(f"{type(error).__name__}: {error}") from error
+        record = produce.record_of(self.request, kernel, self.target)
+        record.attr["_library"].s = str(path).encode()
+        record.attr["_library_sha256"].s = keys.sha256(path.read_bytes()).encode()
+        return Built(written.digest, record, kernel, path)

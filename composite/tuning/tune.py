@@ -1,0 +1,215 @@
+"""`composite.tune`: a call, a budget, and a database that knows a better kernel afterwards."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from composite import native
+from composite.compiler import tvm as backend
+from composite.jit import cache, produce, worker
+from composite.jit import key as keys
+from composite.op import CompositeOp
+from composite.prebuild import described
+from composite.records import NodeDef, attr_value
+from composite.replacing import naming
+from composite.tuning import calls, chosen
+from composite.tuning.database import Database, Record
+from composite.tuning.local import Local
+from composite.tuning.session import Budget, Measurer, Progress, Row, Session
+from composite.tuning.space import Built, Rejected, Space
+
+_SAVED = 5.0  # seconds between two times that the database is written
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a tuning found.
+
+    Attributes:
+        op_name: the op.
+        call: shapes and attributes that the kernel is for.
+        choices: what was chosen, where it is not the default's; empty if the default is fastest.
+        us: microseconds of the kernel that won.
+        default_us: microseconds of the default kernel, measured beside it.
+        trials: every candidate, in the order in which they were tried.
+        measured: how many of them were measured now; the others were in the database.
+        seconds: how long it took.
+        database: the file that knows it.
+    """
+
+    op_name: str
+    call: str
+    choices: dict[str, int | str]
+    us: float
+    default_us: float
+    trials: tuple[Row, ...]
+    measured: int
+    seconds: float
+    database: Path
+
+    @property
+    def ratio(self) -> float:
+        """Of the default's time that the kernel takes; 1.0 where that one stays."""
+        return self.us / self.default_us
+
+    def __str__(self) -> str:
+        made = ", ".join(f"{n.partition('.')[2]}={v}" for n, v in self.choices.items())
+        found = f"{made}: {self.us:.1f} us" if self.choices else f"the default: {self.us:.1f} us"
+        return (
+            f"{self.op_name}({self.call}) -> {found}, {self.ratio:.2f} of the default's "
+            f"{self.default_us:.1f} us, after {len(self.trials)} trials"
+        )
+
+
+def tune(  # noqa: PLR0913 - the budget, and where things are
+    op: CompositeOp,
+    *args: Any,
+    trials: int = 64,
+    seconds: float | None = None,
+    database: str | os.PathLike[str] | None = None,
+    tracker: str | None = None,
+    key: str = "",
+    progress: Progress = lambda *_: None,
+    **attrs: Any,
+) -> Tuned:
+    """Searches the choices of a kernel's strategies for those that are fastest, by measuring.
+
+    Args:
+        op: a composite op.
+        *args: inputs, as in a call. Instead of a tensor, a tf.TensorSpec or a pair (dtype, dims)
+            as in `CompositeOp.add_signature`: a dim that is None or a name varies, and the kernel
+            that is tuned is the one for all its sizes. A tf.Variable, or (dtype, dims, "constant"),
+            is an input that stays as it is.
+        trials: how many candidates to try, those that the database knows included.
+        seconds: how long it may take, compiling and checking included. The default kernel is made
+            whatever that takes; a trial that may not fit is not begun.
+        database: the file to write to. By default that of COMPOSITE_TUNED, else one in the folder
+            of the kernel cache, which every process of this user consults.
+        tracker: "host:port" of a TVM RPC tracker, whose servers measure instead of this machine.
+        key: of those servers.
+        progress: told of each trial: how many are done, of how many, and what is known.
+        **attrs: attributes and further inputs, by name.
+
+    Returns:
+        A Tuned: what was chosen, times, and all trials.
+
+    Raises:
+        TypeError, ValueError: for a call that is none, or one that no kernel covers.
+        OSError: when the database cannot be written; when no server answers.
+
+    Every candidate is compared with the expansion as every kernel is before it is used. The default
+    stays unless another is faster in a second, longer comparison, at every size that is measured. A
+    process that compiles the kernel later makes it as was found; so does this one, from now on.
+    """
+    start = time.monotonic()
+    if not isinstance(op, CompositeOp):
+        raise TypeError(f"composite.tune takes a composite op, not {op!r}")
+    if trials < 1 or (seconds is not None and seconds <= 0):
+        raise ValueError(f"composite.tune: no budget: trials={trials}, seconds={seconds}")
+    file = _file(database)
+    known = Database.read(file) if file.exists() else Database()
+    worker.wait()  # what compiles beside it would be measured as well
+    with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
+        space = _space(op, args, attrs, Path(folder))
+        name = keys.tuning_key(space.request, space.target.key)
+        record = known.records.setdefault(
+            name, Record(op.op_name, described(space.request), space.target.key)
+        )
+        save = _saver(file, Database({name: record}))
+        try:
+            session = Session(
+                space, record, _measurer(space, tracker, key), Budget(trials, seconds, start)
+            )
+        except Rejected as error:
+            raise ValueError(f"no kernel for {op.__name__}({record.call}): {error}") from error
+        try:
+            winner = session.run(progress, lambda: save(_SAVED))
+            record.winners[session.machine] = winner
+        finally:
+            save(0.0)
+    choices = record.trials[winner.code].choices if winner.code in record.trials else {}
+    if choices and tracker is None:
+        _install(space.request)
+    return Tuned(
+        op.op_name,
+        record.call,
+        session.changed(choices),
+        winner.measured.us,
+        winner.measured.default_us,
+        tuple(session.rows),
+        session.measured,
+        time.monotonic() - start,
+        file,
+    )
+
+
+def _file(database: str | os.PathLike[str] | None) -> Path:
+    if database is not None:
+        return Path(database).absolute()
+    named = os.environ.get(chosen.ENVIRONMENT)
+    if named:
+        return Path(named).absolute()
+    cache.open_default()  # makes the folder, with the rights that it must have
+    return chosen.default_file()
+
+
+def _space(op: CompositeOp, args: tuple[Any, ...], attrs: dict[str, Any], folder: Path) -> Space:
+    """The kernels of a call. ValueError where there is none."""
+    reason = ""
+    for request in calls.requests(op, args, attrs):
+        _avoid_others(request)
+        try:
+            return Space(request, backend.Target.host(), folder)
+        except backend.NotCovered as error:  # what packs constants may be none
+            reason = str(error)
+    raise ValueError(f"no kernel for {op.__name__}({described(request)}): {reason}")
+
+
+def _avoid_others(request: NodeDef) -> None:
+    """Takes sizes for dims that vary for which the process has no kernel of their own.
+
+    A node would run that one, whatever is to be measured.
+    """
+    for _ in range(8):
+        if not request.attr["_hint"].list.i:
+            return
+        asked = NodeDef()
+        asked.CopyFrom(request)
+        asked.attr["_in_shapes"].CopyFrom(attr_value(calls.tensor_shapes(request)))
+        reply = NodeDef.FromString(native.call("composite_explain", asked))
+        if "kernel" not in reply.attr or not reply.attr["kernel"].s:
+            return
+        calls.spread_hints(request, 1)
+
+
+def _measurer(space: Space, tracker: str | None, key: str) -> Callable[[Built], Measurer]:
+    if tracker is None:
+        return lambda default: Local(space.request, default)
+    from composite.tuning.remote import Remote
+
+    return lambda default: Remote(space.request, default, tracker, key)
+
+
+def _saver(file: Path, database: Database) -> Callable[[float], None]:
+    last = time.monotonic()
+
+    def save(at_least: float) -> None:
+        nonlocal last
+        if time.monotonic() - last >= at_least:
+            database.add_to(file)
+            last = time.monotonic()
+
+    return save
+
+
+def _install(request: NodeDef) -> None:
+    """Gives this process the kernel, if it compiles any."""
+    if not worker.enabled():
+        return
+    produce.produce(request, cache.open_default(), lambda: False)
