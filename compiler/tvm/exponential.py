@@ -111,12 +111,6 @@ def horner(block: Block, x: Expr, coefficients: Sequence[float]) -> Expr:
     return block.let(total)
 
 
-def even_odd(block: Block, x: Expr, square: Expr, coefficients: Sequence[float]) -> Expr:
-    """Return c0 + c1 x + c2 x^2 + ... as two polynomials in x^2, which go on side by side."""
-    even, odd = (horner(block, square, coefficients[i::2]) for i in (0, 1))
-    return block.let(x * odd + even)
-
-
 def is_negative(x: Expr) -> Expr:
     """Return where the sign bit is set, which a choice takes as it is, without a comparison."""
     integer = f"int{format_of(x).width}"
