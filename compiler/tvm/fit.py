@@ -1,4 +1,4 @@
-"""Derive the polynomial coefficients of :mod:`.math` (run it; nothing imports it).
+"""Derive the coefficients of :mod:`.math` and :mod:`.exponential` (run it; nothing imports it).
 
 Weighted least squares on Chebyshev nodes in long double, with the weights sharpened towards the
 largest error until the error is level (Lawson's method): within a few percent of minimax, and
@@ -72,10 +72,11 @@ def fit_exp_rest(degree: int, steps: int = 60) -> tuple[list[float], float]:
 
 
 def _fit_ratio(
-    nodes: np.ndarray, target: np.ndarray, degrees: tuple[int, int], steps: int
+    nodes: np.ndarray, target: np.ndarray, degrees: tuple[int, int], unit: int, steps: int
 ) -> tuple[list[float], list[float], float]:
-    """Return P and Q, Q(0) = 1, whose ratio has the least largest error relative to ``target``.
+    """Return P and Q whose ratio has the least largest error relative to ``target``.
 
+    Q's coefficient ``unit`` is 1: as the last it saves a product, as the first some rounding.
     The error of P - target Q is least where the one of P / target / Q is, if it is weighted with
     the Q of the step before (Sanathanan and Koerner).
     """
@@ -93,7 +94,11 @@ def _fit_ratio(
         error = np.abs(powers[:, : over + 1] @ p / denominator / target - 1)
         weight = weight * (error / error.max() + Real(1e-6))
         weight /= weight.sum()
-    return [float(c) for c in p], [float(c) for c in q], float(error.max())
+    # In float32 the denominator is rounded; the numerator makes up for that.
+    q = (q / q[unit]).astype(np.float32).astype(Real)
+    given = powers[:, : under + 1] @ q
+    p, largest_error = _fit(nodes, target * given, 1 / np.abs(target * given), over, steps)
+    return p, [float(c) for c in q], largest_error
 
 
 def fit_erfc(degrees: tuple[int, int], steps: int = 200) -> tuple[list[float], list[float], float]:
@@ -106,7 +111,7 @@ def fit_erfc(degrees: tuple[int, int], steps: int = 200) -> tuple[list[float], l
     x = np.sort((1 + np.concatenate(places)) * Real(4.7))
     values = np.array([math.erfc(v) for v in x.astype(np.float64)])
     reduced = Real(np.float32(math.log(2))) / Real(math.log(2)) - 1
-    return _fit_ratio(x, values * np.exp(x * x * (1 - reduced)), degrees, steps)
+    return _fit_ratio(x, values * np.exp(x * x * (1 - reduced)), degrees, -1, steps)
 
 
 def fit_tanh(degrees: tuple[int, int], steps: int = 100) -> tuple[list[float], list[float], float]:
@@ -116,11 +121,11 @@ def fit_tanh(degrees: tuple[int, int], steps: int = 100) -> tuple[list[float], l
     """
     x = (1 + _chebyshev(900)) * Real(4.6)
     above = np.maximum(0, x - Real(8.2)) ** 2 * Real(4e-7)
-    return _fit_ratio(x * x, np.tanh(x) * (1 + above) / x, degrees, steps)
+    return _fit_ratio(x * x, np.tanh(x) * (1 + above) / x, degrees, 0, steps)
 
 
 def main() -> None:
-    """Print what math.py holds."""
+    """Print what they hold."""
     fits = (
         ("float32 expm1 tail", fit_expm1_tail, 4),
         ("float64 expm1 tail", fit_expm1_tail, 9),

@@ -74,7 +74,9 @@ class Target:
 
     def tvm(self) -> dict[str, object]:
         """Return TVM's description of the target."""
-        return {"kind": "llvm", "mcpu": self.mcpu, "num-cores": self.cores}
+        described = {"kind": "llvm", "mcpu": self.mcpu, "num-cores": self.cores}
+        # Where LLVM prefers vectors of 256 bits, it stores one of 512 in two halves.
+        return described | ({"mattr": ["-prefer-256-bit"]} if self.lanes == 16 else {})
 
 
 @cache

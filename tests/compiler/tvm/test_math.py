@@ -130,7 +130,8 @@ def test_erfc(compiler: Any, isa: str) -> None:
     (result,) = loaded([x], [x.shape], [x.dtype])
     error = ulp_error(result, flushed(result, exact))
     worst = int(np.argmax(error))
-    assert error[worst] <= 6, (x[worst], result[worst], exact[worst])
+    bound = 8 if isa == LEVELS[0] else 6
+    assert error[worst] <= bound, (x[worst], result[worst], exact[worst], error[worst])
 
 
 def test_power(compiler: Any) -> None:

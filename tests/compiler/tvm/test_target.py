@@ -5,8 +5,14 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+import tensorflow as tf
 
 from composite.compiler.tvm import Target
+from composite.compiler.tvm.build import generate, make_module
+from composite.compiler.tvm.plan import make_plan
+from composite.compiler.tvm.reader import read_function
+
+from .conftest import library_of
 
 
 def test_host_is_a_level_with_its_cores() -> None:
@@ -30,3 +36,14 @@ def test_levels(isa: str, lanes: int, registers: int) -> None:
 def test_unknown_level() -> None:
     with pytest.raises(ValueError, match="no level that kernels are made for"):
         Target.of("sparc", 1)
+
+
+@pytest.mark.parametrize(("isa", "register"), [("x86-64-v3", "%ymm"), ("x86-64-v4", "%zmm")])
+def test_vectors_are_stored_whole(isa: str, register: str) -> None:
+    target = Target.of(isa, 1)
+    library = library_of(tf.exp, [tf.TensorSpec([1024])])
+    module = make_module(make_plan(read_function(library, [(1024,)])), target, "kernel")
+    text = generate(module.functions, target).inspect_source("asm")
+    stores = [line for line in text.splitlines() if line.strip().endswith(")") and "vmov" in line]
+    assert any(register in line.split(",")[0] for line in stores)
+    assert "vextractf64x4" not in text
