@@ -22,7 +22,8 @@ from rich.table import Table
 from benchmarks.roofline.ceilings import Ceilings, place
 from benchmarks.rows import Row, collect
 from benchmarks.sides.team import KERNEL, PEERS_PYTHON
-from benchmarks.timing import QUICK_ENVIRONMENT
+from benchmarks.timing import KINDS_ENVIRONMENT, QUICK_ENVIRONMENT
+from benchmarks.works.layers import LAYERS
 
 SUBJECTS = (
     "roofline", "peers", "growth", "dense", "training", "eager", "decorate", "background_compile",
@@ -30,10 +31,11 @@ SUBJECTS = (
 )  # fmt: skip
 
 
-def run(subject: str, *, quick: bool) -> tuple[list[Row], int]:
+def run(subject: str, *, quick: bool, kinds: Sequence[str] = ()) -> tuple[list[Row], int]:
     """The rows of one subject and the exit status of its process."""
     command = [sys.executable, "-m", f"benchmarks.{subject}"]
-    environment = os.environ | {QUICK_ENVIRONMENT: "1" if quick else ""}
+    settings = {QUICK_ENVIRONMENT: "1" if quick else "", KINDS_ENVIRONMENT: ",".join(kinds)}
+    environment = os.environ | settings
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         rows = list(collect(process.stdout))
@@ -77,7 +79,9 @@ def kernels_of(subjects: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table | N
     return table
 
 
-def measured(subjects: Sequence[str], console: Console, *, quick: bool) -> dict[str, Any]:
+def measured(
+    subjects: Sequence[str], console: Console, *, quick: bool, kinds: Sequence[str] = ()
+) -> dict[str, Any]:
     """The results of the subjects, as they are kept; what did not finish is named."""
     from benchmarks.report.machine import machine
 
@@ -87,13 +91,14 @@ def measured(subjects: Sequence[str], console: Console, *, quick: bool) -> dict[
     for subject in subjects:
         start = time.perf_counter()
         with console.status(f"{subject} ..."):
-            results[subject], status = run(subject, quick=quick)
+            results[subject], status = run(subject, quick=quick, kinds=kinds)
         seconds[subject] = round(time.perf_counter() - start)
         if status != 0:
             failed.append(subject)
     return {
         "date": datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat(),
         "quick": quick,
+        "kinds": list(kinds),
         "machine": machine(),
         "failed": failed,
         "seconds": seconds,
@@ -116,6 +121,13 @@ def draw(results: Mapping[str, Any], path: Path) -> None:
 @click.command()
 @click.argument("subjects", nargs=-1, type=click.Choice(SUBJECTS))
 @click.option("--quick", is_flag=True, help="few works and rounds: shows that all runs")
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    type=click.Choice(list(LAYERS), case_sensitive=False),
+    help="peers and growth: layers of this kind only, of all shapes; may be repeated",
+)
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="keep the results here")
 @click.option("--markdown", type=click.Path(path_type=Path), help="write them as a page")
 @click.option("--plot", type=click.Path(path_type=Path), help="draw ratios and roofline (SVG)")
@@ -127,6 +139,7 @@ def draw(results: Mapping[str, Any], path: Path) -> None:
 def main(
     subjects: tuple[str, ...],
     quick: bool,
+    kinds: tuple[str, ...],
     json_path: Path | None,
     markdown: Path | None,
     plot: Path | None,
@@ -134,13 +147,13 @@ def main(
 ) -> None:
     """Measure ours beside the peers, in one run; bounds that fail are shown, not fatal.
 
-    Example: python -m benchmarks dense eager --json rows.json
+    Example: python -m benchmarks peers growth --kind LSTM --json rows.json
     """
     from benchmarks.report.markdown import render
 
     console = Console()
     if read is None:
-        results = measured(subjects or SUBJECTS, console, quick=quick)
+        results = measured(subjects or SUBJECTS, console, quick=quick, kinds=kinds)
     else:
         results = json.loads(read.read_text(encoding="utf-8"))
     rows = {name: [Row(**row) for row in rows] for name, rows in results["subjects"].items()}

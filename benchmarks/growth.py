@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from benchmarks.peers import row, who
 from benchmarks.rows import Row, emit
 from benchmarks.sides.team import Team
-from benchmarks.timing import QUICK
+from benchmarks.timing import KINDS, QUICK
 from benchmarks.works import catalogue
 
 SECONDS = 1.0
@@ -17,7 +17,7 @@ def rows() -> Iterator[Row]:
     """The fastest of the others over ours, for each size."""
     with Team() as team:
         yield who(team)
-        for growth, works in catalogue.growths(quick=QUICK):
+        for growth, works in catalogue.growths(quick=QUICK, kinds=KINDS):
             for work in works:
                 made = row(team.compare(work, seconds=SECONDS))
                 yield Row(**{**vars(made), "data": {**made.data, "growth": growth}})

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.rows import Row, emit
 from benchmarks.sides.team import KERNEL, OURS, Comparison, Team
-from benchmarks.timing import QUICK, Spread
+from benchmarks.timing import KINDS, QUICK, Spread
 from benchmarks.works import catalogue
 
 SECONDS = 1.5
@@ -19,7 +19,7 @@ def rows() -> Iterator[Row]:
     """The fastest of the others over ours, for each work; first who takes part."""
     with Team() as team:
         yield who(team)
-        for works in catalogue.groups(quick=QUICK):
+        for works in catalogue.groups(quick=QUICK, kinds=KINDS):
             for work in works:
                 yield row(team.compare(work, seconds=SECONDS))
 

@@ -19,6 +19,10 @@ QUICK_ENVIRONMENT = "COMPOSITE_BENCH_QUICK"
 QUICK = bool(os.environ.get(QUICK_ENVIRONMENT))
 """Whether this run is to show that all works, with fewer rounds and wider spreads."""
 
+KINDS_ENVIRONMENT = "COMPOSITE_BENCH_KINDS"
+KINDS = tuple(filter(None, os.environ.get(KINDS_ENVIRONMENT, "").split(",")))
+"""The kinds of layers that sides are compared at; all of them if there is none."""
+
 _CHUNK_SECONDS = 2e-3  # long against the clock and the loop, short against a spell of noise
 LEAST_ROUNDS = 5 if QUICK else 15
 

@@ -22,16 +22,20 @@ _HOW = f"""\
 - **Ratios are taken within a round.** A figure such as 1.31 (1.25..1.40) is the median of those
   ratios, with their quartiles. Above 1, the peer takes longer than ours; **bold** is below 1.
 - **A node, not a call, where calls are short.** Layers are stacked until one call takes
-  {CALL_SECONDS * 1e3:g} milliseconds (or 64 layers), and the time is divided by their number. A
-  layer with another output than input alternates with the one that leads back, and the figure is
-  their mean. Weights are the same for all layers, and stay in the cache; or distinct, as in a
-  model.
+  {CALL_SECONDS * 1e3:g} milliseconds (or 64 layers, 8 if they are recurrent), and the time is
+  divided by their number. A layer with another output than input alternates with the one that leads
+  back, and the figure is their mean. Weights are the same for all layers, and stay in the cache; or
+  distinct, as in a model.
 - **Weights are constants of the graph for all sides, or inputs of it for all.** As constants they
   can be prepacked.
 - **The best of a peer's settings counts**, chosen for each work; below is which. All sides may use
   all cores. ONNX Runtime and OpenVINO run one ONNX model, each layer the one operator that ONNX has
   for it, with inputs and outputs bound; PyTorch runs in inference mode; TensorFlow is the best of
-  eager, `tf.function` and XLA.
+  eager, `tf.function` and XLA; of a recurrent layer not eager, but the ops of a step in a loop,
+  Keras's layer, and BlockLSTM.
+- **A recurrent layer hands out its state after every step**, from a state of zeros: batch x length
+  x features x units, batch major; time major in the ONNX model, which ONNX Runtime has no other
+  layout for. Each has its weights in its own order of the gates.
 - **All compute the same**, float32 in and out: each side's result is compared with NumPy in
   float64 before it is timed, and is refused if it is off.
 - **Ours is what a user gets**: `auto`, once the kernels are compiled, in a process that has seen no
@@ -57,7 +61,9 @@ The limits of the machine, by kernels that do nothing else (`benchmarks/roofline
 what is counted), the best of many calls. Each kernel then has a least time: its operations at the
 peak, or its input, weights and output at the bandwidth of the smallest level that holds them,
 whichever is longer. "of it" is that time over the measured one. A transcendental function counts as
-one operation, so that kernels full of them look far from a limit that they cannot reach.
+one operation, so that kernels full of them look far from a limit that they cannot reach; and so do
+recurrent layers of small batches, which read their weights at every step but are counted as reading
+them once.
 """
 
 
@@ -107,6 +113,8 @@ def _head(results: Results) -> list[str]:
         lines += [f"Without {module}: {reason}.", ""]
     if results["quick"]:
         lines += ["**A quick run: few works, few rounds, wide spreads.**", ""]
+    if results.get("kinds"):
+        lines += [f"**Only of these kinds of layers: {', '.join(results['kinds'])}.**", ""]
     return lines
 
 

@@ -1,7 +1,7 @@
 """A program as an ONNX model, which ONNX Runtime and OpenVINO both take.
 
 Each layer is the one operator that ONNX has for it, where it has one. Images are NCHW and filters
-OIHW there.
+OIHW there; recurrent layers take [time, batch, features], the one layout that ONNX Runtime has.
 """
 
 from __future__ import annotations
@@ -13,33 +13,38 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from benchmarks.works.layers import LAYER_NORM_EPSILON, RMS_NORM_EPSILON, Array
+from benchmarks.works.layers import LAYER_NORM_EPSILON, RMS_NORM_EPSILON, Array, Shape
+from benchmarks.works.recurrent import gates_as_rows
 from benchmarks.works.work import Program
 
 OPSET = 23
 _IR_VERSION = 10
+_GATES = {"LSTM": (0, 3, 1, 2), "GRU": (0, 1, 2)}  # i, o, f, c and z, r, h
 
 Nodes = Callable[..., list[Any]]
 
 
 def feeds(program: Program) -> dict[str, Array]:
     """The arrays that the model takes, by name."""
-    arrays = {"x": to_onnx(program, program.x, image=True)}
+    arrays = {"x": to_onnx(program, program.x)}
     if not program.constant:
         arrays |= _weights(program)
     return arrays
 
 
-def to_onnx(program: Program, array: Array, *, image: bool = False) -> Array:
-    """A weight of a program in ONNX's layout, or what goes in or comes out (`image`)."""
-    if program.kind != "conv 3x3" or array.ndim != 4:
-        return array
-    order = (0, 3, 1, 2) if image else (3, 2, 0, 1)
-    return np.ascontiguousarray(array.transpose(order))
+def to_onnx(program: Program, array: Array) -> Array:
+    """What goes in or comes out, in ONNX's layout."""
+    if program.kind == "conv 3x3":
+        array = array.transpose(0, 3, 1, 2)
+    elif program.kind in _GATES:
+        array = array.transpose(1, 0, 2)
+    return np.ascontiguousarray(array)
 
 
 def from_onnx(program: Program, result: Array) -> Array:
     """A model's output in the layout of the program."""
+    if program.kind in _GATES:
+        return result[:, 0].transpose(1, 0, 2)
     return result.transpose(0, 2, 3, 1) if program.kind == "conv 3x3" else result
 
 
@@ -61,8 +66,8 @@ def model(program: Program) -> bytes:
         for name, array in (_weights(program) if program.constant else {}).items()
     ]
     constants.append(numpy_helper.from_array(np.float32(program.x.shape[-1] ** -0.5), "scale"))
-    shape = to_onnx(program, np.broadcast_to(np.float32(0), program.y), image=True).shape
-    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)
+    constants.append(numpy_helper.from_array(np.array([1], np.int64), "directions"))
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, _output_shape(program))
     graph = helper.make_graph(nodes, program.kind.replace(" ", "_"), inputs, [output], constants)
     made_model = helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=_IR_VERSION
@@ -72,7 +77,20 @@ def model(program: Program) -> bytes:
 
 
 def _weights(program: Program) -> dict[str, Array]:
-    return {f"w{i}": to_onnx(program, weight) for i, weight in enumerate(program.weights)}
+    arrays = program.weights
+    if program.kind == "conv 3x3":
+        arrays = [w.transpose(3, 2, 0, 1) if w.ndim == 4 else w for w in arrays]
+    elif program.kind in _GATES:  # one direction, whose biases are one row
+        arrays = gates_as_rows(arrays, _GATES[program.kind])
+        arrays = [w.reshape(1, *((-1,) if w.shape[0] == 2 else w.shape)) for w in arrays]
+    return {f"w{i}": np.ascontiguousarray(weight) for i, weight in enumerate(arrays)}
+
+
+def _output_shape(program: Program) -> Shape:
+    if program.kind in _GATES:
+        batch, time, units = program.y
+        return (time, 1, batch, units)
+    return to_onnx(program, np.broadcast_to(np.float32(0), program.y)).shape
 
 
 def _one(operator: str, **attributes: Any) -> Nodes:
@@ -104,6 +122,20 @@ def _gated(x: str, y: str, weights: list[str], _program: Program) -> list[Any]:
     ]
 
 
+def _recurrent(operator: str, **attributes: Any) -> Nodes:
+    def nodes(x: str, y: str, weights: list[str], program: Program) -> list[Any]:
+        units = program.y[-1]
+        if y == "y":  # the model hands out all directions, of which there is one
+            return [helper.make_node(operator, [x, *weights], [y], hidden_size=units, **attributes)]
+        states = f"{y}_states"
+        return [
+            helper.make_node(operator, [x, *weights], [states], hidden_size=units, **attributes),
+            helper.make_node("Squeeze", [states, "directions"], [y]),
+        ]
+
+    return nodes
+
+
 def _attention(x: str, y: str, weights: list[str], _program: Program) -> list[Any]:
     k, v = weights
     return [
@@ -125,4 +157,6 @@ _NODES: dict[str, Nodes] = {
     "GELU": _one("Gelu", approximate="tanh"),
     "conv 3x3": _relu_of("Conv", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
     "attention": _attention,
+    "LSTM": _recurrent("LSTM"),
+    "GRU": _recurrent("GRU", linear_before_reset=1),
 }

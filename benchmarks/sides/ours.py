@@ -29,6 +29,8 @@ OPS: dict[str, tuple[Any, dict[str, Any]]] = {
     "GELU": (ops.tanh_gelu, {}),
     "conv 3x3": (fused_conv2d, {"act": "RELU"}),
     "attention": (ops.attention_head, {}),
+    "LSTM": (ops.lstm, {}),
+    "GRU": (ops.gru, {}),
 }
 """The op of each kind of layer, with its attributes."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from benchmarks.sides import tensorflow_recurrent
 from benchmarks.sides.side import Way
 from benchmarks.works.layers import LAYER_NORM_EPSILON, RMS_NORM_EPSILON
 from benchmarks.works.work import Program
@@ -39,6 +40,8 @@ PLAIN: dict[str, Layer] = {
     "GELU": lambda x: tf.nn.gelu(x, approximate=True),
     "conv 3x3": lambda x, w, b: tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, w, 1, "SAME"), b)),
     "attention": _attention,
+    "LSTM": tensorflow_recurrent.lstm,
+    "GRU": tensorflow_recurrent.gru,
 }
 
 

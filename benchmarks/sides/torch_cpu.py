@@ -14,11 +14,13 @@ from torch.nn import functional
 
 from benchmarks.sides.side import Settings, Way
 from benchmarks.works.layers import LAYER_NORM_EPSILON, RMS_NORM_EPSILON
+from benchmarks.works.recurrent import gates_as_rows
 from benchmarks.works.work import Program
 
 # Inductor takes seconds a layer; products it hands to the same library as eager does.
 _COMPILED = {"softmax", "layer norm", "RMS norm", "gated", "GELU"}
 _COMPILED_LAYERS = 8
+_GATES = {"LSTM": (0, 1, 2, 3), "GRU": (1, 0, 2)}  # i, f, g, o and r, z, n
 
 torch.set_num_threads(len(os.sched_getaffinity(0)))
 
@@ -35,6 +37,21 @@ def _gated(x: Any, scale: Any, offset: Any) -> Any:
     return torch.tanh(x * scale + offset) * torch.sigmoid(x) + x
 
 
+# What torch.nn.LSTM and torch.nn.GRU call: one layer with biases and no dropout, in inference, one
+# direction, batch first.
+_ONE_LAYER: tuple[Any, ...] = (True, 1, 0.0, False, False, True)
+
+
+def _lstm(x: Any, kernel: Any, recurrent: Any, biases: Any) -> Any:
+    zeros = x.new_zeros(1, x.shape[0], recurrent.shape[1])
+    return torch.lstm(x, (zeros, zeros), (kernel, recurrent, biases[0], biases[1]), *_ONE_LAYER)[0]
+
+
+def _gru(x: Any, kernel: Any, recurrent: Any, biases: Any) -> Any:
+    zeros = x.new_zeros(1, x.shape[0], recurrent.shape[1])
+    return torch.gru(x, zeros, (kernel, recurrent, biases[0], biases[1]), *_ONE_LAYER)[0]
+
+
 _LAYERS: dict[str, Callable[..., Any]] = {
     "dense": _dense,
     "matmul": torch.matmul,
@@ -47,6 +64,8 @@ _LAYERS: dict[str, Callable[..., Any]] = {
     "GELU": partial(functional.gelu, approximate="tanh"),
     "conv 3x3": _conv,
     "attention": functional.scaled_dot_product_attention,
+    "LSTM": _lstm,
+    "GRU": _gru,
 }
 
 
@@ -78,7 +97,10 @@ class TorchCpu:
     def columns(self, program: Program) -> dict[str, Settings]:
         """One column; compiled where the machine has a compiler and the layer is one to fuse."""
         x = _tensor(program, program.x, image=True)
-        weights = [_tensor(program, weight) for weight in program.weights]
+        arrays = program.weights
+        if program.kind in _GATES:
+            arrays = gates_as_rows(arrays, _GATES[program.kind])
+        weights = [_tensor(program, weight) for weight in arrays]
         module = Stack(program, weights).eval()
         arguments = (x,) if program.constant else (x, *weights)
         builds = {

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.works import recurrent
+
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
@@ -33,6 +35,7 @@ class Layer:
         flops: arithmetic operations of one call; a transcendental function counts as one.
         back: the shape of the layer that takes the output back to the input's shape; None where
             the two are equal already.
+        deepest: most layers of a stack. XLA takes minutes to compile more of the small ones.
     """
 
     x: Callable[[Shape], Shape]
@@ -41,6 +44,7 @@ class Layer:
     reference: Callable[..., Array]
     flops: Callable[[Shape], int]
     back: Callable[[Shape], Shape] | None = None
+    deepest: int = 64
 
     def bytes(self, shape: Shape) -> int:
         """What one call in float32 must move: input, weights and output, each once."""
@@ -98,6 +102,18 @@ def _rowwise(reference: Callable[..., Array], flops: int, *means: float) -> Laye
     return Layer(_same, _same, _a_row(*means), reference, lambda s: flops * s[0] * s[1])
 
 
+def _recurrent(reference: Callable[..., Array], gates: int, biases: int) -> Layer:
+    """A layer of (batch, time, features, units); each is a loop, which compilers are slow at."""
+    return Layer(
+        x=lambda s: s[:3],
+        y=lambda s: (*s[:2], s[3]),
+        weights=lambda s: recurrent.weights(s, gates, biases),
+        reference=reference,
+        flops=lambda s: recurrent.flops(s, gates),
+        deepest=8,
+    )
+
+
 # Scales keep the values of a deep stack in range: denormals would be timed instead.
 LAYERS = {
     # (m, k, n): relu(x @ filterᵀ + bias), the filter one row an output: [n, k].
@@ -141,4 +157,7 @@ LAYERS = {
         reference=_attention,
         flops=lambda s: s[0] * s[1] * s[1] * (4 * s[2] + 5),
     ),
+    # (batch, time, features, units): see works/recurrent.py.
+    "LSTM": _recurrent(recurrent.lstm, gates=4, biases=1),
+    "GRU": _recurrent(recurrent.gru, gates=3, biases=2),
 }  # fmt: skip

@@ -18,7 +18,6 @@ from benchmarks.works.layers import LAYERS, Array, Layer, Shape
 CALL_SECONDS = 1.5e-3
 """What one call of a stack takes at the least: what a call costs before any work is spread thin."""
 
-_MOST_LAYERS = 64  # XLA takes minutes to compile more of the small ones
 _FEWEST_DISTINCT = 8
 # A machine that is meant to be faster than any: the depth of a stack is no measurement.
 _FLOPS, _BYTES, _NODE = 150e9, 40e9, 2e-6
@@ -113,7 +112,7 @@ class Work:
         shapes = self._shapes()
         if depth == 1 or shapes is None:
             return self
-        depth = min(math.ceil(depth / len(shapes)) * len(shapes), _MOST_LAYERS)
+        depth = min(math.ceil(depth / len(shapes)) * len(shapes), self.layer.deepest)
         return replace(self, depth=depth, distinct=distinct)
 
     def program(self) -> Program:

@@ -88,9 +88,15 @@ def ceil_quotient(a: Expr | int, b: int) -> Expr | int:
 
 
 class Block:
-    """Statements under construction, with a stack of open scopes."""
+    """Statements under construction, with a stack of open scopes.
+
+    Attributes:
+        fuses: Whether the machine rounds a product and a sum once, as its context says; arithmetic
+            that needs it has another form without.
+    """
 
     def __init__(self) -> None:
+        self.fuses = False
         self._scopes: list[list[Stmt]] = [[]]
         self._count = 0
         self._cells: dict[int, Expr] = {}  # what let returned, by identity
@@ -154,6 +160,13 @@ class Block:
             )
         else:
             self.add(tir_stmt.BufferStore(buffer, value, [index(at)]))
+
+    def prefetch(self, buffer: Buffer, at: Expr | int, *, write: bool) -> None:
+        """Ask for the cache line of an element, to be read or written soon; it need not exist."""
+        line = tirx.address_of(tirx.BufferLoad(buffer, [index(at)]))
+        nearest, data = 3, 1
+        how = (tirx.const(value, "int32") for value in (int(write), nearest, data))
+        self.add(tir_stmt.Evaluate(tirx.call_intrin("void", "tirx.prefetch", line, *how)))
 
     def registers(self, count: int, dtype: str, hint: str = "acc") -> Buffer:
         """Return a local array, each element of a (vector) dtype, that LLVM keeps in registers.

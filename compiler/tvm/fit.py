@@ -71,16 +71,52 @@ def fit_exp_rest(degree: int, steps: int = 60) -> tuple[list[float], float]:
     return _fit(nodes, 1 + nodes * _expm1_tail(nodes), nodes / np.exp(nodes), degree, steps)
 
 
-def fit_erfc(degree: int, steps: int = 60) -> tuple[list[float], float]:
-    """Return q with erfc(x) ~ e^(-x^2) t q(t - 1/2), t = 1 / (1 + x / 2), and its relative error.
+def _fit_ratio(
+    nodes: np.ndarray, target: np.ndarray, degrees: tuple[int, int], steps: int
+) -> tuple[list[float], list[float], float]:
+    """Return P and Q, Q(0) = 1, whose ratio has the least largest error relative to ``target``.
 
-    For 0 <= x <= 10.1, beyond which float32 has none.
+    The error of P - target Q is least where the one of P / target / Q is, if it is weighted with
+    the Q of the step before (Sanathanan and Koerner).
     """
-    least = 1 / (1 + Real(10.1) / 2)
-    t = (1 + least) / 2 + (1 - least) / 2 * _chebyshev(400)
-    x = (2 * (1 / t - 1)).astype(np.float64)
-    scaled = np.array([math.erfc(v) for v in x]) * np.exp(x.astype(Real) ** 2)
-    return _fit(t - Real(0.5), scaled / t, t / scaled, degree, steps)
+    over, under = degrees
+    powers = np.stack([nodes**k for k in range(max(degrees) + 1)], axis=1)
+    columns = [powers[:, : over + 1], -target[:, None] * powers[:, 1 : under + 1]]
+    weight, denominator = np.ones_like(nodes), np.ones_like(nodes)
+    for _ in range(steps):
+        scale = np.sqrt(weight) / (np.abs(target) * denominator)
+        matrix = np.concatenate(columns, axis=1) * scale[:, None]
+        largest = np.abs(matrix).max(0)
+        found = _solve(matrix / largest, target * scale) / largest
+        p, q = found[: over + 1], np.concatenate([[Real(1)], found[over + 1 :]])
+        denominator = powers[:, : under + 1] @ q
+        error = np.abs(powers[:, : over + 1] @ p / denominator / target - 1)
+        weight = weight * (error / error.max() + Real(1e-6))
+        weight /= weight.sum()
+    return [float(c) for c in p], [float(c) for c in q], float(error.max())
+
+
+def fit_erfc(degrees: tuple[int, int], steps: int = 200) -> tuple[list[float], list[float], float]:
+    """Return P and Q with erfc(x) ~ e^(-x^2) P(x) / Q(x) for 0 <= x <= 9.4, and the relative error.
+
+    The exponent is reduced by multiples of float32's ln(2), which P / Q makes up for. Beyond that
+    range float32 has no such number.
+    """
+    places = _chebyshev(600), ((1 + _chebyshev(300)) / 2) ** 2 * 2 - 1
+    x = np.sort((1 + np.concatenate(places)) * Real(4.7))
+    values = np.array([math.erfc(v) for v in x.astype(np.float64)])
+    reduced = Real(np.float32(math.log(2))) / Real(math.log(2)) - 1
+    return _fit_ratio(x, values * np.exp(x * x * (1 - reduced)), degrees, steps)
+
+
+def fit_tanh(degrees: tuple[int, int], steps: int = 100) -> tuple[list[float], list[float], float]:
+    """Return P and Q with tanh(x) ~ x P(x^2) / Q(x^2) for x up to 9.2, and the relative error.
+
+    Towards the end it is more, so that it is 1 there, or above, however it is rounded.
+    """
+    x = (1 + _chebyshev(900)) * Real(4.6)
+    above = np.maximum(0, x - Real(8.2)) ** 2 * Real(4e-7)
+    return _fit_ratio(x * x, np.tanh(x) * (1 + above) / x, degrees, steps)
 
 
 def main() -> None:
@@ -89,12 +125,17 @@ def main() -> None:
         ("float32 expm1 tail", fit_expm1_tail, 4),
         ("float64 expm1 tail", fit_expm1_tail, 9),
         ("float32 exp", fit_exp_rest, 5),
-        ("float32 erfc", fit_erfc, 9),
     )
     for what, fit, degree in fits:
         coefficients, error = fit(degree)
         print(what, "error", error)
         print("   ", ", ".join(repr(c) for c in coefficients))
+    for what, (over, under, error) in (
+        ("float32 erfc", fit_erfc((4, 5))),
+        ("float32 tanh", fit_tanh((5, 4))),
+    ):
+        print(what, "error", error)
+        print("   ", over, "over", under)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ log1p     2.0          2.0
 tanh      4.5          3.5
 sigmoid   2.5          2.5
 erf       5.5          libm
-erfc      8.0          libm
+erfc      6.0          libm
 pow       1.0          libm
 softplus  2.5          3.0
 rsqrt     1.5          1.5
@@ -23,8 +23,9 @@ sin cos   1.5          libm
 tan       3.0          libm
 ========  ===========  ===========
 
-Coefficients of exp and erfc come from :mod:`.fit`. The logarithm is that of Sun's fdlibm (e_log.c)
-and of FreeBSD's e_logf.c; tanh and erf in float32 are the rational functions of Eigen, which
+The exponentials of softmax have |x| / 2^28 of themselves more (:func:`exp_of_difference`).
+Coefficients of exp, erfc and float32's tanh come from :mod:`.fit`. The logarithm is that of Sun's
+fdlibm (e_log.c) and of FreeBSD's e_logf.c; erf in float32 is the rational function of Eigen, which
 TensorFlow uses; :mod:`.trigonometry` has sin, cos, tan.
 """
 
@@ -132,6 +133,8 @@ _FORMATS = {
     ),
 }
 _LOG2_E = 1.4426950408889634
+_ROUNDED_LN2 = (0.693359375, -2.12192535400390625e-4)
+"""float32's ln(2) in two parts, of which the first one's product with an exponent is exact."""
 _INFINITE_EXPONENT = 0x4B400000 + 255
 """The bits of float32's ``magic`` without its bias, plus the exponent of infinity."""
 
@@ -146,6 +149,18 @@ def _horner(block: Block, x: Expr, coefficients: Sequence[float]) -> Expr:
     for c in reversed(coefficients[:-1]):
         total = total * x + like(c, x)
     return block.let(total)
+
+
+def _even_odd(block: Block, x: Expr, square: Expr, coefficients: Sequence[float]) -> Expr:
+    """Return c0 + c1 x + c2 x^2 + ... as two polynomials in x^2, which go on side by side."""
+    even, odd = (_horner(block, square, coefficients[i::2]) for i in (0, 1))
+    return block.let(x * odd + even)
+
+
+def _is_negative(x: Expr) -> Expr:
+    """Return where the sign bit is set, which a choice takes as it is, without a comparison."""
+    integer = f"int{_format(x).width}"
+    return bits(x, integer) < const(0, with_lanes(integer, x))
 
 
 def _clamp(block: Block, x: Expr, low: float, high: float) -> Expr:
@@ -192,6 +207,57 @@ def _exp_float32(block: Block, x: Expr) -> Expr:
     tail = _horner(block, r, [2 * c for c in f.tail])
     p = block.let(like(2.0, x) + r * (like(2.0, x) + r * tail))
     return block.let(p * bits(t << const(f.mantissa, with_lanes("int32", x)), "float32"))
+
+
+def _falling_exp(
+    block: Block, x: Expr, ln2: Sequence[float], low: Expr | None = None
+) -> tuple[Expr, Expr]:
+    """Return two factors of e^(x + low), float32, of x from -88 to 0 and ``low`` up to 0.1.
+
+    Within 1.5 ulp if the parts of ``ln2`` add up to it. There is no upper bound to put. The second
+    factor is a power of two, and zero from e^-87.7 down, as the exponent is.
+    """
+    f = _FORMATS["float32"]
+    magic = like(f.magic, x)
+    t = block.let(x * like(_LOG2_E, x) + magic)
+    n = block.let(magic - t)
+    for part in ln2:
+        x = block.let(x + n * like(part, x))
+    if low is not None:
+        x = block.let(x + low)
+    p = _horner(block, x, (1.0, 1.0, *f.tail))
+    shift = const(f.mantissa, with_lanes("int32", x))
+    return p, block.let(bits(bits(t, "int32") << shift, "float32"))
+
+
+def _rounded_ln2(block: Block) -> Sequence[float]:
+    return (sum(_ROUNDED_LN2),) if block.fuses else _ROUNDED_LN2
+
+
+def _at_least_zero_exponent(block: Block, x: Expr) -> Expr:
+    return block.let(choose(x < like(-88.0, x), like(-88.0, x), x))
+
+
+def exp_of_difference(block: Block, x: Expr) -> Expr:
+    """Return e^x of differences x <= 0: in float32 within 1.5 ulp and |x| / 2^28 of itself.
+
+    The difference was rounded by up to |x| / 2^25 already.
+    """
+    if element(x) != "float32":
+        return exp(block, x)
+    fraction, power = _falling_exp(block, _at_least_zero_exponent(block, x), _rounded_ln2(block))
+    return block.let(fraction * power)
+
+
+def _exp_of_minus_size(block: Block, x: Expr) -> Expr:
+    """Return e^-|x|, within 1.5 ulp."""
+    x = block.let(neg(block, absolute(block, x)))
+    if element(x) != "float32":
+        return exp(block, x)
+    f = _FORMATS["float32"]
+    x = _at_least_zero_exponent(block, x)
+    fraction, power = _falling_exp(block, x, (f.ln2_high, f.ln2_low))
+    return block.let(fraction * power)
 
 
 def exp(block: Block, x: Expr) -> Expr:
@@ -270,23 +336,22 @@ def log1p(block: Block, x: Expr) -> Expr:
 
 
 _TANH = (
-    (4.89352455891786e-03, 6.37261928875436e-04, 1.48572235717979e-05, 5.12229709037114e-08,
-     -8.60467152213735e-11, 2.00018790482477e-13, -2.76076847742355e-16),
-    (4.89352518554385e-03, 2.26843463243900e-03, 1.18534705686654e-04, 1.19825839466702e-06),
+    (1.0000000075321538, 0.1367615780363264, 0.0038620528739969017, 2.777545206452744e-05,
+     2.954355987486443e-08, -1.0916967129357236e-11),
+    (1.0, 0.4700949637722184, 0.027226979656483578, 0.0003923953596269576,
+     1.2649715681604413e-06),
 )  # fmt: skip
 
 
 def _tanh_float32(block: Block, x: Expr) -> Expr:
-    """Return x P(x^2) / Q(x^2); x itself where that is the tangent, ±1 where it rounds to that.
+    """Return x P(x^2) / Q(x^2), which is more than 1 at 9.2, so that ±1 is what is left of it.
 
     Not nearly ±1: 1 + tanh(-inf) is 0, and GELU multiplies it with infinity.
     """
-    z = _clamp(block, x, -7.90531110763549805, 7.90531110763549805)
+    z = _clamp(block, x, -9.2, 9.2)
     s = block.let(z * z)
     y = block.let(z * _horner(block, s, _TANH[0])) / _horner(block, s, _TANH[1])
-    size = absolute(block, x)
-    inside = tirx.And(size >= like(4e-4, x), size < like(9.02, x))
-    return block.let(choose(inside, y, _clamp(block, x, -1.0, 1.0)))
+    return _clamp(block, block.let(y), -1.0, 1.0)
 
 
 def tanh(block: Block, x: Expr) -> Expr:
@@ -301,15 +366,15 @@ def tanh(block: Block, x: Expr) -> Expr:
 
 def sigmoid(block: Block, x: Expr) -> Expr:
     """Return 1 / (1 + e^-x), within 2.5 ulp also where it is tiny."""
-    e = exp(block, neg(block, absolute(block, x)))
+    e = _exp_of_minus_size(block, x)
     one = like(1.0, x)
-    return block.let(choose(x < like(0.0, x), e, one) / (one + e))
+    return block.let(choose(_is_negative(x), e, one) / (one + e))
 
 
 def softplus(block: Block, x: Expr) -> Expr:
     """Return softplus, log(1 + e^x) = max(x, 0) + log1p(e^-|x|), within 2.5 ulp (3 in float64)."""
     zero = like(0.0, x)
-    tail = log1p(block, exp(block, neg(block, absolute(block, x))))
+    tail = log1p(block, _exp_of_minus_size(block, x))
     return block.let(choose(x < zero, zero, x) + tail)
 
 
@@ -332,32 +397,35 @@ def erf(block: Block, x: Expr) -> Expr:
 
 
 _ERFC = (
-    0.5107913569762801, 0.6871609248605249, 0.558943039294561, 0.14574360689477467,
-    -0.17202252650946162, -0.10296339609399197, 0.09737347889949537, 0.04648677031810448,
-    -0.06773184059817167, 0.0119822483342712,
+    (1.0000000052085356, 1.235490186930572, 0.7284455059734721, 0.227681276528379,
+     0.032463551444927456),
+    (1.0, 2.3638698839719035, 2.395778407608119, 1.3194657601297295, 0.4035811617660218,
+     0.057539495199104444),
 )  # fmt: skip
-_ERFC_ZERO = 10.1  # from here on it is less than the smallest number
+_ERFC_ZERO = 9.38
+"""From here on the power of two in e^(-x^2) is zero, and erfc less than 1.7e-38 / 2."""
 
 
 def erfc(block: Block, x: Expr) -> Expr:
-    """Return 1 - erf(x), also where that is tiny, within 8 ulp; float64 goes to libm.
+    """Return 1 - erf(x), also where that is tiny, within 6 ulp; float64 goes to libm.
 
-    t q(t - 1/2) e^(-x^2) with t = 1 / (1 + |x| / 2). x^2 is taken in two parts, of which the first
-    is exact, as e^(x^2) would have all of its rounding; the other is small enough for a polynomial.
+    P(|x|) / Q(|x|) e^(-x^2), where P and Q make up for what :func:`_falling_exp` is off. x^2 is
+    taken in two parts, of which the first is exact, as e^(x^2) would have all of its rounding.
     """
     if element(x) == "float64":
         return lane_by_lane(block, "erfc", x)
     size = block.let(absolute(block, x))
-    one = like(1.0, x)
-    t = block.let(one / (one + like(0.5, x) * size))
+    size = block.let(choose(size > like(_ERFC_ZERO, x), like(_ERFC_ZERO, x), size))
     vector = with_lanes("int32", x)
     high = block.let(bits(bits(size, "int32") & const(~0xFFF, vector), "float32"))
     low = block.let((high - size) * (size + high))
-    rest = _horner(block, low, (1.0, 1.0, 1 / 2, 1 / 6, 1 / 24))
-    y = block.let(t * _horner(block, t - like(0.5, x), _ERFC) * rest)
-    y = block.let(y * exp(block, neg(block, block.let(high * high))))
-    y = choose(size > like(_ERFC_ZERO, x), like(0.0, x), y)
-    return block.let(choose(x < like(0.0, x), like(2.0, x) - y, y))
+    square = block.let(size * size)
+    over, under = (_even_odd(block, size, square, c) for c in _ERFC)
+    ratio = over / under
+    minus = neg(block, block.let(high * high))
+    fraction, power = _falling_exp(block, minus, _rounded_ln2(block), low)
+    y = block.let(fraction * block.let(ratio * power))
+    return block.let(choose(_is_negative(x), like(2.0, x) - y, y))
 
 
 def rsqrt(block: Block, x: Expr) -> Expr:

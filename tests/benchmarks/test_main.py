@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -27,19 +28,34 @@ def test_kept_results_become_a_page(tmp_path: Path) -> None:
 def test_subjects_are_run_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def run(subject: str, *, quick: bool) -> tuple[list[Row], int]:
-        asked.append((subject, quick))
+    def run(subject: str, *, quick: bool, kinds: Sequence[str]) -> tuple[list[Row], int]:
+        asked.append((subject, quick, kinds))
         return [Row(f"of {subject}", 1.0, "x")], int(subject == "idle")
 
     monkeypatch.setattr(command, "run", run)
     kept = tmp_path / "rows.json"
-    done = CliRunner().invoke(command.main, ["dense", "idle", "--quick", "--json", str(kept)])
-    assert asked == [("dense", True), ("idle", True)]
+    given = ["dense", "idle", "--quick", "--kind", "lstm", "--json", str(kept)]
+    done = CliRunner().invoke(command.main, given)
+    assert asked == [("dense", True, ("LSTM",)), ("idle", True, ("LSTM",))]
     assert done.exit_code == 1
     assert "did not finish: idle" in done.output
     written = json.loads(kept.read_text())
-    assert written["quick"] is True
+    assert (written["quick"], written["kinds"]) == (True, ["LSTM"])
     assert [row["what"] for row in written["subjects"]["dense"]] == ["of dense"]
+
+
+def test_kinds_and_quickness_reach_the_process_of_a_subject(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "asked.py").write_text(
+        "import os; keys = ('COMPOSITE_BENCH_QUICK', 'COMPOSITE_BENCH_KINDS')\n"
+        "what = ' '.join(os.environ[k] for k in keys)\n"
+        """print('row {"what": "' + what + '", "value": 1, "unit": ""}')"""
+    )
+    monkeypatch.chdir(tmp_path)  # `-m` looks here first
+    rows, status = command.run("asked", quick=True, kinds=("LSTM", "layer norm"))
+    assert (status, [row.what for row in rows]) == (0, ["1 LSTM,layer norm"])
 
 
 def test_every_subject_is_a_module() -> None:

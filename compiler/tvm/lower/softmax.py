@@ -6,7 +6,7 @@ from .. import dims, graph, math, views
 from ..block import Block
 from ..dims import Dim
 from ..errors import NotCovered
-from ..graph import Expr, Tensor, pointwise
+from ..graph import Combine, Expr, Tensor, pointwise
 from ..node import OpNode
 from ..numeric import choose, equal, like
 from .data import broadcast
@@ -14,15 +14,29 @@ from .reduction import ADD, MAXIMUM, reduce_over
 from .unary import FLOATS
 
 
+def _larger_number(_: Block, a: Expr, b: Expr) -> Expr:
+    return choose(a > b, a, b)
+
+
+_MOST = Combine(MAXIMUM.name, MAXIMUM.identity, _larger_number)
+"""The largest number of a row; a NaN is passed over, for it makes the sum of the row NaN anyway.
+That is the machine's own maximum, where one that keeps NaN takes four instructions."""
+
+
 def _shifted(x: Tensor) -> Tensor:
     """Return the numbers less the largest of their row."""
-    most = reduce_over(MAXIMUM, x, (x.rank - 1,), keep=True)
+    most = reduce_over(_MOST, x, (x.rank - 1,), keep=True)
     return pointwise("Sub", lambda _, a, b: a - b, (x, most), x.dtype)
 
 
 def _exp_and_sum(shifted: Tensor) -> tuple[Tensor, Tensor]:
-    power = pointwise("Exp", math.exp, (shifted,), shifted.dtype, cost=18)
+    power = pointwise("Exp", math.exp_of_difference, (shifted,), shifted.dtype, cost=14)
     return power, reduce_over(ADD, power, (shifted.rank - 1,), keep=True)
+
+
+def _inverse(total: Tensor) -> Tensor:
+    """Return the reciprocal of a sum of a row, which is 1 or more: a product is a quotient then."""
+    return pointwise("Reciprocal", lambda _, s: like(1.0, s) / s, (total,), total.dtype, cost=6)
 
 
 def _log_less(block: Block, x: Expr, total: Expr) -> Expr:
@@ -38,7 +52,8 @@ def _lower_softmax(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     power, total = _exp_and_sum(shifted)
     if node.op == "LogSoftmax":
         return [pointwise(node.op, _log_less, (shifted, total), logits.dtype, cost=29)]
-    return [pointwise(node.op, lambda _, a, b: a / b, (power, total), logits.dtype, cost=6)]
+    operands = power, _inverse(total)
+    return [pointwise(node.op, lambda _, e, part: e * part, operands, logits.dtype)]
 
 
 def _loss(block: Block, label: Expr, x: Expr, total: Expr) -> Expr:
@@ -61,7 +76,11 @@ def _lower_cross_entropy(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     power, total = _exp_and_sum(shifted)
     losses = pointwise(node.op, _loss, (labels, shifted, total), features.dtype, cost=30)
     backprop = pointwise(
-        node.op, lambda _, e, s, p: e / s - p, (power, total, labels), features.dtype, cost=7
+        node.op,
+        lambda _, e, part, p: e * part - p,
+        (power, _inverse(total), labels),
+        features.dtype,
+        cost=2,
     )
     return [reduce_over(ADD, losses, (1,), keep=False), backprop]
 
@@ -82,13 +101,14 @@ def _lower_sparse_cross_entropy(node: OpNode, inputs: list[Tensor]) -> list[Tens
     sums = graph.reshape(total, (rows,))
     loss = pointwise(node.op, _log_sum_less, (own, sums), features.dtype, cost=29)
 
-    def gradient(_: Block, power: Expr, total: Expr, label: Expr, place: Expr) -> Expr:
-        y = power / total
+    def gradient(_: Block, power: Expr, part: Expr, label: Expr, place: Expr) -> Expr:
+        y = power * part
         return choose(equal(label, place), y - like(1.0, y), y)
 
     places = views.iota(classes, labels.dtype, 2, 1)
     column = graph.reshape(labels, (rows, 1))
-    backprop = pointwise(node.op, gradient, (power, total, column, places), features.dtype, cost=9)
+    operands = power, _inverse(total), column, places
+    backprop = pointwise(node.op, gradient, operands, features.dtype, cost=4)
     return [loss, backprop]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tvm import tirx
 
-from ..block import Block, const, index, lanes_of
+from ..block import Block, const, dtype_of, index, lanes_of
 from ..graph import Combine, Expr, Reduce, Tensor, compute_dtype
 from ..numeric import choose, is_nan
 from .base import Context
@@ -19,7 +19,11 @@ BLOCK = 64
 
 
 class Accumulator:
-    """``ways`` totals of vectors of ``lanes`` elements, and one of single elements."""
+    """``ways`` totals of ``lanes`` elements, and one of single elements.
+
+    Vectors of several times as many lanes are folded before they are added: one register a total
+    leaves the others to what is computed.
+    """
 
     def __init__(
         self, context: Context, combine: Combine, dtype: str, lanes: int, ways: int
@@ -28,11 +32,11 @@ class Accumulator:
         self._apply = combine.apply
         self._ways = ways
         self._vector = dtype if lanes == 1 else f"{dtype}x{lanes}"
-        self._identity = const(combine.identity(dtype), dtype)
-        self._none = const(combine.identity(dtype), self._vector)
+        self._start = combine.identity(dtype)
+        self._none = const(self._start, self._vector)
         self.has_blocks = combine.name == "Sum" and dtype.startswith("float")
         self._parts = self._registers(ways, self._vector, self._none)
-        self._single = self._registers(1, dtype, self._identity)
+        self._single = self._registers(1, dtype, const(self._start, dtype))
         if self.has_blocks:
             self._total = self._registers(1, self._vector, self._none)
             self._lost = self._registers(1, self._vector, self._none)
@@ -55,12 +59,22 @@ class Accumulator:
 
     def add(self, way: int, value: Expr, skipped: int | Expr = 0) -> None:
         """Add a vector to one of the totals, without the first ``skipped`` lanes."""
-        lanes = lanes_of(self._none)
-        value = tirx.Broadcast(value, lanes) if lanes_of(value) < lanes else value
+        lanes = lanes_of(value)
         if not isinstance(skipped, int) or skipped:
             lane = tirx.Ramp(index(0), index(1), lanes)
-            value = choose(lane >= tirx.Broadcast(index(skipped), lanes), value, self._none)
-        self._put(self._parts, way, self._block.let(value))
+            none = const(self._start, str(dtype_of(value)))
+            value = choose(lane >= tirx.Broadcast(index(skipped), lanes), value, none)
+        self._put(self._parts, way, self._folded(self._block.let(value), lanes_of(self._none)))
+
+    def _folded(self, value: Expr, lanes: int) -> Expr:
+        """Return a vector of ``lanes`` that has the halves of a longer one combined."""
+        block = self._block
+        while (own := lanes_of(value)) > lanes:
+            half = list(range(own // 2))
+            parts = [[i + first for i in half] for first in (0, own // 2)]
+            low, high = (block.let(tirx.Shuffle([value], part)) for part in parts)
+            value = block.let(self._apply(block, low, high))
+        return value
 
     def add_single(self, value: Expr) -> None:
         """Add one element."""
@@ -103,11 +117,5 @@ class Accumulator:
     def result(self) -> Expr:
         """Return the total over lanes and single elements."""
         block = self._block
-        value = self.total()
-        while (lanes := lanes_of(value)) > 1:
-            halves = [
-                block.let(tirx.Shuffle([value], list(range(i, i + lanes // 2))))
-                for i in (0, lanes // 2)
-            ]
-            value = block.let(self._apply(block, *halves))
+        value = self._folded(self.total(), 1)
         return block.let(self._apply(block, value, self._load(self._single)))

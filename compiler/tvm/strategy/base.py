@@ -70,6 +70,10 @@ class Context:
         known = all(isinstance(d, int) for d in tensor.shape)
         return self.trips is not None and known and self.trips.stays(tensor)
 
+    def __post_init__(self) -> None:
+        """Tell the block what it is written for."""
+        self.block.fuses = self.target.has_fma
+
     def lanes(self, dtype: str) -> int:
         """Return how many elements of a compute dtype fill a vector register."""
         return max(1, self.target.lanes * 4 // ITEM_SIZE[compute_dtype(dtype)])

@@ -14,7 +14,7 @@ from ..graph import Expr, Tensor, compute_dtype
 from .accumulate import Accumulator
 from .base import Context, tasks, unflatten
 from .row_program import Pass, RowProgram
-from .row_sweep import Sweep
+from .row_sweep import Kept, Sweep
 
 PIECE = 16384
 """Elements in a piece, unless those of one place of the row's first dimension are more."""
@@ -62,7 +62,8 @@ class RowPieces:
         """Return a row with the totals of the passes before."""
         place = unflatten(self._context, row, self._program.rows)
         begin = self._block.bind(index(row * self._width), "begin")
-        sweep = Sweep(self._program, self._context, self._lanes, place, (self._kept, begin))
+        kept = {t: Kept(buffer, begin) for t, buffer in self._kept.items()}
+        sweep = Sweep(self._program, self._context, self._lanes, place, kept)
         for tensor, total in self._totals.items():
             sweep.know(tensor, self._block.let(self._block.load(total, row)))
         return sweep

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..access import Storage
 from ..dims import Shape
-from ..graph import Constant, Pointwise, Reduce, Tensor
+from ..graph import Constant, Pointwise, Reduce, Reshape, Tensor, compute_dtype
 from ..row_stages import Rows, rows_of
 from ..stage import Stage
 from .base import Context
@@ -30,6 +31,8 @@ class Pass:
         stores: Elements of the row that are stored, in an order in which they can be computed.
         keeps: Elements that are kept for later passes.
         kept: Elements of earlier passes that are read.
+        in_place: Of those, the ones that nothing reads later, each with a store that is computed
+            from it and has its shape: it may lie where the store will.
         values: One value a row each, needed before the pass.
         cost: Vector instructions for one vector of elements, roughly.
     """
@@ -38,6 +41,7 @@ class Pass:
     stores: list[Tensor] = field(default_factory=list)
     keeps: list[Tensor] = field(default_factory=list)
     kept: list[Tensor] = field(default_factory=list)
+    in_place: dict[Tensor, Tensor] = field(default_factory=dict)
     values: list[Tensor] = field(default_factory=list)
     cost: int = 0
 
@@ -56,17 +60,30 @@ class RowProgram:
         inner: The dimensions within a row.
         passes: In order.
         values: For each pass, the stored tensors of one value a row that are known after it.
+        streams: What has an element for each of the rows' and lies in a buffer as they do, and
+            whether it is a result.
     """
 
     rows: Shape
     inner: Shape
     passes: list[Pass]
     values: list[list[Tensor]]
+    streams: list[tuple[Storage, bool]]
+
+    @property
+    def dearest(self) -> Pass:
+        """The pass that takes the most instructions."""
+        return max(self.passes, key=lambda one: one.cost)
 
     @property
     def keeps(self) -> list[Tensor]:
         """All elements that are kept between passes."""
         return [t for one in self.passes for t in one.keeps]
+
+    @property
+    def in_place(self) -> dict[Tensor, Tensor]:
+        """All that may be kept where a store will be, and that store."""
+        return {t: store for one in self.passes for t, store in one.in_place.items()}
 
 
 def row_program(stage: Stage, context: Context) -> RowProgram:
@@ -105,17 +122,29 @@ class _Passes:
             else:
                 passes[self._level[tensor]].stores.append(tensor)
         self._choose_kept(passes)
-        return RowProgram(self._rows.kept, self._rows.reduced, passes, values)
+        self._choose_places(passes)
+        return RowProgram(self._rows.kept, self._rows.reduced, passes, values, self._streams())
+
+    def _streams(self) -> list[tuple[Storage, bool]]:
+        full = [t for t in self._level if t.shape == self._rows.full]
+        read: list[Storage] = []
+        for tensor in full:
+            source = tensor.node.operand if isinstance(tensor.node, Reshape) else tensor
+            storage = self._context.space.storage(source)
+            if self._is_leaf(tensor) and storage is not None:
+                read.append(storage)
+        stored = [self._context.space.storages[t] for t in full if t in self._stores]
+        return [(one, False) for one in read] + [(one, True) for one in stored]
 
     def _is_value(self, tensor: Tensor) -> bool:
         """Return whether the tensor has no element dimension: one value a row, or for all rows."""
         return all(d == 1 for d in tensor.shape[len(self._rows.kept) :])
 
+    def _is_given(self, tensor: Tensor) -> bool:
+        return self._context.space.storage(tensor) is not None and tensor not in self._stores
+
     def _is_leaf(self, tensor: Tensor) -> bool:
-        stored = self._context.space.storage(tensor) is not None
-        return (stored and tensor not in self._stores) or not isinstance(
-            tensor.node, Pointwise | Reduce
-        )
+        return self._is_given(tensor) or not isinstance(tensor.node, Pointwise | Reduce)
 
     def _is_dear(self, tensor: Tensor) -> bool:
         return self._cost[tensor] >= _KEEP_COST and tensor.dtype != "bool"
@@ -170,3 +199,37 @@ class _Passes:
                 one.cost += tensor.node.cost if isinstance(tensor.node, Pointwise) else 1
                 stack.extend(tensor.node.operands)
             one.cost += len(one.reductions) + len(one.stores)
+
+    def _choose_places(self, passes: list[Pass]) -> None:
+        last = {t: one for one in passes for t in one.kept}
+        taken: set[Tensor] = set()
+        for tensor, one in last.items():
+            readers = self._element_wise_readers(one, tensor)
+            fitting = (t for t in one.stores if t in readers and self._is_like(t, tensor))
+            store = next((t for t in fitting if t not in taken), None)
+            if store is not None:
+                one.in_place[tensor] = store
+                taken.add(store)
+
+    def _is_like(self, store: Tensor, tensor: Tensor) -> bool:
+        dtype = self._context.space.storages[store].dtype
+        return store.shape == tensor.shape and dtype == compute_dtype(tensor.dtype)
+
+    def _element_wise_readers(self, one: Pass, tensor: Tensor) -> set[Tensor]:
+        """Return what a pass makes of a kept element at its place; nothing if a view reads it."""
+        reads = {t: t is tensor for t in one.kept}
+        stack = one.roots
+        while stack:
+            reader = stack[-1]
+            known = self._is_given(reader) or self._is_value(reader)
+            operands = () if known else reader.node.operands
+            missing = [t for t in operands if t not in reads]
+            if missing:
+                stack += missing
+                continue
+            stack.pop()
+            if reader not in reads:
+                reads[reader] = any(reads[t] for t in operands)
+            if reads[reader] and reader is not tensor and self._is_leaf(reader):
+                return set()
+        return {t for t, does in reads.items() if does}

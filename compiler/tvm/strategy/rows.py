@@ -20,7 +20,7 @@ from .abreast import abreast, covering
 from .base import Context, tasks, unflatten
 from .row_pieces import PIECE, RowPieces
 from .row_program import Pass, RowProgram, row_program
-from .row_sweep import Sweep
+from .row_sweep import Kept, Sweep
 
 _TASK_ELEMENTS = 16384
 """Elements of the rows that one task computes, at least."""
@@ -28,6 +28,9 @@ _STRIP_ROWS = 8
 _STRIP_ELEMENTS = 2048
 """Rows, and elements in them, that passes go over together: a few cycles for each element hide what
 it takes to finish a row."""
+_NEAR_ELEMENTS = 16384
+"""So many elements stay in a cache from call to call; of more, those of the next rows are asked for
+ahead. CPUs do not see by themselves what comes after several passes over some rows."""
 _ACROSS = 2
 """Vectors that a row must fill; shorter ones are computed side by side."""
 
@@ -125,12 +128,18 @@ class _Strip:
         self._lanes = lanes
         self._step = step
         cut = len(program.rows)
-        sizes = {t: context.size(product(t.shape[cut:])) * step for t in program.keeps}
+        # Side by side, rows lie in another order while they are kept.
+        self._in_place = program.in_place if step == 1 else {}
+        own = [t for t in program.keeps if t not in self._in_place]
+        sizes = {t: context.size(product(t.shape[cut:])) * step for t in own}
         self._kept = {
             t: self._block.workspace(maximum(1, size * rows), compute_dtype(t.dtype), "kept")
             for t, size in sizes.items()
         }
         self._size = context.size(product(program.inner)) * step
+        elements = context.size(product(program.rows + program.inner))
+        near = isinstance(elements, int) and elements <= _NEAR_ELEMENTS
+        self._next = None if near or step > 1 else rows * self._size
         self._totals = {
             t: self._block.registers(_STRIP_ROWS, self._total_dtype(t), "totals")
             for one in program.passes
@@ -166,7 +175,13 @@ class _Strip:
             last = self._context.size(self._program.rows[0]) - self._lanes
             place = [Lane(self._block.bind(minimum(row * self._step, last), "row"), self._lanes)]
         begin = self._block.bind(index(r * self._size), "begin") if self._kept else 0
-        return Sweep(self._program, self._context, self._lanes, place, (self._kept, begin))
+        kept = {t: Kept(buffer, begin) for t, buffer in self._kept.items()}
+        storages = self._context.space.storages
+        kept |= {t: Kept(storages[s].buffer, None) for t, s in self._in_place.items()}
+        sweep = Sweep(self._program, self._context, self._lanes, place, kept)
+        if self._next is not None:
+            sweep.fetch(self._next)
+        return sweep
 
     def _run(self, sweep: Sweep, one: Pass) -> list[Expr]:
         size = self._context.size(self._program.inner[0])

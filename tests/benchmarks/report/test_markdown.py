@@ -26,7 +26,13 @@ def test_a_page_of_one_subject_has_no_other_part() -> None:
     assert "## Ours and the peers" not in page
     assert "## Where the kernels stand" not in page
     assert "quick" not in page
+    assert "Only of these kinds" not in page
     assert "| eager call 4x8x16: kernel / MatMul | 0.812 x | 0.790..0.840 |" in page
+
+
+def test_a_page_of_some_kinds_says_so() -> None:
+    page = render({**results(), "kinds": ["LSTM", "GRU"]})
+    assert "**Only of these kinds of layers: LSTM, GRU.**" in page
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ SHAPES = {
     "matmul": (17,),
     "conv 3x3": (2, 5, 6, 3, 4),
     "attention": (2, 9, 8),
+    "LSTM": (2, 3, 8, 8),
+    "GRU": (2, 3, 8, 8),
 }
 ROWS = (5, 19)
 
@@ -47,12 +49,24 @@ def test_the_ops_of_a_work(kind: str) -> None:
 def test_tensorflows_own_ops(kind: str) -> None:
     for program in programs(kind):
         settings = TensorFlow().columns(program)["TensorFlow"]
-        for name in ("eager", "tf.function"):
+        for name in settings.keys() - {"XLA", "Keras, XLA"}:
             assert program.difference(settings[name]().result()) < 1e-5
 
 
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_every_way_of_a_recurrent_layer_of_another_width(kind: str) -> None:
+    program = Work(kind, (2, 3, 5, 8), constant=True).program()
+    settings = TensorFlow().columns(program)["TensorFlow"]
+    assert settings.keys() >= {"tf.function", "XLA", "Keras, tf.function", "Keras, XLA"}
+    assert ("BlockLSTM" in settings) == (kind == "LSTM")
+    for build in settings.values():
+        assert program.difference(build().result()) < 1e-5
+
+
 @pytest.mark.parametrize("constant", [False, True])
-@pytest.mark.parametrize(("kind", "shape"), [("dense", (16, 40, 72)), ("softmax", ROWS)])
+@pytest.mark.parametrize(
+    ("kind", "shape"), [("dense", (16, 40, 72)), ("softmax", ROWS), ("LSTM", (2, 3, 8, 8))]
+)
 def test_bare_kernels(kind: str, shape: tuple[int, ...], constant: bool) -> None:
     program = Work(kind, shape, constant=constant).program()
     way = BareKernel().columns(program)["bare kernel"][""]()

@@ -78,6 +78,20 @@ def test_what_a_layer_costs() -> None:
     assert LAYERS["softmax"].bytes((8, 100)) == 2 * 4 * 800
 
 
+def test_a_recurrent_layer_is_a_stack_of_few_where_it_is_short() -> None:
+    assert Work("LSTM", (1, 1, 128, 128)).stacked().depth == 8
+    assert Work("GRU", (32, 32, 512, 512)).stacked().depth == 1
+    oblong = Work("LSTM", (1, 1, 96, 200))
+    assert oblong.stacked() is oblong
+
+
+def test_recurrent_works_have_weights_as_inputs_and_as_constants() -> None:
+    (works,) = (g for g in catalogue.groups() if g[0].title == "LSTM 1x100x128x128")
+    assert [(work.depth, work.constant) for work in works] == [
+        (1, False), (8, False), (1, True), (8, True),
+    ]  # fmt: skip
+
+
 def test_the_catalogue_holds_every_kind_once_and_less_when_quick() -> None:
     groups = list(catalogue.groups())
     works = [work for group in groups for work in group]
@@ -89,3 +103,13 @@ def test_the_catalogue_holds_every_kind_once_and_less_when_quick() -> None:
     assert set(quick) <= set(works)
     for what, growing in catalogue.growths():
         assert len({work.kind for work in growing}) == 1, what
+
+
+def test_all_works_of_a_kind_are_asked_for_by_its_name() -> None:
+    for quick in (False, True):
+        works = [work for group in catalogue.groups(quick=quick, kinds=["LSTM"]) for work in group]
+        assert {work.kind for work in works} == {"LSTM"}
+        assert {work.shape for work in works} == set(catalogue.RECURRENT)
+    named = [name for name, _ in catalogue.growths(kinds=["LSTM", "softmax"])]
+    assert named == ["softmax of 256 rows over the width", "LSTM of 128 over the length"]
+    assert not list(catalogue.growths(kinds=["GELU"]))

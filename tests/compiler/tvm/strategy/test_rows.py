@@ -9,6 +9,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from composite.compiler.tvm.build import make_module
+from composite.compiler.tvm.plan import make_plan
+from composite.compiler.tvm.reader import read_function
+from composite.compiler.tvm.target import Target
+
+from ..conftest import library_of
+
 SHAPES = [(2, 1), (1, 2), (3, 5), (9, 7), (8, 8), (21, 10), (5, 16), (5, 37), (3, 1023), (2, 9000)]
 
 
@@ -175,3 +182,28 @@ def test_integers_and_comparisons(compiler: Any) -> None:
                    x - tf.reduce_min(x, -1, keepdims=True), tf.reduce_sum(x * x, -1)),
         x,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [64, 100, 133, None])
+def test_what_is_kept_lies_where_a_result_will(compiler: Any, width: int | None) -> None:
+    """Where the last vector overlaps another, and where several results are made of one element."""
+
+    def function(x: Any) -> Any:
+        e = tf.exp(x)
+        total = tf.reduce_sum(e, -1, keepdims=True)
+        log = tf.math.log(total + e)
+        norm = tf.reduce_sum(log * e, -1, keepdims=True)
+        return tf.reverse(e, [1]) / total, e / total, e * norm, log - norm, tf.cast(e, tf.float64)
+
+    x = normal(5, width or 77)
+    compiler.compare(function, x, shapes=[("s0", width or "s1")], rtol=1e-5, atol=1e-5)
+
+
+def test_more_rows_than_stay_near_are_asked_for_ahead() -> None:
+    def count(rows: int) -> int:
+        x = tf.TensorSpec([rows, 128])
+        plan = make_plan(read_function(library_of(softmax, [x]), [(rows, 128)]))
+        return str(make_module(plan, Target.of("x86-64-v3", 2), "k").functions).count("prefetch")
+
+    assert count(128) == 0
+    assert count(1024) > 0
