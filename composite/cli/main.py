@@ -18,7 +18,7 @@ from composite.cli.build import build
 from composite.cli.check import check
 from composite.cli.explain import explain
 from composite.cli.show import show
-from composite.cli.tune import merge_tuned, tune
+from composite.cli.tune import merge, tune
 
 _EPILOG = """\b
 Exit codes:
@@ -82,5 +82,5 @@ def main(*, debug: bool) -> None:  # noqa: ARG001 - read by _Commands
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
-for _command in (build, check, show, explain, bench, tune, merge_tuned):
+for _command in (build, check, show, explain, bench, tune, merge):
     main.add_command(_command)

@@ -1,4 +1,4 @@
-"""`composite tune`: a faster kernel for a call; `composite merge-tuned`: several files as one.
+"""`composite tune`: a faster kernel for a call; `composite merge`: several files as one.
 
 Not for: how it is found (composite/tuning).
 """
@@ -175,12 +175,12 @@ def _print(found: Any) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="The file to write, which may be one of them.",
 )
-def merge_tuned(files: tuple[Path, ...], out: Path) -> None:
+def merge(files: tuple[Path, ...], out: Path) -> None:
     """Put what several tunings found into one file; the order makes no difference.
 
     \b
     Example:
-      composite merge-tuned mine.json theirs.json -o tuned.json
+      composite merge mine.json theirs.json -o tuned.json
     """  # noqa: D301 - click's mark for lines that are not rewrapped
     from composite.tuning.database import Database
 

@@ -57,10 +57,10 @@ class Budget:
         """One trial took so long."""
         self._longest = max(self._longest, seconds)
 
-    def allows(self, done: int, started: float = 0.0) -> bool:
+    def allows(self, done: int) -> bool:
         """Whether there is room for one more trial, and for what has to follow."""
-        after = self._longest + _FINALISTS * (_FINAL + self._longest / 2)
-        return done < self.trials and self.left() > self._longest + after + started
+        after = self._longest + _FINALISTS * _FINAL
+        return done < self.trials and self.left() > self._longest + after
 
     def left(self) -> float:
         """Seconds."""
@@ -83,7 +83,6 @@ class Session:
     def __init__(
         self, space: Space, record: Record, measurer: Callable[[Built], Measurer], budget: Budget
     ) -> None:
-        start = time.monotonic()
         self._space = space
         self._record = record
         self._budget = budget
@@ -99,7 +98,8 @@ class Session:
             if machine != self.machine and (trial := record.trials.get(winner.code)) is not None
         ]
         self._search = Search(space.point, budget.trials, first=first)
-        budget.spent(time.monotonic() - start)
+        # What the expansion gives is known by now: other kernels are checked more quickly.
+        budget.spent(space.seconds * 1.5 + _TRIAL)
         self._recall()
 
     def run(self, progress: Progress, save: Callable[[], None]) -> Winner:

@@ -5,14 +5,14 @@ Not for: which of them to make (`search`), or what they take (`local`, `remote`)
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from composite import native
 from composite.compiler import tvm as backend
 from composite.jit import key as keys
-from composite.jit import produce, shapes
-from composite.jit.expansions import constants_of, expand
+from composite.jit import produce
 from composite.records import NodeDef
 
 
@@ -32,27 +32,21 @@ class Built(NamedTuple):
 class Space:
     """The kernels of a request for a target, in libraries of a folder.
 
-    Raises, when it is made, NotCovered if there is none, and what expanding raises.
+    Raises, when it is made, NotCovered if there is none, or produce.Inexpandable.
     """
 
     def __init__(self, request: NodeDef, target: backend.Target, folder: Path) -> None:
         self.request = request
         self.target = target
-        self.dims = shapes.from_record(request)
-        self._expansion = expand(request, self.dims)
         self._folder = folder
         self._oracle: Any = None
+        self.seconds = 0.0  # that the last kernel took to compile and link
         self.default = self.write({})
 
     def write(self, choices: backend.Chosen) -> backend.Written:
         """The loops of the kernel with these choices, as far as it has them."""
-        return backend.write(
-            self._expansion,
-            self.dims,
-            target=self.target,
-            constants=constants_of(self.request),
-            choices=choices,
-        )
+        written: backend.Written = produce.write(self.request, self.target, choices)
+        return written
 
     def point(self, choices: backend.Chosen) -> backend.Written | None:
         """`write`, or None where these choices leave no kernel."""
@@ -66,9 +60,11 @@ class Space:
         # Not the name of the kernel that calls get: the process may have that one.
         name = f"{produce.kernel_name(self.request)}_trial_{written.digest}"
         path = self._folder / f"{name}.so"
+        start = time.monotonic()
         try:
             kernel = written.generate(name)
             backend.link(kernel, path, runtime=native.library_path())
+            self.seconds = time.monotonic() - start
             if self._oracle is None:
                 self._oracle = produce.oracle(self.request, kernel)
             self._oracle.check(path, name, kernel.packed)

@@ -166,8 +166,8 @@ def _space(op: CompositeOp, args: tuple[Any, ...], attrs: dict[str, Any], folder
         _avoid_others(request)
         try:
             return Space(request, backend.Target.host(), folder)
-        except backend.NotCovered as error:  # what packs constants may be none
-            reason = str(error)
+        except (backend.NotCovered, produce.Inexpandable) as error:
+            reason = str(error)  # of what packs constants, or of the rest
     raise ValueError(f"no kernel for {op.__name__}({described(request)}): {reason}")
 
 

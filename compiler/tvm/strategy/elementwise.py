@@ -36,7 +36,9 @@ class Elementwise:
         inner = context.size(shape[-1])
         rows = elements(shape[:-1], context)
         lanes = _lanes(stage, context)
-        chunk = context.choose("elementwise.chunk", (2048, _CHUNK, 32768), _CHUNK)
+        total = elements(shape, context)
+        some = [c for c in (2048, _CHUNK, 32768) if not isinstance(total, int) or c < total]
+        chunk = context.choose("elementwise.chunk", some, _CHUNK)
         per_row = maximum(1, ceil_quotient(inner, chunk))
         grouped = maximum(1, quotient(chunk, maximum(1, inner)))
         cycles = quotient(elements(shape, context) * chain_cost(stage, context), lanes)

@@ -180,8 +180,10 @@ class _Writer:
         if self._context.target.cores == 1 or cycles < _LEAST_TRIP or not self._is_for_team(wholes):
             self._loop_over(trips, wholes, team=False)
         else:  # where the call decides, a launch leaves a short loop to one thread by itself
-            known = isinstance(trips, int)
-            self._loop_over(trips, wholes, team=not known or trips * cycles >= PARALLEL_CYCLES)
+            is_long = not isinstance(trips, int) or trips * cycles >= PARALLEL_CYCLES
+            default = "team" if is_long else "alone"
+            who = self._context.choose("recurrence.threads", ("alone", "team"), default)
+            self._loop_over(trips, wholes, team=who == "team")
 
     def _is_for_team(self, wholes: dict[int, Storage]) -> bool:
         from . import choose

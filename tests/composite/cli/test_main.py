@@ -16,7 +16,7 @@ from composite.cli import failures
 from composite.cli.main import main
 from composite.compiler.tvm.link import LinkError
 
-COMMANDS = ("bench", "build", "check", "explain", "merge-tuned", "show", "tune")
+COMMANDS = ("bench", "build", "check", "explain", "merge", "show", "tune")
 
 
 def run(*args):

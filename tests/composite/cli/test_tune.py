@@ -119,11 +119,11 @@ def test_files_are_merged(tmp_path: Path) -> None:
         files.append(tmp_path / f"{code}.json")
         Database({"k": Record("Op", "2x3", "v3", {code: Trial({})})}).write(files[-1])
     out = tmp_path / "both.json"
-    done = run("merge-tuned", *files, "-o", out)
+    done = run("merge", *files, "-o", out)
     assert (done.exit_code, done.output) == (0, f"{out}: 1 kernels, 2 trials\n")
     assert sorted(Database.read(out).records["k"].trials) == ["aa", "bb"]
     files[0].write_text("{")
-    done = run("merge-tuned", *files, "-o", out)
+    done = run("merge", *files, "-o", out)
     assert done.exit_code == 1
     assert "no tuning database" in done.output
     assert sorted(Database.read(out).records["k"].trials) == ["aa", "bb"]
