@@ -30,7 +30,11 @@ class Trips(Protocol):
 
     @property
     def team(self) -> bool:
-        """Whether a team runs it, whose threads share each stage's tasks and then meet."""
+        """Whether a team runs it, whose threads share each stage's tasks."""
+
+    @property
+    def meets(self) -> bool:
+        """Whether the team meets after the stage that is being written."""
 
     def stays(self, tensor: Tensor) -> bool:
         """Return whether a tensor is the same in all trips."""
@@ -161,7 +165,7 @@ def tasks(
     """
     block = context.block
     if context.trips is not None:
-        _tasks_of_trip(block, extent, body, team=context.trips.team)
+        _tasks_of_trip(block, extent, body, context.trips)
         return
     if context.target.cores == 1 or (isinstance(extent, int) and extent <= 1):
         with block.loop(extent, "task") as task:
@@ -184,10 +188,11 @@ def _worth(cycles: int) -> str:
 
 
 def _tasks_of_trip(
-    block: Block, extent: Expr | int, body: Callable[[Expr], None], *, team: bool
+    block: Block, extent: Expr | int, body: Callable[[Expr], None], trips: Trips
 ) -> None:
     """Write the tasks of a stage of a trip: for the team that is at it, or for the one thread."""
-    with block.meeting() if team else nullcontext(), block.loop(extent, "task", parallel=team) as i:
+    end = block.meeting() if trips.team and trips.meets else nullcontext()
+    with end, block.loop(extent, "task", parallel=trips.team) as i:
         body(i)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tvm import tirx
 
 from ..access import Index
-from ..block import Buffer, ceil_quotient, const, index, maximum, minimum, quotient
+from ..block import INDEX, Buffer, ceil_quotient, const, index, maximum, minimum, quotient
 from ..graph import Expr, Tensor
 from .base import Context
 from .blocking import Blocking
@@ -17,6 +17,11 @@ from .pack import Packer, Panels
 from .panels import Fresh, Keeper, Supply
 from .product import Product, batch_offset, in_place
 from .tile import UNROLL, Operands, Tile, multiply
+
+_LEAST_HEIGHT = 4
+_HEIGHTS = 2
+"""Heights, and the steps between them, of the tile for what whole tiles leave: fewer rows take as
+long, and each height is code that takes a tenth of a second to compile."""
 
 
 @dataclass(frozen=True)
@@ -235,16 +240,26 @@ class TaskWriter:
         return read
 
 
-def row_tiles(rows: Expr | int, tile: Tile) -> list[tuple[int, Tile, Expr | int]]:
+def row_tiles(rows: Expr | int, tile: Tile) -> list[tuple[Expr | int, Tile, Expr | int]]:
     """Return (first row, tile, repetitions): balanced tiles where the number of rows is known.
 
-    33 rows are 3 tiles of 6 and 3 of 5. Otherwise the last tile computes rows that nobody reads.
+    33 rows are 3 tiles of 11. Otherwise whole tiles, and for what is left tiles of several heights,
+    of which one is there: a batch of 8 is not multiplied as one of 12.
     """
     if not isinstance(rows, int):
-        return [(0, tile, ceil_quotient(rows, tile.rows))]
+        whole = quotient(rows, tile.rows)
+        left = rows - whole * tile.rows
+        parts = [(0, tile, whole)]
+        lower = 0
+        for height in (*range(_LEAST_HEIGHT, tile.rows, _HEIGHTS), tile.rows):
+            fits = tirx.And(left > lower, left <= height)
+            part = Tile(height, tile.vectors)
+            parts.append((whole * tile.rows, part, tirx.Cast(INDEX, fits)))
+            lower = height
+        return parts
     count = -(-rows // tile.rows)
     small, larger = divmod(rows, count)
-    parts: list[tuple[int, Tile, Expr | int]] = []
+    parts = []
     if larger:
         parts.append((0, Tile(small + 1, tile.vectors), larger))
     if count > larger:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..access import Storage
 from ..block import index, remainder
@@ -25,7 +25,7 @@ from ..loop import Loop, LoopResult, number_of, varies
 from ..plan import make_plan
 from ..stage import Stage
 from .axpy import Axpy
-from .base import PARALLEL_CYCLES, Context, Tasks, write_together
+from .base import PARALLEL_CYCLES, Context, Strategy, Tasks, write_together
 from .blocking import guess
 from .dots import Dots
 from .elementwise import Elementwise
@@ -63,6 +63,7 @@ class _Trips:
     outer: Context
     depth: int
     team: bool
+    meets: bool = True
 
     def stays(self, tensor: Tensor) -> bool:
         """Return whether a tensor is the same in all trips."""
@@ -73,6 +74,45 @@ class _Trips:
         """Write before the loop."""
         with self.outer.block.ahead(self.depth):
             yield self.outer
+
+
+@dataclass
+class _Unit:
+    """A stage of a trip, or products side by side that are written as one."""
+
+    strategy: Strategy
+    stages: list[Stage] = field(default_factory=list)
+    sets: list[list[Tasks]] = field(default_factory=list)
+
+    @property
+    def made(self) -> set[Tensor]:
+        """What is computed here and may be read elsewhere."""
+        return {t for stage in self.stages for t in stage.made}
+
+    def add(self, stage: Stage, sets: list[Tasks] | None) -> None:
+        """Add a stage; ``sets`` are the tasks of a product."""
+        self.stages.append(stage)
+        if sets is not None:
+            self.sets.append(sets)
+
+    def joins(self, stage: Stage, sets: list[Tasks] | None) -> bool:
+        """Return whether a product is cut as these, and needs of them what its own task made."""
+        if not self.sets or sets is None or stage.anchor is None:
+            return False
+        if [one.key for one in sets] != [one.key for one in self.sets[0]]:
+            return False
+        if self.made & set(topological(stage.anchor.node.operands)):
+            return False
+        return _reads_in_place(stage.stores, self.made)
+
+    def write(self, context: Context, *, meets: bool) -> None:
+        """Write it; a team meets behind it if others read what it made, or the trip ends."""
+        if isinstance(context.trips, _Trips):
+            context = replace(context, trips=replace(context.trips, meets=meets))
+        if self.sets:
+            write_together(self.sets, context)
+        else:
+            self.strategy.emit(self.stages[0], context)
 
 
 class _Writer:
@@ -134,20 +174,14 @@ class _Writer:
         return replace(storage, offset=self._block.bind(remainder(number, 2) * size, "half"))
 
     def _write_trips(self, wholes: dict[int, Storage]) -> None:
-        """Write the loop: for a team, for one thread, or both where the call decides."""
+        """Write the loop, for a team or for one thread."""
         trips = self._context.size(self._loop.trips)
         cycles = _cycles(self._plan.stages)
         if self._context.target.cores == 1 or cycles < _LEAST_TRIP or not self._is_for_team(wholes):
             self._loop_over(trips, wholes, team=False)
-        elif isinstance(trips, int):
-            default = "team" if trips * cycles >= PARALLEL_CYCLES else "alone"
-            who = self._context.choose("recurrence.threads", ("alone", "team"), default)
-            self._loop_over(trips, wholes, team=who == "team")
-        else:
-            with self._block.when(index(trips * cycles) >= index(PARALLEL_CYCLES)):
-                self._loop_over(trips, wholes, team=True)
-            with self._block.otherwise():
-                self._loop_over(trips, wholes, team=False)
+        else:  # where the call decides, a launch leaves a short loop to one thread by itself
+            known = isinstance(trips, int)
+            self._loop_over(trips, wholes, team=not known or trips * cycles >= PARALLEL_CYCLES)
 
     def _is_for_team(self, wholes: dict[int, Storage]) -> bool:
         from . import choose
@@ -186,29 +220,28 @@ class _Writer:
         return replace(self._context, space=space, trips=trips)
 
     def _write_stages(self, context: Context) -> None:
-        """Write the stages, those together that are cut alike."""
+        """Write the stages, those together that are cut alike; a team meets where it must."""
+        units = self._units(context)
+        for number, unit in enumerate(units):
+            later = [t for other in units[number + 1 :] for t in other.made]
+            meets = not later or bool(unit.made & set(topological(tuple(later))))
+            unit.write(context, meets=meets)
+
+    def _units(self, context: Context) -> list[_Unit]:
         from . import choose
 
-        group: list[tuple[Stage, list[Tasks]]] = []
-
-        def flush() -> None:
-            if group:
-                write_together([sets for _, sets in group], context)
-                group.clear()
-
+        units: list[_Unit] = []
         for stage in self._plan.stages:
             if 0 in stage.shape:
                 continue
             strategy = choose(stage, context)
-            if not isinstance(strategy, Gemm | Dots | Axpy):
-                flush()
-                strategy.emit(stage, context)
-                continue
-            sets = strategy.task_sets(stage, context)
-            if group and not _joins(stage, sets, group):
-                flush()
-            group.append((stage, sets))
-        flush()
+            sets = None
+            if isinstance(strategy, Gemm | Dots | Axpy):
+                sets = strategy.task_sets(stage, context)
+            if not (units and units[-1].joins(stage, sets)):
+                units.append(_Unit(strategy))
+            units[-1].add(stage, sets)
+        return units
 
     def _give(self, i: int, storage: Storage, trips: Expr | int) -> None:
         """Copy what is carried to its result."""
@@ -226,18 +259,6 @@ def _needed(loop: Loop, results: Collection[int]) -> list[int]:
         if more == needed:
             return sorted(needed)
         needed = more
-
-
-def _joins(stage: Stage, sets: list[Tasks], group: Sequence[tuple[Stage, list[Tasks]]]) -> bool:
-    """Return whether a product is cut as the group is, and needs of it what its own task made."""
-    first = group[0][1]
-    if [one.key for one in sets] != [one.key for one in first]:
-        return False
-    made = {t for other, _ in group for t in other.made}
-    factors = stage.anchor.node.operands if stage.anchor is not None else ()
-    if made & set(topological(factors)):
-        return False
-    return _reads_in_place(stage.stores, made)
 
 
 def _reads_in_place(tensors: Sequence[Tensor], made: set[Tensor]) -> bool:
