@@ -102,6 +102,9 @@ def arguments(op: Any, given: CallOptions) -> dict[str, Any]:
         _parsed(text.rpartition("=")[2])
     values = _values(op, given)
     shapes = _shapes(op, given.shapes)
+    for arg in op.schema.inputs:
+        if arg.is_list and given.stated() and arg.name not in values:
+            shapes.setdefault(arg.name, [])  # a list of no tensors
     missing = [arg.name for arg in op.schema.inputs if arg.name not in {*shapes, *values}]
     if missing and not given.stated() and op.signatures:
         return {**op.signatures[0], **attrs}
