@@ -13,7 +13,7 @@ namespace {
 // How long a team waits for workers to arrive, in nanoseconds. A spinning pool answers within 1 us;
 // a sleeping one needs 20-50 us, which is worth waiting for only if the loop takes much longer.
 constexpr int64_t kLeastWindow = 4'000;
-constexpr int64_t kMostWindow = 60'000;
+constexpr int64_t kMostWindow = 300'000;
 constexpr int64_t kWindowOfWork = 8;  // an eighth of what the loop took before
 
 // All threads spin: members of a team were running when it was formed.
