@@ -33,6 +33,10 @@ class Trips(Protocol):
         """Whether a team runs it, whose threads share each stage's tasks."""
 
     @property
+    def count(self) -> int | None:
+        """How many trips there are; None if the call says it."""
+
+    @property
     def meets(self) -> bool:
         """Whether the team meets after the stage that is being written."""
 

@@ -130,7 +130,8 @@ def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context) -> Blocking:
     wanted = covers(2 * cores, chunks * sizes.batch)
     most = max(tile.vectors, _WIDE // (lanes * tile.vectors) * tile.vectors)
     group = min(most, _whole(covers(sizes.vectors, wanted), tile.vectors))
-    group = tile.vectors * _panels(context, sizes, tile, group // tile.vectors)
+    panels = _shares(context, sizes, tile, most // tile.vectors) or group // tile.vectors
+    group = tile.vectors * _panels(context, sizes, tile, panels)
     tasks = chunks * sizes.batch * covers(sizes.vectors, group)
     if tasks < cores:
         rows_of_task = max(BLOCK_ROWS, covers(sizes.rows, covers(cores, tasks)))
@@ -148,7 +149,8 @@ def _deep(sizes: Sizes, tile: Tile, lanes: int, context: Context) -> Blocking:
     spread = covers(2 * target.cores, sizes.batch)
     if have >= spread:
         panels = min(panels, covers(have, spread))
-    panels = _panels(context, sizes, tile, min(panels, have))
+    panels = _shares(context, sizes, tile, panels) or min(panels, have)
+    panels = _panels(context, sizes, tile, panels)
     tasks = sizes.batch * covers(have, panels)
     block_rows = context.choose("gemm.deep.rows", (24, BLOCK_ROWS, 96, 192), BLOCK_ROWS)
     # A chunk packs for itself, so it must have rows enough to be worth that.
@@ -158,6 +160,21 @@ def _deep(sizes: Sizes, tile: Tile, lanes: int, context: Context) -> Blocking:
     rows_of_task = maximum(1, quotient(sizes.rows_expr + (chunks - 1), chunks))
     rows, fixed = _split_rows(sizes.rows_expr, rows_of_task)
     return Blocking(panels * tile.vectors, rows, fixed, sizes.depth_expr, 1, block_rows)
+
+
+def _shares(context: Context, sizes: Sizes, tile: Tile, most: int) -> int:
+    """Return how many panels a task takes so that a team has equal shares; 0 without a team.
+
+    A team's threads do not take what others have not begun: all wait for the largest share.
+    """
+    if context.trips is None or not context.trips.team:
+        return 0
+    have = covers(sizes.vectors, tile.vectors)
+
+    def largest_share(panels: int) -> int:
+        return covers(covers(have, panels), context.target.cores) * panels
+
+    return min(range(1, max(1, most) + 1), key=lambda panels: (largest_share(panels), -panels))
 
 
 def _panels(context: Context, sizes: Sizes, tile: Tile, default: int) -> int:

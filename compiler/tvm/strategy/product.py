@@ -7,13 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..access import Index, Strided, strided
-from ..dims import Dim, Shape
-from ..graph import Expr, MatMul, Tensor, compute_dtype
+from ..dims import Dim, Shape, static_size
+from ..graph import ITEM_SIZE, Expr, MatMul, Tensor, compute_dtype
 from ..stage import Stage
 from .base import Context, Tasks, finish, write_together
 
 FEW_ROWS = 3
 """Up to so many rows a product waits for memory, however its second factor lies."""
+
+
+_STREAMED_BYTES = 1 << 20
+_STREAMED_TRIPS = 8
+"""The largest factor, and the fewest trips, for which it is packed before a loop for few rows."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,17 @@ def float_product(stage: Stage) -> Product | None:
 def is_kept(product: Product, context: Context) -> bool:
     """Return whether the second factor stays, so that it is packed once."""
     return context.keeps(product.node.b)
+
+
+def is_streamed(product: Product, context: Context) -> bool:
+    """Return whether so many trips read the second factor that a packed one is worth the packing.
+
+    It is then read from one end to the other; a part of each long row is what a task reads else.
+    """
+    size = static_size(product.node.b.shape)
+    if context.trips is None or size is None or size * ITEM_SIZE[product.dtype] > _STREAMED_BYTES:
+        return False
+    return context.trips.count is None or context.trips.count >= _STREAMED_TRIPS
 
 
 def in_place(tensor: Tensor, dtype: str, context: Context) -> Strided | None:

@@ -65,6 +65,11 @@ class _Trips:
     team: bool
     meets: bool = True
 
+    @property
+    def count(self) -> int | None:
+        """How many trips there are; None if the call says it."""
+        return self.loop.trips if isinstance(self.loop.trips, int) else None
+
     def stays(self, tensor: Tensor) -> bool:
         """Return whether a tensor is the same in all trips."""
         return not varies((tensor,), self.loop.counter, self.loop.carried)[tensor]

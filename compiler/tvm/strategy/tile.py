@@ -42,6 +42,12 @@ def tiles(target: Target) -> list[Tile]:
     return [Tile(10, 1), Tile(6, 2), Tile(4, 3)]
 
 
+def thin_tile(target: Target, rows: int) -> Tile | None:
+    """Return the tile for so few rows that a tile of its own height and many vectors is better."""
+    wide = {1: 8, 2: 5, 3: 4} if target.registers == 16 else {1: 16, 2: 10, 3: 7}
+    return Tile(rows, wide[rows]) if rows in wide else None
+
+
 def other_tiles(target: Target) -> list[Tile]:
     """Return tiles that are worth a measurement: fewer rows, or nearly all registers."""
     if target.registers == 32:

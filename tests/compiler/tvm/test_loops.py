@@ -137,7 +137,7 @@ def test_cells(compiler: Any, cell: Any, gates: int, size: tuple[int, ...]) -> N
 
 @pytest.mark.parametrize("tasks", [1, 2, 4])
 def test_by_a_team(compiler: Any, tasks: int) -> None:
-    for batch in (1, 6):
+    for batch in (1, 2, 3, 6):
         arrays = cells(batch, 20, 24, 128, 4)
         loaded = compiler.compare(lstm, *arrays, rtol=2e-5, atol=1e-6, tasks=tasks)
         assert loaded.launches
