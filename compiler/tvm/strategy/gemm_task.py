@@ -9,7 +9,7 @@ from tvm import tirx
 
 from ..access import Index
 from ..block import INDEX, Buffer, ceil_quotient, const, index, maximum, minimum, quotient
-from ..graph import Expr, Tensor
+from ..graph import ITEM_SIZE, Expr, Tensor
 from .base import Context
 from .blocking import Blocking
 from .finish import Finisher
@@ -17,6 +17,9 @@ from .pack import Packer, Panels
 from .panels import Fresh, Keeper, Supply
 from .product import Product, batch_offset, in_place
 from .tile import UNROLL, Operands, Tile, multiply
+
+_NEAR_BYTES = 24 * 1024
+"""Bytes of a panel that stay in an L1 cache, beside what is multiplied with it."""
 
 _LEAST_HEIGHT = 4
 _HEIGHTS = 2
@@ -179,7 +182,7 @@ class TaskWriter:
         """Multiply rows ``[first, first + rows)`` with every panel, into the sums."""
         block = self._block
         for start, tile, repeat in row_tiles(rows, self._tile):
-            if piece.adds:  # a shallow panel stays in the L1 cache: all rows for each panel
+            if piece.adds or self._is_near(piece):  # it stays in the L1 cache: all rows for each
                 with block.loop(buffers.panels, "panel") as p, block.loop(repeat, "tile") as t:
                     at = block.bind(start + t * tile.rows, "at")
                     self._one_tile(buffers, (p, first, at), tile, piece)
@@ -188,6 +191,13 @@ class TaskWriter:
                     at = block.bind(start + t * tile.rows, "at")
                     with block.loop(buffers.panels, "panel") as p:
                         self._one_tile(buffers, (p, first, at), tile, piece)
+
+    def _is_near(self, piece: Piece) -> bool:
+        """Return whether a panel stays in the L1 cache while all rows go by."""
+        if not isinstance(piece.depth, int):
+            return False
+        width = self._tile.vectors * self._lanes * ITEM_SIZE[self._dtype]
+        return piece.depth * width <= _NEAR_BYTES
 
     def _one_tile(
         self, buffers: Buffers, where: tuple[Expr, Expr, Expr], tile: Tile, piece: Piece
