@@ -1,11 +1,11 @@
 """What decorating costs before registration: source to digest, after the first op of a process.
 
-Processor time, the best of several runs: the bounds are those of the project, not of this machine.
+Processor time, the best of several runs. The bounds are those of the project, not of this machine:
+see tests/yardstick.py.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 
 from composite.compiler.frontend import callables, specialization
 from composite.compiler.frontend.body import body_of
+from tests.yardstick import best_of
 
 Define = Callable[..., Any]
 
@@ -49,15 +50,6 @@ def body(input_, filter_, bias, act):
     y = tf.nn.bias_add(tf.matmul(input_, filter_, transpose_b=True), bias)
     return activation(y, act)
 """
-
-
-def best_of(runs: int, function: Callable[[], object]) -> float:
-    times = []
-    for _ in range(runs):
-        start = time.process_time()
-        function()
-        times.append(time.process_time() - start)
-    return min(times)
 
 
 def test_a_dense_layer_in_20_ms(compile_body: Any, define: Any, op_def: Any) -> None:
