@@ -12,6 +12,8 @@ import tensorflow as tf
 import composite
 from tests.composite import argument_ops
 
+pytestmark = pytest.mark.many_cases
+
 X = tf.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 WORDS = tf.constant([["one", "two"]])
 

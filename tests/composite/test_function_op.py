@@ -139,6 +139,7 @@ def test_arguments_that_xla_must_know_are_the_last() -> None:
     np.testing.assert_allclose(jitted(X), 2 * X, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_gradient_is_dispatched_as_an_op_is() -> None:
     x = tf.constant(RANDOM.standard_normal([64, 8]), tf.float32)
     expected = gradients(x)

@@ -6,6 +6,8 @@ import tensorflow as tf
 
 from tests.composite import gradient_ops as ops
 
+pytestmark = pytest.mark.many_cases
+
 X, W = tf.constant([[0.5, -1.0], [2.0, 0.25]]), tf.constant([[1.5, 0.5], [-0.5, 1.0]])
 OPS = [ops.tanh, ops.branch, ops.loop]
 
@@ -128,6 +130,7 @@ def test_a_custom_gradient_around(wrap):
     assert_close(found, [tf.clip_by_value(slope, -0.25, 0.25)])
 
 
+@pytest.mark.slow
 def test_training_reaches_the_weights_of_the_python_function():
     class Layer(tf.keras.layers.Layer):
         def __init__(self, op):

@@ -9,6 +9,8 @@ import tensorflow as tf
 
 from composite import Composite, gradient
 
+pytestmark = pytest.mark.many_cases
+
 X = tf.constant(3.0)
 _cells = itertools.count()
 

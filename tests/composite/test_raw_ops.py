@@ -17,6 +17,8 @@ import tensorflow as tf
 import composite
 from composite import Composite
 
+pytestmark = pytest.mark.many_cases
+
 _names = (f"TestRawOp{number}" for number in itertools.count())
 
 F = tf.reshape(tf.range(12.0), [3, 4]) - 5.5

@@ -9,6 +9,8 @@ import tensorflow as tf
 import composite
 from composite import Composite, function_op, options, saving
 
+pytestmark = pytest.mark.many_cases
+
 RANDOM = np.random.default_rng(4)
 FLOATS = ["T: {float, double}"]
 

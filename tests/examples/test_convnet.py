@@ -19,6 +19,8 @@ from examples.convnet.ops import fused_conv2d, fused_max_pool2d
 from examples.digits.model import Digits
 from examples.digits.ops import fused_fully_connected
 
+pytestmark = pytest.mark.many_cases
+
 ACTIVATIONS = {"": tf.identity, "RELU": tf.nn.relu, "RELU6": tf.nn.relu6, "TANH": tf.tanh}
 PADDINGS = ("SAME", "VALID")
 DTYPES = (tf.float32, tf.float64, tf.float16, tf.bfloat16)
@@ -44,6 +46,7 @@ def check(ours: Any, theirs: Any, inputs: list[Any], rtol: float = 1e-12) -> Non
 windows = st.tuples(st.integers(1, 3), st.integers(1, 3))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(
     act=st.sampled_from(sorted(ACTIVATIONS)),

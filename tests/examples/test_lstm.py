@@ -164,6 +164,7 @@ def test_bidirectional(merge: str | None, every: bool) -> None:
     assert type(made[0].backward_layer) is layer.LSTM
 
 
+@pytest.mark.slow
 def test_in_the_place_of_keras_s_layers_in_a_saved_model(tmp_path: Path) -> None:
     model = keras.Sequential(
         [
@@ -215,6 +216,7 @@ def test_no_steps_leave_the_state_as_it_is() -> None:
     same([h, c], [tf.constant(H), tf.constant(C)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])
 def test_xla_compiles_a_step_of_training(kind: str) -> None:
     ours, theirs = pair(kind, return_sequences=True)

@@ -267,6 +267,7 @@ def resident() -> float:
     return pages * resource.getpagesize() / 1e6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["kernel", "expansion"])
 def test_ten_thousand_batch_sizes(dense: tuple[str, str], tmp_path: Path, path: str) -> None:
     op, digest = dense

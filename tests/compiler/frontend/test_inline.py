@@ -84,6 +84,7 @@ def test_arguments(name: str, evaluate: Callable[..., Any]) -> None:
         assert program(**values) == python(**values)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=40,
     deadline=None,

@@ -135,6 +135,7 @@ def statements(depth: int) -> st.SearchStrategy[list[str]]:
     return st.lists(st.one_of(simple, nested), min_size=1, max_size=4).map(joined)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=60,
     deadline=None,

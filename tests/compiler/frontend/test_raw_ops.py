@@ -53,6 +53,7 @@ def forwarding(op_def: Any) -> tuple[OpSchema, Callable[..., Any]]:
     return schema, namespace["body"]
 
 
+@pytest.mark.slow
 def test_every_raw_op_is_called_with_all_it_declares() -> None:
     random, compiled = [], 0
     for op_def in op_defs():

@@ -74,6 +74,7 @@ def statements(depth: int) -> st.SearchStrategy[list[str]]:
     return st.lists(one, min_size=1, max_size=4).map(joined)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -28,6 +28,8 @@ from tests.compiler.library import (
     test_tensors,
 )
 
+pytestmark = pytest.mark.many_cases
+
 MakeCase = Callable[[str], Any]
 
 FLOATS = ("bfloat16", "float32", "float64")

@@ -10,6 +10,8 @@ import pytest
 
 from tests.compiler.library.cases import made
 
+pytestmark = pytest.mark.many_cases
+
 SQUARE = made("float64[2, 3, 3]")
 POSITIVE = SQUARE @ SQUARE.transpose(0, 2, 1) + 3 * np.eye(3)
 LOWER = np.linalg.cholesky(POSITIVE)

@@ -11,6 +11,8 @@ from composite import settings
 from composite.jit import verify, worker
 from tests.composite.checking import ops
 
+pytestmark = pytest.mark.many_cases
+
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(4, 3)
 
 
@@ -254,6 +256,7 @@ def test_the_kernel_gets_buffers_without_alignment(monkeypatch):
     assert all(offset % 16 == 4 for offset, _ in addresses)
 
 
+@pytest.mark.slow
 def test_no_kernel_is_no_failure():
     report = composite.check(ops.no_kernel, X)
     assert report.ok and not report.row("kernel").samples

@@ -175,6 +175,7 @@ def caller(x):
 """
 
 
+@pytest.mark.slow
 def test_kernels_of_another_library_are_not_compiled_again(built, tmp_path):
     source, out, _ = built
     caller = source.parent / "cli_caller.py"
@@ -235,6 +236,7 @@ def test_a_wrong_target_is_1(built, tmp_path, level, message, monkeypatch):
     assert (done.exit_code, message in done.output) == (1, True)
 
 
+@pytest.mark.slow
 def test_signatures_come_from_a_file(built, tmp_path):
     source = built[0]
     record = tmp_path / "record.jsonl"

@@ -128,6 +128,7 @@ def test_a_difference_is_3(tmp_path, monkeypatch):
     assert "differs from its Python function, way 'eager'" in done.output
 
 
+@pytest.mark.slow
 def test_bench():
     done = run("bench", DENSE, *SHAPES, "--seconds", 0.1, "--json")
     assert done.exit_code == 0, done.output

@@ -189,6 +189,7 @@ def test_an_address_with_a_line_opens_at_it(tab: chromium.Tab, written: Path) ->
     assert "MatMul" in lit(tab)["graph"][0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_can_be_read(tab: chromium.Tab, tmp_path: Path, scheme: str) -> None:
     tab.prefer(scheme)

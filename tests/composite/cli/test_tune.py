@@ -53,6 +53,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conductor, "_install", lambda _: None)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("made_up")
 def test_it_tells_what_it_found_and_a_library_is_built_of_it(tmp_path: Path) -> None:
     file = tmp_path / "tuned.json"

@@ -82,6 +82,7 @@ def strategy(rows: int, act: str) -> str:
         return str(composite.explain(dense, *call(rows), act=act).details["strategy"])
 
 
+@pytest.mark.slow
 def test_a_tuning_is_measured_kept_and_not_repeated(tmp_path: Path) -> None:
     told: list[tuple[int, int, str]] = []
     file = tmp_path / "t.json"
