@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from . import dims, graph
-from .dims import Dim, Poly, Shape
+from .dims import Dim, Shape
 from .errors import NotCovered
 from .graph import MatMul, Pointwise, Reduce, Reshape, Tensor, topological
-from .hoist import AllTrips, close, hoist, lift, push_slices
+from .hoist import AllTrips, close, flat_rows, hoist, is_by_rows, lift, push_slices, times_factor
 from .lists import Among, GetRow, KnownRows, SetRow, Unset
-from .loop import Leaf, Loop, LoopResult, Row, is_one_value, leaf, mentions, varies
+from .loop import Leaf, Loop, LoopResult, Row, is_one_value, leaf, varies
 from .lower.arithmetic import plus
 from .lower.data import filled
 from .lower.reduction import ADD, reduce_over
@@ -64,7 +64,7 @@ class Parts:
         self._name = name
         self._counter = counter
         self._trips = trips
-        self._trip: Dim = Poly((((counter,), 1),))
+        self._trip = dims.symbol(counter)
         self._values: list[_Value] = []
         self._lists: list[_Written] = []
         self._pushed: dict[int, Tensor] = {}
@@ -158,7 +158,7 @@ class Parts:
                 raise NotCovered(f"{self._name}: a list is read while it is written")
             if not kinds[tensor]:
                 continue
-            if any(mentions(d, self._counter) for d in tensor.shape):
+            if any(dims.mentions(d, self._counter) for d in tensor.shape):
                 raise NotCovered(f"{self._name}: a size that changes from trip to trip")
             if isinstance(tensor.node, Loop):
                 raise NotCovered(f"{self._name}: a loop in a loop")
@@ -266,22 +266,15 @@ class Parts:
         """Return the product of all trips' rows with a factor that stays, made behind the loop."""
         source, _ = _unsqueezed(row)
         node = source.node
-        if not isinstance(node, MatMul) or self._kinds[node.b] or self._kinds[row] != "carried":
+        if not isinstance(node, MatMul) or self._kinds[row] != "carried":
             return None
-        if node.transpose_a or source.rank != 2 or node.b.rank != 2:
+        if not is_by_rows(node, self._kinds):
             return None
         rows = self._rows(node.a, place)
         if rows is None:
             return None
-
-        def after() -> Tensor:
-            trips, count, depth = rows().shape
-            flat = graph.reshape(rows(), (trips * count, depth))
-            shape = (trips * count, source.shape[1])
-            product = Tensor(shape, source.dtype, replace(node, a=flat))
-            return graph.reshape(product, (trips, *row.shape))
-
-        return after
+        shape = (self._trips, *row.shape)
+        return lambda: graph.reshape(times_factor(rows(), source, node), shape)
 
     # Sums: what each trip adds.
 
@@ -358,8 +351,7 @@ class Parts:
             return None
 
         def after() -> Tensor:
-            flat = [graph.reshape(one(), _flat(one().shape)) for one in (a, b)]
-            return replace(source, node=replace(node, a=flat[0], b=flat[1]))
+            return replace(source, node=replace(node, a=flat_rows(a()), b=flat_rows(b())))
 
         return after
 
@@ -368,10 +360,6 @@ def _total_of(value: _Value) -> graph.Node | None:
     """Return what makes the last of what is added to a value."""
     added = _addends(value.following, value.leaf)
     return _unsqueezed(added[-1])[0].node if added else None
-
-
-def _flat(shape: Shape) -> Shape:
-    return (dims.product(shape[:-1]), shape[-1])
 
 
 def _unsqueezed(tensor: Tensor) -> tuple[Tensor, Shape]:

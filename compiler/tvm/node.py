@@ -99,8 +99,7 @@ class OpNode:
 
     def is_counted(self, dim: Dim) -> bool:
         """Return whether a size depends on the counter of a loop around it."""
-        atoms = dims.postfix(dim).split() if isinstance(dim, Poly) else []
-        return any(counter in atoms for counter in self.counts)
+        return dims.mentions(dim, *self.counts)
 
     def at_least(self, dim: Dim, least: int, what: str) -> None:
         """Refuse a size that is less; let the kernel cover no call in which a symbol makes it so.

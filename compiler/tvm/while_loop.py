@@ -69,6 +69,7 @@ class _Reading:
         self._inputs = inputs
         self._read = read
         self._counter = counter()
+        self._trip = dims.symbol(self._counter)
 
     def results(self, minimums: dict[str, int]) -> list[Tensor]:
         passed = self._count([self._guess(i) for i in range(len(self._inputs))])
@@ -121,12 +122,11 @@ class _Reading:
         """Tell by the op that makes what is passed on whether a trip sets, appends or takes off."""
         nodes = {n.name: n for n in self._body.node_def}
         maker = nodes.get(self._returned(i).split(":")[0])
-        trip = Poly((((self._counter,), 1),))
         if maker is not None and maker.op == "TensorListPushBack" and initial.shape[0] == 0:
-            return _Passed("pushed", leaf(replace(initial, shape=(trip, *initial.shape[1:]))))
+            return _Passed("pushed", leaf(replace(initial, shape=(self._trip, *initial.shape[1:]))))
         if maker is not None and maker.op == "TensorListPopBack":
             base = initial.node.base if isinstance(initial.node, Rest) else initial
-            left = initial.shape[0] - trip
+            left = initial.shape[0] - self._trip
             return _Passed("popped", Tensor((left, *initial.shape[1:]), initial.dtype, Rest(base)))
         return _Passed("list", leaf(initial))
 
@@ -142,9 +142,8 @@ class _Reading:
         return str(reference)
 
     def _counted(self, initial: Tensor, step: int) -> _Passed:
-        trip = Poly((((self._counter,), 1),))
         (first,) = initial.known.reshape(-1)  # type: ignore[union-attr]
-        value = trip * step + first
+        value = self._trip * step + first
         return _Passed("count", known_tensor(value, initial.dtype), step)
 
     def _settle(self, passed: _Passed, following: Tensor) -> _Passed:
@@ -178,9 +177,8 @@ class _Reading:
         return passed
 
     def _first(self, argument: Tensor, step: int) -> Tensor:
-        trip = Poly((((self._counter,), 1),))
         (value,) = argument.known.reshape(-1)  # type: ignore[union-attr]
-        return known_tensor(value - trip * step, argument.dtype)
+        return known_tensor(value - self._trip * step, argument.dtype)
 
     @staticmethod
     def _step(argument: Tensor, following: Tensor) -> int | None:
@@ -237,13 +235,11 @@ def _bound(test: Tensor, symbol: str) -> Dim | None:
     elif node.op not in ("Less", "LessEqual"):
         return None
     span = b - a + (1 if node.op.endswith("Equal") else 0)  # holds while this is positive
-    terms = dict(span.terms) if isinstance(span, Poly) else {}
-    step = -terms.pop((symbol,), 0)
-    if step <= 0 or any(symbol in " ".join(m).split() for m in terms):
+    step = -dict(span.terms).get((symbol,), 0) if isinstance(span, Poly) else 0
+    span = span + dims.symbol(symbol) * step  # before the first trip
+    if step <= 0 or dims.mentions(span, symbol):
         return None
-    span = span + Poly((((symbol,), 1),)) * step
-    # Before the first trip this may be negative: then there is none.
-    positive = dims.larger(span, 0)
+    positive = dims.larger(span, 0)  # where this is negative, there is no trip
     if positive is None:
         return None
     return dims.floordiv(positive + (step - 1), step)
