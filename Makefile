@@ -84,8 +84,8 @@ test: build bazel browser test-native  ## all tests
 	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not timed"
 	$(PY) -m pytest -m timed
 
-test-fast: build  ## the tests that are not marked slow, about a minute
-	$(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "not slow and not timed"
+test-fast: build  ## the tests that are not marked slow, one or two minutes
+	$(PY) -m pytest -q -n $(JOBS) --dist worksteal -m "not slow and not timed"
 
 # TensorFlow itself is not instrumented, so containers that it fills look odd from here. Exceptions
 # of modules that are loaded later need the C++ library to be there when the sanitizer starts.

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -73,6 +73,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if kept in seen:
                 item.add_marker(pytest.mark.slow)
             seen.add(kept)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_left_to_compile() -> Iterator[None]:
+    """Withdraw the kernels that calls of a file have asked for: whoever waits next need not."""
+    yield
+    worker = sys.modules.get("composite.jit.worker")
+    if worker is not None and not worker.wait(0):
+        worker.stop()
+        worker.start()
 
 
 @pytest.fixture
