@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -206,6 +206,7 @@ class Tasks:
 
     Tasks of the same ``key`` are cut alike: task i of each makes the same part of its result.
     ``condition`` says when these are the ones to run; None if the others' conditions did not hold.
+    ``around`` writes what one thread does before and behind them.
     """
 
     key: tuple[object, ...]
@@ -213,6 +214,7 @@ class Tasks:
     cycles: Expr | int
     body: Callable[[Expr], None]
     condition: Expr | None = None
+    around: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 def write_together(sets: Sequence[Sequence[Tasks]], context: Context) -> None:
@@ -228,7 +230,10 @@ def write_together(sets: Sequence[Sequence[Tasks]], context: Context) -> None:
 
         def loop() -> None:
             cycles = sum((one.cycles for one in alike[1:]), alike[0].cycles)
-            tasks(context, alike[0].extent, cycles, body)
+            with ExitStack() as stack:
+                for one in alike:
+                    stack.enter_context(one.around())
+                tasks(context, alike[0].extent, cycles, body)
 
         if alike[0].condition is None:
             loop()
