@@ -109,16 +109,17 @@ def test_exp_of_difference(compiler: Any, isa: str) -> None:
     assert np.isnan(result[np.isnan(x)]).all()
 
 
-def test_erf(compiler: Any) -> None:
-    x = np.concatenate([all_exponents(np.float32, 20_000), np.linspace(-5, 5, 20_001)])
+@pytest.mark.parametrize("isa", LEVELS)
+def test_erf(compiler: Any, isa: str) -> None:
+    x = np.concatenate([all_exponents(np.float32, 20_000), np.linspace(-5, 5, 1_000_001)])
     x = x.astype(np.float32)
     exact = np.vectorize(math.erf)(x.astype(np.float64)).astype(Wide)
-    loaded = compiler.compile(tf.math.erf, [x])
+    loaded = compiler.compile(tf.math.erf, [x], target=Target.of(isa, 2))
     (result,) = loaded([x], [x.shape], [x.dtype])
     error = ulp_error(result, exact)
     worst = int(np.argmax(error))
     assert np.nanmax(np.abs(result)) == 1
-    assert error[worst] <= 5.5, (x[worst], result[worst], exact[worst])
+    assert error[worst] <= 6.0, (x[worst], result[worst], exact[worst])
 
 
 @pytest.mark.parametrize("isa", LEVELS)
