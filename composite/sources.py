@@ -9,6 +9,7 @@ Not for: what is made of the ops (building.py), whether it has to be made again 
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import importlib.util
 import os
@@ -51,7 +52,7 @@ def find(source: str | os.PathLike[str] | CompositeOp | Iterable[CompositeOp]) -
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         known = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-        before = frozenset(Path(file).resolve() for file in known if file)
+        before = frozenset(_real(file) for file in known if file)
         module = imported(path) or load(path)
         ops = [value for value in vars(module).values() if isinstance(value, CompositeOp)]
         if not ops:
@@ -70,12 +71,18 @@ def _process_start() -> float:
 
 def imported(path: Path) -> ModuleType | None:
     """The module of this process that comes from the file, if there is one."""
-    real = os.path.realpath(path)
+    real = Path(path).resolve()
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
-        if file and os.path.realpath(file) == real:
+        if file and _real(file) == real:
             return module
     return None
+
+
+@functools.cache
+def _real(file: str) -> Path:
+    """The path of a module's file without links: a process with TensorFlow has thousands."""
+    return Path(file).resolve()
 
 
 def load(path: Path) -> ModuleType:

@@ -241,20 +241,20 @@ class Block:
     @contextmanager
     def team(self) -> Iterator[None]:
         """Let a team of threads each run what is written inside, and share its parallel loops."""
-        body = self._open()
-        yield
-        self._close(body)
-        self._attribute("pragma_parallel_launch_point", body)
+        with self._marked("pragma_parallel_launch_point"):
+            yield
 
     @contextmanager
     def meeting(self) -> Iterator[None]:
         """Let no thread of the team go on before all have done what is written inside."""
+        with self._marked("pragma_parallel_barrier_when_finish"):
+            yield
+
+    @contextmanager
+    def _marked(self, key: str) -> Iterator[None]:
         body = self._open()
         yield
         self._close(body)
-        self._attribute("pragma_parallel_barrier_when_finish", body)
-
-    def _attribute(self, key: str, body: Sequence[Stmt]) -> None:
         one = tirx.const(1, "int32")
         self.add(tir_stmt.AttrStmt(one, key, one, self._sequence(body)))
 

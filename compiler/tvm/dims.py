@@ -73,12 +73,17 @@ def _from_terms(terms: Mapping[Monomial, int]) -> Dim:
     return Poly(tuple(sorted(kept.items())))
 
 
+def symbol(name: str) -> Poly:
+    """Return the size of one atom: a symbol, or a quotient as a text."""
+    return Poly((((name,), 1),))
+
+
 def parse(size: int | str) -> Dim:
     """Return the size that ``"s3"`` or an int stands for."""
     if isinstance(size, str):
         if not re.fullmatch(r"s\d+", size):
             raise ValueError(f"{size!r} is no dimension: write an int or a symbol such as 's0'")
-        return Poly((((size,), 1),))
+        return symbol(size)
     return int(size)
 
 
@@ -95,7 +100,7 @@ def floordiv(a: Dim, b: Dim) -> Dim:
     if isinstance(a, int) and isinstance(b, int):
         return a // b
     exact = divide(a, b)
-    return exact if exact is not None else Poly((((f"{postfix(a)} {postfix(b)} //",), 1),))
+    return exact if exact is not None else symbol(f"{postfix(a)} {postfix(b)} //")
 
 
 def divide(a: Dim, b: Dim) -> Dim | None:
@@ -157,15 +162,20 @@ def larger(a: Dim, b: Dim) -> Dim | None:
     return None
 
 
-def substitute(dim: Dim, symbol: str, value: Dim) -> Dim:
+def mentions(dim: Dim, *names: str) -> bool:
+    """Return whether a size depends on any of some symbols."""
+    return isinstance(dim, Poly) and not set(names).isdisjoint(postfix(dim).split())
+
+
+def substitute(dim: Dim, name: str, value: Dim) -> Dim:
     """Return a size with another in place of a symbol."""
     total: Dim = 0
     for monomial, factor in _terms(dim):
         term: Dim = factor
         for atom in monomial:
-            if atom != symbol and symbol in atom.split():
+            if atom != name and mentions(symbol(atom), name):
                 raise NotCovered(f"a quotient of the counter of a loop: {atom}")
-            term = term * (value if atom == symbol else Poly((((atom,), 1),)))
+            term = term * (value if atom == name else symbol(atom))
         total = total + term
     return total
 
@@ -177,9 +187,9 @@ def extreme(dim: Dim, counts: Mapping[str, Dim]) -> Dim | None:
     """
     least: Dim = 0
     for monomial, factor in _terms(dim):
-        found = [atom for atom in monomial if any(c in atom.split() for c in counts)]
-        if not found:
-            least = least + _from_terms({monomial: factor})
+        term = _from_terms({monomial: factor})
+        if not mentions(term, *counts):
+            least = least + term
         elif len(monomial) > 1 or monomial[0] not in counts:
             return None
         elif factor < 0:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from . import dims, graph, views
-from .dims import Dim, Poly, Shape
+from .dims import Dim, Shape
 from .graph import (
     MatMul,
     Parameter,
@@ -80,18 +80,14 @@ def _one(lifted: AllTrips) -> Shape:
 
 
 def _lift_slice(tensor: Tensor, node: Slice, counter: str, trips: Dim) -> AllTrips | None:
-    trip = Poly((((counter,), 1),))
-    moving = [
-        i
-        for i, start in enumerate(node.start)
-        if isinstance(start, Poly) and any(counter in m for m, _ in start.terms)
-    ]
+    trip = dims.symbol(counter)
+    moving = [i for i, start in enumerate(node.start) if dims.mentions(start, counter)]
     if len(moving) != 1 or tensor.shape[moving[0]] != 1:
         return None
     (axis,) = moving
     start = node.start[axis]
-    for first in (start - trip, start + trip - (trips - 1) if isinstance(start, Poly) else 0):
-        if isinstance(first, Poly) and any(counter in m for m, _ in first.terms):
+    for first in (start - trip, start + trip - (trips - 1)):
+        if dims.mentions(first, counter):
             continue
         begin = [*node.start[:axis], first, *node.start[axis + 1 :]]
         size = (*tensor.shape[:axis], trips, *tensor.shape[axis + 1 :])
@@ -137,18 +133,32 @@ def _lift_product(
     tensor: Tensor, node: MatMul, kinds: Mapping, counter: str, trips: Dim
 ) -> AllTrips | None:
     """Lift a matrix's product with a factor that stays: the trips' rows become rows of one."""
-    if kinds[node.b] or node.transpose_a or tensor.rank != 2 or node.b.rank != 2:
+    if not is_by_rows(node, kinds):
         return None
     below = lift(node.a, kinds, counter, trips)
     if below is None or below.axis == below.tensor.rank - 1:
         return None
-    outer = below.tensor.shape[:-1]
-    depth = node.a.shape[-1]
-    if below.tensor.shape[-1] != depth or not is_squeeze(_one(below), node.a.shape):
+    if below.tensor.shape[-1] != node.a.shape[-1] or not is_squeeze(_one(below), node.a.shape):
         return None
-    rows = graph.reshape(below.tensor, (dims.product(outer), depth))
-    product = Tensor((rows.shape[0], tensor.shape[1]), tensor.dtype, replace(node, a=rows))
-    return replace(below, tensor=graph.reshape(product, (*outer, tensor.shape[1])))
+    return replace(below, tensor=times_factor(below.tensor, tensor, node))
+
+
+def is_by_rows(node: MatMul, kinds: Mapping) -> bool:
+    """Return whether a product of matrices takes each row of the first times one that stays."""
+    return not (kinds[node.b] or node.transpose_a) and node.a.rank == node.b.rank == 2
+
+
+def times_factor(rows: Tensor, one: Tensor, node: MatMul) -> Tensor:
+    """Return all trips' rows times the factor that stays of the product ``one``, as one product."""
+    flat = flat_rows(rows)
+    columns = one.shape[-1]
+    product = Tensor((flat.shape[0], columns), one.dtype, replace(node, a=flat))
+    return graph.reshape(product, (*rows.shape[:-1], columns))
+
+
+def flat_rows(tensor: Tensor) -> Tensor:
+    """Return a tensor as the matrix of its rows."""
+    return graph.reshape(tensor, (dims.product(tensor.shape[:-1]), tensor.shape[-1]))
 
 
 def push_slices(made: Sequence[Tensor], leaves: Sequence[Tensor], counter: str) -> list[Tensor]:
@@ -241,10 +251,7 @@ def close(
             instead[tensor] = inner[-1]
         else:
             instead[tensor] = rebuilt(tensor, instead)
-    results = [instead[t] for t in made]
-    needed = set(topological(tuple(results)))
-    kept = [(c, i) for c, i in zip(captured, inner, strict=True) if i in needed]
-    return [c for c, _ in kept], [i for _, i in kept], results
+    return captured, inner, [instead[t] for t in made]
 
 
 def _roots(made: Sequence[Tensor], kinds: Mapping[Tensor, Any]) -> set[Tensor]:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from . import dims
-from .dims import Dim, Poly
+from .dims import Dim
 from .graph import ANCHORS, Apart, Constant, Parameter, Tensor, is_table, topological
 from .views import Slice
 
@@ -103,11 +103,6 @@ class LoopResult:
         return (self.loop,)
 
 
-def mentions(dim: Dim, symbol: str) -> bool:
-    """Return whether a size depends on a symbol."""
-    return isinstance(dim, Poly) and symbol in dims.postfix(dim).split()
-
-
 def is_one_value(tensor: Tensor) -> bool:
     """Return whether all elements are one known value, which is written where it is read."""
     order = topological((tensor,))
@@ -139,7 +134,7 @@ def varies(tensors: Iterable[Tensor], counter: str, carried: Iterable[Tensor]) -
 def _is_counted(tensor: Tensor, counter: str) -> bool:
     node = tensor.node
     if isinstance(node, Slice):
-        return any(mentions(start, counter) for start in node.start)
+        return any(dims.mentions(start, counter) for start in node.start)
     if isinstance(node, Constant) and node.value.dtype == object:
-        return any(mentions(value, counter) for value in node.value.reshape(-1))
+        return any(dims.mentions(value, counter) for value in node.value.reshape(-1))
     return False

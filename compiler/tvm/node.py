@@ -25,6 +25,9 @@ DTYPE_OF_ENUM = {
     19: "float16",
 }
 
+VARIANT = 21
+"""The number of tensorflow.DT_VARIANT: of lists, of elements of any dtype."""
+
 
 def dtype_name(enum: int, what: str) -> str:
     """Return the dtype's name; an uncovered one is named by ``what``."""
@@ -99,8 +102,12 @@ class OpNode:
 
     def is_counted(self, dim: Dim) -> bool:
         """Return whether a size depends on the counter of a loop around it."""
-        atoms = dims.postfix(dim).split() if isinstance(dim, Poly) else []
-        return any(counter in atoms for counter in self.counts)
+        return dims.mentions(dim, *self.counts)
+
+    def within(self, place: Dim, count: Dim, what: str) -> None:
+        """Refuse a place that is not one of ``count``, as :meth:`at_least` does."""
+        self.at_least(place, 0, what)
+        self.at_least(count - place, 1, what)
 
     def at_least(self, dim: Dim, least: int, what: str) -> None:
         """Refuse a size that is less; let the kernel cover no call in which a symbol makes it so.

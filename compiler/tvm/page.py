@@ -13,7 +13,7 @@ from typing import Any
 from . import table
 from .errors import NotCovered
 from .graph import DTYPES, Parameter, Tensor
-from .node import DTYPE_OF_ENUM, OpNode
+from .node import DTYPE_OF_ENUM, VARIANT, OpNode
 
 _HEAD = """\
 # What kernels cover
@@ -45,7 +45,6 @@ _NAMES_OF_SETS = {
     frozenset(DTYPES) - {"bool"}: "numbers",
     frozenset({"float32", "float64", "float16", "bfloat16"}): "floats",
 }
-_VARIANT = 21  # tensorflow.DT_VARIANT: lists, of elements of any dtype
 _ENUM_OF_DTYPE = {name: enum for enum, name in DTYPE_OF_ENUM.items()}
 
 
@@ -76,7 +75,7 @@ def dtypes_of(op: str) -> list[str]:
     declaration = op_def_registry.get(op)
     attr = _data_attr(declaration)
     if attr is None:
-        if any(arg.type == _VARIANT for arg in declaration.input_arg):
+        if any(arg.type == VARIANT for arg in declaration.input_arg):
             return list(DTYPES)
         fixed = {DTYPE_OF_ENUM.get(arg.type, "") for arg in declaration.input_arg}
         return [d for d in DTYPES if d in fixed]

@@ -106,10 +106,11 @@ class _Planner:
                 # Each element is computed, so that the call fails wherever TensorFlow's would.
                 if operand in failing and isinstance(tensor.node, Slice | Gather):
                     stored.add(operand)
-                if isinstance(tensor.node, Loop):
-                    stored |= {r for r in [_root(operand)] if _is_made(r)}
-                elif isinstance(tensor.node, (MatMul, *WINDOWED)):
-                    stored |= {r for r in [_root(operand)] if not isinstance(r.node, Parameter)}
+                if isinstance(tensor.node, (Loop, MatMul, *WINDOWED)):
+                    root = _root(operand)
+                    given = isinstance(root.node, Parameter)
+                    if not given and not (isinstance(tensor.node, Loop) and is_one_value(root)):
+                        stored.add(root)
                 elif costs[operand] >= _RECOMPUTE_COST and _is_spread(operand, tensor):
                     stored.add(operand)
             costs[tensor] = _cost(tensor, stored, costs)
@@ -240,11 +241,6 @@ class _Planner:
                 group[-1].stores.append(tensor)
                 return
         group.append(Stage(tensor.shape, None, [tensor]))
-
-
-def _is_made(tensor: Tensor) -> bool:
-    """Return whether a tensor must be computed before a loop that reads it."""
-    return not isinstance(tensor.node, Parameter) and not is_one_value(tensor)
 
 
 def _root(tensor: Tensor) -> Tensor:

@@ -16,12 +16,12 @@ from . import dims
 from .dims import Dim, Poly
 from .errors import NotCovered
 from .graph import Pointwise, Tensor
-from .lists import Rest, SetRow
+from .lists import Rest
 from .loop import counter, leaf
 from .loop_parts import Parts
 from .lower.static import known_tensor
+from .node import VARIANT
 
-_VARIANT = 21  # tensorflow.DT_VARIANT, of lists
 _ROUNDS = 8
 """Guesses at how a value is passed on: a part changes from a step of 1 to another to data."""
 
@@ -69,6 +69,7 @@ class _Reading:
         self._inputs = inputs
         self._read = read
         self._counter = counter()
+        self._trip = dims.symbol(self._counter)
 
     def results(self, minimums: dict[str, int]) -> list[Tensor]:
         passed = self._count([self._guess(i) for i in range(len(self._inputs))])
@@ -80,7 +81,8 @@ class _Reading:
                 return list(self._inputs)
             name = self._body.signature.name
             following = self._read(name, arguments, {self._counter: trips}, found)
-            better = [self._settle(*pair) for pair in zip(passed, following, strict=True)]
+            pairs = zip(passed, following, strict=True)
+            better = [self._settle(i, *pair) for i, pair in enumerate(pairs)]
             if better == passed:
                 minimums.update(found)
                 return self._loop(passed, following, trips)
@@ -100,7 +102,7 @@ class _Reading:
                 except NotCovered:  # made of what is not counted
                     better[i] = _Passed("data", leaf(replace(passed[i].argument, known=None)))
                 else:
-                    better[i] = self._settle(passed[i], following)
+                    better[i] = self._settle(i, passed[i], following)
             if better == passed:
                 return passed
             passed = better
@@ -111,22 +113,21 @@ class _Reading:
         argument = self._body.signature.input_arg[i]
         if self._returned(i) == argument.name:
             return _Passed("fixed", initial)
-        if argument.type == _VARIANT:
+        if argument.type == VARIANT:
             return self._guess_list(i, initial)
         if initial.known is not None and not initial.shape:
-            return self._counted(initial, 1)
+            return self._counted(i, 1)
         return _Passed("data", leaf(initial))
 
     def _guess_list(self, i: int, initial: Tensor) -> _Passed:
         """Tell by the op that makes what is passed on whether a trip sets, appends or takes off."""
         nodes = {n.name: n for n in self._body.node_def}
         maker = nodes.get(self._returned(i).split(":")[0])
-        trip = Poly((((self._counter,), 1),))
         if maker is not None and maker.op == "TensorListPushBack" and initial.shape[0] == 0:
-            return _Passed("pushed", leaf(replace(initial, shape=(trip, *initial.shape[1:]))))
+            return _Passed("pushed", leaf(replace(initial, shape=(self._trip, *initial.shape[1:]))))
         if maker is not None and maker.op == "TensorListPopBack":
             base = initial.node.base if isinstance(initial.node, Rest) else initial
-            left = initial.shape[0] - trip
+            left = initial.shape[0] - self._trip
             return _Passed("popped", Tensor((left, *initial.shape[1:]), initial.dtype, Rest(base)))
         return _Passed("list", leaf(initial))
 
@@ -141,28 +142,22 @@ class _Reading:
             reference = node.input[0]
         return str(reference)
 
-    def _counted(self, initial: Tensor, step: int) -> _Passed:
-        trip = Poly((((self._counter,), 1),))
-        (first,) = initial.known.reshape(-1)  # type: ignore[union-attr]
-        value = trip * step + first
-        return _Passed("count", known_tensor(value, initial.dtype), step)
+    def _counted(self, i: int, step: int) -> _Passed:
+        value = self._trip * step + _element(self._inputs[i])
+        return _Passed("count", known_tensor(value, self._inputs[i].dtype), step)
 
-    def _settle(self, passed: _Passed, following: Tensor) -> _Passed:
+    def _settle(self, i: int, passed: _Passed, following: Tensor) -> _Passed:
         """Return how an operand is passed on, given what a trip made of it as guessed."""
         argument = passed.argument
-        if passed.kind == "fixed":
+        if passed.kind in ("fixed", "pushed"):
             return passed
         if passed.kind == "count":
             step = self._step(argument, following)
             if step == passed.step:
                 return passed
             if step is not None:
-                return self._counted(self._first(argument, passed.step), step)
+                return self._counted(i, step)
             return _Passed("data", leaf(replace(argument, known=None)))
-        if passed.kind == "pushed":
-            if isinstance(following.node, SetRow) and following.node.array is argument:
-                return passed
-            raise NotCovered("TensorListPushBack: other than once a trip")
         if passed.kind == "popped":
             after = following.node
             same = isinstance(after, Rest) and after.base is argument.node.operands[0]
@@ -177,17 +172,11 @@ class _Reading:
             raise NotCovered(f"{self._body.signature.name}: a shape that changes in a loop")
         return passed
 
-    def _first(self, argument: Tensor, step: int) -> Tensor:
-        trip = Poly((((self._counter,), 1),))
-        (value,) = argument.known.reshape(-1)  # type: ignore[union-attr]
-        return known_tensor(value - trip * step, argument.dtype)
-
     @staticmethod
     def _step(argument: Tensor, following: Tensor) -> int | None:
         if following.known is None or following.shape:
             return None
-        (before,), (after,) = argument.known.reshape(-1), following.known.reshape(-1)  # type: ignore[union-attr]
-        step = after - before
+        step = _element(following) - _element(argument)
         return int(step) if not isinstance(step, Poly) else None
 
     def _trips(self, arguments: list[Tensor], minimums: dict[str, int]) -> Dim:
@@ -215,12 +204,19 @@ class _Reading:
         results = parts.build()
         for i, p in enumerate(passed):
             if p.kind == "count":
-                (first,) = self._inputs[i].known.reshape(-1)  # type: ignore[union-attr]
-                results[i] = known_tensor(trips * p.step + first, p.argument.dtype)
+                last = trips * p.step + _element(self._inputs[i])
+                results[i] = known_tensor(last, p.argument.dtype)
             elif p.kind == "popped":
                 left = self._inputs[i].shape[0] - trips
                 results[i] = replace(p.argument, shape=(left, *p.argument.shape[1:]))
         return [results.get(i, initial) for i, initial in enumerate(self._inputs)]
+
+
+def _element(tensor: Tensor) -> Any:
+    """Return the one element of a tensor that is known: an int or a size."""
+    if tensor.known is None:
+        raise TypeError("the tensor is not known")
+    return tensor.known.item()
 
 
 def _bound(test: Tensor, symbol: str) -> Dim | None:
@@ -228,22 +224,19 @@ def _bound(test: Tensor, symbol: str) -> Dim | None:
     node = test.node
     if not isinstance(node, Pointwise) or test.shape or len(node.operands) != 2:
         return None
-    low, high = (t.known for t in node.operands)
-    if low is None or high is None:
+    if any(t.known is None for t in node.operands):
         return None
-    a, b = low.reshape(-1)[0], high.reshape(-1)[0]
+    a, b = map(_element, node.operands)
     if node.op in ("Greater", "GreaterEqual"):
         a, b = b, a
     elif node.op not in ("Less", "LessEqual"):
         return None
     span = b - a + (1 if node.op.endswith("Equal") else 0)  # holds while this is positive
-    terms = dict(span.terms) if isinstance(span, Poly) else {}
-    step = -terms.pop((symbol,), 0)
-    if step <= 0 or any(symbol in " ".join(m).split() for m in terms):
+    step = -dict(span.terms).get((symbol,), 0) if isinstance(span, Poly) else 0
+    span = span + dims.symbol(symbol) * step  # before the first trip
+    if step <= 0 or dims.mentions(span, symbol):
         return None
-    span = span + Poly((((symbol,), 1),)) * step
-    # Before the first trip this may be negative: then there is none.
-    positive = dims.larger(span, 0)
+    positive = dims.larger(span, 0)  # where this is negative, there is no trip
     if positive is None:
         return None
     return dims.floordiv(positive + (step - 1), step)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import dims, views
-from ..dims import Dim, Poly, Shape
+from ..dims import Dim, Shape
 from ..errors import NotCovered
 from ..graph import Constant, Tensor
 from ..lists import UNKNOWN, GetRow, KnownRows, Rest, SetRow, Unset, fits
@@ -45,11 +45,10 @@ def _lower_from_tensor(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     return [tensor]
 
 
-def _within(node: OpNode, place: Dim, count: Dim) -> Dim:
-    """Return an index of an element; it must be known to exist."""
-    node.at_least(place, 0, f"element {place} of {count}")
-    rest = count - 1 - place if isinstance(count, Poly) else place * -1 + (count - 1)
-    node.at_least(rest, 0, f"element {place} of {count}")
+def _place(node: OpNode, array: Tensor, index: Tensor) -> Dim:
+    """Return the index of an element, which must be known to exist."""
+    (place,) = known_dims(node, index, "index")
+    node.within(place, array.shape[0], f"element {place} of {array.shape[0]}")
     return place
 
 
@@ -58,15 +57,14 @@ def _lower_set_item(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     node.require(item.dtype)
     if not fits(item.shape, array.shape[1:]):
         raise NotCovered(f"{node.op}: a {item.shape} among elements of {array.shape[1:]}")
-    (place,) = known_dims(node, index, "index")
-    place = _within(node, place, array.shape[0])
+    place = _place(node, array, index)
     shape = (array.shape[0], *item.shape)
     return [Tensor(shape, item.dtype, SetRow(array, place, item))]
 
 
 def _lower_get_item(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
-    (place,) = known_dims(node, inputs[1], "index")
-    return [_row(node, inputs[0], _within(node, place, inputs[0].shape[0]))]
+    array, index = inputs[:2]
+    return [_row(node, array, _place(node, array, index))]
 
 
 def _row(node: OpNode, array: Tensor, place: Dim) -> Tensor:

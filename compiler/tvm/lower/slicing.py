@@ -96,8 +96,7 @@ def subscript(node: OpNode, shape: Shape, bounds: list[Tensor]) -> Subscript:
 def _place(node: OpNode, i: Dim, dim: Dim) -> Dim:
     """Return an index, counted from the end if it is negative; it must be within."""
     place = dim + i if isinstance(i, int) and i < 0 else i
-    node.at_least(place, 0, f"size {dim} at {i}")
-    node.at_least(dim - place, 1, f"size {dim} at {i}")
+    node.within(place, dim, f"size {dim} at {i}")
     return place
 
 

@@ -12,7 +12,7 @@ from ..access import Lane, Strided
 from ..block import Buffer, ceil_quotient, const, index, minimum, quotient, remainder
 from ..graph import Expr
 from .base import Context, Tasks, elements, unflatten
-from .product import FEW_ROWS, Product, ThinProduct, batch_offset, in_place, is_kept, is_streamed
+from .product import Product, ThinProduct, batch_offset, in_place, is_packed
 
 _STEPS = {1: 8, 2: 4, 3: 3, 4: 2}
 """Rows of the result -> rows of the matrix at a time: as many factors as registers allow."""
@@ -30,7 +30,7 @@ class Axpy(ThinProduct):
             return False
         if not isinstance(product.columns, int) or not isinstance(product.depth, int):
             return False
-        if is_kept(product, context) and (product.rows > FEW_ROWS or is_streamed(product, context)):
+        if is_packed(product, context):
             return False
         a = in_place(product.node.a, product.dtype, context)
         b = in_place(product.node.b, product.dtype, context)

@@ -215,13 +215,6 @@ class Tasks:
     condition: Expr | None = None
 
 
-class InTasks(Strategy, Protocol):
-    """A strategy whose stages can be written task by task, beside others that are cut alike."""
-
-    def task_sets(self, stage: Stage, context: Context) -> list[Tasks]:
-        """Return the tasks, of which the call runs the first whose condition holds."""
-
-
 def write_together(sets: Sequence[Sequence[Tasks]], context: Context) -> None:
     """Write stages whose tasks are cut alike as one loop: each task makes its part of them all."""
     block = context.block

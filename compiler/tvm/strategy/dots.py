@@ -15,7 +15,7 @@ from ..access import Index, Lane, Strided
 from ..block import Block, Buffer, ceil_quotient, const, index, minimum, quotient, remainder
 from ..graph import Expr
 from .base import Context, Tasks, elements, unflatten
-from .product import FEW_ROWS, Product, ThinProduct, batch_offset, in_place, is_kept, is_streamed
+from .product import Product, ThinProduct, batch_offset, in_place, is_packed
 from .tile import butterfly
 
 _SHAPES = {1: (4, 2), 2: (4, 1), 3: (2, 2), 4: (2, 1), 5: (2, 1), 6: (2, 1), 7: (1, 1)}
@@ -36,7 +36,7 @@ class Dots(ThinProduct):
             return False
         if product.node.transpose_a and product.rows != 1:
             return False
-        if is_kept(product, context) and (product.rows > FEW_ROWS or is_streamed(product, context)):
+        if is_packed(product, context):
             return False
         return product.node.transpose_b and _factors(product, context) is not None
 

@@ -31,7 +31,7 @@ from .dots import Dots
 from .gemm_task import Arrangement, TaskWriter
 from .panels import keep
 from .product import float_product, in_place
-from .tile import Tile, other_tiles, thin_tile, tiles
+from .tile import Tile, other_tiles, thin_tiles, tiles
 
 
 class Gemm:
@@ -75,15 +75,11 @@ def arrange(stage: Stage, context: Context) -> Arrangement | None:
         vectors, rows = (left, right) if swapped else (right, left)
         if in_place(rows[0], product.dtype, context) is not None:
             kept = context.keeps(vectors[0])
-            thin = (
-                thin_tile(context.target, product.rows) if isinstance(product.rows, int) else None
-            )
-            if kept and not swapped and thin is not None:
-                counted.append(Arrangement(product, vectors, rows, swapped, thin, kept))
-            for found, shapes in ((counted, tiles), (others, other_tiles)):
+            thin = thin_tiles(context.target, product.rows) if kept and not swapped else []
+            usual = [*thin, *tiles(context.target)]
+            for found, shapes in ((counted, usual), (others, other_tiles(context.target))):
                 found += [
-                    Arrangement(product, vectors, rows, swapped, tile, kept)
-                    for tile in shapes(context.target)
+                    Arrangement(product, vectors, rows, swapped, tile, kept) for tile in shapes
                 ]
     cheapest = min(counted, key=lambda a: estimate(a, context), default=None)
     if cheapest is None:

@@ -12,9 +12,8 @@ from ..graph import ITEM_SIZE, Expr, MatMul, Tensor, compute_dtype
 from ..stage import Stage
 from .base import Context, Tasks, finish, write_together
 
-FEW_ROWS = 3
+_FEW_ROWS = 3
 """Up to so many rows a product waits for memory, however its second factor lies."""
-
 
 _STREAMED_BYTES = 1 << 20
 _STREAMED_TRIPS = 8
@@ -107,12 +106,13 @@ def float_product(stage: Stage) -> Product | None:
     return Product(stage, anchor, anchor.node)
 
 
-def is_kept(product: Product, context: Context) -> bool:
-    """Return whether the second factor stays, so that it is packed once."""
-    return context.keeps(product.node.b)
+def is_packed(product: Product, context: Context) -> bool:
+    """Return whether the second factor stays, and is better packed once than read as it lies."""
+    few = isinstance(product.rows, int) and product.rows <= _FEW_ROWS
+    return context.keeps(product.node.b) and (not few or _is_streamed(product, context))
 
 
-def is_streamed(product: Product, context: Context) -> bool:
+def _is_streamed(product: Product, context: Context) -> bool:
     """Return whether so many trips read the second factor that a packed one is worth the packing.
 
     It is then read from one end to the other; a part of each long row is what a task reads else.

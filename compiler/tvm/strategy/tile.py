@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tvm import tirx
 
 from ..block import Block, Buffer, const, dtype_of, index, quotient
+from ..dims import Dim
 from ..graph import Expr
 from ..target import Target
 
@@ -42,10 +43,10 @@ def tiles(target: Target) -> list[Tile]:
     return [Tile(10, 1), Tile(6, 2), Tile(4, 3)]
 
 
-def thin_tile(target: Target, rows: int) -> Tile | None:
-    """Return the tile for so few rows that a tile of its own height and many vectors is better."""
+def thin_tiles(target: Target, rows: Dim) -> list[Tile]:
+    """Return the tile of that height and many vectors, for so few rows that it is better."""
     wide = {1: 8, 2: 5, 3: 4} if target.registers == 16 else {1: 16, 2: 10, 3: 7}
-    return Tile(rows, wide[rows]) if rows in wide else None
+    return [Tile(rows, wide[rows])] if isinstance(rows, int) and rows in wide else []
 
 
 def other_tiles(target: Target) -> list[Tile]:

@@ -345,6 +345,17 @@ def test_sums_of_all_trips_leave_the_loop() -> None:
     assert len(products(read.outputs)) == 4
 
 
+def test_a_sum_of_products_under_another_shape(compiler: Any) -> None:
+    def outer(x: Any) -> Any:
+        def step(t: Any, total: Any) -> Any:
+            row = x[t : t + 1]
+            return (total + tf.reshape(tf.matmul(row, row, transpose_a=True), [1, 3, 3]),)
+
+        return over(4, step, tf.zeros([1, 3, 3]))
+
+    compiler.compare(outer, *numbers((4, 3)), rtol=1e-5)
+
+
 def test_not_covered() -> None:
     x = np.ones((4, 3), np.float32)
 
