@@ -168,6 +168,7 @@ def record_of(request: NodeDef, kernel: Any, target: Any, *, tuned: bool = False
         _out_shapes=list(kernel.out_shapes),
         _minimums=list(kernel.minimums),
         _divisors=list(kernel.divisors),
+        _barriers=kernel.barriers,
         _isa=target.isa,
         _target=target.key,
         _device="CPU",
