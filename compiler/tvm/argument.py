@@ -34,7 +34,11 @@ def declare_argument(block: Block, space: Space, tensor: Tensor, hint: str) -> t
     flat = tirx.decl_buffer(
         (index(space.size(dims.product(tensor.shape))),), raw, f"{hint}_flat", data_alignment=size
     )
-    start = tirx.address_of(buffer[tuple(index(0) for _ in shape)] if shape else buffer[()])
+    # What the caller described, in one dimension: nothing here is left for TVM's FlattenBuffer.
+    whole = buffer.get_flattened_buffer()
+    if not whole.same_as(buffer):
+        block.add(tir_stmt.DeclBuffer(whole, data=buffer.data))
+    start = tirx.address_of(tirx.BufferLoad(whole, [buffer.elem_offset]))
     data = tirx.reinterpret(PointerType(PrimType(raw)), start)
     block.add(tir_stmt.DeclBuffer(flat, data=data))
     return buffer, flat

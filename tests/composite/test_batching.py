@@ -12,6 +12,8 @@ from tensorflow.python.ops.parallel_for import pfor
 from composite import Composite, batching
 from tests.composite import mapped_ops as ops
 
+pytestmark = pytest.mark.many_cases
+
 RANDOM = np.random.default_rng(3)
 
 

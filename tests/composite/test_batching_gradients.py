@@ -9,6 +9,8 @@ import tensorflow as tf
 from tests.composite import mapped_ops as ops
 from tests.composite.test_batching import assert_close, looped, mapped, python, told
 
+pytestmark = pytest.mark.many_cases
+
 __all__ = ["told"]  # of each test here too: no op in a loop
 
 RANDOM = np.random.default_rng(4)

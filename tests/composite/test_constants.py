@@ -88,6 +88,7 @@ def test_another_number_of_rows_reads_the_same_form(arrays: Any) -> None:
         np.testing.assert_allclose(run(rows_of_x), expected, rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_variable_at_rest_is_packed_and_let_go_when_it_is_written_to(arrays: Any) -> None:
     x, w, b = arrays
     count, held = packed()

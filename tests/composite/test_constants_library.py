@@ -79,6 +79,7 @@ def test_another_word_is_an_error() -> None:
         prebuild.requests(dense, CALL | {"w": ("float32", (N, K), "fixed")})
 
 
+@pytest.mark.slow
 def test_the_kernels_of_a_library(library: Path) -> None:
     kernels = json.loads((library / "manifest.json").read_text())["kernels"]
     weights = [kernel["shapes"].split(", ")[1] for kernel in kernels]

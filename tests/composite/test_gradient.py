@@ -99,6 +99,7 @@ def test_batch_sizes_share_a_backward():
     assert backward.differentiate.cache_info().currsize <= 2
 
 
+@pytest.mark.slow
 def test_keras_trains():
     class Layer(tf.keras.layers.Layer):
         def build(self, shape):

@@ -9,6 +9,8 @@ import tensorflow as tf
 
 from tests.composite import gradient_ops as ops
 
+pytestmark = pytest.mark.many_cases
+
 RANDOM = np.random.default_rng(2)
 X, W = (tf.constant(RANDOM.uniform(0.3, 1.2, (3, 2))) for _ in range(2))
 V = [tf.constant(RANDOM.standard_normal((3, 2))) for _ in range(2)]

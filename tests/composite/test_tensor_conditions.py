@@ -7,8 +7,6 @@ that are known, unknown or of unknown rank, and under a gradient.
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,9 @@ import pytest
 import tensorflow as tf
 
 import composite
+from tests.conftest import RunPython
+
+pytestmark = pytest.mark.many_cases
 
 # Bodies of `def body(x, y, k)`: x and y are tensors of shape [4, 3], k an int.
 BODIES = {
@@ -340,17 +341,8 @@ print(float(counts_up(zero, n=100)), float(tf.function(lambda x: counts_up(x, n=
 """
 
 
-def test_one_thread_is_enough(tmp_path: Path) -> None:
-    (tmp_path / "single.py").write_text(SINGLE)
-    ran = subprocess.run(
-        [sys.executable, "single.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    assert ran.stdout.split() == ["100.0", "100.0"]
+def test_one_thread_is_enough(run_python: RunPython) -> None:
+    assert run_python(SINGLE).stdout.split() == ["100.0", "100.0"]
 
 
 def test_a_message_tells_shapes(make: Make) -> None:

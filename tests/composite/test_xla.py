@@ -14,6 +14,8 @@ import tensorflow as tf
 import composite
 from tests.composite import xla_ops as ops
 
+pytestmark = pytest.mark.many_cases
+
 RANDOM = np.random.default_rng(3)
 
 

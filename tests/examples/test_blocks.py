@@ -15,6 +15,8 @@ from examples.blocks import ops
 from examples.blocks.model import Transformer, accuracy, composites, plain, train
 from examples.digits.ops import fused_fully_connected
 
+pytestmark = pytest.mark.many_cases
+
 RANDOM = np.random.default_rng(7)
 
 

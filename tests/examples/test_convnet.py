@@ -145,6 +145,7 @@ def digits() -> Digits:
     return Digits.load()
 
 
+@pytest.mark.slow
 def test_training_gives_the_losses_of_the_plain_network(digits: Digits, tmp_path: Path) -> None:
     network = ConvNet(COMPOSITES)
     with composite.options(backend="tf"):

@@ -14,6 +14,8 @@ from examples.mirror_pad import ops as mirror_pad
 from examples.signatures import ops as signatures
 from examples.stock_ops import ops as stock_ops
 
+pytestmark = pytest.mark.many_cases
+
 WAYS = ["gradient", "numeric gradient", "second gradient"]
 RANDOM = np.random.default_rng(3)
 SEGMENTS = [np.array([0, 0, 1, 2, 2, 2], np.int32), np.int32(4)]

@@ -17,6 +17,8 @@ from examples.digits.model import Digits
 from examples.lstm import layer, ops, scan_ops
 from examples.lstm.train import train
 
+pytestmark = pytest.mark.many_cases
+
 RANDOM = np.random.default_rng(3)
 BATCH, STEPS, INPUTS, UNITS = 2, 4, 5, 3
 MASK = np.array([[0, 1, 0, 1], [1, 1, 0, 0]], bool)

@@ -29,6 +29,7 @@ def numbers(shape: Any, dtype: tf.DType = tf.float64) -> Any:
     return tf.cast(tf.reshape(tf.range(np.prod(shape, dtype=np.int32)) + 1, shape), dtype)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.data(), st.sampled_from(MODES), st.sampled_from((tf.int32, tf.int64)))
 def test_any_rank_and_width(data: Any, mode: str, index: tf.DType) -> None:

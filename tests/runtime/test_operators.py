@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from tests.runtime.programs import Program, expand, run_expansion
 
+pytestmark = pytest.mark.many_cases
+
 _numbers = itertools.count()
 
 BINARY: dict[str, Callable[[Any, Any], Any]] = {

@@ -14,6 +14,8 @@ from benchmarks.works.layers import LAYERS
 from benchmarks.works.work import Work
 from composite.compiler import tvm as backend
 
+pytestmark = pytest.mark.many_cases
+
 SHAPES = {
     "dense": (3, 20, 9),
     "matmul": (17,),

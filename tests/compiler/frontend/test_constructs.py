@@ -18,6 +18,8 @@ import tensorflow as tf
 import composite
 from composite.compiler.source import CompositeSyntaxError
 
+pytestmark = pytest.mark.many_cases
+
 HEAD = """
 import tensorflow as tf
 from tensorflow.python.ops import gen_math_ops, gen_nn_ops

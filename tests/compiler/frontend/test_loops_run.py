@@ -13,6 +13,8 @@ import tensorflow as tf
 
 import composite
 
+pytestmark = pytest.mark.many_cases
+
 # Bodies of `def body(xs, x, k)`: xs is a list of tensors, x a tensor of shape [4, 3], k an int.
 LOOPS = {
     "range": "for i in range(k):\n    x = x * 2 + i\nreturn x",

@@ -14,6 +14,8 @@ from composite.compiler.frontend.recovery import bound_in
 from composite.compiler.source import CompositeSyntaxError
 from composite.compiler.tfr import Builder
 
+pytestmark = pytest.mark.many_cases
+
 Define = Callable[..., Any]
 OpDef = Callable[..., Any]
 

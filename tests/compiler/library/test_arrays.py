@@ -12,6 +12,8 @@ import tensorflow as tf
 
 import composite
 
+pytestmark = pytest.mark.many_cases
+
 Define = Callable[[str], Any]
 _numbers = itertools.count()
 

@@ -12,6 +12,8 @@ import tensorflow as tf
 from composite.compiler import library
 from tests.compiler.library.cases import made
 
+pytestmark = pytest.mark.many_cases
+
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
 PIXELS = np.linspace(0, 1, 24, dtype=np.float32).reshape(2, 4, 3)

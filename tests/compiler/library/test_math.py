@@ -10,6 +10,8 @@ import pytest
 
 from tests.compiler.library.cases import made
 
+pytestmark = pytest.mark.many_cases
+
 UNIT = np.linspace(-0.95, 0.95, 12).reshape(3, 4)
 POSITIVE = np.linspace(0.1, 3.0, 12).reshape(3, 4)
 SPECIAL = ["dawsn", "expint", "fresnel_cos", "fresnel_sin", "spence"]

@@ -12,6 +12,8 @@ import tensorflow as tf
 import composite
 from tests.compiler.library.cases import made
 
+pytestmark = pytest.mark.many_cases
+
 LABELS = np.array([[0.2, 0.8, 0.0], [1.0, 0.0, 0.0]], np.float32)
 CLASSES = np.array([2, 0], np.int32)
 IMAGE, FILTER = "float32[2, 6, 6, 2]", "float32[3, 3, 2, 4]"

@@ -11,6 +11,8 @@ import tensorflow as tf
 
 from tests.compiler.library.cases import made
 
+pytestmark = pytest.mark.many_cases
+
 ROWS = np.array([2, 0], np.int32)
 MASK = np.array([True, False, True])
 GRID = np.array([[True, False, True, False]] * 3)

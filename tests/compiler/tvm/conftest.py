@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import shutil
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -176,10 +177,14 @@ def library_of(function: Callable[..., Any], specs: Sequence[tf.TensorSpec]) -> 
 
 
 class Compiler:
-    """Compiles Python functions of tensors, and runs kernel and TF side by side."""
+    """Compiles Python functions of tensors, and runs kernel and TF side by side.
+
+    Kernels whose loops are the same are one: most of the time goes into generating code.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._made: dict[tuple[Any, ...], tuple[backend.Kernel, Path]] = {}
 
     def compile(
         self,
@@ -202,11 +207,18 @@ class Compiler:
             for a, s in zip(arrays, shapes, strict=True)
         ]
         name = f"test_{next(_NUMBER)}"
-        kernel = backend.write(
-            library_of(function, specs), shapes, target=target, constants=constants, choices=choices
-        ).generate(name)
         path = self._folder / f"{name}.so"
-        backend.link(kernel, path, runtime=None)
+        written = backend.write(
+            library_of(function, specs), shapes, target=target, constants=constants, choices=choices
+        )
+        key = (written.digest, *map(tuple, shapes), *written.choices.items())
+        if key in self._made:
+            kernel, made = self._made[key]
+            shutil.copy(made, path)  # with slots of its own for the host's functions
+        else:
+            kernel = written.generate(name)
+            backend.link(kernel, path, runtime=None)
+            self._made[key] = kernel, path
         return Loaded(kernel, path, tasks)
 
     def compare(
@@ -253,7 +265,7 @@ def check(
             )
 
 
-@pytest.fixture
-def compiler(tmp_path: Path) -> Compiler:
+@pytest.fixture(scope="session")
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> Compiler:
     """Compile functions into a temporary folder."""
-    return Compiler(tmp_path)
+    return Compiler(tmp_path_factory.mktemp("kernels"))

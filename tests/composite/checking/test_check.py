@@ -12,6 +12,7 @@ RANDOM = np.random.default_rng(0)
 DENSE = [RANDOM.standard_normal(s).astype(np.float32) for s in ([5, 8], [4, 8], [4])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", ["", "RELU", "RELU6", "TANH"])
 def test_a_right_op_agrees(act):
     report = composite.check(dense_ops.dense, *DENSE, act=act)

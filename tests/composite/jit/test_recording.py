@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 import composite
@@ -11,6 +12,7 @@ from composite.jit import recording
 from tests.composite import dense_ops
 
 
+@pytest.mark.slow
 def test_each_kernel_that_is_asked_for_is_a_line_once(tmp_path, monkeypatch):
     path = tmp_path / "calls.jsonl"
     path.write_text('{"op": "Other", "call": {"x": ["int32", [1]]}}\n')

@@ -98,6 +98,7 @@ def wait_for_servers(fleet: Fleet, count: int) -> None:
     pytest.fail("the servers do not report to the tracker")
 
 
+@pytest.mark.slow
 def test_both_servers_measure(fleet: Fleet, tmp_path: Path) -> None:
     wait_for_servers(fleet, 2)
     file = tmp_path / "t.json"
@@ -114,6 +115,7 @@ def test_both_servers_measure(fleet: Fleet, tmp_path: Path) -> None:
     assert all(count > 0 for count in served), served
 
 
+@pytest.mark.slow
 def test_a_server_or_a_tracker_that_is_not_there(fleet: Fleet, tmp_path: Path) -> None:
     call = [tf.ones((20, 40)), tf.ones((48, 40)), tf.zeros((48,))]
     options: dict[str, Any] = {"act": "RELU", "trials": 1, "database": tmp_path / "t.json"}

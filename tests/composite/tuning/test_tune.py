@@ -148,6 +148,7 @@ def test_luck_is_not_enough(file: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert winner.code == winner.measured.against
 
 
+@pytest.mark.slow
 def test_slower_at_another_size_of_the_class_is_slower(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +182,7 @@ def test_a_wrong_candidate_is_a_failure_that_is_remembered(
     assert again.measured == 0
 
 
+@pytest.mark.slow
 def test_weights_that_stay_are_packed_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made_up(monkeypatch)
     x, w, b = call(29)
@@ -248,6 +250,7 @@ def test_a_kernel_without_choices_stays_as_it_is(file: Path) -> None:
     assert (found.choices, found.ratio) == ({}, 1.0)
 
 
+@pytest.mark.slow
 def test_the_budget_in_seconds_holds(file: Path) -> None:
     found = composite.tune(dense, *call(32), act="RELU", trials=1000, seconds=6.0)
     # The default kernel is made and checked whatever it takes.

@@ -31,6 +31,7 @@ def test_no_more_are_abreast_than_suit_a_row(most: int, count: int, expected: in
 
 
 @pytest.mark.parametrize("width", [None, 31, 48, 100])
+@pytest.mark.slow
 def test_elements_are_right_at_every_width(compiler: Any, width: int | None) -> None:
     """Of the widths of vectors one is chosen where a row's is known; else the call chooses."""
     random = np.random.default_rng(0)
