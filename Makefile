@@ -21,8 +21,8 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help tools build bazel demo test test-fast asan test-native browser lint format docs bench \
-  wheel clean clean-venv
+.PHONY: help tools build bazel demo test test-fast asan tsan test-native browser lint format docs \
+  bench wheel clean clean-venv
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -100,6 +100,19 @@ asan: $(VENV)/installed.stamp $(VENV)/editable.stamp  ## damaged programs, under
 	  COMPOSITE_TEST_RUNTIME=$(ASAN_DIR) COMPOSITE_FUZZ_ROUNDS=$(or $(ROUNDS),1000) \
 	  $(PY) -m pytest -q -p no:faulthandler \
 	  tests/runtime/test_loader_fuzz.py tests/runtime/test_expand.py
+
+# TensorFlow is not instrumented: what its queues hand from one thread to another would look like a
+# race. So the harness drives what TensorFlow does: the launches and the host of kernels, which know
+# nothing of TensorFlow, and kernels that TVM made, on a pool of its own.
+TSAN_DIR := build/tsan
+tsan: build  ## loops and kernels, many at once on few threads, under ThreadSanitizer
+	$(PY) -m tests.runtime.harness.kernels $(TSAN_DIR)/kernels
+	PATH="$(BIN):$$PATH" cmake -S tests/runtime -B $(TSAN_DIR) -G Ninja -DCMAKE_BUILD_TYPE=Release \
+	  -DCMAKE_CXX_COMPILER="$(CXX)" -DPython_EXECUTABLE=$(PY) \
+	  -DCOMPOSITE_TEST_KERNELS=$(abspath $(TSAN_DIR))/kernels
+	$(BIN)/ninja -C $(TSAN_DIR) -j $(JOBS) --quiet
+	$(BIN)/ctest --test-dir $(TSAN_DIR) --output-on-failure --no-tests=error -R "_tsan|kernels_test"
+	$(PY) -m pytest -q tests/runtime/test_teams.py
 
 # The page of `composite show --html` is tested in Chromium. Who may install it, gets it; for others
 # these tests are skipped, and say so.

@@ -27,7 +27,7 @@ from benchmarks.works.layers import LAYERS
 
 SUBJECTS = (
     "roofline", "peers", "growth", "dense", "training", "eager", "decorate", "background_compile",
-    "xla", "idle", "memory",
+    "xla", "idle", "memory", "levels",
 )  # fmt: skip
 
 

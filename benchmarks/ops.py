@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from composite import Composite
+from examples.lstm import ops as sequences
 
 FLOATS = ["T: {float, double}"]
 
@@ -50,23 +51,6 @@ def attention_head(q, k, v):
     return tf.matmul(tf.nn.softmax(scores), v)
 
 
-def _states(recurrent, steps):
-    """A list for the states of a recurrent layer."""
-    shape = tf.stack([-1, recurrent.shape[0]])
-    return tf.raw_ops.TensorListReserve(
-        element_shape=shape, num_elements=steps, element_dtype=tf.float32
-    )
-
-
-def _batch_major(states, recurrent):
-    """The states of all steps, [batch, time, units]."""
-    shape = tf.stack([-1, recurrent.shape[0]])
-    stacked = tf.raw_ops.TensorListStack(
-        input_handle=states, element_shape=shape, element_dtype=tf.float32, num_elements=-1
-    )
-    return tf.transpose(stacked, [1, 0, 2])
-
-
 @Composite(
     "BenchLstm",
     inputs=["x: float", "kernel: float", "recurrent: float", "bias: float"],
@@ -74,17 +58,8 @@ def _batch_major(states, recurrent):
 )
 def lstm(x, kernel, recurrent, bias):
     """Long short-term memory, as benchmarks/works/recurrent.py has it."""
-    h = tf.zeros([tf.shape(x)[0], tf.shape(recurrent)[0]])
-    c = tf.zeros_like(h)
-    steps = tf.shape(x)[1]
-    states = _states(recurrent, steps)
-    for t in range(steps):
-        gates = tf.matmul(x[:, t], kernel) + tf.matmul(h, recurrent) + bias
-        i, f, g, o = tf.split(gates, 4, axis=1)
-        c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
-        h = tf.sigmoid(o) * tf.tanh(c)
-        states = tf.raw_ops.TensorListSetItem(input_handle=states, index=t, item=h)
-    return _batch_major(states, recurrent)
+    zeros = tf.zeros([tf.shape(x)[0], tf.shape(recurrent)[0]])
+    return sequences.lstm(x, zeros, zeros, kernel, recurrent, bias, [], return_sequences=True)[0]
 
 
 @Composite(
@@ -94,13 +69,5 @@ def lstm(x, kernel, recurrent, bias):
 )
 def gru(x, kernel, recurrent, bias):
     """Gated recurrent unit, as benchmarks/works/recurrent.py has it."""
-    h = tf.zeros([tf.shape(x)[0], tf.shape(recurrent)[0]])
-    steps = tf.shape(x)[1]
-    states = _states(recurrent, steps)
-    for t in range(steps):
-        x_z, x_r, x_h = tf.split(tf.matmul(x[:, t], kernel) + bias[0], 3, axis=1)
-        h_z, h_r, h_h = tf.split(tf.matmul(h, recurrent) + bias[1], 3, axis=1)
-        z = tf.sigmoid(x_z + h_z)
-        h = z * h + (1 - z) * tf.tanh(x_h + tf.sigmoid(x_r + h_r) * h_h)
-        states = tf.raw_ops.TensorListSetItem(input_handle=states, index=t, item=h)
-    return _batch_major(states, recurrent)
+    zeros = tf.zeros([tf.shape(x)[0], tf.shape(recurrent)[0]])
+    return sequences.gru(x, zeros, kernel, recurrent, bias, [], return_sequences=True)[0]

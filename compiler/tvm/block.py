@@ -161,11 +161,16 @@ class Block:
         else:
             self.add(tir_stmt.BufferStore(buffer, value, [index(at)]))
 
-    def prefetch(self, buffer: Buffer, at: Expr | int, *, write: bool) -> None:
-        """Ask for the cache line of an element, to be read or written soon; it need not exist."""
+    def prefetch(
+        self, buffer: Buffer, at: Expr | int, *, write: bool = False, level: int = 1
+    ) -> None:
+        """Ask for the cache line of an element, to be read or written soon; it need not exist.
+
+        It is brought into the cache of that level.
+        """
         line = tirx.address_of(tirx.BufferLoad(buffer, [index(at)]))
-        nearest, data = 3, 1
-        how = (tirx.const(value, "int32") for value in (int(write), nearest, data))
+        locality, data = 4 - level, 1
+        how = (tirx.const(value, "int32") for value in (int(write), locality, data))
         self.add(tir_stmt.Evaluate(tirx.call_intrin("void", "tirx.prefetch", line, *how)))
 
     def registers(self, count: int, dtype: str, hint: str = "acc") -> Buffer:

@@ -22,6 +22,8 @@ from .plan import Plan, make_plan
 from .reader import read_function
 from .target import Target
 
+_BARRIER = b"__TVMBackendParallelBarrier"  # the slot that an object has if its code meets there
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -49,6 +51,11 @@ class Kernel:
     target: Target
     packed: tuple[Packed, ...] = ()
     choices: Chosen = field(default_factory=dict)
+
+    @property
+    def barriers(self) -> bool:
+        """Whether threads meet in a loop of it, which then needs a team of them."""
+        return any(_BARRIER in data for data in self.objects.values())
 
 
 def compile(  # noqa: A001, PLR0913 - named as re.compile is; all that a kernel depends on

@@ -6,7 +6,6 @@ Not for: where samples come from (samples.py), and how one is run (ways.py).
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -51,11 +50,10 @@ class Sample:
         """A sample of other arrays."""
         return Sample(tuple(self.mapped(lambda x: np.asarray(function(x)))), self.attrs, label)
 
-    def nearby(self, count: int = 4) -> Iterator[Sample]:
+    def nearby(self) -> Iterator[Sample]:
         """Samples whose floating numbers are each a rounding error up or down."""
-        for seed in range(count):
-            random = np.random.default_rng(seed)
-            yield self.replaced(self.label, functools.partial(bounds.rounded, random))
+        for near in bounds.nearby(self.arrays()):
+            yield Sample(tuple(self.rebuilt(near)), self.attrs, self.label)
 
     def tensors(self) -> list[Any]:
         """The inputs as eager tensors."""

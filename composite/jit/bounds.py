@@ -8,7 +8,7 @@ Not for: where the reference comes from, and what else must agree (dtypes, shape
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import ml_dtypes  # TensorFlow's bfloat16, of which numpy.finfo knows nothing
@@ -21,6 +21,7 @@ _ROUNDINGS = 64
 # Runs with other roundings may raise a bound by so much: at a jump they are of another function.
 _MOST_RAISED = 8.0
 _OF_OWN = 4  # summation in another order is luck: a factor of two happens by itself
+_NEARBY = 4  # runs with other roundings
 
 
 def is_floating(array: Array) -> bool:
@@ -45,14 +46,21 @@ def raised(bound: float, own: float, others: Iterable[float], dtype: Any) -> flo
     return min(allowed(max([own, *others]), dtype), _MOST_RAISED * bound)
 
 
-def rounded(random: np.random.Generator, array: Array) -> Array:
-    """An array whose floating numbers are each a rounding error up or down."""
+def nearby(arrays: Iterable[Array]) -> Iterator[list[Array]]:
+    """The arrays, some times, with each floating number a rounding error up or down."""
+    given = list(arrays)
+    for seed in range(_NEARBY):
+        random = np.random.default_rng(seed)
+        yield [_rounded(random, x) for x in given]
+
+
+def _rounded(random: np.random.Generator, array: Array) -> Array:
     if not is_floating(array):
         return array
     step = float(ml_dtypes.finfo(array.dtype).eps)
     signs = random.choice([-1.0, 1.0], array.shape)
     with np.errstate(over="ignore", invalid="ignore"):
-        return (array.astype(np.float64) * (1 + step * signs)).astype(array.dtype)
+        return np.asarray(array.astype(np.float64) * (1 + step * signs)).astype(array.dtype)
 
 
 def smallest_normal(dtype: Any) -> float:

@@ -143,8 +143,7 @@ def oracle(request: NodeDef, kernel: Any) -> verify.Oracle:
     """What the kernels of a request are checked with; `kernel` is any of them."""
     dims = shapes.from_record(request)
     names = shapes.symbols(dims)
-    hints = list(request.attr["_hint"].list.i) if "_hint" in request.attr else []
-    cases = [shapes.samples(names, hints, kernel.minimums, kernel.divisors)]
+    cases = [shapes.samples(names, shapes.hints(request), kernel.minimums, kernel.divisors)]
     if names:
         cases.append(shapes.odd_samples(names, kernel.minimums, kernel.divisors))
     return verify.Oracle(
@@ -169,6 +168,7 @@ def record_of(request: NodeDef, kernel: Any, target: Any, *, tuned: bool = False
         _out_shapes=list(kernel.out_shapes),
         _minimums=list(kernel.minimums),
         _divisors=list(kernel.divisors),
+        _barriers=kernel.barriers,
         _isa=target.isa,
         _target=target.key,
         _device="CPU",

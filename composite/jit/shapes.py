@@ -21,6 +21,11 @@ def from_record(record: Any) -> list[Dims]:
     ]
 
 
+def hints(request: Any) -> list[int]:
+    """The sizes that stand for the symbols of a request: those of the call that asked."""
+    return list(request.attr["_hint"].list.i) if "_hint" in request.attr else []
+
+
 def symbols(shapes: Sequence[Dims]) -> list[str]:
     """The symbols in use, s0 first."""
     found = {d for shape in shapes for d in shape if isinstance(d, str)}
@@ -81,6 +86,14 @@ def odd_samples(
 def size(values: Mapping[str, int]) -> int:
     """The size of a call, by which the runtime decides (decision_table.h): the symbols' product."""
     return math.prod(values.values())
+
+
+def to_measure(
+    request: Any, minimums: Sequence[int], divisors: Sequence[int]
+) -> list[dict[str, int]]:
+    """The values to measure a request's kernels with: those of the call that asked, then others."""
+    asked = samples(symbols(from_record(request)), hints(request), minimums, divisors)
+    return [asked, *others(asked, minimums, divisors)]
 
 
 _FACTORS = (1 / 16, 1 / 4, 4, 16)

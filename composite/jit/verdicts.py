@@ -79,11 +79,8 @@ def measured(made: NodeDef, request: NodeDef, before: Decision | None = None) ->
     `before` is an earlier decision on the same kernel and machine: close results keep its verdicts.
     """
     dims = shapes.from_record(request)
-    names = shapes.symbols(dims)
-    hints = list(request.attr["_hint"].list.i) if "_hint" in request.attr else []
-    minimums = list(made.attr["_minimums"].list.i)
-    divisors = list(made.attr["_divisors"].list.i)
-    values = shapes.samples(names, hints, minimums, divisors)
+    allowed = (made.attr[key].list.i for key in ("_minimums", "_divisors"))
+    values, *around = shapes.to_measure(request, *allowed)
     asked = shapes.size(values)
     exact = shapes.substitute(dims, values)
     dtypes = functions.body(expand(request, exact)).input_dtypes
@@ -92,10 +89,7 @@ def measured(made: NodeDef, request: NodeDef, before: Decision | None = None) ->
     times = {asked: measure(*node, specs(exact, dtypes), constants)}
     yield decisions.decide(times, asked, before)
     longest = max(times[asked].kernel_us, times[asked].expansion_us)
-    others = [
-        v for v in shapes.others(values, minimums, divisors)
-        if longest * shapes.size(v) / asked <= _LONGEST_US
-    ]  # fmt: skip
+    others = [v for v in around if longest * shapes.size(v) / asked <= _LONGEST_US]
     if not others:
         return
     unknown = [[d if isinstance(d, int) else None for d in shape] for shape in dims]

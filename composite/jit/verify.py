@@ -17,14 +17,13 @@ import numpy as np
 import tensorflow as tf
 
 from composite import functions
+from composite.compiler.tvm import table
 from composite.jit import adversarial, bounds, evaluate, native_kernel
 
 Array = np.ndarray[Any, Any]
 
 _GUARD = 32  # elements
 _KEPT = 256 << 20  # bytes of inputs and results that an oracle keeps
-_LOOPS = ("While", "StatelessWhile")
-_NEARBY = 4  # runs
 
 
 class Accuracy(NamedTuple):
@@ -155,13 +154,11 @@ class _Source:
     @property
     def has_loop(self) -> bool:
         """Whether there is a loop in it."""
-        return any(node.op in _LOOPS for f in self._library for node in f.node_def)
+        return any(node.op in table.LOOPS for f in self._library for node in f.node_def)
 
     def nearby(self, inputs: Sequence[Array], output: int) -> Iterator[Array]:
         """An output of the expansion for inputs that are a rounding error away."""
-        for seed in range(_NEARBY):
-            random = np.random.default_rng(seed)
-            near = [bounds.rounded(random, x) for x in inputs]
+        for near in bounds.nearby(inputs):
             yield evaluate.evaluate(self.body, near)[output].numpy()
 
     @property

@@ -13,7 +13,8 @@ extern "C" {
  *   _out_shapes list(s): dims joined by ",", a dim is postfix over numbers, s0, s1, ..., + - * //
  * %; _composite_constants list(i), the inputs that it takes for constant, and for what it packs of
  * them _packed_sources, _packed_elements list(i), _packed_dtypes list(type); _minimums, _divisors
- * list(i) by symbol; _library (s, absolute), _library_sha256 (s, hex); _isa (s)
+ * list(i) by symbol; _library (s, absolute), _library_sha256 (s, hex); _barriers (b), false: no
+ * loop of it has one, absent: all loops of its library are launched as if they had; _isa (s)
  * x86-64[-v2|-v3|-v4]; _device (s) CPU; _target, _strategy (s); _exact (b), _error (f) in
  * _error_unit (s); _verdict (s) kernel | expansion | unmeasured; _kernel_us, _expansion_us (f); the
  * decision table _sizes list(i), _kernel_times, _expansion_times list(f), _kernel_wins list(b).

@@ -130,7 +130,7 @@ absl::Status Run(OpKernelContext* context, const KernelRecord& record, tvm_abi::
   IntraOpPool pool(context->device()->tensorflow_cpu_worker_threads());
   DeviceWorkspace workspace(context);
   tvm_abi::Error error;
-  if (tvm_abi::Call(function, {&pool, &workspace}, tensors->data(),
+  if (tvm_abi::Call(function, {&pool, &workspace, record.barriers}, tensors->data(),
                     static_cast<int>(tensors->size()), &error)) {
     return absl::OkStatus();
   }

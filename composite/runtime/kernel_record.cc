@@ -247,6 +247,8 @@ absl::StatusOr<KernelRecord> ParseKernelRecord(const NodeDef& node) {
   if (!status.ok()) return status;
   record.library = Text(node, "_library");
   record.library_sha256 = Text(node, "_library_sha256");
+  const AttrValue* barriers = Find(node, "_barriers");
+  record.barriers = barriers == nullptr || barriers->b();
   record.isa = Text(node, "_isa");
   record.target = Text(node, "_target");
   record.device = Text(node, "_device");

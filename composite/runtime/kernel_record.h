@@ -61,6 +61,7 @@ struct KernelRecord {
   std::vector<int64_t> divisors;
   std::string library;  // absolute path; empty: the kernel came with a built library
   std::string library_sha256;
+  bool barriers = true;  // false: no loop of it has one, so that it needs no team
   std::string isa;
   std::string target;
   std::string device;

@@ -17,6 +17,7 @@ std::vector<std::pair<const char*, Counter*>> AllCounters() {
           {"kernel_launches", &s.kernel_launches},
           {"kernel_errors", &s.kernel_errors},
           {"parallel_launches", &tvm_abi::ParallelLaunches()},
+          {"team_launches", &tvm_abi::TeamLaunches()},
           {"requests", &s.requests},
           {"compiles", &s.compiles},
           {"installed", &s.installed},

@@ -35,6 +35,7 @@ class CallScope {
   CallScope& operator=(const CallScope&) = delete;
 
   Pool* pool() const { return host_.pool; }
+  bool barriers() const { return host_.barriers; }
 
   void* Allocate(size_t bytes) {
     bytes = std::max(bytes, kAlignment);
@@ -166,9 +167,11 @@ int ParallelLaunch(Lambda lambda, void* data, int tasks) {
   return loop.failure.Return();
 }
 
-// The same in a library whose loops have barriers. Such a loop runs right with any number of tasks.
-int ParallelLaunchTeam(Lambda lambda, void* data, int) {
+// The same in a library with barriers. A loop with one runs right with any number of tasks.
+int ParallelLaunchTeam(Lambda lambda, void* data, int tasks) {
+  if (current != nullptr && !current->barriers()) return ParallelLaunch(lambda, data, tasks);
   CountLaunch();
+  TeamLaunches().fetch_add(1, std::memory_order_relaxed);
   KernelTeamLoop loop(lambda, data);
   LaunchTeam(CurrentPool(), loop);
   return loop.failure.Return();
@@ -199,6 +202,11 @@ int FreeWorkspace(int, int, void* block) {
 }  // namespace
 
 std::atomic<int64_t>& ParallelLaunches() {
+  static std::atomic<int64_t> count{0};
+  return count;
+}
+
+std::atomic<int64_t>& TeamLaunches() {
   static std::atomic<int64_t> count{0};
   return count;
 }

@@ -70,6 +70,8 @@ class Workspace {
 struct Host {
   Pool* pool = nullptr;
   Workspace* workspace = nullptr;
+  // False: no loop of the kernel has a barrier, whatever else its library holds.
+  bool barriers = true;
 };
 
 struct Error {
@@ -81,11 +83,14 @@ struct Error {
 // on this thread or on one of the pool's. Whatever workspace it holds then is freed.
 bool Call(Function function, const Host& host, Tensor* tensors, int count, Error* error);
 
-// Counts the parallel loops that kernels of this process launched.
+// Counts the parallel loops that kernels of this process launched, and those of them for which a
+// team was gathered.
 std::atomic<int64_t>& ParallelLaunches();
+std::atomic<int64_t>& TeamLaunches();
 
 // The addresses of a library's slots; null where the library does not have one. A library has a
-// slot exactly when its code uses it.
+// slot exactly when its code uses it: with a barrier, its loops are launched as teams, but for
+// those of kernels that are called without.
 struct Slots {
   void** parallel_launch = nullptr;
   void** parallel_barrier = nullptr;

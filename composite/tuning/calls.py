@@ -52,6 +52,5 @@ def spread_hints(request: NodeDef, offset: int) -> None:
 def tensor_shapes(request: NodeDef) -> list[tf.TensorShape]:
     """The shapes, with the sizes that stand for dims which vary."""
     dims = shapes.from_record(request)
-    hints = list(request.attr["_hint"].list.i)
-    values = shapes.samples(shapes.symbols(dims), hints, [], [])
+    values = shapes.samples(shapes.symbols(dims), shapes.hints(request), [], [])
     return [tf.TensorShape(shape) for shape in shapes.substitute(dims, values)]

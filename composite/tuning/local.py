@@ -35,10 +35,8 @@ class Local:
         self._known: set[str] = set()
         self._node = verdicts.node_of(request)
         self._dims = shapes.from_record(request)
-        hints = list(request.attr["_hint"].list.i) if "_hint" in request.attr else []
-        bounds = (default.kernel.minimums, default.kernel.divisors)
-        asked = shapes.samples(shapes.symbols(self._dims), hints, *bounds)
-        self._values = [asked, *shapes.others(asked, *bounds)]
+        kernel = default.kernel
+        self._values = shapes.to_measure(request, kernel.minimums, kernel.divisors)
         self._chains: dict[int, Chain] = {}
 
     def submit(self, candidate: Built, seconds: float) -> Future[Measured]:

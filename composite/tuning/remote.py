@@ -44,12 +44,11 @@ class Remote:
         self._default = default
         self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="composite-tune")
         dims = shapes.from_record(request)
-        hints = list(request.attr["_hint"].list.i) if "_hint" in request.attr else []
-        bounds = (default.kernel.minimums, default.kernel.divisors)
-        asked = shapes.samples(shapes.symbols(dims), hints, *bounds)
         self._arguments = [
             _arguments(request, shapes.substitute(dims, values), default)
-            for values in (asked, *shapes.others(asked, *bounds))
+            for values in shapes.to_measure(
+                request, default.kernel.minimums, default.kernel.divisors
+            )
         ]
 
     def submit(self, candidate: Built, seconds: float) -> Future[Measured]:

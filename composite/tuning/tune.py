@@ -12,7 +12,7 @@ from typing import Any
 
 from composite import native
 from composite.compiler import tvm as backend
-from composite.jit import cache, produce, worker
+from composite.jit import cache, produce, shapes, worker
 from composite.jit import key as keys
 from composite.op import CompositeOp
 from composite.prebuild import described
@@ -177,7 +177,7 @@ def _avoid_others(request: NodeDef) -> None:
     A node would run that one, whatever is to be measured.
     """
     for _ in range(8):
-        if not request.attr["_hint"].list.i:
+        if not shapes.hints(request):
             return
         asked = NodeDef()
         asked.CopyFrom(request)

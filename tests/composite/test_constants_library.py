@@ -3,32 +3,57 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import composite
-from composite import prebuild, signatures
+from composite import build_options, prebuild, signatures
 from composite.compiler.tvm.target import Target
+from composite.jit import produce, verdicts
+from composite.jit.decisions import Decision, Point, Times
+from composite.jit.verify import Accuracy
 from composite.records import CONSTANTS
 from tests.composite.test_constants import K, N, dense
 
 CALL = {"x": ("float32", ("rows", K)), "w": ("float32", (N, K), "constant"), "b": ("float32", (N,))}
-LEVELS = ("x86-64-v2", "x86-64-v3")
+LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+HOST = Target.host()
 
 pytestmark = pytest.mark.skipif(
-    Target.host().isa < LEVELS[-1], reason=f"this machine has no {LEVELS[-1]} to build for"
+    HOST.isa < LEVELS[1], reason=f"this machine has no {LEVELS[1]} to build for"
 )
+
+
+def _trust_what_cannot_run(patch: pytest.MonkeyPatch) -> None:
+    """As if a machine of the highest level built: what this one cannot run is not run."""
+    check, measured = produce.check, verdicts.measured_library
+
+    def checked(request: Any, kernel: Any, path: Path) -> Accuracy:
+        runs = kernel.target.isa <= HOST.isa
+        return check(request, kernel, path) if runs else Accuracy(0.0, "", same_bits=False)
+
+    def timed(made: Any, *others: Any) -> Decision:
+        if made.attr["_isa"].s.decode() <= HOST.isa:
+            return measured(made, *others)
+        return Decision(32, (Point(32, Times(1, 2, 0.5, 0.5, 0.5), kernel_wins=True),))
+
+    patch.setattr(
+        build_options, "targets", lambda levels: [Target.of(one, HOST.cores) for one in levels]
+    )
+    patch.setattr(produce, "check", checked)
+    patch.setattr(verdicts, "measured_library", timed)
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return composite.build(
-        dense, tmp_path_factory.mktemp("built") / "lib", name="constants_lib",
-        signatures={"dense": [CALL]}, targets=LEVELS,
-    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        _trust_what_cannot_run(patch)
+        return composite.build(
+            dense, tmp_path_factory.mktemp("built") / "lib", name="constants_lib",
+            signatures={"dense": [CALL]}, targets=LEVELS,
+        )  # fmt: skip
 
 
 def test_a_record_says_which_inputs_are_constants() -> None:
@@ -58,8 +83,8 @@ def test_another_word_is_an_error() -> None:
 def test_the_kernels_of_a_library(library: Path) -> None:
     kernels = json.loads((library / "manifest.json").read_text())["kernels"]
     weights = [kernel["shapes"].split(", ")[1] for kernel in kernels]
-    assert [kernel["isa"] for kernel in kernels] == [LEVELS[0]] * 2 + [LEVELS[1]] * 2
-    assert weights == ["80x96", "constant 80x96"] * 2
+    assert [kernel["isa"] for kernel in kernels] == [one for one in LEVELS for _ in range(2)]
+    assert weights == ["80x96", "constant 80x96"] * 3
 
 
 _SERVE = f"""
@@ -67,6 +92,8 @@ import sys
 import numpy as np
 import tensorflow as tf
 import composite
+from composite import native
+from composite.records import record
 dense = composite.load(sys.argv[1]).dense
 random = np.random.default_rng(0)
 x, w, b = (random.standard_normal(s).astype(np.float32) for s in ((24, {K}), ({N}, {K}), {N}))
@@ -88,21 +115,34 @@ runs(lambda x: dense(x, tf.constant(w), b), x, packed=1)
 weights, bias = tf.Variable(w), tf.Variable(b)
 runs(lambda x: dense(x, weights, bias), x, packed=1)
 told = composite.explain(dense, x, w, b)
-print(told.kernel, told.reason)
+print(told.kernel.rpartition("_")[2])
+for level in {LEVELS}:
+    made = record(op="ConstantsDense", name="another", _composite_program=dense.digest, _isa=level,
+                  _in_shapes=[tf.TensorShape(s) for s in ((1, {K}), ({N}, {K}), {N})],
+                  _out_shapes=["1,{N}"])
+    try:
+        native.call("composite_install", made)
+    except tf.errors.OpError as error:
+        print(error.message)
 """
 
 
-def served(run_python: Any, library: Path, env: Mapping[str, str]) -> str:
-    return str(run_python(_SERVE, str(library), env=env).stdout)
+def _answer(level: str, allowed: str) -> str:
+    """What the runtime says to a kernel of a level, here none that there is."""
+    if level > HOST.isa:
+        return f"it was built for {level}, which this CPU does not have"
+    if level > allowed:
+        return f"it was built for {level}, and COMPOSITE_ISA={allowed} in the environment excludes"
+    return "it names no library, and no kernel of that name is installed"
 
 
-def test_constants_are_packed_where_nothing_compiles(library: Path, run_python: Any) -> None:
-    said = served(run_python, library, {"COMPOSITE_JIT": "0"})
-    assert "_v3" in said
-    assert "excludes" not in said
-
-
-def test_a_lesser_level_serves_where_the_higher_is_excluded(library: Path, run_python: Any) -> None:
-    said = served(run_python, library, {"COMPOSITE_JIT": "0", "COMPOSITE_ISA": LEVELS[0]})
-    assert "_v2" in said
-    assert "COMPOSITE_ISA=x86-64-v2 in the environment excludes that" in said
+@pytest.mark.parametrize("allowed", [None, *LEVELS[:2]])
+def test_the_best_level_serves_that_is_there_and_allowed(
+    allowed: str | None, library: Path, run_python: Any
+) -> None:
+    env = {"COMPOSITE_JIT": "0"} | ({"COMPOSITE_ISA": allowed} if allowed else {})
+    taken, *answers = run_python(_SERVE, str(library), env=env).stdout.splitlines()
+    highest = allowed or LEVELS[-1]
+    assert taken == min(highest, HOST.isa).rpartition("-")[2]
+    for level, answer in zip(LEVELS, answers, strict=True):
+        assert answer.startswith(f"kernel another was refused: {_answer(level, highest)}")

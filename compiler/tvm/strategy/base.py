@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ..access import Access, Index, Lane, Space, Storage, flat_index
+from ..access import Access, Index, Lane, Space, Storage, Strided, flat_index
 from ..block import Block, index, maximum, quotient, remainder, spread
 from ..choices import Choices, V
 from ..constants import Constants
 from ..dims import Dim, Shape, product
-from ..graph import ITEM_SIZE, Expr, Pointwise, Tensor, compute_dtype
+from ..graph import ITEM_SIZE, Expr, Pointwise, Tensor, compute_dtype, topological
 from ..numeric import storage_dtype, to_storage
 from ..place import moved
 from ..plan import Plan
@@ -42,6 +42,9 @@ class Trips(Protocol):
 
     def stays(self, tensor: Tensor) -> bool:
         """Return whether a tensor is the same in all trips."""
+
+    def next_place(self, tensor: Tensor) -> Strided | None:
+        """Return where the next trip reads what this one reads of an array that was made before."""
 
     def ahead(self) -> AbstractContextManager[Context]:
         """Write before the loop, in the context that is left then."""
@@ -123,11 +126,26 @@ def finish(context: Context, stage: Stage, at: Sequence[Index], total: Expr) -> 
         last = place[-1]
         place[-1] = Lane(context.block.bind(index(last.base), "n"), last.lanes, last.step)
     value = context.block.let(total)
+    if context.trips is not None and isinstance(place[-1], Lane):
+        _ask_for_next(context.block, context.trips, stage, place)
     access = context.access()
     if stage.anchor is not None:
         access.give(stage.anchor, lambda _: value)
     for tensor in stage.stores:
         context.store(tensor, place, access.compute(tensor, place))
+
+
+def _ask_for_next(block: Block, trips: Trips, stage: Stage, place: Sequence[Index]) -> None:
+    """Ask for what the next trip reads at this place of arrays: rows that no prefetcher foresees.
+
+    Into the L2 cache, for a product may go through the L1 cache before.
+    """
+    for tensor in topological(tuple(stage.stores)):
+        where = trips.next_place(tensor) if tensor.shape == stage.shape else None
+        if where is not None:
+            at = [i.base if isinstance(i, Lane) else i for i in place]
+            flat = sum((i * s for i, s in zip(at, where.strides, strict=True)), where.offset)
+            block.prefetch(where.storage.buffer, flat, level=2)
 
 
 class Strategy(Protocol):
@@ -206,6 +224,7 @@ class Tasks:
 
     Tasks of the same ``key`` are cut alike: task i of each makes the same part of its result.
     ``condition`` says when these are the ones to run; None if the others' conditions did not hold.
+    ``around`` writes what one thread does before and behind them.
     """
 
     key: tuple[object, ...]
@@ -213,6 +232,7 @@ class Tasks:
     cycles: Expr | int
     body: Callable[[Expr], None]
     condition: Expr | None = None
+    around: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 def write_together(sets: Sequence[Sequence[Tasks]], context: Context) -> None:
@@ -228,7 +248,10 @@ def write_together(sets: Sequence[Sequence[Tasks]], context: Context) -> None:
 
         def loop() -> None:
             cycles = sum((one.cycles for one in alike[1:]), alike[0].cycles)
-            tasks(context, alike[0].extent, cycles, body)
+            with ExitStack() as stack:
+                for one in alike:
+                    stack.enter_context(one.around())
+                tasks(context, alike[0].extent, cycles, body)
 
         if alike[0].condition is None:
             loop()

@@ -16,9 +16,9 @@ from ..window import Window
 from .base import Context, finish
 from .blocking import covers
 from .finish import Finisher
-from .gemm_task import row_tiles
 from .pack import Packer, Panels
 from .strip import Source, Strip, Task, reshaped
+from .sweep import row_tiles
 from .tile import Operands, Tile, add_products, new_sums
 
 _UNROLLED = 32

@@ -21,9 +21,9 @@ from ..stage import Stage
 from .base import Context, finish, tasks
 from .blocking import covers, guess
 from .finish import Finisher
-from .gemm_task import row_tiles
 from .pack import Packer, Panels
 from .strip import Strip, Task, reshaped
+from .sweep import row_tiles
 from .tile import Operands, Tile, add_products, new_sums, tiles
 
 _WINDOWS = 256

@@ -7,13 +7,21 @@ from typing import Protocol
 
 from ..access import Index, Lane
 from ..block import Buffer, ceil_quotient, index, maximum, minimum, quotient
-from ..graph import Expr
-from .base import Context
+from ..graph import ITEM_SIZE, Expr
+from ..stage import Stage
+from .base import Context, chain_cost
 from .tile import transpose
+
+_LONG = 24
+"""Instructions of a chain from which on a vector waits for itself, and two are quicker together."""
 
 
 class Result(Protocol):
     """What sums are finished into: a :class:`.product.Product`, or what has rows like one."""
+
+    @property
+    def stage(self) -> Stage:
+        """The stage whose anchor they are."""
 
     @property
     def dtype(self) -> str:
@@ -68,17 +76,38 @@ class Finisher:
         self, sums: Buffer, start: Expr, first: Expr, rows: Expr | int, vectors: Expr | int
     ) -> None:
         block, lanes, count = self._block, self._lanes, self._count
+        abreast = self._abreast()
+        width = abreast * lanes
         long = count >= lanes if isinstance(count, int) else index(count) >= lanes
         with block.loop(rows, "r") as r:
             row = block.bind(first + r, "row")
-            with block.when(long), block.loop(vectors, "j") as j:
-                column = block.bind(minimum(start + j * lanes, count - lanes), "column")
-                value = block.load(sums, r * self._width + j * lanes, lanes)
-                self._finish(row, Lane(column, lanes), value)
+            with block.when(long), block.loop(ceil_quotient(vectors, abreast), "j") as j:
+                if abreast > 1:
+                    at = block.bind(minimum(j * width, vectors * lanes - width), "at")
+                    column = block.bind(start + at, "column")
+                else:
+                    at = j * lanes
+                    column = block.bind(minimum(start + at, count - lanes), "column")
+                value = block.load(sums, r * self._width + at, width)
+                self._finish(row, Lane(column, width), value)
             if long is True:
                 return
             with block.when(count < lanes), block.loop(count, "e") as e:
                 self._finish(row, e, block.load(sums, r * self._width + e))
+
+    def _abreast(self) -> int:
+        """Return how many vectors are finished side by side: see :mod:`.abreast`.
+
+        Only where all are whole, and each group has as many.
+        """
+        count, lanes, most = self._count, self._lanes, 1
+        if ITEM_SIZE[self._result.dtype] == 4:
+            cost = chain_cost(self._result.stage, self._context)
+            most = self._context.choose("finish.abreast", (1, 2), 2 if cost >= _LONG else 1)
+        if not isinstance(count, int) or count % lanes:
+            return 1
+        last = count // lanes % self._group or self._group
+        return most if min(last, self._group) >= most else 1
 
     def _write_swapped(
         self, sums: Buffer, start: Expr, first: Expr, rows: Expr | int, vectors: Expr | int

@@ -28,9 +28,10 @@ from .axpy import Axpy
 from .base import Context, Tasks, elements, unflatten, write_together
 from .blocking import Sizes, choose_blocking, covers, guess
 from .dots import Dots
-from .gemm_task import Arrangement, TaskWriter
+from .gemm_task import TaskWriter
 from .panels import keep
 from .product import float_product, in_place
+from .sweep import Arrangement
 from .tile import Tile, other_tiles, thin_tiles, tiles
 
 

@@ -2,68 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from tvm import tirx
 
 from ..access import Index
-from ..block import INDEX, Buffer, ceil_quotient, const, index, maximum, minimum, quotient
-from ..graph import ITEM_SIZE, Expr, Tensor
+from ..block import Buffer, ceil_quotient, const, index, maximum, minimum, quotient
+from ..graph import Expr
 from .base import Context
 from .blocking import Blocking
 from .finish import Finisher
 from .pack import Packer, Panels
 from .panels import Fresh, Keeper, Supply
-from .product import Product, batch_offset, in_place
-from .tile import UNROLL, Operands, Tile, multiply
-
-_NEAR_BYTES = 24 * 1024
-"""Bytes of a panel that stay in an L1 cache, beside what is multiplied with it."""
-
-_LEAST_HEIGHT = 4
-_HEIGHTS = 2
-"""Heights, and the steps between them, of the tile for what whole tiles leave: fewer rows take as
-long, and each height is code that takes a tenth of a second to compile."""
-
-
-@dataclass(frozen=True)
-class Arrangement:
-    """A product as vectors and rows.
-
-    Attributes:
-        product: The product and what is made of it.
-        vectors: The factor that supplies vectors, and whether its matrices are ``[K, count]``.
-        rows: The factor whose elements are broadcast, and whether its matrices are ``[K, count]``.
-        swapped: Whether vectors run along the rows of the result.
-        tile: The register tile.
-        kept: Whether the factor that supplies vectors is constant, and packed once.
-    """
-
-    product: Product
-    vectors: tuple[Tensor, bool]
-    rows: tuple[Tensor, bool]
-    swapped: bool
-    tile: Tile
-    kept: bool = False
-
-
-@dataclass(frozen=True)
-class Buffers:
-    """Where a task keeps its packed panels, how many there are, and its sums."""
-
-    packed: Panels
-    sums: Buffer
-    panels: Expr | int
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Steps ``[k, k + depth)``; ``adds`` if they are added to what the sums hold."""
-
-    k: Expr | int
-    depth: Expr | int
-    adds: bool = False
+from .sweep import Arrangement, Buffers, Piece, Sweep
 
 
 class TaskWriter:
@@ -81,9 +30,7 @@ class TaskWriter:
         keeper: Keeper | None = None,
     ) -> None:
         product = arrangement.product
-        columns, rows = product.columns, product.rows
-        if arrangement.swapped:
-            columns, rows = rows, columns
+        columns = product.rows if arrangement.swapped else product.columns
         self._arrangement = arrangement
         self._blocking = blocking
         self._context = context
@@ -95,9 +42,8 @@ class TaskWriter:
         self._dtype = product.dtype
         self._width = blocking.group * self._lanes
         self._count = context.size(columns)
-        self._rows = context.size(rows)
         self._depth = context.size(product.depth)
-        self._unroll = context.choose("gemm.unroll", (1, 2, 4, 8), UNROLL)
+        self._sweep = Sweep(arrangement, blocking, context, batch)
         self._finisher = Finisher(
             context, product, batch, blocking.group, self._count, swapped=arrangement.swapped
         )
@@ -139,7 +85,7 @@ class TaskWriter:
         fixed, most = self._blocking.fixed_rows, self._blocking.block_rows
         if fixed is not None and fixed < 2 * most:
             sums = self._sums(fixed)
-            self._multiply(Buffers(packed, sums, panels), first, fixed, Piece(0, self._depth))
+            self._sweep.write(Buffers(packed, sums, panels), first, fixed, Piece(0, self._depth))
             self._finisher.write(sums, start, first, fixed)
             return
         sums = self._sums(2 * most)
@@ -149,7 +95,7 @@ class TaskWriter:
             last = tirx.EQ(b, index(blocks) - 1)
             rows = block.bind(tirx.Select(last, count - at, index(most)), "rows")
             row = block.bind(first + at, "row")
-            self._multiply(Buffers(packed, sums, panels), row, rows, Piece(0, self._depth))
+            self._sweep.write(Buffers(packed, sums, panels), row, rows, Piece(0, self._depth))
             self._finisher.write(sums, start, row, rows)
 
     def _write_in_pieces(
@@ -175,103 +121,5 @@ class TaskWriter:
             )
             packed = supply.piece(piece, k, depth)
             piece_of_k = Piece(k, depth, adds=True)
-            self._multiply(Buffers(packed, sums, panels), first, rows, piece_of_k)
+            self._sweep.write(Buffers(packed, sums, panels), first, rows, piece_of_k)
         self._finisher.write(sums, start, first, rows)
-
-    def _multiply(self, buffers: Buffers, first: Expr, rows: Expr | int, piece: Piece) -> None:
-        """Multiply rows ``[first, first + rows)`` with every panel, into the sums."""
-        block = self._block
-        for start, tile, repeat in row_tiles(rows, self._tile):
-            if piece.adds or self._is_near(piece):  # it stays in the L1 cache: all rows for each
-                with block.loop(buffers.panels, "panel") as p, block.loop(repeat, "tile") as t:
-                    at = block.bind(start + t * tile.rows, "at")
-                    self._one_tile(buffers, (p, first, at), tile, piece)
-            else:  # a tile's rows stay there: all panels for each tile
-                with block.loop(repeat, "tile") as t:
-                    at = block.bind(start + t * tile.rows, "at")
-                    with block.loop(buffers.panels, "panel") as p:
-                        self._one_tile(buffers, (p, first, at), tile, piece)
-
-    def _is_near(self, piece: Piece) -> bool:
-        """Return whether a panel stays in the L1 cache while all rows go by."""
-        if not isinstance(piece.depth, int):
-            return False
-        width = self._tile.vectors * self._lanes * ITEM_SIZE[self._dtype]
-        return piece.depth * width <= _NEAR_BYTES
-
-    def _one_tile(
-        self, buffers: Buffers, where: tuple[Expr, Expr, Expr], tile: Tile, piece: Piece
-    ) -> None:
-        """Multiply one tile; ``where`` is (panel, first row of the sums, row in the sums)."""
-        block, lanes = self._block, self._lanes
-        p, first, at = where
-        packed, sums = buffers.packed, buffers.sums
-        step = tile.vectors * lanes
-        base = block.bind(index(packed.panel_at(p)), "base")
-
-        def place(i: int, j: int) -> Expr:
-            return (at + i) * self._width + p * step + j * lanes
-
-        def vector(j: int, k: Expr | int) -> Expr:
-            return block.load(packed.buffer, base + k * step + j * lanes, lanes)
-
-        def carried(i: int, j: int) -> Expr:
-            return block.load(sums, place(i, j), lanes)
-
-        row = self._row_reader(block.bind(first + at), tile, piece.k)
-        operands = Operands(self._dtype, lanes, row, vector, carried if piece.adds else None)
-        total = multiply(block, tile, piece.depth, operands, self._unroll)
-        for i in range(tile.rows):
-            for j in range(tile.vectors):
-                value = tirx.BufferLoad(total, [index(i * tile.vectors + j)])
-                block.store(sums, place(i, j), value)
-
-    def _row_reader(
-        self, first: Expr, tile: Tile, k: Expr | int
-    ) -> Callable[[int, Expr | int], Expr]:
-        """Return how to read step k of row i; rows past the end repeat the last."""
-        tensor, k_first = self._arrangement.rows
-        where = in_place(tensor, self._dtype, self._context)
-        if where is None:
-            raise TypeError("the broadcast side must lie in memory")
-        k_axis, row_axis = (-2, -1) if k_first else (-1, -2)
-        base = batch_offset(tensor, where, self._batch) + k * where.strides[k_axis]
-        bases = [
-            self._block.bind(
-                index(base + minimum(first + i, self._rows - 1) * where.strides[row_axis]), "row"
-            )
-            for i in range(tile.rows)
-        ]
-
-        def read(i: int, step: Expr | int) -> Expr:
-            place = bases[i] + step * where.strides[k_axis]
-            return tirx.BufferLoad(where.storage.buffer, [index(place)])
-
-        return read
-
-
-def row_tiles(rows: Expr | int, tile: Tile) -> list[tuple[Expr | int, Tile, Expr | int]]:
-    """Return (first row, tile, repetitions): balanced tiles where the number of rows is known.
-
-    33 rows are 3 tiles of 11. Otherwise whole tiles, and for what is left tiles of several heights,
-    of which one is there: a batch of 8 is not multiplied as one of 12.
-    """
-    if not isinstance(rows, int):
-        whole = quotient(rows, tile.rows)
-        left = rows - whole * tile.rows
-        parts = [(0, tile, whole)]
-        lower = 0
-        for height in (*range(_LEAST_HEIGHT, tile.rows, _HEIGHTS), tile.rows):
-            fits = tirx.And(left > lower, left <= height)
-            part = Tile(height, tile.vectors)
-            parts.append((whole * tile.rows, part, tirx.Cast(INDEX, fits)))
-            lower = height
-        return parts
-    count = -(-rows // tile.rows)
-    small, larger = divmod(rows, count)
-    parts = []
-    if larger:
-        parts.append((0, Tile(small + 1, tile.vectors), larger))
-    if count > larger:
-        parts.append((larger * (small + 1), Tile(small, tile.vectors), count - larger))
-    return parts

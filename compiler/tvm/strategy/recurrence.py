@@ -17,13 +17,14 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from ..access import Storage
+from ..access import Space, Storage, Strided, strided
 from ..block import index, remainder
 from ..dims import product
-from ..graph import Expr, Function, Pointwise, Tensor, pointwise, topological
+from ..graph import Expr, Function, Pointwise, Reshape, Tensor, Transpose, pointwise, topological
 from ..loop import Loop, LoopResult, number_of, varies
 from ..plan import make_plan
 from ..stage import Stage
+from ..views import Slice
 from .axpy import Axpy
 from .base import PARALLEL_CYCLES, Context, Strategy, Tasks, write_together
 from .blocking import guess
@@ -57,10 +58,14 @@ class Recurrence:
 
 @dataclass(frozen=True)
 class _Trips:
-    """What strategies are told of the loop they write in; ``depth`` is that of the scope around."""
+    """What strategies are told of the loop they write in.
+
+    ``following`` is what the next trip sees, ``depth`` is that of the scope around the loop.
+    """
 
     loop: Loop
     outer: Context
+    following: Space
     depth: int
     team: bool
     meets: bool = True
@@ -73,6 +78,11 @@ class _Trips:
     def stays(self, tensor: Tensor) -> bool:
         """Return whether a tensor is the same in all trips."""
         return not varies((tensor,), self.loop.counter, self.loop.carried)[tensor]
+
+    def next_place(self, tensor: Tensor) -> Strided | None:
+        """Return where the next trip reads a slice of what was there before the loop."""
+        is_view = isinstance(tensor.node, Slice | Reshape | Transpose)
+        return None if not is_view or self.stays(tensor) else strided(tensor, self.following)
 
     @contextmanager
     def ahead(self) -> Iterator[Context]:
@@ -223,7 +233,8 @@ class _Writer:
             whole = self._context.space.storages[array]
             place = self._block.bind(index(whole.offset + offset), "row")
             space.storages[output] = replace(whole, offset=place)
-        trips = _Trips(loop, self._context, depth, team)
+        following = space.within(loop.counter, trip + 1)
+        trips = _Trips(loop, self._context, following, depth, team)
         return replace(self._context, space=space, trips=trips)
 
     def _write_stages(self, context: Context) -> None:

@@ -66,6 +66,7 @@ class Operands:
         row: Element k of row i, as a scalar.
         vector: Vector j at step k.
         carried: What the sum of row i and vector j starts from; None for zero.
+        ahead: Asks, at step k of those that are unrolled, for what is read later.
     """
 
     dtype: str
@@ -73,6 +74,7 @@ class Operands:
     row: Callable[[int, Expr | int], Expr]
     vector: Callable[[int, Expr | int], Expr]
     carried: Callable[[int, int], Expr] | None = None
+    ahead: Callable[[Expr | int], None] | None = None
 
 
 def multiply(
@@ -118,6 +120,8 @@ def add_products(  # noqa: PLR0913, PLR0917 - a loop and what it reads
     if whole != 0:
         with block.loop(whole, "k") as k:
             first = block.bind(k * unroll, "k")
+            if operands.ahead is not None:
+                operands.ahead(first)
             for u in range(unroll):
                 step(first + u)
     if isinstance(depth, int):

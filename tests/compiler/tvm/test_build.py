@@ -60,6 +60,7 @@ def test_kernel_says_what_it_is(compiler: Any) -> None:
     assert kernel.out_shapes == ["s0,4", "s0 4 *"]
     assert kernel.minimums == [0]
     assert kernel.divisors == [1]
+    assert not kernel.barriers
     assert list(kernel.objects) == [f"{kernel.name}.o"]
     assert kernel.target == backend.Target.host()
 

@@ -141,6 +141,7 @@ def test_by_a_team(compiler: Any, tasks: int) -> None:
         arrays = cells(batch, 20, 24, 128, 4)
         loaded = compiler.compare(lstm, *arrays, rtol=2e-5, atol=1e-6, tasks=tasks)
         assert loaded.launches
+        assert loaded.kernel.barriers
 
 
 def test_sizes_of_the_call(compiler: Any) -> None:

@@ -71,7 +71,7 @@ void CrowdOf(int threads) {
   const std::array<float, kUnits> alone = Result(nullptr, &largest);
   EXPECT(alone[0] != 0 && largest == 1);
   Crowd(
-      threads, 20, [&](Pool* pool) { EXPECT(Result(pool, &largest) == alone); },
+      threads, 10, [&](Pool* pool) { EXPECT(Result(pool, &largest) == alone); },
       [](Pool* pool) {
         Doubling loop;
         Launch(pool, 0, loop);

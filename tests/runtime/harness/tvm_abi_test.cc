@@ -22,7 +22,9 @@ using composite::tvm_abi::Any;
 using composite::tvm_abi::Call;
 using composite::tvm_abi::Error;
 using composite::tvm_abi::FillSlots;
+using composite::tvm_abi::ParallelLaunches;
 using composite::tvm_abi::Slots;
+using composite::tvm_abi::TeamLaunches;
 using composite::tvm_abi::Tensor;
 
 struct GroupEnv {
@@ -74,6 +76,12 @@ int DoubleKernel(void*, const Any* args, int32_t count, Any*) {
   }
   Doubling work{Argument(args, 0), Argument(args, 1)};
   return launch(DoublePart, &work, 0);
+}
+
+// In the library whose other loops have barriers.
+int DoubleBesideTeamsKernel(void*, const Any* args, int32_t, Any*) {
+  Doubling work{Argument(args, 0), Argument(args, 1)};
+  return launch_team(DoublePart, &work, 0);
 }
 
 int FailInTask(int task, GroupEnv*, void*) { return task == 1 ? Raise("ValueError", "task 1") : 0; }
@@ -229,6 +237,21 @@ void BarriersMeet() {
   }
 }
 
+void OnlyBarriersNeedATeam() {
+  ThreadPool pool(3);
+  std::vector<float> in(1000, 1), out(1000);
+  int64_t size = 1000;
+  Error error;
+  for (bool barriers : {true, false}) {
+    const int64_t launches = ParallelLaunches(), teams = TeamLaunches();
+    out.assign(1000, -1);
+    Tensor tensors[] = {FloatTensor(in, &size), FloatTensor(out, &size)};
+    EXPECT(Call(DoubleBesideTeamsKernel, {&pool, nullptr, barriers}, tensors, 2, &error));
+    EXPECT(out == std::vector<float>(1000, 2));
+    EXPECT(ParallelLaunches() - launches == 1 && TeamLaunches() - teams == (barriers ? 1 : 0));
+  }
+}
+
 void ManyArguments() {
   const auto kernel = [](void*, const Any* args, int32_t count, Any*) {
     float sum = 0;
@@ -254,6 +277,7 @@ int main(int argc, char** argv) {
                    {"errors_are_carried_to_the_caller", ErrorsAreCarriedToTheCaller},
                    {"workspace_is_checked_and_aligned", WorkspaceIsCheckedAndAligned},
                    {"barriers_meet", BarriersMeet},
+                   {"only_barriers_need_a_team", OnlyBarriersNeedATeam},
                    {"many_arguments", ManyArguments}},
                   argc, argv);
 }

@@ -245,3 +245,19 @@ def test_nan_and_infinity_pass_through(compiler: Any) -> None:
     (result,) = loaded(arrays, [(9, 11)], [np.dtype(np.float32)])
     wanted = function(*[tf.constant(a.astype(np.float64)) for a in arrays]).numpy()
     np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [16, 24, 72, 200, 264, 131])
+@pytest.mark.parametrize("transpose_b", [False, True])
+def test_long_chains_finish_vectors_side_by_side(compiler: Any, n: int, transpose_b: bool) -> None:
+    """Groups of an odd number of vectors, of one, and columns that are no whole vectors."""
+    random = np.random.default_rng(n)
+    x = random.standard_normal((9, 40)).astype(np.float32)
+    w = random.standard_normal((n, 40) if transpose_b else (40, n)).astype(np.float32)
+    compiler.compare(
+        lambda x, w: tf.nn.gelu(tf.matmul(x, w, transpose_b=transpose_b) * 0.1),
+        x,
+        w,
+        rtol=1e-4,
+        atol=1e-5,
+    )

@@ -55,6 +55,16 @@ def test_large_work_is_shared_out(compiler: Any, tb: bool, strategy: str) -> Non
     assert loaded.launches == 2
 
 
+@pytest.mark.parametrize(
+    ("m", "k", "n"),
+    [(1, 1003, 1000), (4, 517, 1029), (2, 300, 4100)],
+    ids=["a short last piece", "groups of columns", "more groups than wanted tasks"],
+)
+def test_axpy_adds_what_threads_have_summed(compiler: Any, m: int, k: int, n: int) -> None:
+    loaded = check(compiler, (m, k, n), False, "axpy", np.float32)
+    assert loaded.launches == 2
+
+
 @pytest.mark.parametrize("m", [1, 3])
 def test_infinity_beyond_the_last_vector_is_not_counted_twice(compiler: Any, m: int) -> None:
     """The last vector of K overlaps: inf * 0 there would be NaN."""

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from composite.compiler import tvm as backend
+from tests.compiler.tvm.conftest import library_of
 
 LEVELS = ["x86-64-v2", "x86-64-v3"]
 
@@ -119,3 +120,16 @@ def test_without_anything_to_pack_there_is_no_kernel_of_its_own(
 ) -> None:
     with pytest.raises(backend.NotCovered, match="read where they lie"):
         compiler.compile(function, arrays, constants=[1])
+
+
+def prefetches(function: Any, shapes: list[tuple[int, ...]], constants: tuple[int, ...]) -> int:
+    library = library_of(function, [tf.TensorSpec(s) for s in shapes])
+    level = backend.Target.of("x86-64-v3", 2)
+    written = backend.write(library, shapes, target=level, constants=constants)
+    return str(written.module.functions).count("prefetch")
+
+
+def test_the_next_panel_is_asked_for_where_it_comes_from_afar() -> None:
+    shapes = [(8, 256), (256, 512), (512,)]
+    assert prefetches(dense(transpose=False), shapes, constants=(1,))
+    assert not prefetches(dense(transpose=False), shapes, constants=())  # packed by the task

@@ -1,0 +1,251 @@
+"""Multiply rows with packed panels: which of the two goes round in the inner loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tvm import tirx
+
+from ..access import Index
+from ..block import INDEX, Buffer, index, minimum, quotient
+from ..graph import ITEM_SIZE, Expr, Tensor
+from .base import Context
+from .blocking import Blocking, covers
+from .pack import Panels
+from .product import Product, batch_offset, in_place
+from .tile import UNROLL, Operands, Tile, multiply
+
+_NEAR_BYTES = 24 * 1024
+"""Bytes of a panel that stay in an L1 cache, beside what is multiplied with it."""
+
+_LINE_BYTES = 64
+
+_LEAST_HEIGHT = 4
+_HEIGHTS = 2
+"""Heights, and the steps between them, of the tile for what whole tiles leave: fewer rows take as
+long, and each height is code that takes a tenth of a second to compile."""
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """A product as vectors and rows.
+
+    Attributes:
+        product: The product and what is made of it.
+        vectors: The factor that supplies vectors, and whether its matrices are ``[K, count]``.
+        rows: The factor whose elements are broadcast, and whether its matrices are ``[K, count]``.
+        swapped: Whether vectors run along the rows of the result.
+        tile: The register tile.
+        kept: Whether the factor that supplies vectors is constant, and packed once.
+    """
+
+    product: Product
+    vectors: tuple[Tensor, bool]
+    rows: tuple[Tensor, bool]
+    swapped: bool
+    tile: Tile
+    kept: bool = False
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """Where a task keeps its packed panels, how many there are, and its sums."""
+
+    packed: Panels
+    sums: Buffer
+    panels: Expr | int
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Steps ``[k, k + depth)``; ``adds`` if they are added to what the sums hold."""
+
+    k: Expr | int
+    depth: Expr | int
+    adds: bool = False
+
+
+class Sweep:
+    """Multiplies rows of an arrangement, at the given batch indices, with a task's panels.
+
+    ``blocking`` says how many rows come at a time.
+    """
+
+    def __init__(
+        self, arrangement: Arrangement, blocking: Blocking, context: Context, batch: list[Index]
+    ) -> None:
+        product = arrangement.product
+        self._arrangement = arrangement
+        self._blocking = blocking
+        self._context = context
+        self._block = context.block
+        self._batch = batch
+        self._tile = arrangement.tile
+        self._lanes = context.lanes(product.dtype)
+        self._dtype = product.dtype
+        self._width = blocking.group * self._lanes
+        self._rows = context.size(product.columns if arrangement.swapped else product.rows)
+        self._unroll = context.choose("gemm.unroll", (1, 2, 4, 8), UNROLL)
+
+    def write(self, buffers: Buffers, first: Expr, rows: Expr | int, piece: Piece) -> None:
+        """Multiply rows ``[first, first + rows)`` with every panel, into the sums."""
+        block = self._block
+        parts = row_tiles(rows, self._tile)
+        if piece.adds or self._is_near(piece):  # the panel stays near: all rows for each
+            total = sum((repeat for _, _, repeat in parts), 0)
+            with block.loop(buffers.panels, "panel") as p:
+                done: Expr | int = 0
+                for start, tile, repeat in parts:
+                    with block.loop(repeat, "tile") as t:
+                        at = block.bind(start + t * tile.rows, "at")
+                        where = (p, first, at)
+                        self._one_tile(buffers, where, tile, piece, (done + t, total))
+                    done = done + repeat
+            return
+        for start, tile, repeat in parts:  # a tile's rows stay near: all panels for each
+            with block.loop(repeat, "tile") as t:
+                at = block.bind(start + t * tile.rows, "at")
+                with block.loop(buffers.panels, "panel") as p:
+                    self._one_tile(buffers, (p, first, at), tile, piece)
+
+    def _is_near(self, piece: Piece) -> bool:
+        """Return whether a panel stays in a cache while all rows go by: in L1, or beside them."""
+        if not isinstance(piece.depth, int):
+            return False
+        line = piece.depth * ITEM_SIZE[self._dtype]
+        width = self._tile.vectors * self._lanes
+        if line * width <= _NEAR_BYTES:
+            return True
+        rows = self._blocking.fixed_rows or self._blocking.block_rows
+        return self._arrangement.kept and line * (width + rows) <= self._context.target.cache_bytes
+
+    def _one_tile(
+        self,
+        buffers: Buffers,
+        where: tuple[Expr, Expr, Expr],
+        tile: Tile,
+        piece: Piece,
+        turn: tuple[Expr | int, Expr | int] | None = None,
+    ) -> None:
+        """Multiply one tile; ``where`` is (panel, first row of the sums, row in the sums).
+
+        ``turn`` tells which of how many tiles of this panel it is, if they follow each other.
+        """
+        block, lanes = self._block, self._lanes
+        p, first, at = where
+        packed, sums = buffers.packed, buffers.sums
+        step = tile.vectors * lanes
+        base = block.bind(index(packed.panel_at(p)), "base")
+
+        def place(i: int, j: int) -> Expr:
+            return (at + i) * self._width + p * step + j * lanes
+
+        def vector(j: int, k: Expr | int) -> Expr:
+            return block.load(packed.buffer, base + k * step + j * lanes, lanes)
+
+        def carried(i: int, j: int) -> Expr:
+            return block.load(sums, place(i, j), lanes)
+
+        row = self._row_reader(block.bind(first + at), tile, piece.k)
+        operands = Operands(
+            self._dtype,
+            lanes,
+            row,
+            vector,
+            carried if piece.adds else None,
+            self._ahead(packed, p, tile, piece, turn),
+        )
+        total = multiply(block, tile, piece.depth, operands, self._unroll)
+        for i in range(tile.rows):
+            for j in range(tile.vectors):
+                value = tirx.BufferLoad(total, [index(i * tile.vectors + j)])
+                block.store(sums, place(i, j), value)
+
+    def _ahead(
+        self,
+        packed: Panels,
+        p: Expr,
+        tile: Tile,
+        piece: Piece,
+        turn: tuple[Expr | int, Expr | int] | None,
+    ) -> Callable[[Expr | int], None] | None:
+        """Return how to ask for the next panel while this one is multiplied.
+
+        Panels that are kept are read from one end to the other, from beyond the L2 cache; the few
+        rows of the first tile alone would wait for that. Each tile asks for its share.
+        """
+        import os
+
+        if (
+            not self._arrangement.kept
+            or turn is None
+            or tile.rows < 4
+            or not isinstance(piece.depth, int)
+            or os.environ.get("AB") == "0"
+        ):
+            return None
+        block, (number, count) = self._block, turn
+        line = _LINE_BYTES // ITEM_SIZE[self._dtype]
+        steps = piece.depth // self._unroll
+        lines = covers(tile.vectors * self._lanes * self._unroll, line)
+        each = covers(lines, count) if isinstance(count, int) else 1
+        start = packed.panel_at(p + 1) + number * (steps * each * line)
+        start = block.bind(index(start), "next")
+
+        def ask(k: Expr | int) -> None:
+            at = block.bind(start + quotient(k, self._unroll) * (each * line), "line")
+            for i in range(each):
+                block.prefetch(packed.buffer, at + i * line, level=2)
+
+        return ask
+
+    def _row_reader(
+        self, first: Expr, tile: Tile, k: Expr | int
+    ) -> Callable[[int, Expr | int], Expr]:
+        """Return how to read step k of row i; rows past the end repeat the last."""
+        tensor, k_first = self._arrangement.rows
+        where = in_place(tensor, self._dtype, self._context)
+        if where is None:
+            raise TypeError("the broadcast side must lie in memory")
+        k_axis, row_axis = (-2, -1) if k_first else (-1, -2)
+        base = batch_offset(tensor, where, self._batch) + k * where.strides[k_axis]
+        bases = [
+            self._block.bind(
+                index(base + minimum(first + i, self._rows - 1) * where.strides[row_axis]), "row"
+            )
+            for i in range(tile.rows)
+        ]
+
+        def read(i: int, step: Expr | int) -> Expr:
+            place = bases[i] + step * where.strides[k_axis]
+            return tirx.BufferLoad(where.storage.buffer, [index(place)])
+
+        return read
+
+
+def row_tiles(rows: Expr | int, tile: Tile) -> list[tuple[Expr | int, Tile, Expr | int]]:
+    """Return (first row, tile, repetitions): balanced tiles where the number of rows is known.
+
+    33 rows are 3 tiles of 11. Otherwise whole tiles, and for what is left tiles of several heights,
+    of which one is there: a batch of 8 is not multiplied as one of 12.
+    """
+    if not isinstance(rows, int):
+        whole = quotient(rows, tile.rows)
+        left = rows - whole * tile.rows
+        parts = [(0, tile, whole)]
+        lower = 0
+        for height in (*range(_LEAST_HEIGHT, tile.rows, _HEIGHTS), tile.rows):
+            fits = tirx.And(left > lower, left <= height)
+            part = Tile(height, tile.vectors)
+            parts.append((whole * tile.rows, part, tirx.Cast(INDEX, fits)))
+            lower = height
+        return parts
+    count = -(-rows // tile.rows)
+    small, larger = divmod(rows, count)
+    parts = []
+    if larger:
+        parts.append((0, Tile(small + 1, tile.vectors), larger))
+    if count > larger:
+        parts.append((larger * (small + 1), Tile(small, tile.vectors), count - larger))
+    return parts

@@ -1,0 +1,152 @@
+"""Loops that meet at barriers, beside others: in one built library, and called all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+import composite
+from examples.lstm.ops import lstm
+
+BATCH, STEPS, UNITS = 4, 16, 64
+CALL = {
+    "x": ("float32", (BATCH, STEPS, UNITS)),
+    "h0": ("float32", (BATCH, UNITS)),
+    "c0": ("float32", (BATCH, UNITS)),
+    "kernel": ("float32", (UNITS, 4 * UNITS)),
+    "recurrent_kernel": ("float32", (UNITS, 4 * UNITS)),
+    "bias": ("float32", (4 * UNITS,)),
+    "mask": [],
+    "return_sequences": True,
+}
+SIZE = 256
+
+
+@composite.Composite(
+    "TeamsDense", inputs=["x: T", "w: T"], derived_attrs=["T: {float}"], outputs=["y: T"]
+)
+def dense(x: Any, w: Any) -> Any:
+    return tf.nn.relu(x @ w)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    matrix = ("float32", (SIZE, SIZE))
+    return composite.build(
+        [lstm, dense], tmp_path_factory.mktemp("built") / "lib", name="teams_lib",
+        signatures={"lstm": [CALL], "dense": [{"x": matrix, "w": matrix}]},
+    )  # fmt: skip
+
+
+_ENVIRONMENT = {"COMPOSITE_JIT": "0", "COMPOSITE_BACKEND": "tvm"}
+
+_START = f"""
+import sys
+import numpy as np
+import tensorflow as tf
+import composite
+ops = composite.load(sys.argv[1])
+random = np.random.default_rng(0)
+shapes = [({BATCH}, {STEPS}, {UNITS}), *[({BATCH}, {UNITS})] * 2, *[({UNITS}, {4 * UNITS})] * 2,
+          ({4 * UNITS},)]
+inputs = [tf.constant(random.standard_normal(shape) / 4, tf.float32) for shape in shapes]
+matrix = tf.constant(random.standard_normal(({SIZE}, {SIZE})), tf.float32)
+
+def lstm(x=inputs[0]):
+    return ops.lstm(x, *inputs[1:], [], return_sequences=True)
+
+def dense(x=matrix):
+    return ops.dense(x, matrix)
+
+def close(found, expected):
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+
+with composite.options(backend="tf"):
+    expected = {{lstm: lstm(), dense: [dense()]}}
+"""
+
+_ONE_BY_ONE = """
+def launched(op):
+    before = composite.stats()
+    close(tf.nest.flatten(op()), expected[op])
+    counts = composite.stats() - before
+    assert counts["kernel_launches"] == 1 and counts["expansion_runs"] == 0, counts
+    return counts["parallel_launches"], counts["team_launches"]
+
+parallel, teams = launched(dense)
+assert parallel > 0 and teams == 0, (parallel, teams)
+parallel, teams = launched(lstm)
+assert parallel >= teams > 0, (parallel, teams)
+"""
+
+
+def test_only_kernels_with_a_barrier_are_launched_as_teams(
+    library: Path, run_python: Callable[..., Any]
+) -> None:
+    code = _START + _ONE_BY_ONE
+    run_python(code, str(library), intra=2, env=_ENVIRONMENT)
+
+
+_AT_ONCE = """
+import threading
+CALLERS, ROUNDS = 32, 4
+alone = [y.numpy() for y in lstm()]
+
+def same():
+    for found, wanted in zip(lstm(), alone, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+def other():
+    close([dense()], expected[dense])
+
+def plain():
+    close([tf.nn.relu(tf.matmul(matrix, matrix))], expected[dense])
+
+@tf.function
+def graph(sequences, matrices):  # an argument for each node, lest equal nodes become one
+    return [lstm(x) for x in sequences], [dense(x) for x in matrices]
+
+def nodes():
+    layers, products = graph([inputs[0]] * CALLERS, [matrix] * 4)
+    for layer in layers:
+        for found, wanted in zip(layer, alone, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    for product in products:
+        close([product], expected[dense])
+
+nodes()  # traced once, not by all at once
+failures = []
+
+def repeat(call):
+    try:
+        for _ in range(ROUNDS):
+            call()
+    except BaseException as error:
+        failures.append(error)
+
+before = composite.stats()
+calls = [same] * CALLERS + [other] * 4 + [plain] * 4 + [nodes]
+callers = [threading.Thread(target=repeat, args=(call,)) for call in calls]
+for caller in callers:
+    caller.start()
+for caller in callers:
+    caller.join()
+assert not failures, failures[0]
+counts = composite.stats() - before
+assert counts["kernel_launches"] == 2 * ROUNDS * (CALLERS + 4), counts
+assert counts["expansion_runs"] == 0, counts
+assert counts["team_launches"] > 0, counts
+"""
+
+
+@pytest.mark.parametrize("threads", [2, 1])
+def test_thirty_two_layers_at_once_beside_other_ops(
+    library: Path, threads: int, run_python: Callable[..., Any]
+) -> None:
+    code = _START + _AT_ONCE
+    run_python(code, str(library), intra=threads, inter=4, env=_ENVIRONMENT, timeout=120)
