@@ -8,6 +8,7 @@ thread does not survive fork) and runs expansions and whatever kernels it has.
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import threading
 import time
@@ -56,33 +57,36 @@ class Worker:
         self._thread.join()
 
     def _run(self) -> None:
-        kernels = None
-        with call.eager_mode():
-            while not self._stopping.is_set():
-                reply = native.call("composite_next_request", record(timeout_ms=_WAKE_MS))
-                if reply:
-                    kernels = kernels or open_default()
-                    self._serve(NodeDef.FromString(reply), kernels)
+        kernels = functools.cache(open_default)
+        try:
+            with call.eager_mode():
+                while not self._stopping.is_set():
+                    reply = native.call("composite_next_request", record(timeout_ms=_WAKE_MS))
+                    if reply:
+                        self._serve(NodeDef.FromString(reply), kernels)
+        finally:  # without this, whoever waits for a kernel would wait for ever
+            native.call("composite_worker", record(running=False))
 
-    def _serve(self, request: NodeDef, kernels: Cache) -> None:
-        recording.note(request)
+    def _serve(self, request: NodeDef, kernels: Callable[[], Cache]) -> None:
         status, reason = _outcome(request, kernels, self._stopping.is_set)
         answer = record(name=request.name, status=status, reason=reason)
         try:
             native.call("composite_finish", answer)
-        except tf.errors.NotFoundError:
-            if not self._stopping.is_set():
-                raise
-            # A stop withdraws what is asked for.
+        except tf.errors.NotFoundError as error:
+            # Whoever asked has withdrawn it meanwhile: a stop, or an op's new definition.
+            logger.debug("%s: the kernel came too late: %s", request.op, error)
 
 
-def _outcome(request: NodeDef, kernels: Cache, stopping: Callable[[], bool]) -> tuple[str, str]:
+def _outcome(
+    request: NodeDef, kernels: Callable[[], Cache], stopping: Callable[[], bool]
+) -> tuple[str, str]:
     """Status and reason of a request. Whatever goes wrong, the expansion serves its calls."""
     from composite.compiler import tvm as backend
     from composite.jit import produce, verify
 
     try:
-        return produce.produce(request, kernels, stopping)
+        recording.note(request)
+        return produce.produce(request, kernels(), stopping)
     except produce.Stopped:
         return "failed", "the process ends"
     except backend.NotCovered as answer:

@@ -2,6 +2,9 @@
 
 #include <cstdlib>
 #include <string>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -23,11 +26,22 @@ int LevelOf(absl::string_view isa) {
   return kUnknown;
 }
 
+#if defined(__x86_64__)
+// What a virtual machine may mask of x86-64-v3, and not every compiler has a name for.
+bool HasSmallPartsOfV3() {
+  unsigned eax, ebx, ecx, edx;
+  if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return false;
+  if ((ecx & bit_MOVBE) == 0 || (ecx & bit_F16C) == 0) return false;
+  return __get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) && (ecx & bit_LZCNT) != 0;
+}
+#endif
+
 int LevelOfCpu() {
 #if defined(__x86_64__)
   const bool v2 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
   const bool v3 = v2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                  __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+                  __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+                  HasSmallPartsOfV3();
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512vl");

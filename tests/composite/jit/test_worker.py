@@ -93,6 +93,54 @@ assert composite.stats()["expansion_runs"] == 0
     )
 
 
+def test_what_goes_wrong_around_a_kernel_fails_its_request_alone(run_python):
+    run_python(
+        _FIRST
+        + """
+from composite.jit import worker
+
+def note(request, real=worker.recording.note, left=[1]):
+    if left:
+        left.pop()
+        raise OSError("no place to note this")
+    real(request)
+
+worker.recording.note = note
+with composite.options(backend="tvm"):
+    try:
+        dense(x, w, b, act="RELU")
+        sys.exit("no error")
+    except tf.errors.FailedPreconditionError as error:
+        assert "no place to note this" in str(error), error
+    found = dense(x[:5], w, b, act="RELU")
+np.testing.assert_allclose(found, expected[:5], rtol=1e-4, atol=1e-4)
+"""
+    )
+
+
+def test_nobody_waits_for_a_thread_that_has_ended(run_python):
+    found = run_python(
+        _FIRST
+        + """
+from composite.jit import worker
+
+def outcome(*_):
+    raise SystemError("the compiler's thread is shot down")
+
+worker._outcome = outcome
+with composite.options(backend="tvm"):
+    try:
+        dense(x, w, b, act="RELU")
+        sys.exit("no error")
+    except tf.errors.FailedPreconditionError as error:
+        assert "not running in this process" in str(error), error
+assert composite.wait(timeout=10)
+np.testing.assert_allclose(dense(x, w, b, act="RELU"), expected, rtol=1e-4, atol=1e-4)
+"""
+    )
+    assert "the compiler's thread is shot down" in found.stderr
+
+
 def test_a_call_that_cannot_be_expanded_is_no_news_for_the_log(run_python):
     done = run_python(
         _FIRST
