@@ -101,6 +101,8 @@ absl::Status KernelTable::Install(KernelRecord record, tvm_abi::Function functio
   KernelGroup* group =
       Group(**version, attrs, record.constants.has_value() ? &*record.constants : nullptr);
   absl::Status status = CheckMachine(record);
+  // What tells the times of a kernel brings none, and a refusal is then no second one.
+  const bool brings = function != nullptr || !record.library.empty();
   const bool opens = function == nullptr && !record.library.empty();
   if (status.ok() && (opens || function != nullptr)) status = CheckArity(**version, record);
   InstalledKernel kernel{std::move(record), function, std::move(packers)};
@@ -116,7 +118,7 @@ absl::Status KernelTable::Install(KernelRecord record, tvm_abi::Function functio
     changed_.SignalAll();
     return status;
   }
-  Count(GlobalStats().rejected);
+  if (brings) Count(GlobalStats().rejected);
   status = absl::Status(status.code(),
                         absl::StrCat("kernel ", name, " was refused: ", status.message()));
   KernelSnapshot next = group->snapshot();

@@ -16,6 +16,10 @@ _LONG = 24
 """Instructions of a chain from which on a vector waits for itself, and two are quicker together."""
 
 
+_SHORT = 8
+"""Instructions of a chain up to which each vector of a tile has a copy of them."""
+
+
 class Result(Protocol):
     """What sums are finished into: a :class:`.product.Product`, or what has rows like one."""
 
@@ -71,6 +75,19 @@ class Finisher:
             self._write_swapped(sums, start, first, rows, vectors)
         else:
             self._write_straight(sums, start, first, rows, vectors)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether vectors can be finished where they are computed: little is left, and whole."""
+        whole = isinstance(self._count, int) and self._count >= self._lanes
+        cost = chain_cost(self._result.stage, self._context)
+        return whole and not self._swapped and cost <= _SHORT
+
+    def write_vector(self, start: Expr, row: Expr, vector: Expr, value: Expr) -> None:
+        """Finish one vector of the group that begins at column ``start``."""
+        at = minimum(start + vector * self._lanes, self._count - self._lanes)
+        column = self._block.bind(index(at), "column")
+        self._finish(row, Lane(column, self._lanes), value)
 
     def _write_straight(
         self, sums: Buffer, start: Expr, first: Expr, rows: Expr | int, vectors: Expr | int

@@ -3,7 +3,8 @@
 One side of the product supplies vectors, the other single elements to broadcast (:mod:`.tile`).
 The vector side is packed into panels by :mod:`.pack`; the other side is read where it lies. Each
 block of the result goes through a buffer of sums, from which :mod:`.finish` runs the rest in the
-result's own layout. :mod:`.blocking` says what a task takes; no task waits for another.
+result's own layout; where that is little, it is done with the registers of a tile.
+:mod:`.blocking` says what a task takes; no task waits for another.
 
 * ``[K, N]`` second factor: vectors run along N, packing copies. So too where it is constant: it is
   packed before the first call (:mod:`.panels`), and nothing then speaks for the other side.

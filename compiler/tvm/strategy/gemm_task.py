@@ -8,7 +8,7 @@ from ..access import Index
 from ..block import Buffer, ceil_quotient, const, index, maximum, minimum, quotient
 from ..graph import Expr
 from .base import Context
-from .blocking import Blocking
+from .blocking import Blocking, covers
 from .finish import Finisher
 from .pack import Packer, Panels
 from .panels import Fresh, Keeper, Supply
@@ -83,20 +83,34 @@ class TaskWriter:
         block, (first, count) = self._block, rows_of_task
         packed = supply.piece(0, 0, self._depth)
         fixed, most = self._blocking.fixed_rows, self._blocking.block_rows
-        if fixed is not None and fixed < 2 * most:
-            sums = self._sums(fixed)
-            self._sweep.write(Buffers(packed, sums, panels), first, fixed, Piece(0, self._depth))
-            self._finisher.write(sums, start, first, fixed)
+        blocks = _equal_blocks(fixed, most) if fixed is not None else 0
+        if fixed is not None and blocks:
+            rows = fixed // blocks
+            sums = None if self._finisher.is_short else self._sums(rows)
+            with block.loop(blocks, "block") as b:
+                row = block.bind(first + b * rows, "row")
+                self._sweep_block(Buffers(packed, sums, panels), start, row, rows)
             return
         sums = self._sums(2 * most)
         blocks = maximum(1, quotient(count, most))
         with block.loop(blocks, "block") as b:
             at = block.bind(b * most, "at")
             last = tirx.EQ(b, index(blocks) - 1)
-            rows = block.bind(tirx.Select(last, count - at, index(most)), "rows")
+            left = block.bind(tirx.Select(last, count - at, index(most)), "rows")
             row = block.bind(first + at, "row")
-            self._sweep.write(Buffers(packed, sums, panels), row, rows, Piece(0, self._depth))
-            self._finisher.write(sums, start, row, rows)
+            self._sweep_block(Buffers(packed, sums, panels), start, row, left)
+
+    def _sweep_block(self, buffers: Buffers, start: Expr, row: Expr, rows: Expr | int) -> None:
+        """Multiply rows with all of k, and finish them: from the sums, if there are any."""
+        if buffers.sums is not None:
+            self._sweep.write(buffers, row, rows, Piece(0, self._depth))
+            self._finisher.write(buffers.sums, start, row, rows)
+            return
+
+        def finish(row: Expr, vector: Expr, value: Expr) -> None:
+            self._finisher.write_vector(start, row, vector, value)
+
+        self._sweep.write(buffers, row, rows, Piece(0, self._depth, finish=finish))
 
     def _write_in_pieces(
         self, supply: Supply, panels: Expr, start: Expr, rows_of_task: tuple[Expr, Expr]
@@ -123,3 +137,11 @@ class TaskWriter:
             piece_of_k = Piece(k, depth, adds=True)
             self._sweep.write(Buffers(packed, sums, panels), first, rows, piece_of_k)
         self._finisher.write(sums, start, first, rows)
+
+
+def _equal_blocks(rows: int, most: int) -> int:
+    """Return the fewest equal blocks of up to twice ``most`` rows; 0 if they would be small."""
+    for blocks in range(covers(rows, 2 * most - 1), covers(rows, most // 2) + 1):
+        if rows % blocks == 0:
+            return blocks
+    return 0

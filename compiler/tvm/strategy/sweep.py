@@ -50,20 +50,32 @@ class Arrangement:
 
 @dataclass(frozen=True)
 class Buffers:
-    """Where a task keeps its packed panels, how many there are, and its sums."""
+    """Where a task keeps its packed panels, how many there are, and its sums if it needs any."""
 
     packed: Panels
-    sums: Buffer
+    sums: Buffer | None
     panels: Expr | int
+
+
+Finish = Callable[[Expr, Expr, Expr], None]
+"""Stores what is made of a vector of sums, given its row, its number in the group, and itself."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Steps ``[k, k + depth)``; ``adds`` if they are added to what the sums hold."""
+    """Steps ``[k, k + depth)`` of a product.
+
+    Attributes:
+        k: The first step.
+        depth: How many.
+        adds: Whether they are added to what the sums hold.
+        finish: What is done with sums instead of keeping them; all rows are those of tiles then.
+    """
 
     k: Expr | int
     depth: Expr | int
     adds: bool = False
+    finish: Finish | None = None
 
 
 class Sweep:
@@ -160,7 +172,10 @@ class Sweep:
         for i in range(tile.rows):
             for j in range(tile.vectors):
                 value = tirx.BufferLoad(total, [index(i * tile.vectors + j)])
-                block.store(sums, place(i, j), value)
+                if piece.finish is not None:
+                    piece.finish(block.bind(first + at + i, "row"), p * tile.vectors + j, value)
+                else:
+                    block.store(sums, place(i, j), value)
 
     def _ahead(
         self,

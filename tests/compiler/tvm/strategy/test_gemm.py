@@ -261,3 +261,11 @@ def test_long_chains_finish_vectors_side_by_side(compiler: Any, n: int, transpos
         rtol=1e-4,
         atol=1e-5,
     )
+
+
+@pytest.mark.parametrize("m", [11, 96, 97, 190, 202, 400], ids=lambda m: f"{m} rows")
+def test_rows_of_blocks_that_are_equal_or_not(compiler: Any, m: int) -> None:
+    """Up to 95 rows are one block, 190 are two of 95; 97 and 202 have no fitting divisor."""
+    random = np.random.default_rng(m)
+    x, w = (random.standard_normal(s).astype(np.float32) for s in [(m, 300), (300, 19)])
+    compiler.compare(lambda x, w: tf.nn.relu(x @ w), x, w, rtol=1e-4, atol=1e-4)
