@@ -15,9 +15,9 @@ from .base import Context, Tasks, finish, write_together
 _FEW_ROWS = 3
 """Up to so many rows a product waits for memory, however its second factor lies."""
 
-_STREAMED_BYTES = 1 << 20
-_STREAMED_TRIPS = 8
-"""The largest factor, and the fewest trips, for which it is packed before a loop for few rows."""
+_STREAMED = ((1 << 20, 8), (1 << 25, 24))
+"""Bytes of a factor, and the fewest trips for which so large a one is packed before a loop for few
+rows: a call's packing takes as long as some ten trips save once caches hold neither."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +117,14 @@ def _is_streamed(product: Product, context: Context) -> bool:
 
     It is then read from one end to the other; a part of each long row is what a task reads else.
     """
-    size = static_size(product.node.b.shape)
-    if context.trips is None or size is None or size * ITEM_SIZE[product.dtype] > _STREAMED_BYTES:
+    size, trips = static_size(product.node.b.shape), context.trips
+    if size is None or trips is None:
         return False
-    return context.trips.count is None or context.trips.count >= _STREAMED_TRIPS
+    held = size * ITEM_SIZE[product.dtype]
+    fewest = next((count for most, count in _STREAMED if held <= most), None)
+    if trips.count is None:  # the call may well have a single one
+        return fewest == _STREAMED[0][1]
+    return fewest is not None and trips.count >= fewest
 
 
 def in_place(tensor: Tensor, dtype: str, context: Context) -> Strided | None:
