@@ -190,15 +190,9 @@ class Sweep:
         Panels that are kept are read from one end to the other, from beyond the L2 cache; the few
         rows of the first tile alone would wait for that. Each tile asks for its share.
         """
-        import os
-
-        if (
-            not self._arrangement.kept
-            or turn is None
-            or tile.rows < 4
-            or not isinstance(piece.depth, int)
-            or os.environ.get("AB") == "0"
-        ):
+        if not self._arrangement.kept or turn is None or tile.rows < _LEAST_HEIGHT:
+            return None
+        if not isinstance(piece.depth, int):
             return None
         block, (number, count) = self._block, turn
         line = _LINE_BYTES // ITEM_SIZE[self._dtype]
