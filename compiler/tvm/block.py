@@ -18,6 +18,8 @@ from .graph import Expr
 Buffer = Any
 Stmt = Any
 INDEX = "int64"
+LINE_BYTES = 64
+"""A line of the cache, which is what a prefetch brings."""
 _STACK_BYTES = 16 * 1024
 
 

@@ -127,23 +127,21 @@ class _Columns:
     def write(self, first: Expr) -> None:
         """Write columns ``[first, first + width)``, as far as there are."""
         sums = self._block.workspace(self.size, self._product.dtype, "sums")
-        self.add_up(sums, 0, first)
+        self.add_up(sums, 0, first, 0, self._depth)
         self.finish(first, lambda at: self._block.load(sums, at, self._lanes))
 
     def add_up(
-        self, sums: Buffer, base: Expr | int, first: Expr, k: Expr | int = 0, depth: int = 0
+        self, sums: Buffer, base: Expr | int, first: Expr, k: Expr | int, depth: int
     ) -> None:
-        """Set the sums from ``base`` on to those of steps ``[k, k + depth)``, or of all."""
+        """Set the sums from ``base`` on to those of steps ``[k, k + depth)``, if there are."""
         block, lanes, steps = self._block, self._lanes, self._steps
         vectors = self._vectors(first)
         zero = const(0, f"{self._product.dtype}x{lanes}")
         with block.loop(vectors, "v") as v:
             for row in range(self._rows):
                 block.store(sums, base + row * self._width + v * lanes, zero)
-        count = minimum(depth, self._depth - k) if depth else self._depth
-        if depth and self._depth % depth == 0:
-            count = depth
-        count = block.bind(count, "count")
+        exact = self._depth % depth == 0
+        count = depth if exact else block.bind(minimum(depth, self._depth - k), "count")
         whole = block.bind(quotient(count, steps), "whole")
         with block.loop(whole, "k") as step:
             self._add(sums, base, (first, vectors), block.bind(k + step * steps, "k"), steps)

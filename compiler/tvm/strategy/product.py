@@ -121,10 +121,9 @@ def _is_streamed(product: Product, context: Context) -> bool:
     if size is None or trips is None:
         return False
     held = size * ITEM_SIZE[product.dtype]
-    fewest = next((count for most, count in _STREAMED if held <= most), None)
     if trips.count is None:  # the call may well have a single one
-        return fewest == _STREAMED[0][1]
-    return fewest is not None and trips.count >= fewest
+        return held <= _STREAMED[0][0]
+    return any(held <= most and trips.count >= fewest for most, fewest in _STREAMED)
 
 
 def in_place(tensor: Tensor, dtype: str, context: Context) -> Strided | None:

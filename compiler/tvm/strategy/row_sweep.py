@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ..access import Index, Lane, flat_index
-from ..block import Buffer, index, minimum, quotient, remainder, spread
+from ..block import LINE_BYTES, Buffer, index, minimum, quotient, remainder, spread
 from ..graph import ITEM_SIZE, Expr, Tensor
 from .accumulate import BLOCK, Accumulator
 from .base import Context
 from .row_program import Pass, RowProgram
 
-_LINE_BYTES = 64
 _DEAR = 8
 """Instructions for a vector from which on its totals are folded into one register each."""
 
@@ -240,7 +239,7 @@ class Sweep:
             return
         for storage, is_result in self._program.streams:
             first = place.base + distance
-            for line in range(0, place.lanes, _LINE_BYTES // ITEM_SIZE[storage.dtype]):
+            for line in range(0, place.lanes, LINE_BYTES // ITEM_SIZE[storage.dtype]):
                 self._context.block.prefetch(storage.buffer, first + line, write=is_result)
 
     def _kept_place(self, tensor: Tensor, at: Sequence[Index]) -> Index:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tvm import tirx
 
 from ..access import Index
-from ..block import INDEX, Buffer, index, minimum, quotient
+from ..block import INDEX, LINE_BYTES, Buffer, index, minimum, quotient
 from ..graph import ITEM_SIZE, Expr, Tensor
 from .base import Context
 from .blocking import Blocking, covers
@@ -18,8 +18,6 @@ from .tile import UNROLL, Operands, Tile, multiply
 
 _NEAR_BYTES = 24 * 1024
 """Bytes of a panel that stay in an L1 cache, beside what is multiplied with it."""
-
-_LINE_BYTES = 64
 
 _LEAST_HEIGHT = 4
 _HEIGHTS = 2
@@ -195,7 +193,7 @@ class Sweep:
         if not isinstance(piece.depth, int):
             return None
         block, (number, count) = self._block, turn
-        line = _LINE_BYTES // ITEM_SIZE[self._dtype]
+        line = LINE_BYTES // ITEM_SIZE[self._dtype]
         steps = piece.depth // self._unroll
         lines = covers(tile.vectors * self._lanes * self._unroll, line)
         each = covers(lines, count) if isinstance(count, int) else 1
