@@ -1,14 +1,15 @@
 """Few rows times a ``[K, N]`` matrix: rows of the matrix, scaled, are added to the result's rows.
 
 Lanes run along N. The matrix is read once, four of its rows side by side and each as far as the
-sums stay in the L1 cache: pages are then read to their end, and rows a power of two apart do not
-push each other out of the cache. Threads take pieces of K for that rather than columns; what they
-sum up is added behind them.
+sums stay in the L1 cache: pages are then read to their end. The four are far apart, so that each
+is in a stretch of its own, which the hardware fetches ahead; four do not yet push each other out
+of the cache where they are a power of two apart. Threads take pieces of K for that rather than
+columns; what they sum up is added behind them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from tvm import tirx
@@ -144,9 +145,10 @@ class _Columns:
         count = depth if exact else block.bind(minimum(depth, self._depth - k), "count")
         whole = block.bind(quotient(count, steps), "whole")
         with block.loop(whole, "k") as step:
-            self._add(sums, base, (first, vectors), block.bind(k + step * steps, "k"), steps)
+            rows = [block.bind(k + whole * s + step, "k") for s in range(steps)]
+            self._add(sums, base, (first, vectors), rows)
         with block.loop(count - whole * steps, "k") as step:
-            self._add(sums, base, (first, vectors), block.bind(k + whole * steps + step, "k"), 1)
+            self._add(sums, base, (first, vectors), [block.bind(k + whole * steps + step, "k")])
 
     def finish(self, first: Expr, load: Callable[[Expr], Expr]) -> None:
         """Store what is made of the sums, which ``load`` has a vector of for a place in them."""
@@ -176,10 +178,9 @@ class _Columns:
         sums: Buffer,
         base: Expr | int,
         columns: tuple[Expr, Expr | int],
-        k: Expr,
-        steps: int,
+        ks: Sequence[Expr],
     ) -> None:
-        """Add ``steps`` scaled rows of the matrix, from row k on, to the sums.
+        """Add some rows of the matrix, scaled, to the sums.
 
         ``columns`` are the first one, and how many vectors.
         """
@@ -190,12 +191,12 @@ class _Columns:
         b_base = batch_offset(node.b, self._b, self._batch)
         factors = []
         for row in range(self._rows):
-            for step in range(steps):
-                at = a_base + row * self._a.strides[row_axis] + (k + step) * self._a.strides[k_axis]
+            for k in ks:
+                at = a_base + row * self._a.strides[row_axis] + k * self._a.strides[k_axis]
                 scalar = tirx.BufferLoad(self._a.storage.buffer, [index(at)])
                 factors.append(block.let(tirx.Broadcast(scalar, lanes)))
         matrix, pitch = self._b.storage.buffer, self._b.strides[-2]
-        lines = [block.bind(index(b_base + (k + step) * pitch), "line") for step in range(steps)]
+        lines = [block.bind(index(b_base + k * pitch), "line") for k in ks]
         first, vectors = columns
         with block.loop(vectors, "v") as v:
             column = self._column(first, v)
@@ -203,7 +204,7 @@ class _Columns:
             for row in range(self._rows):
                 place = block.bind(base + row * self._width + v * lanes, "place")
                 total = block.load(sums, place, lanes)
-                for factor, vector in zip(factors[row * steps :], loaded, strict=False):
+                for factor, vector in zip(factors[row * len(ks) :], loaded, strict=False):
                     total = total + factor * vector
                 block.store(sums, place, total)
 

@@ -1,8 +1,11 @@
-"""Few rows times a ``[N, K]`` matrix: dot products along K, the matrix read once and in order.
+"""Few rows times a ``[N, K]`` matrix: dot products along K, the matrix read once.
 
-Lanes run along K. ``rows x columns x unroll`` sums, 8 to 12, keep the multipliers busy; after a
-vector's worth of columns the lanes of its sums are added by butterflies, which yields one vector
-of the result for each row. Bound by memory for one row, by multiplication from four on.
+Lanes run along K. ``rows x columns x unroll`` sums, 8 to 12, keep the multipliers busy. The columns
+of a pass are far apart: each is in a stretch of the matrix of its own, which later passes go on
+with, so that the hardware sees a few long streams and fetches them ahead; neighbouring rows would
+be as many short ones. After a vector's worth of passes the lanes of the sums are added by
+butterflies, which yields one vector of the result for each stretch and row. Bound by memory for
+one row, by multiplication from four on.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from ..access import Index, Lane, Strided
 from ..block import Block, Buffer, ceil_quotient, const, index, minimum, quotient, remainder
 from ..graph import Expr
 from .base import Context, Tasks, elements, unflatten
+from .blocking import guess
 from .product import Product, ThinProduct, batch_offset, in_place, is_packed
 from .tile import butterfly
 
@@ -55,10 +59,8 @@ class Dots(ThinProduct):
             block = context.block
             batch = unflatten(context, block.bind(quotient(task, groups)), product.batch or (1,))
             first = block.bind(remainder(task, groups) * share, "first")
-            count = minimum(share, columns - first)
-            with block.loop(ceil_quotient(count, lanes), "group") as g:
-                start = block.bind(minimum(first + g * lanes, columns - lanes), "start")
-                _Group(product, context, batch if product.batch else []).write(start)
+            vectors = ceil_quotient(minimum(share, columns - first), lanes)
+            _Columns(product, context, batch if product.batch else []).write(first, vectors)
 
         return Tasks((self.name, *product.sizes, share), batches * groups, cycles, body)
 
@@ -73,8 +75,8 @@ def _factors(product: Product, context: Context) -> tuple[Strided, Strided] | No
     return (a, b) if step == 1 and b.strides[-1] == 1 else None
 
 
-class _Group:
-    """One vector's worth of columns."""
+class _Columns:
+    """Some columns of the result, a vector's worth or several of them at a time."""
 
     def __init__(self, product: Product, context: Context, batch: list[Index]) -> None:
         factors = _factors(product, context)
@@ -92,29 +94,56 @@ class _Group:
         most = context.target.registers // 2 // product.rows
         fit = [c for c in (1, 2, 4, 8) if c <= min(self._lanes, most)]
         self._columns = context.choose("dots.columns", fit, min(columns, self._lanes))
+        self._streams = self._columns
         fit = [u for u in (1, 2, 4) if u * self._columns <= most]
         self._unroll = context.choose("dots.unroll", fit, unroll)
-        self._depth = int(product.depth) if isinstance(product.depth, int) else 0
+        self._depth = guess(product.depth)
+        self._count = guess(product.columns)
         self._a, self._b = factors
         self._a_base = batch_offset(product.node.a, self._a, batch)
         self._b_base = batch_offset(product.node.b, self._b, batch)
 
-    def write(self, start: Expr) -> None:
-        """Compute columns ``[start, start + lanes)`` of every row."""
-        block, lanes = self._block, self._lanes
-        parts = block.workspace(self._rows * lanes * lanes, self._product.dtype, "parts")
-        with block.loop(lanes // self._columns, "pass") as p:
-            column = block.bind(start + p * self._columns, "column")
-            for i, total in enumerate(self._dots(column)):
-                row, j = divmod(i, self._columns)
-                place = row * lanes * lanes + (p * self._columns + j) * lanes
-                block.store(parts, place, total)
-        for row in range(self._rows):
-            vectors = [block.load(parts, (row * lanes + j) * lanes, lanes) for j in range(lanes)]
-            total = add_lanes(block, vectors)
-            self._product.finish(self._context, [*self._batch, row, Lane(start, lanes)], total)
+    def write(self, first: Expr, vectors: Expr | int) -> None:
+        """Compute ``vectors`` vectors of columns of every row, from column ``first`` on.
 
-    def _dots(self, column: Expr) -> list[Expr]:
+        The last vector starts earlier where it would pass the end.
+        """
+        block, streams = self._block, self._streams
+        stretch = block.bind(quotient(vectors, streams), "stretch")
+        with block.loop(stretch, "vector") as v:
+            self._write([self._start(first, stretch * j + v) for j in range(streams)])
+        if streams > 1:
+            done = block.bind(stretch * streams, "done")
+            with block.loop(vectors - done, "vector") as v:
+                self._write([self._start(first, done + v)])
+
+    def _start(self, first: Expr, vector: Expr) -> Expr:
+        """Return the first column of a vector."""
+        at = first + vector * self._lanes
+        return self._block.bind(minimum(at, self._count - self._lanes), "start")
+
+    def _write(self, starts: Sequence[Expr]) -> None:
+        """Compute the vectors that start at these columns: of one each, or of neighbours a pass."""
+        block, lanes = self._block, self._lanes
+        size = lanes * len(starts)
+        parts = block.workspace(self._rows * size * lanes, self._product.dtype, "parts")
+        own = self._columns // len(starts)  # columns that a pass takes of each vector
+        with block.loop(lanes // own, "pass") as p:
+            ahead = p * own
+            columns = [block.bind(s + ahead + j, "column") for s in starts for j in range(own)]
+            for i, total in enumerate(self._dots(columns)):
+                row, c = divmod(i, self._columns)
+                vector, j = divmod(c, own)
+                place = row * size + vector * lanes + (ahead + j)
+                block.store(parts, place * lanes, total)
+        for row in range(self._rows):
+            for i, start in enumerate(starts):
+                base = row * size + i * lanes
+                vectors = [block.load(parts, (base + j) * lanes, lanes) for j in range(lanes)]
+                at = [*self._batch, row, Lane(start, lanes)]
+                self._product.finish(self._context, at, add_lanes(block, vectors))
+
+    def _dots(self, columns: Sequence[Expr]) -> list[Expr]:
         """Return a vector of partial sums for each row and column, rows first."""
         block = self._block
         count = self._rows * self._columns
@@ -122,10 +151,7 @@ class _Group:
         for i in range(count * self._unroll):
             block.store(sums, i, const(0, self._vector))
         stride = self._b.strides[-2]
-        bases = [
-            block.bind(index(self._b_base + (column + j) * stride), "b")
-            for j in range(self._columns)
-        ]
+        bases = [block.bind(index(self._b_base + c * stride), "b") for c in columns]
         step = self._lanes * self._unroll
         whole = self._depth // step
         with block.loop(whole, "k") as k:

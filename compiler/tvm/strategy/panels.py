@@ -15,7 +15,7 @@ from tvm import tirx
 
 from ..access import Index, Space, Storage
 from ..argument import declare_argument
-from ..block import Block, ceil_quotient, index, minimum, quotient, remainder
+from ..block import Block, ceil_quotient, index, maximum, minimum, quotient, remainder
 from ..constants import Packed
 from ..dims import Shape, product
 from ..graph import Expr, Parameter, Tensor
@@ -23,6 +23,9 @@ from .base import Context, tasks, unflatten
 from .blocking import Blocking, covers
 from .pack import Packer, Panels
 from .tile import Tile
+
+_ROWS = 8
+"""Rows of ``[K, count]`` that a task packs: a few pages of each."""
 
 
 class Supply(Protocol):
@@ -150,35 +153,51 @@ class Keeper:
         return tirx.PrimFunc([given, result], block.finish())
 
     def _pack_all(self, context: Context, room: Any) -> None:
-        """Write the packing of all pieces."""
+        """Write the packing of all pieces.
+
+        A task takes a group of vectors, which are rows of the factor, or of ``[K, count]`` a few
+        rows: to their ends, so that the hardware fetches them ahead.
+        """
         block = context.block
         matrices = _known(product(self._matrices))
+        groups, steps = (self._groups, _ROWS) if self._k_first else (1, self._step)
+        across, along = self._groups // groups, covers(self._step, steps)
 
         def body(task: Expr) -> None:
-            piece = block.bind(remainder(task, self._pieces), "piece")
-            rest = block.bind(quotient(task, self._pieces), "rest")
-            group = block.bind(remainder(rest, self._groups), "group")
-            matrix = block.bind(quotient(rest, self._groups), "matrix")
+            first_group = block.bind(remainder(task, across), "group")
+            rest = block.bind(quotient(task, across), "rest")
+            first = block.bind(remainder(rest, along) * steps, "first")
+            rest = block.bind(quotient(rest, along), "rest")
+            piece = block.bind(remainder(rest, self._pieces), "piece")
+            matrix = block.bind(quotient(rest, self._pieces), "matrix")
             batch = unflatten(context, matrix, self._matrices) if self._matrices else []
-            base = block.bind(index(task * self._piece_size), "base")
-            self._pack(context, batch, (group, piece), replace(self._panels(room), base=base))
+            factor = Packer(context, self._tensor, self._k_first, batch, self._count)
+            with block.loop(groups, "group") as g:
+                group = first_group + g
+                number = (matrix * self._groups + group) * self._pieces + piece
+                base = number * self._piece_size + first * (self._tile.vectors * self._lanes)
+                panels = replace(self._panels(room), base=block.bind(index(base), "base"))
+                self._pack(block, factor, (group, piece, first, steps), panels)
 
-        tasks(context, matrices * self._groups * self._pieces, self._elements, body)
+        tasks(context, matrices * self._pieces * along * across, self._elements, body)
 
     def _pack(
-        self, context: Context, batch: list[Index], where: tuple[Expr, Expr], panels: Panels
+        self,
+        block: Block,
+        factor: Packer,
+        where: tuple[Expr, Expr, Expr, int],
+        panels: Panels,
     ) -> None:
-        """Pack one piece of one group; ``where`` is (group, piece)."""
-        block, (group, piece) = context.block, where
+        """Pack some steps of a piece of a group; ``where`` is (group, piece, first step, most)."""
+        group, piece, first, most = where
         start = block.bind(index(group * self._width), "start")
         left = ceil_quotient(self._count - start, self._lanes)
         used = ceil_quotient(minimum(self._group, left), self._tile.vectors)
         vectors = block.bind(used * self._tile.vectors, "vectors")
-        k = block.bind(index(piece * self._step), "k")
-        depth = block.bind(index(minimum(self._step, self._depth - k)), "depth")
-        Packer(context, self._tensor, self._k_first, batch, self._count).write(
-            panels, start, vectors, k, depth
-        )
+        k = block.bind(index(piece * self._step + first), "k")
+        end = minimum((piece + 1) * self._step, self._depth)
+        depth = block.bind(index(maximum(0, minimum(most, end - k))), "depth")
+        factor.write(panels, start, vectors, k, depth)
 
 
 class KeptInCall(Keeper):

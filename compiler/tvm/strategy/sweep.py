@@ -165,6 +165,7 @@ class Sweep:
             vector,
             carried if piece.adds else None,
             self._ahead(packed, p, tile, piece, turn),
+            far=self._arrangement.kept and tile.rows < _LEAST_HEIGHT,
         )
         total = multiply(block, tile, piece.depth, operands, self._unroll)
         for i in range(tile.rows):

@@ -67,6 +67,8 @@ class Operands:
         vector: Vector j at step k.
         carried: What the sum of row i and vector j starts from; None for zero.
         ahead: Asks, at step k of those that are unrolled, for what is read later.
+        far: Whether the steps that are unrolled are far apart, not next to each other: for vectors
+            from beyond the caches, which the hardware then fetches ahead in several streams.
     """
 
     dtype: str
@@ -75,6 +77,7 @@ class Operands:
     vector: Callable[[int, Expr | int], Expr]
     carried: Callable[[int, int], Expr] | None = None
     ahead: Callable[[Expr | int], None] | None = None
+    far: bool = False
 
 
 def multiply(
@@ -119,11 +122,11 @@ def add_products(  # noqa: PLR0913, PLR0917 - a loop and what it reads
     whole = quotient(depth, unroll)
     if whole != 0:
         with block.loop(whole, "k") as k:
-            first = block.bind(k * unroll, "k")
+            first = k if operands.far else block.bind(k * unroll, "k")
             if operands.ahead is not None:
                 operands.ahead(first)
             for u in range(unroll):
-                step(first + u)
+                step(first + u * (whole if operands.far else 1))
     if isinstance(depth, int):
         for k_rest in range(depth // unroll * unroll, depth):
             step(k_rest)
