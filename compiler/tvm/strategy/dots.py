@@ -94,7 +94,6 @@ class _Columns:
         most = context.target.registers // 2 // product.rows
         fit = [c for c in (1, 2, 4, 8) if c <= min(self._lanes, most)]
         self._columns = context.choose("dots.columns", fit, min(columns, self._lanes))
-        self._streams = self._columns
         fit = [u for u in (1, 2, 4) if u * self._columns <= most]
         self._unroll = context.choose("dots.unroll", fit, unroll)
         self._depth = guess(product.depth)
@@ -108,7 +107,7 @@ class _Columns:
 
         The last vector starts earlier where it would pass the end.
         """
-        block, streams = self._block, self._streams
+        block, streams = self._block, self._columns
         stretch = block.bind(quotient(vectors, streams), "stretch")
         with block.loop(stretch, "vector") as v:
             self._write([self._start(first, stretch * j + v) for j in range(streams)])
