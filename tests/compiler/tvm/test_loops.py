@@ -144,6 +144,15 @@ def test_by_a_team(compiler: Any, tasks: int) -> None:
         assert loaded.kernel.barriers
 
 
+@pytest.mark.parametrize("constants", [(), (1, 2, 3)])
+@pytest.mark.parametrize("batch", [1, 2, 3])
+def test_few_rows_and_a_depth_that_is_not_whole_steps(
+    compiler: Any, batch: int, constants: tuple[int, ...]
+) -> None:
+    arrays = cells(batch, 12, 9, 45, 4)
+    compiler.compare(lstm, *arrays, rtol=2e-5, atol=1e-6, constants=constants)
+
+
 def test_sizes_of_the_call(compiler: Any) -> None:
     shapes = [("s0", "s1", 24), (24, 128), (32, 128), (128,)]
     for batch, steps in ((1, 2), (4, 30), (13, 1)):

@@ -33,7 +33,7 @@ def check(compiler: Any, sizes: tuple[int, int, int], tb: bool, strategy: str, d
 
 
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 5, 6, 7])
-@pytest.mark.parametrize(("k", "n"), [(8, 8), (13, 9), (64, 64), (47, 70), (300, 129)])
+@pytest.mark.parametrize(("k", "n"), [(8, 8), (13, 9), (20, 30), (64, 64), (47, 70), (300, 129)])
 def test_dots(compiler: Any, m: int, k: int, n: int) -> None:
     check(compiler, (m, k, n), True, "dots", np.float32)
 

@@ -42,6 +42,16 @@ def test_a_packed_filter_gives_what_the_filter_gives(
     assert packed.elements >= k * n
 
 
+@pytest.mark.parametrize("transpose", [False, True], ids=["KN", "NK"])
+def test_pieces_of_k(compiler: Any, transpose: bool) -> None:
+    w = normal(70, 333) if transpose else normal(333, 70)
+    arrays = [normal(40, 333), w, normal(70)]
+    choices = {"gemm.cut": "wide", "gemm.wide.depth": 128}
+    loaded = compiler.compile(dense(transpose), arrays, constants=[1], choices=choices)
+    (found,) = loaded(arrays, [(40, 70)], [np.dtype(np.float32)])
+    np.testing.assert_allclose(found, dense(transpose)(*arrays), rtol=2e-5, atol=1e-4)
+
+
 @pytest.mark.parametrize("rows", [1, 2, 5, 6, 50, 131])
 def test_a_batch_that_the_call_decides(compiler: Any, rows: int) -> None:
     loaded = compiler.compile(
