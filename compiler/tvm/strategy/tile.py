@@ -120,13 +120,14 @@ def add_products(  # noqa: PLR0913, PLR0917 - a loop and what it reads
                 block.store(sums, slot, tirx.BufferLoad(sums, [slot]) + a * b)
 
     whole = quotient(depth, unroll)
+    pitch, apart = (1, whole) if operands.far else (unroll, 1)
     if whole != 0:
         with block.loop(whole, "k") as k:
-            first = k if operands.far else block.bind(k * unroll, "k")
+            first = block.bind(k * pitch, "k")
             if operands.ahead is not None:
                 operands.ahead(first)
             for u in range(unroll):
-                step(first + u * (whole if operands.far else 1))
+                step(first + u * apart)
     if isinstance(depth, int):
         for k_rest in range(depth // unroll * unroll, depth):
             step(k_rest)
