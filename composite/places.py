@@ -1,8 +1,5 @@
 """The author's places on the nodes of graphs: where an expansion has them, and a gradient of it.
 
-The runtime gives each node of an expansion its place as its "original name", "Mul (ops.py:12:5)",
-which TensorFlow prints in errors of that node. It keeps it out of attributes, and so out of keys.
-
 Not for errors that the runtime makes itself: those have the place of the program's node.
 """
 
@@ -12,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-_ORIGINAL = re.compile(r".* \((?P<place>.+)\)", re.DOTALL)
+from composite.compiler.node_place import of_node
 
 # As TensorFlow 2.21 says which operation has no gradient, in gradients_util.py.
 _LACKING = re.compile(r"operation ?'(?P<node>[^']+)' \(op type: (?P<op>\w+)\)")
@@ -75,14 +72,6 @@ def _scopes(graph_def: Any) -> Iterator[tuple[str, Any]]:
 
 def _by_name(nodes: Any) -> dict[str, str]:
     return {node.name: place for node in nodes if (place := of_node(node))}
-
-
-def of_node(node: Any) -> str:
-    """Where the author wrote what became the node; "" where that is not known."""
-    for original in node.experimental_debug_info.original_node_names:
-        if found := _ORIGINAL.fullmatch(original):
-            return found["place"]
-    return ""
 
 
 def _origins(name: str) -> Iterator[str]:

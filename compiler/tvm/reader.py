@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..node_place import of_node
 from . import dims, table
 from .dims import Dim
 from .errors import NotCovered
@@ -126,7 +127,10 @@ class _Body:
             if missing:
                 stack.extend(missing)
                 continue
-            self._values[current] = self._lower(node, [self.value(i) for i in inputs])
+            try:
+                self._values[current] = self._lower(node, [self.value(i) for i in inputs])
+            except NotCovered as answer:
+                raise answer.at(of_node(node)) from answer
             stack.pop()
 
     def _lower(self, node: Any, inputs: list[Tensor]) -> list[Tensor]:
@@ -170,4 +174,4 @@ def _refuse_effects(node: Any) -> None:
     unused is pruned by the runtime before a kernel is asked for, so unknown ops are refused.
     """
     if node.op not in table.NAMES and node.op != "NoOp":
-        raise NotCovered(f"op {node.op} is not in the kernel table")
+        raise NotCovered(f"op {node.op} is not in the kernel table", of_node(node))

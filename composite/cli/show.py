@@ -125,10 +125,10 @@ def _of_call(op: Any, stage: str, call: dict[str, Any], level: str | None) -> st
 
 def _plan(library: Any, dims: Any) -> list[page.Line]:
     """The kernel's tensors; each comes from where the node is written that it is made for."""
-    from composite import places
+    from composite.compiler.node_place import of_node
     from composite.compiler.tvm.show import show_plan
 
-    lines = {n.name: page.place(places.of_node(n)) for n in library.function[0].node_def}
+    lines = {n.name: page.place(of_node(n)) for n in library.function[0].node_def}
     return [page.Line(text, lines.get(node, "")) for text, node in show_plan(library, dims)]
 
 
@@ -136,7 +136,7 @@ def _graph(library: Any) -> list[page.Line]:
     """The functions of a FunctionDefLibrary, a line for each node."""
     import tensorflow as tf
 
-    from composite import places
+    from composite.compiler.node_place import of_node
     from composite.records import python_value
 
     lines = []
@@ -147,7 +147,7 @@ def _graph(library: Any) -> list[page.Line]:
         for node in function.node_def:
             shown = _attributes(node, python_value)
             text = f"  {node.name} = {node.op}({', '.join(node.input)}){shown}"
-            lines.append(page.Line(text, page.place(places.of_node(node))))
+            lines.append(page.Line(text, page.place(of_node(node))))
         results = ", ".join(function.ret[output.name] for output in signature.output_arg)
         lines += [page.Line(f"  return {results}"), page.Line("")]
     return lines
