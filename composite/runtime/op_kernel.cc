@@ -141,8 +141,9 @@ class CompositeOp : public OpKernel {
     absl::StatusOr<Options> process = ProcessOptions();
     if (!process.ok()) return process.status();
     options = options.Or(*process);
-    // The user's must is about the op that he calls, not about what is derived from it.
-    if (options.must() && op_name_ == kFunctionOp) options.backend = Backend::kAuto;
+    // The user's must is about the op that he calls, not about what is derived from it. That of a
+    // measurement is about the node that is measured.
+    if (options.must() && op_name_ == kFunctionOp && !uncounted_) options.backend = Backend::kAuto;
     return options;
   }
 
