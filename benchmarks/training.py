@@ -1,4 +1,7 @@
-"""A training step under tf.function: layers of ours, forward and backward, and plain ones."""
+"""A training step under tf.function: layers of ours, forward and backward, and plain ones.
+
+Of dense layers beside TensorFlow's ops, of a recurrent layer beside Keras, with and without XLA.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,19 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 import composite
 from benchmarks.rows import Row, emit
 from benchmarks.timing import QUICK, Timings, interleave
 from examples.digits.ops import fused_fully_connected
+from examples.lstm import layer as lstm
 
 Layer = Callable[..., Any]
 
 OURS, PLAIN, EXPANDED = "kernels", "TensorFlow", "expansions"
+KERAS, XLA = "Keras", "Keras with XLA"
 
 # widths, batch
 MODELS = {
@@ -25,30 +31,77 @@ MODELS = {
     "dense, 3 x 512, batch 256": ((512, 512, 512, 512), 256),
 }
 
+# batch, steps, inputs, units
+RECURRENT = {
+    "LSTM, batch 64, 8 steps of 8, 64 units": (64, 8, 8, 64),
+    "LSTM, batch 32, 28 steps of 28, 128 units": (32, 28, 28, 128),
+    "LSTM, batch 32, 50 steps of 64, 256 units": (32, 50, 64, 256),
+}
+
 
 def rows() -> Iterator[Row]:
-    """How many times as long TensorFlow's step takes, for each model."""
+    """How many times as long the step of others takes, for each model."""
+    yield from _dense_rows()
+    for name, sizes in itertools.islice(RECURRENT.items(), 1 if QUICK else None):
+        timings = time_recurrent_steps(*sizes)
+        for other, bound in ((KERAS, 1.5), (XLA, 1.0)):
+            yield Row.of(
+                f"training step of {name}: {other} / {OURS}",
+                timings.ratio(other, OURS),
+                "x",
+                at_least=bound,
+                detail=_times(timings),
+            )
+
+
+def _times(timings: Timings) -> str:
+    return "us: " + ", ".join(f"{w} {timings.microseconds(w).median:.4g}" for w in timings.seconds)
+
+
+def _dense_rows() -> Iterator[Row]:
     for name, (widths, batch) in itertools.islice(MODELS.items(), 2 if QUICK else None):
         timings = time_steps(widths, batch)
-        times = ", ".join(f"{w} {timings.microseconds(w).median:.4g}" for w in timings.seconds)
         yield Row.of(
             f"training step of {name}: {PLAIN} / {OURS}",
             timings.ratio(PLAIN, OURS),
             "x",
             at_least=1.0,
-            detail=f"us: {times}",
+            detail=_times(timings),
         )
 
 
 def time_steps(widths: tuple[int, ...], batch: int, seconds: float = 6.0) -> Timings:
     """Forward, loss, gradients and gradient descent, a step of each way in turns."""
-    ways = {}
-    for name, layer in ((OURS, fused_fully_connected), (PLAIN, plain), (EXPANDED, expanded)):
-        ways[name] = _step(layer, widths, batch)
-        for _ in range(3):
-            ways[name]()
-        composite.wait()
-    return interleave(ways, seconds=seconds)
+    layers = ((OURS, fused_fully_connected), (PLAIN, plain), (EXPANDED, expanded))
+    ways = {name: _step(layer, widths, batch) for name, layer in layers}
+    return interleave(_warm(ways), seconds=seconds)
+
+
+def time_recurrent_steps(
+    batch: int, steps: int, inputs: int, units: int, seconds: float = 12.0
+) -> Timings:
+    """The same of a recurrent layer and a dense one that reads all its outputs."""
+    sizes = (batch, steps, inputs)
+    made = (
+        (OURS, lstm.LSTM, False),
+        (KERAS, keras.layers.LSTM, False),
+        (XLA, keras.layers.LSTM, True),
+    )
+    ways = {
+        name: _recurrent_step(one(units, return_sequences=True, use_cudnn=False), sizes, xla)
+        for name, one, xla in made
+    }
+    return interleave(_warm(ways), seconds=seconds)
+
+
+def _warm(ways: dict[str, Callable[[], Any]]) -> dict[str, Callable[[], Any]]:
+    """The ways, all traced, with what was compiled for them; weights at rest have it once more."""
+    for _ in range(3):
+        for run in ways.values():
+            for _ in range(3):
+                run()
+            composite.wait()
+    return ways
 
 
 def plain(x: Any, w: Any, b: Any, act: str = "") -> Any:
@@ -84,6 +137,28 @@ def _step(layer: Layer, widths: tuple[int, ...], batch: int) -> Callable[[], Any
             loss = tf.reduce_mean(each)
         for variable, gradient in zip(flat, tape.gradient(loss, flat), strict=True):
             variable.assign_sub(1e-3 * gradient)
+        return loss
+
+    return lambda: step(x, labels)
+
+
+def _recurrent_step(layer: Any, sizes: tuple[int, int, int], xla: bool) -> Callable[[], Any]:
+    random = tf.random.Generator.from_seed(1)
+    x = random.normal(sizes)
+    labels = random.uniform([sizes[0]], 0, 10, tf.int32)
+    model = keras.Sequential(
+        [keras.Input(sizes[1:]), layer, keras.layers.Flatten(), keras.layers.Dense(10)]
+    )
+    weights = [weight.value for weight in model.trainable_weights]
+
+    @tf.function(jit_compile=xla)
+    def step(x: Any, labels: Any) -> Any:
+        with tf.GradientTape() as tape:
+            logits = model(x, training=True)
+            each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+            loss = tf.reduce_mean(each)
+        for weight, gradient in zip(weights, tape.gradient(loss, weights), strict=True):
+            weight.assign_sub(1e-3 * gradient)
         return loss
 
     return lambda: step(x, labels)

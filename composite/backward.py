@@ -18,7 +18,17 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
-from composite import call, function_op, functions, graph_cut, native, places, recorded, saving
+from composite import (
+    call,
+    function_op,
+    functions,
+    graph_cut,
+    kept_loops,
+    native,
+    places,
+    recorded,
+    saving,
+)
 from composite.records import AttrValue, NodeDef
 
 # A backward holds some 0.3 MB. Batch sizes share one (see gradient._Family), so this is about
@@ -153,11 +163,27 @@ class _Differentiation:
             gradients = [next(found) if need else None for need in way.needed]
             results = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
             self._rounded = {op.name for op in graph.get_operations() if _rounds(op)}
-        self._graph = graph
-        self._inputs, self._outputs, self._seeds = inputs, outputs, seeds
         self._results = [None if r is None else r.name for r in results]
         self._graph_def = graph.as_graph_def()
         places.spread(self._graph_def)
+        self._of_loops: dict[str, str] = {}  # what the loops of the forward keep
+        if way.keeps:
+            graph = self._without_lists(graph)
+        self._graph = graph
+        self._inputs, self._outputs, self._seeds = (
+            [graph.get_tensor_by_name(tensor.name) for tensor in tensors]
+            for tensors in (inputs, outputs, seeds)
+        )
+
+    def _without_lists(self, graph: tf.Graph) -> tf.Graph:
+        """The graph with loops whose lists are kept as tensors, see `kept_loops`."""
+        graph_def, self._of_loops = kept_loops.without_lists(self._graph_def, self._forward)
+        if graph_def is self._graph_def:
+            return graph
+        self._graph_def = graph_def
+        with tf.Graph().as_default() as changed:
+            tf.graph_util.import_graph_def(graph_def, name="")
+        return changed
 
     def backward(self) -> Backward:
         """The function of those inputs, outputs and seeds that the gradient reads.
@@ -183,7 +209,7 @@ class _Differentiation:
             self._function(f"{NAME}{self._op_name}", pruned, taken, made, lasts=self._way.lasts),
             [None if name is None else places_of[name] for name in self._results],
             self._twin(kept) if kept else None,
-            [f"{tensor.op.type} {tensor.shape}" for tensor in kept],
+            [self._described(tensor) for tensor in kept],
             [n.op for n in pruned.node if n.name in self._forward & self._rounded],
         )
 
@@ -201,10 +227,16 @@ class _Differentiation:
         operations = self._graph.get_operations()
         stateful = any(op.op_def is not None and op.op_def.is_stateful for op in operations)
         given = {tensor.name for tensor in self._inputs}
-        if pruned.library.function or stateful or given & {y.name for y in self._outputs}:
+        if any(map(_calls, operations)) or stateful or given & {y.name for y in self._outputs}:
             return []
         again = {node.name for node in pruned.node} & self._forward
-        return [self._graph.get_tensor_by_name(name) for name in saving.kept(self._graph, again)]
+        names = [*self._of_loops, *saving.kept(self._graph, again)]
+        if self._of_loops:
+            names += saving.around_loops(self._graph, self._forward, again & self._rounded)
+        return [self._graph.get_tensor_by_name(name) for name in dict.fromkeys(names)]
+
+    def _described(self, tensor: Any) -> str:
+        return self._of_loops.get(tensor.name) or f"{tensor.op.type} {tensor.shape}"
 
     def _twin(self, kept: Sequence[Any]) -> _Function:
         names = [tensor.name for tensor in (*self._outputs, *kept)]
@@ -241,6 +273,12 @@ def _rounds(op: Any) -> bool:
     return op.type not in ("Const", "Placeholder") and any(
         y.dtype.is_floating or y.dtype.is_complex for y in op.outputs
     )
+
+
+def _calls(op: Any) -> bool:
+    """Whether an operation runs functions, but for loops, whose results are there in any case."""
+    values = op.node_def.attr.values()
+    return op.type != "StatelessWhile" and any(map(functions.named_by, values))
 
 
 def _traced(name: str, graph_def: Any, inputs: Sequence[Any], outputs: Sequence[str]) -> Any:

@@ -26,15 +26,23 @@ class _Family:
     """Calls of one version with the same attributes, dtypes and ranks, whatever their sizes.
 
     Holds the input shapes that they have in common; a dim that varied is unknown. So ten thousand
-    batch sizes need two backwards: one for the first size, one for all others.
+    batch sizes need two backwards: one for the first size, one for all others. Where a function is
+    traced, which takes longer than a backward, a few shapes get each its own: with known sizes it
+    reads fewer shapes as it runs, and XLA insists on knowing those.
     """
+
+    OWN = 8  # shapes, of a family
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._own: set[tuple[Shape, ...]] = set()
         self._seen: tuple[Shape, ...] | None = None
 
-    def widen(self, shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
+    def widen(self, shapes: tuple[Shape, ...], *, traced: bool) -> tuple[Shape, ...]:
         with self._lock:
+            if traced and (shapes in self._own or len(self._own) < self.OWN):
+                self._own.add(shapes)
+                return shapes
             if self._seen is None:
                 self._seen = shapes
             else:
@@ -212,7 +220,8 @@ def _backward(request: NodeDef, inputs: Sequence[Any], way: backward.Way) -> bac
     ranks = tuple(x.shape.rank for x in inputs)
     key = serialize(request)
     try:
-        return backward.differentiate(key, _family(key, way, ranks).widen(shapes), way)
+        common = _family(key, way, ranks).widen(shapes, traced=way.keeps)
+        return backward.differentiate(key, common, way)
     except tf.errors.FailedPreconditionError as error:
         if not native.is_not_yet(error):
             raise

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
+import tensorflow as tf
+
 _OPERATIONS_A_BYTE = 10.0
 
 
@@ -20,6 +22,41 @@ def kept(graph: Any, recomputed: Collection[str]) -> list[str]:
         for op in graph.get_operations()
         if op.name in recomputed and len(op.outputs) == 1 and _is_dear(op)
     ]
+
+
+def around_loops(graph: Any, forward: Collection[str], recomputed: Collection[str]) -> list[str]:
+    """What else to keep beside what trips left behind: all that goes into loops or comes out.
+
+    `forward` names the nodes of the forward, `recomputed` those that a backward computes again.
+    Computed again, values in front of a loop would not be those that the trips had, and values
+    behind it would have it run again.
+    """
+    found: list[str] = []
+    for op in graph.get_operations():
+        if op.type == "StatelessWhile" and op.name in forward:
+            found += [y.name for y in op.outputs if y.dtype != tf.variant]
+            found += _behind(op, recomputed)
+            found += _before(op, recomputed)
+    return found
+
+
+def _before(loop: Any, recomputed: Collection[str]) -> list[str]:
+    """Of the nodes `recomputed`, the values that a loop is made of."""
+    found: dict[str, Any] = {}
+    waiting = [x.op for x in loop.inputs]
+    while waiting:
+        op = waiting.pop()
+        if op.name not in found:
+            found[op.name] = op
+            waiting += [x.op for x in op.inputs]
+    return [y.name for name, op in found.items() if name in recomputed for y in op.outputs]
+
+
+def _behind(loop: Any, recomputed: Collection[str]) -> list[str]:
+    """What a loop's lists are stacked to."""
+    readers = [op for y in loop.outputs if y.dtype == tf.variant for op in y.consumers()]
+    stacks = [op for op in readers if op.type == "TensorListStack" and op.name in recomputed]
+    return [op.outputs[0].name for op in stacks]
 
 
 def _is_dear(op: Any) -> bool:

@@ -37,7 +37,8 @@ FAMILIES: dict[str, str] = {
     "softmax": """Softmax LogSoftmax SoftmaxCrossEntropyWithLogits
         SparseSoftmaxCrossEntropyWithLogits""",
     "lists": """TensorListReserve TensorListFromTensor TensorListSetItem TensorListGetItem
-        TensorListStack TensorListLength EmptyTensorList TensorListPushBack TensorListPopBack""",
+        TensorListStack TensorListLength TensorListElementShape EmptyTensorList
+        TensorListPushBack TensorListPopBack""",
     "slicing": "Slice StridedSlice Reverse ReverseV2 Split SplitV Unpack",
     "gathering": "Gather GatherV2 GatherNd OneHot",
     "static": """Shape ShapeN Size Rank Range BroadcastArgs

@@ -12,7 +12,7 @@ from ..lists import UNKNOWN, GetRow, KnownRows, Rest, SetRow, Unset, fits
 from ..loop import Leaf
 from ..node import OpNode
 from .data import filled
-from .static import known_dims, known_tensor
+from .static import known_dims, known_tensor, known_vector
 
 
 def _element_shape(node: OpNode, tensor: Tensor) -> Shape | None:
@@ -119,6 +119,13 @@ def _lower_length(_: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     return [known_tensor(dims.product(inputs[0].shape[:1]), "int32")]
 
 
+def _lower_element_shape(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    shape = inputs[0].shape[1:]
+    if UNKNOWN in shape:
+        raise NotCovered(f"{node.op}: of elements that are not set yet")
+    return [known_tensor(known_vector(shape), node.dtype("shape_type"))]
+
+
 LOWERINGS = {
     "EmptyTensorList": _lower_empty,
     "TensorListReserve": _lower_reserve,
@@ -129,4 +136,5 @@ LOWERINGS = {
     "TensorListPopBack": _lower_pop_back,
     "TensorListStack": _lower_stack,
     "TensorListLength": _lower_length,
+    "TensorListElementShape": _lower_element_shape,
 }
