@@ -95,12 +95,13 @@ def time_recurrent_steps(
 
 
 def _warm(ways: dict[str, Callable[[], Any]]) -> dict[str, Callable[[], Any]]:
-    """The ways, all traced, with what was compiled for them; weights at rest have it once more."""
-    for _ in range(3):
+    """The ways, traced, with what is compiled for them, also for what is found to be at rest."""
+    asked = -1
+    while asked != (asked := composite.stats()["requests"]):
         for run in ways.values():
-            for _ in range(3):
+            for _ in range(20):
                 run()
-            composite.wait()
+        composite.wait()
     return ways
 
 
