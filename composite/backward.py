@@ -167,7 +167,8 @@ class _Differentiation:
         self._graph_def = graph.as_graph_def()
         places.spread(self._graph_def)
         self._of_loops: dict[str, str] = {}  # what the loops of the forward keep
-        if way.keeps:
+        self._keeps = way.keeps and saving.is_possible(graph, inputs, outputs)
+        if self._keeps:
             graph = self._without_lists(graph)
         self._graph = graph
         self._inputs, self._outputs, self._seeds = (
@@ -194,7 +195,7 @@ class _Differentiation:
         own = list(dict.fromkeys(name for name in self._results if name is not None))
         arguments = [*self._inputs, *self._outputs, *self._seeds]
         pruned, read = self._cut(arguments, own)
-        kept = self._kept(pruned) if self._way.keeps else []
+        kept = self._kept(pruned) if self._keeps else []
         if kept:
             pruned, read = self._cut([*arguments, *kept], own)
             kept = [tensor for tensor in kept if tensor.name in read]
@@ -219,16 +220,7 @@ class _Differentiation:
         )
 
     def _kept(self, pruned: Any) -> list[Any]:
-        """What the forward is to keep.
-
-        Nothing of a body with branches, of which only one has run, or with state, which would be
-        changed twice; nothing if an input is given on as it is, which no function can.
-        """
-        operations = self._graph.get_operations()
-        stateful = any(op.op_def is not None and op.op_def.is_stateful for op in operations)
-        given = {tensor.name for tensor in self._inputs}
-        if any(map(_calls, operations)) or stateful or given & {y.name for y in self._outputs}:
-            return []
+        """What the forward is to keep of what the pruned graph would compute again."""
         again = {node.name for node in pruned.node} & self._forward
         names = [*self._of_loops, *saving.kept(self._graph, again)]
         if self._of_loops:
@@ -273,12 +265,6 @@ def _rounds(op: Any) -> bool:
     return op.type not in ("Const", "Placeholder") and any(
         y.dtype.is_floating or y.dtype.is_complex for y in op.outputs
     )
-
-
-def _calls(op: Any) -> bool:
-    """Whether an operation runs functions, but for loops, whose results are there in any case."""
-    values = op.node_def.attr.values()
-    return op.type != "StatelessWhile" and any(map(functions.named_by, values))
 
 
 def _traced(name: str, graph_def: Any, inputs: Sequence[Any], outputs: Sequence[str]) -> Any:

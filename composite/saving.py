@@ -7,12 +7,32 @@ kept, and element-wise chains are computed again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from composite import functions
+
 _OPERATIONS_A_BYTE = 10.0
+
+
+def is_possible(graph: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> bool:
+    """Whether a forward can keep anything.
+
+    Not one with branches, of which only one has run, or with state, which would be changed twice;
+    nor one that gives an input on as it is, which no function can.
+    """
+    operations = graph.get_operations()
+    stateful = any(op.op_def is not None and op.op_def.is_stateful for op in operations)
+    given = {x.name for x in inputs} & {y.name for y in outputs}
+    return not (stateful or given or any(map(_calls, operations)))
+
+
+def _calls(op: Any) -> bool:
+    """Whether an operation runs functions, but for loops, whose results are there in any case."""
+    values = op.node_def.attr.values()
+    return op.type != "StatelessWhile" and any(map(functions.named_by, values))
 
 
 def kept(graph: Any, recomputed: Collection[str]) -> list[str]:

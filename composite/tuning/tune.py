@@ -19,7 +19,7 @@ from composite.prebuild import described
 from composite.records import NodeDef, attr_value
 from composite.replacing import naming
 from composite.tuning import calls, chosen
-from composite.tuning.database import Database, Record
+from composite.tuning.database import Database, Record, Winner
 from composite.tuning.local import Local
 from composite.tuning.session import Budget, Measurer, Progress, Row, Session
 from composite.tuning.space import Built, Rejected, Space
@@ -121,18 +121,12 @@ def tune(  # noqa: PLR0913 - the budget, and where things are
         record = known.records.setdefault(
             name, Record(op.op_name, described(space.request), space.target.key)
         )
-        save = _saver(file, Database({name: record}))
+        measurer = _measurer(space, tracker, key)
         try:
-            session = Session(
-                space, record, _measurer(space, tracker, key), Budget(trials, seconds, start)
-            )
+            session = Session(space, record, measurer, Budget(trials, seconds, start))
         except Rejected as error:
             raise ValueError(f"no kernel for {op.__name__}({record.call}): {error}") from error
-        try:
-            winner = session.run(progress, lambda: save(_SAVED))
-            record.winners[session.machine] = winner
-        finally:
-            save(0.0)
+        winner = _search(session, record, progress, _saver(file, Database({name: record})))
     choices = record.trials[winner.code].choices if winner.code in record.trials else {}
     if choices and tracker is None:
         _install(space.request)
@@ -147,6 +141,18 @@ def tune(  # noqa: PLR0913 - the budget, and where things are
         time.monotonic() - start,
         file,
     )
+
+
+def _search(
+    session: Session, record: Record, progress: Progress, save: Callable[[float], None]
+) -> Winner:
+    """The winner, which the record then has; the file has what was found, however it ends."""
+    try:
+        winner = session.run(progress, lambda: save(_SAVED))
+        record.winners[session.machine] = winner
+    finally:
+        save(0.0)
+    return winner
 
 
 def _file(database: str | os.PathLike[str] | None) -> Path:
