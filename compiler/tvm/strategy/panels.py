@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tvm import tirx
 
@@ -74,6 +74,15 @@ class Kept:
     def piece(self, number: Expr | int, k: Expr | int, depth: Expr | int) -> Panels:  # noqa: ARG002
         """Tell where they begin."""
         return replace(self.panels, base=index(self.base + number * self.piece_size))
+
+
+class _Steps(NamedTuple):
+    """Some steps of a piece of a group of vectors: ``most`` of them from ``first`` on."""
+
+    group: Expr
+    piece: Expr
+    first: Expr
+    most: int
 
 
 class Keeper:
@@ -177,26 +186,18 @@ class Keeper:
                 number = (matrix * self._groups + group) * self._pieces + piece
                 base = number * self._piece_size + first * (self._tile.vectors * self._lanes)
                 panels = replace(self._panels(room), base=block.bind(index(base), "base"))
-                self._pack(block, factor, (group, piece, first, steps), panels)
+                self._pack(block, factor, _Steps(group, piece, first, steps), panels)
 
         tasks(context, matrices * self._pieces * along * across, self._elements, body)
 
-    def _pack(
-        self,
-        block: Block,
-        factor: Packer,
-        where: tuple[Expr, Expr, Expr, int],
-        panels: Panels,
-    ) -> None:
-        """Pack some steps of a piece of a group; ``where`` is (group, piece, first step, most)."""
-        group, piece, first, most = where
-        start = block.bind(index(group * self._width), "start")
+    def _pack(self, block: Block, factor: Packer, steps: _Steps, panels: Panels) -> None:
+        start = block.bind(index(steps.group * self._width), "start")
         left = ceil_quotient(self._count - start, self._lanes)
         used = ceil_quotient(minimum(self._group, left), self._tile.vectors)
         vectors = block.bind(used * self._tile.vectors, "vectors")
-        k = block.bind(index(piece * self._step + first), "k")
-        end = minimum((piece + 1) * self._step, self._depth)
-        depth = block.bind(index(maximum(0, minimum(most, end - k))), "depth")
+        k = block.bind(index(steps.piece * self._step + steps.first), "k")
+        end = minimum((steps.piece + 1) * self._step, self._depth)
+        depth = block.bind(index(maximum(0, minimum(steps.most, end - k))), "depth")
         factor.write(panels, start, vectors, k, depth)
 
 
