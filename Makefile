@@ -99,7 +99,8 @@ asan: $(VENV)/installed.stamp $(VENV)/editable.stamp  ## damaged programs, under
 	  ASAN_OPTIONS=detect_leaks=0:detect_container_overflow=0:detect_odr_violation=0 \
 	  COMPOSITE_TEST_RUNTIME=$(ASAN_DIR) COMPOSITE_FUZZ_ROUNDS=$(or $(ROUNDS),1000) \
 	  $(PY) -m pytest -q -p no:faulthandler \
-	  tests/runtime/test_loader_fuzz.py tests/runtime/test_expand.py
+	  tests/runtime/test_loader_fuzz.py tests/runtime/test_expand.py \
+	  tests/runtime/test_expand_errors.py
 
 # TensorFlow is not instrumented: what its queues hand from one thread to another would look like a
 # race. So the harness drives what TensorFlow does: the launches and the host of kernels, which know
