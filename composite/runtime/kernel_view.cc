@@ -29,10 +29,16 @@ bool AtRest::Note(tensorflow::OpKernelContext* context) {
     same = same && place == places_[i];
     places_[i] = place;
   }
-  if (same) return ++calls_ >= needed_;
-  if (calls_ >= needed_) needed_ = std::min(needed_ * kPatience, kMostCalls);
-  calls_ = 0;
-  return false;
+  if (!same) {
+    if (!held_.empty()) needed_ = std::min(needed_ * kPatience, kMostCalls);
+    held_.clear();
+    calls_ = 0;
+    return false;
+  }
+  if (++calls_ == needed_ - 1) {
+    for (int input : inputs_) held_.push_back(context->input(input));
+  }
+  return calls_ >= needed_;
 }
 
 const KernelSnapshot& KernelView::snapshot() {

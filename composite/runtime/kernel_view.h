@@ -24,14 +24,16 @@ class AtRest {
  public:
   explicit AtRest(std::vector<int> inputs) : inputs_(std::move(inputs)) {}
 
-  // Takes in a call. That an input lies where it lay before does not show that it is the same;
-  // once its buffer is held (see PackedForm), it does.
+  // Takes in a call. That an input lies where it lay before does not show that it is the same; once
+  // its buffer is held, it does. So the inputs are held from the last of the calls that are waited
+  // for: a variable that is written to in place, as in every step of a training, then moves.
   bool Note(tensorflow::OpKernelContext* context) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   const std::vector<int> inputs_;
   absl::Mutex mu_;
   std::vector<const void*> places_ ABSL_GUARDED_BY(mu_);
+  std::vector<tensorflow::Tensor> held_ ABSL_GUARDED_BY(mu_);
   int64_t calls_ ABSL_GUARDED_BY(mu_) = 0;  // in a row with these places
   int64_t needed_ ABSL_GUARDED_BY(mu_) = 16;
 };

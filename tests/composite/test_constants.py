@@ -113,6 +113,23 @@ def test_a_variable_at_rest_is_packed_and_let_go_when_it_is_written_to(arrays: A
         check(float(step))
 
 
+def test_a_variable_that_is_trained_is_not_at_rest(arrays: Any) -> None:
+    """It lies where it lay, since it is written to in place, and yet it is another each time."""
+    x, w, b = arrays
+    before = composite.stats()
+    weights, bias = tf.Variable(w), tf.Variable(b)
+    run = tf.function(lambda x: dense(x, weights, bias), autograph=False)
+    run(x)
+    composite.wait()
+    for step in range(2, 60):
+        weights.assign_add(w)
+        expected = dense.python_function(x, step * w, b, True)
+        np.testing.assert_allclose(run(x), expected, rtol=1e-5, atol=1e-4 * step)
+    seen = composite.stats() - before
+    assert seen["packed_constants"] == 0
+    assert seen["requests"] <= 1, "and none for a kernel that has it for a constant"
+
+
 def test_a_frozen_model_has_constants(arrays: Any, tmp_path: Path) -> None:
     from tensorflow.python.framework.convert_to_constants import (
         convert_variables_to_constants_v2,
