@@ -73,7 +73,7 @@ def _dense_rows() -> Iterator[Row]:
 def time_steps(widths: tuple[int, ...], batch: int, seconds: float = 6.0) -> Timings:
     """Forward, loss, gradients and gradient descent, a step of each way in turns."""
     layers = ((OURS, fused_fully_connected), (PLAIN, plain), (EXPANDED, expanded))
-    ways = {name: _step(layer, widths, batch) for name, layer in layers}
+    ways = {name: _dense_step(layer, widths, batch) for name, layer in layers}
     return interleave(_warm(ways), seconds=seconds)
 
 
@@ -117,45 +117,41 @@ def expanded(x: Any, w: Any, b: Any, act: str = "") -> Any:
         return fused_fully_connected(x, w, b, act=act)
 
 
-def _step(layer: Layer, widths: tuple[int, ...], batch: int) -> Callable[[], Any]:
+def _dense_step(layer: Layer, widths: tuple[int, ...], batch: int) -> Callable[[], Any]:
     random = tf.random.Generator.from_seed(1)
     x = random.normal([batch, widths[0]])
-    labels = random.uniform([batch], 0, widths[-1], tf.int32)
     weights = [
         (tf.Variable(random.normal([out, fan]) / fan**0.5), tf.Variable(tf.zeros([out])))
         for fan, out in itertools.pairwise(widths)
     ]
-    flat = [v for pair in weights for v in pair]
 
-    @tf.function
-    def step(x: Any, labels: Any) -> Any:
-        with tf.GradientTape() as tape:
-            y = x
-            for w, b in weights[:-1]:
-                y = layer(y, w, b, act="RELU")
-            logits = layer(y, *weights[-1])
-            each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
-            loss = tf.reduce_mean(each)
-        for variable, gradient in zip(flat, tape.gradient(loss, flat), strict=True):
-            variable.assign_sub(1e-3 * gradient)
-        return loss
+    def model(x: Any) -> Any:
+        for w, b in weights[:-1]:
+            x = layer(x, w, b, act="RELU")
+        return layer(x, *weights[-1])
 
-    return lambda: step(x, labels)
+    return _step(model, [v for pair in weights for v in pair], x, widths[-1])
 
 
 def _recurrent_step(layer: Any, sizes: tuple[int, int, int], xla: bool) -> Callable[[], Any]:
-    random = tf.random.Generator.from_seed(1)
-    x = random.normal(sizes)
-    labels = random.uniform([sizes[0]], 0, 10, tf.int32)
-    model = keras.Sequential(
-        [keras.Input(sizes[1:]), layer, keras.layers.Flatten(), keras.layers.Dense(10)]
-    )
+    x = tf.random.Generator.from_seed(1).normal(sizes)
+    classes = 10
+    layers = [keras.Input(sizes[1:]), layer, keras.layers.Flatten(), keras.layers.Dense(classes)]
+    model = keras.Sequential(layers)
     weights = [weight.value for weight in model.trainable_weights]
+    return _step(lambda x: model(x, training=True), weights, x, classes, xla=xla)
+
+
+def _step(
+    model: Callable[[Any], Any], weights: list[Any], x: Any, classes: int, *, xla: bool = False
+) -> Callable[[], Any]:
+    """Gradient descent on the weights of a model that gives logits."""
+    labels = tf.random.Generator.from_seed(2).uniform(x.shape[:1], 0, classes, tf.int32)
 
     @tf.function(jit_compile=xla)
     def step(x: Any, labels: Any) -> Any:
         with tf.GradientTape() as tape:
-            logits = model(x, training=True)
+            logits = model(x)
             each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
             loss = tf.reduce_mean(each)
         for weight, gradient in zip(weights, tape.gradient(loss, weights), strict=True):

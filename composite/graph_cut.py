@@ -21,13 +21,13 @@ def consistent(
     while True:
         pruned, read = needed(graph_def, fed, names)
         again = {node.name for node in pruned.node} & rounded
-        mixed = {name for name in read if _ancestors(name, producers, fed) & again}
+        mixed = {name for name in read if ancestors(name, producers, fed) & again}
         if not mixed:
             return pruned, read
         fed -= mixed
 
 
-def _ancestors(
+def ancestors(
     tensor: str, producers: Mapping[str, Sequence[str]], fed: Collection[str]
 ) -> set[str]:
     """The nodes that a tensor is computed from, without those behind other fed tensors."""

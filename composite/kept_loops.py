@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
-from composite.loop_body import OF_SHAPE, LoopBody
+from composite.compiler.loop_body import OF_SHAPE, LoopBody
 from composite.records import AttrValue, attr_value
 
 _VARIANT = tf.variant.as_datatype_enum
@@ -44,9 +44,8 @@ def without_lists(graph_def: Any, forward: Collection[str]) -> tuple[Any, dict[s
     result = GraphDef()
     result.CopyFrom(graph_def)
     loops = [n for n in graph_def.node if n.name in forward and n.op == "StatelessWhile"]
-    kept: dict[str, str] = {}
-    apart = [_Loop(node, result, forward).take_apart(kept) for node in loops]
-    return (result if any(apart) else graph_def), kept
+    apart = [kept for n in loops if (kept := _Loop(n, result, forward).take_apart()) is not None]
+    return (result if apart else graph_def), dict(itertools.chain(*map(dict.items, apart)))
 
 
 class _Loop:
@@ -61,10 +60,10 @@ class _Loop:
         self._body = LoopBody(library[node.attr["body"].func.name])
         self._types = list(node.attr["T"].list.type)
 
-    def take_apart(self, kept: dict[str, str]) -> bool:
+    def take_apart(self) -> dict[str, str] | None:
         """Has the gradient read what is kept, what is counted again, and nothing else of it.
 
-        Notes what is kept. Returns whether it could.
+        Returns what is kept; None if that cannot be, and nothing was changed.
         """
         read = sorted(self._read())
         fixed = [i for i in read if self._body.result(i) == self._body.arguments[i]]
@@ -72,7 +71,8 @@ class _Loop:
         rest = [i for i in read if i not in fixed and i not in counted]
         lists = {i: self._appending(i) for i in rest if self._types[i] == _VARIANT}
         if None in lists.values():
-            return False
+            return None
+        kept: dict[str, str] = {}
         places = {i: self._node.input[i] for i in fixed}
         places |= dict(self._count_again(counted)) if counted else {}
         for i, appending in lists.items():
@@ -85,7 +85,7 @@ class _Loop:
         for reader in self._readers:
             for at, text in enumerate(reader.input):
                 reader.input[at] = places.get(self._position(text), text)
-        return True
+        return kept
 
     def _read(self) -> set[int]:
         """The results that the gradient reads."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from composite import functions
+from composite import functions, graph_cut
 
 _OPERATIONS_A_BYTE = 10.0
 
@@ -51,25 +51,16 @@ def around_loops(graph: Any, forward: Collection[str], recomputed: Collection[st
     Computed again, values in front of a loop would not be those that the trips had, and values
     behind it would have it run again.
     """
+    operations = graph.get_operations()
+    producers = {op.name: [x.name for x in op.inputs] for op in operations}
     found: list[str] = []
-    for op in graph.get_operations():
-        if op.type == "StatelessWhile" and op.name in forward:
-            found += [y.name for y in op.outputs if y.dtype != tf.variant]
-            found += _behind(op, recomputed)
-            found += _before(op, recomputed)
+    for loop in operations:
+        if loop.type == "StatelessWhile" and loop.name in forward:
+            before = graph_cut.ancestors(loop.name, producers, ()) & set(recomputed)
+            found += [y.name for op in operations if op.name in before for y in op.outputs]
+            found += [y.name for y in loop.outputs if y.dtype != tf.variant]
+            found += _behind(loop, recomputed)
     return found
-
-
-def _before(loop: Any, recomputed: Collection[str]) -> list[str]:
-    """Of the nodes `recomputed`, the values that a loop is made of."""
-    found: dict[str, Any] = {}
-    waiting = [x.op for x in loop.inputs]
-    while waiting:
-        op = waiting.pop()
-        if op.name not in found:
-            found[op.name] = op
-            waiting += [x.op for x in op.inputs]
-    return [y.name for name, op in found.items() if name in recomputed for y in op.outputs]
 
 
 def _behind(loop: Any, recomputed: Collection[str]) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..loop_body import LoopBody
 from . import dims
 from .dims import Dim, Poly
 from .errors import NotCovered
@@ -66,6 +67,7 @@ def lower_while(
 class _Reading:
     def __init__(self, condition: Any, body: Any, inputs: list[Tensor], read: Read) -> None:
         self._condition, self._body = condition, body
+        self._parts = LoopBody(body)
         self._inputs = inputs
         self._read = read
         self._counter = counter()
@@ -111,7 +113,7 @@ class _Reading:
     def _guess(self, i: int) -> _Passed:
         initial = self._inputs[i]
         argument = self._body.signature.input_arg[i]
-        if self._returned(i) == argument.name:
+        if self._parts.result(i) == argument.name:
             return _Passed("fixed", initial)
         if argument.type == VARIANT:
             return self._guess_list(i, initial)
@@ -121,8 +123,7 @@ class _Reading:
 
     def _guess_list(self, i: int, initial: Tensor) -> _Passed:
         """Tell by the op that makes what is passed on whether a trip sets, appends or takes off."""
-        nodes = {n.name: n for n in self._body.node_def}
-        maker = nodes.get(self._returned(i).split(":")[0])
+        maker = self._parts.node_of(self._parts.result(i))
         if maker is not None and maker.op == "TensorListPushBack" and initial.shape[0] == 0:
             return _Passed("pushed", leaf(replace(initial, shape=(self._trip, *initial.shape[1:]))))
         if maker is not None and maker.op == "TensorListPopBack":
@@ -130,17 +131,6 @@ class _Reading:
             left = initial.shape[0] - self._trip
             return _Passed("popped", Tensor((left, *initial.shape[1:]), initial.dtype, Rest(base)))
         return _Passed("list", leaf(initial))
-
-    def _returned(self, i: int) -> str:
-        """Return what the body returns, before it is only passed through."""
-        nodes = {n.name: n for n in self._body.node_def}
-        reference = self._body.ret[self._body.signature.output_arg[i].name]
-        while nodes.get(reference.split(":")[0]) is not None:
-            node = nodes[reference.split(":")[0]]
-            if node.op != "Identity":
-                break
-            reference = node.input[0]
-        return str(reference)
 
     def _counted(self, i: int, step: int) -> _Passed:
         value = self._trip * step + _element(self._inputs[i])

@@ -41,11 +41,7 @@ def derived(case: Case) -> Closeness:
         raise Difference(f"the gradient of the Python function raises {expected.told}")
 
     def reference() -> list[Array]:
-        def traced(*flat: Any) -> Any:
-            seeds = iter(_seeds(case))
-            return _pulled_back(case.python, case.sample.rebuilt(flat), seeds)
-
-        return in_double(traced, list(case.sample.arrays()), expected.values)
+        return in_double(_of_flat(case, case.python), list(case.sample.arrays()), expected.values)
 
     return compare(
         found.values,
@@ -153,13 +149,14 @@ def _gradients(case: Case, function: Callable[[Any], Any], sample: Sample) -> li
 
 
 def _traced_gradients(case: Case) -> list[Any]:
-    def step(*flat: Any) -> list[Any]:
-        return _pulled_back(_op(case), case.sample.rebuilt(flat), iter(_seeds(case)))
-
-    specs = [tf.TensorSpec(x.shape, x.dtype) for x in case.sample.arrays()]
-    traced = tf.function(step, input_signature=specs, autograph=False)
-    found: list[Any] = traced(*map(tf.constant, case.sample.arrays()))
+    inputs = [tf.constant(x) for x in case.sample.arrays()]
+    found: list[Any] = tf.function(_of_flat(case, _op(case)), autograph=False)(*inputs)
     return found
+
+
+def _of_flat(case: Case, function: Callable[[Any], Any]) -> Callable[..., list[Any]]:
+    """The gradients as a function of the case's tensors, lists flattened."""
+    return lambda *flat: _pulled_back(function, case.sample.rebuilt(flat), iter(_seeds(case)))
 
 
 def _pulled_back(function: Callable[[Any], Any], inputs: Any, seeds: Any) -> list[Any]:

@@ -171,6 +171,14 @@ def types_of(**types: tf.DType) -> dict[str, AttrValue]:
     return {key: AttrValue(type=value.as_datatype_enum) for key, value in types.items()}
 
 
+def sum_of_rows(op: str) -> Program:
+    """A program that has to know how many rows there are before it can be expanded."""
+    p = Program(op, ["x: float"], [], ["o: float"])
+    parts = p.call("Split", split_dim=0, value="x", num_split=p.dim("x", 0))
+    p.returns(o=p.call("AddN", inputs=parts))
+    return p
+
+
 def expand(op: str, shapes: Sequence[Any] | None = None, **attrs: Any) -> FunctionDefLibrary:
     """composite_expand; a shape of None is of unknown rank, a dim of None unknown."""
     call = node("", op, **attrs)

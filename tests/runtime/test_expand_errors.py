@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.runtime.programs import Program, expand, give, run_expansion
+from tests.runtime.programs import Program, expand, give, run_expansion, sum_of_rows
 
 Unique = Callable[[str], str]
 
@@ -74,10 +74,7 @@ def test_errors_say_what_and_where(unique: Unique, case: str) -> None:
 
 def test_not_yet_names_the_fact(unique: Unique) -> None:
     op = unique("Rows")
-    p = Program(op, ["x: float"], [], ["o: float"])
-    parts = p.call("Split", split_dim=0, value="x", num_split=p.dim("x", 0))
-    p.returns(o=p.call("AddN", inputs=parts))
-    p.register()
+    sum_of_rows(op).register()
     with pytest.raises(tf.errors.FailedPreconditionError, match=r"dim 0 of input 'x'") as e:
         expand(op, [(None, 2)])
     assert "ops.py:" in str(e.value) and "not yet" in str(e.value)

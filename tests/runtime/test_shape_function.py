@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests.runtime import kernel_support as k
-from tests.runtime.programs import Program
+from tests.runtime.programs import Program, sum_of_rows
 from tests.runtime.test_expand import dense
 
 Unique = Callable[[str], str]
@@ -78,10 +78,7 @@ def test_wrong_inner_shapes_of_a_known_expansion(unique: Unique) -> None:
 
 def test_not_yet_is_unknown(unique: Unique) -> None:
     op = unique("ShapeRows")
-    p = Program(op, ["x: float"], [], ["o: float"])
-    parts = p.call("Split", split_dim=0, value="x", num_split=p.dim("x", 0))
-    p.returns(o=p.call("AddN", inputs=parts))
-    p.register()
+    sum_of_rows(op).register()
     assert as_list(traced(op, {"x": [None, 2]})) is None
     assert as_list(traced(op, {"x": [3, 2]})) == [1, 2]
 

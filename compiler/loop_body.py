@@ -1,14 +1,13 @@
 """What the condition or the body of a loop is made of: a FunctionDef, part by part.
 
-Not for loops within kernels: see `compiler.tvm.while_loop`.
+Reads TF's protos and nothing else; TensorFlow itself is not imported. Not for what a loop passes on
+from trip to trip: see `tvm/while_loop.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-
-from tensorflow.core.framework.function_pb2 import FunctionDef
 
 # What reads the shape of its input, and no element.
 OF_SHAPE = frozenset(("Rank", "Shape", "ShapeN", "Size"))
@@ -23,40 +22,34 @@ class LoopBody:
         self._nodes = {node.name: node for node in function.node_def}
 
     def result(self, i: int) -> str:
-        """What is returned, before it is only given on."""
-        reference = str(self.function.ret[self.function.signature.output_arg[i].name])
-        while (node := self._node(reference)) is not None and node.op == "Identity":
-            reference = node.input[0]
-        return reference
+        """Return what is returned, before it is only given on: a node's output or an argument."""
+        return self._source(self._returned(i))
+
+    def node_of(self, reference: str) -> Any | None:
+        """Return the node that makes a value, before it is only given on; None of an argument."""
+        return self._node(self._source(reference))
 
     def appended(self, i: int) -> Any | None:
-        """The node that appends to argument i what makes result i, if that is all it does."""
+        """Return the node that appends to argument i to make result i; None if none does."""
         node = self._node(self.result(i))
         if node is None or node.op != "TensorListPushBack" or node.input[0] != self.arguments[i]:
             return None
         return node
 
     def readers(self, i: int) -> list[str]:
-        """The names of the nodes that read argument i."""
+        """Return the names of the nodes that read argument i."""
         return [n.name for n in self.function.node_def if self.arguments[i] in n.input]
-
-    def node_of(self, reference: str) -> Any | None:
-        """The node that makes a value, before it is only given on; None of an argument."""
-        node = self._node(reference)
-        while node is not None and node.op == "Identity":
-            node = self._node(node.input[0])
-        return node
 
     def made_of(
         self, results: Sequence[int], *, values: bool = False
     ) -> tuple[dict[str, Any], set[int]]:
-        """The nodes that make these results, by name, and the arguments that those read.
+        """Return the nodes that make these results, by name, and the arguments that those read.
 
         `values`: without what only has to be there for its shape.
         """
         found: dict[str, Any] = {}
         read: set[str] = set()
-        waiting = [self.function.ret[self.function.signature.output_arg[i].name] for i in results]
+        waiting = [self._returned(i) for i in results]
         while waiting:
             reference = waiting.pop()
             node = self._node(reference)
@@ -69,8 +62,8 @@ class LoopBody:
         return found, {i for i, name in enumerate(self.arguments) if name in read}
 
     def part(self, name: str, arguments: Sequence[int], results: Sequence[int]) -> Any:
-        """A function of some arguments that makes some results."""
-        made, whole = FunctionDef(), self.function.signature
+        """Return a function of some arguments that makes some results."""
+        made, whole = type(self.function)(), self.function.signature
         made.signature.name = name
         made.signature.input_arg.extend(whole.input_arg[i] for i in arguments)
         made.signature.output_arg.extend(whole.output_arg[i] for i in results)
@@ -79,6 +72,14 @@ class LoopBody:
         for arg in made.signature.output_arg:
             made.ret[arg.name] = self.function.ret[arg.name]
         return made
+
+    def _returned(self, i: int) -> str:
+        return str(self.function.ret[self.function.signature.output_arg[i].name])
+
+    def _source(self, reference: str) -> str:
+        while (node := self._node(reference)) is not None and node.op == "Identity":
+            reference = node.input[0]
+        return reference
 
     def _node(self, reference: str) -> Any | None:
         return self._nodes.get(reference.removeprefix("^").split(":")[0])
