@@ -17,6 +17,7 @@ from typing import Protocol
 import pytest
 
 from composite import native
+from tests.fork_server import Server
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -104,6 +105,12 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     return compare
 
 
+def _environment() -> dict[str, str]:
+    """Variables with which Python finds the project."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    return os.environ | {"PYTHONPATH": path}
+
+
 class RunPython(Protocol):
     """The type of the `run_python` fixture."""
 
@@ -116,15 +123,25 @@ class RunPython(Protocol):
         env: Mapping[str, str] | None = None,
         check: bool = True,
         timeout: float = 300,
+        bare: bool = False,
     ) -> subprocess.CompletedProcess[str]: ...
 
 
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[Server]:
+    """Processes that have imported TensorFlow and nothing else."""
+    server = Server(_environment())
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def run_python(tmp_path: Path) -> RunPython:
+def run_python(tmp_path: Path, fork_server: Server) -> RunPython:
     """Run Python source in a fresh process, TensorFlow's pools of the given sizes (0: default).
 
     The source is written to a file, so that `inspect` finds decorated functions in it. A failure of
-    the process fails the test with what it wrote, unless `check` is False.
+    the process fails the test with what it wrote, unless `check` is False. TensorFlow is imported
+    there, unless the process is to be `bare`, or variables are given that count before.
     """
 
     def run(
@@ -135,26 +152,29 @@ def run_python(tmp_path: Path) -> RunPython:
         env: Mapping[str, str] | None = None,
         check: bool = True,
         timeout: float = 300,
+        bare: bool = False,
     ) -> subprocess.CompletedProcess[str]:
         script = tmp_path / f"snippet_{len(list(tmp_path.glob('snippet_*.py')))}.py"
         script.write_text(code, encoding="utf-8")
-        environment = dict(os.environ)
-        path = [str(ROOT), environment.get("PYTHONPATH", "")]
-        environment["PYTHONPATH"] = os.pathsep.join(p for p in path if p)
+        environment = _environment()
         if intra:
             environment["TF_NUM_INTRAOP_THREADS"] = str(intra)
         if inter:
             environment["TF_NUM_INTEROP_THREADS"] = str(inter)
         environment.update(env or {})
-        done = subprocess.run(
-            [sys.executable, str(script), *args],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
+        command = [str(script), *args]
+        if bare or any(name.startswith(("PYTHON", "TF_")) for name in env or {}):
+            done = subprocess.run(
+                [sys.executable, *command],
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                check=False,
+            )
+        else:
+            done = fork_server.run(command, tmp_path, environment, timeout)
         if check and done.returncode != 0:
             pytest.fail(
                 f"the process ended with {done.returncode}\n{done.stdout}\n{done.stderr}",

@@ -67,7 +67,7 @@ def test_composite_imports_nothing_heavy(path: Path) -> None:
 
 def test_importing_composite_is_light(run_python: Any) -> None:
     code = "import sys, composite\nprint(*sorted({m.split('.')[0] for m in sys.modules}))"
-    modules = set(run_python(code).stdout.split())
+    modules = set(run_python(code, bare=True).stdout.split())
     assert not modules & (HEAVY | {"tensorflow", "gast"})
 
 

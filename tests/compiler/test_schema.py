@@ -86,5 +86,6 @@ def test_importing_declarations_and_sources_imports_no_compiler(
     run_python(
         "import sys; import composite.compiler.declaration, composite.compiler.source\n"
         "heavy = {'tensorflow', 'tvm', 'mlir', 'torch_mlir'} & set(sys.modules)\n"
-        "sys.exit(', '.join(sorted(heavy)) or 0)"
+        "sys.exit(', '.join(sorted(heavy)) or 0)",
+        bare=True,
     )

@@ -197,5 +197,6 @@ def test_mlir_and_tensorflow_load_in_either_order(
         "from composite.compiler.tfr import dialect\n"
         "dialect.context()\n"
         "f = tf.function(lambda x: tf.sin(x) + x, jit_compile=True)\n"
-        "assert float(f(tf.constant(0.0))) == 0.0\n"
+        "assert float(f(tf.constant(0.0))) == 0.0\n",
+        bare=True,
     )

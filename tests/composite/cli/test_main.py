@@ -36,7 +36,8 @@ def test_help_imports_nothing_heavy(run_python):
         "import sys\n"
         "from composite.cli.main import main\n"
         "main(['--help'], standalone_mode=False)\n"
-        "print(*sorted({m.split('.')[0] for m in sys.modules}))"
+        "print(*sorted({m.split('.')[0] for m in sys.modules}))",
+        bare=True,
     )
     *_, modules = done.stdout.splitlines()
     assert not {"tensorflow", "tvm", "torch_mlir", "numpy", "rich"} & set(modules.split())
