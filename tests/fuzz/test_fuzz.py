@@ -20,7 +20,7 @@ from tests.fuzz.run import Verdict, run
 from tests.fuzz.scope import Options
 from tests.fuzz.shrink import shrink
 
-COUNT, TENSORS, KERNELS = 1400, 500, 100
+COUNT, TENSORS, KERNELS = 500, 150, 40
 
 # What the language refuses, and the generator does not avoid.
 REFUSED = re.compile("is assigned again after the function at line")
