@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from tvm import tirx
 
 from ..access import Index
-from ..block import INDEX, LINE_BYTES, Buffer, index, minimum, quotient
+from ..block import (
+    LINE_BYTES,
+    Buffer,
+    ceil_quotient,
+    index,
+    maximum,
+    minimum,
+    quotient,
+    remainder,
+)
 from ..graph import ITEM_SIZE, Expr, Tensor
 from .base import Context
 from .blocking import Blocking, covers
@@ -20,9 +29,9 @@ _NEAR_BYTES = 24 * 1024
 """Bytes of a panel that stay in an L1 cache, beside what is multiplied with it."""
 
 _LEAST_HEIGHT = 4
-_HEIGHTS = 2
-"""Heights, and the steps between them, of the tile for what whole tiles leave: fewer rows take as
-long, and each height is code that takes a tenth of a second to compile."""
+_HEIGHTS = 6
+"""Of tiles for rows whose number only the call knows: the least height, since fewer rows take as
+long, and how many heights at most. Each is code that takes a tenth of a second to compile."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +110,10 @@ class Sweep:
     def write(self, buffers: Buffers, first: Expr, rows: Expr | int, piece: Piece) -> None:
         """Multiply rows ``[first, first + rows)`` with every panel, into the sums."""
         block = self._block
-        parts = row_tiles(rows, self._tile)
+        parts = [
+            (block.bind(start, "first"), tile, block.bind(repeat, "tiles"))
+            for start, tile, repeat in row_tiles(rows, self._tile)
+        ]
         if piece.adds or self._is_near(piece):  # the panel stays near: all rows for each
             total = sum((repeat for _, _, repeat in parts), 0)
             with block.loop(buffers.panels, "panel") as p:
@@ -233,27 +245,39 @@ class Sweep:
 
 
 def row_tiles(rows: Expr | int, tile: Tile) -> list[tuple[Expr | int, Tile, Expr | int]]:
-    """Return (first row, tile, repetitions): balanced tiles where the number of rows is known.
+    """Return (first row, tile, repetitions): few tiles, of heights as equal as can be.
 
-    33 rows are 3 tiles of 11. Otherwise whole tiles, and for what is left tiles of several heights,
-    of which one is there: a batch of 8 is not multiplied as one of 12.
+    33 rows are 3 tiles of 11 where that is known. Otherwise the call says how many tiles there are
+    of each of a few heights.
     """
     if not isinstance(rows, int):
-        whole = quotient(rows, tile.rows)
-        left = rows - whole * tile.rows
-        parts = [(0, tile, whole)]
-        lower = 0
-        for height in (*range(_LEAST_HEIGHT, tile.rows, _HEIGHTS), tile.rows):
-            fits = tirx.And(left > lower, left <= height)
-            part = Tile(height, tile.vectors)
-            parts.append((whole * tile.rows, part, tirx.Cast(INDEX, fits)))
-            lower = height
-        return parts
+        return _unknown_row_tiles(rows, tile)
     count = -(-rows // tile.rows)
     small, larger = divmod(rows, count)
-    parts = []
+    parts: list[tuple[Expr | int, Tile, Expr | int]] = []
     if larger:
         parts.append((0, Tile(small + 1, tile.vectors), larger))
     if count > larger:
         parts.append((larger * (small + 1), Tile(small, tile.vectors), count - larger))
+    return parts
+
+
+def _unknown_row_tiles(rows: Expr, tile: Tile) -> list[tuple[Expr | int, Tile, Expr | int]]:
+    """Return the tiles of each height: of the full one, or a number of steps below it.
+
+    What full tiles have more rows than there are is taken off in steps, first one of each tile.
+    """
+    step = covers(tile.rows, _HEIGHTS)
+    heights = range(tile.rows, min(_LEAST_HEIGHT, tile.rows) - 1, -step)
+    count = index(ceil_quotient(rows, tile.rows))
+    steps = minimum(quotient(count * tile.rows - rows, step), count * (len(heights) - 1))
+    tiles = maximum(count, 1)
+    each, more = index(quotient(steps, tiles)), index(remainder(steps, tiles))
+    first: Expr | int = 0
+    parts: list[tuple[Expr | int, Tile, Expr | int]] = []
+    for below, height in enumerate(heights):
+        lower = tirx.Select(tirx.EQ(each, index(below - 1)), more, index(0))
+        repeat = tirx.Select(tirx.EQ(each, index(below)), count - more, lower)
+        parts.append((first, Tile(height, tile.vectors), repeat))
+        first = first + repeat * height
     return parts
