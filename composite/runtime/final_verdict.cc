@@ -47,11 +47,12 @@ absl::optional<bool> Decide(const KernelSnapshot& snapshot, const absl::optional
   }
   const Choice choice = Choose(snapshot, *call, /*must=*/false);
   if (choice.kernel != nullptr) return false;
-  if (choice.slower != nullptr) return true;
-  if (choice.shape_class != nullptr) {
-    if (choice.shape_class->state == ShapeClass::kPending) return false;
-    return absl::nullopt;
+  if (choice.ones.has_value()) return !may_compile;
+  if (choice.shape_class != nullptr && choice.shape_class->state == ShapeClass::kPending) {
+    return false;
   }
+  if (choice.slower != nullptr) return true;
+  if (choice.shape_class != nullptr) return absl::nullopt;
   return may_compile && !snapshot.full ? absl::make_optional(false) : absl::nullopt;
 }
 

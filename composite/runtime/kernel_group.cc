@@ -40,7 +40,33 @@ const ShapeClass* FindClass(const KernelSnapshot& snapshot, const Signature& cal
   return nullptr;
 }
 
+// The class of the calls that have 1 where these values of the symbols are 1.
+Signature BindOnes(Signature shapes, const SymbolValues& values) {
+  SymbolValues bound;
+  int64_t left = 0;
+  for (int64_t value : values) bound.push_back(value == 1 ? 1 : --left);
+  for (int64_t& dim : shapes.dims) {
+    if (dim < 0) dim = bound[-dim - 1];
+  }
+  return shapes;
+}
+
+// Completes the choice of this kernel, whose symbols have their values.
+void LookAtOnes(const KernelSnapshot& snapshot, const InstalledKernel& kernel, Choice* choice) {
+  if (std::find(choice->values.begin(), choice->values.end(), 1) == choice->values.end()) return;
+  Signature ones = BindOnes(kernel.record.in_shapes, choice->values);
+  choice->shape_class = snapshot.Class(ones);
+  if (choice->shape_class == nullptr && !snapshot.full) choice->ones = std::move(ones);
+}
+
 }  // namespace
+
+const ShapeClass* KernelSnapshot::Class(const Signature& shapes) const {
+  for (const ShapeClass& known : classes) {
+    if (known.shapes == shapes) return &known;
+  }
+  return nullptr;
+}
 
 Choice Choose(const KernelSnapshot& snapshot, const Signature& call, bool must) {
   Choice choice;
@@ -52,11 +78,8 @@ Choice Choose(const KernelSnapshot& snapshot, const Signature& call, bool must) 
       choice.nothing_to_compute = call.has_empty_input() && OutputsAreEmpty(record, choice.values);
       if (!choice.nothing_to_compute) continue;
     }
-    if (!must && !record.Wins(choice.values)) {
-      choice.slower = kernel;
-      return choice;
-    }
-    choice.kernel = kernel;
+    (must || record.Wins(choice.values) ? choice.kernel : choice.slower) = kernel;
+    LookAtOnes(snapshot, *kernel, &choice);
     return choice;
   }
   choice.shape_class = FindClass(snapshot, call);

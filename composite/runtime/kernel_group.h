@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "composite/runtime/kernel_record.h"
 #include "composite/runtime/shape_policy.h"
 #include "composite/runtime/tvm_abi.h"
@@ -39,6 +40,9 @@ struct KernelSnapshot {
   std::vector<ShapeClass> classes;
   bool full = false;      // no further class will be asked
   std::string rejection;  // why the last record was refused; empty if it was not
+
+  // The class of exactly these shapes; null if nobody has asked for it.
+  const ShapeClass* Class(const Signature& shapes) const;
 };
 
 struct Choice {
@@ -50,6 +54,10 @@ struct Choice {
   // call, or neither.
   const InstalledKernel* slower = nullptr;
   const ShapeClass* shape_class = nullptr;
+  // The class to ask for when a kernel covers the call, but has symbols for some of its sizes of 1.
+  // One row is another program than any number of them: a product reads its matrix as it lies, and
+  // nothing is packed or tiled. Empty if there is no such size, or its class was asked for.
+  absl::optional<Signature> ones;
 };
 
 // `must`: whatever its measured time, a kernel that covers the call.

@@ -48,11 +48,6 @@ absl::Status NoWorker() {
       "(COMPOSITE_JIT=0) or not running in this process");
 }
 
-bool HasClass(const KernelSnapshot& snapshot, const Signature& shapes) {
-  return std::any_of(snapshot.classes.begin(), snapshot.classes.end(),
-                     [&](const ShapeClass& known) { return known.shapes == shapes; });
-}
-
 absl::Status ClassStatus(const ShapeClass& shape_class) {
   return absl::FailedPreconditionError(absl::StrCat(
       "no kernel for shapes ", ToString(shape_class.shapes), ": ",
@@ -100,17 +95,20 @@ absl::Status KernelTable::AskLocked(KernelGroup* group, const Signature& call, b
     return absl::ResourceExhaustedError("too many kernels are waiting to be compiled");
   }
   KernelSnapshot next = group->snapshot();
-  if (Choose(next, call, must).shape_class != nullptr) return absl::OkStatus();  // asked meanwhile
+  Choice choice = Choose(next, call, must);
+  if (choice.shape_class != nullptr) return absl::OkStatus();  // asked meanwhile
   if (next.full) {
     return absl::FailedPreconditionError(
         absl::StrCat("no kernel covers this call, and ", kMaxClasses,
                      " shape classes were compiled for this op already"));
   }
   // The policy does not learn from an odd dim such as 0, which would be no use to any other call.
-  Signature shapes = call.has_empty_input() ? call : group->policy_.Learn(call);
+  Signature shapes = choice.ones.has_value()  ? *std::move(choice.ones)
+                     : call.has_empty_input() ? call
+                                              : group->policy_.Learn(call);
   // The kernel of that class has bounds which this call is outside of.
-  if (HasClass(next, shapes)) shapes = call;
-  if (HasClass(next, shapes)) {
+  if (next.Class(shapes) != nullptr) shapes = call;
+  if (next.Class(shapes) != nullptr) {
     return absl::FailedPreconditionError("the kernel compiled for this call does not cover it");
   }
   next.classes.push_back({shapes, ShapeClass::kPending, ""});

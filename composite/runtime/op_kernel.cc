@@ -24,6 +24,7 @@
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/util/determinism.h"
 
 namespace composite {
 namespace {
@@ -97,6 +98,7 @@ class CompositeOp : public OpKernel {
       if (!view->Applies(context)) continue;
       const KernelSnapshot& snapshot = view->snapshot();
       const Choice choice = Choose(snapshot, call, /*must=*/false);
+      if (may_ask && choice.ones.has_value()) KernelTable::Global().Ask(view->group(), call);
       if (choice.kernel != nullptr) {
         absl::optional<absl::Status> done = RunKernel(context, binding, call, choice, *view);
         if (done.has_value()) return *done;
@@ -218,6 +220,10 @@ absl::Status CompositeOp::RunMust(OpKernelContext* context, const Binding& bindi
 absl::StatusOr<Choice> CompositeOp::AwaitKernel(OpKernelContext* context, KernelView& view,
                                                 const Signature& call) {
   Choice choice = Choose(view.group()->snapshot(), call, /*must=*/true);
+  // With deterministic ops the kernel of a call stays the same.
+  if (choice.ones.has_value() && !uncounted_ && !tensorflow::OpDeterminismRequired()) {
+    KernelTable::Global().Ask(view.group(), call);
+  }
   if (choice.kernel != nullptr) return choice;
   // A call that has a kernel already does not stop for a better one.
   if (view.needs() == KernelView::kRest) {

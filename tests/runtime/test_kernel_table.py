@@ -140,6 +140,71 @@ def test_measured_slower(dense: tuple[str, str], tmp_path: Path) -> None:
     assert k.stats()["kernel_launches"] == before
 
 
+@pytest.mark.parametrize("backend", ["auto", "tvm"])
+@pytest.mark.parametrize("verdict", ["kernel", "expansion"])
+def test_one_row_gets_a_kernel_of_its_own(
+    dense: tuple[str, str], tmp_path: Path, verdict: str, backend: str
+) -> None:
+    """Whether or not that of any number of rows was found faster."""
+    op, digest = dense
+    with k.Worker(Compiler(op, digest, tmp_path, verdict)) as worker, k.options(backend):
+        for m in (4, 6, 1, 1, 7, 1):
+            call(op, m)
+            worker.wait()
+        explanation = k.explain(op, k.dense_inputs(1))
+    assert [k.shapes_of(asked)[0] for asked in worker.requests] == [(4, 8), (-1, 8), (1, 8)]
+    if "kernel" in (verdict, explanation["path"]):
+        assert "for shapes [1,8]" in explanation["reason"]
+
+
+def test_without_a_kernel_of_its_own_one_row_has_that_of_any_number(
+    dense: tuple[str, str], tmp_path: Path
+) -> None:
+    op, digest = dense
+    compile_kernel = Compiler(op, digest, tmp_path)
+
+    def answer(asked: Any) -> tuple[str, str]:
+        return refuse(asked) if k.shapes_of(asked)[0] == (1, 8) else compile_kernel(asked)
+
+    before = k.stats()
+    with k.Worker(answer) as worker:
+        for m in (4, 6, 1, 1, 1):
+            call(op, m)
+            worker.wait()
+        assert "for shapes [s0,8]" in k.explain(op, k.dense_inputs(1))["reason"]
+    after = k.stats()
+    assert len(worker.requests) == 3
+    assert after["kernel_launches"] - before["kernel_launches"] == 3
+
+
+@pytest.mark.parametrize(
+    ("shape", "wanted"),
+    [
+        ((1, 3, 5), [(1, -1), (-1, -2), (-2,)]),
+        ((3, 1, 5), [(-1, 1), (1, -2), (-2,)]),
+        ((1, 3, 1), [(1, -1), (-1, 1), (1,)]),
+        ((1, 1, 1), [(1, 1), (1, 1), (1,)]),
+    ],
+)
+def test_sizes_of_one_among_several_symbols(
+    dense: tuple[str, str],
+    tmp_path: Path,
+    shape: tuple[int, int, int],
+    wanted: list[tuple[int, ...]],
+) -> None:
+    op, digest = dense
+    path = k.build(tmp_path, "k_any", k.DENSE_C)
+    symbols = [(-1, -2), (-2, -3), (-3,)]
+    record = k.record("k_any", op, digest, symbols, ["s0,s2"], path, _verdict="kernel")
+    k.request("composite_install", record)
+    with k.Worker(refuse) as worker:
+        call(op, 2, 3, 4)  # has a kernel
+        for _ in range(2):
+            call(op, *shape)
+            worker.wait()
+    assert [k.shapes_of(asked) for asked in worker.requests] == [wanted]
+
+
 def test_must_waits_for_its_kernel(dense: tuple[str, str], tmp_path: Path) -> None:
     """It is served as soon as the kernel is installed, before it is measured."""
     op, digest = dense
