@@ -108,22 +108,28 @@ def float_product(stage: Stage) -> Product | None:
 
 def is_packed(product: Product, context: Context) -> bool:
     """Return whether the second factor stays, and is better packed once than read as it lies."""
-    few = isinstance(product.rows, int) and product.rows <= _FEW_ROWS
-    return context.keeps(product.node.b) and (not few or _is_streamed(product, context))
+    if not context.keeps(product.node.b):
+        return False
+    if not (isinstance(product.rows, int) and product.rows <= _FEW_ROWS):
+        return True
+    fewest, trips = packed_from(product, context), context.trips
+    if fewest is None or trips is None:
+        return False
+    if trips.count is None:  # the call may well have a single one
+        return fewest == _STREAMED[0][1]
+    return trips.count >= fewest
 
 
-def _is_streamed(product: Product, context: Context) -> bool:
-    """Return whether so many trips read the second factor that a packed one is worth the packing.
+def packed_from(product: Product, context: Context) -> int | None:
+    """Return from how many trips on the second factor of a few rows is packed; None for never.
 
     It is then read from one end to the other; a part of each long row is what a task reads else.
     """
-    size, trips = static_size(product.node.b.shape), context.trips
-    if size is None or trips is None:
-        return False
+    size = static_size(product.node.b.shape)
+    if size is None or not context.keeps(product.node.b):
+        return None
     held = size * ITEM_SIZE[product.dtype]
-    if trips.count is None:  # the call may well have a single one
-        return held <= _STREAMED[0][0]
-    return any(held <= most and trips.count >= fewest for most, fewest in _STREAMED)
+    return next((fewest for most, fewest in _STREAMED if held <= most), None)
 
 
 def in_place(tensor: Tensor, dtype: str, context: Context) -> Strided | None:

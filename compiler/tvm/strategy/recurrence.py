@@ -14,7 +14,7 @@ packed before the loop. A loop too short for that stays on one thread.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from ..access import Space, Storage, Strided, strided
@@ -31,7 +31,7 @@ from .blocking import guess
 from .dots import Dots
 from .elementwise import Elementwise
 from .gemm import Gemm
-from .product import float_product
+from .product import float_product, is_packed, packed_from
 
 _TEAM_STAGES = (Gemm, Dots, Axpy, Elementwise)
 """Strategies that write their tasks as one loop, and share no workspace between tasks."""
@@ -60,20 +60,17 @@ class Recurrence:
 class _Trips:
     """What strategies are told of the loop they write in.
 
-    ``following`` is what the next trip sees, ``depth`` is that of the scope around the loop.
+    ``following`` is what the next trip sees, ``depth`` is that of the scope around the loop,
+    ``count`` how many trips there are, at least; None if nothing is known.
     """
 
     loop: Loop
     outer: Context
     following: Space
     depth: int
+    count: int | None
     team: bool
     meets: bool = True
-
-    @property
-    def count(self) -> int | None:
-        """How many trips there are; None if the call says it."""
-        return self.loop.trips if isinstance(self.loop.trips, int) else None
 
     def stays(self, tensor: Tensor) -> bool:
         """Return whether a tensor is the same in all trips."""
@@ -137,6 +134,7 @@ class _Writer:
         results = {t.node.index: t for t in stage.stores if isinstance(t.node, LoopResult)}
         self._kept = _needed(loop, results)
         self._results = results
+        self._wholes: dict[int, Storage] = {}
         self._plan = make_plan(Function((), tuple(loop.following[i] for i in self._kept)))
         space = context.space.within(loop.counter, index(0))
         for outer, inner in zip(loop.captured, loop.leaves, strict=True):
@@ -152,15 +150,16 @@ class _Writer:
         for i, initial in enumerate(loop.initial):
             if loop.rows[i] is not None and initial is not None and i in self._results:
                 self._copy(initial, context.space.storages[self._results[i]])
-        wholes = {i: context.temporary(loop.carried[i], 2) for i in self._kept if self._whole(i)}
-        for i, storage in wholes.items():
-            self._copy(self._initial(i), storage)
+        for i in self._kept:
+            if self._whole(i):
+                self._wholes[i] = context.temporary(loop.carried[i], 2)
+                self._copy(self._initial(i), self._wholes[i])
         for stage in self._plan.stages:
             for tensor in stage.stores:
                 if tensor not in self._plan.outputs:
                     context.space.storages[tensor] = context.temporary(tensor)
-        self._write_trips(wholes)
-        for i, storage in wholes.items():
+        self._write_trips()
+        for i, storage in self._wholes.items():
             if i in self._results:
                 self._give(i, storage, context.size(loop.trips))
 
@@ -188,36 +187,53 @@ class _Writer:
         size = self._context.size(product(self._loop.carried[i].shape))
         return replace(storage, offset=self._block.bind(remainder(number, 2) * size, "half"))
 
-    def _write_trips(self, wholes: dict[int, Storage]) -> None:
-        """Write the loop, for a team or for one thread."""
-        trips = self._context.size(self._loop.trips)
+    def _write_trips(self) -> None:
+        """Write the loop; twice, where it is another one from a number of trips on."""
+        trips, many = self._context.size(self._loop.trips), None
+        if not isinstance(trips, int):
+            many = self._many()
+        if many is None:
+            self._write_loop(trips if isinstance(trips, int) else None)
+            return
+        with self._block.when(trips >= many):
+            self._write_loop(many)
+        with self._block.otherwise():
+            self._write_loop(None)
+
+    def _many(self) -> int | None:
+        """Return from how many trips on weights are packed that are not for a few; None if none."""
+        context = self._of_trip(index(0))
+        products = [found for s in self._plan.stages if (found := float_product(s)) is not None]
+        fewest = [packed_from(p, context) for p in products if not is_packed(p, context)]
+        return max((number for number in fewest if number is not None), default=None)
+
+    def _write_loop(self, least: int | None) -> None:
+        """Write the loop, for a team or for one thread, knowing of so many trips at least."""
+        trips = self._loop.trips
         cycles = _cycles(self._plan.stages)
-        if self._context.target.cores == 1 or cycles < _LEAST_TRIP or not self._is_for_team(wholes):
-            self._loop_over(trips, wholes, team=False)
+        if self._context.target.cores == 1 or cycles < _LEAST_TRIP or not self._is_for_team(least):
+            self._loop_over(least, team=False)
         else:  # where the call decides, a launch leaves a short loop to one thread by itself
             is_long = not isinstance(trips, int) or trips * cycles >= PARALLEL_CYCLES
             default = "team" if is_long else "alone"
             who = self._context.choose("recurrence.threads", ("alone", "team"), default)
-            self._loop_over(trips, wholes, team=who == "team")
+            self._loop_over(least, team=who == "team")
 
-    def _is_for_team(self, wholes: dict[int, Storage]) -> bool:
+    def _is_for_team(self, least: int | None) -> bool:
         from . import choose
 
-        context = self._of_trip(index(0), wholes, team=False)
+        context = self._of_trip(index(0), least)
         stages = [s for s in self._plan.stages if 0 not in s.shape]
         return all(isinstance(choose(stage, context), _TEAM_STAGES) for stage in stages)
 
-    def _loop_over(self, trips: Expr | int, wholes: dict[int, Storage], *, team: bool) -> None:
+    def _loop_over(self, least: int | None, *, team: bool) -> None:
         block, depth = self._block, self._block.depth
-        if not team:
-            with block.loop(trips, "trip") as trip:
-                self._write_stages(self._of_trip(trip, wholes, team=False, depth=depth))
-            return
-        with block.team(), block.loop(trips, "trip") as trip:
-            self._write_stages(self._of_trip(trip, wholes, team=True, depth=depth))
+        trips = self._context.size(self._loop.trips)
+        with block.team() if team else nullcontext(), block.loop(trips, "trip") as trip:
+            self._write_stages(self._of_trip(trip, least, team=team, depth=depth))
 
     def _of_trip(
-        self, trip: Expr, wholes: dict[int, Storage], *, team: bool, depth: int = 0
+        self, trip: Expr, least: int | None = None, *, team: bool = False, depth: int = 0
     ) -> Context:
         """Return the context of a trip: where it reads what is carried, and where it writes."""
         loop = self._loop
@@ -225,8 +241,8 @@ class _Writer:
         for i, output in zip(self._kept, self._plan.outputs, strict=True):
             row = loop.rows[i]
             if row is None:
-                space.parameters[number_of(loop.carried[i])] = self._half(i, wholes[i], trip)
-                space.storages[output] = self._half(i, wholes[i], trip + 1)
+                space.parameters[number_of(loop.carried[i])] = self._half(i, self._wholes[i], trip)
+                space.storages[output] = self._half(i, self._wholes[i], trip + 1)
                 continue
             array = self._results[i]
             offset = space.size(row.place) * space.size(product(array.shape[1:]))
@@ -234,7 +250,7 @@ class _Writer:
             place = self._block.bind(index(whole.offset + offset), "row")
             space.storages[output] = replace(whole, offset=place)
         following = space.within(loop.counter, trip + 1)
-        trips = _Trips(loop, self._context, following, depth, team)
+        trips = _Trips(loop, self._context, following, depth, least, team)
         return replace(self._context, space=space, trips=trips)
 
     def _write_stages(self, context: Context) -> None:

@@ -13,6 +13,7 @@ from composite.compiler import tvm as backend
 from composite.compiler.tvm.graph import Function, MatMul, Tensor, topological
 from composite.compiler.tvm.loop import Loop
 from composite.compiler.tvm.reader import read_function
+from composite.compiler.tvm.show import show
 from tests.compiler.tvm.conftest import library_of
 
 raw = tf.raw_ops
@@ -151,6 +152,23 @@ def test_few_rows_and_a_depth_that_is_not_whole_steps(
 ) -> None:
     arrays = cells(batch, 12, 9, 45, 4)
     compiler.compare(lstm, *arrays, rtol=2e-5, atol=1e-6, constants=constants)
+
+
+@pytest.mark.parametrize("constants", [(), (1, 2, 3)])
+def test_large_weights_are_packed_where_the_call_says_that_trips_are_many(
+    compiler: Any, constants: tuple[int, ...]
+) -> None:
+    shapes = [(1, "s0", 8), (8, 2080), (520, 2080), (2080,)]
+    for steps in (1, 5, 23, 24, 40):
+        arrays = [array / 8 for array in cells(1, steps, 8, 520, 4)]
+        compiler.compare(
+            lstm, *arrays, shapes=shapes, rtol=2e-5, atol=1e-6, constants=constants, tasks=2
+        )
+    specs = [tf.TensorSpec([d if isinstance(d, int) else None for d in s]) for s in shapes]
+    text = show(library_of(lstm, specs), shapes, "tir", backend.Target.host())
+    _, branches = text.split("\n    if s0 >= T.int64(24):\n")
+    many, few = branches.split("\n    else:\n")
+    assert "packed" in many and "packed" not in few
 
 
 def test_sizes_of_the_call(compiler: Any) -> None:
