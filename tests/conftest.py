@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -84,6 +85,25 @@ def _nothing_left_to_compile() -> Iterator[None]:
     if worker is not None and not worker.wait(0):
         worker.stop()
         worker.start()
+
+
+@contextmanager
+def no_compiling() -> Iterator[None]:
+    """Let calls ask for no kernels. Where none is tested, half of the time would go there."""
+    from composite.jit import worker
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worker, "enabled", lambda: False)
+        worker.stop()
+        yield
+    worker.start()
+
+
+@pytest.fixture(scope="module")
+def expansions_only() -> Iterator[None]:
+    """Let no call of a file ask for a kernel."""
+    with no_compiling():
+        yield
 
 
 @pytest.fixture

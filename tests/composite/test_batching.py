@@ -12,7 +12,7 @@ from tensorflow.python.ops.parallel_for import pfor
 from composite import Composite, batching
 from tests.composite import mapped_ops as ops
 
-pytestmark = pytest.mark.many_cases
+pytestmark = [pytest.mark.many_cases, pytest.mark.usefixtures("expansions_only")]
 
 RANDOM = np.random.default_rng(3)
 

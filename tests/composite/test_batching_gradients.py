@@ -9,7 +9,7 @@ import tensorflow as tf
 from tests.composite import mapped_ops as ops
 from tests.composite.test_batching import assert_close, looped, mapped, python, told
 
-pytestmark = pytest.mark.many_cases
+pytestmark = [pytest.mark.many_cases, pytest.mark.usefixtures("expansions_only")]
 
 __all__ = ["told"]  # of each test here too: no op in a loop
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tests.composite import gradient_ops as ops
 
-pytestmark = pytest.mark.many_cases
+pytestmark = [pytest.mark.many_cases, pytest.mark.usefixtures("expansions_only")]
 
 X, W = tf.constant([[0.5, -1.0], [2.0, 0.25]]), tf.constant([[1.5, 0.5], [-0.5, 1.0]])
 

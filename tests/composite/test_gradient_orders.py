@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tests.composite import gradient_ops as ops
 
-pytestmark = pytest.mark.many_cases
+pytestmark = [pytest.mark.many_cases, pytest.mark.usefixtures("expansions_only")]
 
 RANDOM = np.random.default_rng(2)
 X, W = (tf.constant(RANDOM.uniform(0.3, 1.2, (3, 2))) for _ in range(2))

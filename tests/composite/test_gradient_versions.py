@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from composite import Composite, gradient
 
-pytestmark = pytest.mark.many_cases
+pytestmark = [pytest.mark.many_cases, pytest.mark.usefixtures("expansions_only")]
 
 X = tf.constant(3.0)
 _cells = itertools.count()

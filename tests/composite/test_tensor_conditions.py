@@ -18,7 +18,7 @@ import tensorflow as tf
 import composite
 from tests.conftest import RunPython
 
-pytestmark = pytest.mark.many_cases
+pytestmark = [pytest.mark.many_cases, pytest.mark.usefixtures("expansions_only")]
 
 # Bodies of `def body(x, y, k)`: x and y are tensors of shape [4, 3], k an int.
 BODIES = {

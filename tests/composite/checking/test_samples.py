@@ -92,5 +92,5 @@ def test_what_is_said_of_a_sample():
     ids=lambda op: op.op_name,
 )
 def test_every_op_of_the_project(op, tmp_path):
-    report = composite.check(op, samples=12, report_dir=tmp_path)
-    assert report.ok and report.row("eager").samples == 12
+    report = composite.check(op, samples=8, report_dir=tmp_path)
+    assert report.ok and report.row("eager").samples == 8
