@@ -41,7 +41,7 @@ from composite.jit import key
 from composite.jit.decisions import Decision
 from composite.loading import SPLIT
 from composite.op import CompositeOp
-from composite.records import CONSTANTS, serialize
+from composite.records import CONSTANTS, NodeDef, serialize
 from composite.replacing import naming, replaced
 from composite.signatures import Stated, of_ops, stated
 from composite.tuning.database import Database
@@ -161,14 +161,37 @@ def _kernels(
             try:
                 for request in prebuild.requests(op, call):
                     name, constants = prebuild.name(request, machine), CONSTANTS in request.attr
-                    if name not in built:
-                        built[name] = prebuild.kernel(op, request, machine, plan)
+                    if name in built:
+                        continue
+                    built[name] = prebuild.kernel(op, request, machine, plan)
+                    if must and built[name].has_loop:
+                        built |= _of_one(op, request, machine, plan, notes)
             except ValueError as error:
                 # Without a kernel for constants the one for any inputs serves.
                 if must and not constants:
                     raise
                 notes.append(str(error))
     return list(built.values())
+
+
+def _of_one(
+    op: CompositeOp,
+    request: NodeDef,
+    machine: Target,
+    plan: prebuild.Plan,
+    notes: list[str],
+) -> dict[str, prebuild.BuiltKernel]:
+    """Kernels of a stated call's loop with one row or step: that is another program.
+
+    The just-in-time compiler makes them when such a call comes.
+    """
+    built = {}
+    for one in prebuild.of_one(request):
+        try:
+            built[prebuild.name(one, machine)] = prebuild.kernel(op, one, machine, plan)
+        except ValueError as error:  # the stated kernel serves
+            notes.append(str(error))
+    return built
 
 
 def _wanted(ops: Sequence[CompositeOp], options: Options) -> tuple[list[_Wanted], list[str]]:

@@ -39,6 +39,11 @@ class BuiltKernel(NamedTuple):
     objects: dict[str, bytes]
     timing: KernelTiming
 
+    @property
+    def has_loop(self) -> bool:
+        """Whether it goes through the trips of a loop."""
+        return "recurrence" in self.description.facts["strategy"]
+
 
 class Spec(NamedTuple):
     """One input of a stated call. `constant`: it is the same in every call."""
@@ -193,6 +198,29 @@ def requests(op: CompositeOp, arguments: Mapping[str, Any]) -> list[NodeDef]:
     packing.CopyFrom(node)
     packing.attr[CONSTANTS].list.i.extend(constants)
     return [node, packing]
+
+
+def of_one(request: NodeDef) -> list[NodeDef]:
+    """A request with 1 in the place of each symbol that a batch or a sequence would be, and of all.
+
+    They are dims of the first input, but for its last.
+    """
+    (first, *_) = request.attr["_in_shapes"].list.shape
+    symbols = sorted({-1 - dim.size for dim in first.dim[:-1] if dim.size < 0})
+    bound = [{symbol} for symbol in symbols] + ([set(symbols)] if len(symbols) > 1 else [])
+    return [_with_ones(request, ones) for ones in bound]
+
+
+def _with_ones(request: NodeDef, symbols: set[int]) -> NodeDef:
+    left = [n for n in range(len(request.attr["_hint"].list.i)) if n not in symbols]
+    sizes = {-1 - n: 1 for n in symbols} | {-1 - n: -1 - i for i, n in enumerate(left)}
+    made = NodeDef()
+    made.CopyFrom(request)
+    for shape in made.attr["_in_shapes"].list.shape:
+        for dim in shape.dim:
+            dim.size = sizes.get(dim.size, dim.size)
+    del made.attr["_hint"].list.i[len(left) :]
+    return made
 
 
 def _is_packed(spec: Spec) -> bool:
