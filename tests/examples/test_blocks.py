@@ -15,7 +15,7 @@ from examples.blocks import ops
 from examples.blocks.model import Transformer, accuracy, composites, plain, train
 from examples.digits.ops import fused_fully_connected
 
-pytestmark = pytest.mark.many_cases
+pytestmark = [pytest.mark.many_cases, pytest.mark.usefixtures("kernels_win")]
 
 RANDOM = np.random.default_rng(7)
 

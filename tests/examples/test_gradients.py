@@ -14,7 +14,7 @@ from examples.mirror_pad import ops as mirror_pad
 from examples.signatures import ops as signatures
 from examples.stock_ops import ops as stock_ops
 
-pytestmark = pytest.mark.many_cases
+pytestmark = [pytest.mark.many_cases, pytest.mark.usefixtures("kernels_win")]
 
 WAYS = ["gradient", "numeric gradient", "second gradient"]
 RANDOM = np.random.default_rng(3)

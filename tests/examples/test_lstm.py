@@ -17,7 +17,7 @@ from examples.digits.model import Digits
 from examples.lstm import layer, ops, scan_ops
 from examples.lstm.train import train
 
-pytestmark = pytest.mark.many_cases
+pytestmark = [pytest.mark.many_cases, pytest.mark.usefixtures("kernels_win")]
 
 RANDOM = np.random.default_rng(3)
 BATCH, STEPS, INPUTS, UNITS = 2, 4, 5, 3

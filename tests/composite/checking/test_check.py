@@ -8,6 +8,8 @@ from composite.checking.ways import WAYS
 from examples.signatures import ops as signatures
 from tests.composite import dense_ops, xla_ops
 
+pytestmark = pytest.mark.usefixtures("kernels_win")
+
 RANDOM = np.random.default_rng(0)
 DENSE = [RANDOM.standard_normal(s).astype(np.float32) for s in ([5, 8], [4, 8], [4])]
 

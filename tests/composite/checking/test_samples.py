@@ -11,6 +11,8 @@ from examples.digits.ops import fused_fully_connected
 from tests.composite import dense_ops
 from tests.composite.checking import ops
 
+pytestmark = pytest.mark.usefixtures("kernels_win")
+
 
 def drawn(op, count, seed=0, **attrs):
     """`count` samples of an op."""
