@@ -1,6 +1,7 @@
 """Which kernels come of a stated call."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from composite import prebuild
 from tests.composite import dense_ops
 from tests.composite.loop_ops import scan
 
-CALL = {
+CALL: dict[str, Any] = {
     "x": ("float32", ("batch", "steps", 8)),
     "h": ("float32", ("batch", 8)),
     "w": ("float32", (8, 8)),
@@ -44,7 +45,7 @@ def test_dims_of_the_first_input_alone_are_rows_and_steps(batch, steps, count):
 
 @pytest.mark.slow
 def test_a_library_has_them_for_loops_alone(tmp_path):
-    rows = {"input_": ("float32", ("batch", 8)), "filter_": ("float32", (5, 8))}
+    rows: dict[str, Any] = {"input_": ("float32", ("batch", 8)), "filter_": ("float32", (5, 8))}
     composite.build(
         [scan, dense_ops.dense],
         tmp_path / "lib",
