@@ -45,12 +45,12 @@ def test_dims_of_the_first_input_alone_are_rows_and_steps(batch, steps, count):
 
 @pytest.mark.slow
 def test_a_library_has_them_for_loops_alone(tmp_path):
-    rows: dict[str, Any] = {"input_": ("float32", ("batch", 8)), "filter_": ("float32", (5, 8))}
+    dense: dict[str, Any] = {"input_": ("float32", ("batch", 8)), "filter_": ("float32", (5, 8))}
     composite.build(
         [scan, dense_ops.dense],
         tmp_path / "lib",
         name="ones",
-        signatures={"scan": [CALL], "dense": [{**rows, "bias": ("float32", (5,)), "act": "RELU"}]},
+        signatures={"scan": [CALL], "dense": [{**dense, "bias": ("float32", (5,)), "act": "RELU"}]},
     )
     kernels = json.loads((tmp_path / "lib" / "manifest.json").read_text())["kernels"]
     found = sorted((kernel["op"], kernel["shapes"].partition(", ")[0]) for kernel in kernels)
