@@ -95,8 +95,11 @@ def no_compiling() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(worker, "enabled", lambda: False)
         worker.stop()
-        yield
-    worker.start()
+        try:
+            yield
+        finally:
+            patch.undo()
+            worker.start()
 
 
 @pytest.fixture(scope="module")

@@ -189,16 +189,16 @@ class _Writer:
 
     def _write_trips(self) -> None:
         """Write the loop; twice, where it is another one from a number of trips on."""
-        trips, many = self._context.size(self._loop.trips), None
-        if not isinstance(trips, int):
-            many = self._many()
-        if many is None:
-            self._write_loop(trips if isinstance(trips, int) else None)
-            return
-        with self._block.when(trips >= many):
-            self._write_loop(many)
-        with self._block.otherwise():
+        trips = self._context.size(self._loop.trips)
+        if isinstance(trips, int):
+            self._write_loop(trips)
+        elif (many := self._many()) is None:
             self._write_loop(None)
+        else:
+            with self._block.when(trips >= many):
+                self._write_loop(many)
+            with self._block.otherwise():
+                self._write_loop(None)
 
     def _many(self) -> int | None:
         """Return from how many trips on weights are packed that are not for a few; None if none."""
