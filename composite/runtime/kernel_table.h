@@ -32,8 +32,8 @@ namespace composite {
 // Thread-safe.
 class KernelTable {
  public:
-  // Shape classes that are ever asked for one group.
-  static constexpr int kMaxClasses = 16;
+  // Shape classes that are ever asked for one group: three for each layer of the policy, and some.
+  static constexpr int kMaxClasses = 24;
   // Requests that wait; what comes beyond is asked again by a later call.
   static constexpr int kMaxQueue = 1024;
 

@@ -88,8 +88,8 @@ def test_classes_are_bounded(dense: tuple[str, str]) -> None:
             worker.wait()
         inputs = {"x": tf.zeros([1] * 30)}
         explanation = k.explain(name, inputs, T=tf.float32)
-    assert len(compiler_calls) == 16
-    assert "16 shape classes" in explanation["reason"]
+    assert len(compiler_calls) == 24
+    assert "24 shape classes" in explanation["reason"]
 
 
 def test_a_class_that_failed_is_not_asked_again(dense: tuple[str, str]) -> None:
