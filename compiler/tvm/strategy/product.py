@@ -108,25 +108,25 @@ def float_product(stage: Stage) -> Product | None:
 
 def is_packed(product: Product, context: Context) -> bool:
     """Return whether the second factor stays, and is better packed once than read as it lies."""
-    if not context.keeps(product.node.b):
-        return False
-    if not (isinstance(product.rows, int) and product.rows <= _FEW_ROWS):
-        return True
     fewest, trips = packed_from(product, context), context.trips
-    if fewest is None or trips is None:
-        return False
-    if trips.count is None:  # the call may well have a single one
-        return fewest == _STREAMED[0][1]
-    return trips.count >= fewest
+    least = 0 if trips is None else trips.count
+    if least is None:  # the call may well have a single one; a small factor is packed for that
+        least = _STREAMED[0][1]
+    return fewest is not None and least >= fewest
 
 
 def packed_from(product: Product, context: Context) -> int | None:
-    """Return from how many trips on the second factor of a few rows is packed; None for never.
+    """Return from how many trips on the second factor is packed; None if it never is.
 
-    It is then read from one end to the other; a part of each long row is what a task reads else.
+    A packed one is read from one end to the other; a part of each long row is what a task of a few
+    rows reads else.
     """
+    if not context.keeps(product.node.b):
+        return None
+    if not (isinstance(product.rows, int) and product.rows <= _FEW_ROWS):
+        return 0
     size = static_size(product.node.b.shape)
-    if size is None or not context.keeps(product.node.b):
+    if size is None:
         return None
     held = size * ITEM_SIZE[product.dtype]
     return next((fewest for most, fewest in _STREAMED if held <= most), None)
