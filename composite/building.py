@@ -165,7 +165,9 @@ def _kernels(
                         continue
                     built[name] = prebuild.kernel(op, request, machine, plan)
                     if must and built[name].has_loop:
-                        built |= _of_one(op, request, machine, plan, notes)
+                        ones = prebuild.of_one(request)
+                        ones = [one for one in ones if prebuild.name(one, machine) not in built]
+                        built |= _of_one(op, ones, machine, plan, notes)
             except ValueError as error:
                 # Without a kernel for constants the one for any inputs serves.
                 if must and not constants:
@@ -176,7 +178,7 @@ def _kernels(
 
 def _of_one(
     op: CompositeOp,
-    request: NodeDef,
+    ones: Iterable[NodeDef],
     machine: Target,
     plan: prebuild.Plan,
     notes: list[str],
@@ -186,7 +188,7 @@ def _of_one(
     The just-in-time compiler makes them when such a call comes.
     """
     built = {}
-    for one in prebuild.of_one(request):
+    for one in ones:
         try:
             built[prebuild.name(one, machine)] = prebuild.kernel(op, one, machine, plan)
         except ValueError as error:  # the stated kernel serves
