@@ -144,7 +144,7 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     return compare
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Variables with which Python finds the project."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return os.environ | {"PYTHONPATH": path}
@@ -169,7 +169,7 @@ class RunPython(Protocol):
 @pytest.fixture(scope="session")
 def fork_server() -> Iterator[Server]:
     """Processes that have imported TensorFlow and nothing else."""
-    server = Server(_environment())
+    server = Server(environment())
     yield server
     server.close()
 
@@ -195,25 +195,25 @@ def run_python(tmp_path: Path, fork_server: Server) -> RunPython:
     ) -> subprocess.CompletedProcess[str]:
         script = tmp_path / f"snippet_{len(list(tmp_path.glob('snippet_*.py')))}.py"
         script.write_text(code, encoding="utf-8")
-        environment = _environment()
+        variables = environment()
         if intra:
-            environment["TF_NUM_INTRAOP_THREADS"] = str(intra)
+            variables["TF_NUM_INTRAOP_THREADS"] = str(intra)
         if inter:
-            environment["TF_NUM_INTEROP_THREADS"] = str(inter)
-        environment.update(env or {})
+            variables["TF_NUM_INTEROP_THREADS"] = str(inter)
+        variables.update(env or {})
         command = [str(script), *args]
         if bare or any(name.startswith(("PYTHON", "TF_")) for name in env or {}):
             done = subprocess.run(
                 [sys.executable, *command],
                 cwd=tmp_path,
-                env=environment,
+                env=variables,
                 capture_output=True,
                 text=True,
                 timeout=timeout,
                 check=False,
             )
         else:
-            done = fork_server.run(command, tmp_path, environment, timeout)
+            done = fork_server.run(command, tmp_path, variables, timeout)
         if check and done.returncode != 0:
             pytest.fail(
                 f"the process ended with {done.returncode}\n{done.stdout}\n{done.stderr}",

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.conftest import ROOT, environment
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _CONTINUES = re.compile(r"<!-- examples continue (\S+) -->")
@@ -194,11 +194,7 @@ class Page:
             shim.write_text(f'#!/bin/sh\nexec {sys.executable} -m composite "$@"\n')
             shim.chmod(0o755)
         tools = [str(shim.parent), str(Path(sys.executable).parent), os.environ["PATH"]]
-        path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-        env = os.environ | {
-            "PATH": os.pathsep.join(tools),
-            "PYTHONPATH": os.pathsep.join(filter(None, path)),
-        }
+        env = environment() | {"PATH": os.pathsep.join(tools)}
         done = subprocess.run(
             ["bash", "-c", command], env=env, capture_output=True, text=True, check=False
         )

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from composite.cli.main import main
-from tests.docs.pages import ROOT, Output, Page, blocks
+from tests.conftest import ROOT
+from tests.docs.pages import Output, Page, blocks
 
 # Pages whose examples other tests run, and which: errors, tables, doctests, measurements.
 ELSEWHERE = {

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import composite
-from tests.docs.pages import ROOT
+from tests.conftest import ROOT
 
 pytestmark = [
     pytest.mark.slow,
