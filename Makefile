@@ -99,8 +99,8 @@ asan: $(VENV)/installed.stamp $(VENV)/editable.stamp  ## damaged programs, under
 	  ASAN_OPTIONS=detect_leaks=0:detect_container_overflow=0:detect_odr_violation=0 \
 	  COMPOSITE_TEST_RUNTIME=$(ASAN_DIR) COMPOSITE_FUZZ_ROUNDS=$(or $(ROUNDS),1000) \
 	  $(PY) -m pytest -q -p no:faulthandler \
-	  tests/runtime/test_loader_fuzz.py tests/runtime/test_expand.py \
-	  tests/runtime/test_expand_errors.py
+	  tests/runtime/program/test_loader_fuzz.py tests/runtime/expand/test_expand.py \
+	  tests/runtime/expand/test_expand_errors.py
 
 # TensorFlow is not instrumented: what its queues hand from one thread to another would look like a
 # race. So the harness drives what TensorFlow does: the launches and the host of kernels, which know
@@ -113,7 +113,7 @@ tsan: build  ## loops and kernels, many at once on few threads, under ThreadSani
 	  -DCOMPOSITE_TEST_KERNELS=$(abspath $(TSAN_DIR))/kernels
 	$(BIN)/ninja -C $(TSAN_DIR) -j $(JOBS) --quiet
 	$(BIN)/ctest --test-dir $(TSAN_DIR) --output-on-failure --no-tests=error -R "_tsan|kernels_test"
-	$(PY) -m pytest -q tests/runtime/test_teams.py
+	$(PY) -m pytest -q tests/runtime/launch/test_teams.py
 
 # The page of `composite show --html` is tested in Chromium. Who may install it, gets it; for others
 # these tests are skipped, and say so.

@@ -22,7 +22,7 @@ import composite
 from benchmarks import ops
 from benchmarks.rows import Row, emit
 from benchmarks.timing import interleave
-from composite.build_options import targets
+from composite.aot.build_options import targets
 from composite.compiler.tvm.target import Target
 
 LEVELS, NATIVE = "levels", "native"

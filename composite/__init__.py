@@ -16,12 +16,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from composite import tensorflow_version
+from composite.binding import tensorflow_version
 
 tensorflow_version.check()
 
 if TYPE_CHECKING:
-    from composite.building import build as build
+    from composite.aot.building import build as build
+    from composite.aot.loading import load as load
+    from composite.binding.settings import options as options
     from composite.checking import CheckError as CheckError
     from composite.checking import Report as Report
     from composite.checking import check as check
@@ -30,9 +32,7 @@ if TYPE_CHECKING:
     from composite.explanation import Explanation as Explanation
     from composite.explanation import explain as explain
     from composite.jit.worker import wait as wait
-    from composite.loading import load as load
-    from composite.op import CompositeOp as CompositeOp
-    from composite.settings import options as options
+    from composite.ops.op import CompositeOp as CompositeOp
     from composite.tuning.chosen import use_tuned as use_tuned
     from composite.tuning.tune import Tuned as Tuned
     from composite.tuning.tune import tune as tune
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 _HOMES = {
     "CheckError": "composite.checking",
     "Composite": "composite.decorator",
-    "CompositeOp": "composite.op",
+    "CompositeOp": "composite.ops.op",
     "Explanation": "composite.explanation",
     "Report": "composite.checking",
     "Tuned": "composite.tuning.tune",
-    "build": "composite.building",
+    "build": "composite.aot.building",
     "check": "composite.checking",
     "explain": "composite.explanation",
-    "load": "composite.loading",
-    "options": "composite.settings",
+    "load": "composite.aot.loading",
+    "options": "composite.binding.settings",
     "stats": "composite.counters",
     "tune": "composite.tuning.tune",
     "use_tuned": "composite.tuning.chosen",

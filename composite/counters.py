@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from composite import native
-from composite.records import NodeDef, python_values, record
+from composite.binding import native
+from composite.binding.records import NodeDef, python_values, record
 
 
 class Stats(Mapping[str, int]):

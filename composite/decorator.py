@@ -15,7 +15,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from composite import batching, call, gradient, native, settings
+from composite.autodiff import gradient
+from composite.binding import native, settings
+from composite.binding.records import record
 from composite.compiler import declaration
 from composite.compiler.errors import RefusedError
 from composite.compiler.errors.declarations import (
@@ -28,8 +30,9 @@ from composite.compiler.errors.declarations import (
 from composite.compiler.schema import OpSchema
 from composite.compiler.source import CompositeSyntaxError, Source
 from composite.jit import worker
-from composite.op import CompositeOp, DecoratedOp
-from composite.records import record
+from composite.ops import call
+from composite.ops.op import CompositeOp, DecoratedOp
+from composite.vectorize import batching
 
 
 class DeclarationTypeError(RefusedError, TypeError):

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
-from composite import functions, gradient, native
-from composite.op import CompositeOp
-from composite.records import NodeDef, python_values
+from composite.autodiff import gradient
+from composite.binding import native
+from composite.binding.records import NodeDef, python_values
+from composite.ops import functions
+from composite.ops.op import CompositeOp
 
 
 class Measured(NamedTuple):

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from composite import native
+from composite.binding import native
 from tests.fork_server import Server
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -112,7 +112,7 @@ def expansions_only() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def kernels_win() -> Iterator[None]:
     """Let each kernel serve once it is checked: where numbers are compared, no time is measured."""
-    from composite.jit import decisions, produce, verdicts
+    from composite.kernels import decisions, produce, verdicts
 
     won = decisions.decide({1: decisions.Times(1.0, 2.0, 0.5, 0.5, 0.5)}, 1)
 

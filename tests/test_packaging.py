@@ -33,8 +33,8 @@ TENSORFLOW = "tensorflow-cpu"
 # From there the tests take the package that is installed, and reach all that it is made of: C++,
 # the compiler's data, the command line.
 TESTED = (
-    "tests/composite/test_call.py",
-    "tests/composite/test_library.py",
+    "tests/composite/ops/test_call.py",
+    "tests/composite/aot/test_library.py",
     "tests/composite/cli/test_main.py",
     "tests/composite/cli/test_build.py",
 )
@@ -136,7 +136,7 @@ def test_the_source_distribution_has_all_that_a_wheel_is_built_from(tmp_path):
         names = {member.partition("/")[2] for member in archive.getnames()}
     native = {
         path.relative_to(ROOT).as_posix()
-        for path in (ROOT / "composite" / "runtime").iterdir()
+        for path in (ROOT / "composite" / "runtime").rglob("*")
         if path.suffix in (".cc", ".h")
     }
     wanted = native | data_of("compiler") | data_of("composite")

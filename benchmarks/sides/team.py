@@ -144,7 +144,7 @@ class Team:
         """Start ours again where what it has seen would change what it compiles for this work.
 
         Another batch of a layer makes the batch a symbol of its kernel, and too many layers make
-        symbols of all that varies: see composite/runtime/shape_policy.h.
+        symbols of all that varies: see composite/runtime/kernels/shape_policy.h.
         """
         layer = (work.layer.x(work.shape)[-1], str(work.layer.weights(work.shape)))
         layers = self._seen.setdefault(work.kind, {})

@@ -24,7 +24,7 @@ _HEAD = """\
 #include <stdlib.h>
 #include <string.h>
 
-/* composite/runtime/kernel_c_api.h */
+/* composite/runtime/api/kernel_c_api.h */
 typedef struct {{
   const char* record;
   size_t size;

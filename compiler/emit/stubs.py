@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import tensorflow as tf
-from composite.loading import Library
+from composite.aot.loading import Library
 
 library: Library
 '''

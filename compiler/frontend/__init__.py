@@ -13,15 +13,15 @@ import inspect
 from typing import Any
 
 from composite.compiler.errors.statements import RETURN_COUNT
-from composite.compiler.frontend import flow
+from composite.compiler.frontend.analysis import flow
+from composite.compiler.frontend.analysis.desugar import written_out
+from composite.compiler.frontend.analysis.scopes import Scopes
 from composite.compiler.frontend.bindings import Translation
 from composite.compiler.frontend.body import Body
 from composite.compiler.frontend.calls import Resolve
-from composite.compiler.frontend.early import written_out
 from composite.compiler.frontend.exits import OutputsExit
 from composite.compiler.frontend.expressions import Expressions
 from composite.compiler.frontend.inline import Inliner
-from composite.compiler.frontend.scopes import Scopes
 from composite.compiler.frontend.statements import Statements
 from composite.compiler.schema import OpSchema
 from composite.compiler.source import Source

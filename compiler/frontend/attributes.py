@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from composite.compiler import library
 from composite.compiler.errors.expressions import NO_ATTRIBUTE, NO_OUTPUT
 from composite.compiler.errors.names import NO_MEMBER
-from composite.compiler.frontend import capture
+from composite.compiler.frontend.analysis import capture
+from composite.compiler.frontend.analysis.capture import MISSING, Static
 from composite.compiler.frontend.bindings import Instance, Method, Outputs, Translation
-from composite.compiler.frontend.capture import MISSING, Static
 from composite.compiler.source import Source
 from composite.compiler.tfr import Builder, dialect
 

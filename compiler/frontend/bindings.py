@@ -18,9 +18,9 @@ from typing import Any
 
 from composite.compiler import library
 from composite.compiler.errors.names import FUNCTION_VALUE, NO_CONSTANT, OBJECT_VALUE
-from composite.compiler.frontend import capture
+from composite.compiler.frontend.analysis import capture
+from composite.compiler.frontend.analysis.capture import Static
 from composite.compiler.frontend.body import Body
-from composite.compiler.frontend.capture import Static
 from composite.compiler.frontend.recovery import Mistakes, UnknownError
 from composite.compiler.source import Source
 from composite.compiler.tfr import Builder, NotConstantError, Place

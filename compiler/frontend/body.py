@@ -11,9 +11,9 @@ import functools
 import types
 from typing import Any
 
-from composite.compiler.frontend.early import written_out
-from composite.compiler.frontend.liveness import Liveness
-from composite.compiler.frontend.scopes import Scopes
+from composite.compiler.frontend.analysis.desugar import written_out
+from composite.compiler.frontend.analysis.liveness import Liveness
+from composite.compiler.frontend.analysis.scopes import Scopes
 from composite.compiler.source import Source
 
 

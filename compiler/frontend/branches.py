@@ -14,7 +14,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from composite.compiler.errors.names import FUNCTION_VALUE
-from composite.compiler.frontend import decisions, flow
+from composite.compiler.frontend import decisions
+from composite.compiler.frontend.analysis import flow
+from composite.compiler.frontend.analysis.capture import Static
 from composite.compiler.frontend.bindings import (
     Translation,
     class_of,
@@ -23,10 +25,9 @@ from composite.compiler.frontend.bindings import (
     values_in,
     with_values,
 )
-from composite.compiler.frontend.capture import Static
+from composite.compiler.frontend.continuation import Following, Rest, Shared, Translator
 from composite.compiler.frontend.exits import Exit, spoken
 from composite.compiler.frontend.expressions import Expressions
-from composite.compiler.frontend.rests import Following, Rest, Shared, Translator
 from composite.compiler.tfr import dialect
 
 

@@ -14,11 +14,12 @@ from typing import Any, NoReturn
 
 from composite.compiler import library
 from composite.compiler.errors.calls import NO_TRANSLATION, NOT_CALLABLE, RANDOM_STATE
-from composite.compiler.frontend import flow, tf_ops
+from composite.compiler.frontend import tf_ops
+from composite.compiler.frontend.analysis import flow
+from composite.compiler.frontend.analysis.capture import Static
 from composite.compiler.frontend.arguments import Signature
 from composite.compiler.frontend.bindings import Function, Method
 from composite.compiler.frontend.body import Body, body_of
-from composite.compiler.frontend.capture import Static
 from composite.compiler.frontend.tf_ops import Parameter
 from composite.compiler.source import (
     CompositeSyntaxError,

@@ -24,6 +24,7 @@ from composite.compiler.errors.calls import (
 )
 from composite.compiler.errors.names import ENDLESS
 from composite.compiler.frontend import callables, tf_ops
+from composite.compiler.frontend.analysis.capture import Static
 from composite.compiler.frontend.arguments import Argument, Signature, match
 from composite.compiler.frontend.bindings import (
     Function,
@@ -34,7 +35,6 @@ from composite.compiler.frontend.bindings import (
     like,
 )
 from composite.compiler.frontend.callables import Callee
-from composite.compiler.frontend.capture import Static
 from composite.compiler.frontend.specials import Specials, known
 from composite.compiler.frontend.tf_ops import Parameter
 from composite.compiler.schema import AttrSpec, Composable, OpSchema

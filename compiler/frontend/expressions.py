@@ -21,17 +21,16 @@ from composite.compiler.errors.names import ENDLESS, NO_CONSTANT, NOT_DEFINED
 from composite.compiler.errors.statements import NOT_APART
 from composite.compiler.frontend import (
     attributes,
-    capture,
     comprehensions,
     decisions,
-    flow,
     operators,
     strings,
     subscripts,
 )
+from composite.compiler.frontend.analysis import capture, flow
+from composite.compiler.frontend.analysis.capture import MISSING, Static
 from composite.compiler.frontend.bindings import Function, Outputs, Translation, is_value
 from composite.compiler.frontend.calls import Calls, Unit
-from composite.compiler.frontend.capture import MISSING, Static
 from composite.compiler.frontend.recovery import UnknownError
 from composite.compiler.frontend.specials import known
 from composite.compiler.frontend.visitor import Visitor

@@ -15,10 +15,11 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-from composite.compiler.frontend import decisions, flow
+from composite.compiler.frontend import decisions
+from composite.compiler.frontend.analysis import flow
 from composite.compiler.frontend.bindings import Translation, like
+from composite.compiler.frontend.continuation import End, Rest
 from composite.compiler.frontend.exits import Exit, spoken
-from composite.compiler.frontend.rests import End, Rest
 from composite.compiler.frontend.trips import ForExit, LoopExit, WhileExit
 from composite.compiler.tfr import UNDEFINED, Loop, dialect
 

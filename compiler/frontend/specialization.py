@@ -15,6 +15,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from composite.compiler.frontend import decisions
+from composite.compiler.frontend.analysis.capture import Static
 from composite.compiler.frontend.bindings import (
     Function,
     Instance,
@@ -24,7 +25,6 @@ from composite.compiler.frontend.bindings import (
     values_in,
     with_values,
 )
-from composite.compiler.frontend.capture import Static
 from composite.compiler.tfr import Builder, Place, Recipe, Recording, constants, dialect
 
 # Calls that are remembered; each has a few kilobytes.

@@ -17,9 +17,9 @@ import gast
 
 from composite.compiler.errors.calls import BUILTIN_CALL
 from composite.compiler.frontend import callables
+from composite.compiler.frontend.analysis.capture import Static
 from composite.compiler.frontend.arguments import Signature, match
 from composite.compiler.frontend.bindings import Translation, is_value
-from composite.compiler.frontend.capture import Static
 from composite.compiler.frontend.tf_ops import Parameter
 from composite.compiler.tfr import Call, dialect
 from composite.compiler.tfr.canonicalize import ABSENT, constant_of

@@ -16,14 +16,15 @@ from typing import Any
 import gast
 
 from composite.compiler.errors.statements import IN_PLACE
-from composite.compiler.frontend import flow, strings
+from composite.compiler.frontend import strings
+from composite.compiler.frontend.analysis import flow
 from composite.compiler.frontend.bindings import Instance, Translation
 from composite.compiler.frontend.branches import Branches
+from composite.compiler.frontend.continuation import End, Following, Rest, Shared
 from composite.compiler.frontend.exits import Exit
 from composite.compiler.frontend.expressions import Expressions
 from composite.compiler.frontend.loops import Loops
 from composite.compiler.frontend.recovery import UnknownError, bound_in
-from composite.compiler.frontend.rests import End, Following, Rest, Shared
 from composite.compiler.frontend.visitor import Visitor
 from composite.compiler.source import CompositeSyntaxError
 from composite.compiler.tfr import dialect

@@ -8,11 +8,11 @@ TVM; the first ``compile`` does.
 
 from __future__ import annotations
 
-from .build import Kernel, Written, compile, write  # noqa: A004 - always used as backend.compile
-from .choices import Chosen, Knob, Value
-from .errors import NotCovered
-from .link import LinkError, link
-from .target import Target
+from composite.compiler.tvm.build import Kernel, Written, compile, write  # noqa: A004 - always used as backend.compile
+from composite.compiler.tvm.choices import Chosen, Knob, Value
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.link import LinkError, link
+from composite.compiler.tvm.target import Target
 
 __all__ = [
     "Chosen",

@@ -14,13 +14,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from . import dims
-from .choices import Choices, Chosen, Knob, Value
-from .constants import Constants, Packed
-from .errors import NotCovered
-from .plan import Plan, make_plan
-from .reader import read_function
-from .target import Target
+from composite.compiler.tvm.choices import Choices, Chosen, Knob, Value
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.ir import dims
+from composite.compiler.tvm.ir.constants import Constants, Packed
+from composite.compiler.tvm.plan.plan import Plan, make_plan
+from composite.compiler.tvm.read.reader import read_function
+from composite.compiler.tvm.target import Target
 
 _BARRIER = b"__TVMBackendParallelBarrier"  # the slot that an object has if its code meets there
 
@@ -214,11 +214,11 @@ def _kernel(
     """Return the TIR function of a plan, and the strategies that wrote its stages."""
     from tvm import tirx
 
-    from .access import Space, Storage
-    from .argument import declare_argument
-    from .block import Block, symbol_vars
-    from .strategy import choose
-    from .strategy.base import Context
+    from composite.compiler.tvm.codegen.access import Space, Storage
+    from composite.compiler.tvm.codegen.argument import declare_argument
+    from composite.compiler.tvm.codegen.block import Block, symbol_vars
+    from composite.compiler.tvm.strategy import choose
+    from composite.compiler.tvm.strategy.base import Context
 
     block = Block()
     symbols = symbol_vars(dims.symbols_of(t.shape for t in plan.function.parameters))

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from .build import Kernel
+from composite.compiler.tvm.build import Kernel
 
 
 class LinkError(RuntimeError):

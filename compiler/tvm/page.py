@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
-from . import table
-from .errors import NotCovered
-from .graph import DTYPES, Parameter, Tensor
-from .node import DTYPE_OF_ENUM, VARIANT, OpNode
+from composite.compiler.tvm import table
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.ir.graph import DTYPES, Parameter, Tensor
+from composite.compiler.tvm.read.node import DTYPE_OF_ENUM, VARIANT, OpNode
 
 _HEAD = """\
 # What kernels cover

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .build import Kernel
-from .link import link
+from composite.compiler.tvm.build import Kernel
+from composite.compiler.tvm.link import link
 
 _TIMEOUT = 120  # seconds that one measurement may keep a server
 _LEAST_MS = 2  # of one timing: long against the clock

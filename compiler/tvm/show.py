@@ -8,12 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from . import dims
-from .build import generate, make_module
-from .graph import Constant, Parameter, Pointwise, Reduce, Tensor, topological
-from .plan import Plan, make_plan
-from .reader import read_function
-from .target import Target
+from composite.compiler.tvm.build import generate, make_module
+from composite.compiler.tvm.ir import dims
+from composite.compiler.tvm.ir.graph import (
+    Constant,
+    Parameter,
+    Pointwise,
+    Reduce,
+    Tensor,
+    topological,
+)
+from composite.compiler.tvm.plan.plan import Plan, make_plan
+from composite.compiler.tvm.read.reader import read_function
+from composite.compiler.tvm.target import Target
 
 STAGES = ("te", "tir", "llvm", "asm")
 

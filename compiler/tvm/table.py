@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
-from .graph import Tensor
-from .node import OpNode
+from composite.compiler.tvm.ir.graph import Tensor
+from composite.compiler.tvm.read.node import OpNode
 
 Lowering = Callable[[OpNode, list[Tensor]], list[Tensor]]
 

@@ -21,7 +21,7 @@ from composite.checking.sample import as_declared
 from composite.checking.samples import given
 from composite.checking.ways import WAYS
 from composite.compiler.schema import OpSchema
-from composite.op import CompositeOp, DecoratedOp
+from composite.ops.op import CompositeOp, DecoratedOp
 
 __all__ = ["CheckError", "Report", "check"]
 

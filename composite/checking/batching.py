@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from composite import settings
+from composite.binding import settings
 from composite.checking.compare import Closeness, Difference, compare
 from composite.checking.oracle import Case, Outcome, outcome
 from composite.checking.sample import Sample

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from composite.jit import bounds
+from composite.kernels import bounds
 
 Array = np.ndarray[Any, Any]
 

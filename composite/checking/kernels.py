@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from composite import settings
+from composite.binding import settings
+from composite.binding.records import NodeDef, serialize
 from composite.checking.compare import Closeness, Difference, same_bits
 from composite.checking.oracle import Case, Outcome, outcome
 from composite.checking.skipped import Skipped
-from composite.jit import bounds, key, produce, verify, worker
-from composite.jit.cache import open_default
-from composite.records import NodeDef, serialize
+from composite.jit import worker
+from composite.kernels import bounds, key, produce, verify
+from composite.kernels.cache import open_default
 
 Array = np.ndarray[Any, Any]
 

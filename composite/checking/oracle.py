@@ -14,11 +14,11 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
-from composite import functions
 from composite.checking.compare import Closeness, Difference, compare
 from composite.checking.sample import Sample, output_dtypes
-from composite.jit import bounds, evaluate
-from composite.op import DecoratedOp
+from composite.kernels import bounds, evaluate
+from composite.ops import functions
+from composite.ops.op import DecoratedOp
 
 Array = np.ndarray[Any, Any]
 

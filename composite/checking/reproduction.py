@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from composite.checking.sample import Array, Sample, shown
-from composite.op import CompositeOp, DecoratedOp
+from composite.ops.op import CompositeOp, DecoratedOp
 
 INPUTS = "inputs.npz"
 SCRIPT = "reproduce.py"

@@ -15,7 +15,7 @@ from composite.checking.sample import Sample
 from composite.checking.samples import Drawn
 from composite.checking.skipped import Skipped
 from composite.checking.ways import WAYS
-from composite.op import DecoratedOp
+from composite.ops.op import DecoratedOp
 
 
 class Failure(NamedTuple):

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from composite import call
 from composite.compiler.schema import AttrSpec, OpSchema
-from composite.jit import bounds
+from composite.kernels import bounds
+from composite.ops import call
 
 Array = np.ndarray[Any, Any]
 Input = Array | list[Array]

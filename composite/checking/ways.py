@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from composite import settings
+from composite.binding import settings
 from composite.checking import batching, gradients, kernels
 from composite.checking.compare import Closeness, Difference, compare, same_bits
 from composite.checking.oracle import Case, Outcome, outcome

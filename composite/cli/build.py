@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from composite import inputs
+from composite.aot import inputs
 
 if TYPE_CHECKING:
-    from composite.build_options import Options
+    from composite.aot.build_options import Options
 
 
 @click.command(short_help="Build a library of the ops in a Python file.")
@@ -105,7 +105,7 @@ def build(  # noqa: PLR0913, PLR0917 - one parameter an option
     SOURCE is imported, once, as Python would. Nothing is built again while the source, what it
     imports, the options and the versions are the same.
     """  # noqa: D301 - click's mark for lines that are not rewrapped
-    from composite import build_options
+    from composite.aot import build_options
 
     start = time.perf_counter()
     if not source.is_file():
@@ -140,7 +140,7 @@ def _run(source: Path, out: Path, options: Options, *, force: bool, quiet: bool)
     from rich.console import Console
     from rich.markup import escape
 
-    from composite import building
+    from composite.aot import building
 
     console = Console(stderr=True, quiet=quiet)
     with console.status(f"importing {source}") as status:

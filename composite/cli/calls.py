@@ -55,8 +55,8 @@ class Target(NamedTuple):
 
     def ops(self) -> list[Any]:
         """The op that is named, or all of the file. LookupError when there is none of the name."""
-        from composite import sources
-        from composite.loading import load
+        from composite.aot import sources
+        from composite.aot.loading import load
 
         if not self.path.exists():
             raise FileNotFoundError(f"there is no file {self.path}")

@@ -13,7 +13,7 @@ import traceback
 from pathlib import Path
 from typing import NamedTuple
 
-from composite.installed import is_installed
+from composite.aot.installed import is_installed
 
 INPUT = 1
 DIFFERS = 3

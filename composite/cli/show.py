@@ -99,9 +99,9 @@ def _page(op: Any, given: calls.CallOptions, level: str | None) -> str:
 
 def _expansion(op: Any, call: dict[str, Any]) -> tuple[Any, Any]:
     """The expansion of a call, and its dims with their symbols."""
-    from composite import prebuild
-    from composite.jit import shapes
-    from composite.jit.expansions import expand
+    from composite.aot import prebuild
+    from composite.kernels import shapes
+    from composite.kernels.expansions import expand
 
     request = prebuild.request(op, call)
     dims = shapes.from_record(request)
@@ -109,7 +109,7 @@ def _expansion(op: Any, call: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def _of_call(op: Any, stage: str, call: dict[str, Any], level: str | None) -> str:
-    from composite import build_options
+    from composite.aot import build_options
     from composite.compiler import tvm as backend
     from composite.compiler.tvm.show import show as show_kernel
 
@@ -136,8 +136,8 @@ def _graph(library: Any) -> list[page.Line]:
     """The functions of a FunctionDefLibrary, a line for each node."""
     import tensorflow as tf
 
+    from composite.binding.records import python_value
     from composite.compiler.node_place import of_node
-    from composite.records import python_value
 
     lines = []
     for function in library.function:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
-from composite.log import logger
-from composite.records import NodeDef
+from composite.binding.log import logger
+from composite.binding.records import NodeDef
 
 ENVIRONMENT = "COMPOSITE_RECORD"
 
@@ -21,7 +21,8 @@ def note(request: NodeDef) -> None:
     path = os.environ.get(ENVIRONMENT, "")
     if not path:
         return
-    from composite import decorator, signatures
+    from composite import decorator
+    from composite.aot import signatures
 
     if decorator.current(request.op) is None:
         return

@@ -18,11 +18,12 @@ from importlib import util
 
 import tensorflow as tf
 
-from composite import call, native
+from composite.binding import native
+from composite.binding.log import logger
+from composite.binding.records import NodeDef, record
 from composite.jit import recording
-from composite.jit.cache import Cache, open_default
-from composite.log import logger
-from composite.records import NodeDef, record
+from composite.kernels.cache import Cache, open_default
+from composite.ops import call
 
 ENVIRONMENT = "COMPOSITE_JIT"
 _WAKE_MS = 1000  # a stop is told to the runtime, which wakes the thread; this only bounds a miss
@@ -82,7 +83,7 @@ def _outcome(
 ) -> tuple[str, str]:
     """Status and reason of a request. Whatever goes wrong, the expansion serves its calls."""
     from composite.compiler import tvm as backend
-    from composite.jit import produce, verify
+    from composite.kernels import produce, verify
 
     try:
         recording.note(request)

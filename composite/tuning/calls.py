@@ -6,10 +6,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from composite import prebuild
-from composite.jit import shapes
-from composite.op import CompositeOp
-from composite.records import NodeDef
+from composite.aot import prebuild
+from composite.binding.records import NodeDef
+from composite.kernels import shapes
+from composite.ops.op import CompositeOp
 
 
 def requests(op: CompositeOp, args: tuple[Any, ...], attrs: dict[str, Any]) -> list[NodeDef]:

@@ -15,10 +15,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from composite.binding.log import logger
 from composite.compiler.tvm.choices import Chosen
-from composite.jit import key as keys
-from composite.jit.cache import default_root
-from composite.log import logger
+from composite.kernels import key as keys
+from composite.kernels.cache import default_root
 from composite.tuning.database import Damaged, Database, Record, Winner
 
 ENVIRONMENT = "COMPOSITE_TUNED"

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
-from composite import functions, native
-from composite.jit import key as keys
-from composite.jit import shapes, verdicts
-from composite.jit.expansions import constants_of, expand
-from composite.jit.measure import Chain
-from composite.records import NodeDef
+from composite.binding import native
+from composite.binding.records import NodeDef
+from composite.kernels import key as keys
+from composite.kernels import shapes, verdicts
+from composite.kernels.expansions import constants_of, expand
+from composite.kernels.measure import Chain
+from composite.ops import functions
 from composite.tuning import rounds
 from composite.tuning.database import Measured
 from composite.tuning.space import Built

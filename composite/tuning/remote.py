@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from composite import functions
+from composite.binding.records import NodeDef
 from composite.compiler.tvm import remote as backend_remote
-from composite.jit import shapes
-from composite.jit.expansions import expand
-from composite.records import NodeDef
+from composite.kernels import shapes
+from composite.kernels.expansions import expand
+from composite.ops import functions
 from composite.tuning import rounds
 from composite.tuning.database import Measured
 from composite.tuning.space import Built

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import NamedTuple, Protocol
 
+from composite.binding.log import logger
 from composite.compiler import tvm as backend
-from composite.log import logger
 from composite.tuning.database import Measured, Record, Trial, Winner
 from composite.tuning.search import Search
 from composite.tuning.space import Built, Rejected, Space

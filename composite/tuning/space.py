@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from composite import native
+from composite.binding import native
+from composite.binding.records import NodeDef
 from composite.compiler import tvm as backend
-from composite.jit import key as keys
-from composite.jit import produce
-from composite.records import NodeDef
+from composite.kernels import key as keys
+from composite.kernels import produce
 
 
 class Rejected(Exception):  # noqa: N818 - the verdict on a candidate

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from composite import native
+from composite.aot.prebuild import described
+from composite.aot.replacing import naming
+from composite.binding import native
+from composite.binding.records import NodeDef, attr_value
 from composite.compiler import tvm as backend
-from composite.jit import cache, produce, shapes, worker
-from composite.jit import key as keys
-from composite.op import CompositeOp
-from composite.prebuild import described
-from composite.records import NodeDef, attr_value
-from composite.replacing import naming
+from composite.jit import worker
+from composite.kernels import cache, produce, shapes
+from composite.kernels import key as keys
+from composite.ops.op import CompositeOp
 from composite.tuning import calls, chosen
 from composite.tuning.database import Database, Record, Winner
 from composite.tuning.local import Local

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from composite import build_options, building
+from composite.aot import build_options, building
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow

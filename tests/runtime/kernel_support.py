@@ -25,7 +25,7 @@ from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
 from tensorflow.python.eager import context, execute
 from tensorflow.python.framework import op_def_library
 
-from composite import native
+from composite.binding import native
 
 LIBRARY = native.library_path()
 

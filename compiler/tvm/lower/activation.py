@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tvm import tirx
 
-from .. import math
-from ..block import Block
-from ..graph import Body, Expr, Tensor, pointwise
-from ..node import OpNode
-from ..numeric import absolute, choose, like, neg
-from .unary import FLOATS, NUMBERS, gradient, unary
+from composite.compiler.tvm.codegen.block import Block
+from composite.compiler.tvm.ir.graph import Body, Expr, Tensor, pointwise
+from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS, gradient, unary
+from composite.compiler.tvm.math import elementary as math
+from composite.compiler.tvm.math.numeric import absolute, choose, like, neg
+from composite.compiler.tvm.read.node import OpNode
 
 _SELU_SCALE = 1.0507009873554804934193349852946
 _SELU_SCALE_ALPHA = 1.7580993408473768599402175208123

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from tvm import tirx
 
-from .. import dims, graph, math
-from ..block import Block
-from ..errors import NotCovered
-from ..graph import Body, Constant, Expr, Tensor, pointwise
-from ..node import OpNode
-from ..numeric import (
+from composite.compiler.tvm.codegen.block import Block
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.ir import dims, graph
+from composite.compiler.tvm.ir.graph import Body, Constant, Expr, Tensor, pointwise
+from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
+from composite.compiler.tvm.math import elementary as math
+from composite.compiler.tvm.math.numeric import (
     add,
     choose,
     differ,
@@ -27,7 +28,7 @@ from ..numeric import (
     smaller,
     sub,
 )
-from .unary import FLOATS, NUMBERS
+from composite.compiler.tvm.read.node import OpNode
 
 
 def _of_numbers(function: Callable[[int, int], int], what: str) -> Callable[[Any, Any], Any]:

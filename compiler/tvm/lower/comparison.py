@@ -6,13 +6,20 @@ from collections.abc import Callable
 
 from tvm import tirx
 
-from .. import graph
-from ..block import Block
-from ..errors import NotCovered
-from ..graph import Body, Expr, Tensor, pointwise
-from ..node import OpNode
-from ..numeric import absolute, choose, differ, equal, is_nan, like
-from .unary import FLOATS, NUMBERS
+from composite.compiler.tvm.codegen.block import Block
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.ir import graph
+from composite.compiler.tvm.ir.graph import Body, Expr, Tensor, pointwise
+from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
+from composite.compiler.tvm.math.numeric import (
+    absolute,
+    choose,
+    differ,
+    equal,
+    is_nan,
+    like,
+)
+from composite.compiler.tvm.read.node import OpNode
 
 Lower = Callable[[OpNode, list[Tensor]], list[Tensor]]
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from .. import dims
-from ..errors import NotCovered
-from ..graph import NARROW_FLOATS, MatMul, Parameter, Tensor, Transpose, pointwise
-from ..node import OpNode
-from .unary import NUMBERS
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.ir import dims
+from composite.compiler.tvm.ir.graph import (
+    NARROW_FLOATS,
+    MatMul,
+    Parameter,
+    Tensor,
+    Transpose,
+    pointwise,
+)
+from composite.compiler.tvm.lower.unary import NUMBERS
+from composite.compiler.tvm.read.node import OpNode
 
 
 def _lower_matmul(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from .. import dims, graph
-from ..dims import Shape
-from ..errors import NotCovered
-from ..graph import Convolution, FilterGradient, MatMul, Tensor
-from ..node import OpNode
-from ..window import Window
-from .static import known_dims, known_ints
-from .unary import FLOATS
-from .windows import per_window, window_of
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.ir import dims, graph
+from composite.compiler.tvm.ir.dims import Shape
+from composite.compiler.tvm.ir.graph import Convolution, FilterGradient, MatMul, Tensor
+from composite.compiler.tvm.ir.window import Window
+from composite.compiler.tvm.lower.static import known_dims, known_ints
+from composite.compiler.tvm.lower.unary import FLOATS
+from composite.compiler.tvm.lower.windows import per_window, window_of
+from composite.compiler.tvm.read.node import OpNode
 
 
 def _lower_conv2d(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:

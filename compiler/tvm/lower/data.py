@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import dims, graph
-from ..block import Block
-from ..dims import Dim, Shape
-from ..errors import NotCovered
-from ..graph import Expr, Tensor, pointwise
-from ..node import OpNode, dtype_name
-from ..numeric import cast
-from .static import known_dims, known_ints, known_tensor
+from composite.compiler.tvm.codegen.block import Block
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.ir import dims, graph
+from composite.compiler.tvm.ir.dims import Dim, Shape
+from composite.compiler.tvm.ir.graph import Expr, Tensor, pointwise
+from composite.compiler.tvm.lower.static import known_dims, known_ints, known_tensor
+from composite.compiler.tvm.math.numeric import cast
+from composite.compiler.tvm.read.node import OpNode, dtype_name
 
 _MAX_CONSTANT = 4096
 """Elements of a constant tensor that a kernel may hold; larger ones are inputs' business."""

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import dims, graph, views
-from ..errors import NotCovered
-from ..graph import Expr, Tensor, pointwise
-from ..node import OpNode
-from ..numeric import choose, equal
-from .slicing import axis_of
-from .static import as_known, known_ints
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.ir import dims, graph, views
+from composite.compiler.tvm.ir.graph import Expr, Tensor, pointwise
+from composite.compiler.tvm.lower.slicing import axis_of
+from composite.compiler.tvm.lower.static import as_known, known_ints
+from composite.compiler.tvm.math.numeric import choose, equal
+from composite.compiler.tvm.read.node import OpNode
 
 _INTEGERS = ("int32", "int64")
 

@@ -6,17 +6,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .. import graph, views
-from ..dims import Dim, Shape
-from ..errors import NotCovered
-from ..graph import Tensor, pointwise
-from ..lists import Among
-from ..node import OpNode
-from ..numeric import add
-from .data import filled_like
-from .slicing import Subscript, axis_of, subscript
-from .static import as_known, known_dims, known_ints, known_tensor, known_vector
-from .unary import NUMBERS
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.ir import graph, views
+from composite.compiler.tvm.ir.dims import Dim, Shape
+from composite.compiler.tvm.ir.graph import Tensor, pointwise
+from composite.compiler.tvm.lower.data import filled_like
+from composite.compiler.tvm.lower.slicing import Subscript, axis_of, subscript
+from composite.compiler.tvm.lower.static import (
+    as_known,
+    known_dims,
+    known_ints,
+    known_tensor,
+    known_vector,
+)
+from composite.compiler.tvm.lower.unary import NUMBERS
+from composite.compiler.tvm.math.numeric import add
+from composite.compiler.tvm.read.lists import Among
+from composite.compiler.tvm.read.node import OpNode
 
 
 def _lower_concat(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:

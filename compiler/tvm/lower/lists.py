@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import dims, views
-from ..dims import Dim, Shape
-from ..errors import NotCovered
-from ..graph import Constant, Tensor
-from ..lists import UNKNOWN, GetRow, KnownRows, Rest, SetRow, Unset, fits
-from ..loop import Leaf
-from ..node import OpNode
-from .data import filled
-from .static import known_dims, known_tensor, known_vector
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.ir import dims, views
+from composite.compiler.tvm.ir.dims import Dim, Shape
+from composite.compiler.tvm.ir.graph import Constant, Tensor
+from composite.compiler.tvm.ir.loop import Leaf
+from composite.compiler.tvm.lower.data import filled
+from composite.compiler.tvm.lower.static import known_dims, known_tensor, known_vector
+from composite.compiler.tvm.read.lists import UNKNOWN, GetRow, KnownRows, Rest, SetRow, Unset, fits
+from composite.compiler.tvm.read.node import OpNode
 
 
 def _element_shape(node: OpNode, tensor: Tensor) -> Shape | None:

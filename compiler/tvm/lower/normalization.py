@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import dims, graph, math
-from ..block import Block
-from ..errors import NotCovered
-from ..graph import Expr, Tensor, pointwise
-from ..node import OpNode
-from ..numeric import like
-from .reduction import ADD, reduce_over
-from .unary import FLOATS
+from composite.compiler.tvm.codegen.block import Block
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.ir import dims, graph
+from composite.compiler.tvm.ir.graph import Expr, Tensor, pointwise
+from composite.compiler.tvm.lower.reduction import ADD, reduce_over
+from composite.compiler.tvm.lower.unary import FLOATS
+from composite.compiler.tvm.math import elementary as math
+from composite.compiler.tvm.math.numeric import like
+from composite.compiler.tvm.read.node import OpNode
 
 _AXES = (0, 1, 2)
 

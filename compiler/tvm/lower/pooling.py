@@ -7,16 +7,16 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 
-from .. import dims, graph
-from ..dims import Shape
-from ..errors import NotCovered
-from ..graph import Combine, Expr, Pool, PoolGradient, Tensor
-from ..node import OpNode
-from ..numeric import choose
-from .reduction import ADD
-from .static import known_dims
-from .unary import FLOATS, NUMBERS
-from .windows import per_window, spatial, window_of
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.ir import dims, graph
+from composite.compiler.tvm.ir.dims import Shape
+from composite.compiler.tvm.ir.graph import Combine, Expr, Pool, PoolGradient, Tensor
+from composite.compiler.tvm.lower.reduction import ADD
+from composite.compiler.tvm.lower.static import known_dims
+from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
+from composite.compiler.tvm.lower.windows import per_window, spatial, window_of
+from composite.compiler.tvm.math.numeric import choose
+from composite.compiler.tvm.read.node import OpNode
 
 
 def _lower_max_pool(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:

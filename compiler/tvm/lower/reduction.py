@@ -8,14 +8,24 @@ from collections.abc import Callable
 import numpy as np
 from ml_dtypes import finfo
 
-from .. import dims, graph, views
-from ..block import Block
-from ..errors import NotCovered
-from ..graph import Combine, Expr, Reduce, Tensor, pointwise
-from ..node import OpNode
-from ..numeric import add, choose, convert, differ, equal, larger, like, mul, smaller
-from .static import known_ints, known_tensor
-from .unary import FLOATS, NUMBERS
+from composite.compiler.tvm.codegen.block import Block
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.ir import dims, graph, views
+from composite.compiler.tvm.ir.graph import Combine, Expr, Reduce, Tensor, pointwise
+from composite.compiler.tvm.lower.static import known_ints, known_tensor
+from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
+from composite.compiler.tvm.math.numeric import (
+    add,
+    choose,
+    convert,
+    differ,
+    equal,
+    larger,
+    like,
+    mul,
+    smaller,
+)
+from composite.compiler.tvm.read.node import OpNode
 
 ADD = Combine("Sum", lambda _: 0, add)
 MAXIMUM = Combine("Max", lambda dtype: _limit(dtype, "min"), larger)

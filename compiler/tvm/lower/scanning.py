@@ -5,16 +5,23 @@ from __future__ import annotations
 import math as numbers
 from collections.abc import Callable
 
-from .. import math
-from ..block import Block
-from ..errors import NotCovered
-from ..graph import Combine, Expr, Scan, Tensor
-from ..node import OpNode
-from ..numeric import absolute, choose, equal, larger, like, neg
-from .reduction import ADD, PRODUCT
-from .slicing import axis_of
-from .static import known_ints
-from .unary import FLOATS, NUMBERS
+from composite.compiler.tvm.codegen.block import Block
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.ir.graph import Combine, Expr, Scan, Tensor
+from composite.compiler.tvm.lower.reduction import ADD, PRODUCT
+from composite.compiler.tvm.lower.slicing import axis_of
+from composite.compiler.tvm.lower.static import known_ints
+from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
+from composite.compiler.tvm.math import elementary as math
+from composite.compiler.tvm.math.numeric import (
+    absolute,
+    choose,
+    equal,
+    larger,
+    like,
+    neg,
+)
+from composite.compiler.tvm.read.node import OpNode
 
 
 def _log_sum_exp(block: Block, a: Expr, b: Expr) -> Expr:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from .. import dims, graph, views
-from ..block import Block
-from ..dims import Dim, Shape
-from ..errors import NotCovered
-from ..graph import Expr, Scatter, Tensor, pointwise
-from ..node import OpNode
-from ..numeric import choose, like
-from .reduction import ADD
-from .static import as_known, known_dims
-from .unary import NUMBERS
+from composite.compiler.tvm.codegen.block import Block
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.ir import dims, graph, views
+from composite.compiler.tvm.ir.dims import Dim, Shape
+from composite.compiler.tvm.ir.graph import Expr, Scatter, Tensor, pointwise
+from composite.compiler.tvm.lower.reduction import ADD
+from composite.compiler.tvm.lower.static import as_known, known_dims
+from composite.compiler.tvm.lower.unary import NUMBERS
+from composite.compiler.tvm.math.numeric import choose, like
+from composite.compiler.tvm.read.node import OpNode
 
 
 def _scatter(updates: Tensor, indices: tuple[Tensor, ...], outer: Shape, inner: Shape) -> Tensor:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .. import dims, graph, views
-from ..dims import Dim, Shape
-from ..errors import NotCovered
-from ..graph import Tensor
-from ..node import OpNode
-from .static import as_known, constant_values, known_dims, known_ints
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.ir import dims, graph, views
+from composite.compiler.tvm.ir.dims import Dim, Shape
+from composite.compiler.tvm.ir.graph import Tensor
+from composite.compiler.tvm.lower.static import as_known, constant_values, known_dims, known_ints
+from composite.compiler.tvm.read.node import OpNode
 
 
 def _lower_slice(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:

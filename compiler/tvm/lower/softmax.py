@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from .. import dims, graph, math, views
-from ..block import Block
-from ..dims import Dim
-from ..errors import NotCovered
-from ..graph import Combine, Expr, Tensor, pointwise
-from ..node import OpNode
-from ..numeric import choose, equal, like
-from .data import broadcast
-from .reduction import ADD, MAXIMUM, reduce_over
-from .unary import FLOATS
+from composite.compiler.tvm.codegen.block import Block
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.ir import dims, graph, views
+from composite.compiler.tvm.ir.dims import Dim
+from composite.compiler.tvm.ir.graph import Combine, Expr, Tensor, pointwise
+from composite.compiler.tvm.lower.data import broadcast
+from composite.compiler.tvm.lower.reduction import ADD, MAXIMUM, reduce_over
+from composite.compiler.tvm.lower.unary import FLOATS
+from composite.compiler.tvm.math import elementary as math
+from composite.compiler.tvm.math.numeric import choose, equal, like
+from composite.compiler.tvm.read.node import OpNode
 
 
 def _larger_number(_: Block, a: Expr, b: Expr) -> Expr:

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import dims, graph
-from ..dims import Dim, Shape
-from ..errors import NotCovered
-from ..graph import Tensor
-from ..node import OpNode
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.ir import dims, graph
+from composite.compiler.tvm.ir.dims import Dim, Shape
+from composite.compiler.tvm.ir.graph import Tensor
+from composite.compiler.tvm.read.node import OpNode
 
 Known = np.ndarray
 _INTEGERS = ("int32", "int64")

@@ -7,11 +7,20 @@ from dataclasses import replace
 
 from tvm import tirx
 
-from .. import math, trigonometry
-from ..block import Block
-from ..graph import Body, Expr, Tensor, pointwise
-from ..node import OpNode
-from ..numeric import absolute, choose, element, equal, like, mul, neg
+from composite.compiler.tvm.codegen.block import Block
+from composite.compiler.tvm.ir.graph import Body, Expr, Tensor, pointwise
+from composite.compiler.tvm.math import elementary as math
+from composite.compiler.tvm.math import trigonometry
+from composite.compiler.tvm.math.numeric import (
+    absolute,
+    choose,
+    element,
+    equal,
+    like,
+    mul,
+    neg,
+)
+from composite.compiler.tvm.read.node import OpNode
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 NUMBERS = (*FLOATS, "int32", "int64")

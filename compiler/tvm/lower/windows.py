@@ -5,12 +5,12 @@ Images are ``[N, H, W, C]``. Not an op family: it has no lowerings.
 
 from __future__ import annotations
 
-from .. import dims, graph
-from ..dims import Dim, Shape
-from ..errors import NotCovered
-from ..graph import Tensor
-from ..node import OpNode
-from ..window import Window
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.ir import dims, graph
+from composite.compiler.tvm.ir.dims import Dim, Shape
+from composite.compiler.tvm.ir.graph import Tensor
+from composite.compiler.tvm.ir.window import Window
+from composite.compiler.tvm.read.node import OpNode
 
 
 def window_of(node: OpNode, image: Shape, size: tuple[int, int]) -> Window:

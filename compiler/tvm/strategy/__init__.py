@@ -6,25 +6,17 @@ would also take its stages. Those from rows on take all reductions and what has 
 
 from __future__ import annotations
 
-from ..stage import Stage
-from . import (
-    axpy,
+from composite.compiler.tvm.plan.stage import Stage
+from composite.compiler.tvm.strategy.base import Context, Strategy
+from composite.compiler.tvm.strategy.cpu import constant, elementwise, recurrence, scan, scatter
+from composite.compiler.tvm.strategy.cpu.convolution import (
     channelwise,
-    constant,
-    contraction,
     convolution,
-    dots,
-    elementwise,
     filter_gradient,
-    gemm,
-    recurrence,
-    reduction,
-    rows,
-    scan,
-    scatter,
     unpool,
 )
-from .base import Context, Strategy
+from composite.compiler.tvm.strategy.cpu.product import axpy, contraction, dots, gemm
+from composite.compiler.tvm.strategy.cpu.rows import reduction, rows
 
 STRATEGIES: tuple[Strategy, ...] = (
     recurrence.Recurrence(),

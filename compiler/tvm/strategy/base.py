@@ -7,17 +7,32 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ..access import Access, Index, Lane, Space, Storage, Strided, flat_index
-from ..block import Block, index, maximum, quotient, remainder, spread
-from ..choices import Choices, V
-from ..constants import Constants
-from ..dims import Dim, Shape, product
-from ..graph import ITEM_SIZE, Expr, Pointwise, Tensor, compute_dtype, topological
-from ..numeric import storage_dtype, to_storage
-from ..place import moved
-from ..plan import Plan
-from ..stage import Stage
-from ..target import Target
+from composite.compiler.tvm.choices import Choices, V
+from composite.compiler.tvm.codegen.access import (
+    Access,
+    Index,
+    Lane,
+    Space,
+    Storage,
+    Strided,
+    flat_index,
+)
+from composite.compiler.tvm.codegen.block import Block, index, maximum, quotient, remainder, spread
+from composite.compiler.tvm.codegen.place import moved
+from composite.compiler.tvm.ir.constants import Constants
+from composite.compiler.tvm.ir.dims import Dim, Shape, product
+from composite.compiler.tvm.ir.graph import (
+    ITEM_SIZE,
+    Expr,
+    Pointwise,
+    Tensor,
+    compute_dtype,
+    topological,
+)
+from composite.compiler.tvm.math.numeric import storage_dtype, to_storage
+from composite.compiler.tvm.plan.plan import Plan
+from composite.compiler.tvm.plan.stage import Stage
+from composite.compiler.tvm.target import Target
 
 PARALLEL_CYCLES = 30_000
 """Work below this many cycles (about 10 us) stays on the thread that calls: small kernels run

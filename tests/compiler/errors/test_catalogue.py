@@ -22,7 +22,7 @@ from composite.compiler.errors.page import module_of, page
 from composite.compiler.source import CompositeSyntaxError
 
 ROOT = Path(__file__).resolve().parents[3]
-SOURCES = sorted([*(ROOT / "compiler").rglob("*.py"), *(ROOT / "composite").glob("*.py")])
+SOURCES = sorted([*(ROOT / "compiler").rglob("*.py"), *(ROOT / "composite").rglob("*.py")])
 
 
 def refused(mistake: Mistake) -> Exception:

@@ -3,9 +3,9 @@ from __future__ import annotations
 import gast
 import pytest
 
+from composite.compiler.frontend.analysis.scopes import Scopes
 from composite.compiler.frontend.expressions import Expressions
 from composite.compiler.frontend.operators import BINARY, COMPARE, UNARY
-from composite.compiler.frontend.scopes import Scopes
 from composite.compiler.frontend.statements import Statements
 from composite.compiler.frontend.visitor import ADVICE
 

@@ -9,10 +9,9 @@ import tensorflow as tf
 
 from composite.compiler.tvm import Target
 from composite.compiler.tvm.build import generate, make_module
-from composite.compiler.tvm.plan import make_plan
-from composite.compiler.tvm.reader import read_function
-
-from .conftest import library_of
+from composite.compiler.tvm.plan.plan import make_plan
+from composite.compiler.tvm.read.reader import read_function
+from tests.compiler.tvm.conftest import library_of
 
 
 def test_host_is_a_level_with_its_cores() -> None:

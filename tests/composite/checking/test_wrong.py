@@ -8,8 +8,9 @@ import pytest
 import tensorflow as tf
 
 import composite
-from composite import settings
-from composite.jit import verify, worker
+from composite.binding import settings
+from composite.jit import worker
+from composite.kernels import verify
 from tests.composite.checking import ops
 
 pytestmark = pytest.mark.many_cases

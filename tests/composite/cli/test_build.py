@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 import composite
-from composite import build_options, inputs
+from composite.aot import build_options, inputs
 from composite.cli.main import main
 from composite.compiler.tvm.target import Target
-from composite.jit import verify
+from composite.kernels import verify
 
 HELPERS = "FACTOR = 2.0\n"
 OPS = '''
@@ -90,7 +90,7 @@ def test_what_was_built_is_told(built):
 
 def test_nothing_is_built_again_while_nothing_has_changed(built, monkeypatch):
     source, out, _ = built
-    monkeypatch.setattr("composite.building.run", None)  # would be a TypeError
+    monkeypatch.setattr("composite.aot.building.run", None)  # would be a TypeError
     done = run("build", source, "-o", out, "--target", "x86-64-v2")
     assert done.exit_code == 0
     assert "nothing has changed" in done.stdout
@@ -135,7 +135,7 @@ def test_a_kernel_that_fails_its_check_is_left_out_unless_it_was_asked_for(
     def wrong(*_):
         raise verify.Mismatch("output 0 is off")
 
-    monkeypatch.setattr("composite.jit.produce.check", wrong)
+    monkeypatch.setattr("composite.kernels.produce.check", wrong)
     done = run("build", built[0], "-o", tmp_path / "out", "--force", "--target", "x86-64-v2")
     assert done.exit_code == 1
     assert "no kernel for scaled(" in done.output

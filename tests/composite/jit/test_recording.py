@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import composite
-from composite import build_options
+from composite.aot import build_options
 from composite.jit import recording
 from tests.composite import dense_ops
 

@@ -16,7 +16,7 @@ import pytest
 import tensorflow as tf
 
 import composite
-from composite.jit import key as keys
+from composite.kernels import key as keys
 from composite.tuning import chosen, session, space
 from composite.tuning import tune as conductor
 from composite.tuning.database import Database, Measured

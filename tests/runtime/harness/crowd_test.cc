@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "composite/runtime/launch.h"
+#include "composite/runtime/launch/launch.h"
 
 namespace {
 

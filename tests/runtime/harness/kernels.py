@@ -15,9 +15,9 @@ import numpy as np
 import tensorflow as tf
 
 import composite
-from composite import prebuild
+from composite.aot import prebuild
 from composite.compiler import tvm as backend
-from composite.jit import produce
+from composite.kernels import produce
 from examples.lstm.ops import gru, lstm
 
 BATCH, STEPS, UNITS, SIZE = 4, 16, 64, 128

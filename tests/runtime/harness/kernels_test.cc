@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "composite/runtime/tvm_abi.h"
+#include "composite/runtime/launch/tvm_abi.h"
 #include "tests/runtime/harness/crowd.h"
 
 namespace {

@@ -1,5 +1,5 @@
-// composite/runtime/launch.h on pools of every temper. Also built with -fsanitize=thread.
-#include "composite/runtime/launch.h"
+// composite/runtime/launch/launch.h on pools of every temper. Also built with -fsanitize=thread.
+#include "composite/runtime/launch/launch.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,5 +1,5 @@
-// composite/runtime/tvm_abi.h with kernels written by hand in the form that TVM generates.
-#include "composite/runtime/tvm_abi.h"
+// composite/runtime/launch/tvm_abi.h with kernels written by hand in the form that TVM generates.
+#include "composite/runtime/launch/tvm_abi.h"
 
 #include <cstdlib>
 #include <set>

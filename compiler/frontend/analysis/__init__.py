@@ -1,0 +1,1 @@
+"""What can be learned of a body's text before it is translated."""

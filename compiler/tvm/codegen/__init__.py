@@ -1,0 +1,1 @@
+"""Writing TIR: blocks of statements, and reads and writes of elements in them."""

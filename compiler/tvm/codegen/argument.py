@@ -1,0 +1,44 @@
+"""How tensors are passed to a kernel: any address that TF may pass is right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import tirx
+from tvm.ir import PointerType, PrimType
+from tvm.tirx import stmt as tir_stmt
+
+from composite.compiler.tvm.codegen.access import Space
+from composite.compiler.tvm.codegen.block import Block, Buffer, index
+from composite.compiler.tvm.ir import dims
+from composite.compiler.tvm.ir.graph import ITEM_SIZE, Tensor
+from composite.compiler.tvm.math.numeric import storage_dtype
+
+
+def declare_argument(block: Block, space: Space, tensor: Tensor, hint: str) -> tuple[Any, Buffer]:
+    """Return the typed parameter (its checks name it) and a flat view of its elements.
+
+    ``offset_factor=1`` and the element size as alignment: nothing is assumed of an address.
+    """
+    size = ITEM_SIZE[tensor.dtype]
+    shape = [index(space.size(d)) for d in tensor.shape]
+    buffer = tirx.decl_buffer(
+        shape,
+        tensor.dtype,
+        hint,
+        data_alignment=size,
+        elem_offset=tirx.Var(f"{hint}_offset", "int64"),
+        offset_factor=1,
+    )
+    raw = storage_dtype(tensor.dtype)
+    flat = tirx.decl_buffer(
+        (index(space.size(dims.product(tensor.shape))),), raw, f"{hint}_flat", data_alignment=size
+    )
+    # What the caller described, in one dimension: nothing here is left for TVM's FlattenBuffer.
+    whole = buffer.get_flattened_buffer()
+    if not whole.same_as(buffer):
+        block.add(tir_stmt.DeclBuffer(whole, data=buffer.data))
+    start = tirx.address_of(tirx.BufferLoad(whole, [buffer.elem_offset]))
+    data = tirx.reinterpret(PointerType(PrimType(raw)), start)
+    block.add(tir_stmt.DeclBuffer(flat, data=data))
+    return buffer, flat

@@ -1,0 +1,183 @@
+"""Elements of views (:mod:`.views`), at indices that are computed from the reader's.
+
+A vector of a concatenation lies within one part nearly always: then it is that part's vector, else
+its lanes are computed one by one. So nothing is read outside of a part, whatever the parts are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from tvm import ir, tirx
+from tvm.tirx import stmt as tir_stmt
+
+from composite.compiler.tvm.codegen.block import Block, index, lanes_of, spread
+from composite.compiler.tvm.codegen.place import Index, Lane, as_expr, lane_of, lanes_at
+from composite.compiler.tvm.ir.graph import Expr, Tensor, compute_dtype
+from composite.compiler.tvm.ir.views import Check, Concat, Gather, Iota, Slice
+from composite.compiler.tvm.math.numeric import (
+    convert,
+    from_storage,
+    storage_dtype,
+    to_storage,
+)
+
+if TYPE_CHECKING:
+    from composite.compiler.tvm.codegen.access import Access
+
+Element = Callable[["Access"], Expr]
+
+
+def read_view(access: Access, tensor: Tensor, at: Sequence[Index]) -> Expr | None:
+    """Return an element, or a vector, of a view; None if the tensor is something else."""
+    node = tensor.node
+    if isinstance(node, Slice):
+        return access.read(node.operand, _source(access, node, at))
+    if isinstance(node, Concat):
+        return _concat(access, tensor, node, at)
+    if isinstance(node, Gather):
+        return _gather(access, node, at)
+    if isinstance(node, Check):
+        return _check(access, node, at)
+    if isinstance(node, Iota):
+        return access.block.let(convert(index(as_expr(at[node.axis])), compute_dtype(tensor.dtype)))
+    return None
+
+
+def _source(access: Access, node: Slice, at: Sequence[Index]) -> list[Index]:
+    """Return the operand's indices of an element of a slice."""
+    block = access.block
+    source: list[Index] = []
+    for i, start, step in zip(at, node.start, node.step, strict=True):
+        first = access.space.size(start)
+        if isinstance(i, Lane):
+            source.append(Lane(block.bind(i.base * step + first), i.lanes, i.step * step))
+        else:
+            moves = not (step == 1 and isinstance(first, int) and first == 0)
+            source.append(block.bind(i * step + first) if moves else i)
+    return source
+
+
+def _concat(access: Access, tensor: Tensor, node: Concat, at: Sequence[Index]) -> Expr:
+    """Return an element of the part that the index along the axis lies in."""
+    place = at[node.axis]
+    dtype, lanes = compute_dtype(tensor.dtype), lanes_at(at)
+    if not isinstance(place, Lane):
+        if lanes_of(index(place)) > 1:
+            return _by_lanes(access, tensor, at)
+        low = high = place
+    else:
+        ends = (place.base, place.base + place.step * (place.lanes - 1))
+        low, high = ends if place.step > 0 else ends[::-1]
+    cases: list[tuple[Expr | bool, Element]] = []
+    start: Expr | int = 0
+    for number, (part, stop) in enumerate(zip(node.operands, node.ends(), strict=True)):
+        end = access.space.size(stop)
+        size = part.shape[node.axis]
+        is_last = number == len(node.operands) - 1
+        if not (isinstance(place, Lane) and isinstance(size, int) and size < place.reach):
+            after = True if number == 0 or low is high else low >= start
+            before = True if is_last else high < end
+            cases.append((_both(after, before), _element(part, node.axis, at, start)))
+        start = end
+    if isinstance(place, Lane):
+        cases.append((True, lambda inner: _by_lanes(inner, tensor, at)))
+    return _first_that_holds(access, dtype, lanes, cases)
+
+
+def _element(part: Tensor, axis: int, at: Sequence[Index], start: Expr | int) -> Element:
+    """Return how an element of a part is read, which starts at ``start`` of the whole."""
+
+    def read(access: Access) -> Expr:
+        source = list(at)
+        i = at[axis]
+        if isinstance(i, Lane):
+            source[axis] = Lane(access.block.bind(i.base - start), i.lanes, i.step)
+        else:
+            source[axis] = access.block.bind(i - start)
+        if part.shape[axis] == 1 and not isinstance(i, Lane):
+            source[axis] = 0
+        return access.read(part, source)
+
+    return read
+
+
+def _both(a: Expr | bool, b: Expr | bool) -> Expr | bool:
+    if isinstance(a, bool):
+        return b if a else False
+    if isinstance(b, bool):
+        return a if b else False
+    return tirx.And(a, b)
+
+
+def _first_that_holds(
+    access: Access, dtype: str, lanes: int, cases: Sequence[tuple[Expr | bool, Element]]
+) -> Expr:
+    """Return the value of the first case whose condition holds; no other is computed."""
+    block = access.block
+    raw = storage_dtype(dtype)
+    cell = block.registers(1, raw if lanes == 1 else f"{raw}x{lanes}", "either")
+
+    def write(rest: Sequence[tuple[Expr | bool, Element]]) -> None:
+        (condition, element), *others = rest
+        if condition is False:
+            write(others)
+        elif condition is True or not others:
+            value = spread(element(access.inner()), lanes)
+            block.store(cell, 0, to_storage(block, value, dtype))
+        else:
+            with block.when(condition):
+                write([(True, element)])
+            with block.otherwise():
+                write(others)
+
+    write(cases)
+    return from_storage(block.let(tirx.BufferLoad(cell, [index(0)])), dtype)
+
+
+def _by_lanes(access: Access, tensor: Tensor, at: Sequence[Index]) -> Expr:
+    """Return a vector whose lanes are computed one after the other."""
+    block, dtype, lanes = access.block, compute_dtype(tensor.dtype), lanes_at(at)
+    cells = block.registers(lanes, storage_dtype(dtype), "lanes")
+    lane_at = [lane_of(block, i) for i in at]
+    with block.loop(lanes, "lane") as lane:
+        value = access.inner().compute(tensor, [one(lane) for one in lane_at])
+        block.store(cells, lane, to_storage(block, value, dtype))
+    return from_storage(block.let(block.load(cells, 0, lanes)), dtype)
+
+
+def _gather(access: Access, node: Gather, at: Sequence[Index]) -> Expr:
+    own = [at[i] for i in node.at]
+    kept = iter(node.kept)
+    found = {}
+    for axis, indices in zip(node.axes, node.indices, strict=True):
+        value = access.read(indices, own)
+        found[axis] = access.block.let(convert(value, "int64"), "found")
+    source = [found[i] if i in found else at[next(kept)] for i in range(node.table.rank)]
+    return access.read(node.table, source)
+
+
+def _check(access: Access, node: Check, at: Sequence[Index]) -> Expr:
+    """Return an index after the kernel has failed if it is out of bounds."""
+    block = access.block
+    value = access.read(node.operand, at)
+    bound = index(access.space.size(node.bound))
+    lanes = lanes_of(value)
+    if lanes == 1:
+        _fail_unless_within(block, convert(value, "int64"), bound)
+        return value
+    cells = block.registers(lanes, "int64", "checked")
+    block.store(cells, 0, convert(value, "int64"))
+    with block.loop(lanes, "lane") as lane:
+        _fail_unless_within(block, tirx.BufferLoad(cells, [lane]), bound)
+    return value
+
+
+def _fail_unless_within(block: Block, value: Expr, bound: Expr) -> None:
+    value = block.let(value)
+    within = tirx.And(value >= index(0), value < bound)
+    # The kind tells the host that the call, not the kernel, is at fault. TVM 0.27's own order of
+    # arguments is (condition, kind), whatever its Python names say.
+    message = [ir.StringImm("an index is out of range")]
+    block.add(tir_stmt.AssertStmt(within, ir.StringImm("IndexError"), message))

@@ -1,0 +1,1 @@
+"""The lowered function: tensors, views, loops, and the sizes of their dimensions."""

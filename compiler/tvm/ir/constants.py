@@ -1,0 +1,71 @@
+"""Inputs that never change, and what a kernel wants made of them once, before its first call.
+
+A kernel takes the packed form as a further argument, after its outputs; a function beside it makes
+that of the constant. The constant itself stays an input: not every path reads the packed form.
+Not here: who keeps the packed form, and for how long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from composite.compiler.tvm.ir.graph import Parameter, Tensor, is_table
+
+Writer = Callable[[], Any]
+"""Returns the TIR function ``(input, packed)`` that packs."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """One packed form: ``elements`` of ``dtype``, made of the input ``source`` alone."""
+
+    source: int
+    elements: int
+    dtype: str
+
+
+@dataclass
+class Constants:
+    """The constants of one kernel under construction.
+
+    Attributes:
+        inputs: Which inputs never change.
+        packed: What the kernel takes after its outputs.
+        parameters: The TIR parameters for it.
+        writers: How each is made.
+    """
+
+    inputs: frozenset[int] = frozenset()
+    packed: list[Packed] = field(default_factory=list)
+    parameters: list[Any] = field(default_factory=list)
+    writers: list[Writer] = field(default_factory=list)
+
+    def add(self, packed: Packed, parameter: Any, writer: Writer) -> None:
+        """Take one more argument."""
+        self.packed.append(packed)
+        self.parameters.append(parameter)
+        self.writers.append(writer)
+
+    def source(self, tensor: Tensor) -> int | None:
+        """Return the constant input that the tensor is made of, if it is made of nothing else.
+
+        None too where its shape is the call's, or where it needs a table of its own.
+        """
+        if not self.inputs:
+            return None
+        found: set[int] = set()
+        seen: set[Tensor] = set()
+        stack = [tensor]
+        while stack:
+            current = stack.pop()
+            if current in seen:
+                continue
+            seen.add(current)
+            if is_table(current) or not all(isinstance(d, int) for d in current.shape):
+                return None
+            if isinstance(current.node, Parameter):
+                found.add(current.node.index)
+            stack.extend(current.node.operands)
+        return found.pop() if len(found) == 1 and found <= self.inputs else None

@@ -1,0 +1,253 @@
+"""e^x on vectors and scalars, and what the other functions of :mod:`.math` share with it.
+
+The power of two nearest to e^x, times e^r for what is left; bounds are in :mod:`.math`, of which
+the functions here are a part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from composite.compiler.tvm.codegen.block import Block, const
+from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.math.numeric import (
+    absolute,
+    bits,
+    choose,
+    element,
+    equal,
+    like,
+    neg,
+    with_lanes,
+)
+
+
+@dataclass(frozen=True)
+class Format:
+    """What exp and log need to know of a float format."""
+
+    width: int
+    mantissa: int
+    bias: int
+    magic: float  # adding it leaves the nearest integer, plus the bias, in the low bits
+    ln2_high: float  # so few bits that its product with an exponent is exact
+    ln2_low: float
+    exp_low: float  # exp is 0 below, infinite above
+    exp_high: float
+    expm1_low: float  # expm1 is -1 below
+    tail: tuple[float, ...]  # (exp(r) - 1 - r) / r^2 on |r| <= ln(2)/2
+    log: tuple[float, ...]  # fdlibm's Lg1...
+    smallest: float  # the smallest normal number
+    sqrt_half: int  # bits of sqrt(1/2), rounded up in the last place that log uses
+
+
+_FORMATS = {
+    "float32": Format(
+        width=32,
+        mantissa=23,
+        bias=127,
+        magic=12582912.0 + 127,
+        ln2_high=0.693359375,
+        ln2_low=-2.12194440e-4,
+        exp_low=-104.0,
+        exp_high=89.0,
+        expm1_low=-18.0,
+        tail=(
+            0.4999999341226101,
+            0.1666652010554623,
+            0.04166839425915698,
+            0.008368780622226178,
+            0.0013814464752133849,
+        ),
+        log=(0.66666662693, 0.40000972152, 0.28498786688, 0.24279078841),
+        smallest=1.1754943508222875e-38,
+        sqrt_half=0x3F3504F3,
+    ),
+    "float64": Format(
+        width=64,
+        mantissa=52,
+        bias=1023,
+        magic=6755399441055744.0 + 1023,
+        ln2_high=6.93147180369123816490e-01,
+        ln2_low=1.90821492927058770002e-10,
+        exp_low=-746.0,
+        exp_high=710.0,
+        expm1_low=-38.0,
+        tail=(
+            0.5000000000000011,
+            0.1666666666666641,
+            0.04166666666652913,
+            0.008333333333495452,
+            0.0013888888943938522,
+            0.00019841269505237104,
+            2.4801492745867155e-05,
+            2.7557586841886884e-06,
+            2.76303847458657e-07,
+            2.5000145041183234e-08,
+        ),
+        log=(
+            6.666666666666735130e-01,
+            3.999999999940941908e-01,
+            2.857142874366239149e-01,
+            2.222219843214978396e-01,
+            1.818357216161805012e-01,
+            1.531383769920937332e-01,
+            1.479819860511658591e-01,
+        ),
+        smallest=2.2250738585072014e-308,
+        sqrt_half=0x3FE6A09E667F3BCD,
+    ),
+}
+_LOG2_E = 1.4426950408889634
+_ROUNDED_LN2 = (0.693359375, -2.12192535400390625e-4)
+"""float32's ln(2) in two parts, of which the first one's product with an exponent is exact."""
+_INFINITE_EXPONENT = 0x4B400000 + 255
+"""The bits of float32's ``magic`` without its bias, plus the exponent of infinity."""
+
+
+def format_of(x: Expr) -> Format:
+    """Return the format of an expression's elements."""
+    return _FORMATS[element(x)]
+
+
+def horner(block: Block, x: Expr, coefficients: Sequence[float]) -> Expr:
+    """Return c0 + c1 x + c2 x^2 + ...; a last coefficient of 1 costs no product."""
+    *others, last = coefficients
+    total = x + like(others.pop(), x) if last == 1.0 and others else like(last, x)
+    for c in reversed(others):
+        total = total * x + like(c, x)
+    return block.let(total)
+
+
+def horner_by_parity(block: Block, x: Expr, coefficients: Sequence[float]) -> Expr:
+    """Return what `horner` does, as E(x^2) + x O(x^2): half as many roundings after each other."""
+    square = block.let(x * x)
+    odd = horner(block, square, coefficients[1::2])
+    return block.let(x * odd + horner(block, square, coefficients[::2]))
+
+
+def is_negative(x: Expr) -> Expr:
+    """Return where the sign bit is set, which a choice takes as it is, without a comparison."""
+    integer = f"int{format_of(x).width}"
+    return bits(x, integer) < const(0, with_lanes(integer, x))
+
+
+def clamp(block: Block, x: Expr, low: float, high: float) -> Expr:
+    """Return x within the bounds; NaN stays."""
+    x = choose(x < like(low, x), like(low, x), x)
+    return block.let(choose(x > like(high, x), like(high, x), x))
+
+
+def _reduce(block: Block, x: Expr) -> tuple[Expr, Expr]:
+    """Return (n, exp(r) - 1) with x = n ln(2) + r, |r| <= ln(2)/2; n is a whole float."""
+    f = format_of(x)
+    n = block.let(block.let(x * like(_LOG2_E, x) + like(f.magic, x)) - like(f.magic, x))
+    r = block.let((x - n * like(f.ln2_high, x)) - n * like(f.ln2_low, x))
+    tail = horner(block, r, f.tail)
+    return n, block.let(r + r * r * tail)
+
+
+def _power_of_two(block: Block, n: Expr) -> Expr:
+    """Return 2^n from a whole float within the normal range.
+
+    Adding ``magic`` leaves n + bias in the low bits: shifted up, they are the exponent.
+    """
+    f = format_of(n)
+    raw = bits(n + like(f.magic, n), f"int{f.width}")
+    shift = const(f.mantissa, with_lanes(f"int{f.width}", n))
+    return block.let(bits(raw << shift, f"float{f.width}"))
+
+
+def _exp_float32(block: Block, x: Expr) -> Expr:
+    """Return e^x as 2^(n-1) times 2 e^r: n - 1 is in the exponent's range for n from -125 to 128.
+
+    Above, the product overflows, or the exponent's bits are those of infinity; below, those of
+    zero. The upper bound is put on n's bits, which costs less than one on x: r is infinite with x
+    then, and so is e^r.
+    """
+    f = _FORMATS["float32"]
+    x = block.let(choose(x < like(-87.0, x), like(-87.0, x), x))
+    magic = like(f.magic - 1, x)
+    t = block.let(bits(x * like(_LOG2_E, x) + magic, "int32"))
+    largest = const(_INFINITE_EXPONENT, with_lanes("int32", x))
+    t = block.let(choose(t < largest, t, largest))
+    n = block.let(magic - bits(t, "float32"))  # its negative: one constant less than t - magic
+    r = block.let((x + n * like(f.ln2_high, x)) + n * like(f.ln2_low, x))
+    tail = horner(block, r, [2 * c for c in f.tail])
+    p = block.let(like(2.0, x) + r * (like(2.0, x) + r * tail))
+    return block.let(p * bits(t << const(f.mantissa, with_lanes("int32", x)), "float32"))
+
+
+def falling_exp(
+    block: Block, x: Expr, ln2: Sequence[float], low: Expr | None = None
+) -> tuple[Expr, Expr]:
+    """Return two factors of e^(x + low), float32, of x from -88 to 0 and ``low`` up to 0.1.
+
+    Within 1.5 ulp if the parts of ``ln2`` add up to it. There is no upper bound to put. The second
+    factor is a power of two, and zero from e^-87.7 down, as the exponent is.
+    """
+    f = _FORMATS["float32"]
+    magic = like(f.magic, x)
+    t = block.let(x * like(_LOG2_E, x) + magic)
+    n = block.let(magic - t)
+    for part in ln2:
+        x = block.let(x + n * like(part, x))
+    if low is not None:
+        x = block.let(x + low)
+    p = horner(block, x, (1.0, 1.0, *f.tail))
+    shift = const(f.mantissa, with_lanes("int32", x))
+    return p, block.let(bits(bits(t, "int32") << shift, "float32"))
+
+
+def rounded_ln2(block: Block) -> Sequence[float]:
+    """Return float32's ln(2) in as many parts as the machine needs for exact products."""
+    return (sum(_ROUNDED_LN2),) if block.fuses else _ROUNDED_LN2
+
+
+def _from_zero_exponent(block: Block, x: Expr) -> Expr:
+    return block.let(choose(x < like(-88.0, x), like(-88.0, x), x))
+
+
+def exp_of_difference(block: Block, x: Expr) -> Expr:
+    """Return e^x of differences x <= 0: in float32 within 1.5 ulp and |x| / 2^28 of itself.
+
+    The difference was rounded by up to |x| / 2^25 already.
+    """
+    if element(x) != "float32":
+        return exp(block, x)
+    fraction, power = falling_exp(block, _from_zero_exponent(block, x), rounded_ln2(block))
+    return block.let(fraction * power)
+
+
+def exp_of_minus_size(block: Block, x: Expr) -> Expr:
+    """Return e^-|x|, within 1.5 ulp."""
+    x = block.let(neg(block, absolute(block, x)))
+    if element(x) != "float32":
+        return exp(block, x)
+    f = _FORMATS["float32"]
+    x = _from_zero_exponent(block, x)
+    fraction, power = falling_exp(block, x, (f.ln2_high, f.ln2_low))
+    return block.let(fraction * power)
+
+
+def exp(block: Block, x: Expr) -> Expr:
+    """Return e^x, within 1.5 ulp; in float64 the power is applied in halves, for subnormals."""
+    if element(x) == "float32":
+        return _exp_float32(block, x)
+    f = format_of(x)
+    n, p = _reduce(block, clamp(block, x, f.exp_low, f.exp_high))
+    half = block.let(block.let(n * like(0.5, x) + like(f.magic, x)) - like(f.magic, x))
+    first = _power_of_two(block, half)
+    return block.let((p * first + first) * _power_of_two(block, block.let(n - half)))
+
+
+def expm1(block: Block, x: Expr) -> Expr:
+    """Return e^x - 1 without cancellation, within 2 ulp."""
+    f = format_of(x)
+    clamped = clamp(block, x, f.expm1_low, f.exp_high)
+    n, p = _reduce(block, clamped)
+    # 2^(n-1): with n up to 128 (1024) the power itself would overflow before the product does.
+    scale = _power_of_two(block, block.let(n - like(1.0, x)))
+    y = (p * scale + (scale - like(0.5, x))) * like(2.0, x)
+    return block.let(choose(equal(x, like(0.0, x)), x, y))

@@ -1,0 +1,1 @@
+"""Passes over the lowered function, from valid to valid."""

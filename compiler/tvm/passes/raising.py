@@ -1,0 +1,108 @@
+"""Move reshapes of what is anchored behind the element-wise work that follows.
+
+A product of two matrices that is reshaped before its bias is added, as a convolution or a dense
+layer of higher rank is, becomes the product with its bias, reshaped: the planner then has both in
+one set of loops. Values and the order of elements stay. Not for transposes, which change the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from composite.compiler.tvm.ir import graph
+from composite.compiler.tvm.ir.dims import Shape
+from composite.compiler.tvm.ir.graph import (
+    ANCHORS,
+    Function,
+    Parameter,
+    Pointwise,
+    Reshape,
+    Tensor,
+    topological,
+)
+
+
+def raise_reshapes(function: Function) -> Function:
+    """Return the function with reshapes of anchors as late as can be."""
+    made: dict[Tensor, Tensor] = {}
+    anchored: set[Tensor] = set()
+    for tensor in topological(function.outputs):
+        again = rebuilt(tensor, made)
+        if isinstance(again.node, Pointwise):
+            again = _raised(again, again.node, anchored)
+        made[tensor] = again
+        if _is_anchored(again, anchored):
+            anchored.add(again)
+    origins = dict(function.origins)
+    for tensor, instead in made.items():
+        if tensor in origins:
+            origins.setdefault(instead, origins[tensor])
+            below = instead.node.operand if isinstance(instead.node, Reshape) else instead
+            if not isinstance(below.node, Parameter):
+                origins.setdefault(below, origins[tensor])  # what was moved below is the same work
+    return replace(function, outputs=tuple(made[t] for t in function.outputs), origins=origins)
+
+
+def rebuilt(tensor: Tensor, made: Mapping[Tensor, Tensor]) -> Tensor:
+    """Return the tensor over the operands that were made; itself if they are the same."""
+    node = tensor.node
+    if all(made[t] is t for t in node.operands):
+        return tensor
+    if isinstance(node, Reshape):
+        source = made[node.operand]
+        while isinstance(source.node, Reshape):
+            source = source.node.operand
+        return source if source.shape == tensor.shape else replace(tensor, node=Reshape(source))
+    fields = {name: _remade(value, made) for name, value in vars(node).items()}
+    return replace(tensor, node=type(node)(**fields))
+
+
+def _remade(field: Any, made: Mapping[Tensor, Tensor]) -> Any:
+    """Return the field of a node over the tensors that were made."""
+    if isinstance(field, Tensor):
+        return made.get(field, field)  # what a loop has inside is its own
+    if isinstance(field, tuple):
+        return tuple(_remade(part, made) for part in field)
+    return field
+
+
+def _is_anchored(tensor: Tensor, anchored: set[Tensor]) -> bool:
+    """Return whether it is an anchor, or made of one element by element."""
+    if isinstance(tensor.node, ANCHORS):
+        return True
+    return isinstance(tensor.node, Pointwise) and any(
+        t in anchored and t.shape == tensor.shape for t in tensor.node.operands
+    )
+
+
+def _raised(tensor: Tensor, node: Pointwise, anchored: set[Tensor]) -> Tensor:
+    """Return the element-wise result under the shape of an anchored operand, reshaped."""
+    for operand in node.operands:
+        if not isinstance(operand.node, Reshape) or operand.shape != tensor.shape:
+            continue
+        source = operand.node.operand
+        if source not in anchored:
+            continue
+        operands = [_moved(t, tensor.shape, source.shape) for t in node.operands]
+        if None in operands:
+            continue
+        inner = replace(node, operands=tuple(t for t in operands if t is not None))
+        below = Tensor(source.shape, tensor.dtype, inner)
+        anchored.add(below)
+        return replace(tensor, node=Reshape(below))
+    return tensor
+
+
+def _moved(tensor: Tensor, outer: Shape, inner: Shape) -> Tensor | None:
+    """Return an operand of a result of shape ``outer`` as one of the same under ``inner``."""
+    if tensor.shape == outer:
+        return graph.reshape(tensor, inner)
+    own = tensor.shape
+    while own and own[0] == 1:
+        own = own[1:]
+    same = 0
+    while same < min(len(outer), len(inner)) and outer[-1 - same] == inner[-1 - same]:
+        same += 1
+    return graph.reshape(tensor, own) if len(own) <= same else None

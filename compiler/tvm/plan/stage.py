@@ -1,0 +1,29 @@
+"""A stage of a plan: what is computed in one set of loops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from composite.compiler.tvm.ir.dims import Shape
+from composite.compiler.tvm.ir.graph import Tensor
+
+
+@dataclass(eq=False)
+class Stage:
+    """One set of loops over ``shape`` that stores ``stores``.
+
+    ``anchor`` is the matrix product or reduction whose loops they are, computed here, and stored
+    only if it is among ``stores``. It is None for element-wise work, and where ``reduced`` is not
+    0: then all that the stores are made of is computed here up to what other stages store,
+    reductions over the last ``reduced`` dimensions included.
+    """
+
+    shape: Shape
+    anchor: Tensor | None
+    stores: list[Tensor] = field(default_factory=list)
+    reduced: int = 0
+
+    @property
+    def made(self) -> set[Tensor]:
+        """What is computed here and may be read elsewhere."""
+        return {*self.stores} if self.anchor is None else {self.anchor, *self.stores}

@@ -1,0 +1,1 @@
+"""From a TensorFlow function to the lowered function, op by op."""

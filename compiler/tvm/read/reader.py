@@ -1,0 +1,180 @@
+"""Read a TF FunctionDefLibrary into a lowered :class:`graph.Function`, op by op from the table.
+
+``function[0]`` is read; functions that it calls are inlined. Only what the returned values need is
+read. A node with an effect is refused: an effect may not be dropped, and kernels have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from composite.compiler.node_place import of_node
+from composite.compiler.tvm import table
+from composite.compiler.tvm.errors import NotCovered
+from composite.compiler.tvm.ir import dims
+from composite.compiler.tvm.ir.dims import Dim
+from composite.compiler.tvm.ir.graph import Function, Parameter, Tensor
+from composite.compiler.tvm.read.node import OpNode, dtype_name
+
+# Multi-output ops of the table: output argument name -> position. All others have one output.
+_OUTPUT_NAMES = {
+    op: {name: position for position, name in enumerate(names.split())}
+    for op, names in {
+        "BroadcastGradientArgs": "r0 r1",
+        "FusedBatchNormV3": """y batch_mean batch_variance reserve_space_1 reserve_space_2
+            reserve_space_3""",
+        "FusedBatchNormGradV3": """x_backprop scale_backprop offset_backprop reserve_space_4
+            reserve_space_5""",
+        "ListDiff": "out idx",
+        "TensorListPopBack": "output_handle tensor",
+        "SoftmaxCrossEntropyWithLogits": "loss backprop",
+        "SparseSoftmaxCrossEntropyWithLogits": "loss backprop",
+    }.items()
+}
+_MAX_CALL_DEPTH = 64
+
+
+def read_function(library: Any, in_shapes: Sequence[Sequence[int | str]]) -> Function:
+    """Return the lowered form of ``library.function[0]`` for the given input shapes.
+
+    Args:
+        library: A ``tensorflow.FunctionDefLibrary`` with concrete dtypes.
+        in_shapes: One shape an input; a dimension is an int or a symbol such as ``"s0"``.
+
+    Raises:
+        NotCovered: Naming the op, dtype or fact that stands in the way.
+        ValueError: If the number of shapes is not the number of inputs.
+    """
+    function = library.function[0]
+    arguments = function.signature.input_arg
+    if len(arguments) != len(in_shapes):
+        raise ValueError(f"{len(in_shapes)} shapes for the {len(arguments)} inputs of the function")
+    if not function.signature.output_arg:
+        raise NotCovered("it has no outputs: there is nothing to compute")
+    parameters = tuple(
+        Tensor(tuple(dims.parse(d) for d in shape), dtype_name(arg.type, arg.name), Parameter(i))
+        for i, (arg, shape) in enumerate(zip(arguments, in_shapes, strict=True))
+    )
+    functions = {f.signature.name: f for f in library.function}
+    minimums: dict[str, int] = {}
+    body = _Body(functions, function, parameters, minimums)
+    return Function(parameters, tuple(body.outputs()), minimums, body.origins())
+
+
+class _Body:
+    """One function body under evaluation: values by tensor name, nodes read on demand."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - a function, and where it is read
+        self,
+        functions: dict[str, Any],
+        function: Any,
+        arguments: Sequence[Tensor],
+        minimums: dict[str, int],
+        depth: int = 0,
+        counts: Mapping[str, Dim] | None = None,
+    ) -> None:
+        self._functions = functions
+        self._function = function
+        self._minimums = minimums
+        self._depth = depth
+        self._counts = counts or {}
+        self._nodes = {n.name: n for n in function.node_def}
+        names = [a.name for a in function.signature.input_arg]
+        self._values: dict[str, list[Tensor]] = {
+            name: [tensor] for name, tensor in zip(names, arguments, strict=True)
+        }
+        for node in function.node_def:
+            _refuse_effects(node)
+
+    def outputs(self, which: Sequence[int] | None = None) -> list[Tensor]:
+        results = self._function.signature.output_arg
+        wanted = range(len(results)) if which is None else which
+        return [self.value(self._function.ret[results[i].name]) for i in wanted]
+
+    def origins(self) -> dict[Tensor, str]:
+        """The node for which each tensor was made: of this function, not of those that it calls."""
+        found: dict[Tensor, str] = {}
+        for name, results in self._values.items():  # operands come before what is made of them
+            stack = list(results)
+            while stack:
+                tensor = stack.pop()
+                if tensor not in found and not isinstance(tensor.node, Parameter):
+                    found[tensor] = name
+                    stack.extend(tensor.node.operands)
+        return found
+
+    def value(self, reference: str) -> Tensor:
+        """Return the tensor that ``"node:output:index"`` or ``"argument"`` names."""
+        name, *rest = reference.split(":")
+        self._evaluate(name)
+        results = self._values[name]
+        if not rest:
+            return results[0]
+        by_name = _OUTPUT_NAMES.get(self._nodes[name].op, {})
+        return results[by_name.get(rest[0], 0) + int(rest[-1])]
+
+    def _evaluate(self, name: str) -> None:
+        """Evaluate a node and all that it needs, without Python's recursion (graphs are deep)."""
+        stack = [name]
+        while stack:
+            current = stack[-1]
+            if current in self._values:
+                stack.pop()
+                continue
+            node = self._nodes[current]
+            inputs = [i for i in node.input if not i.startswith("^")]
+            missing = [i.split(":")[0] for i in inputs if i.split(":")[0] not in self._values]
+            if missing:
+                stack.extend(missing)
+                continue
+            try:
+                self._values[current] = self._lower(node, [self.value(i) for i in inputs])
+            except NotCovered as answer:
+                raise answer.at(of_node(node)) from answer
+            stack.pop()
+
+    def _lower(self, node: Any, inputs: list[Tensor]) -> list[Tensor]:
+        if node.op in table.CALLS:
+            return self._call(node, inputs)
+        if node.op in table.LOOPS:
+            from composite.compiler.tvm.read.while_loop import (
+                lower_while,  # needs TVM, which reading names must not
+            )
+
+            return lower_while(node, inputs, self._read, self._functions, self._minimums)
+        lower = table.lowering(node.op)
+        if lower is None:
+            raise NotCovered(f"op {node.op} is not in the kernel table")
+        return lower(OpNode(node, self._minimums, self._counts), inputs)
+
+    def _call(self, node: Any, inputs: list[Tensor]) -> list[Tensor]:
+        callee = self._functions.get(node.attr["f"].func.name)
+        if callee is None:
+            raise NotCovered(f"function {node.attr['f'].func.name} is not in the library")
+        return self._read(callee.signature.name, inputs, {}, self._minimums)
+
+    def _read(
+        self,
+        name: str,
+        arguments: Sequence[Tensor],
+        counts: Mapping[str, Dim],
+        minimums: dict[str, int],
+        which: Sequence[int] | None = None,
+    ) -> list[Tensor]:
+        """Return what a function of the library makes of arguments, within these loops."""
+        if self._depth >= _MAX_CALL_DEPTH:
+            raise NotCovered(f"calls nest deeper than {_MAX_CALL_DEPTH}")
+        callee, inner = self._functions[name], {**self._counts, **counts}
+        body = _Body(self._functions, callee, arguments, minimums, self._depth + 1, inner)
+        return body.outputs(which)
+
+
+def _refuse_effects(node: Any) -> None:
+    """Refuse ops that are not in the table even where no value needs them, if they have effects.
+
+    Without TF's op registry an effect cannot be told from dead code; what TF's own tracing leaves
+    unused is pruned by the runtime before a kernel is asked for, so unknown ops are refused.
+    """
+    if node.op not in table.NAMES and node.op != "NoOp":
+        raise NotCovered(f"op {node.op} is not in the kernel table", of_node(node))

@@ -1,0 +1,1 @@
+"""Convolutions, pools and their gradients, on a CPU."""

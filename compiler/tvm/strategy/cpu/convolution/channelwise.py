@@ -1,0 +1,241 @@
+"""Windows that stay within a channel: pooling, and convolutions channel by channel.
+
+Lanes run along the channels. Neighbouring windows are computed together: each pixel, and each of
+the filter's vectors, is loaded once for all of them. The image is read where it lies. Which rows of
+a window are inside of it is the same for a whole line of windows, and bounds a loop; a line is cut
+into windows whose columns are all inside, and those at its ends, which have a loop over columns.
+So there is a condition in no loop.
+
+A task is a line of windows. Channels have no tail: the last vector overlaps its neighbour. With
+fewer channels than lanes they are computed one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tvm import tirx
+
+from composite.compiler.tvm.codegen.access import Lane
+from composite.compiler.tvm.codegen.block import (
+    Buffer,
+    ceil_quotient,
+    const,
+    index,
+    lanes_of,
+    maximum,
+    minimum,
+    quotient,
+    remainder,
+    spread,
+)
+from composite.compiler.tvm.ir.graph import Convolution, Expr, Pool, compute_dtype
+from composite.compiler.tvm.plan.stage import Stage
+from composite.compiler.tvm.strategy.base import Context, chain_cost, finish, tasks
+from composite.compiler.tvm.strategy.cpu.convolution.taps import Channels, Taps
+
+_TOGETHER = 6
+"""Windows computed together: with the filter's vectors of a row, as many as 16 registers hold."""
+
+_WIDEST = 7
+"""Columns of a window that are written out; wider ones are read in a loop, window by window."""
+
+
+class ChannelWise:
+    """Stages whose anchor is a pool, or a convolution in as many groups as channels."""
+
+    name = "channelwise"
+
+    def fits(self, stage: Stage, context: Context) -> bool:
+        """Take them, unless a channel has filters enough to be vectors of their own."""
+        node = None if stage.anchor is None else stage.anchor.node
+        if isinstance(node, Pool):
+            return True
+        if not isinstance(node, Convolution) or node.transposed or node.filter.shape[2] != 1:
+            return False
+        few = Taps.of(node, context).multiplier < context.lanes(node.image.dtype)
+        return few and node.image.shape[3] != 1
+
+    def emit(self, stage: Stage, context: Context) -> None:
+        """Write the tasks."""
+        if stage.anchor is None or not isinstance(stage.anchor.node, Pool | Convolution):
+            raise TypeError("neither a pool nor a convolution")
+        _Writer(stage, stage.anchor.node, context).write()
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of windows: the number of its first one, its image, and its rows of that.
+
+    Windows begin in row ``top``; their rows ``[low, high)`` are inside of the image.
+    """
+
+    first: Expr | int
+    image: Expr | int
+    top: Expr | int
+    low: Expr | int
+    high: Expr | int
+
+
+@dataclass(frozen=True)
+class _Span:
+    """``count`` windows from ``first`` on; at the border, some of their columns are outside."""
+
+    first: Expr
+    count: int
+    at_border: bool
+
+
+class _Writer:
+    def __init__(self, stage: Stage, node: Pool | Convolution, context: Context) -> None:
+        self._stage = stage
+        self._node = node
+        self._context = context
+        self._block = context.block
+        self._window = node.window
+        self._taps = Taps.of(node, context)
+        self._dtype = compute_dtype(node.image.dtype)
+        self._lanes = context.lanes(self._dtype)
+        _, self._height, self._width, self._channels = (context.size(d) for d in node.image.shape)
+
+    def write(self) -> None:
+        """Write the loop over lines of windows."""
+        context, block, window = self._context, self._block, self._window
+        rows, columns = (context.size(c) for c in window.counts)
+        lines = context.size(self._node.image.shape[0]) * rows
+        steps = window.size[0] * window.size[1] + chain_cost(self._stage, context)
+        vectors = ceil_quotient(self._channels, self._lanes) * self._taps.multiplier
+        left, right = self._inside(columns)
+        pieces = ceil_quotient(right - left, _TOGETHER)
+
+        def body(task: Expr) -> None:
+            line = self._line(task, rows, columns)
+            with block.loop(left + (columns - right), "window") as b:
+                o = tirx.Select(b < index(left), b, b + (index(right) - index(left)))
+                self._over_channels(line, _Span(block.bind(o, "window"), 1, at_border=True))
+            with block.loop(pieces, "piece") as p:
+                first = index(minimum(left + p * _TOGETHER, right - _TOGETHER))
+                span = _Span(block.bind(first, "window"), _TOGETHER, at_border=False)
+                self._over_channels(line, span)
+
+        tasks(context, lines, lines * columns * vectors * steps, body)
+
+    def _line(self, number: Expr, rows: Expr | int, columns: Expr | int) -> _Line:
+        block, window = self._block, self._window
+        apart = window.dilations[0]
+        top = block.bind(index(remainder(number, rows) * window.strides[0] - window.before[0]))
+        return _Line(
+            first=block.bind(index(number * columns), "first"),
+            image=block.bind(index(quotient(number, rows)), "image"),
+            top=top,
+            low=block.bind(index(ceil_quotient(maximum(0, 0 - top), apart)), "low"),
+            high=block.bind(self._end(self._height, top, 0), "high"),
+        )
+
+    def _end(self, size: Expr | int, first: Expr | int, axis: int) -> Expr | int:
+        """Return the first row (column) of a window that is past the image's end."""
+        inside = ceil_quotient(maximum(0, size - first), self._window.dilations[axis])
+        return index(minimum(inside, self._window.size[axis]))
+
+    def _inside(self, columns: Expr | int) -> tuple[Expr | int, Expr | int]:
+        """Return the bounds of the windows whose columns are all inside of the image.
+
+        Fewer than are computed together, or too wide ones, count as windows at the border.
+        """
+        window = self._window
+        step, before = window.strides[1], window.before[1]
+        left = minimum(-(-before // step), columns)
+        fitting = quotient(maximum(0, self._width + (before - window.reach[1] + step)), step)
+        right = maximum(left, minimum(columns, fitting))
+        if window.size[1] > _WIDEST:
+            right = left
+        elif isinstance(left, int) and isinstance(right, int):
+            right = right if right - left >= _TOGETHER else left
+        else:
+            enough = index(right) - index(left) >= index(_TOGETHER)
+            right = tirx.Select(enough, index(right), index(left))
+        return self._block.bind(left, "left"), self._block.bind(right, "right")
+
+    def _over_channels(self, line: _Line, span: _Span) -> None:
+        """Write windows for all channels."""
+        block, lanes, channels = self._block, self._lanes, self._channels
+        is_long = channels >= lanes if isinstance(channels, int) else index(channels) >= lanes
+        with block.loop(self._taps.multiplier, "m") as m:
+            with block.when(is_long), block.loop(ceil_quotient(channels, lanes), "j") as j:
+                first = block.bind(index(minimum(j * lanes, channels - lanes)), "channel")
+                self._windows(line, span, Channels(first, lanes, m))
+            if is_long is not True:
+                with block.when(channels < lanes), block.loop(channels, "channel") as c:
+                    self._windows(line, span, Channels(c, 1, m))
+
+    def _windows(self, line: _Line, span: _Span, channels: Channels) -> None:
+        """Compute some channels of the windows of a span."""
+        block, window = self._block, self._window
+        dtype = self._dtype if channels.lanes == 1 else f"{self._dtype}x{channels.lanes}"
+        sums = block.registers(span.count, dtype)
+        for i in range(span.count):
+            block.store(sums, i, const(self._identity(), dtype))
+        left = block.bind(index(span.first * window.strides[1] - window.before[1]), "left")
+        low: Expr | int = 0
+        high: Expr | int = window.size[1]
+        if span.at_border:
+            first = ceil_quotient(maximum(0, 0 - left), window.dilations[1])
+            low = block.bind(index(first), "low")
+            high = block.bind(self._end(self._width, left, 1), "high")
+        with block.loop(line.high - line.low, "row") as r:
+            row = block.bind(line.low + r, "row")
+            at = self._taps.line(line.image, line.top + row * window.dilations[0], left, channels)
+            if span.at_border:
+                with block.loop(high - low, "column") as k:
+                    column = block.bind(low + k, "column")
+                    pixel = self._taps.pixel(at, column * window.dilations[1], channels.lanes)
+                    self._add(sums, 0, pixel, self._taps.tap(row, column, channels))
+            else:
+                self._add_row(sums, span.count, at, row, channels)
+        number = (line.high - line.low) * (high - low)
+        for i in range(span.count):
+            self._finish(
+                block.bind(line.first + span.first + i, "row"),
+                channels,
+                self._mean(tirx.BufferLoad(sums, [index(i)]), number),
+            )
+
+    def _add_row(
+        self, sums: Buffer, count: int, at: Expr | int, row: Expr, channels: Channels
+    ) -> None:
+        """Add a row of windows that overlap: each pixel is loaded once, for all that it is in."""
+        window = self._window
+        filters = [self._taps.tap(row, k, channels) for k in range(window.size[1])]
+        uses: dict[int, list[tuple[int, int]]] = {}
+        for i in range(count):
+            for k in range(window.size[1]):
+                place = i * window.strides[1] + k * window.dilations[1]
+                uses.setdefault(place, []).append((i, k))
+        for place, pairs in sorted(uses.items()):
+            pixel = self._taps.pixel(at, place, channels.lanes)
+            for i, k in pairs:
+                self._add(sums, i, pixel, filters[k])
+
+    def _identity(self) -> float:
+        return self._node.combine.identity(self._dtype) if isinstance(self._node, Pool) else 0
+
+    def _add(self, sums: Buffer, i: int, pixel: Expr, tap: Expr | None) -> None:
+        so_far = tirx.BufferLoad(sums, [index(i)])
+        if isinstance(self._node, Pool):
+            total = self._node.combine.apply(self._block, so_far, pixel)
+        else:
+            total = so_far + pixel * tap
+        self._block.store(sums, i, total)
+
+    def _mean(self, total: Expr, number: Expr | int) -> Expr:
+        if isinstance(self._node, Convolution) or not self._node.mean:
+            return total
+        share = const(1, self._dtype) / tirx.Cast(self._dtype, index(number))
+        return total * spread(share, lanes_of(total))
+
+    def _finish(self, row: Expr, channels: Channels, value: Expr) -> None:
+        """Store what is made of some channels of one window."""
+        step = self._taps.multiplier
+        first = channels.first * step + channels.filter
+        at = Lane(first, channels.lanes, step) if channels.lanes > 1 else first
+        finish(self._context, self._stage, [row, at], value)

@@ -1,0 +1,282 @@
+"""One task of a convolution: the tiles of its windows, over the steps of a window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tvm import tirx
+
+from composite.compiler.tvm.codegen.access import Index, Lane
+from composite.compiler.tvm.codegen.block import Block, Buffer, index, minimum, quotient, remainder
+from composite.compiler.tvm.ir import graph
+from composite.compiler.tvm.ir.graph import Convolution, Expr, Tensor
+from composite.compiler.tvm.ir.window import Window
+from composite.compiler.tvm.plan.stage import Stage
+from composite.compiler.tvm.strategy.base import Context, finish
+from composite.compiler.tvm.strategy.cpu.convolution.strip import Source, Strip, Task, reshaped
+from composite.compiler.tvm.strategy.cpu.epilogue import Finisher
+from composite.compiler.tvm.strategy.cpu.product.blocking import covers
+from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
+from composite.compiler.tvm.strategy.cpu.product.sweep import row_tiles
+from composite.compiler.tvm.strategy.cpu.product.tile import Operands, Tile, add_products, new_sums
+
+_UNROLLED = 32
+"""Windows of at most so many steps are written without a loop: most are steps of short runs."""
+
+_PIECE = 512
+"""Steps that are added up by themselves at most: a longer sum loses accuracy."""
+
+
+@dataclass(frozen=True)
+class Filters:
+    """The filters of a convolution, as panels.
+
+    Attributes:
+        tensor: ``[rows, columns, D, F]``; ``[rows, columns, F, D]`` and backwards if transposed.
+        window: rows, columns, D.
+        groups: Groups of channels.
+        count: Filters of a group.
+        tile: The register tile.
+        dtype: What is computed in.
+        lanes: Elements of a vector.
+        transposed: As in :class:`..graph.Convolution`.
+    """
+
+    tensor: Tensor
+    window: tuple[int, int, int]
+    groups: int
+    count: int
+    tile: Tile
+    dtype: str
+    lanes: int
+    transposed: bool = False
+
+    @property
+    def depth(self) -> int:
+        """Steps of a window."""
+        rows, columns, channels = self.window
+        return rows * columns * channels
+
+    @property
+    def panels(self) -> int:
+        """Panels of a group."""
+        return covers(self.count, self.width)
+
+    @property
+    def width(self) -> int:
+        """Filters of a panel."""
+        return self.tile.vectors * self.lanes
+
+    @property
+    def room(self) -> int:
+        """Elements of a packed panel; a step more than used, as in :mod:`.gemm_task`."""
+        return (self.depth + 1) * self.width
+
+    def panels_in(self, buffer: Buffer, first: Expr | int) -> Panels:
+        """Return the panels that a buffer holds from a place on."""
+        return Panels(buffer, self.depth + 1, self.tile.vectors, self.lanes, first)
+
+    def pack(
+        self, context: Context, panels: Panels, which: tuple[Expr, Expr | int, Expr | int]
+    ) -> None:
+        """Pack the panels ``which`` is (group, first panel, number of panels)."""
+        group, first, count = which
+        if self.transposed:
+            self._pack_transposed(context, panels, first, count)
+            return
+        tensor = reshaped(self.tensor, (self.depth, self.groups, self.count), context)
+        tensor = graph.transpose(tensor, (1, 0, 2))
+        start = context.block.bind(index(first * self.width), "column")
+        packer = Packer(context, tensor, True, [group], self.count)
+        packer.write(panels, start, count * self.tile.vectors, 0, self.depth)
+
+    def _pack_transposed(
+        self, context: Context, panels: Panels, first: Expr | int, count: Expr | int
+    ) -> None:
+        rows, columns, depth = self.window
+        taps = rows * columns
+        tensor = reshaped(self.tensor, (taps, self.count, depth), context)
+        start = context.block.bind(index(first * self.width), "column")
+        with context.block.loop(taps, "tap") as tap:
+            backwards = context.block.bind(taps - 1 - tap, "tap")
+            place = context.block.bind(panels.base + tap * (depth * self.width), "place")
+            packer = Packer(context, tensor, False, [backwards], self.count)
+            own = replace(panels, base=place)
+            packer.write(own, start, count * self.tile.vectors, 0, depth)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """What the sums of one group of filters are finished into."""
+
+    stage: Stage
+    dtype: str
+    offset: Expr | int
+
+    def finish(self, context: Context, at: Sequence[Index], total: Expr) -> None:
+        """Store what is made of one element, or one vector, of the sums."""
+        row, column = at
+        if isinstance(column, Lane):
+            column = Lane(column.base + self.offset, column.lanes, column.step)
+        else:
+            column = column + self.offset
+        finish(context, self.stage, [row, column], total)
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """A window as ``count`` runs of ``length`` elements that lie side by side."""
+
+    count: int
+    length: int
+    place: Callable[[Expr | int], Expr | int]
+
+    @property
+    def at_once(self) -> int:
+        """Runs that are added up by themselves."""
+        if self.count * self.length <= _PIECE:
+            return self.count
+        fit = range(1, max(1, _PIECE // self.length) + 1)
+        return max(n for n in fit if self.count % n == 0)
+
+
+def _runs(window: Window, filters: Filters, strip: Strip) -> _Runs:
+    """Return the runs of a window: its lines, or its pixels, or parts of these."""
+    rows, columns, depth = filters.window
+    down, across = window.dilations
+    line, pixel = strip.line, strip.channels
+    if filters.groups == 1 and (across == 1 or columns == 1) and columns * depth <= _PIECE:
+        return _Runs(rows, columns * depth, lambda r: r * down * line)
+    parts = next((n for n in range(1, 65) if depth % n == 0 and depth // n <= _PIECE), 1)
+    length = depth // parts
+
+    def place(r: Expr | int) -> Expr | int:
+        tap = quotient(r, parts)
+        inside = remainder(r, parts) * length
+        row, column = quotient(tap, columns), remainder(tap, columns)
+        return row * down * line + column * (across * pixel) + inside
+
+    return _Runs(rows * columns * parts, length, place)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """How a tile reads its windows: a buffer, where each begins, and the packed panels."""
+
+    buffer: Buffer
+    bases: list[Expr]
+    packed: Panels
+    panel: Expr
+
+    def operands(
+        self, block: Block, filters: Filters, first: Expr | int, taps: Callable[..., Expr | int]
+    ) -> Operands:
+        """Return the operands of the steps from ``first`` on; ``taps`` places them in a window."""
+        lanes, step = filters.lanes, filters.width
+
+        def row(i: int, k: Expr | int) -> Expr:
+            return tirx.BufferLoad(self.buffer, [index(self.bases[i] + taps(k))])
+
+        def vector(j: int, k: Expr | int) -> Expr:
+            place = self.panel + (first + k) * step + j * lanes
+            return block.load(self.packed.buffer, place, lanes)
+
+        return Operands(filters.dtype, lanes, row, vector)
+
+
+class TaskWriter:
+    """Writes a task: :meth:`begin` once, then :meth:`write` for each piece of the filters."""
+
+    def __init__(
+        self, stage: Stage, node: Convolution, filters: Filters, strip: Strip, context: Context
+    ) -> None:
+        self._stage = stage
+        self._node = node
+        self._filters = filters
+        self._strip = strip
+        self._context = context
+        self._block = context.block
+
+    def begin(self, task: Task, group: Expr) -> None:
+        """Bring the task's part of the image, and find where its windows begin."""
+        block, filters = self._block, self._filters
+        rows, columns = (self._context.size(c) for c in self._node.window.counts)
+        self._source: Source = self._strip.write(task)
+        self._starts = self._strip.starts(task, self._source, filters.tile.rows)
+        self._pixels = task.images * task.lines * columns
+        first = (task.first_image * rows + task.first_line) * columns
+        self._first = block.bind(index(first), "first")
+        of_group = filters.groups > 1
+        self._channel = group * filters.window[2] if of_group else 0
+        self._column = group * filters.count if of_group else 0
+
+    def write(self, piece: tuple[Expr | int, Expr | int], packed: Panels, most: int) -> None:
+        """Multiply the windows with packed panels, ``piece`` (the first, how many); finish them.
+
+        There are ``most`` panels at most.
+        """
+        block, filters = self._block, self._filters
+        first, panels = piece
+        result = _Columns(self._stage, filters.dtype, self._column)
+        group = most * filters.tile.vectors
+        finisher = Finisher(self._context, result, [], group, filters.count, swapped=False)
+        start = block.bind(index(first * filters.width), "start")
+        for at, tile, repeat in row_tiles(self._pixels, filters.tile):
+            with block.loop(repeat, "tile") as t:
+                pixel = block.bind(at + t * tile.rows, "pixel")
+                bases = [
+                    block.bind(block.load(self._starts, pixel + i) + self._channel, "base")
+                    for i in range(tile.rows)
+                ]
+                size = tile.rows * most * filters.width
+                sums = block.workspace(size, filters.dtype, "sums")
+                with block.loop(panels, "panel") as p:
+                    base = block.bind(packed.place(p * filters.tile.vectors, 0), "panel")
+                    reader = _Reader(self._source.buffer, bases, packed, base)
+                    self._multiply(tile, reader, sums, (p, most))
+                rows: Expr | int = tile.rows
+                if not isinstance(self._pixels, int):
+                    rows = block.bind(minimum(tile.rows, self._pixels - pixel), "rows")
+                finisher.write(sums, start, block.bind(self._first + pixel, "row"), rows)
+
+    def _multiply(self, tile: Tile, reader: _Reader, sums: Buffer, panel: tuple[Expr, int]) -> None:
+        """Multiply one tile with one panel, into the sums of the ``most`` panels."""
+        block, filters = self._block, self._filters
+        p, most = panel
+        runs = _runs(self._node.window, filters, self._strip)
+        width = most * filters.width
+
+        def leave(total: Buffer, *, adds: bool) -> None:
+            for i in range(tile.rows):
+                for j in range(tile.vectors):
+                    value = tirx.BufferLoad(total, [index(i * tile.vectors + j)])
+                    place = i * width + p * filters.width + j * filters.lanes
+                    if adds:
+                        value = block.load(sums, place, filters.lanes) + value
+                    block.store(sums, place, value)
+
+        def add_runs(total: Buffer, first: Expr | int, count: int) -> None:
+            with block.loop(count, "run") as r:
+                run = block.bind(first + r, "run")
+                ahead = block.bind(index(runs.place(run)), "ahead")
+                place = block.bind(run * runs.length, "k")
+                operands = reader.operands(block, filters, place, lambda k: ahead + k)
+                add_products(block, tile, runs.length, operands, total)
+
+        start = reader.operands(
+            block, filters, 0, lambda k: runs.place(k // runs.length) + k % runs.length
+        )
+        if runs.at_once == runs.count:
+            total = new_sums(block, tile, start)
+            if filters.depth <= _UNROLLED:
+                add_products(block, tile, filters.depth, start, total, unroll=filters.depth + 1)
+            else:
+                add_runs(total, 0, runs.count)
+            leave(total, adds=False)
+            return
+        leave(new_sums(block, tile, start), adds=False)
+        with block.loop(runs.count // runs.at_once, "piece") as piece:
+            total = new_sums(block, tile, start)
+            add_runs(total, block.bind(piece * runs.at_once), runs.at_once)
+            leave(total, adds=True)

@@ -1,0 +1,205 @@
+"""Convolutions as products without the matrix of windows: rows are windows, columns are filters.
+
+The register tile of :mod:`.tile` broadcasts elements of the image and has vectors along the
+filters, which :mod:`.pack` has packed. What a row of the product is read from is the image where it
+lies: ``starts`` holds where each window of the task begins, and from there on a row of the window
+is one contiguous run of pixels and channels (without dilation), the next row of it a line further.
+
+If windows reach over the border, or the image lies otherwise than it is computed with, the task
+first copies the lines it needs into a strip with zeros around: a part of the work as small as one
+filter's. So no loop has a condition on the place within the image.
+
+A task is some lines of windows of one image, or several small images. Where there are many of them
+the filter is packed once, before; where there are few, tasks also share out the filters, and each
+packs its own. :mod:`.conv_task` writes a task.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from composite.compiler.tvm.codegen.block import (
+    Buffer,
+    ceil_quotient,
+    index,
+    minimum,
+    quotient,
+    remainder,
+)
+from composite.compiler.tvm.ir.dims import product
+from composite.compiler.tvm.ir.graph import ITEM_SIZE, Convolution, Expr, compute_dtype
+from composite.compiler.tvm.plan.stage import Stage
+from composite.compiler.tvm.strategy.base import Context, tasks
+from composite.compiler.tvm.strategy.cpu.convolution.conv_task import Filters, TaskWriter
+from composite.compiler.tvm.strategy.cpu.convolution.strip import Strip, Task
+from composite.compiler.tvm.strategy.cpu.product.blocking import covers, guess
+from composite.compiler.tvm.strategy.cpu.product.pack import Panels
+from composite.compiler.tvm.strategy.cpu.product.tile import tiles
+
+_PIXELS = 256
+"""Windows of a task, about: enough to make packing cheap beside them."""
+_FEWEST_PIXELS = 48
+
+
+class ImplicitProduct:
+    """Stages whose anchor is a convolution."""
+
+    name = "convolution"
+
+    def fits(self, stage: Stage, context: Context) -> bool:  # noqa: ARG002
+        """Take every convolution."""
+        return stage.anchor is not None and isinstance(stage.anchor.node, Convolution)
+
+    def emit(self, stage: Stage, context: Context) -> None:
+        """Write the tasks."""
+        if stage.anchor is None or not isinstance(stage.anchor.node, Convolution):
+            raise TypeError("not a convolution")
+        _Writer(stage, stage.anchor.node, context).write()
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """Images and lines of windows of a task at most, and about how many such tasks there are."""
+
+    images: int
+    lines: int
+    tasks: int
+
+
+class _Writer:
+    def __init__(self, stage: Stage, node: Convolution, context: Context) -> None:
+        self._stage = stage
+        self._node = node
+        self._context = context
+        self._block = context.block
+        self._filters = _filters(node, context)
+        self._strip = Strip.of(node.image, node.window, context)
+        self._wanted = 2 * context.target.cores
+        self._cut = self._choose_cut()
+        self._shared = self._cut.tasks >= self._wanted
+        self._panels = self._panels_at_a_time()
+
+    def _choose_cut(self) -> _Cut:
+        image, window = self._node.image, self._node.window
+        filters, rows = self._filters, window.counts[0]
+        lines, width = (guess(c) for c in window.counts)
+        count = guess(image.shape[0])
+        parts = covers(self._wanted, filters.groups * filters.panels)
+        share = max(_FEWEST_PIXELS, count * lines * width // parts)
+        pixels = max(1, min(_PIXELS, share) // max(1, width))
+        line_bytes = guess(product(image.shape[2:])) * ITEM_SIZE[filters.dtype]
+        held = self._context.target.cache_bytes // max(1, line_bytes * window.strides[0])
+        own = max(1, min(pixels, held))
+        if own < lines or not isinstance(rows, int):
+            own = covers(lines, covers(lines, own)) if isinstance(rows, int) else own
+            return _Cut(1, own, count * covers(lines, own))
+        images = max(1, own // max(1, lines))
+        images = covers(count, covers(count, images)) or 1
+        return _Cut(images, max(1, lines), covers(count, images))
+
+    def _panels_at_a_time(self) -> int:
+        """Return how many panels are multiplied at a time: what the cache holds."""
+        filters = self._filters
+        size = filters.depth * filters.tile.vectors * filters.lanes * ITEM_SIZE[filters.dtype]
+        pieces = covers(filters.panels, max(1, self._context.target.cache_bytes // size))
+        if not self._shared:
+            others = max(1, self._cut.tasks * filters.groups)
+            pieces = max(pieces, min(filters.panels, covers(self._wanted, others)))
+        return covers(filters.panels, pieces)
+
+    def write(self) -> None:
+        """Write the loop over tasks: images x lines x groups (x pieces of the filters)."""
+        context, block, filters = self._context, self._block, self._filters
+        window = self._node.window
+        lines, width = (context.size(c) for c in window.counts)
+        images = context.size(self._node.image.shape[0])
+        chunks = ceil_quotient(lines, self._cut.lines)
+        pieces = covers(filters.panels, self._panels)
+        shares = filters.groups * (1 if self._shared else pieces)
+        vectors = covers(filters.count, filters.lanes) * filters.groups
+        cycles = quotient(images * lines * width * (vectors * filters.depth), 2)
+        packed = self._pack_all() if self._shared else None
+
+        def body(task: Expr) -> None:
+            share = block.bind(remainder(task, shares), "share")
+            place = block.bind(quotient(task, shares), "place")
+            image = block.bind(index(quotient(place, chunks) * self._cut.images), "image")
+            line = block.bind(index(remainder(place, chunks) * self._cut.lines), "line")
+            own = Task(
+                image,
+                line,
+                _rest(self._cut.images, images, image),
+                _rest(self._cut.lines, lines, line),
+                self._cut.images,
+                self._cut.lines,
+            )
+            writer = TaskWriter(self._stage, self._node, filters, self._strip, context)
+            group = share
+            if self._shared:
+                writer.begin(own, group)
+                with block.loop(pieces, "piece") as piece:
+                    own_panels = self._packed(packed, group, piece)
+                    writer.write(self._piece(piece), own_panels, self._panels)
+            else:
+                group = block.bind(quotient(share, pieces), "group")
+                writer.begin(own, group)
+                first, count = self._piece(block.bind(remainder(share, pieces), "piece"))
+                room = block.workspace(filters.room * self._panels, filters.dtype, "packed")
+                local = filters.panels_in(room, 0)
+                filters.pack(context, local, (group, first, count))
+                writer.write((first, count), local, self._panels)
+
+        parts = ceil_quotient(images, self._cut.images)
+        tasks(context, parts * chunks * shares, cycles, body)
+
+    def _piece(self, number: Expr) -> tuple[Expr | int, Expr | int]:
+        """Return the first panel and the number of panels of a piece."""
+        block, all_panels = self._block, self._filters.panels
+        first = block.bind(index(number * self._panels), "panel")
+        return first, block.bind(_rest(self._panels, all_panels, first), "panels")
+
+    def _pack_all(self) -> Buffer:
+        """Pack all filters, a panel a task."""
+        filters, block = self._filters, self._block
+        count = filters.groups * filters.panels
+        packed = block.workspace(filters.room * count, filters.dtype, "packed")
+
+        def body(task: Expr) -> None:
+            group = block.bind(quotient(task, filters.panels), "group")
+            panel = block.bind(remainder(task, filters.panels), "panel")
+            panels = filters.panels_in(packed, block.bind(index(task * filters.room)))
+            filters.pack(self._context, panels, (group, panel, 1))
+
+        tasks(self._context, count, filters.room // filters.lanes * 4 * count, body)
+        return packed
+
+    def _packed(self, packed: Buffer, group: Expr, piece: Expr) -> Panels:
+        filters = self._filters
+        place = (group * filters.panels + piece * self._panels) * filters.room
+        return filters.panels_in(packed, self._block.bind(index(place), "packed"))
+
+
+def _filters(node: Convolution, context: Context) -> Filters:
+    """Return the filters, with the tile that takes the fewest cycles a window."""
+    sizes = [d for d in (*node.filter.shape, node.image.shape[3]) if isinstance(d, int)]
+    if len(sizes) != 5:
+        raise TypeError("the sizes of filters and the number of channels are known")
+    rows, columns, channels, count, all_channels = sizes
+    if node.transposed:
+        channels, count = count, channels
+    groups = all_channels // channels
+    dtype = compute_dtype(node.image.dtype)
+    lanes = context.lanes(dtype)
+    vectors = covers(count // groups, lanes)
+    tile = min(
+        tiles(context.target), key=lambda t: covers(vectors, t.vectors) * t.cycles() / t.rows
+    )
+    window, own = (rows, columns, channels), count // groups
+    return Filters(node.filter, window, groups, own, tile, dtype, lanes, node.transposed)
+
+
+def _rest(share: int, count: Expr | int, first: Expr | int) -> Expr | int:
+    """Return how many of ``share`` there are from ``first`` on."""
+    if share == 1 or (isinstance(count, int) and count % share == 0):
+        return share
+    return minimum(share, count - first)

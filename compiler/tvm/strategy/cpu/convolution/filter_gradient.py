@@ -1,0 +1,218 @@
+"""Gradients of filters: products whose depth are the windows, without the matrix of windows.
+
+The register tile of :mod:`.tile` broadcasts elements of the image, one for each of some steps of a
+window, and has vectors along the filters, of what the windows got. A task is a part of the steps
+and all filters. It goes over the images a few lines of windows at a time: brings their pixels as
+:mod:`.strip` does, packs what they got, and adds the products to its sums, which so are sums of
+short sums. No task waits for another, and sums do not depend on how many threads there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tvm import tirx
+
+from composite.compiler.tvm.codegen.access import Index
+from composite.compiler.tvm.codegen.block import (
+    Buffer,
+    ceil_quotient,
+    const,
+    index,
+    minimum,
+    quotient,
+    remainder,
+)
+from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, FilterGradient, compute_dtype
+from composite.compiler.tvm.plan.stage import Stage
+from composite.compiler.tvm.strategy.base import Context, finish, tasks
+from composite.compiler.tvm.strategy.cpu.convolution.strip import Strip, Task, reshaped
+from composite.compiler.tvm.strategy.cpu.epilogue import Finisher
+from composite.compiler.tvm.strategy.cpu.product.blocking import covers, guess
+from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
+from composite.compiler.tvm.strategy.cpu.product.sweep import row_tiles
+from composite.compiler.tvm.strategy.cpu.product.tile import (
+    Operands,
+    Tile,
+    add_products,
+    new_sums,
+    tiles,
+)
+
+_WINDOWS = 256
+"""Windows that are added up at a time, about."""
+
+
+class FilterGradients:
+    """Stages whose anchor is the gradient of a convolution's filters."""
+
+    name = "filter_gradient"
+
+    def fits(self, stage: Stage, context: Context) -> bool:  # noqa: ARG002
+        """Take gradients of filters."""
+        return stage.anchor is not None and isinstance(stage.anchor.node, FilterGradient)
+
+    def emit(self, stage: Stage, context: Context) -> None:
+        """Write the tasks."""
+        if stage.anchor is None or not isinstance(stage.anchor.node, FilterGradient):
+            raise TypeError("not the gradient of filters")
+        _Writer(stage, stage.anchor.node, context).write()
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What the sums are finished into."""
+
+    stage: Stage
+    dtype: str
+
+    def finish(self, context: Context, at: Sequence[Index], total: Expr) -> None:
+        """Store what is made of one element, or one vector, of the sums."""
+        finish(context, self.stage, at, total)
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Some lines of windows: where their pixels are, how many, and what they got, packed."""
+
+    source: Buffer
+    starts: Buffer
+    count: Expr | int
+    packed: Panels
+
+
+class _Writer:
+    def __init__(self, stage: Stage, node: FilterGradient, context: Context) -> None:
+        depth, filters = node.image.shape[3], node.gradient.shape[1]
+        if not isinstance(depth, int) or not isinstance(filters, int):
+            raise TypeError("the sizes of filters are known")
+        self._stage = stage
+        self._node = node
+        self._context = context
+        self._block = context.block
+        self._dtype = compute_dtype(node.image.dtype)
+        self._lanes = context.lanes(self._dtype)
+        self._depth = depth
+        self._filters = filters
+        self._steps = node.window.size[0] * node.window.size[1] * depth
+        vectors = covers(filters, self._lanes)
+        self._tile = min(
+            tiles(context.target), key=lambda t: covers(vectors, t.vectors) * t.cycles() / t.rows
+        )
+        self._panels = covers(vectors, self._tile.vectors)
+        self._width = self._panels * self._tile.vectors * self._lanes
+        self._strip = Strip.of(node.image, node.window, context)
+        self._lines = self._lines_at_a_time()
+        self._share = self._steps_of_task()
+
+    def _lines_at_a_time(self) -> int:
+        lines, width = (guess(c) for c in self._node.window.counts)
+        image = self._node.image.shape
+        size = guess(image[2]) * self._depth * ITEM_SIZE[self._dtype]
+        held = self._context.target.cache_bytes // max(1, size * self._node.window.strides[0])
+        fit = max(1, min(_WINDOWS // max(1, width), held))
+        return covers(max(1, lines), covers(max(1, lines), fit))
+
+    def _steps_of_task(self) -> int:
+        """Return a part of the steps: whole tiles, and sums that the cache holds."""
+        parts = covers(self._steps, self._tile.rows)
+        size = self._tile.rows * self._width * ITEM_SIZE[self._dtype]
+        held = max(1, self._context.target.cache_bytes // size)
+        wanted = max(2 * self._context.target.cores, covers(parts, held))
+        return covers(parts, wanted) * self._tile.rows
+
+    def write(self) -> None:
+        """Write the loop over parts of the steps."""
+        context, block, node = self._context, self._block, self._node
+        lines, width = (context.size(c) for c in node.window.counts)
+        images = context.size(node.image.shape[0])
+        vectors = covers(self._filters, self._lanes)
+
+        def body(task: Expr) -> None:
+            first = block.bind(index(task * self._share), "first")
+            rows = block.bind(index(minimum(self._share, self._steps - first)), "rows")
+            room = (self._share + self._tile.rows) * self._width
+            sums = block.workspace(room, self._dtype, "sums")
+            zero = const(0, f"{self._dtype}x{self._lanes}")
+            with block.loop(room // self._lanes, "z") as z:
+                block.store(sums, z * self._lanes, zero)
+            with (
+                block.loop(images, "image") as image,
+                block.loop(ceil_quotient(lines, self._lines), "lines") as chunk,
+            ):
+                line = block.bind(index(chunk * self._lines), "line")
+                count = block.bind(index(minimum(self._lines, lines - line)), "lines")
+                self._add(Task(image, line, 1, count, 1, self._lines), (first, rows), sums)
+            result = _Result(self._stage, self._dtype)
+            group = self._width // self._lanes
+            finisher = Finisher(context, result, [], group, self._filters, swapped=False)
+            finisher.write(sums, index(0), first, rows)
+
+        cycles = quotient(images * lines * width * (self._steps * vectors), 2)
+        tasks(context, covers(self._steps, self._share), cycles, body)
+
+    def _add(self, task: Task, part: tuple[Expr, Expr], sums: Buffer) -> None:
+        """Add the products of some lines of windows to the sums of a part of the steps."""
+        block, node = self._block, self._node
+        rows, columns = (self._context.size(c) for c in node.window.counts)
+        source = self._strip.write(task)
+        starts = self._strip.starts(task, source, 1)
+        count = block.bind(index(task.lines * columns), "windows")
+        pitch = self._lines * columns + 1
+        packed = Panels(
+            block.workspace(pitch * self._width, self._dtype, "packed"),
+            pitch,
+            self._tile.vectors,
+            self._lanes,
+        )
+        gradient = reshaped(node.gradient, node.gradient.shape, self._context)
+        packer = Packer(self._context, gradient, True, [], self._filters)
+        first = block.bind(index((task.first_image * rows + task.first_line) * columns), "window")
+        packer.write(packed, index(0), self._panels * self._tile.vectors, first, count)
+        windows = _Windows(source.buffer, starts, count, packed)
+        for at, tile, repeat in row_tiles(part[1], self._tile):
+            with block.loop(repeat, "tile") as t:
+                row = block.bind(at + t * tile.rows, "row")
+                places = [self._place(part[0] + row + i) for i in range(tile.rows)]
+                with block.loop(self._panels, "panel") as p:
+                    self._one_tile(tile, windows, places, (p, row, sums))
+
+    def _place(self, step: Expr) -> Expr | int:
+        """Return where a step of a window is, from its beginning; past the end, the last."""
+        window = self._node.window
+        step = self._block.bind(index(minimum(step, self._steps - 1)), "step")
+        tap = self._block.bind(index(quotient(step, self._depth)), "tap")
+        row, column = quotient(tap, window.size[1]), remainder(tap, window.size[1])
+        place = row * (window.dilations[0] * self._strip.line)
+        place = place + column * (window.dilations[1] * self._depth) + remainder(step, self._depth)
+        return self._block.bind(index(place), "place")
+
+    def _one_tile(
+        self,
+        tile: Tile,
+        windows: _Windows,
+        places: list[Expr | int],
+        where: tuple[Expr, Expr, Buffer],
+    ) -> None:
+        block, lanes = self._block, self._lanes
+        p, first, sums = where
+        step = tile.vectors * lanes
+        base = block.bind(windows.packed.place(p * tile.vectors, 0), "panel")
+
+        def row(i: int, k: Expr | int) -> Expr:
+            return tirx.BufferLoad(
+                windows.source, [index(block.load(windows.starts, k) + places[i])]
+            )
+
+        def vector(j: int, k: Expr | int) -> Expr:
+            return block.load(windows.packed.buffer, base + k * step + j * lanes, lanes)
+
+        operands = Operands(self._dtype, lanes, row, vector)
+        total = new_sums(block, tile, operands)
+        add_products(block, tile, windows.count, operands, total)
+        for i in range(tile.rows):
+            for j in range(tile.vectors):
+                place = (first + i) * self._width + p * step + j * lanes
+                value = tirx.BufferLoad(total, [index(i * tile.vectors + j)])
+                block.store(sums, place, block.load(sums, place, lanes) + value)

@@ -1,0 +1,131 @@
+"""Element-wise chains: one pass over the output, everything else computed in registers.
+
+Dimensions that every operand has or lacks alike are merged, so that the innermost loop is long.
+It runs over whole vectors, several registers abreast; the last one overlaps its neighbour instead
+of needing a tail, which is right because outputs never alias inputs. Rows shorter than a vector are
+computed one by one.
+"""
+
+from __future__ import annotations
+
+from composite.compiler.tvm.codegen.access import Index, Lane
+from composite.compiler.tvm.codegen.block import ceil_quotient, index, maximum, minimum, quotient
+from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, compute_dtype
+from composite.compiler.tvm.plan.stage import Stage
+from composite.compiler.tvm.strategy.base import (
+    Context,
+    chain_cost,
+    elements,
+    is_read,
+    tasks,
+    unflatten,
+)
+from composite.compiler.tvm.strategy.cpu.interleave import abreast, covering
+from composite.compiler.tvm.strategy.cpu.merge import merge_dimensions
+
+_CHUNK = 8192
+"""Elements that one task computes, at least, unless it is tuned."""
+
+
+class Elementwise:
+    """Any stage without an anchor."""
+
+    name = "elementwise"
+
+    def fits(self, stage: Stage, context: Context) -> bool:  # noqa: ARG002
+        """Take what has no anchor."""
+        return stage.anchor is None
+
+    def emit(self, stage: Stage, context: Context) -> None:
+        """Write the loops."""
+        stage = merge_dimensions(stage, context)
+        shape = stage.shape or (1,)
+        inner = context.size(shape[-1])
+        rows = elements(shape[:-1], context)
+        lanes = _lanes(stage, context)
+        total = elements(shape, context)
+        some = [c for c in (2048, _CHUNK, 32768) if not isinstance(total, int) or c < total]
+        chunk = context.choose("elementwise.chunk", some, _CHUNK)
+        per_row = maximum(1, ceil_quotient(inner, chunk))
+        grouped = maximum(1, quotient(chunk, maximum(1, inner)))
+        cycles = quotient(elements(shape, context) * chain_cost(stage, context), lanes)
+        writer = _RowWriter(stage, context, lanes)
+
+        def body(task: Expr) -> None:
+            block = context.block
+            group = block.bind(quotient(task, per_row), "group")
+            part = block.bind(task - group * per_row, "part")
+            first = block.bind(index(group * grouped), "row")
+            count = minimum(grouped, rows - first)
+            with block.loop(count, "r") as r:
+                start = block.bind(index(part * chunk), "start")
+                stop = block.bind(index(minimum(start + chunk, inner)), "stop")
+                writer.write(block.bind(first + r, "row"), start, stop, inner)
+
+        groups = quotient(rows + (grouped - 1), grouped)
+        tasks(context, groups * per_row, cycles, body)
+
+
+class _RowWriter:
+    """Writes a run of elements within one row."""
+
+    def __init__(self, stage: Stage, context: Context, lanes: int) -> None:
+        self._stage = stage
+        self._context = context
+        self._lanes = lanes
+        fit = abreast(stage.stores, lambda tensor: is_read(tensor, stage, context), context.target)
+        # Where but one fits, something else than arithmetic may be between.
+        some = (1, 2, 4) if fit > 1 else (1,)
+        self._abreast = context.choose("elementwise.abreast", some, fit)
+
+    def write(self, row: Expr, start: Expr, stop: Expr, inner: Expr | int) -> None:
+        indices = unflatten(self._context, row, self._stage.shape[:-1] or (1,))
+        if len(self._stage.shape) <= 1:
+            indices = []
+        most = self._abreast
+        if isinstance(inner, int):
+            widths = [covering(most, self._lanes, inner) * self._lanes]
+        else:
+            widths = [most * self._lanes, self._lanes] if most > 1 else [self._lanes]
+        self._run(indices, start, stop, inner, widths)
+
+    def _run(
+        self,
+        indices: list[Index],
+        start: Expr,
+        stop: Expr,
+        inner: Expr | int,
+        widths: list[int],
+    ) -> None:
+        """Write the run in vectors of the first width that is not longer than a row."""
+        block = self._context.block
+        if not widths:
+            with block.loop(stop - start, "e") as e:
+                self._element([*indices, start + e])
+            return
+        width, *others = widths
+        is_long = inner >= width if isinstance(inner, int) else index(inner) >= width
+        with (
+            block.when(is_long),
+            block.loop(ceil_quotient(stop - start, width), "v") as v,
+        ):
+            at = block.bind(index(minimum(start + v * width, inner - width)), "at")
+            self._element([*indices, Lane(at, width)])
+        if is_long is not True:
+            with block.when(True) if is_long is False else block.otherwise():
+                self._run(indices, start, stop, inner, others)
+
+    def _element(self, at: list[Index]) -> None:
+        access = self._context.access()
+        if not self._stage.shape:
+            at = []
+        for tensor in self._stage.stores:
+            value = access.compute(tensor, at)
+            self._context.store(tensor, at, value)
+
+
+def _lanes(stage: Stage, context: Context) -> int:
+    """Return lanes for the narrowest dtype that is computed with; wider ones take two registers."""
+    dtypes = {compute_dtype(t.dtype) for t in stage.stores} - {"bool"}
+    narrow = any(ITEM_SIZE[d] == 4 for d in dtypes) or not dtypes
+    return context.lanes("float32" if narrow else "float64")

@@ -1,0 +1,184 @@
+"""From a block of sums to the result: the element-wise rest, in the result's own layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from composite.compiler.tvm.codegen.access import Index, Lane
+from composite.compiler.tvm.codegen.block import (
+    Buffer,
+    ceil_quotient,
+    index,
+    maximum,
+    minimum,
+    quotient,
+)
+from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr
+from composite.compiler.tvm.plan.stage import Stage
+from composite.compiler.tvm.strategy.base import Context, chain_cost
+from composite.compiler.tvm.strategy.cpu.product.tile import transpose
+
+_LONG = 24
+"""Instructions of a chain from which on a vector waits for itself, and two are quicker together."""
+
+
+_SHORT = 8
+"""Instructions of a chain up to which each vector of a tile has a copy of them."""
+
+
+class Result(Protocol):
+    """What sums are finished into: a :class:`.product.Product`, or what has rows like one."""
+
+    @property
+    def stage(self) -> Stage:
+        """The stage whose anchor they are."""
+
+    @property
+    def dtype(self) -> str:
+        """The dtype that is computed in."""
+
+    def finish(self, context: Context, at: Sequence[Index], total: Expr) -> None:
+        """Store what is made of one element, or one vector, of the sums."""
+
+
+class Finisher:
+    """Finishes rows of a buffer of sums.
+
+    Args:
+        context: The kernel.
+        result: What is made of the sums.
+        batch: Indices of the batch dimensions.
+        group: Vectors in a row of the buffer.
+        count: How many columns (as the buffer has them) there are in all.
+        swapped: Whether the buffer's rows are the result's columns.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a block of a product is
+        self,
+        context: Context,
+        result: Result,
+        batch: list[Index],
+        group: int,
+        count: Expr | int,
+        *,
+        swapped: bool,
+    ) -> None:
+        self._context = context
+        self._block = context.block
+        self._result = result
+        self._batch = batch
+        self._lanes = context.lanes(result.dtype)
+        self._group = group
+        self._width = group * self._lanes
+        self._count = count
+        self._swapped = swapped
+
+    def write(self, sums: Buffer, start: Expr, first: Expr, rows: Expr | int) -> None:
+        """Finish ``rows`` rows, the first of which is row ``first``, from column ``start`` on."""
+        left = quotient(self._count - start + (self._lanes - 1), self._lanes)
+        vectors = self._block.bind(minimum(self._group, left), "vectors")
+        if self._swapped:
+            self._write_swapped(sums, start, first, rows, vectors)
+        else:
+            self._write_straight(sums, start, first, rows, vectors)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether vectors can be finished where they are computed: little is left, and whole."""
+        whole = isinstance(self._count, int) and self._count >= self._lanes
+        cost = chain_cost(self._result.stage, self._context)
+        return whole and not self._swapped and cost <= _SHORT
+
+    def write_vector(self, start: Expr, row: Expr, vector: Expr, value: Expr) -> None:
+        """Finish one vector of the group that begins at column ``start``."""
+        at = minimum(start + vector * self._lanes, self._count - self._lanes)
+        column = self._block.bind(index(at), "column")
+        self._finish(row, Lane(column, self._lanes), value)
+
+    def _write_straight(
+        self, sums: Buffer, start: Expr, first: Expr, rows: Expr | int, vectors: Expr | int
+    ) -> None:
+        block, lanes, count = self._block, self._lanes, self._count
+        abreast = self._abreast()
+        width = abreast * lanes
+        long = count >= lanes if isinstance(count, int) else index(count) >= lanes
+        with block.loop(rows, "r") as r:
+            row = block.bind(first + r, "row")
+            with block.when(long), block.loop(ceil_quotient(vectors, abreast), "j") as j:
+                if abreast > 1:
+                    at = block.bind(minimum(j * width, vectors * lanes - width), "at")
+                    column = block.bind(start + at, "column")
+                else:
+                    at = j * lanes
+                    column = block.bind(minimum(start + at, count - lanes), "column")
+                value = block.load(sums, r * self._width + at, width)
+                self._finish(row, Lane(column, width), value)
+            if long is True:
+                return
+            with block.when(count < lanes), block.loop(count, "e") as e:
+                self._finish(row, e, block.load(sums, r * self._width + e))
+
+    def _abreast(self) -> int:
+        """Return how many vectors are finished side by side: see :mod:`.abreast`.
+
+        Only where all are whole, and each group has as many.
+        """
+        count, lanes, most = self._count, self._lanes, 1
+        if ITEM_SIZE[self._result.dtype] == 4:
+            cost = chain_cost(self._result.stage, self._context)
+            most = self._context.choose("finish.abreast", (1, 2), 2 if cost >= _LONG else 1)
+        if not isinstance(count, int) or count % lanes:
+            return 1
+        last = count // lanes % self._group or self._group
+        return most if min(last, self._group) >= most else 1
+
+    def _write_swapped(
+        self, sums: Buffer, start: Expr, first: Expr, rows: Expr | int, vectors: Expr | int
+    ) -> None:
+        block, lanes = self._block, self._lanes
+        long = rows >= lanes if isinstance(rows, int) else index(rows) >= lanes
+        with block.loop(vectors, "j") as j:
+            last = maximum(0, self._count - lanes)
+            column = block.bind(minimum(start + j * lanes, last), "column")
+            real = block.bind(minimum(lanes, self._count - column), "real")
+            with block.when(long):
+                self._squares(sums, j, (column, real), first, rows)
+            if long is True:
+                return
+            with (
+                block.when(rows < lanes),
+                block.loop(rows, "r") as r,
+                block.loop(real, "m") as m,
+            ):
+                value = block.load(sums, r * self._width + j * lanes + m)
+                self._finish(block.bind(column + m), first + r, value)
+
+    def _squares(
+        self,
+        sums: Buffer,
+        j: Expr,
+        columns: tuple[Expr, Expr | int],
+        first: Expr,
+        rows: Expr | int,
+    ) -> None:
+        """Transpose squares of the buffer, the last of which overlaps.
+
+        ``columns`` are the first of the vector's columns, and how many of them exist.
+        """
+        block, lanes = self._block, self._lanes
+        column, real = columns
+        square = block.workspace(lanes * lanes, self._result.dtype, "square")
+        with block.loop(ceil_quotient(rows, lanes), "piece") as piece:
+            r = block.bind(minimum(piece * lanes, rows - lanes), "r")
+            loaded = [
+                block.load(sums, (r + i) * self._width + j * lanes, lanes) for i in range(lanes)
+            ]
+            for i, vector in enumerate(transpose(block, loaded)):
+                block.store(square, i * lanes, vector)
+            with block.loop(real, "m") as m:
+                value = block.load(square, m * lanes, lanes)
+                self._finish(block.bind(column + m), Lane(first + r, lanes), value)
+
+    def _finish(self, row: Index, column: Index, total: Expr) -> None:
+        self._result.finish(self._context, [*self._batch, row, column], total)

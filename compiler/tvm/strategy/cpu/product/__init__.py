@@ -1,0 +1,1 @@
+"""Matrix products on a CPU, with the element-wise work behind them."""

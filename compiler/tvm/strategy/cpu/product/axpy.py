@@ -1,0 +1,278 @@
+"""Few rows times a ``[K, N]`` matrix: rows of the matrix, scaled, are added to the result's rows.
+
+Lanes run along N. The matrix is read once, four of its rows side by side and each as far as the
+sums stay in the L1 cache: pages are then read to their end. The four are far apart, so that each
+is in a stretch of its own, which the hardware fetches ahead; four do not yet push each other out
+of the cache where they are a power of two apart. Threads take pieces of K for that rather than
+columns; what they sum up is added behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from tvm import tirx
+
+from composite.compiler.tvm.codegen.access import Index, Lane, Strided
+from composite.compiler.tvm.codegen.block import (
+    Buffer,
+    ceil_quotient,
+    const,
+    index,
+    minimum,
+    quotient,
+    remainder,
+)
+from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.strategy.base import (
+    PARALLEL_CYCLES,
+    Context,
+    Tasks,
+    elements,
+    unflatten,
+)
+from composite.compiler.tvm.strategy.cpu.product.blocking import covers, guess
+from composite.compiler.tvm.strategy.cpu.product.product import (
+    Product,
+    ThinProduct,
+    batch_offset,
+    in_place,
+    is_packed,
+)
+
+_STEPS = {1: 4, 2: 4, 3: 3, 4: 2}
+"""Rows of the result -> rows of the matrix at a time: as registers for factors and cache allow."""
+_SUMS = 4096
+"""The most sums of a task: 16 KB."""
+_TASKS_PER_CORE = 2
+_LEAST_DEPTH = 64
+"""Steps of k below which a piece of them is not worth sums of its own."""
+
+
+class Axpy(ThinProduct):
+    """Products with at most 4 rows and a second factor stored as [K, N]."""
+
+    name = "axpy"
+
+    def takes(self, product: Product, context: Context) -> bool:
+        """Return whether the product is of this kind."""
+        if product.rows not in _STEPS or product.node.transpose_b:
+            return False
+        if not isinstance(product.columns, int) or not isinstance(product.depth, int):
+            return False
+        if is_packed(product, context):
+            return False
+        a = in_place(product.node.a, product.dtype, context)
+        b = in_place(product.node.b, product.dtype, context)
+        if a is None or b is None or product.columns < context.lanes(product.dtype):
+            return False
+        return b.strides[-1] == 1
+
+    def tasks(self, product: Product, context: Context) -> Tasks:
+        """Return the tasks of a product of this kind."""
+        columns, lanes = context.size(product.columns), context.lanes(product.dtype)
+        width = _width(product, context)
+        groups = ceil_quotient(columns, width)
+        batches = elements(product.batch, context)
+        cycles = quotient(
+            batches * columns * context.size(product.depth) * context.size(product.rows), lanes
+        )
+        pieces = _pieces(product, context, groups * batches, cycles)
+        if pieces > 1:
+            return _Pieces(product, context, width, pieces).tasks(cycles)
+
+        def body(task: Expr) -> None:
+            block = context.block
+            batch = unflatten(context, block.bind(quotient(task, groups)), product.batch or (1,))
+            first = block.bind(remainder(task, groups) * width, "first")
+            _Columns(product, context, width, batch if product.batch else []).write(first)
+
+        return Tasks((self.name, *product.sizes, width), batches * groups, cycles, body)
+
+
+def _width(product: Product, context: Context) -> int:
+    """Return how many columns a task takes; a team in a loop shares them, and has no pieces."""
+    columns, lanes = guess(product.columns), context.lanes(product.dtype)
+    most = _SUMS // guess(product.rows)
+    most = context.choose("axpy.columns", [most >> i for i in range(4)], most)
+    share = covers(columns, context.target.cores if context.trips is not None else 1)
+    return covers(max(lanes * 4, min(most, share)), lanes) * lanes
+
+
+def _pieces(product: Product, context: Context, tasks: Expr | int, cycles: Expr | int) -> int:
+    """Return into how many pieces k is cut, so that all threads have work; 1 within a loop."""
+    if context.trips is not None or context.target.cores == 1 or product.batch:
+        return 1
+    if not isinstance(tasks, int) or not isinstance(cycles, int) or cycles < PARALLEL_CYCLES:
+        return 1
+    wanted = covers(_TASKS_PER_CORE * context.target.cores, tasks)
+    most = max(1, guess(product.depth) // _LEAST_DEPTH)
+    options = [p for p in (1, 2, 4, 8, 16, 32, 64) if p <= most]
+    return context.choose("axpy.pieces", options, max(p for p in options if p <= wanted))
+
+
+class _Columns:
+    """Some columns of the result, from a first one on.
+
+    Sums lie as ``[rows, width]``, and what is behind the last column is never written.
+    """
+
+    def __init__(self, product: Product, context: Context, width: int, batch: list[Index]) -> None:
+        a = in_place(product.node.a, product.dtype, context)
+        b = in_place(product.node.b, product.dtype, context)
+        if a is None or b is None or not isinstance(product.rows, int):
+            raise TypeError("the factors do not lie as they must")
+        self._product = product
+        self._context = context
+        self._block = context.block
+        self._batch = batch
+        self._width = width
+        self._rows = product.rows
+        default = _STEPS[product.rows]
+        # The factors and a vector of each row of the matrix are in registers.
+        fit = max(default, (context.target.registers - 2) // (product.rows + 1))
+        steps = [s for s in (1, 2, 3, 4, 6, 8, 12) if s <= fit]
+        self._steps = context.choose("axpy.steps", steps, default)
+        self._lanes = context.lanes(product.dtype)
+        self._a: Strided = a
+        self._b: Strided = b
+        self._depth = guess(product.depth)
+        self._columns = guess(product.columns)
+
+    @property
+    def size(self) -> int:
+        """How many sums there are."""
+        return self._rows * self._width
+
+    def write(self, first: Expr) -> None:
+        """Write columns ``[first, first + width)``, as far as there are."""
+        sums = self._block.workspace(self.size, self._product.dtype, "sums")
+        self.add_up(sums, 0, first, 0, self._depth)
+        self.finish(first, lambda at: self._block.load(sums, at, self._lanes))
+
+    def add_up(
+        self, sums: Buffer, base: Expr | int, first: Expr, k: Expr | int, depth: int
+    ) -> None:
+        """Set the sums from ``base`` on to those of steps ``[k, k + depth)``, if there are."""
+        block, lanes, steps = self._block, self._lanes, self._steps
+        vectors = self._vectors(first)
+        zero = const(0, f"{self._product.dtype}x{lanes}")
+        with block.loop(vectors, "v") as v:
+            for row in range(self._rows):
+                block.store(sums, base + row * self._width + v * lanes, zero)
+        exact = self._depth % depth == 0
+        count = depth if exact else block.bind(minimum(depth, self._depth - k), "count")
+        whole = block.bind(quotient(count, steps), "whole")
+        with block.loop(whole, "k") as step:
+            rows = [block.bind(k + whole * s + step, "k") for s in range(steps)]
+            self._add(sums, base, (first, vectors), rows)
+        with block.loop(count - whole * steps, "k") as step:
+            self._add(sums, base, (first, vectors), [block.bind(k + whole * steps + step, "k")])
+
+    def finish(self, first: Expr, load: Callable[[Expr], Expr]) -> None:
+        """Store what is made of the sums, which ``load`` has a vector of for a place in them."""
+        block, lanes = self._block, self._lanes
+        vectors = self._vectors(first)
+        for row in range(self._rows):
+            with block.loop(vectors, "v") as v:
+                total = load(index(row * self._width + v * lanes))
+                at = [*self._batch, row, Lane(self._column(first, v), lanes)]
+                self._product.finish(self._context, at, total)
+
+    def _vectors(self, first: Expr) -> Expr | int:
+        left = minimum(self._width, self._columns - first)
+        if self._columns % self._width == 0:
+            left = self._width
+        return self._block.bind(ceil_quotient(left, self._lanes), "vectors")
+
+    def _column(self, first: Expr, v: Expr) -> Expr:
+        """Return where vector v starts; the last one overlaps where columns are not whole ones."""
+        at = first + v * self._lanes
+        if self._columns % self._lanes:
+            at = minimum(at, self._columns - self._lanes)
+        return self._block.bind(index(at), "column")
+
+    def _add(
+        self,
+        sums: Buffer,
+        base: Expr | int,
+        columns: tuple[Expr, Expr | int],
+        ks: Sequence[Expr],
+    ) -> None:
+        """Add some rows of the matrix, scaled, to the sums.
+
+        ``columns`` are the first one, and how many vectors.
+        """
+        block, lanes = self._block, self._lanes
+        node = self._product.node
+        row_axis, k_axis = (-1, -2) if node.transpose_a else (-2, -1)
+        a_base = batch_offset(node.a, self._a, self._batch)
+        b_base = batch_offset(node.b, self._b, self._batch)
+        factors = []
+        for row in range(self._rows):
+            for k in ks:
+                at = a_base + row * self._a.strides[row_axis] + k * self._a.strides[k_axis]
+                scalar = tirx.BufferLoad(self._a.storage.buffer, [index(at)])
+                factors.append(block.let(tirx.Broadcast(scalar, lanes)))
+        matrix, pitch = self._b.storage.buffer, self._b.strides[-2]
+        lines = [block.bind(index(b_base + k * pitch), "line") for k in ks]
+        first, vectors = columns
+        with block.loop(vectors, "v") as v:
+            column = self._column(first, v)
+            loaded = [block.let(block.load(matrix, line + column, lanes)) for line in lines]
+            for row in range(self._rows):
+                place = block.bind(base + row * self._width + v * lanes, "place")
+                total = block.load(sums, place, lanes)
+                for factor, vector in zip(factors[row * len(ks) :], loaded, strict=False):
+                    total = total + factor * vector
+                block.store(sums, place, total)
+
+
+class _Pieces:
+    """A product that is cut along k: each task has sums of its own, which are added behind."""
+
+    def __init__(self, product: Product, context: Context, width: int, pieces: int) -> None:
+        depth, step = guess(product.depth), _STEPS[guess(product.rows)]
+        self._product = product
+        self._context = context
+        self._columns = _Columns(product, context, width, [])
+        self._width = width
+        self._depth = covers(covers(depth, pieces), step) * step
+        self._count = covers(depth, self._depth)
+        self._groups = covers(guess(product.columns), width)
+
+    def tasks(self, cycles: Expr | int) -> Tasks:
+        """Return the tasks: each a piece of k for a group of columns."""
+        key = (Axpy.name, *self._product.sizes, self._width, self._count)
+        return Tasks(key, self._count * self._groups, cycles, self._piece, around=self._around)
+
+    def _piece(self, task: Expr) -> None:
+        block = self._context.block
+        first = block.bind(remainder(task, self._groups) * self._width, "first")
+        k = block.bind(quotient(task, self._groups) * self._depth, "k")
+        base = block.bind(task * self._columns.size, "base")
+        self._columns.add_up(self._sums, base, first, k, self._depth)
+
+    @contextmanager
+    def _around(self) -> Iterator[None]:
+        block, size = self._context.block, self._columns.size
+        count = self._count * self._groups * size
+        self._sums = block.workspace(count, self._product.dtype, "pieces")
+        yield
+        with block.loop(self._groups, "group") as group:
+            first = block.bind(group * self._width, "first")
+            self._columns.finish(first, lambda at: self._total(group * size + at))
+
+    def _total(self, at: Expr) -> Expr:
+        """Return a vector of sums over the pieces."""
+        lanes = self._context.lanes(self._product.dtype)
+        pitch = self._groups * self._columns.size
+        parts = [
+            self._context.block.load(self._sums, at + piece * pitch, lanes)
+            for piece in range(self._count)
+        ]
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        return total

@@ -1,0 +1,209 @@
+"""How the work of a tiled product is cut: into tasks, and within a task into what caches hold.
+
+Two ways, and what each is made of, are choices (:mod:`..choices`), with these as the defaults:
+
+* narrow and deep: a task packs all of k for a few panels, and finishes a few rows after the other.
+* wide and shallow: a task packs at most 256 steps of k of at most 256 columns, in long contiguous
+  reads, and adds up over k in a buffer of at most 256 rows. For a vector side that lies as
+  ``[K, count]`` where k is short, or the call's, or packing is most of the work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from composite.compiler.tvm.codegen.block import ceil_quotient, maximum, minimum, quotient
+from composite.compiler.tvm.ir.dims import Dim, product
+from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.strategy.base import Context
+from composite.compiler.tvm.strategy.cpu.product.tile import Tile
+
+GUESS = 64
+"""What a size that only the call knows is taken for, where a choice must be made."""
+
+BLOCK_ROWS = 48
+"""Rows of the result that are multiplied before they are finished, while the L1 cache has them."""
+
+_WIDE = 256
+
+_DEPTH_PER_ROW = 32
+"""With more steps of k than this for each row, packing takes as long as multiplying, about."""
+
+_TASKS_PER_CORE = 4
+"""So that a thread which comes late still finds work, and none waits long for the last one."""
+
+
+def guess(dim: Dim) -> int:
+    """Return the size, or what it is taken for."""
+    return dim if isinstance(dim, int) else GUESS
+
+
+def covers(size: int, step: int) -> int:
+    """Return how many steps cover a size."""
+    return -(-size // step)
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """The cut of one product.
+
+    Attributes:
+        group: Vectors that a task packs, whole panels.
+        rows: Rows of a task.
+        fixed_rows: The rows of every task, if they are known and the same for all.
+        depth: Steps of k that are packed at a time.
+        k_blocks: How many such pieces there are.
+        block_rows: Rows that are multiplied before they are finished, unless sums are carried.
+    """
+
+    group: int
+    rows: Expr | int
+    fixed_rows: int | None
+    depth: Expr | int
+    k_blocks: Expr | int
+    block_rows: int = BLOCK_ROWS
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether sums are carried from one piece of k to the next."""
+        return self.k_blocks != 1
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of a product, as known and as the kernel's expressions."""
+
+    batch: int
+    vectors: int
+    rows: int
+    depth: int
+    rows_expr: Expr | int
+    depth_expr: Expr | int
+
+    @classmethod
+    def of(
+        cls,
+        batch: tuple[Dim, ...],
+        columns: Dim,
+        lanes: int,
+        rows: tuple[Dim, Expr | int],
+        depth: tuple[Dim, Expr | int],
+    ) -> Sizes:
+        """Return the sizes; unknown ones are guessed where a number is needed."""
+        return cls(
+            guess(product(batch)),
+            covers(guess(columns), lanes),
+            guess(rows[0]),
+            guess(depth[0]),
+            rows[1],
+            depth[1],
+        )
+
+
+def choose_blocking(  # noqa: PLR0913 - all that a cut depends on
+    sizes: Sizes, tile: Tile, lanes: int, context: Context, *, k_first: bool, kept: bool
+) -> Blocking:
+    """Return the cut.
+
+    Args:
+        sizes: Of the product.
+        tile: The register tile.
+        lanes: Elements in a vector.
+        context: The kernel.
+        k_first: Whether the vector side lies as ``[K, count]``.
+        kept: Whether it is packed once for all calls.
+    """
+    if not k_first:
+        return _deep(sizes, tile, lanes, context)
+    known = isinstance(sizes.depth_expr, int)
+    packs_most = not kept and sizes.depth > _DEPTH_PER_ROW * sizes.rows
+    default = "wide" if not known or sizes.depth <= _WIDE or packs_most else "deep"
+    # Panels of all of k need a size that is known; so does what is packed once.
+    cut = context.choose("gemm.cut", ("wide", "deep"), default) if known else default
+    return (_wide if cut == "wide" else _deep)(sizes, tile, lanes, context)
+
+
+def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context) -> Blocking:
+    cores = context.target.cores
+    rows_of_task = context.choose("gemm.wide.rows", (48, 96, 128, _WIDE, 512), _WIDE)
+    chunks = covers(sizes.rows, rows_of_task)
+    wanted = covers(2 * cores, chunks * sizes.batch)
+    most = max(tile.vectors, _WIDE // (lanes * tile.vectors) * tile.vectors)
+    group = min(most, _whole(covers(sizes.vectors, wanted), tile.vectors))
+    panels = _shares(context, sizes, tile, most // tile.vectors) or group // tile.vectors
+    group = tile.vectors * _panels(context, sizes, tile, panels)
+    tasks = chunks * sizes.batch * covers(sizes.vectors, group)
+    if tasks < cores:
+        rows_of_task = max(BLOCK_ROWS, covers(sizes.rows, covers(cores, tasks)))
+    step = context.choose("gemm.wide.depth", (64, 128, _WIDE, 512), _WIDE)
+    depth, k_blocks = _split_depth(sizes.depth_expr, step)
+    rows, fixed = _split_rows(sizes.rows_expr, rows_of_task)
+    return Blocking(group, rows, fixed, depth, k_blocks)
+
+
+def _deep(sizes: Sizes, tile: Tile, lanes: int, context: Context) -> Blocking:
+    target = context.target
+    panel_bytes = max(1, sizes.depth) * tile.vectors * lanes * 4
+    panels = max(1, min(4, target.cache_bytes // panel_bytes))
+    have = covers(sizes.vectors, tile.vectors)
+    spread = covers(2 * target.cores, sizes.batch)
+    if have >= spread:
+        panels = min(panels, covers(have, spread))
+    panels = _shares(context, sizes, tile, panels) or min(panels, have)
+    panels = _panels(context, sizes, tile, panels)
+    tasks = sizes.batch * covers(have, panels)
+    block_rows = context.choose("gemm.deep.rows", (24, BLOCK_ROWS, 96, 192), BLOCK_ROWS)
+    # A chunk packs for itself, so it must have rows enough to be worth that.
+    most = max(1, sizes.rows // (2 * block_rows))
+    chunks = min(most, covers(_TASKS_PER_CORE * target.cores, tasks))
+    chunks = context.choose("gemm.deep.chunks", _powers(most), chunks)
+    rows_of_task = maximum(1, quotient(sizes.rows_expr + (chunks - 1), chunks))
+    rows, fixed = _split_rows(sizes.rows_expr, rows_of_task)
+    return Blocking(panels * tile.vectors, rows, fixed, sizes.depth_expr, 1, block_rows)
+
+
+def _shares(context: Context, sizes: Sizes, tile: Tile, most: int) -> int:
+    """Return how many panels a task takes so that a team has equal shares; 0 without a team.
+
+    A team's threads do not take what others have not begun: all wait for the largest share.
+    """
+    if context.trips is None or not context.trips.team:
+        return 0
+    have = covers(sizes.vectors, tile.vectors)
+
+    def largest_share(panels: int) -> int:
+        return covers(covers(have, panels), context.target.cores) * panels
+
+    return min(range(1, max(1, most) + 1), key=lambda panels: (largest_share(panels), -panels))
+
+
+def _panels(context: Context, sizes: Sizes, tile: Tile, default: int) -> int:
+    """Return how many panels a task takes."""
+    have = covers(sizes.vectors, tile.vectors)
+    return context.choose("gemm.panels", [p for p in _powers(have) if p <= 16], default)
+
+
+def _powers(most: int) -> list[int]:
+    """Return 1, 2, 4, ... up to ``most``."""
+    return [1 << i for i in range(most.bit_length()) if 1 << i <= most]
+
+
+def _whole(count: int, step: int) -> int:
+    return covers(count, step) * step
+
+
+def _split_depth(depth: Expr | int, most: int) -> tuple[Expr | int, Expr | int]:
+    """Return (steps at a time, pieces), the pieces as equal as can be."""
+    if not isinstance(depth, int):
+        return most, ceil_quotient(depth, most)
+    pieces = covers(depth, most)
+    return (depth, 1) if pieces <= 1 else (_whole(covers(depth, pieces), 4), pieces)
+
+
+def _split_rows(rows: Expr | int, most: Expr | int) -> tuple[Expr | int, int | None]:
+    """Return rows of a task (equal shares), and their number if all tasks have it."""
+    pieces = maximum(1, quotient(rows + (most - 1), most))
+    share = maximum(1, quotient(rows + (pieces - 1), pieces))
+    if isinstance(rows, int) and isinstance(share, int):
+        return share, share if rows % share == 0 else None
+    return minimum(share, maximum(1, rows)), None

@@ -1,0 +1,94 @@
+"""Matrix products without a register tile: right for every dtype and layout, fast for none.
+
+Integers (which wrap) come here, and whatever the tiled strategy does not take. Lanes run along the
+columns of the result; a row of the result is one task.
+"""
+
+from __future__ import annotations
+
+from tvm import tirx
+
+from composite.compiler.tvm.codegen.access import Index, Lane
+from composite.compiler.tvm.codegen.block import const, index, minimum, quotient, remainder
+from composite.compiler.tvm.ir.graph import Expr, MatMul, Tensor, compute_dtype
+from composite.compiler.tvm.math.numeric import add, mul
+from composite.compiler.tvm.plan.stage import Stage
+from composite.compiler.tvm.strategy.base import Context, elements, tasks, unflatten
+
+
+class PlainContraction:
+    """Any stage whose anchor is a matrix product."""
+
+    name = "contraction"
+
+    def fits(self, stage: Stage, context: Context) -> bool:  # noqa: ARG002
+        """Take every matrix product."""
+        return stage.anchor is not None and isinstance(stage.anchor.node, MatMul)
+
+    def emit(self, stage: Stage, context: Context) -> None:
+        """Write the loops."""
+        if stage.anchor is None or not isinstance(stage.anchor.node, MatMul):
+            raise TypeError("a contraction needs a matrix product")
+        _Writer(stage, stage.anchor, stage.anchor.node, context).write()
+
+
+class _Writer:
+    def __init__(self, stage: Stage, anchor: Tensor, node: MatMul, context: Context) -> None:
+        self._stage = stage
+        self._anchor = anchor
+        self._node = node
+        self._context = context
+        self._dtype = compute_dtype(anchor.dtype)
+        self._lanes = context.lanes(anchor.dtype)
+        self._inner = context.size(node.a.shape[-2 if node.transpose_a else -1])
+
+    def write(self) -> None:
+        context = self._context
+        columns = context.size(self._stage.shape[-1])
+        vectors = quotient(columns + (self._lanes - 1), self._lanes)
+        rows = elements(self._stage.shape[:-1], context)
+        cycles = rows * vectors * self._inner * 4
+
+        def body(task: Expr) -> None:
+            block = context.block
+            row = unflatten(context, block.bind(quotient(task, vectors)), self._stage.shape[:-1])
+            at = block.bind(remainder(task, vectors) * self._lanes, "at")
+            is_long = columns >= self._lanes
+            with block.when(is_long):
+                start = block.bind(index(minimum(at, columns - self._lanes)))
+                self._element([*row, Lane(start, self._lanes)], self._lanes)
+            if isinstance(is_long, bool):
+                with block.when(not is_long), block.loop(columns, "column") as column:
+                    self._element([*row, column], 1)
+            else:
+                with block.otherwise(), block.loop(columns, "column") as column:
+                    self._element([*row, column], 1)
+
+        tasks(context, rows * vectors, cycles, body)
+
+    def _element(self, at: list[Index], lanes: int) -> None:
+        """Compute one element or one vector of the result."""
+        block = self._context.block
+        dtype = self._dtype if lanes == 1 else f"{self._dtype}x{lanes}"
+        total = block.registers(1, dtype)
+        block.store(total, 0, const(0, dtype))
+        with block.loop(self._inner, "k") as k:
+            node = self._node
+            a = self._read(node.a, at[:-2], [at[-2], k], node.transpose_a)
+            b = self._read(node.b, at[:-2], [k, at[-1]], node.transpose_b)
+            a = tirx.Broadcast(a, lanes) if lanes > 1 else a
+            product = mul(block, a, b)
+            block.store(total, 0, add(block, tirx.BufferLoad(total, [index(0)]), product))
+        result = block.let(tirx.BufferLoad(total, [index(0)]))
+        access = self._context.access()
+        access.give(self._anchor, lambda _: result)
+        for tensor in self._stage.stores:
+            self._context.store(tensor, at, access.compute(tensor, at))
+
+    def _read(self, factor: Tensor, batch: list[Index], at: list[Index], transposed: bool) -> Expr:
+        """Return an element of a factor, whose batch dimensions broadcast."""
+        own = batch[len(batch) - (factor.rank - 2) :]
+        place = [0 if d == 1 else i for d, i in zip(factor.shape, own, strict=False)]
+        row, column = at
+        place += [column, row] if transposed else [row, column]
+        return self._context.access().read(factor, place)

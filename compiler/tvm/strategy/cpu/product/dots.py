@@ -1,0 +1,232 @@
+"""Few rows times a ``[N, K]`` matrix: dot products along K, the matrix read once.
+
+Lanes run along K. ``rows x columns x unroll`` sums, 8 to 12, keep the multipliers busy. The columns
+of a pass are far apart: each is in a stretch of the matrix of its own, which later passes go on
+with, so that the hardware sees a few long streams and fetches them ahead; neighbouring rows would
+be as many short ones. After a vector's worth of passes the lanes of the sums are added by
+butterflies, which yields one vector of the result for each stretch and row. Bound by memory for
+one row, by multiplication from four on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tvm import tirx
+
+from composite.compiler.tvm.codegen.access import Index, Lane, Strided
+from composite.compiler.tvm.codegen.block import (
+    Block,
+    Buffer,
+    ceil_quotient,
+    const,
+    index,
+    minimum,
+    quotient,
+    remainder,
+)
+from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.strategy.base import Context, Tasks, elements, unflatten
+from composite.compiler.tvm.strategy.cpu.product.blocking import guess
+from composite.compiler.tvm.strategy.cpu.product.product import (
+    Product,
+    ThinProduct,
+    batch_offset,
+    in_place,
+    is_packed,
+)
+from composite.compiler.tvm.strategy.cpu.product.tile import butterfly
+
+_SHAPES = {1: (4, 2), 2: (4, 1), 3: (2, 2), 4: (2, 1), 5: (2, 1), 6: (2, 1), 7: (1, 1)}
+"""Rows of the result -> (columns at a time, steps of K at a time)."""
+_TASK_COLUMNS = 64
+
+
+class Dots(ThinProduct):
+    """Products with at most 7 rows and a second factor stored as [N, K]."""
+
+    name = "dots"
+
+    def takes(self, product: Product, context: Context) -> bool:
+        """Return whether the product is of this kind."""
+        lanes = context.lanes(product.dtype)
+        sizes = (product.columns, product.depth)
+        if product.rows not in _SHAPES or any(not isinstance(d, int) or d < lanes for d in sizes):
+            return False
+        if product.node.transpose_a and product.rows != 1:
+            return False
+        if is_packed(product, context):
+            return False
+        return product.node.transpose_b and _factors(product, context) is not None
+
+    def tasks(self, product: Product, context: Context) -> Tasks:
+        """Return the tasks of a product of this kind."""
+        lanes = context.lanes(product.dtype)
+        columns = context.size(product.columns)
+        share = context.choose("dots.task", (16, 32, _TASK_COLUMNS, 128, 256), _TASK_COLUMNS)
+        groups = ceil_quotient(columns, share)
+        batches = elements(product.batch, context)
+        cycles = quotient(
+            batches * columns * context.size(product.depth) * context.size(product.rows), lanes
+        )
+
+        def body(task: Expr) -> None:
+            block = context.block
+            batch = unflatten(context, block.bind(quotient(task, groups)), product.batch or (1,))
+            first = block.bind(remainder(task, groups) * share, "first")
+            vectors = ceil_quotient(minimum(share, columns - first), lanes)
+            _Columns(product, context, batch if product.batch else []).write(first, vectors)
+
+        return Tasks((self.name, *product.sizes, share), batches * groups, cycles, body)
+
+
+def _factors(product: Product, context: Context) -> tuple[Strided, Strided] | None:
+    """Return where the factors lie, if both are contiguous along K."""
+    a = in_place(product.node.a, product.dtype, context)
+    b = in_place(product.node.b, product.dtype, context)
+    if a is None or b is None:
+        return None
+    step = a.strides[-2 if product.node.transpose_a else -1]
+    return (a, b) if step == 1 and b.strides[-1] == 1 else None
+
+
+class _Columns:
+    """Some columns of the result, a vector's worth or several of them at a time."""
+
+    def __init__(self, product: Product, context: Context, batch: list[Index]) -> None:
+        factors = _factors(product, context)
+        if factors is None or not isinstance(product.rows, int):
+            raise TypeError("the factors do not lie as dot products need them")
+        self._product = product
+        self._context = context
+        self._block: Block = context.block
+        self._batch = batch
+        self._lanes = context.lanes(product.dtype)
+        self._vector = f"{product.dtype}x{self._lanes}"
+        self._rows = product.rows
+        columns, unroll = _SHAPES[product.rows]
+        # Powers of two, so that a vector's worth of columns is whole passes; sums in registers.
+        most = context.target.registers // 2 // product.rows
+        fit = [c for c in (1, 2, 4, 8) if c <= min(self._lanes, most)]
+        self._columns = context.choose("dots.columns", fit, min(columns, self._lanes))
+        fit = [u for u in (1, 2, 4) if u * self._columns <= most]
+        self._unroll = context.choose("dots.unroll", fit, unroll)
+        self._depth = guess(product.depth)
+        self._count = guess(product.columns)
+        self._a, self._b = factors
+        self._a_base = batch_offset(product.node.a, self._a, batch)
+        self._b_base = batch_offset(product.node.b, self._b, batch)
+
+    def write(self, first: Expr, vectors: Expr | int) -> None:
+        """Compute ``vectors`` vectors of columns of every row, from column ``first`` on.
+
+        The last vector starts earlier where it would pass the end.
+        """
+        block, streams = self._block, self._columns
+        stretch = block.bind(quotient(vectors, streams), "stretch")
+        with block.loop(stretch, "vector") as v:
+            self._write([self._start(first, stretch * j + v) for j in range(streams)])
+        if streams > 1:
+            done = block.bind(stretch * streams, "done")
+            with block.loop(vectors - done, "vector") as v:
+                self._write([self._start(first, done + v)])
+
+    def _start(self, first: Expr, vector: Expr) -> Expr:
+        """Return the first column of a vector."""
+        at = first + vector * self._lanes
+        return self._block.bind(minimum(at, self._count - self._lanes), "start")
+
+    def _write(self, starts: Sequence[Expr]) -> None:
+        """Compute the vectors that start at these columns: of one each, or of neighbours a pass."""
+        block, lanes = self._block, self._lanes
+        size = lanes * len(starts)
+        parts = block.workspace(self._rows * size * lanes, self._product.dtype, "parts")
+        own = self._columns // len(starts)  # columns that a pass takes of each vector
+        with block.loop(lanes // own, "pass") as p:
+            ahead = p * own
+            columns = [block.bind(s + ahead + j, "column") for s in starts for j in range(own)]
+            for i, total in enumerate(self._dots(columns)):
+                row, c = divmod(i, self._columns)
+                vector, j = divmod(c, own)
+                place = row * size + vector * lanes + (ahead + j)
+                block.store(parts, place * lanes, total)
+        for row in range(self._rows):
+            for i, start in enumerate(starts):
+                base = row * size + i * lanes
+                vectors = [block.load(parts, (base + j) * lanes, lanes) for j in range(lanes)]
+                at = [*self._batch, row, Lane(start, lanes)]
+                self._product.finish(self._context, at, add_lanes(block, vectors))
+
+    def _dots(self, columns: Sequence[Expr]) -> list[Expr]:
+        """Return a vector of partial sums for each row and column, rows first."""
+        block = self._block
+        count = self._rows * self._columns
+        sums = block.registers(count * self._unroll, self._vector)
+        for i in range(count * self._unroll):
+            block.store(sums, i, const(0, self._vector))
+        stride = self._b.strides[-2]
+        bases = [block.bind(index(self._b_base + c * stride), "b") for c in columns]
+        step = self._lanes * self._unroll
+        whole = self._depth // step
+        with block.loop(whole, "k") as k:
+            at = block.bind(k * step, "k")
+            for u in range(self._unroll):
+                self._step(sums, u * count, bases, at + u * self._lanes)
+        for k_rest in range(whole * step, self._depth - self._lanes + 1, self._lanes):
+            self._step(sums, 0, bases, k_rest)
+        if self._depth % self._lanes:
+            self._last(sums, bases)
+        return [self._total(sums, i, count) for i in range(count)]
+
+    def _total(self, sums: Buffer, i: int, count: int) -> Expr:
+        total = tirx.BufferLoad(sums, [index(i)])
+        for u in range(1, self._unroll):
+            total = total + tirx.BufferLoad(sums, [index(u * count + i)])
+        return total
+
+    def _step(
+        self,
+        sums: Buffer,
+        first: int,
+        bases: Sequence[Expr],
+        k: Expr | int,
+        mask: Expr | None = None,
+    ) -> None:
+        """Multiply one vector of K for each row with each column."""
+        block, lanes = self._block, self._lanes
+
+        def load(buffer: Buffer, at: Expr | int) -> Expr:
+            value = block.load(buffer, at, lanes)
+            if mask is not None:
+                value = tirx.Select(mask, value, const(0, self._vector))
+            return block.let(value)
+
+        columns = [load(self._b.storage.buffer, base + k) for base in bases]
+        stride = 0 if self._rows == 1 else self._a.strides[-2]
+        for i in range(self._rows):
+            x = load(self._a.storage.buffer, self._a_base + i * stride + k)
+            for j, column in enumerate(columns):
+                slot = index(first + i * self._columns + j)
+                block.store(sums, slot, tirx.BufferLoad(sums, [slot]) + x * column)
+
+    def _last(self, sums: Buffer, bases: Sequence[Expr]) -> None:
+        """Add the last few of K from a vector that overlaps; what was counted is masked out."""
+        new = self._depth % self._lanes
+        lane = tirx.Ramp(const(0, "int32"), const(1, "int32"), self._lanes)
+        mask = lane >= const(self._lanes - new, f"int32x{self._lanes}")
+        self._step(sums, 0, bases, self._depth - self._lanes, mask)
+
+
+def add_lanes(block: Block, vectors: Sequence[Expr]) -> Expr:
+    """Return the vector of the sums of each vector's lanes; as many vectors as lanes."""
+    size = len(vectors)
+    current = [block.let(v) for v in vectors]
+    width = 1
+    while len(current) > 1:
+        following = []
+        for a, b in zip(current[::2], current[1::2], strict=True):
+            low, high = butterfly(width, size)
+            following.append(block.let(tirx.Shuffle([a, b], low) + tirx.Shuffle([a, b], high)))
+        current = following
+        width *= 2
+    return current[0]

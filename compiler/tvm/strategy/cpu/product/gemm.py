@@ -1,0 +1,164 @@
+"""Matrix products by register tiles, with whatever is element-wise behind them.
+
+One side of the product supplies vectors, the other single elements to broadcast (:mod:`.tile`).
+The vector side is packed into panels by :mod:`.pack`; the other side is read where it lies. Each
+block of the result goes through a buffer of sums, from which :mod:`.finish` runs the rest in the
+result's own layout; where that is little, it is done with the registers of a tile.
+:mod:`.blocking` says what a task takes; no task waits for another.
+
+* ``[K, N]`` second factor: vectors run along N, packing copies. So too where it is constant: it is
+  packed before the first call (:mod:`.panels`), and nothing then speaks for the other side.
+* ``[N, K]`` second factor: vectors run along M, packing transposes x instead of the weights, the
+  weights are read once and in order, and the sums are transposed on their way out.
+
+The cheaper side is chosen by counting. Vectors never need a tail: the last one overlaps. Where the
+call decides the number of rows, a single one still goes the way of a matrix-vector product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tvm import tirx
+
+from composite.compiler.tvm.codegen.block import ceil_quotient, index, minimum, quotient, remainder
+from composite.compiler.tvm.ir.dims import Dim
+from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.plan.stage import Stage
+from composite.compiler.tvm.strategy.base import Context, Tasks, elements, unflatten, write_together
+from composite.compiler.tvm.strategy.cpu.product.axpy import Axpy
+from composite.compiler.tvm.strategy.cpu.product.blocking import (
+    Sizes,
+    choose_blocking,
+    covers,
+    guess,
+)
+from composite.compiler.tvm.strategy.cpu.product.dots import Dots
+from composite.compiler.tvm.strategy.cpu.product.gemm_task import TaskWriter
+from composite.compiler.tvm.strategy.cpu.product.panels import keep
+from composite.compiler.tvm.strategy.cpu.product.product import float_product, in_place
+from composite.compiler.tvm.strategy.cpu.product.sweep import Arrangement
+from composite.compiler.tvm.strategy.cpu.product.tile import Tile, other_tiles, thin_tiles, tiles
+
+
+class Gemm:
+    """Stages whose anchor is a product of floats, one factor of which can be read in place."""
+
+    name = "gemm"
+
+    def fits(self, stage: Stage, context: Context) -> bool:
+        """Take products with an arrangement."""
+        return arrange(stage, context) is not None
+
+    def emit(self, stage: Stage, context: Context) -> None:
+        """Write the tasks: batches x groups of vectors x chunks of rows."""
+        write_together([self.task_sets(stage, context)], context)
+
+    def task_sets(self, stage: Stage, context: Context) -> list[Tasks]:
+        """Return the tasks, and before them those of a single row where the call decides."""
+        arrangement = arrange(stage, context)
+        if arrangement is None:
+            raise TypeError("not a product of floats that lie in memory")
+        product = arrangement.product
+        single = replace(product, single=True)
+        matvec = next((s for s in (Dots(), Axpy()) if s.takes(single, context)), None)
+        tiled = tiled_tasks(arrangement, context)
+        if isinstance(product.rows, int) or matvec is None:
+            return [tiled]
+        is_single = tirx.EQ(index(context.size(product.rows)), index(1))
+        return [replace(matvec.tasks(single, context), condition=is_single), tiled]
+
+
+def arrange(stage: Stage, context: Context) -> Arrangement | None:
+    """Return the arrangement to use, the cheapest by default, or None if there is none."""
+    product = float_product(stage)
+    if product is None:
+        return None
+    counted: list[Arrangement] = []
+    others: list[Arrangement] = []
+    for swapped in (False, True):
+        left = (product.node.a, product.node.transpose_a)
+        right = (product.node.b, not product.node.transpose_b)
+        vectors, rows = (left, right) if swapped else (right, left)
+        if in_place(rows[0], product.dtype, context) is not None:
+            kept = context.keeps(vectors[0])
+            thin = thin_tiles(context.target, product.rows) if kept and not swapped else []
+            usual = [*thin, *tiles(context.target)]
+            for found, shapes in ((counted, usual), (others, other_tiles(context.target))):
+                found += [
+                    Arrangement(product, vectors, rows, swapped, tile, kept) for tile in shapes
+                ]
+    cheapest = min(counted, key=lambda a: estimate(a, context), default=None)
+    if cheapest is None:
+        return None
+    # Where one side is packed before the first call, nothing speaks for the other.
+    named = {_name(a): a for a in [*counted, *others] if a.kept == cheapest.kept}
+    return named[context.choose("gemm.tile", list(named), _name(cheapest))]
+
+
+def _name(arrangement: Arrangement) -> str:
+    """Return a tile and what its vectors run along: ``columns 12x2``."""
+    return f"{'rows' if arrangement.swapped else 'columns'} {arrangement.tile}"
+
+
+def _counts(arrangement: Arrangement) -> tuple[Dim, Dim]:
+    """Return how many vector elements and how many rows there are."""
+    product = arrangement.product
+    if arrangement.swapped:
+        return product.rows, product.columns
+    return product.columns, product.rows
+
+
+def estimate(arrangement: Arrangement, context: Context) -> float:
+    """Return the cycles that an arrangement would take on one core, roughly."""
+    columns, row_count = _counts(arrangement)
+    vectors = covers(guess(columns), context.lanes(arrangement.product.dtype))
+    rows, depth, tile = guess(row_count), guess(arrangement.product.depth), arrangement.tile
+    high = covers(rows, covers(rows, tile.rows))  # balanced: the larger of the two sizes
+    panels = covers(vectors, tile.vectors)
+    multiply = rows / high * panels * Tile(high, tile.vectors).cycles() * depth
+    if arrangement.rows[1]:  # broadcast along [K, count]: every step is another cache line
+        multiply += panels * covers(rows, high) * depth * 10.0
+    pack = 0.0 if arrangement.kept else vectors * depth * (2.0 if arrangement.vectors[1] else 4.0)
+    store = rows * vectors * (4.0 if arrangement.swapped else 1.5)
+    return multiply + pack + store
+
+
+def tiled_tasks(arrangement: Arrangement, context: Context) -> Tasks:
+    """Return the tasks of an arrangement."""
+    product, block, tile = arrangement.product, context.block, arrangement.tile
+    vectors_first, rows_first = arrangement.vectors[1], arrangement.rows[1]
+    lanes = context.lanes(product.dtype)
+    columns, row_count = _counts(arrangement)
+    rows, depth = context.size(row_count), context.size(product.depth)
+    sizes = Sizes.of(product.batch, columns, lanes, (row_count, rows), (product.depth, depth))
+    blocking = choose_blocking(
+        sizes,
+        arrangement.tile,
+        lanes,
+        context,
+        k_first=arrangement.vectors[1],
+        kept=arrangement.kept,
+    )
+    vectors = ceil_quotient(context.size(columns), lanes)
+    groups = ceil_quotient(vectors, blocking.group)
+    share = block.bind(blocking.rows, "share")
+    chunks = quotient(rows + (share - 1), share)
+    batches = elements(product.batch, context)
+    cycles = quotient(rows * vectors * batches * depth, 2)
+    keeper = None
+    if arrangement.kept:
+        keeper = keep(context, arrangement.vectors, product.dtype, tile, blocking)
+
+    def body(task: Expr) -> None:
+        batch = block.bind(quotient(task, groups * chunks), "batch")
+        rest = block.bind(remainder(task, groups * chunks), "rest")
+        group = block.bind(quotient(rest, chunks), "group")
+        first = block.bind(remainder(rest, chunks) * share, "first")
+        count = block.bind(minimum(share, rows - first), "count")
+        where = unflatten(context, batch, product.batch) if product.batch else []
+        TaskWriter(arrangement, blocking, context, where, keeper).write(group, first, count)
+
+    alike = (arrangement.swapped, tile, arrangement.kept, vectors_first, rows_first)
+    key = (Gemm.name, *product.sizes, *alike, blocking.group)
+    return Tasks(key, batches * groups * chunks, cycles, body)

@@ -1,0 +1,155 @@
+"""One task of a tiled product: pack, multiply, finish."""
+
+from __future__ import annotations
+
+from tvm import tirx
+
+from composite.compiler.tvm.codegen.access import Index
+from composite.compiler.tvm.codegen.block import (
+    Buffer,
+    ceil_quotient,
+    const,
+    index,
+    maximum,
+    minimum,
+    quotient,
+)
+from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.strategy.base import Context
+from composite.compiler.tvm.strategy.cpu.epilogue import Finisher
+from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking, covers
+from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
+from composite.compiler.tvm.strategy.cpu.product.panels import Fresh, Keeper, Supply
+from composite.compiler.tvm.strategy.cpu.product.sweep import Arrangement, Buffers, Piece, Sweep
+
+
+class TaskWriter:
+    """Writes a task of an arrangement, at the given batch indices.
+
+    ``keeper`` has the panels of a constant factor; None if the task is to pack.
+    """
+
+    def __init__(
+        self,
+        arrangement: Arrangement,
+        blocking: Blocking,
+        context: Context,
+        batch: list[Index],
+        keeper: Keeper | None = None,
+    ) -> None:
+        product = arrangement.product
+        columns = product.rows if arrangement.swapped else product.columns
+        self._arrangement = arrangement
+        self._blocking = blocking
+        self._context = context
+        self._block = context.block
+        self._batch = batch
+        self._keeper = keeper
+        self._tile = arrangement.tile
+        self._lanes = context.lanes(product.dtype)
+        self._dtype = product.dtype
+        self._width = blocking.group * self._lanes
+        self._count = context.size(columns)
+        self._depth = context.size(product.depth)
+        self._sweep = Sweep(arrangement, blocking, context, batch)
+        self._finisher = Finisher(
+            context, product, batch, blocking.group, self._count, swapped=arrangement.swapped
+        )
+
+    def write(self, group: Expr | int, first: Expr, count: Expr) -> None:
+        """Write rows ``[first, first + count)`` of the vectors of one group."""
+        block = self._block
+        start = block.bind(index(group * self._width), "column")
+        left = ceil_quotient(self._count - start, self._lanes)
+        vectors = block.bind(minimum(self._blocking.group, left), "vectors")
+        panels = block.bind(ceil_quotient(vectors, self._tile.vectors), "panels")
+        supply = self._supply(group, start, panels * self._tile.vectors)
+        if self._blocking.adds_up:
+            self._write_in_pieces(supply, panels, start, (first, count))
+        else:
+            self._write_at_once(supply, panels, start, (first, count))
+
+    def _supply(self, group: Expr | int, start: Expr, vectors: Expr | int) -> Supply:
+        """Return who has the panels of a group."""
+        if self._keeper is not None:
+            return self._keeper.of_task(self._batch, group)
+        # One step more than is used, lest the panels' lines fall into the same sets of the cache.
+        pitch = self._blocking.depth + 1
+        room = self._block.workspace(pitch * self._width, self._dtype, "packed")
+        tensor, k_first = self._arrangement.vectors
+        packer = Packer(self._context, tensor, k_first, self._batch, self._count)
+        return Fresh(packer, Panels(room, pitch, self._tile.vectors, self._lanes), start, vectors)
+
+    def _sums(self, rows: int) -> Buffer:
+        size = (rows + self._tile.rows) * self._width
+        return self._block.workspace(size, self._dtype, "sums")
+
+    def _write_at_once(
+        self, supply: Supply, panels: Expr, start: Expr, rows_of_task: tuple[Expr, Expr]
+    ) -> None:
+        """With all of k, multiply and finish one block of rows after the other."""
+        block, (first, count) = self._block, rows_of_task
+        packed = supply.piece(0, 0, self._depth)
+        fixed, most = self._blocking.fixed_rows, self._blocking.block_rows
+        blocks = _equal_blocks(fixed, most) if fixed is not None else 0
+        if fixed is not None and blocks:
+            rows = fixed // blocks
+            sums = None if self._finisher.is_short else self._sums(rows)
+            with block.loop(blocks, "block") as b:
+                row = block.bind(first + b * rows, "row")
+                self._sweep_block(Buffers(packed, sums, panels), start, row, rows)
+            return
+        sums = self._sums(2 * most)
+        blocks = maximum(1, quotient(count, most))
+        with block.loop(blocks, "block") as b:
+            at = block.bind(b * most, "at")
+            last = tirx.EQ(b, index(blocks) - 1)
+            left = block.bind(tirx.Select(last, count - at, index(most)), "rows")
+            row = block.bind(first + at, "row")
+            self._sweep_block(Buffers(packed, sums, panels), start, row, left)
+
+    def _sweep_block(self, buffers: Buffers, start: Expr, row: Expr, rows: Expr | int) -> None:
+        """Multiply rows with all of k, and finish them: from the sums, if there are any."""
+        if buffers.sums is not None:
+            self._sweep.write(buffers, row, rows, Piece(0, self._depth))
+            self._finisher.write(buffers.sums, start, row, rows)
+            return
+
+        def finish(row: Expr, vector: Expr, value: Expr) -> None:
+            self._finisher.write_vector(start, row, vector, value)
+
+        self._sweep.write(buffers, row, rows, Piece(0, self._depth, finish=finish))
+
+    def _write_in_pieces(
+        self, supply: Supply, panels: Expr, start: Expr, rows_of_task: tuple[Expr, Expr]
+    ) -> None:
+        """Add the products of one piece of k to the sums, until k is done; then finish."""
+        block, blocking = self._block, self._blocking
+        first, count = rows_of_task
+        fixed = blocking.fixed_rows
+        rows = count if fixed is None else fixed
+        most = fixed if fixed is not None else blocking.rows
+        sums = self._block.workspace((most + self._tile.rows) * self._width, self._dtype, "sums")
+        zero = const(0, f"{self._dtype}x{self._lanes}")
+        with block.loop((rows + self._tile.rows) * blocking.group, "z") as z:
+            block.store(sums, z * self._lanes, zero)
+        exact = isinstance(self._depth, int) and self._depth % int(blocking.depth) == 0
+        with block.loop(blocking.k_blocks, "piece") as piece:
+            k = block.bind(piece * blocking.depth, "k")
+            depth = (
+                blocking.depth
+                if exact
+                else block.bind(minimum(blocking.depth, self._depth - k), "depth")
+            )
+            packed = supply.piece(piece, k, depth)
+            piece_of_k = Piece(k, depth, adds=True)
+            self._sweep.write(Buffers(packed, sums, panels), first, rows, piece_of_k)
+        self._finisher.write(sums, start, first, rows)
+
+
+def _equal_blocks(rows: int, most: int) -> int:
+    """Return the fewest equal blocks of up to twice ``most`` rows; 0 if they would be small."""
+    for blocks in range(covers(rows, 2 * most - 1), covers(rows, most // 2) + 1):
+        if rows % blocks == 0:
+            return blocks
+    return 0

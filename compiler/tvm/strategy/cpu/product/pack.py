@@ -1,0 +1,162 @@
+"""Pack the vector side of a product into panels ``[k][vectors of a panel]``.
+
+The element-wise work in front of it, and the conversion of 16-bit floats, happen on the way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from composite.compiler.tvm.codegen.access import Index, Lane
+from composite.compiler.tvm.codegen.block import (
+    Buffer,
+    ceil_quotient,
+    index,
+    maximum,
+    minimum,
+    quotient,
+    remainder,
+    spread,
+)
+from composite.compiler.tvm.ir.graph import Expr, Tensor
+from composite.compiler.tvm.strategy.base import Context
+from composite.compiler.tvm.strategy.cpu.product.tile import transpose
+
+_ROWS = 4
+"""Rows of ``[K, count]`` that are copied side by side."""
+
+
+@dataclass(frozen=True)
+class Panels:
+    """A packed buffer.
+
+    From ``base`` on it holds ``depth`` steps of k of each panel of ``panel`` vectors.
+    """
+
+    buffer: Buffer
+    depth: Expr | int
+    panel: int
+    lanes: int
+    base: Expr | int = 0
+
+    def place(self, j: Expr | int, k: Expr | int) -> Expr | int:
+        """Return where vector j begins at step k."""
+        width = self.panel * self.lanes
+        return self.panel_at(quotient(j, self.panel)) + (
+            k * width + remainder(j, self.panel) * self.lanes
+        )
+
+    def panel_at(self, number: Expr | int) -> Expr | int:
+        """Return where a panel begins."""
+        return self.base + number * (self.depth * self.panel * self.lanes)
+
+
+class Packer:
+    """Writes the packing of one group of vectors.
+
+    Args:
+        context: The kernel.
+        tensor: The factor.
+        k_first: Whether its matrices are ``[K, count]``.
+        batch: Indices of its batch dimensions, already broadcast.
+        count: How many columns there are in all.
+    """
+
+    def __init__(
+        self, context: Context, tensor: Tensor, k_first: bool, batch: list[Index], count: Expr | int
+    ) -> None:
+        self._context = context
+        self._block = context.block
+        self._tensor = tensor
+        self._k_first = k_first
+        own = batch[len(batch) - (tensor.rank - 2) :]
+        self._batch = [0 if d == 1 else i for d, i in zip(tensor.shape, own, strict=False)]
+        self._count = count
+
+    def write(
+        self, panels: Panels, start: Expr, vectors: Expr | int, k: Expr | int, depth: Expr | int
+    ) -> None:
+        """Pack ``vectors`` vectors from column ``start`` on, steps ``[k, k + depth)``.
+
+        A vector that would pass the end starts earlier instead: it overlaps its neighbour.
+        """
+        if self._k_first:
+            self._copy(panels, start, vectors, k, depth)
+            return
+        block, lanes = self._block, panels.lanes
+        with block.loop(vectors, "j") as j:
+            last = maximum(0, self._count - lanes)
+            column = block.bind(minimum(start + j * lanes, last), "column")
+            base = block.bind(panels.place(j, 0), "base")
+            self._transpose(panels, column, base, k, depth)
+
+    def _copy(
+        self, panels: Panels, start: Expr, vectors: Expr | int, k: Expr | int, depth: Expr | int
+    ) -> None:
+        """Copy rows of ``[K, count]``: long contiguous reads, a few rows side by side."""
+        block, lanes, count = self._block, panels.lanes, self._count
+        long = count >= lanes if isinstance(count, int) else index(count) >= lanes
+        with block.when(long):
+            whole = quotient(depth, _ROWS)
+            with block.loop(whole, "k") as four:
+                run = (k, block.bind(four * _ROWS, "k"), _ROWS)
+                self._copy_rows(panels, start, vectors, run)
+            done = block.bind(index(whole * _ROWS), "done")
+            with block.loop(depth - done, "k") as rest:
+                self._copy_rows(panels, start, vectors, (k, block.bind(done + rest, "k"), 1))
+        if long is True:
+            return
+        with (
+            block.when(count < lanes),
+            block.loop(depth, "k") as step,
+            block.loop(vectors * lanes, "e") as e,
+        ):
+            j = quotient(e, lanes)
+            value = self._read(k + step, minimum(start + e, count - 1), 1)
+            block.store(panels.buffer, panels.place(j, step) + (e - j * lanes), value)
+
+    def _copy_rows(
+        self,
+        panels: Panels,
+        start: Expr,
+        vectors: Expr | int,
+        run: tuple[Expr | int, Expr, int],
+    ) -> None:
+        """Copy some steps of k of every panel: ``run`` is (first k packed, step, how many)."""
+        k, step, rows = run
+        block, lanes = self._block, panels.lanes
+        width = panels.panel * lanes
+        with block.loop(quotient(vectors, panels.panel), "panel") as p:
+            base = block.bind(panels.panel_at(p) + step * width, "base")
+            at = block.bind(start + p * width, "at")
+            columns = [
+                block.bind(index(minimum(at + j * lanes, self._count - lanes)), "column")
+                for j in range(panels.panel)
+            ]
+            for i in range(rows):
+                for j, column in enumerate(columns):
+                    value = self._read(k + step + i, Lane(column, lanes), lanes)
+                    block.store(panels.buffer, base + i * width + j * lanes, value)
+
+    def _transpose(
+        self, panels: Panels, column: Expr, base: Expr, k: Expr | int, depth: Expr | int
+    ) -> None:
+        """Turn ``lanes`` rows of ``[count, K]`` into one vector a step, squares at a time."""
+        block, lanes = self._block, panels.lanes
+        width = panels.panel * lanes
+        columns = [minimum(column + i, self._count - 1) for i in range(lanes)]
+        long = depth >= lanes if isinstance(depth, int) else index(depth) >= lanes
+        with block.when(long), block.loop(ceil_quotient(depth, lanes), "square") as s:
+            step = block.bind(minimum(s * lanes, depth - lanes), "k")
+            rows = [self._read(Lane(k + step, lanes), c, lanes) for c in columns]
+            for i, value in enumerate(transpose(block, rows)):
+                block.store(panels.buffer, base + (step + i) * width, value)
+        if long is True:
+            return
+        with block.when(depth < lanes), block.loop(depth, "k") as step:
+            for i, c in enumerate(columns):
+                block.store(panels.buffer, base + step * width + i, self._read(k + step, c, 1))
+
+    def _read(self, k: Index, column: Index, lanes: int) -> Expr:
+        at = [k, column] if self._k_first else [column, k]
+        return spread(self._context.access().read(self._tensor, [*self._batch, *at]), lanes)

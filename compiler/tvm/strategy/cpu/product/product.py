@@ -1,0 +1,147 @@
+"""What the strategies for matrix products share: the two factors, and the element-wise rest."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from composite.compiler.tvm.codegen.access import Index, Strided, strided
+from composite.compiler.tvm.ir.dims import Dim, Shape, static_size
+from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, MatMul, Tensor, compute_dtype
+from composite.compiler.tvm.plan.stage import Stage
+from composite.compiler.tvm.strategy.base import Context, Tasks, finish, write_together
+
+_FEW_ROWS = 3
+"""Up to so many rows a product waits for memory, however its second factor lies."""
+
+_STREAMED = ((1 << 20, 8), (1 << 25, 24))
+"""Bytes of a factor, and the fewest trips for which so large a one is packed before a loop for few
+rows: a call's packing takes as long as some ten trips save once caches hold neither."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """A stage whose anchor is a product of floats.
+
+    ``[batch..., rows, depth] @ [batch..., depth, columns]``. ``single`` states that there is one
+    row, where the call has just been seen to have one.
+    """
+
+    stage: Stage
+    anchor: Tensor
+    node: MatMul
+    single: bool = False
+
+    @property
+    def batch(self) -> Shape:
+        """Batch dimensions of the result."""
+        return self.anchor.shape[:-2]
+
+    @property
+    def rows(self) -> Dim:
+        """Rows of the result."""
+        return 1 if self.single else self.anchor.shape[-2]
+
+    @property
+    def columns(self) -> Dim:
+        """Columns of the result."""
+        return self.anchor.shape[-1]
+
+    @property
+    def depth(self) -> Dim:
+        """The dimension that is summed over."""
+        return self.node.a.shape[-2 if self.node.transpose_a else -1]
+
+    @property
+    def dtype(self) -> str:
+        """The dtype that is computed in."""
+        return compute_dtype(self.anchor.dtype)
+
+    @property
+    def sizes(self) -> tuple[object, ...]:
+        """All sizes: products of the same are cut alike."""
+        return (self.batch, self.rows, self.columns, self.depth, self.dtype)
+
+    def finish(self, context: Context, at: Sequence[Index], total: Expr) -> None:
+        """Store what is made of one element, or one vector, of the product."""
+        finish(context, self.stage, at, total)
+
+
+class ThinProduct(ABC):
+    """A strategy for products of a few rows, which :class:`.gemm.Gemm` uses for single rows too."""
+
+    def fits(self, stage: Stage, context: Context) -> bool:
+        """Take the products that :meth:`takes` takes."""
+        product = float_product(stage)
+        return product is not None and self.takes(product, context)
+
+    def emit(self, stage: Stage, context: Context) -> None:
+        """Write the tasks: each some columns of the result."""
+        write_together([self.task_sets(stage, context)], context)
+
+    def task_sets(self, stage: Stage, context: Context) -> list[Tasks]:
+        """Return the tasks: each some columns of the result."""
+        product = float_product(stage)
+        if product is None:
+            raise TypeError("not a product of floats")
+        return [self.tasks(product, context)]
+
+    @abstractmethod
+    def takes(self, product: Product, context: Context) -> bool:
+        """Return whether the product is of this kind."""
+
+    @abstractmethod
+    def tasks(self, product: Product, context: Context) -> Tasks:
+        """Return the tasks of a product of this kind."""
+
+
+def float_product(stage: Stage) -> Product | None:
+    """Return the stage as a product, if it is one of floats with something to compute."""
+    anchor = stage.anchor
+    if anchor is None or not isinstance(anchor.node, MatMul):
+        return None
+    if compute_dtype(anchor.dtype) not in ("float32", "float64"):
+        return None
+    return Product(stage, anchor, anchor.node)
+
+
+def is_packed(product: Product, context: Context) -> bool:
+    """Return whether the second factor stays, and is better packed once than read as it lies."""
+    fewest, trips = packed_from(product, context), context.trips
+    least = 0 if trips is None else trips.count
+    if least is None:  # the call may well have a single one; a small factor is packed for that
+        least = _STREAMED[0][1]
+    return fewest is not None and least >= fewest
+
+
+def packed_from(product: Product, context: Context) -> int | None:
+    """Return from how many trips on the second factor is packed; None if it never is.
+
+    A packed one is read from one end to the other; a part of each long row is what a task of a few
+    rows reads else.
+    """
+    if not context.keeps(product.node.b):
+        return None
+    if not (isinstance(product.rows, int) and product.rows <= _FEW_ROWS):
+        return 0
+    size = static_size(product.node.b.shape)
+    if size is None:
+        return None
+    held = size * ITEM_SIZE[product.dtype]
+    return next((fewest for most, fewest in _STREAMED if held <= most), None)
+
+
+def in_place(tensor: Tensor, dtype: str, context: Context) -> Strided | None:
+    """Return where a factor lies, if its elements can be used as they are."""
+    where = strided(tensor, context.space)
+    return where if where is not None and where.storage.dtype == dtype else None
+
+
+def batch_offset(tensor: Tensor, where: Strided, batch: list[Index]) -> Expr | int:
+    """Return where a factor's matrix starts; its batch dimensions broadcast."""
+    own = batch[len(batch) - (tensor.rank - 2) :]
+    total = where.offset
+    for dim, stride, i in zip(tensor.shape, where.strides, own, strict=False):
+        total = total + (0 if dim == 1 else i * stride)
+    return total

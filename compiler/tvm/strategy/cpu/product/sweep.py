@@ -1,0 +1,283 @@
+"""Multiply rows with packed panels: which of the two goes round in the inner loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tvm import tirx
+
+from composite.compiler.tvm.codegen.access import Index
+from composite.compiler.tvm.codegen.block import (
+    LINE_BYTES,
+    Buffer,
+    ceil_quotient,
+    index,
+    maximum,
+    minimum,
+    quotient,
+    remainder,
+)
+from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, Tensor
+from composite.compiler.tvm.strategy.base import Context
+from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking, covers
+from composite.compiler.tvm.strategy.cpu.product.pack import Panels
+from composite.compiler.tvm.strategy.cpu.product.product import Product, batch_offset, in_place
+from composite.compiler.tvm.strategy.cpu.product.tile import UNROLL, Operands, Tile, multiply
+
+_NEAR_BYTES = 24 * 1024
+"""Bytes of a panel that stay in an L1 cache, beside what is multiplied with it."""
+
+_LEAST_HEIGHT = 4
+_HEIGHTS = 6
+"""Of tiles for rows whose number only the call knows: the least height, since fewer rows take as
+long, and how many heights at most. Each is code that takes a tenth of a second to compile."""
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """A product as vectors and rows.
+
+    Attributes:
+        product: The product and what is made of it.
+        vectors: The factor that supplies vectors, and whether its matrices are ``[K, count]``.
+        rows: The factor whose elements are broadcast, and whether its matrices are ``[K, count]``.
+        swapped: Whether vectors run along the rows of the result.
+        tile: The register tile.
+        kept: Whether the factor that supplies vectors is constant, and packed once.
+    """
+
+    product: Product
+    vectors: tuple[Tensor, bool]
+    rows: tuple[Tensor, bool]
+    swapped: bool
+    tile: Tile
+    kept: bool = False
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """Where a task keeps its packed panels, how many there are, and its sums if it needs any."""
+
+    packed: Panels
+    sums: Buffer | None
+    panels: Expr | int
+
+
+Finish = Callable[[Expr, Expr, Expr], None]
+"""Stores what is made of a vector of sums, given its row, its number in the group, and itself."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Steps ``[k, k + depth)`` of a product.
+
+    Attributes:
+        k: The first step.
+        depth: How many.
+        adds: Whether they are added to what the sums hold.
+        finish: What is done with sums instead of keeping them; all rows are those of tiles then.
+    """
+
+    k: Expr | int
+    depth: Expr | int
+    adds: bool = False
+    finish: Finish | None = None
+
+
+class Sweep:
+    """Multiplies rows of an arrangement, at the given batch indices, with a task's panels.
+
+    ``blocking`` says how many rows come at a time.
+    """
+
+    def __init__(
+        self, arrangement: Arrangement, blocking: Blocking, context: Context, batch: list[Index]
+    ) -> None:
+        product = arrangement.product
+        self._arrangement = arrangement
+        self._blocking = blocking
+        self._context = context
+        self._block = context.block
+        self._batch = batch
+        self._tile = arrangement.tile
+        self._lanes = context.lanes(product.dtype)
+        self._dtype = product.dtype
+        self._width = blocking.group * self._lanes
+        self._rows = context.size(product.columns if arrangement.swapped else product.rows)
+        self._unroll = context.choose("gemm.unroll", (1, 2, 4, 8), UNROLL)
+
+    def write(self, buffers: Buffers, first: Expr, rows: Expr | int, piece: Piece) -> None:
+        """Multiply rows ``[first, first + rows)`` with every panel, into the sums."""
+        block = self._block
+        parts = [
+            (block.bind(start, "first"), tile, block.bind(repeat, "tiles"))
+            for start, tile, repeat in row_tiles(rows, self._tile)
+        ]
+        if piece.adds or self._is_near(piece):  # the panel stays near: all rows for each
+            total = sum((repeat for _, _, repeat in parts), 0)
+            with block.loop(buffers.panels, "panel") as p:
+                done: Expr | int = 0
+                for start, tile, repeat in parts:
+                    with block.loop(repeat, "tile") as t:
+                        at = block.bind(start + t * tile.rows, "at")
+                        where = (p, first, at)
+                        self._one_tile(buffers, where, tile, piece, (done + t, total))
+                    done = done + repeat
+            return
+        for start, tile, repeat in parts:  # a tile's rows stay near: all panels for each
+            with block.loop(repeat, "tile") as t:
+                at = block.bind(start + t * tile.rows, "at")
+                with block.loop(buffers.panels, "panel") as p:
+                    self._one_tile(buffers, (p, first, at), tile, piece)
+
+    def _is_near(self, piece: Piece) -> bool:
+        """Return whether a panel stays in a cache while all rows go by: in L1, or beside them."""
+        if not isinstance(piece.depth, int):
+            return False
+        line = piece.depth * ITEM_SIZE[self._dtype]
+        width = self._tile.vectors * self._lanes
+        if line * width <= _NEAR_BYTES:
+            return True
+        rows = self._blocking.fixed_rows or self._blocking.block_rows
+        return self._arrangement.kept and line * (width + rows) <= self._context.target.cache_bytes
+
+    def _one_tile(
+        self,
+        buffers: Buffers,
+        where: tuple[Expr, Expr, Expr],
+        tile: Tile,
+        piece: Piece,
+        turn: tuple[Expr | int, Expr | int] | None = None,
+    ) -> None:
+        """Multiply one tile; ``where`` is (panel, first row of the sums, row in the sums).
+
+        ``turn`` tells which of how many tiles of this panel it is, if they follow each other.
+        """
+        block, lanes = self._block, self._lanes
+        p, first, at = where
+        packed, sums = buffers.packed, buffers.sums
+        step = tile.vectors * lanes
+        base = block.bind(index(packed.panel_at(p)), "base")
+
+        def place(i: int, j: int) -> Expr:
+            return (at + i) * self._width + p * step + j * lanes
+
+        def vector(j: int, k: Expr | int) -> Expr:
+            return block.load(packed.buffer, base + k * step + j * lanes, lanes)
+
+        def carried(i: int, j: int) -> Expr:
+            return block.load(sums, place(i, j), lanes)
+
+        row = self._row_reader(block.bind(first + at), tile, piece.k)
+        operands = Operands(
+            self._dtype,
+            lanes,
+            row,
+            vector,
+            carried if piece.adds else None,
+            self._ahead(packed, p, tile, piece, turn),
+            far=self._arrangement.kept and tile.rows < _LEAST_HEIGHT,
+        )
+        total = multiply(block, tile, piece.depth, operands, self._unroll)
+        for i in range(tile.rows):
+            for j in range(tile.vectors):
+                value = tirx.BufferLoad(total, [index(i * tile.vectors + j)])
+                if piece.finish is not None:
+                    piece.finish(block.bind(first + at + i, "row"), p * tile.vectors + j, value)
+                else:
+                    block.store(sums, place(i, j), value)
+
+    def _ahead(
+        self,
+        packed: Panels,
+        p: Expr,
+        tile: Tile,
+        piece: Piece,
+        turn: tuple[Expr | int, Expr | int] | None,
+    ) -> Callable[[Expr | int], None] | None:
+        """Return how to ask for the next panel while this one is multiplied.
+
+        Panels that are kept are read from one end to the other, from beyond the L2 cache; the few
+        rows of the first tile alone would wait for that. Each tile asks for its share.
+        """
+        if not self._arrangement.kept or turn is None or tile.rows < _LEAST_HEIGHT:
+            return None
+        if not isinstance(piece.depth, int):
+            return None
+        block, (number, count) = self._block, turn
+        line = LINE_BYTES // ITEM_SIZE[self._dtype]
+        steps = piece.depth // self._unroll
+        lines = covers(tile.vectors * self._lanes * self._unroll, line)
+        each = covers(lines, count) if isinstance(count, int) else 1
+        start = packed.panel_at(p + 1) + number * (steps * each * line)
+        start = block.bind(index(start), "next")
+
+        def ask(k: Expr | int) -> None:
+            at = block.bind(start + quotient(k, self._unroll) * (each * line), "line")
+            for i in range(each):
+                block.prefetch(packed.buffer, at + i * line, level=2)
+
+        return ask
+
+    def _row_reader(
+        self, first: Expr, tile: Tile, k: Expr | int
+    ) -> Callable[[int, Expr | int], Expr]:
+        """Return how to read step k of row i; rows past the end repeat the last."""
+        tensor, k_first = self._arrangement.rows
+        where = in_place(tensor, self._dtype, self._context)
+        if where is None:
+            raise TypeError("the broadcast side must lie in memory")
+        k_axis, row_axis = (-2, -1) if k_first else (-1, -2)
+        base = batch_offset(tensor, where, self._batch) + k * where.strides[k_axis]
+        bases = [
+            self._block.bind(
+                index(base + minimum(first + i, self._rows - 1) * where.strides[row_axis]), "row"
+            )
+            for i in range(tile.rows)
+        ]
+
+        def read(i: int, step: Expr | int) -> Expr:
+            place = bases[i] + step * where.strides[k_axis]
+            return tirx.BufferLoad(where.storage.buffer, [index(place)])
+
+        return read
+
+
+def row_tiles(rows: Expr | int, tile: Tile) -> list[tuple[Expr | int, Tile, Expr | int]]:
+    """Return (first row, tile, repetitions): few tiles, of heights as equal as can be.
+
+    33 rows are 3 tiles of 11 where that is known. Otherwise the call says how many tiles there are
+    of each of a few heights.
+    """
+    if not isinstance(rows, int):
+        return _unknown_row_tiles(rows, tile)
+    count = -(-rows // tile.rows)
+    small, larger = divmod(rows, count)
+    parts: list[tuple[Expr | int, Tile, Expr | int]] = []
+    if larger:
+        parts.append((0, Tile(small + 1, tile.vectors), larger))
+    if count > larger:
+        parts.append((larger * (small + 1), Tile(small, tile.vectors), count - larger))
+    return parts
+
+
+def _unknown_row_tiles(rows: Expr, tile: Tile) -> list[tuple[Expr | int, Tile, Expr | int]]:
+    """Return the tiles of each height: of the full one, or a number of steps below it.
+
+    What full tiles have more rows than there are is taken off in steps, first one of each tile.
+    """
+    step = covers(tile.rows, _HEIGHTS)
+    heights = range(tile.rows, min(_LEAST_HEIGHT, tile.rows) - 1, -step)
+    count = index(ceil_quotient(rows, tile.rows))
+    steps = minimum(quotient(count * tile.rows - rows, step), count * (len(heights) - 1))
+    tiles = maximum(count, 1)
+    each, more = index(quotient(steps, tiles)), index(remainder(steps, tiles))
+    first: Expr | int = 0
+    parts: list[tuple[Expr | int, Tile, Expr | int]] = []
+    for below, height in enumerate(heights):
+        lower = tirx.Select(tirx.EQ(each, index(below - 1)), more, index(0))
+        repeat = tirx.Select(tirx.EQ(each, index(below)), count - more, lower)
+        parts.append((first, Tile(height, tile.vectors), repeat))
+        first = first + repeat * height
+    return parts

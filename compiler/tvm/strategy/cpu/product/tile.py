@@ -1,0 +1,174 @@
+"""The register tile of a matrix product: its shape, and its innermost loop.
+
+``rows x vectors`` accumulators stay in registers while k runs; each step loads the vectors once,
+broadcasts one element a row, and multiplies all with all. 6 x 2 vectors fill the 16 registers of
+AVX2 (12 sums, 2 vectors, 1 broadcast), 12 x 2 the 32 of AVX-512; more would spill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tvm import tirx
+
+from composite.compiler.tvm.codegen.block import Block, Buffer, const, dtype_of, index, quotient
+from composite.compiler.tvm.ir.dims import Dim
+from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.target import Target
+
+UNROLL = 4
+
+
+@dataclass(frozen=True)
+class Tile:
+    """``rows`` broadcast elements by ``vectors`` vectors."""
+
+    rows: int
+    vectors: int
+
+    def __str__(self) -> str:
+        return f"{self.rows}x{self.vectors}"
+
+    def cycles(self) -> float:
+        """Return cycles for one step of k: two FMAs and two loads a cycle, FMA latency 4."""
+        sums = self.rows * self.vectors
+        return max(sums / 2, (self.rows + self.vectors) / 2, 4.0)
+
+
+def tiles(target: Target) -> list[Tile]:
+    """Return the largest tile for each number of vectors."""
+    if target.registers == 32:
+        return [Tile(24, 1), Tile(12, 2), Tile(8, 3), Tile(6, 4)]
+    return [Tile(10, 1), Tile(6, 2), Tile(4, 3)]
+
+
+def thin_tiles(target: Target, rows: Dim) -> list[Tile]:
+    """Return the tile of that height and many vectors, for so few rows that it is better."""
+    wide = {1: 8, 2: 5, 3: 4} if target.registers == 16 else {1: 16, 2: 10, 3: 7}
+    return [Tile(rows, wide[rows])] if isinstance(rows, int) and rows in wide else []
+
+
+def other_tiles(target: Target) -> list[Tile]:
+    """Return tiles that are worth a measurement: fewer rows, or nearly all registers."""
+    if target.registers == 32:
+        return [Tile(16, 1), Tile(14, 2), Tile(8, 2), Tile(9, 3), Tile(5, 4)]
+    return [Tile(12, 1), Tile(8, 1), Tile(5, 2), Tile(4, 2)]
+
+
+@dataclass(frozen=True)
+class Operands:
+    """Where one step of k finds its elements.
+
+    Attributes:
+        dtype: The compute dtype.
+        lanes: Elements in a vector.
+        row: Element k of row i, as a scalar.
+        vector: Vector j at step k.
+        carried: What the sum of row i and vector j starts from; None for zero.
+        ahead: Asks, at step k of those that are unrolled, for what is read later.
+        far: Whether the steps that are unrolled are far apart, not next to each other: for vectors
+            from beyond the caches, which the hardware then fetches ahead in several streams.
+    """
+
+    dtype: str
+    lanes: int
+    row: Callable[[int, Expr | int], Expr]
+    vector: Callable[[int, Expr | int], Expr]
+    carried: Callable[[int, int], Expr] | None = None
+    ahead: Callable[[Expr | int], None] | None = None
+    far: bool = False
+
+
+def multiply(
+    block: Block, tile: Tile, depth: Expr | int, operands: Operands, unroll: int = UNROLL
+) -> Buffer:
+    """Write the loop over k and return the sums, ``rows * vectors`` vector registers."""
+    sums = new_sums(block, tile, operands)
+    add_products(block, tile, depth, operands, sums, unroll)
+    return sums
+
+
+def new_sums(block: Block, tile: Tile, operands: Operands) -> Buffer:
+    """Return the registers of the sums, holding what they start from."""
+    vector = f"{operands.dtype}x{operands.lanes}"
+    sums = block.registers(tile.rows * tile.vectors, vector)
+    for i in range(tile.rows * tile.vectors):
+        row, j = divmod(i, tile.vectors)
+        start = operands.carried(row, j) if operands.carried else const(0, vector)
+        block.store(sums, i, start)
+    return sums
+
+
+def add_products(  # noqa: PLR0913, PLR0917 - a loop and what it reads
+    block: Block,
+    tile: Tile,
+    depth: Expr | int,
+    operands: Operands,
+    sums: Buffer,
+    unroll: int = UNROLL,
+) -> None:
+    """Write the loop over k, ``unroll`` steps at a time; a rest of known length is unrolled too."""
+    lanes = operands.lanes
+
+    def step(k: Expr | int) -> None:
+        vectors = [block.let(operands.vector(j, k), "b") for j in range(tile.vectors)]
+        for i in range(tile.rows):
+            a = block.let(tirx.Broadcast(operands.row(i, k), lanes), "a")
+            for j, b in enumerate(vectors):
+                slot = index(i * tile.vectors + j)
+                block.store(sums, slot, tirx.BufferLoad(sums, [slot]) + a * b)
+
+    whole = quotient(depth, unroll)
+    pitch, apart = (1, whole) if operands.far else (unroll, 1)
+    if whole != 0:
+        with block.loop(whole, "k") as k:
+            first = block.bind(k * pitch, "k")
+            if operands.ahead is not None:
+                operands.ahead(first)
+            for u in range(unroll):
+                step(first + u * apart)
+    if isinstance(depth, int):
+        for k_rest in range(depth // unroll * unroll, depth):
+            step(k_rest)
+    else:
+        with block.loop(depth - whole * unroll, "k") as k:
+            step(whole * unroll + k)
+
+
+def transpose(block: Block, rows: Sequence[Expr]) -> list[Expr]:
+    """Transpose a square of ``len(rows)`` vectors by butterflies: log2 stages of shuffles."""
+    size = len(rows)
+    current = [block.let(r) for r in rows]
+    width = 1
+    while width < size:
+        following: list[Expr] = list(current)
+        for i in range(size):
+            if i & width:
+                continue
+            a, b = current[i], current[i | width]
+            low, high = butterfly(width, size)
+            following[i] = block.let(_fenced(tirx.Shuffle([a, b], low)))
+            following[i | width] = block.let(_fenced(tirx.Shuffle([a, b], high)))
+        current = following
+        width *= 2
+    return current
+
+
+def _fenced(shuffle: Expr) -> Expr:
+    """Keep LLVM from folding the stages into one: it then moves every element by itself."""
+    return tirx.call_llvm_pure_intrin(str(dtype_of(shuffle)), "llvm.arithmetic.fence", shuffle)
+
+
+def butterfly(width: int, size: int) -> tuple[list[int], list[int]]:
+    """Return the shuffles of two vectors that exchange blocks of ``width`` lanes.
+
+    The first keeps a's even blocks and fetches b's into the odd places; the second fetches a's odd
+    blocks into the even places and keeps b's.
+    """
+    low, high = [], []
+    for lane in range(size):
+        from_second = size if lane & width else 0
+        low.append((lane & ~width) + from_second)
+        high.append((lane | width) + from_second)
+    return low, high

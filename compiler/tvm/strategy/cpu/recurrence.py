@@ -1,0 +1,340 @@
+"""A loop whose trips are small functions: an RNN over its steps, a filter over its measurements.
+
+The trips' function is planned as the whole is, and its stages are written inside of the loop by the
+strategies that fit them. What is carried as a whole lies in two buffers, read from one and written
+to the other, so that no stage reads what another one of its trip has written too early; the row of
+an array is written where it stays.
+
+A team of threads goes through the trips together. Each thread makes its part of a stage, and they
+meet before the next; products side by side that are cut alike, such as the gates of a cell, and
+what is made of them element by element are one stage for that. Weights that all trips read are
+packed before the loop. A loop too short for that stays on one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+
+from composite.compiler.tvm.codegen.access import Space, Storage, Strided, strided
+from composite.compiler.tvm.codegen.block import index, remainder
+from composite.compiler.tvm.ir.dims import product
+from composite.compiler.tvm.ir.graph import (
+    Expr,
+    Function,
+    Pointwise,
+    Reshape,
+    Tensor,
+    Transpose,
+    pointwise,
+    topological,
+)
+from composite.compiler.tvm.ir.loop import Loop, LoopResult, number_of, varies
+from composite.compiler.tvm.ir.views import Slice
+from composite.compiler.tvm.plan.plan import make_plan
+from composite.compiler.tvm.plan.stage import Stage
+from composite.compiler.tvm.strategy.base import (
+    PARALLEL_CYCLES,
+    Context,
+    Strategy,
+    Tasks,
+    write_together,
+)
+from composite.compiler.tvm.strategy.cpu.elementwise import Elementwise
+from composite.compiler.tvm.strategy.cpu.product.axpy import Axpy
+from composite.compiler.tvm.strategy.cpu.product.blocking import guess
+from composite.compiler.tvm.strategy.cpu.product.dots import Dots
+from composite.compiler.tvm.strategy.cpu.product.gemm import Gemm
+from composite.compiler.tvm.strategy.cpu.product.product import (
+    float_product,
+    is_packed,
+    packed_from,
+)
+
+_TEAM_STAGES = (Gemm, Dots, Axpy, Elementwise)
+"""Strategies that write their tasks as one loop, and share no workspace between tasks."""
+
+_LEAST_TRIP = 3000
+"""Cycles of a trip below which a second thread costs more in waiting than it saves."""
+
+
+class Recurrence:
+    """Stages whose anchor is a loop."""
+
+    name = "recurrence"
+
+    def fits(self, stage: Stage, context: Context) -> bool:  # noqa: ARG002
+        """Take loops."""
+        return stage.anchor is not None and isinstance(stage.anchor.node, Loop)
+
+    def emit(self, stage: Stage, context: Context) -> None:
+        """Write what comes before the loop, the loop, and what is left of it."""
+        if stage.anchor is None or not isinstance(stage.anchor.node, Loop):
+            raise TypeError("not a loop")
+        _Writer(stage, stage.anchor.node, context).write()
+
+
+@dataclass(frozen=True)
+class _Trips:
+    """What strategies are told of the loop they write in.
+
+    ``following`` is what the next trip sees, ``depth`` is that of the scope around the loop,
+    ``count`` how many trips there are, at least; None if nothing is known.
+    """
+
+    loop: Loop
+    outer: Context
+    following: Space
+    depth: int
+    count: int | None
+    team: bool
+    meets: bool = True
+
+    def stays(self, tensor: Tensor) -> bool:
+        """Return whether a tensor is the same in all trips."""
+        return not varies((tensor,), self.loop.counter, self.loop.carried)[tensor]
+
+    def next_place(self, tensor: Tensor) -> Strided | None:
+        """Return where the next trip reads a slice of what was there before the loop."""
+        is_view = isinstance(tensor.node, Slice | Reshape | Transpose)
+        return None if not is_view or self.stays(tensor) else strided(tensor, self.following)
+
+    @contextmanager
+    def ahead(self) -> Iterator[Context]:
+        """Write before the loop."""
+        with self.outer.block.ahead(self.depth):
+            yield self.outer
+
+
+@dataclass
+class _Unit:
+    """A stage of a trip, or products side by side that are written as one."""
+
+    strategy: Strategy
+    stages: list[Stage] = field(default_factory=list)
+    sets: list[list[Tasks]] = field(default_factory=list)
+
+    @property
+    def made(self) -> set[Tensor]:
+        """What is computed here and may be read elsewhere."""
+        return {t for stage in self.stages for t in stage.made}
+
+    def add(self, stage: Stage, sets: list[Tasks] | None) -> None:
+        """Add a stage; ``sets`` are the tasks of a product."""
+        self.stages.append(stage)
+        if sets is not None:
+            self.sets.append(sets)
+
+    def joins(self, stage: Stage, sets: list[Tasks] | None) -> bool:
+        """Return whether a product is cut as these, and needs of them what its own task made."""
+        if not self.sets or sets is None or stage.anchor is None:
+            return False
+        if [one.key for one in sets] != [one.key for one in self.sets[0]]:
+            return False
+        if self.made & set(topological(stage.anchor.node.operands)):
+            return False
+        return _reads_in_place(stage.stores, self.made)
+
+    def write(self, context: Context, *, meets: bool) -> None:
+        """Write it; a team meets behind it if others read what it made, or the trip ends."""
+        if isinstance(context.trips, _Trips):
+            context = replace(context, trips=replace(context.trips, meets=meets))
+        if self.sets:
+            write_together(self.sets, context)
+        else:
+            self.strategy.emit(self.stages[0], context)
+
+
+class _Writer:
+    def __init__(self, stage: Stage, loop: Loop, context: Context) -> None:
+        self._block = context.block
+        self._loop = loop
+        results = {t.node.index: t for t in stage.stores if isinstance(t.node, LoopResult)}
+        self._kept = _needed(loop, results)
+        self._results = results
+        self._wholes: dict[int, Storage] = {}
+        self._plan = make_plan(Function((), tuple(loop.following[i] for i in self._kept)))
+        space = context.space.within(loop.counter, index(0))
+        for outer, inner in zip(loop.captured, loop.leaves, strict=True):
+            storage = context.space.storage(outer)
+            if storage is None:
+                raise TypeError("what a loop reads is stored before it")
+            space.parameters[number_of(inner)] = storage
+        self._context = replace(context, space=space)
+
+    def write(self) -> None:
+        """Write it all."""
+        context, loop = self._context, self._loop
+        for i, initial in enumerate(loop.initial):
+            if loop.rows[i] is not None and initial is not None and i in self._results:
+                self._copy(initial, context.space.storages[self._results[i]])
+        for i in self._kept:
+            if self._whole(i):
+                self._wholes[i] = context.temporary(loop.carried[i], 2)
+                self._copy(self._initial(i), self._wholes[i])
+        for stage in self._plan.stages:
+            for tensor in stage.stores:
+                if tensor not in self._plan.outputs:
+                    context.space.storages[tensor] = context.temporary(tensor)
+        self._write_trips()
+        for i, storage in self._wholes.items():
+            if i in self._results:
+                self._give(i, storage, context.size(loop.trips))
+
+    def _whole(self, i: int) -> bool:
+        return self._loop.rows[i] is None
+
+    def _initial(self, i: int) -> Tensor:
+        initial = self._loop.initial[i]
+        if initial is None:
+            raise TypeError("what is carried as a whole starts as something")
+        return initial
+
+    def _copy(self, source: Tensor, target: Storage) -> None:
+        """Write a tensor to a place."""
+        from composite.compiler.tvm.strategy import choose
+
+        copied = pointwise("Identity", lambda _, x: x, (source,), source.dtype, cost=0)
+        self._context.space.storages[copied] = target
+        stage = Stage(copied.shape, None, [copied])
+        if 0 not in stage.shape:
+            choose(stage, self._context).emit(stage, self._context)
+
+    def _half(self, i: int, storage: Storage, number: Expr | int) -> Storage:
+        """Return the buffer that is read in trip ``number``; the next one reads the other."""
+        size = self._context.size(product(self._loop.carried[i].shape))
+        return replace(storage, offset=self._block.bind(remainder(number, 2) * size, "half"))
+
+    def _write_trips(self) -> None:
+        """Write the loop; twice, where it is another one from a number of trips on."""
+        trips = self._context.size(self._loop.trips)
+        if isinstance(trips, int):
+            self._write_loop(trips)
+        elif (many := self._many()) is None:
+            self._write_loop(None)
+        else:
+            with self._block.when(trips >= many):
+                self._write_loop(many)
+            with self._block.otherwise():
+                self._write_loop(None)
+
+    def _many(self) -> int | None:
+        """Return from how many trips on weights are packed that are not for a few; None if none."""
+        context = self._of_trip(index(0))
+        products = [found for s in self._plan.stages if (found := float_product(s)) is not None]
+        fewest = [packed_from(p, context) for p in products if not is_packed(p, context)]
+        return max((number for number in fewest if number is not None), default=None)
+
+    def _write_loop(self, least: int | None) -> None:
+        """Write the loop, for a team or for one thread, knowing of so many trips at least."""
+        trips = self._loop.trips
+        cycles = _cycles(self._plan.stages)
+        if self._context.target.cores == 1 or cycles < _LEAST_TRIP or not self._is_for_team(least):
+            self._loop_over(least, team=False)
+        else:  # where the call decides, a launch leaves a short loop to one thread by itself
+            is_long = not isinstance(trips, int) or trips * cycles >= PARALLEL_CYCLES
+            default = "team" if is_long else "alone"
+            who = self._context.choose("recurrence.threads", ("alone", "team"), default)
+            self._loop_over(least, team=who == "team")
+
+    def _is_for_team(self, least: int | None) -> bool:
+        from composite.compiler.tvm.strategy import choose
+
+        context = self._of_trip(index(0), least)
+        stages = [s for s in self._plan.stages if 0 not in s.shape]
+        return all(isinstance(choose(stage, context), _TEAM_STAGES) for stage in stages)
+
+    def _loop_over(self, least: int | None, *, team: bool) -> None:
+        block, depth = self._block, self._block.depth
+        trips = self._context.size(self._loop.trips)
+        with block.team() if team else nullcontext(), block.loop(trips, "trip") as trip:
+            self._write_stages(self._of_trip(trip, least, team=team, depth=depth))
+
+    def _of_trip(
+        self, trip: Expr, least: int | None = None, *, team: bool = False, depth: int = 0
+    ) -> Context:
+        """Return the context of a trip: where it reads what is carried, and where it writes."""
+        loop = self._loop
+        space = self._context.space.within(loop.counter, trip)
+        for i, output in zip(self._kept, self._plan.outputs, strict=True):
+            row = loop.rows[i]
+            if row is None:
+                space.parameters[number_of(loop.carried[i])] = self._half(i, self._wholes[i], trip)
+                space.storages[output] = self._half(i, self._wholes[i], trip + 1)
+                continue
+            array = self._results[i]
+            offset = space.size(row.place) * space.size(product(array.shape[1:]))
+            whole = self._context.space.storages[array]
+            place = self._block.bind(index(whole.offset + offset), "row")
+            space.storages[output] = replace(whole, offset=place)
+        following = space.within(loop.counter, trip + 1)
+        trips = _Trips(loop, self._context, following, depth, least, team)
+        return replace(self._context, space=space, trips=trips)
+
+    def _write_stages(self, context: Context) -> None:
+        """Write the stages, those together that are cut alike; a team meets where it must."""
+        units = self._units(context)
+        for number, unit in enumerate(units):
+            later = [t for other in units[number + 1 :] for t in other.made]
+            meets = not later or bool(unit.made & set(topological(tuple(later))))
+            unit.write(context, meets=meets)
+
+    def _units(self, context: Context) -> list[_Unit]:
+        from composite.compiler.tvm.strategy import choose
+
+        units: list[_Unit] = []
+        for stage in self._plan.stages:
+            if 0 in stage.shape:
+                continue
+            strategy = choose(stage, context)
+            sets = None
+            if isinstance(strategy, Gemm | Dots | Axpy):
+                sets = strategy.task_sets(stage, context)
+            if not (units and units[-1].joins(stage, sets)):
+                units.append(_Unit(strategy))
+            units[-1].add(stage, sets)
+        return units
+
+    def _give(self, i: int, storage: Storage, trips: Expr | int) -> None:
+        """Copy what is carried to its result."""
+        space = self._context.space
+        space.parameters[number_of(self._loop.carried[i])] = self._half(i, storage, trips)
+        self._copy(self._loop.carried[i], space.storages[self._results[i]])
+
+
+def _needed(loop: Loop, results: Collection[int]) -> list[int]:
+    """Return which results the trips make: those that are read, there or in other trips."""
+    needed = set(results)
+    while True:
+        read = set(topological(tuple(loop.following[i] for i in needed)))
+        more = {i for i, leaf in enumerate(loop.carried) if leaf in read} | needed
+        if more == needed:
+            return sorted(needed)
+        needed = more
+
+
+def _reads_in_place(tensors: Sequence[Tensor], made: set[Tensor]) -> bool:
+    """Return whether tensors are made of others element for element, where they are at all."""
+    depends = set(made)
+    for tensor in topological(tuple(tensors)):
+        if tensor in made:
+            continue
+        for operand in tensor.node.operands:
+            if operand in depends:
+                if not isinstance(tensor.node, Pointwise) or tensor.shape != operand.shape:
+                    return False
+                depends.add(tensor)
+    return True
+
+
+def _cycles(stages: Sequence[Stage]) -> int:
+    """Return the cycles of a trip on one thread, roughly; sizes of the call are guessed."""
+    total = 0
+    for stage in stages:
+        found = float_product(stage)
+        size = 1
+        for dim in stage.shape:
+            size *= guess(dim)
+        total += size * (guess(found.depth) if found is not None else 16) // 16
+    return total

@@ -1,0 +1,1 @@
+"""Reductions on a CPU, and all that is computed from the same rows."""

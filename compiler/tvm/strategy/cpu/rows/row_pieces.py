@@ -1,0 +1,93 @@
+"""Few long rows: cut into pieces, so that several threads work on one row.
+
+Every pass is shared out by itself. Its pieces leave their totals in a small buffer, which one
+thread adds up before the next pass.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from composite.compiler.tvm.codegen.block import (
+    Buffer,
+    index,
+    maximum,
+    minimum,
+    quotient,
+    remainder,
+)
+from composite.compiler.tvm.ir.dims import product
+from composite.compiler.tvm.ir.graph import Expr, Tensor, compute_dtype
+from composite.compiler.tvm.strategy.base import Context, tasks, unflatten
+from composite.compiler.tvm.strategy.cpu.rows.accumulate import Accumulator
+from composite.compiler.tvm.strategy.cpu.rows.row_program import Pass, RowProgram
+from composite.compiler.tvm.strategy.cpu.rows.row_sweep import Kept, Sweep
+
+PIECE = 16384
+"""Elements in a piece, unless those of one place of the row's first dimension are more."""
+
+
+class RowPieces:
+    """Writes the passes over rows, pass by pass."""
+
+    def __init__(self, program: RowProgram, context: Context, lanes: int) -> None:
+        self._program = program
+        self._context = context
+        self._block = context.block
+        self._lanes = lanes
+        self._rows = context.size(product(program.rows))
+        self._width = context.size(product(program.inner))
+        self._first = context.size(program.inner[0])
+        rest = context.size(product(program.inner[1:]))
+        self._piece = maximum(1, quotient(PIECE, maximum(1, rest)))
+        pieces = quotient(self._first + (self._piece - 1), self._piece)
+        self._pieces = self._block.bind(pieces, "pieces")
+        self._kept = {t: self._buffer(t, self._rows * self._width) for t in program.keeps}
+        self._totals: dict[Tensor, Buffer] = {}
+
+    def write(self) -> None:
+        """Write all passes."""
+        program = self._program
+        for one, values in zip(program.passes, program.values, strict=True):
+            parts = [self._buffer(t, self._rows * self._pieces) for t in one.reductions]
+
+            cycles = quotient(self._rows * self._width * one.cost, self._lanes)
+            piece = partial(self._write_piece, one, parts)
+            tasks(self._context, self._rows * self._pieces, cycles, piece)
+            totals = {t: self._buffer(t, self._rows) for t in one.reductions}
+            with self._block.loop(self._rows, "row") as counter:
+                row = self._block.bind(counter + 0, "row")
+                for (tensor, total), part in zip(totals.items(), parts, strict=True):
+                    self._block.store(total, row, self._add_up(tensor, part, row))
+                self._totals |= totals
+                self._sweep(row).store_values(values)
+
+    def _buffer(self, tensor: Tensor, size: Expr | int) -> Buffer:
+        return self._block.workspace(size, compute_dtype(tensor.dtype), "pieces")
+
+    def _sweep(self, row: Expr) -> Sweep:
+        """Return a row with the totals of the passes before."""
+        place = unflatten(self._context, row, self._program.rows)
+        begin = self._block.bind(index(row * self._width), "begin")
+        kept = {t: Kept(buffer, begin) for t, buffer in self._kept.items()}
+        sweep = Sweep(self._program, self._context, self._lanes, place, kept)
+        for tensor, total in self._totals.items():
+            sweep.know(tensor, self._block.let(self._block.load(total, row)))
+        return sweep
+
+    def _write_piece(self, one: Pass, parts: list[Buffer], task: Expr) -> None:
+        block = self._block
+        start = block.bind(remainder(task, self._pieces) * self._piece, "start")
+        count = block.bind(index(minimum(self._piece, self._first - start)), "count")
+        sweep = self._sweep(block.bind(quotient(task, self._pieces), "row"))
+        sweep.learn(one.values)
+        for total, part in zip(sweep.run(one, start, count), parts, strict=True):
+            block.store(part, task, total.result())
+
+    def _add_up(self, tensor: Tensor, parts: Buffer, row: Expr) -> Expr:
+        total = Accumulator.of(self._context, tensor, lanes=1)
+        with self._block.loop(self._pieces, "piece") as piece:
+            total.add(0, self._block.load(parts, row * self._pieces + piece))
+            if total.has_blocks:
+                total.end_block()
+        return total.result()

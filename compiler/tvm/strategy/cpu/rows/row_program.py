@@ -1,0 +1,242 @@
+"""What a stage over rows computes in which pass over a row.
+
+A pass is one loop over the elements of a row. It computes the reductions that need those of earlier
+passes only, and the elements that are stored. A dear element that several passes need is computed
+in the first and kept; a cheap one is computed again from what the pass reads anyway.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from composite.compiler.tvm.codegen.access import Storage
+from composite.compiler.tvm.ir.dims import Shape
+from composite.compiler.tvm.ir.graph import (
+    Constant,
+    Pointwise,
+    Reduce,
+    Reshape,
+    Tensor,
+    compute_dtype,
+)
+from composite.compiler.tvm.plan.row_stages import Rows, rows_of
+from composite.compiler.tvm.plan.stage import Stage
+from composite.compiler.tvm.strategy.base import Context
+from composite.compiler.tvm.strategy.cpu.rows.row_tensors import rebuild
+
+_KEEP_COST = 5
+"""Vector instructions above which an element is kept for the next pass: a store and a load, and
+room in the cache, cost about as much."""
+
+
+@dataclass
+class Pass:
+    """One loop over a row.
+
+    Attributes:
+        reductions: Computed by this pass.
+        stores: Elements of the row that are stored, in an order in which they can be computed.
+        keeps: Elements that are kept for later passes.
+        kept: Elements of earlier passes that are read.
+        in_place: Of those, the ones that nothing reads later, each with a store that is computed
+            from it and has its shape: it may lie where the store will.
+        values: One value a row each, needed before the pass.
+        cost: Vector instructions for one vector of elements, roughly.
+    """
+
+    reductions: list[Tensor] = field(default_factory=list)
+    stores: list[Tensor] = field(default_factory=list)
+    keeps: list[Tensor] = field(default_factory=list)
+    kept: list[Tensor] = field(default_factory=list)
+    in_place: dict[Tensor, Tensor] = field(default_factory=dict)
+    values: list[Tensor] = field(default_factory=list)
+    cost: int = 0
+
+    @property
+    def roots(self) -> list[Tensor]:
+        """What is computed, stores first."""
+        return [*self.stores, *(t.node.operands[0] for t in self.reductions)]
+
+
+@dataclass(frozen=True)
+class RowProgram:
+    """A stage over rows.
+
+    Attributes:
+        rows: The dimensions that number the rows.
+        inner: The dimensions within a row.
+        passes: In order.
+        values: For each pass, the stored tensors of one value a row that are known after it.
+        streams: What has an element for each of the rows' and lies in a buffer as they do, and
+            whether it is a result.
+    """
+
+    rows: Shape
+    inner: Shape
+    passes: list[Pass]
+    values: list[list[Tensor]]
+    streams: list[tuple[Storage, bool]]
+
+    @property
+    def dearest(self) -> Pass:
+        """The pass that takes the most instructions."""
+        return max(self.passes, key=lambda one: one.cost)
+
+    @property
+    def keeps(self) -> list[Tensor]:
+        """All elements that are kept between passes."""
+        return [t for one in self.passes for t in one.keeps]
+
+    @property
+    def in_place(self) -> dict[Tensor, Tensor]:
+        """All that may be kept where a store will be, and that store."""
+        return {t: store for one in self.passes for t, store in one.in_place.items()}
+
+
+def row_program(stage: Stage, context: Context) -> RowProgram:
+    """Return the passes of a stage over rows."""
+    rows = rows_of(stage)
+    if rows is None:
+        raise TypeError("not a stage over rows")
+    shape, stores = rebuild(stage, rows, context)
+    return _Passes(shape, stores, context).program()
+
+
+class _Passes:
+    """Sorts tensors into passes by how many reductions, one after the other, they wait for."""
+
+    def __init__(self, rows: Rows, stores: list[Tensor], context: Context) -> None:
+        self._rows = rows
+        self._stores = stores
+        self._context = context
+        self._level: dict[Tensor, int] = {}
+        self._cost: dict[Tensor, int] = {}
+        self._reductions: list[Tensor] = []
+
+    def program(self) -> RowProgram:
+        for store in self._stores:
+            self._measure(store)
+        last = max(self._level.values())
+        full = [t for t in self._stores if not self._is_value(t)]
+        count = last + any(self._level[t] == last for t in full)
+        passes = [Pass() for _ in range(count)]
+        values: list[list[Tensor]] = [[] for _ in passes]
+        for tensor in self._reductions:
+            passes[self._level[tensor] - 1].reductions.append(tensor)
+        for tensor in self._stores:
+            if self._is_value(tensor):
+                values[max(0, self._level[tensor] - 1)].append(tensor)
+            else:
+                passes[self._level[tensor]].stores.append(tensor)
+        self._choose_kept(passes)
+        self._choose_places(passes)
+        return RowProgram(self._rows.kept, self._rows.reduced, passes, values, self._streams())
+
+    def _streams(self) -> list[tuple[Storage, bool]]:
+        full = [t for t in self._level if t.shape == self._rows.full]
+        read: list[Storage] = []
+        for tensor in full:
+            source = tensor.node.operand if isinstance(tensor.node, Reshape) else tensor
+            storage = self._context.space.storage(source)
+            if self._is_leaf(tensor) and storage is not None:
+                read.append(storage)
+        stored = [self._context.space.storages[t] for t in full if t in self._stores]
+        return [(one, False) for one in read] + [(one, True) for one in stored]
+
+    def _is_value(self, tensor: Tensor) -> bool:
+        """Return whether the tensor has no element dimension: one value a row, or for all rows."""
+        return all(d == 1 for d in tensor.shape[len(self._rows.kept) :])
+
+    def _is_given(self, tensor: Tensor) -> bool:
+        return self._context.space.storage(tensor) is not None and tensor not in self._stores
+
+    def _is_leaf(self, tensor: Tensor) -> bool:
+        return self._is_given(tensor) or not isinstance(tensor.node, Pointwise | Reduce)
+
+    def _is_dear(self, tensor: Tensor) -> bool:
+        return self._cost[tensor] >= _KEEP_COST and tensor.dtype != "bool"
+
+    def _measure(self, root: Tensor) -> None:
+        """Note level and cost of all that a tensor is made of, operands first."""
+        stack = [root]
+        while stack:
+            tensor = stack[-1]
+            operands = () if self._is_leaf(tensor) else tensor.node.operands
+            missing = [t for t in operands if t not in self._level]
+            if missing:
+                stack += missing
+                continue
+            stack.pop()
+            if tensor in self._level:
+                continue
+            level = max((self._level[t] for t in operands), default=0)
+            cost = 1
+            if isinstance(tensor.node, Reduce):
+                level += 1
+                self._reductions.append(tensor)
+            elif isinstance(tensor.node, Pointwise):
+                free = (t for t in set(operands) if not self._is_value(t))
+                cost = tensor.node.cost + sum(self._cost[t] for t in free)
+            self._level[tensor], self._cost[tensor] = level, cost
+
+    def _choose_kept(self, passes: list[Pass]) -> None:
+        first: dict[Tensor, Pass] = {}  # where an element is computed first
+        stored: dict[Tensor, Pass] = {t: one for one in passes for t in one.stores}
+        for one in passes:
+            seen: set[Tensor] = set()
+            stack = one.roots
+            while stack:
+                tensor = stack.pop()
+                if tensor in seen:
+                    continue
+                seen.add(tensor)
+                if self._is_value(tensor):
+                    if not isinstance(tensor.node, Constant):
+                        one.values.append(tensor)
+                    continue
+                if self._is_leaf(tensor) or stored.get(tensor, one) is not one:
+                    one.cost += 1
+                    continue
+                before = first.setdefault(tensor, one)
+                if before is not one and self._is_dear(tensor):
+                    one.kept.append(tensor)
+                    if tensor not in before.keeps:
+                        before.keeps.append(tensor)
+                    continue
+                one.cost += tensor.node.cost if isinstance(tensor.node, Pointwise) else 1
+                stack.extend(tensor.node.operands)
+            one.cost += len(one.reductions) + len(one.stores)
+
+    def _choose_places(self, passes: list[Pass]) -> None:
+        last = {t: one for one in passes for t in one.kept}
+        taken: set[Tensor] = set()
+        for tensor, one in last.items():
+            readers = self._element_wise_readers(one, tensor)
+            fitting = (t for t in one.stores if t in readers and self._is_like(t, tensor))
+            store = next((t for t in fitting if t not in taken), None)
+            if store is not None:
+                one.in_place[tensor] = store
+                taken.add(store)
+
+    def _is_like(self, store: Tensor, tensor: Tensor) -> bool:
+        dtype = self._context.space.storages[store].dtype
+        return store.shape == tensor.shape and dtype == compute_dtype(tensor.dtype)
+
+    def _element_wise_readers(self, one: Pass, tensor: Tensor) -> set[Tensor]:
+        """Return what a pass makes of a kept element at its place; nothing if a view reads it."""
+        reads = {t: t is tensor for t in one.kept}
+        stack = one.roots
+        while stack:
+            reader = stack[-1]
+            known = self._is_given(reader) or self._is_value(reader)
+            operands = () if known else reader.node.operands
+            missing = [t for t in operands if t not in reads]
+            if missing:
+                stack += missing
+                continue
+            stack.pop()
+            if reader not in reads:
+                reads[reader] = any(reads[t] for t in operands)
+            if reads[reader] and reader is not tensor and self._is_leaf(reader):
+                return set()
+        return {t for t, does in reads.items() if does}

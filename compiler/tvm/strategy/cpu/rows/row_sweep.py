@@ -1,0 +1,292 @@
+"""One pass over the elements of a row: whole vectors, several at a time, and what is left.
+
+The last vector overlaps its neighbour, as outputs never alias inputs; what it would count twice in
+a reduction is left out. Rows shorter than a vector are taken element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+
+from composite.compiler.tvm.codegen.access import Index, Lane, flat_index
+from composite.compiler.tvm.codegen.block import (
+    LINE_BYTES,
+    Buffer,
+    index,
+    minimum,
+    quotient,
+    remainder,
+    spread,
+)
+from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, Tensor
+from composite.compiler.tvm.strategy.base import Context
+from composite.compiler.tvm.strategy.cpu.rows.accumulate import BLOCK, Accumulator
+from composite.compiler.tvm.strategy.cpu.rows.row_program import Pass, RowProgram
+
+_DEAR = 8
+"""Instructions for a vector from which on its totals are folded into one register each."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where the elements of a tensor lie between passes.
+
+    Attributes:
+        buffer: What they are kept in.
+        begin: Where the row begins in it; None if it is the buffer of a result, whose elements take
+            their places.
+    """
+
+    buffer: Buffer
+    begin: Expr | int | None
+
+
+@dataclass
+class _Loops:
+    """A pass under construction: its totals, and the counters of the loops that are open."""
+
+    one: Pass
+    totals: list[Accumulator]
+    ways: int
+    outer: list[Index] = field(default_factory=list)
+
+
+class Sweep:
+    """Writes the passes over one row, whose place is ``row``.
+
+    Args:
+        program: What the passes compute.
+        context: The kernel.
+        lanes: Elements in a vector, which may be several registers abreast.
+        row: The row's indices; a :class:`Lane` stands for as many rows.
+        kept: Where the elements are that are kept between passes.
+    """
+
+    def __init__(
+        self,
+        program: RowProgram,
+        context: Context,
+        lanes: int,
+        row: list[Index],
+        kept: dict[Tensor, Kept],
+    ) -> None:
+        self._program = program
+        self._context = context
+        self._lanes = lanes
+        self._row = row
+        self._kept = kept
+        self._distance: Expr | int | None = None
+        self._values = context.access()
+        self._known: dict[Tensor, Expr] = {}
+
+    def fetch(self, distance: Expr | int) -> None:
+        """Ask, in the dearest pass, for the elements of a row that lies that many further.
+
+        For a row that is worked on a while later; it need not exist.
+        """
+        self._distance = distance
+
+    def know(self, tensor: Tensor, value: Expr) -> None:
+        """Say what a reduction, or another value of the row, is."""
+        self._known[tensor] = value
+        self._values.give(tensor, partial(_at_any_place, value))
+
+    def learn(self, tensors: Sequence[Tensor]) -> None:
+        """Compute values of the row before the elements that read them."""
+        for tensor in tensors:
+            if tensor not in self._known:
+                self._known[tensor] = self._value(tensor)
+
+    def store_values(self, tensors: Sequence[Tensor]) -> None:
+        """Store values of the row."""
+        for tensor in tensors:
+            place = _place(tensor, [*self._row, *(0 for _ in self._program.inner)])
+            self._context.store(tensor, place, self._value(tensor))
+
+    def _value(self, tensor: Tensor) -> Expr:
+        place = _place(tensor, [*self._row, *(0 for _ in self._program.inner)])
+        given = self._context.space.storage(tensor) is not None and not self._is_store(tensor)
+        return self._values.read(tensor, place) if given else self._values.compute(tensor, place)
+
+    def _is_store(self, tensor: Tensor) -> bool:
+        return any(tensor in stores for stores in self._program.values)
+
+    def run(self, one: Pass, start: Expr | int, count: Expr | int) -> list[Accumulator]:
+        """Write a pass over ``count`` places of a row's first dimension, from ``start`` on."""
+        ways = max(1, _ways(one) * self._context.lanes("float32") // self._lanes)
+        totals = [
+            Accumulator.of(self._context, t, self._lanes_of_total(one, t), ways)
+            for t in one.reductions
+        ]
+        loops = _Loops(one, totals, ways)
+        spans = [(start, count)]
+        spans += [(0, self._context.size(d)) for d in self._program.inner[1:]]
+        with ExitStack() as stack:
+            for first, extent in spans[:-1]:
+                k = stack.enter_context(self._context.block.loop(extent, "k"))
+                loops.outer.append(self._context.block.bind(first + k, "k"))
+            self._last_dimension(loops, *spans[-1])
+        return loops.totals
+
+    def _lanes_of_total(self, one: Pass, tensor: Tensor) -> int:
+        """Return one register's lanes where an element takes many registers to compute."""
+        register = self._context.lanes(tensor.dtype)
+        return min(self._lanes, register) if one.cost > _DEAR else self._lanes
+
+    def run_across(self, one: Pass, width: int) -> list[Accumulator]:
+        """Write a pass over the ``width`` elements of as many rows as there are lanes."""
+        ways = min(2, width)
+        totals = [Accumulator.of(self._context, t, self._lanes, ways) for t in one.reductions]
+        loops = _Loops(one, totals, ways)
+        for e in range(width):
+            self._element(loops, e, e % ways)
+        return loops.totals
+
+    def _last_dimension(self, loops: _Loops, start: Expr | int, count: Expr | int) -> None:
+        block, lanes = self._context.block, self._lanes
+        size = self._context.size(self._program.inner[-1])
+        is_long = size >= lanes if isinstance(size, int) else index(size) >= lanes
+        with block.when(is_long):
+            self._vectors(loops, start, count)
+        if is_long is True:
+            return
+        with block.when(True) if is_long is False else block.otherwise(), block.loop(count) as e:
+            self._element(loops, start + e)
+
+    def _vectors(self, loops: _Loops, start: Expr | int, count: Expr | int) -> None:
+        block, lanes, ways = self._context.block, self._lanes, loops.ways
+
+        def vector(at: Expr | int, way: int) -> None:
+            self._element(loops, Lane(block.bind(at, "at"), lanes), way)
+
+        def group(g: Expr) -> None:
+            for way in range(ways):
+                vector(start + (g * ways + way) * lanes, way)
+
+        rest = block.bind(remainder(count, lanes), "rest")
+        last = Lane(block.bind(start + count - lanes, "last"), lanes)
+        # The vector before the last one would leave results in the place of what the last reads.
+        ahead = self._read_in_place(loops, last) if not isinstance(rest, int) or rest else {}
+        whole = block.bind(quotient(count, lanes), "whole")
+        groups = block.bind(quotient(whole, ways), "groups")
+        self._in_blocks(groups, loops.totals, group)
+        if isinstance(whole, int) and isinstance(groups, int):
+            for way in range(whole - groups * ways):
+                vector(start + (groups * ways + way) * lanes, way)
+        else:
+            with block.loop(whole - groups * ways, "v") as v:
+                vector(start + (groups * ways + v) * lanes, 0)
+        with block.when(rest > 0 if isinstance(rest, int) else index(rest) > 0):
+            self._element(loops, last, ways - 1, lanes - rest, ahead)
+
+    def _read_in_place(self, loops: _Loops, last: Lane) -> dict[Tensor, Expr]:
+        at = [*self._row, *loops.outer, last]
+        overwritten = [t for t in loops.one.in_place if self._kept[t].begin is None]
+        return {t: self._context.block.let(self._load_kept(t, at)) for t in overwritten}
+
+    def _in_blocks(
+        self, groups: Expr | int, totals: list[Accumulator], body: Callable[[Expr], object]
+    ) -> None:
+        """Repeat a body; sums of many elements are put aside in between."""
+        block = self._context.block
+        blocked = [t for t in totals if t.has_blocks]
+        if not blocked or (isinstance(groups, int) and groups <= BLOCK):
+            with block.loop(groups, "g") as g:
+                body(g)
+            return
+        with block.loop(quotient(groups + (BLOCK - 1), BLOCK), "b") as b:
+            first = block.bind(b * BLOCK, "first")
+            with block.loop(minimum(BLOCK, groups - first), "g") as g:
+                body(block.bind(first + g, "g"))
+            for total in blocked:
+                total.end_block()
+
+    def _element(
+        self,
+        loops: _Loops,
+        last: Index,
+        way: int | None = None,
+        skipped: Expr | int = 0,
+        ahead: Mapping[Tensor, Expr] | None = None,
+    ) -> None:
+        """Write the pass at one place of the last dimension, a vector as a rule.
+
+        ``way`` says which of the totals take it, without the first ``skipped`` lanes; None stands
+        for a single element. ``ahead`` holds kept elements that were read before.
+        """
+        context, one = self._context, loops.one
+        access = context.access()
+        for tensor, value in self._known.items():
+            access.give(tensor, partial(_at_any_place, value))
+        for tensor in one.kept:
+            access.give(tensor, partial(self._load_kept, tensor))
+        for tensor, value in (ahead or {}).items():
+            access.give(tensor, partial(_at_any_place, value))
+        at = [*self._row, *loops.outer, last]
+        if self._distance is not None and one is self._program.dearest:
+            self._fetch(at, self._distance)
+        for tensor in one.stores:
+            context.store(tensor, _place(tensor, at), access.compute(tensor, _place(tensor, at)))
+        for tensor in one.keeps:
+            self._keep(tensor, access.compute(tensor, _place(tensor, at)), at)
+        for tensor, total in zip(one.reductions, loops.totals, strict=True):
+            (operand,) = tensor.node.operands
+            value = context.block.let(access.read(operand, _place(operand, at)))
+            if way is None:
+                total.add_single(value)
+            else:
+                total.add(way, spread(value, self._lanes), skipped)
+
+    def _fetch(self, at: Sequence[Index], distance: Expr | int) -> None:
+        strides = self._context.space.strides(tuple(self._program.rows + self._program.inner))
+        place = flat_index(at, strides)
+        if not isinstance(place, Lane) or place.step != 1:
+            return
+        for storage, is_result in self._program.streams:
+            first = place.base + distance
+            for line in range(0, place.lanes, LINE_BYTES // ITEM_SIZE[storage.dtype]):
+                self._context.block.prefetch(storage.buffer, first + line, write=is_result)
+
+    def _kept_place(self, tensor: Tensor, at: Sequence[Index]) -> Index:
+        begin, strides = self._kept[tensor].begin, self._context.space.strides
+        if begin is None:
+            return flat_index(_place(tensor, at), strides(tensor.shape))
+        own = _place(tensor, at)[len(self._program.rows) :]
+        if isinstance(self._row[-1], Lane):  # a vector for each element of the rows
+            return Lane(begin + own[-1] * self._lanes, self._lanes)
+        place = flat_index(own, strides(tensor.shape[len(self._program.rows) :]))
+        if isinstance(place, Lane):
+            return Lane(begin + place.base, place.lanes, place.step)
+        flat: Index = begin + place
+        return flat
+
+    def _keep(self, tensor: Tensor, value: Expr, at: Sequence[Index]) -> None:
+        place, buffer = self._kept_place(tensor, at), self._kept[tensor].buffer
+        if isinstance(place, Lane):
+            self._context.block.store(buffer, place.base, spread(value, place.lanes), place.step)
+        else:
+            self._context.block.store(buffer, place, value)
+
+    def _load_kept(self, tensor: Tensor, at: Sequence[Index]) -> Expr:
+        place, buffer = self._kept_place(tensor, at), self._kept[tensor].buffer
+        if isinstance(place, Lane):
+            return self._context.block.load(buffer, place.base, place.lanes, place.step)
+        return self._context.block.load(buffer, place)
+
+
+def _at_any_place(value: Expr, _: Sequence[Index]) -> Expr:
+    return value
+
+
+def _place(tensor: Tensor, at: Sequence[Index]) -> list[Index]:
+    return [0 if d == 1 else i for d, i in zip(tensor.shape, at, strict=True)]
+
+
+def _ways(one: Pass) -> int:
+    """Return how many vectors are in flight: as many as hide the latency of what is done to one."""
+    if not one.reductions:
+        return 2
+    return 8 if one.cost <= 4 else 4

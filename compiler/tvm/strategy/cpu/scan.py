@@ -1,0 +1,130 @@
+"""Running sums: serial along their dimension, lanes and threads across the others.
+
+Where the dimension is the last one, each row is one chain of scalars, as in TensorFlow.
+"""
+
+from __future__ import annotations
+
+from tvm import tirx
+
+from composite.compiler.tvm.codegen.access import Index, Lane
+from composite.compiler.tvm.codegen.block import (
+    Buffer,
+    const,
+    index,
+    minimum,
+    quotient,
+    remainder,
+    spread,
+)
+from composite.compiler.tvm.ir.dims import Shape
+from composite.compiler.tvm.ir.graph import Expr, Scan, Tensor, compute_dtype
+from composite.compiler.tvm.plan.stage import Stage
+from composite.compiler.tvm.strategy.base import Context, chain_cost, elements, tasks, unflatten
+
+_COLUMNS = 4
+"""Vectors of columns that are summed together, to use whole cache lines of each row."""
+
+
+class RunningSum:
+    """Any stage whose anchor is a scan; "sum" stands for any combination here."""
+
+    name = "scan"
+
+    def fits(self, stage: Stage, context: Context) -> bool:  # noqa: ARG002
+        """Take scans."""
+        return stage.anchor is not None and isinstance(stage.anchor.node, Scan)
+
+    def emit(self, stage: Stage, context: Context) -> None:
+        """Write the loops."""
+        if stage.anchor is None or not isinstance(stage.anchor.node, Scan):
+            raise TypeError("not a scan")
+        _Writer(stage, stage.anchor, stage.anchor.node, context).write()
+
+
+class _Writer:
+    def __init__(self, stage: Stage, anchor: Tensor, node: Scan, context: Context) -> None:
+        self._stage = stage
+        self._anchor = anchor
+        self._node = node
+        self._context = context
+        self._dtype = compute_dtype(anchor.dtype)
+        self._lanes = context.lanes(anchor.dtype)
+
+    def write(self) -> None:
+        """Write a task for each row, or for each block of columns."""
+        context, shape, axis = self._context, self._stage.shape, self._node.axis
+        cycles = elements(shape, context) * chain_cost(self._stage, context)
+        others = (*shape[:axis], *shape[axis + 1 :])
+        if axis == len(shape) - 1:
+            tasks(context, elements(others, context), cycles, lambda i: self._single(i, others))
+            return
+        inner = context.size(shape[-1])
+        width = self._lanes * _COLUMNS
+        blocks = quotient(inner + (width - 1), width)
+
+        def body(task: Expr) -> None:
+            row = context.block.bind(quotient(task, blocks), "row")
+            at = context.block.bind(remainder(task, blocks) * width, "at")
+            self._columns(row, at, inner, others)
+
+        outer = elements(others[:-1], context)
+        tasks(context, outer * blocks, quotient(cycles, self._lanes), body)
+
+    def _kept(self, flat: Expr | int, shape: Shape) -> list[Index]:
+        return unflatten(self._context, flat, shape) if shape else []
+
+    def _single(self, flat: Expr, others: Shape) -> None:
+        """Sum one chain of scalars."""
+        self._chains([self._kept(flat, others)], 1)
+
+    def _columns(self, row: Expr, at: Expr, inner: Expr | int, others: Shape) -> None:
+        """Sum neighbouring columns together; the last vectors overlap their neighbours."""
+        block, lanes = self._context.block, self._lanes
+        outer = self._kept(row, others[:-1])
+        is_long = inner >= lanes if isinstance(inner, int) else index(inner) >= lanes
+
+        def short() -> None:
+            with block.loop(minimum(inner - at, lanes * _COLUMNS), "column") as column:
+                self._chains([[*outer, block.bind(at + column)]], 1)
+
+        with block.when(is_long):
+            starts = [
+                block.bind(index(minimum(at + j * lanes, inner - lanes)), "c")
+                for j in range(_COLUMNS)
+            ]
+            self._chains([[*outer, Lane(start, lanes)] for start in starts], lanes)
+        if isinstance(is_long, bool):
+            if not is_long:
+                short()
+            return
+        with block.otherwise():
+            short()
+
+    def _chains(self, places: list[list[Index]], lanes: int) -> None:
+        """Write the loop along the dimension for chains at other indices."""
+        block, node = self._context.block, self._node
+        dtype = self._dtype if lanes == 1 else f"{self._dtype}x{lanes}"
+        totals = block.registers(len(places), dtype)
+        identity = node.combine.identity(self._dtype)
+        for slot in range(len(places)):
+            block.store(totals, slot, const(identity, dtype))
+        size = self._context.size(self._stage.shape[node.axis])
+        with block.loop(size, "k") as k:
+            step = block.bind(size - 1 - k) if node.reverse else k
+            for slot, place in enumerate(places):
+                at = [*place[: node.axis], step, *place[node.axis :]]
+                self._step(totals, slot, at, lanes)
+
+    def _step(self, totals: Buffer, slot: int, at: list[Index], lanes: int) -> None:
+        block, node = self._context.block, self._node
+        value = self._context.access().read(node.operand, at)
+        value = spread(value, lanes)
+        before = block.let(tirx.BufferLoad(totals, [index(slot)]))
+        after = block.let(node.combine.apply(block, before, block.let(value)))
+        block.store(totals, slot, after)
+        result = before if node.exclusive else after
+        access = self._context.access()
+        access.give(self._anchor, lambda _: result)
+        for tensor in self._stage.stores:
+            self._context.store(tensor, at, access.compute(tensor, at))

@@ -1,0 +1,155 @@
+"""`composite.load`: the ops of a built library, in a process that compiles nothing.
+
+Needs no TVM and no MLIR, and starts no thread. Loading runs native code of the folder, so load only
+what you would run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import threading
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
+
+from composite import decorator
+from composite.aot import manifest
+from composite.autodiff import gradient
+from composite.binding import native
+from composite.compiler.emit.registration import program_symbol, status_symbol
+from composite.ops.op import CompositeOp
+
+# MLIR's own mark between the modules of one file.
+SPLIT = "// -----\n"
+
+
+class Place(NamedTuple):
+    """Where an op stands in a built library."""
+
+    folder: Path
+    name: str
+    position: int
+
+
+class LoadedOp(CompositeOp):
+    """An op of a built library. Its body is there as a program; the Python function is not."""
+
+    def __init__(self, program: FunctionDefLibrary, name: str, doc: str, library: Place) -> None:
+        super().__init__(program, name, doc, library.name)
+        self._library = library
+
+    @functools.cached_property
+    def mlir(self) -> str:
+        """The TFR module of the body, as text."""
+        text = (self._library.folder / f"{self._library.name}.mlir").read_text(encoding="utf-8")
+        return text.split(SPLIT)[self._library.position]
+
+
+class Library:
+    """A loaded library: its ops are attributes, by their Python names."""
+
+    def __init__(self, name: str, folder: Path, ops: dict[str, CompositeOp]) -> None:
+        self.__name__ = name
+        self.folder = folder
+        self.ops = dict(ops)
+
+    def __getattr__(self, name: str) -> CompositeOp:
+        ops: dict[str, CompositeOp] = self.__dict__.get("ops", {})
+        if name not in ops:
+            known = ", ".join(ops) or "none"
+            raise AttributeError(
+                f"library {self.__dict__.get('__name__')} has no op {name!r}: {known}"
+            )
+        return ops[name]
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.ops})
+
+    def __repr__(self) -> str:
+        return f"<composite library {self.__name__}: {', '.join(self.ops)}>"
+
+
+_lock = threading.Lock()
+_loaded: dict[str, Library] = {}
+
+
+def load(folder: str | os.PathLike[str]) -> Library:
+    """Loads a folder that `composite.build` wrote, and registers its ops with their gradients.
+
+    Returns:
+        The library: its ops are attributes, by their Python names. Loading it again gives the same
+        object.
+
+    Raises:
+        FileNotFoundError: when the folder is no library.
+        ImportError: when it is for another TensorFlow.
+        ValueError: when a file is damaged, or an op of that name has another body here.
+
+    All of that is found before any code of the folder runs.
+    """
+    path = Path(folder)
+    content = manifest.read(path)
+    file = f"lib{content['name']}.so"
+    with _lock:
+        key = str(content["files"].get(file))
+        if key not in _loaded:
+            _check_conflicts(path, content)
+            programs = _programs(path, content, file)
+            _loaded[key] = Library(content["name"], path, _ops(path, content, programs))
+        return _loaded[key]
+
+
+def _check_conflicts(folder: Path, content: dict[str, Any]) -> None:
+    for op in content["ops"]:
+        here = decorator.current(op["op"])
+        if here is not None and here.digest != op["digest"]:
+            raise ValueError(
+                f"{op['op']} of {folder} has another body than the one defined here at "
+                f"{here.place}: build the library again from that source, or rename one of them"
+            )
+
+
+def _programs(folder: Path, content: dict[str, Any], file: str) -> list[FunctionDefLibrary]:
+    """Maps the library, which registers itself, and reads its programs."""
+    native.library()  # before: the library is linked against it, by name
+    descriptor = manifest.open_checked(folder, content, file)
+    # By the descriptor that was checked: whatever is put under the name meanwhile is not read. It
+    # stays open, since dlopen compares names before it looks at files, and the number must not
+    # come again; nor must the name be one that the runtime makes for its own kernels.
+    name = f"/proc/self/task/{threading.get_native_id()}/fd/{descriptor}"
+    library = ctypes.CDLL(name, mode=os.RTLD_NOW | os.RTLD_LOCAL)
+    status = getattr(library, status_symbol(content["name"]))
+    status.restype = ctypes.c_char_p
+    if message := status().decode():
+        raise ValueError(f"the ops of {folder} could not be registered: {message}")
+    program = getattr(library, program_symbol(content["name"]))
+    program.restype = ctypes.c_void_p
+    size = ctypes.c_size_t()
+    return [
+        FunctionDefLibrary.FromString(
+            ctypes.string_at(program(ctypes.c_size_t(i), ctypes.byref(size)), size.value)
+        )
+        for i in range(len(content["ops"]))
+    ]
+
+
+def _ops(
+    folder: Path, content: dict[str, Any], programs: list[FunctionDefLibrary]
+) -> dict[str, CompositeOp]:
+    ops: dict[str, CompositeOp] = {}
+    for index, (facts, program) in enumerate(zip(content["ops"], programs, strict=True)):
+        place = Place(folder, content["name"], index)
+        op = LoadedOp(program, facts["python_name"], facts["doc"], place)
+        if decorator.current(op.op_name) is None:
+            decorator.adopt(op)
+        if facts["own_gradient"]:
+            reason = (
+                f"{op.op_name} was given a gradient of its own in Python ({op.place}), which its "
+                f"library does not carry: import that module, or use @op.gradient here"
+            )
+            gradient.refuse(op.op_name, op.digest, reason)
+        ops[op.__name__] = op
+    return ops

@@ -1,0 +1,1 @@
+"""Gradients of ops: made by differentiating the expansion, or given by the author."""

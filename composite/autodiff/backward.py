@@ -1,0 +1,278 @@
+"""The backward of an op: its expansion, differentiated by TensorFlow, as a function.
+
+For given attributes, dtypes and shapes; the op's own outputs stand in place of what would be
+computed again. It is called by CompositeCall, so it may have a compiled kernel, and is
+differentiated in the same way: gradients of any order follow.
+
+Not for which gradient an op has, see `gradient`.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
+
+from composite.autodiff import graph_cut, places
+from composite.autodiff import loop_residuals as kept_loops
+from composite.autodiff import residuals as saving
+from composite.binding import native
+from composite.binding.records import AttrValue, NodeDef
+from composite.ops import call, function_op, functions, recorded
+
+# A backward holds some 0.3 MB. Batch sizes share one (see gradient._Family), so this is about
+# attributes.
+LIMIT = 256
+
+NAME = "composite_backward_"  # begins the names of functions
+FORWARD = "composite_forward_"
+
+_differentiated = itertools.count()
+
+Shape = tuple[int | None, ...] | None  # None: unknown rank
+
+
+class _Function(NamedTuple):
+    """A function of some of a backward's arguments."""
+
+    # A canonical library, which CompositeCall takes; a ConcreteFunction where an op keeps state or
+    # the function is not to last; None where there is nothing to compute.
+    function: Any
+    takes: list[int]  # the arguments, in its order
+    constants: int  # how many of them, the last, XLA has to know
+
+    def __call__(self, arguments: Sequence[Any], stamps: Mapping[str, AttrValue]) -> list[Any]:
+        taken = [arguments[i] for i in self.takes]
+        if self.function is None:
+            return []
+        if isinstance(self.function, FunctionDefLibrary):
+            return function_op.invoke(self.function, taken, self.constants, stamps)
+        results: list[Any] = tf.nest.flatten(self.function(*taken))
+        return results
+
+
+class Backward(NamedTuple):
+    """A differentiated expansion.
+
+    Its arguments are inputs, outputs, gradients of outputs, and what the forward keeps. `twin` is
+    the forward once more, of the inputs, with what it keeps behind its outputs; the graph pass has
+    it take the place of the forward node.
+    """
+
+    function: _Function
+    gives: list[int | None]  # by input: which of arguments and results; None: no gradient
+    twin: _Function | None
+    kept: list[str]  # what the twin keeps, for people: "MatMul (64, 512)"
+    again: list[str]  # the ops of the forward that the backward computes again
+
+    def __call__(
+        self, op: Any, gradients: Sequence[Any], stamps: Mapping[str, AttrValue]
+    ) -> list[Any | None]:
+        """The gradient of each input of `op`, whose node it is; its own nodes have `stamps`."""
+        outputs = list(op.outputs)
+        if self.twin is not None:
+            outputs = _twin_outputs(self.twin, recorded.node_of(op), stamps)
+        count = len(op.outputs)
+        arguments = [*op.inputs, *outputs[:count], *gradients, *outputs[count:]]
+        values = [*arguments, *self.function(arguments, stamps)]
+        return [None if one is None else values[one] for one in self.gives]
+
+
+def _twin_outputs(twin: _Function, node: Any, stamps: Mapping[str, AttrValue]) -> list[Any]:
+    """The outputs of the twin of a node, which is made once for all gradients of the node."""
+    name = twin.function.function[0].signature.name
+    for reader in node.inputs[twin.takes[0]].consumers() if twin.takes else ():
+        attrs = reader.node_def.attr if reader.type == function_op.NAME else {}
+        same = function_op.TWIN in attrs and attrs["f"].func.name == name
+        if same and attrs[function_op.TWIN].s.decode() == node.name:
+            return list(reader.outputs)
+    mark = {function_op.TWIN: AttrValue(s=node.name.encode())}
+    with tf.control_dependencies(None):  # it runs when the forward does
+        return twin(node.inputs, {**stamps, **mark})
+
+
+class Way(NamedTuple):
+    """How a backward is to be made."""
+
+    used: tuple[bool, ...]  # by output: a gradient of it comes in
+    needed: tuple[bool, ...]  # by input: the gradient is asked for
+    keeps: bool  # the forward may keep values for it
+    lasts: bool  # it is a version of CompositeCall, which are never forgotten
+
+
+@functools.lru_cache(maxsize=LIMIT)
+def differentiate(request: bytes, shapes: tuple[Shape, ...], way: Way) -> Backward:
+    """The backward of a call: `request` is a NodeDef of the op, its attributes and its version.
+
+    LookupError: an op of the body has no gradient; FailedPreconditionError: the expansion needs a
+    shape that is not known.
+    """
+    asked = NodeDef.FromString(request)
+    asked.attr["_in_shapes"].list.SetInParent()
+    for shape in shapes:
+        proto = tf.TensorShape(shape).as_proto()
+        asked.attr["_in_shapes"].list.shape.add().CopyFrom(proto)
+    library = FunctionDefLibrary.FromString(native.call("composite_expand", asked))
+    body = functions.body(library)
+    # TensorFlow's gradient of a While makes functions of its own of condition and body, named after
+    # them, in which what this gradient needs is kept. Equal conditions have one name in all ops.
+    functions.rename_functions(body.graph_def, f"_differentiated_{next(_differentiated)}")
+    of_function = asked.op == function_op.NAME
+    name = function_op.stem(asked.attr["f"].func.name) if of_function else asked.op
+    try:
+        with tf.init_scope():  # not a part of whatever is being traced: later traces share it
+            return _Differentiation(name, body, shapes, way).backward()
+    except LookupError as error:
+        raise places.no_gradient(name, body.graph_def, error) from error
+
+
+class _Differentiation:
+    """The graph of an expansion and of its gradient, from which functions are cut."""
+
+    def __init__(
+        self,
+        op_name: str,
+        expansion: functions.Body,
+        shapes: Sequence[Shape],
+        way: Way,
+    ) -> None:
+        placeholder = tf.compat.v1.placeholder
+        self._op_name = op_name
+        self._way = way
+        with tf.Graph().as_default() as graph:
+            inputs = [
+                placeholder(d, s) for d, s in zip(expansion.input_dtypes, shapes, strict=True)
+            ]
+            outputs = functions.inline(expansion, inputs, name="forward")
+            wanted = [y for y, use in zip(outputs, way.used, strict=True) if use]
+            seeds = [placeholder(y.dtype, y.shape) for y in wanted]
+            self._forward = {op.name for op in graph.get_operations()}
+            asked = [x for x, need in zip(inputs, way.needed, strict=True) if need]
+            found = iter(tf.gradients(wanted, asked, grad_ys=seeds))
+            gradients = [next(found) if need else None for need in way.needed]
+            results = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
+            self._rounded = {op.name for op in graph.get_operations() if _rounds(op)}
+        self._results = [None if r is None else r.name for r in results]
+        self._graph_def = graph.as_graph_def()
+        places.spread(self._graph_def)
+        self._of_loops: dict[str, str] = {}  # what the loops of the forward keep
+        self._keeps = way.keeps and saving.is_possible(graph, inputs, outputs)
+        if self._keeps:
+            graph = self._without_lists(graph)
+        self._graph = graph
+        self._inputs, self._outputs, self._seeds = (
+            [graph.get_tensor_by_name(tensor.name) for tensor in tensors]
+            for tensors in (inputs, outputs, seeds)
+        )
+
+    def _without_lists(self, graph: tf.Graph) -> tf.Graph:
+        """The graph with loops whose lists are kept as tensors, see `kept_loops`."""
+        graph_def, self._of_loops = kept_loops.without_lists(self._graph_def, self._forward)
+        if graph_def is self._graph_def:
+            return graph
+        self._graph_def = graph_def
+        with tf.Graph().as_default() as changed:
+            tf.graph_util.import_graph_def(graph_def, name="")
+        return changed
+
+    def backward(self) -> Backward:
+        """The function of those inputs, outputs and seeds that the gradient reads.
+
+        An output that it reads (the mask of a ReLU, say) is fed from the forward call, as is what
+        that keeps, and what only computed it again is left out.
+        """
+        own = list(dict.fromkeys(name for name in self._results if name is not None))
+        arguments = [*self._inputs, *self._outputs, *self._seeds]
+        pruned, read = self._cut(arguments, own)
+        kept = self._kept(pruned) if self._keeps else []
+        if kept:
+            pruned, read = self._cut([*arguments, *kept], own)
+            kept = [tensor for tensor in kept if tensor.name in read]
+            arguments += kept
+        first: dict[str, int] = {}  # an output that is an input: the input
+        for position, tensor in enumerate(arguments):
+            first.setdefault(tensor.name, position)
+        made = [name for name in own if name not in first]
+        places_of = {name: len(arguments) + k for k, name in enumerate(made)} | first
+        taken = {at: arguments[at] for name, at in first.items() if name in read}
+        return Backward(
+            self._function(f"{NAME}{self._op_name}", pruned, taken, made, lasts=self._way.lasts),
+            [None if name is None else places_of[name] for name in self._results],
+            self._twin(kept) if kept else None,
+            [self._described(tensor) for tensor in kept],
+            [n.op for n in pruned.node if n.name in self._forward & self._rounded],
+        )
+
+    def _cut(self, arguments: Sequence[Any], results: Sequence[str]) -> tuple[Any, set[str]]:
+        return graph_cut.consistent(
+            self._graph_def, {t.name for t in arguments}, results, self._rounded
+        )
+
+    def _kept(self, pruned: Any) -> list[Any]:
+        """What the forward is to keep of what the pruned graph would compute again."""
+        again = {node.name for node in pruned.node} & self._forward
+        names = [*self._of_loops, *saving.kept(self._graph, again)]
+        if self._of_loops:
+            names += saving.around_loops(self._graph, self._forward, again & self._rounded)
+        return [self._graph.get_tensor_by_name(name) for name in dict.fromkeys(names)]
+
+    def _described(self, tensor: Any) -> str:
+        return self._of_loops.get(tensor.name) or f"{tensor.op.type} {tensor.shape}"
+
+    def _twin(self, kept: Sequence[Any]) -> _Function:
+        names = [tensor.name for tensor in (*self._outputs, *kept)]
+        inputs = {tensor.name for tensor in self._inputs}
+        pruned, read = graph_cut.needed(self._graph_def, inputs, names)
+        taken = {i: tensor for i, tensor in enumerate(self._inputs) if tensor.name in read}
+        return self._function(f"{FORWARD}{self._op_name}", pruned, taken, names, lasts=True)
+
+    def _function(
+        self,
+        name: str,
+        graph_def: Any,
+        taken: Mapping[int, Any],
+        made: Sequence[str],
+        *,
+        lasts: bool,
+    ) -> _Function:
+        """What `made` names as a function of the tensors in `taken`, by their positions."""
+        order = list(taken)
+        if not made:
+            return _Function(None, order, 0)
+        concrete = _traced(name, graph_def, list(taken.values()), made)
+        inner = concrete.graph.as_graph_def().library.function
+        library = FunctionDefLibrary(function=[concrete.function_def, *inner])
+        if not lasts or function_op.keeps_state(library):
+            return _Function(concrete, order, 0)
+        places_of, constants = function_op.constants_last(library)
+        library = function_op.canonical(library, name.removeprefix("composite_"))
+        return _Function(function_op.define(library), [order[i] for i in places_of], constants)
+
+
+def _rounds(op: Any) -> bool:
+    """Whether an operation may give other bits where it is computed again."""
+    return op.type not in ("Const", "Placeholder") and any(
+        y.dtype.is_floating or y.dtype.is_complex for y in op.outputs
+    )
+
+
+def _traced(name: str, graph_def: Any, inputs: Sequence[Any], outputs: Sequence[str]) -> Any:
+    """Nodes of a graph as a ConcreteFunction."""
+    # TensorFlow forgets the functions of an If's or While's gradient with the graph they were made
+    # in, and numbers them anew in the next: those of two backwards may have the same names.
+    content = graph_def.library.SerializeToString(deterministic=True)
+    functions.rename_functions(graph_def, f"_kept_{hashlib.sha256(content).hexdigest()[:16]}")
+    call.add_functions(graph_def.library)
+
+    def function(*values: Any) -> Any:
+        fed = {tensor.name: value for tensor, value in zip(inputs, values, strict=True)}
+        return tf.graph_util.import_graph_def(graph_def, fed, outputs, name="")
+
+    function.__name__ = name
+    specs = [tf.TensorSpec(t.shape, t.dtype) for t in inputs]
+    return tf.function(function, input_signature=specs, autograph=False).get_concrete_function()

@@ -1,0 +1,260 @@
+"""Which gradient an op has: the derived one, or its author's; for which shapes it is made.
+
+TensorFlow asks here, with a node of a graph or with what an eager tape recorded. The derived one is
+made from the program that the runtime has, so a model loaded in a fresh process trains as well.
+
+How a derived gradient is made and runs is in `backward`.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from composite.autodiff import backward
+from composite.binding import native
+from composite.binding.records import (
+    PROGRAM,
+    AttrValue,
+    NodeDef,
+    attr_value,
+    call_record,
+    serialize,
+)
+from composite.ops import function_op, recorded
+
+Gradient = Callable[..., Any]
+Shape = backward.Shape
+
+
+class _Family:
+    """Calls of one version with the same attributes, dtypes and ranks, whatever their sizes.
+
+    Holds the input shapes that they have in common; a dim that varied is unknown. So ten thousand
+    batch sizes need two backwards: one for the first size, one for all others. Where a function is
+    traced, which takes longer than a backward, a few shapes get each its own: with known sizes it
+    reads fewer shapes as it runs, and XLA insists on knowing those.
+    """
+
+    OWN = 8  # shapes, of a family
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._own: set[tuple[Shape, ...]] = set()
+        self._seen: tuple[Shape, ...] | None = None
+
+    def widen(self, shapes: tuple[Shape, ...], *, traced: bool) -> tuple[Shape, ...]:
+        with self._lock:
+            if traced and (shapes in self._own or len(self._own) < self.OWN):
+                self._own.add(shapes)
+                return shapes
+            if self._seen is None:
+                self._seen = shapes
+            else:
+                self._seen = tuple(map(_common, self._seen, shapes))
+            return self._seen
+
+
+def _common(a: Shape, b: Shape) -> Shape:
+    if a is None or b is None or len(a) != len(b):
+        return None
+    return tuple(x if x == y else None for x, y in zip(a, b, strict=True))
+
+
+@functools.lru_cache(maxsize=4 * backward.LIMIT)
+def _family(*_key: Hashable) -> _Family:
+    return _Family()
+
+
+_lock = threading.Lock()
+_registered: set[str] = set()
+_overrides: dict[tuple[str, str], Gradient] = {}
+_refusals: dict[tuple[str, str], str] = {}
+# Names that had one by tf.RegisterGradient before the op was defined: it serves all versions.
+_others: set[str] = set()
+# The versions of a name, in order: the moment from which eager calls stand for one, its digest.
+_versions: dict[str, list[tuple[int, str]]] = {}
+
+
+def register(op_name: str) -> None:
+    """Gives TensorFlow a gradient function for this op; once for each name."""
+    with _lock:
+        if op_name in _registered:
+            return
+        _registered.add(op_name)
+
+    def gradient(op: Any, *output_gradients: Any) -> Any:
+        return _gradient(op_name, op, output_gradients)
+
+    try:
+        tf.RegisterGradient(op_name)(gradient)
+    except KeyError:  # registered already
+        with _lock:
+            _others.add(op_name)
+
+
+def override(op_name: str, digest: str, function: Gradient) -> None:
+    """Has `function(op, *output_gradients)` stand in for the derived gradient of this version."""
+    with _lock:
+        _overrides[op_name, digest] = function
+    recorded.forget_forward_gradients()  # they were made of the derived one
+
+
+def refuse(op_name: str, digest: str, reason: str) -> None:
+    """Has a request for the gradient of this version raise LookupError with `reason`."""
+    with _lock:
+        _refusals[op_name, digest] = reason
+
+
+def overridden(op_name: str, digest: str) -> bool:
+    """Whether the author gave this version a gradient of its own."""
+    return op_name in _others or (op_name, digest) in _overrides
+
+
+def set_current(op_name: str, digest: str) -> None:
+    """Which version an eager call stands for from now on: its tape record carries no stamp."""
+    with _lock:
+        versions = _versions.setdefault(op_name, [])
+        if versions and versions[-1][1] == digest:
+            return
+        versions.append((recorded.moment(), digest))
+    if len(versions) > 1:
+        recorded.forget_forward_gradients()  # they are kept by name
+
+
+def _digest(op_name: str, op: Any) -> str:
+    """The version that an op without a stamp stands for; "" when none is known.
+
+    A tape may be older than the version that the name stands for now. When an eager tensor was made
+    is known, and so is which version made it.
+    """
+    versions = _versions.get(op_name, [(0, "")])
+    if isinstance(op, tf.Operation) or not op.outputs:
+        return versions[-1][1]
+    made = recorded.made_at(op.outputs[0])
+    return next((digest for since, digest in reversed(versions) if since <= made), versions[0][1])
+
+
+def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
+    attrs = recorded.attrs_of(op)
+    stamp = attrs.pop(PROGRAM, None)
+    digest = stamp.s.decode() if stamp is not None else _digest(op_name, op)
+    key = (op_name, digest)
+    if key in _refusals and key not in _overrides:
+        raise LookupError(_refusals[key])
+    if key in _overrides:
+        return _overrides[key](op, *output_gradients)
+    request = _request(op_name, attrs)
+    if digest:
+        request.attr[PROGRAM].s = digest.encode()
+    used = [
+        gradient is not None and _has_gradient(output.dtype)
+        for gradient, output in zip(output_gradients, op.outputs, strict=True)
+    ]
+    if not any(used):
+        return [None] * len(op.inputs)
+    if op_name == function_op.NAME:
+        function_op.ensure_defined(op)
+    keeps, skipped = _may_keep(op, attrs), set(getattr(op, "skip_input_indices", None) or ())
+    needed = tuple(i not in skipped for i in range(len(op.inputs)))
+    way = backward.Way(tuple(used), needed, keeps, lasts=True)
+    found = _backward(request, list(op.inputs), way)
+    wanted = [g for g, use in zip(output_gradients, used, strict=True) if use]
+    gradients = found(op, [*map(tf.convert_to_tensor, wanted)], _options_of(attrs))
+    for gradient, one in zip(gradients, op.inputs, strict=True):
+        if gradient is not None:  # a tf.while_loop that carries it insists on its shape
+            gradient.set_shape(one.shape)
+    return gradients
+
+
+def _request(op_name: str, attrs: Mapping[str, AttrValue]) -> NodeDef:
+    """The call that is differentiated, for `backward`."""
+    request = call_record(op_name, attrs)
+    request.attr["_composite_whole"].CopyFrom(attr_value(_whole()))
+    return request
+
+
+def _whole() -> list[str]:
+    """The versions that stay nodes where a body calls them: TensorFlow asks here for theirs."""
+    others = {one for name in _others for _, one in _versions.get(name, ())}
+    return sorted(others.union(one for _, one in (*_overrides, *_refusals)))
+
+
+def _has_gradient(dtype: tf.DType) -> bool:
+    return bool(dtype.is_floating or dtype.is_complex)
+
+
+def _options_of(attrs: Mapping[str, AttrValue]) -> dict[str, AttrValue]:
+    """The options that a node carries, for what is derived from it; "tvm" is about itself alone."""
+    kept = {
+        name: attrs[name] for name in ("_composite_backend", "_composite_numerics") & attrs.keys()
+    }
+    return {name: value for name, value in kept.items() if value.s != b"tvm"}
+
+
+def plan(request: NodeDef, outputs: Sequence[tf.DType]) -> backward.Backward:
+    """The backward that a traced call has, for `op.request` and the dtypes of its outputs.
+
+    LookupError, FailedPreconditionError: it has none, for the reason that they say.
+    """
+    shapes = [tf.TensorShape(shape) for shape in request.attr["_in_shapes"].list.shape]
+    key = serialize(_request(request.op, request.attr))
+    used = tuple(map(_has_gradient, outputs))
+    if not any(used):
+        raise LookupError("no output is floating")
+    way = backward.Way(used, (True,) * len(shapes), keeps=True, lasts=True)
+    return backward.differentiate(key, tuple(map(_shape, shapes)), way)
+
+
+def _may_keep(op: Any, attrs: Mapping[str, AttrValue]) -> bool:
+    """Whether the forward can keep values: its node is in the function that is being traced.
+
+    An eager call is over, and a node that must have a kernel has none for further outputs.
+    """
+    node = recorded.node_of(op)
+    if node is None or attrs.get("_composite_backend", _AUTO).s == b"tvm":
+        return False
+    return bool(node.graph.building_function and node.graph is tf.compat.v1.get_default_graph())
+
+
+_AUTO = AttrValue(s=b"auto")
+
+
+def _backward(request: NodeDef, inputs: Sequence[Any], way: backward.Way) -> backward.Backward:
+    shapes = tuple(_shape(x.shape) for x in inputs)
+    ranks = tuple(x.shape.rank for x in inputs)
+    key = serialize(request)
+    try:
+        common = _family(key, way, ranks).widen(shapes, traced=way.keeps)
+        return backward.differentiate(key, common, way)
+    except tf.errors.FailedPreconditionError as error:
+        if not native.is_not_yet(error):
+            raise
+    # The body looks at a dim that varies: these shapes need a backward of their own.
+    try:
+        return backward.differentiate(key, shapes, way._replace(keeps=False, lasts=False))
+    except tf.errors.FailedPreconditionError as error:
+        if native.is_not_yet(error):
+            raise _not_yet(request.op, error) from None
+        raise
+
+
+def _shape(shape: tf.TensorShape) -> Shape:
+    return None if shape.rank is None else tuple(shape.as_list())
+
+
+def _not_yet(op_name: str, error: tf.errors.FailedPreconditionError) -> Exception:
+    return tf.errors.FailedPreconditionError(
+        None,
+        None,
+        f"the gradient of {op_name} cannot be made while tracing with these shapes: "
+        f"{error.message}; give the input a static shape there (tf.ensure_shape, or an "
+        "input_signature)",
+    )
+
+
+register(function_op.NAME)

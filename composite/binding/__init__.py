@@ -1,0 +1,1 @@
+"""The binding of the runtime, and the records that cross it."""

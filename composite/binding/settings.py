@@ -1,0 +1,95 @@
+"""`composite.options`: which path the calls made under it may take.
+
+The choice is captured where the call is made: into the attributes of a graph node while tracing,
+and read from a thread-local of the runtime by an eager call. It never reaches back to nodes that
+exist.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from composite.binding import native
+from composite.binding.records import AttrValue, record
+
+BACKENDS = ("auto", "tvm", "tf")
+NUMERICS = ("fast", "strict")
+LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+# What is chosen for a process, which the runtime reads as well.
+ENVIRONMENT = {
+    "COMPOSITE_BACKEND": BACKENDS,
+    "COMPOSITE_NUMERICS": NUMERICS,
+    "COMPOSITE_ISA": LEVELS,  # the highest level whose kernels may run
+}
+
+
+class _Local(threading.local):
+    backend = ""  # "" : nothing chosen here, so the process default holds
+    numerics = ""
+
+
+_local = _Local()
+
+
+@contextmanager
+def options(*, backend: str | None = None, numerics: str | None = None) -> Iterator[None]:
+    """Chooses, for the calls made inside on this thread, how a composite runs.
+
+    Args:
+        backend: "auto" runs a kernel where one covers the call and was measured to be no slower
+            than TensorFlow's own ops; "tvm" runs a kernel or raises (the first call waits for the
+            compiler); "tf" always runs TensorFlow's ops.
+        numerics: "fast" lets a kernel be used, whose error against float64 `composite.explain`
+            states; "strict" asks for the results of TensorFlow's own ops, bit for bit: no kernel
+            runs. Together with backend="tvm" only a kernel that is exact runs (one that moves
+            data, or computes with integers); the call of any other raises
+            tf.errors.InvalidArgumentError. See docs/numerics.md.
+
+    Raises:
+        ValueError: for another value.
+
+    What is not given stays as it is outside; where nothing is given, the environment variables
+    COMPOSITE_BACKEND and COMPOSITE_NUMERICS decide, and then "auto" and "fast".
+    """
+    _check("backend", backend, BACKENDS)
+    _check("numerics", numerics, NUMERICS)
+    outer = (_local.backend, _local.numerics)
+    _choose(outer[0] if backend is None else backend, outer[1] if numerics is None else numerics)
+    try:
+        yield
+    finally:
+        _choose(*outer)
+
+
+def _check(option: str, value: str | None, allowed: tuple[str, ...]) -> None:
+    if value is not None and value not in allowed:
+        choices = ", ".join(repr(choice) for choice in allowed)
+        raise ValueError(f"composite.options: {option}={value!r} is not one of {choices}")
+
+
+def _choose(backend: str, numerics: str) -> None:
+    request = record(backend=backend, numerics=numerics, thread=True)
+    native.call("composite_set_options", request)
+    _local.backend, _local.numerics = backend, numerics
+
+
+def node_attrs() -> dict[str, AttrValue]:
+    """What a graph node made now carries of the options of this thread."""
+    attrs = {}
+    if _local.backend:
+        attrs["_composite_backend"] = AttrValue(s=_local.backend.encode())
+    if _local.numerics:
+        attrs["_composite_numerics"] = AttrValue(s=_local.numerics.encode())
+    return attrs
+
+
+def check_environment() -> None:
+    """ValueError when a variable of ENVIRONMENT has a value that there is not."""
+    for variable, allowed in ENVIRONMENT.items():
+        value = os.environ.get(variable, "")
+        if value and value not in allowed:
+            choices = ", ".join(repr(choice) for choice in allowed)
+            raise ValueError(f"{variable}={value!r} in the environment is not one of {choices}")

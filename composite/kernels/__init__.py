@@ -1,0 +1,1 @@
+"""What makes, checks, measures and keeps a kernel, whether just in time or ahead of time."""

@@ -1,0 +1,165 @@
+"""Inputs on which a kernel may go wrong where it is right on ordinary numbers.
+
+Magnitudes are such that a product of four inputs is still a normal number of the dtype, so that
+what overflows does so in the expansion as well. Integers are 0 and 1 throughout: in range wherever
+one is an index, a flag or a count.
+
+Not for: what is made of the outputs (`verify`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+import tensorflow as tf
+
+from composite.kernels import bounds
+
+Array = np.ndarray[Any, Any]
+
+# Elements of all inputs up to which every kind is drawn; beyond, only the first two of them, since
+# the reference in float64 takes longer than compiling does.
+MANY = 1 << 16
+_MATRIX = 2  # dimensions
+_MOST_SPECIAL = 4  # inputs that get infinities and NaNs, one after the other
+
+
+class Draw(NamedTuple):
+    """Inputs of one kind."""
+
+    kind: str  # for people: "inputs of mixed magnitudes"
+    arrays: list[Array]
+    # Whether infinities and NaNs are among them, which must come out where the expansion has them.
+    special: bool = False
+    # Whether denormals are, which TensorFlow's threads take for zeros, and a kernel here does not.
+    denormal: bool = False
+
+
+def draws(
+    dtypes: Sequence[tf.DType],
+    shapes: Sequence[tuple[int, ...]],
+    seed: int,
+    *,
+    all_kinds: bool,
+    fed_back: bool = False,
+) -> Iterator[Draw]:
+    """Inputs of each kind; ordinary ones alone unless `all_kinds`, or where nothing is floating.
+
+    fed_back: whether a loop multiplies what it made with inputs again. Matrices are then as those
+        that are trained, lest each trip makes any rounding error larger.
+    """
+    random = np.random.default_rng(seed)
+    kinds: dict[str, Callable[..., Array]] = {"ordinary inputs": _ordinary}
+    floating = [i for i, dtype in enumerate(dtypes) if dtype.is_floating]
+    small = sum(int(np.prod(shape)) for shape in shapes) <= MANY
+    if all_kinds and floating:
+        kinds |= {"inputs of mixed magnitudes": _mixed} | (_OTHERS if small else {})
+    if tf.float64 in dtypes:
+        # An ELU of TensorFlow's, exp(x) - 1, has few right digits there: no reference for doubles.
+        kinds.pop("small inputs", None)
+    for kind, draw in kinds.items():
+        arrays = _arrays(draw, dtypes, shapes, random, fed_back=fed_back)
+        yield Draw(kind, arrays, denormal=draw is _denormals)
+    if not all_kinds or not small:
+        return
+    for i in floating[:_MOST_SPECIAL]:
+        for special in (np.inf, -np.inf, np.nan):
+            arrays = _arrays(_ordinary, dtypes, shapes, random, fed_back=fed_back)
+            if arrays[i].size:
+                arrays[i].flat[random.integers(arrays[i].size)] = special
+                yield Draw(f"inputs with a {special} in input {i}", arrays, special=True)
+
+
+def _arrays(
+    draw: Callable[..., Array],
+    dtypes: Sequence[tf.DType],
+    shapes: Sequence[tuple[int, ...]],
+    random: np.random.Generator,
+    *,
+    fed_back: bool,
+) -> list[Array]:
+    arrays = [
+        _array(draw, dtype, shape, random).astype(dtype.as_numpy_dtype)
+        for dtype, shape in zip(dtypes, shapes, strict=True)
+    ]
+    return [_damped(x) for x in arrays] if fed_back else arrays
+
+
+def _damped(array: Array) -> Array:
+    """Matrices whose products are as large as what they multiply."""
+    if array.ndim < _MATRIX or not bounds.is_floating(array):
+        return array
+    return (array / np.sqrt(max(1, array.shape[-2]))).astype(array.dtype)
+
+
+def _array(
+    draw: Callable[..., Array], dtype: tf.DType, shape: tuple[int, ...], random: np.random.Generator
+) -> Array:
+    if not dtype.is_floating:
+        return random.integers(0, 2, shape)
+    # Doubles are numbers of float32: the check computes with them in both.
+    narrow = np.float32 if dtype == tf.float64 else dtype.as_numpy_dtype
+    return np.asarray(draw(shape, ml_dtypes.finfo(narrow), random).astype(narrow))
+
+
+def _ordinary(shape: tuple[int, ...], _finfo: Any, random: np.random.Generator) -> Array:
+    return np.asarray(random.standard_normal(shape))
+
+
+def _large(shape: tuple[int, ...], finfo: Any, random: np.random.Generator) -> Array:
+    return _ordinary(shape, finfo, random).clip(-4, 4) * (_most(finfo) / 4)
+
+
+def _small(shape: tuple[int, ...], finfo: Any, random: np.random.Generator) -> Array:
+    return _ordinary(shape, finfo, random) * _least(finfo)
+
+
+def _mixed(shape: tuple[int, ...], finfo: Any, random: np.random.Generator) -> Array:
+    """All magnitudes, half of the neighbours nearly cancelling; zeros and integers between."""
+    exponents = random.uniform(np.log(_least(finfo)), np.log(_most(finfo)), shape)
+    values = np.exp(exponents) * random.choice([-1.0, 1.0], shape)
+    flat = values.reshape(-1)
+    pairs = flat[: flat.size // 2 * 2].reshape(-1, 2)
+    nearly = 1 + float(finfo.eps) * random.integers(-2, 3, len(pairs))
+    pairs[:, 1] = np.where(random.random(len(pairs)) < 0.5, -pairs[:, 0] * nearly, pairs[:, 1])
+    plain = random.choice([0.0, -0.0, 1.0, -1.0, 2.0, 3.0], shape)
+    return np.where(random.random(shape) < 0.2, plain, values)
+
+
+def _zeros_and_ones(shape: tuple[int, ...], _finfo: Any, random: np.random.Generator) -> Array:
+    return np.asarray(random.choice([0.0, -0.0, 1.0, -1.0], shape))
+
+
+def _sparse(shape: tuple[int, ...], finfo: Any, random: np.random.Generator) -> Array:
+    return np.where(random.random(shape) < 0.9, 0.0, _ordinary(shape, finfo, random))
+
+
+def _integers(shape: tuple[int, ...], _finfo: Any, random: np.random.Generator) -> Array:
+    return np.asarray(random.integers(-8, 9, shape), float)
+
+
+def _denormals(shape: tuple[int, ...], finfo: Any, random: np.random.Generator) -> Array:
+    """Ordinary numbers, and one in ten a denormal, whose reciprocal is finite."""
+    denormal = float(finfo.tiny) * random.choice([0.5, -0.5, 0.75], shape)
+    return np.where(random.random(shape) < 0.1, denormal, _ordinary(shape, finfo, random))
+
+
+_OTHERS: dict[str, Callable[..., Array]] = {
+    "large inputs": _large,
+    "small inputs": _small,
+    "zeros of both signs and ones": _zeros_and_ones,
+    "sparse inputs": _sparse,
+    "integers": _integers,
+    "inputs with denormals": _denormals,
+}
+
+
+def _most(finfo: Any) -> float:
+    return float(finfo.max) ** 0.25
+
+
+def _least(finfo: Any) -> float:
+    return float(finfo.tiny) ** 0.25

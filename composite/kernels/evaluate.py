@@ -1,0 +1,86 @@
+"""Runs an expansion node by node, on the calling thread.
+
+A tf.function would need a thread of TensorFlow's inter-op pool. With one such thread, and that one
+waiting for the kernel which is being checked, both would wait for ever; so nothing here uses it,
+and control flow, whose ops run their branches in that pool, is walked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from graphlib import TopologicalSorter
+from typing import Any
+
+import tensorflow as tf
+
+from composite.ops import call, functions
+
+
+def evaluate(source: functions.Body, inputs: Sequence[Any]) -> list[Any]:
+    """The outputs of `source` for these inputs, as eager tensors on the CPU."""
+    library = {f.signature.name: f for f in source.graph_def.library.function}
+    tensors = [tf.constant(x, dtype) for x, dtype in zip(inputs, source.input_dtypes, strict=True)]
+    with tf.device("CPU:0"):
+        return _Evaluation(library).graph(source, tensors)
+
+
+class _Evaluation:
+    def __init__(self, library: dict[str, Any]) -> None:
+        self._library = library
+        self._bodies: dict[str, functions.Body] = {}
+
+    def graph(self, source: functions.Body, inputs: Sequence[Any]) -> list[Any]:
+        values: dict[str, list[Any]] = {
+            name: [tensor] for name, tensor in zip(source.inputs, inputs, strict=True)
+        }
+        nodes = {node.name: node for node in source.graph_def.node}
+        order = TopologicalSorter({n: [_node(x) for x in nodes[n].input] for n in nodes})
+        for name in order.static_order():
+            if name not in values:
+                node = nodes[name]
+                own = [_value(x, values) for x in node.input if not x.startswith("^")]
+                values[name] = self._node(node, own)
+        return [_value(x, values) for x in source.outputs]
+
+    def _node(self, node: Any, inputs: list[Any]) -> list[Any]:
+        if node.op in self._library:
+            return self._function(node.op, inputs)
+        kind = node.op.removeprefix("Stateless").removeprefix("Stateful")
+        if kind == "PartitionedCall":
+            return self._function(node.attr["f"].func.name, inputs)
+        if kind == "If":
+            branch = "then_branch" if _truth(inputs[0]) else "else_branch"
+            return self._function(node.attr[branch].func.name, inputs[1:])
+        if kind == "Case":
+            branches = node.attr["branches"].list.func
+            index = int(inputs[0])
+            last = len(branches) - 1
+            return self._function(branches[index if 0 <= index < last else last].name, inputs[1:])
+        if kind == "While":
+            return self._while(node, inputs)
+        return call.eager_node(node, inputs)
+
+    def _while(self, node: Any, state: list[Any]) -> list[Any]:
+        condition, body = node.attr["cond"].func.name, node.attr["body"].func.name
+        while _truth(self._function(condition, state)[0]):
+            state = self._function(body, state)
+        return state
+
+    def _function(self, name: str, inputs: Sequence[Any]) -> list[Any]:
+        if name not in self._bodies:
+            self._bodies[name] = functions.body_of(self._library[name], self._library)
+        return self.graph(self._bodies[name], inputs)
+
+
+def _node(reference: str) -> str:
+    return reference.removeprefix("^").partition(":")[0]
+
+
+def _value(reference: str, values: dict[str, list[Any]]) -> Any:
+    name, _, output = reference.partition(":")
+    return values[name][int(output or 0)]
+
+
+def _truth(tensor: Any) -> bool:
+    """What If and While take for true: a scalar by its value, anything else by having elements."""
+    return bool(tensor.numpy()) if tensor.shape.rank == 0 else tensor.shape.num_elements() > 0

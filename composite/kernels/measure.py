@@ -1,0 +1,285 @@
+"""Measures a kernel against what TensorFlow would run instead, on the node's own terms.
+
+Both are measured as nodes of a graph: several copies of the op in one function, each with inputs of
+its own (a real model does not read the same weights again), one after the other, once told to run
+the kernel and once the expansion, which grappler then fuses as it would hand-written ops. The cost
+of an empty function of the same signature is taken off, so no Python is in the result. Inputs that
+never change are constants of the graph there too.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from composite.binding.records import AttrValue
+from composite.kernels.decisions import Times
+from composite.ops import call
+
+_COPIES = 16
+_MEMORY = 64 << 20  # bytes of inputs, at most
+_CONSTANTS = 16 << 20  # bytes of constants, which tracing and grappler copy a few times
+_ROUNDS = 60
+_FEWEST = 5  # rounds, however long one takes
+_BUDGET = 0.15  # seconds of timed runs, roughly
+_OPINIONS = 3  # times that a close result is measured, at most
+# Of a size beside the one that was asked for:
+_SWEEP_COPIES = 8
+_SWEEP_MEMORY = 16 << 20
+_SWEEP_BUDGET = 0.03
+
+
+def measure(
+    op_name: str,
+    arguments: Callable[[Sequence[Any]], Mapping[str, Any]],
+    stamps: Mapping[str, AttrValue],
+    specs: Sequence[tf.TensorSpec],
+    constants: Sequence[int] = (),
+) -> Times:
+    """Times an installed kernel. `arguments(inputs)` makes the keywords of a call of the op.
+
+    `constants`: the inputs that never change.
+    """
+    known = _known(specs, constants)
+    varying = _varying(specs, known)
+    copies = _copies(varying, known, _COPIES, _MEMORY)
+    inputs = _inputs(varying, copies)
+    functions = _functions(op_name, _Call(arguments, stamps, known), varying, copies)
+    for function in functions:
+        function(*inputs)
+    rounds: list[tuple[float, float, float]] = []
+    for _ in range(_OPINIONS):
+        rounds += _rounds(functions, inputs, _BUDGET)
+        below, _, above = statistics.quantiles(_ratios(rounds), n=4)
+        if not below <= 1.0 <= above:
+            break  # not close, or not noisy: more rounds would say the same
+    return _times(rounds, copies)
+
+
+def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
+    op_name: str,
+    arguments: Callable[[Sequence[Any]], Mapping[str, Any]],
+    stamps: Mapping[str, AttrValue],
+    specs: Sequence[tf.TensorSpec],
+    cases: Sequence[Sequence[tuple[int, ...]]],
+    constants: Sequence[int] = (),
+) -> list[Times]:
+    """Times an installed kernel at several sizes, more quickly and less exactly than `measure`.
+
+    The dims that differ are None in `specs`: one graph serves all cases, the largest comes last.
+    """
+    known = _known(specs, constants)
+    varying = _varying(specs, known)
+    exact = [
+        _varying(
+            [tf.TensorSpec(shape, spec.dtype) for shape, spec in zip(shapes, specs, strict=True)],
+            known,
+        )
+        for shapes in cases
+    ]
+    copies = _copies(exact[-1], known, _SWEEP_COPIES, _SWEEP_MEMORY)
+    functions = _functions(op_name, _Call(arguments, stamps, known), varying, copies)
+    found = []
+    for case in exact:
+        inputs = _inputs(case, copies)
+        for function in functions:
+            function(*inputs)
+        found.append(_times(_rounds(functions, inputs, _SWEEP_BUDGET), copies))
+    return found
+
+
+class Chain:
+    """Calls of an op in a graph, which run whatever kernel was installed last: for timing several.
+
+    Arguments as those of `measure`; a kernel that covers the specs must be installed.
+    """
+
+    def __init__(
+        self,
+        op_name: str,
+        arguments: Callable[[Sequence[Any]], Mapping[str, Any]],
+        stamps: Mapping[str, AttrValue],
+        specs: Sequence[tf.TensorSpec],
+        constants: Sequence[int] = (),
+    ) -> None:
+        known = _known(specs, constants)
+        varying = _varying(specs, known)
+        self.copies = _copies(varying, known, _COPIES, _MEMORY)
+        self._inputs = _inputs(varying, self.copies)
+        node = _Call(arguments, {**stamps, **_route("tvm")}, known)
+        self._kernel = _chain(op_name, node.keywords, node.stamps, varying, self.copies)
+        self._empty = _empty(varying, self.copies)
+        for function in (self._kernel, self._empty):
+            function(*self._inputs)
+
+    def seconds(self) -> float:
+        """How long all calls take, and what TensorFlow adds to them."""
+        return _time(self._kernel, self._inputs)
+
+    def overhead(self) -> float:
+        """What TensorFlow adds, now."""
+        return _time(self._empty, self._inputs)
+
+
+class _Call(NamedTuple):
+    """How the op is called: its keywords, the node's attributes, the inputs that are constants."""
+
+    arguments: Callable[[Sequence[Any]], Mapping[str, Any]]
+    stamps: Mapping[str, AttrValue]
+    known: Mapping[int, Any]  # by position
+
+    def keywords(self, own: Sequence[Any], copy: int) -> Mapping[str, Any]:
+        """Of the call number `copy`, with inputs `own` beside the constants."""
+        given, known = iter(own), self.known
+        count = len(own) + len(known)
+        return self.arguments(
+            [_constant(known[i], copy) if i in known else next(given) for i in range(count)]
+        )
+
+
+def _known(specs: Sequence[tf.TensorSpec], constants: Sequence[int]) -> dict[int, Any]:
+    return {i: _draw(specs[i], np.random.default_rng(i)) for i in constants}
+
+
+def _varying(specs: Sequence[tf.TensorSpec], known: Mapping[int, Any]) -> list[tf.TensorSpec]:
+    return [spec for i, spec in enumerate(specs) if i not in known]
+
+
+def _functions(op_name: str, node: _Call, specs: Sequence[tf.TensorSpec], copies: int) -> list[Any]:
+    """What is timed: the kernel, the expansion, nothing."""
+    chains = [
+        _chain(op_name, node.keywords, {**node.stamps, **_route(backend)}, specs, copies)
+        for backend in ("tvm", "tf")
+    ]
+    return [*chains, _empty(specs, copies)]
+
+
+def _times(rounds: Sequence[tuple[float, float, float]], copies: int) -> Times:
+    base = min(nothing for _, _, nothing in rounds)
+    low, ratio, high = statistics.quantiles(_ratios(rounds), n=4)
+    seconds = statistics.median(expansion for _, expansion, _ in rounds) - base
+    # 10 ns: less cannot be told apart. The kernel's time follows, so that times and verdict agree.
+    expansion_us = max(seconds * 1e6 / copies, 0.01)
+    return Times(ratio * expansion_us, expansion_us, ratio, low, high)
+
+
+def _ratios(rounds: Sequence[tuple[float, float, float]]) -> list[float]:
+    base = min(nothing for _, _, nothing in rounds)
+    return [max(a - base, 1e-9) / max(b - base, 1e-9) for a, b, _ in rounds]
+
+
+def _route(backend: str) -> dict[str, AttrValue]:
+    return {
+        "_composite_backend": AttrValue(s=backend.encode()),
+        "_composite_numerics": AttrValue(s=b"fast"),  # whatever the process's default
+        "_composite_uncounted": AttrValue(b=True),  # composite.stats() is about the user's calls
+    }
+
+
+def _copies(
+    specs: Sequence[tf.TensorSpec], constants: Mapping[int, Any], most: int, memory: int
+) -> int:
+    size = sum(s.shape.num_elements() * s.dtype.size for s in specs)
+    fixed = sum(array.nbytes for array in constants.values())
+    return int(max(1, min(most, memory // max(size, 1), _CONSTANTS // max(fixed, 1))))
+
+
+def _constant(array: Any, copy: int) -> Any:
+    """A constant of its own for each copy: grappler makes one of equal ones."""
+    own = array.copy()
+    own.flat[0] = copy
+    return tf.constant(own)
+
+
+def _inputs(specs: Sequence[tf.TensorSpec], copies: int) -> list[Any]:
+    random = np.random.default_rng(0)
+    drawn = [_draw(spec, random) for spec in specs]
+    # The same numbers in memory of their own: to draw them anew takes longer than to measure.
+    with tf.device("CPU:0"):
+        return [tf.constant(array.copy()) for _ in range(copies) for array in drawn]
+
+
+def _draw(spec: tf.TensorSpec, random: np.random.Generator) -> Any:
+    shape, dtype = spec.shape.as_list(), spec.dtype.as_numpy_dtype
+    if spec.dtype.is_floating:
+        return random.standard_normal(shape).astype(dtype)
+    return random.integers(0, 2, shape).astype(dtype)
+
+
+def _chain(
+    op_name: str,
+    arguments: Callable[[Sequence[Any], int], Mapping[str, Any]],
+    stamps: Mapping[str, AttrValue],
+    specs: Sequence[tf.TensorSpec],
+    copies: int,
+) -> Any:
+    width = len(specs)
+
+    def chain(*inputs: Any) -> list[Any]:
+        outputs: list[Any] = []
+        for i in range(copies):
+            with tf.control_dependencies(outputs[-1:]), tf.device("CPU:0"):
+                own = inputs[i * width : (i + 1) * width]
+                result = call.graph_call(op_name, arguments(own, i), stamps, None)
+            # Read, every one: grappler turns a node that only orders others into nothing.
+            outputs += tf.nest.flatten(result)
+        return _together(outputs)
+
+    return _traced(chain, [*specs] * copies)
+
+
+def _together(outputs: list[Any]) -> list[Any]:
+    """The outputs, none of them before the last.
+
+    Two nodes that become ready at once are run on two threads, and waking the other takes longer
+    than many a kernel.
+    """
+    return list(tf.raw_ops.IdentityN(input=outputs)) if outputs else outputs
+
+
+def _empty(specs: Sequence[tf.TensorSpec], copies: int) -> Any:
+    def empty(*inputs: Any) -> list[Any]:
+        return _together([tf.identity(x) for x in inputs[:: max(len(specs), 1)]])
+
+    return _traced(empty, [*specs] * copies)
+
+
+def _traced(function: Callable[..., Any], specs: Sequence[tf.TensorSpec]) -> Any:
+    """A traced function, called as the op that it is.
+
+    A tf.function's call in Python costs 17 us for each argument, and there are many.
+    """
+    concrete = tf.function(
+        function, input_signature=list(specs), autograph=False
+    ).get_concrete_function()
+    dtypes = [output.dtype for output in concrete.outputs]
+
+    def run(*inputs: Any) -> Any:
+        return tf.raw_ops.PartitionedCall(args=inputs, Tout=dtypes, f=concrete.name.decode())
+
+    return run
+
+
+def _rounds(
+    functions: Sequence[Any], inputs: Sequence[Any], budget: float
+) -> list[tuple[float, float, float]]:
+    """Seconds of each function, run in turns, so that a busy moment of the machine hits all."""
+    rounds = []
+    end = time.perf_counter() + budget
+    for number in range(_ROUNDS):
+        if number >= _FEWEST and time.perf_counter() > end:
+            break
+        kernel, expansion, nothing = (_time(function, inputs) for function in functions)
+        rounds.append((kernel, expansion, nothing))
+    return rounds
+
+
+def _time(function: Any, inputs: Sequence[Any]) -> float:
+    start = time.perf_counter()
+    function(*inputs)
+    return time.perf_counter() - start

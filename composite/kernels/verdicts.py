@@ -1,0 +1,139 @@
+"""From an installed kernel to an installed verdict: measure it, or take what was measured before.
+
+The call that asked for the kernel is measured first, and its verdict serves while other sizes of
+the class follow. What the cache holds stands: a kernel is measured once on a machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from composite.binding import native
+from composite.binding.log import logger
+from composite.binding.records import CONSTANTS, PROGRAM, AttrValue, NodeDef
+from composite.kernels import decisions, shapes
+from composite.kernels import key as keys
+from composite.kernels.cache import Cache
+from composite.kernels.decisions import Decision
+from composite.kernels.expansions import constants_of, expand
+from composite.kernels.measure import measure, sweep
+from composite.ops import call, functions
+
+# Of one node, as far as it can be told beforehand: a size that takes longer is not measured.
+_LONGEST_US = 4000.0
+
+
+def verdict(
+    cache: Cache, key: str, made: NodeDef, request: NodeDef, stopping: Callable[[], bool]
+) -> Decision:
+    """Installs a record again with its verdict, measured here or by an earlier process."""
+    machine = keys.machine()
+    decision = _stored(cache, key, machine)
+    if decision is not None:
+        install(made, decision)
+        return decision
+    for decision in measured(made, request):
+        install(made, decision)
+        if stopping():
+            return decision
+    assert decision is not None, "the size of the call that asked is always measured"
+    # Another process may have been quicker. Its verdict stands, so that both take one path.
+    theirs = _stored(cache, key, machine)
+    if theirs is not None:
+        install(made, theirs)
+        return theirs
+    cache.store_timings(key, machine, decisions.to_json(decision).encode())
+    logger.info(
+        "%s: kernel %s takes %.1f us, the expansion %.1f us",
+        request.op, made.name, decision.times.kernel_us, decision.times.expansion_us,
+    )  # fmt: skip
+    return decision
+
+
+def _stored(cache: Cache, key: str, machine: str) -> Decision | None:
+    text = cache.load_timings(key, machine)
+    return None if text is None else decisions.from_json(text)
+
+
+def install(made: NodeDef, decision: Decision) -> None:
+    """Installs a record again, with what was measured."""
+    made.attr["_verdict"].s = b"kernel" if decision.kernel_wins else b"expansion"
+    made.attr["_kernel_us"].f = decision.times.kernel_us
+    made.attr["_expansion_us"].f = decision.times.expansion_us
+    for name in ("_sizes", "_kernel_times", "_expansion_times", "_kernel_wins"):
+        made.attr[name].Clear()
+    for point in decision.points:
+        made.attr["_sizes"].list.i.append(point.size)
+        made.attr["_kernel_times"].list.f.append(point.times.kernel_us)
+        made.attr["_expansion_times"].list.f.append(point.times.expansion_us)
+        made.attr["_kernel_wins"].list.b.append(point.kernel_wins)
+    native.call("composite_install", made)
+
+
+def measured(made: NodeDef, request: NodeDef, before: Decision | None = None) -> Iterator[Decision]:
+    """Measures an installed kernel: decides on the call that asked alone, then on its class.
+
+    `before` is an earlier decision on the same kernel and machine: close results keep its verdicts.
+    """
+    dims = shapes.from_record(request)
+    allowed = (made.attr[key].list.i for key in ("_minimums", "_divisors"))
+    values, *around = shapes.to_measure(request, *allowed)
+    asked = shapes.size(values)
+    exact = shapes.substitute(dims, values)
+    dtypes = functions.body(expand(request, exact)).input_dtypes
+    node = node_of(request)
+    constants = constants_of(request)
+    times = {asked: measure(*node, specs(exact, dtypes), constants)}
+    yield decisions.decide(times, asked, before)
+    longest = max(times[asked].kernel_us, times[asked].expansion_us)
+    others = [v for v in around if longest * shapes.size(v) / asked <= _LONGEST_US]
+    if not others:
+        return
+    unknown = [[d if isinstance(d, int) else None for d in shape] for shape in dims]
+    cases = [shapes.substitute(dims, v) for v in others]
+    try:
+        found = sweep(*node, specs(unknown, dtypes), cases, constants)
+    except (tf.errors.OpError, ValueError) as error:  # a body that needs the dim to expand
+        logger.info("%s: kernel %s is measured at one size: %s", request.op, made.name, error)
+        return
+    times |= {shapes.size(v): t for v, t in zip(others, found, strict=True)}
+    yield decisions.decide(times, asked, before)
+
+
+def measured_library(
+    made: NodeDef, request: NodeDef, library: Path, before: Decision | None = None
+) -> Decision:
+    """Measures a linked kernel that is not installed yet; this process has it from then on."""
+    trial = NodeDef()
+    trial.CopyFrom(made)
+    trial.attr["_library"].s = str(library).encode()
+    trial.attr["_library_sha256"].s = keys.sha256(library.read_bytes()).encode()
+    native.call("composite_install", trial)
+    *_, decision = measured(trial, request, before)
+    # Left unmeasured, it would stand in the way of an equal one that served calls before.
+    install(trial, decision)
+    return decision
+
+
+def specs(dims: Sequence[Any], dtypes: Sequence[tf.DType]) -> list[tf.TensorSpec]:
+    """The inputs of a call, as TensorFlow describes them."""
+    return [tf.TensorSpec(shape, dtype) for shape, dtype in zip(dims, dtypes, strict=True)]
+
+
+Keywords = Callable[[Sequence[Any]], dict[str, Any]]
+
+
+def node_of(request: NodeDef) -> tuple[str, Keywords, dict[str, AttrValue]]:
+    """The nodes that a request is about, as `measure` takes them first.
+
+    The op, the keywords of a call with some inputs, and what it is stamped with.
+    """
+    definition = call.op_def(request.op)
+    attrs = {name: value for name, value in request.attr.items() if not name.startswith("_")}
+    derived = call.inferred(definition)
+    stamps = {name: request.attr[name] for name in (PROGRAM, CONSTANTS) if name in request.attr}
+    return request.op, lambda inputs: call.keywords(definition, derived, attrs, inputs), stamps

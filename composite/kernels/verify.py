@@ -1,0 +1,282 @@
+"""Compares a new kernel with the expansion, before anybody is given its results.
+
+Floating outputs are held against the expansion computed in float64, within the bounds of `bounds`,
+on ordinary inputs and on those of `adversarial`; infinities and NaNs stand where the expansion has
+them. The rest must be equal. Inputs and outputs lie at addresses with no alignment but that of an
+element, and outputs between guards, so a kernel that assumes more or writes outside is found here.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from composite.compiler.tvm import table
+from composite.kernels import adversarial, bounds, evaluate, native_kernel
+from composite.ops import functions
+
+Array = np.ndarray[Any, Any]
+
+_GUARD = 32  # elements
+_KEPT = 256 << 20  # bytes of inputs and results that an oracle keeps
+
+
+class Accuracy(NamedTuple):
+    """How near a kernel was to its expansion on all inputs of its check."""
+
+    error: float  # the largest, to two digits; 0 when every output was equal
+    unit: str
+    same_bits: bool  # whether every output had the expansion's bits
+
+
+class Mismatch(Exception):  # noqa: N818 - the verdict on a kernel
+    """The kernel does not compute what the expansion does; the message says how far off."""
+
+
+def check(
+    library: Path,
+    name: str,
+    expansions: Callable[[Sequence[tuple[int, ...]]], Any],
+    cases: Sequence[Sequence[tuple[int, ...]]],
+    packed: Sequence[native_kernel.PackedArgument] = (),
+) -> Accuracy:
+    """Runs the kernel on ordinary inputs of each case's shapes, on adversarial ones of the last's.
+
+    `expansions(shapes)` gives the expansion (a FunctionDefLibrary) for exact shapes; `packed` is
+    what the kernel takes after its outputs.
+    Mismatch when an output is wrong.
+    """
+    return Oracle(expansions, cases).check(library, name, packed)
+
+
+class Oracle:
+    """What `check` compares with: computed when it is first needed, and kept for other kernels."""
+
+    def __init__(
+        self,
+        expansions: Callable[[Sequence[tuple[int, ...]]], Any],
+        cases: Sequence[Sequence[tuple[int, ...]]],
+    ) -> None:
+        self._expansions = expansions
+        self._cases = cases
+        self._kept: list[_Sample] = []
+
+    def check(
+        self, library: Path, name: str, packed: Sequence[native_kernel.PackedArgument] = ()
+    ) -> Accuracy:
+        """As the function `check`."""
+        worst, same_bits, unit = 0.0, True, ""
+        for sample in self._samples():
+            found = run_kernel(library, name, sample.inputs, sample.expected, packed=packed)
+            pairs = zip(found, sample.expected, sample.references, strict=True)
+            for i, outputs in enumerate(pairs):
+                what = f"output {i} of {sample.shapes}, {sample.draw.kind},"
+                nearby = functools.partial(sample.source.nearby, sample.inputs, i)
+                worst = max(worst, _compare(what, *outputs, sample.draw, nearby))
+                same_bits = same_bits and outputs[0].tobytes() == outputs[1].tobytes()
+            unit = f"|y| against {sample.source.standard} on adversarial inputs"
+        return Accuracy(float(f"{worst:.2g}"), unit, same_bits)
+
+    def _samples(self) -> Iterator[_Sample]:
+        if self._kept:
+            yield from self._kept
+            return
+        found: list[_Sample] = []
+        size = 0
+        for sample in self._computed():
+            size += sample.size
+            if size <= _KEPT:
+                found.append(sample)
+            yield sample
+        if size <= _KEPT:
+            self._kept = found
+
+    def _computed(self) -> Iterator[_Sample]:
+        for number, shapes in enumerate(self._cases):
+            source = _Source(self._expansions(shapes))
+            last = number == len(self._cases) - 1
+            draws = adversarial.draws(
+                source.body.input_dtypes, shapes, number, all_kinds=last, fed_back=source.has_loop
+            )
+            for draw in draws:
+                inputs = [bounds.unaligned(x) for x in draw.arrays]
+                expected, references = source.run(inputs)
+                yield _Sample(list(shapes), draw, inputs, expected, references, source)
+
+
+class _Sample(NamedTuple):
+    """One set of inputs and what comes of it."""
+
+    shapes: list[tuple[int, ...]]
+    draw: adversarial.Draw
+    inputs: list[Array]
+    expected: list[Array]
+    references: list[Reference]
+    source: _Source
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        results = [array for r in self.references for array in (r.exact, r.rounded)]
+        return sum(array.nbytes for array in [*self.inputs, *self.expected, *results])
+
+
+class Reference(NamedTuple):
+    """What an output of the expansion is held against."""
+
+    exact: Array
+    # The outputs whose distance from `exact` shows how much rounding matters, and by how much their
+    # rounding is coarser than the expansion's.
+    rounded: Array
+    coarser: float = 1.0
+
+
+class _Source:
+    """An expansion for exact shapes, and the same in another precision.
+
+    What computes in float64 has no better reference: it is its own, and the same in float32 tells
+    how large rounding errors become in it.
+    """
+
+    def __init__(self, library: Any) -> None:
+        self.body = body = functions.body(library)
+        self._library = library.function
+        floating = [dtype for dtype in body.input_dtypes if dtype.is_floating]
+        self._is_double = bool(floating) and all(dtype == tf.float64 for dtype in floating)
+        self._other = functions.in_single(body) if self._is_double else functions.in_double(body)
+        self._runs = bool(floating)
+
+    @property
+    def has_loop(self) -> bool:
+        """Whether there is a loop in it."""
+        return any(node.op in table.LOOPS for f in self._library for node in f.node_def)
+
+    def nearby(self, inputs: Sequence[Array], output: int) -> Iterator[Array]:
+        """An output of the expansion for inputs that are a rounding error away."""
+        for near in bounds.nearby(inputs):
+            yield evaluate.evaluate(self.body, near)[output].numpy()
+
+    @property
+    def standard(self) -> str:
+        """What the error is measured against."""
+        return "float64" if self._runs and not self._is_double else "the expansion"
+
+    def run(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Reference]]:
+        """The outputs, and what they are held against."""
+        own = [y.numpy() for y in evaluate.evaluate(self.body, inputs)]
+        other = self._run_other(inputs)
+        if other is None:
+            return own, [Reference(y, y) for y in own]
+        if self._is_double:
+            coarser = float(np.finfo(np.float32).eps / np.finfo(np.float64).eps)
+            return own, [Reference(y, z, coarser) for y, z in zip(own, other, strict=True)]
+        return own, [Reference(z, y) for y, z in zip(own, other, strict=True)]
+
+    def _run_other(self, inputs: Sequence[Array]) -> list[Array] | None:
+        if not self._runs:
+            return None
+        dtype = np.float32 if self._is_double else np.float64
+        converted = [x.astype(dtype) if bounds.is_floating(x) else x for x in inputs]
+        try:
+            return [y.numpy() for y in evaluate.evaluate(self._other, converted)]
+        except (tf.errors.OpError, TypeError, ValueError):  # an op has no kernel for the dtype
+            self._runs = False
+            return None
+
+
+def run_kernel(  # noqa: PLR0913 - a kernel and all that it is called with
+    library: Path,
+    name: str,
+    inputs: Sequence[Array],
+    like: Sequence[Array],
+    threads: int = 1,
+    *,
+    packed: Sequence[native_kernel.PackedArgument] = (),
+) -> list[Array]:
+    """The outputs of a kernel, which are like the arrays of `like`, by a team of threads.
+
+    Mismatch when it writes outside of them, RuntimeError when it refuses its arguments.
+    """
+    rooms = [np.full(y.size + 2 * _GUARD + 1, 77, y.dtype) for y in like]
+    outputs = [
+        room[_GUARD + 1 : _GUARD + 1 + y.size].reshape(y.shape)
+        for room, y in zip(rooms, like, strict=True)
+    ]
+    with native_kernel.opened(library, name, threads) as kernel:
+        kernel([*inputs, *outputs, *kernel.packed(inputs, packed)])
+    for room, y in zip(rooms, like, strict=True):
+        guards = np.concatenate([room[: _GUARD + 1], room[_GUARD + 1 + y.size :]])
+        if (guards != np.full(1, 77, y.dtype)).any():
+            raise Mismatch("the kernel wrote outside its output")
+    return outputs
+
+
+_ORDINARY = adversarial.Draw("", [])
+
+
+def _compare(  # noqa: PLR0913, PLR0917 - a result and all that it is held against
+    what: str,
+    kernel: Array,
+    expansion: Array,
+    reference: Reference,
+    draw: adversarial.Draw = _ORDINARY,
+    nearby: Callable[[], Iterable[Array]] = tuple,
+) -> float:
+    """The kernel's error, as a part of |y|. Mismatch when it is more than allowed."""
+    if kernel.size == 0:
+        return 0.0
+    if not bounds.is_floating(kernel):
+        other = kernel != expansion
+        if draw.denormal:
+            other &= kernel != reference.exact
+        if other.any():
+            raise Mismatch(f"{what} differs in {np.count_nonzero(other)} elements")
+        return 0.0
+    exact = bounds.in_range(reference.exact, kernel.dtype)
+    _compare_places(what, kernel, expansion, reference._replace(exact=exact), draw)
+    error = _error(kernel, exact)
+    own = max(_error(expansion, exact), _error(reference.rounded, exact) / reference.coarser)
+    allowed = bounds.allowed(own, expansion.dtype)
+    if error > allowed:
+        others = (_error(other, exact) for other in nearby())
+        allowed = bounds.raised(allowed, own, others, expansion.dtype)
+    if error > allowed:
+        raise Mismatch(f"{what} is off by {error:.2g} of |y|; {allowed:.2g} is allowed")
+    return error
+
+
+def _compare_places(
+    what: str, kernel: Array, expansion: Array, reference: Reference, draw: adversarial.Draw
+) -> None:
+    """Mismatch unless infinities and NaNs stand where the expansion has them."""
+    other = _differs(kernel, expansion, draw)
+    if not draw.special:
+        # The expansion overflows on its way to a number; the kernel is held to that number.
+        other &= ~(np.isfinite(kernel) & np.isfinite(reference.exact))
+    if draw.denormal:
+        other &= _differs(kernel, reference.exact, draw)
+    if draw.special:
+        # TensorFlow's float64 erf of an infinity is a NaN; its float32 one is not.
+        other &= _differs(kernel, reference.rounded, draw)
+    if other.any():
+        raise Mismatch(f"{what} has infinities or NaNs in other places")
+
+
+def _differs(found: Array, expected: Array, draw: adversarial.Draw) -> Array:
+    """Where one is finite and the other is not, or they are not the same infinity or NaN."""
+    finite = np.isfinite(expected)
+    other = np.isfinite(found) != finite
+    if draw.special:  # of ordinary numbers, which one it is may depend on the order of a sum
+        kind = (np.isnan(found) != np.isnan(expected)) | (np.sign(found) != np.sign(expected))
+        other |= ~finite & kind & ~(np.isnan(found) & np.isnan(expected))
+    return np.asarray(other)
+
+
+def _error(found: Array, exact: Array) -> float:
+    both = np.isfinite(found) & np.isfinite(exact)
+    return float(np.max(bounds.errors(found[both], exact[both]), initial=0.0))

@@ -1,0 +1,1 @@
+"""The op object, and how a call of it becomes a node or an eager op."""

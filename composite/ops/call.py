@@ -1,0 +1,363 @@
+"""Calls of an op: eager, into graphs, onto gradient tapes.
+
+The only user of the private Python APIs of TensorFlow for that, written against TF 2.21 and kept to
+what the wrappers that TF generates for its own ops use (gen_math_ops.py and its kind):
+`TFE_Py_FastPathExecute` for an eager call of tensors, `execute.execute` when something has to be
+converted first, and `Graph._create_op_internal` while tracing, followed by `record_gradient`, which
+`apply_op` would not do. Beside those, the eager context's library of functions and its cache of
+kernels. tests/composite/ops/test_call.py pins each of them.
+
+It knows ops by their OpDef alone; versions, stamps and options are its callers' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+from google.protobuf import text_format
+from tensorflow.core.framework.attr_value_pb2 import AttrValue
+from tensorflow.core.framework.tensor_pb2 import TensorProto
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.eager import context, core, execute
+from tensorflow.python.framework import op_callbacks, op_def_library, op_def_registry, ops
+
+from composite.binding.records import python_value
+
+
+class Bound(NamedTuple):
+    """A call's arguments as TensorFlow will see them."""
+
+    inputs: list[Any]  # tensors, lists flattened
+    input_types: list[Any]
+    attrs: dict[str, AttrValue]  # every attribute, derived ones included
+    structure: list[int | None]  # for each output: None for a tensor, n for a list of n
+
+
+def op_def(op_name: str) -> Any:
+    """The OpDef that TensorFlow has for this name; None when it has none."""
+    return op_def_registry.get(op_name)
+
+
+def attr_value(value: Any, kind: str, name: str) -> AttrValue:
+    """A Python value as the AttrValue of an attribute of type `kind`. TypeError if it is none."""
+    result: AttrValue = op_def_library.value_to_attr_value(value, kind, name)
+    return result
+
+
+def bind(definition: Any, arguments: Mapping[str, Any]) -> Bound:
+    """Converts inputs to tensors, derives the derived attributes and checks all of them.
+
+    `arguments` maps each input and each given attribute to its value. TypeError and ValueError as
+    TensorFlow's own ops raise them. Creates conversion nodes when a graph is current.
+    """
+    name, keywords = definition.name, _with_tensor_attrs(definition, arguments)
+    attrs: dict[str, Any] = {}
+    protos: dict[str, AttrValue] = {}
+    defaults: dict[str, Any] = {}
+    allowed: dict[str, Any] = {}
+    inputs: list[Any] = []
+    input_types: list[Any] = []
+    structure: list[int | None] = []
+    lib = op_def_library
+    lib._ExtractDefaultTypesAndAllowedTypes(definition, defaults, allowed)
+    lib._ExtractInputsAndAttrs(
+        name, definition, allowed, keywords, defaults, attrs, inputs, input_types
+    )
+    for attr in definition.attr:
+        if attr.name not in attrs:
+            keywords.setdefault(attr.name, None if attr.HasField("default_value") else ...)
+            if keywords[attr.name] is ...:
+                raise TypeError(f"{name}: attribute '{attr.name}' has no value and no default")
+    lib._ExtractRemainingAttrs(name, definition, keywords, defaults, attrs)
+    lib._ExtractAttrProto(name, definition, attrs, protos)
+    lib._ExtractOutputStructure(name, definition, protos, structure)
+    lib._CheckAllInputsUsed(name, keywords)
+    return Bound(inputs, input_types, protos, structure)
+
+
+def _with_tensor_attrs(definition: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, with attributes that are tensors as protos: arrays and numbers are taken."""
+    given = dict(arguments)
+    for attr in definition.attr:
+        value = given.get(attr.name)
+        if attr.type == "tensor" and value is not None:
+            given[attr.name] = _tensor_proto(value)
+        if attr.type == "list(tensor)" and isinstance(value, (list, tuple)):
+            given[attr.name] = [_tensor_proto(one) for one in value]
+    return given
+
+
+def _tensor_proto(value: Any) -> Any:
+    if isinstance(value, TensorProto):
+        return value
+    if isinstance(value, str):  # the text of a proto, as in TensorFlow's own wrappers
+        return text_format.Parse(value, TensorProto())
+    constant = tf.get_static_value(value) if tf.is_tensor(value) else value
+    if constant is None:
+        raise TypeError(f"an attribute is known when the op is called, and {value} is not")
+    return tf.make_tensor_proto(constant)
+
+
+def graph_call(
+    op_name: str, arguments: Mapping[str, Any], stamps: Mapping[str, AttrValue], name: str | None
+) -> Any:
+    """Adds one node, with `stamps` as further attributes, and records it on an active tape.
+
+    The stamps are there when shapes are inferred: an old version's node must not be measured by
+    the new version's shape function.
+    """
+    definition, graph, _ = op_def_library._GetOpDef(op_name, dict(arguments))
+    with graph.as_default(), ops.name_scope(name or op_name) as scope:
+        bound = bind(definition, arguments)
+        op = graph._create_op_internal(
+            op_name,
+            bound.inputs,
+            name=scope,
+            input_types=bound.input_types,
+            attrs={**bound.attrs, **stamps},
+            op_def=definition,
+        )
+        outputs = _after_callbacks(op, bound, graph)
+    if execute.must_record_gradient():
+        execute.record_gradient(op_name, op.inputs, _flat(definition, bound.attrs, stamps), outputs)
+    return structured(outputs, bound.structure) if bound.structure else op
+
+
+def _after_callbacks(op: Any, bound: Bound, graph: Any) -> list[Any]:
+    # tf.debugging.enable_check_numerics and the debugger see ops through these callbacks.
+    outputs = list(op.outputs)
+    if op_callbacks.should_invoke_op_callbacks():
+        replaced = op_callbacks.invoke_op_callbacks(
+            op.type, tuple(op.inputs), bound.attrs, tuple(outputs), op_name=op.name, graph=graph
+        )
+        if replaced is not None:
+            outputs = list(replaced)
+    return outputs
+
+
+def eager_call(op_name: str, arguments: Mapping[str, Any], name: str | None) -> Any:
+    """An eager call whose arguments need converting: numbers, NumPy arrays, variables."""
+    eager = context.context()
+    eager.ensure_initialized()
+    definition = op_def_registry.get(op_name)
+    bound = bind(definition, arguments)
+    attrs = _flat(definition, bound.attrs, {})
+    count = sum(1 if n is None else n for n in bound.structure)
+    outputs = execute.execute(
+        op_name.encode(), count, inputs=bound.inputs, attrs=attrs, ctx=eager, name=name
+    )
+    if execute.must_record_gradient():
+        execute.record_gradient(op_name, bound.inputs, attrs, outputs)
+    return structured(list(outputs or []), bound.structure)
+
+
+def eager_node(node: Any, inputs: Sequence[Any]) -> list[Any]:
+    """Runs one NodeDef eagerly, recorded on no tape. Returns its outputs, flat."""
+    if node.op == "Const":  # `execute` takes no attribute that is a tensor
+        return [tf.constant(tf.make_ndarray(node.attr["value"].tensor))]
+    definition = op_def_registry.get(node.op)
+    if definition is None:
+        raise tf.errors.NotFoundError(None, None, f"op {node.op} (node {node.name}) is unknown")
+    defaults = {a.name: a.default_value for a in definition.attr if a.HasField("default_value")}
+    attrs = {**defaults, **node.attr}
+    count = sum(length(arg, attrs) for arg in definition.output_arg)
+    outputs = execute.execute(
+        node.op.encode(), count, list(inputs), _flat(definition, attrs, {}), context.context()
+    )
+    return list(outputs or [])
+
+
+def length(arg: Any, attrs: Mapping[str, AttrValue]) -> int:
+    """How many tensors an argument of an OpDef is."""
+    if arg.number_attr:
+        return int(attrs[arg.number_attr].i)
+    if arg.type_list_attr:
+        return len(attrs[arg.type_list_attr].list.type)
+    return 1
+
+
+def structured(outputs: Sequence[Any], structure: Sequence[int | None]) -> Any:
+    """Flat outputs as the op's Python value: a tensor, a list, a tuple of those, or None."""
+    values: list[Any] = []
+    position = 0
+    for count in structure:
+        if count is None:
+            values.append(outputs[position])
+        else:
+            values.append(list(outputs[position : position + count]))
+        position += 1 if count is None else count
+    if len(values) == 1:
+        return values[0]
+    return tuple(values) if values else None
+
+
+def _flat(definition: Any, attrs: Mapping[str, AttrValue], stamps: Mapping[str, AttrValue]) -> Any:
+    """Attributes as the flat tuple that `execute` and the tape read: name, value, name, value."""
+    flat: list[Any] = []
+    for attr in definition.attr:
+        flat += (attr.name, _execute_value(attrs[attr.name]))
+    for name, value in stamps.items():
+        flat += (name, value.s)
+    return tuple(flat)
+
+
+def _execute_value(value: AttrValue) -> Any:
+    kind = value.WhichOneof("value")
+    if kind != "list":
+        return _execute_scalar(kind, getattr(value, kind))
+    fields = value.list.ListFields()
+    return [_execute_scalar(fields[0][0].name, x) for x in fields[0][1]] if fields else []
+
+
+def _execute_scalar(kind: str, value: Any) -> Any:
+    if kind == "func" and not value.attr:
+        return value.name  # hashable, which tf.autodiff.ForwardAccumulator asks of attributes
+    if kind != "shape":
+        return value
+    shape = tf.TensorShape(value)
+    return None if shape.rank is None else shape.as_list()
+
+
+_TEMPLATE = """
+def __call__({parameters}):
+    _ctx = _context._context or _context.context()
+    if _ctx._thread_local_data.is_eager:
+        try:
+            return {fast}
+        except _NotOk as _error:
+            _raise(_error, name)
+        except _Fallback:
+            pass
+        try:
+            return _eager({op_name!r}, {{{arguments}}}, name)
+        except _NotOk as _error:
+            _raise(_error, name)
+        except _Symbolic:
+            pass
+    return _graph({op_name!r}, {{{arguments}}}, _self.stamps(), name)
+"""
+
+
+def compile_call(
+    definition: Any, inputs: Sequence[str], attrs: Sequence[str], defaults: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """The `__call__` of one op: `(self, *inputs, *, **attrs, name=None)` with its real parameters.
+
+    Text that is compiled, as dataclasses and TensorFlow's own generator do it: binding arguments
+    generically takes longer than all the rest of an eager call. The names are an OpDef's (they
+    match [A-Za-z][A-Za-z0-9_]*), so no text of a user gets in, and none begins with an underscore,
+    as everything else here does. `_self.stamps()` gives the attributes for graph nodes.
+    """
+    parameters = ["_self", *inputs, "*"]
+    parameters += [f"{a}=_default_{a}" if a in defaults else a for a in attrs]
+    text = _TEMPLATE.format(
+        parameters=", ".join([*parameters, "name=None"]),
+        op_name=definition.name,
+        fast=_fast_expression(definition, inputs, attrs),
+        arguments=", ".join(f"{x!r}: {x}" for x in (*inputs, *attrs)),
+    )
+    from composite.ops import traced_call
+
+    scope = {f"_default_{a}": value for a, value in defaults.items()} | {
+        "_context": context,
+        "_fast": pywrap_tfe.TFE_Py_FastPathExecute,
+        "_NotOk": core._NotOkStatusException,
+        "_Fallback": core._FallbackException,
+        "_Symbolic": core._SymbolicException,
+        "_raise": ops.raise_from_not_ok_status,
+        "_eager": eager_call,
+        "_graph": graph_call,
+        "_traced": traced_call.traced_call,
+    }
+    exec(compile(text, f"<composite op {definition.name}>", "exec"), scope)
+    function: Callable[..., Any] = scope["__call__"]
+    do_not_convert(function)
+    return function
+
+
+def do_not_convert(entity: Any) -> None:
+    """Has AutoGraph call a function (or the instances of a class) as it is.
+
+    tf.autograph.experimental.do_not_convert does it by a wrapper, which would cost each eager call
+    more than the call; this is the mark that the wrapper carries.
+    """
+    entity.autograph_info__ = {}
+
+
+def _fast_expression(definition: Any, inputs: Sequence[str], attrs: Sequence[str]) -> str:
+    from composite.ops import traced_call
+
+    if traced_call.needed(definition):
+        given = ", ".join(f"{x!r}: {x}" for x in (*inputs, *attrs))
+        return f"_traced({definition.name!r}, {{{given}}}, _self.stamps(), name)"
+    arguments = [repr(definition.name), "name", *inputs]
+    arguments += (text for a in attrs for text in (repr(a), a))
+    fast = f"_fast(_ctx, {', '.join(arguments)})"
+    if len(definition.output_arg) < 2:
+        return fast  # a tensor, or one list: already what the user gets
+    if any(arg.number_attr or arg.type_list_attr for arg in definition.output_arg):
+        # The flat outputs have to be cut by attributes that only `bind` derives.
+        return f"_eager({definition.name!r}, {{{', '.join(f'{x!r}: {x}' for x in inputs)}" + (
+            "".join(f", {a!r}: {a}" for a in attrs) + "}, name)"
+        )
+    return f"tuple({fast})"
+
+
+def keywords(
+    definition: Any, derived: Sequence[str], attrs: Mapping[str, Any], flat: Sequence[Any]
+) -> dict[str, Any]:
+    """The keyword arguments of a call from flattened inputs and attribute values (AttrValue)."""
+    result: dict[str, Any] = {}
+    position = 0
+    for arg in definition.input_arg:
+        if arg.number_attr:
+            count = int(attrs[arg.number_attr].i)
+        elif arg.type_list_attr:
+            count = len(attrs[arg.type_list_attr].list.type)
+        else:
+            result[arg.name] = flat[position]
+            position += 1
+            continue
+        result[arg.name] = list(flat[position : position + count])
+        position += count
+    for attr in definition.attr:
+        if attr.name in attrs and attr.name not in derived:
+            result[attr.name] = python_value(attrs[attr.name])
+    return result
+
+
+def inferred(definition: Any) -> list[str]:
+    """The attributes that TensorFlow derives from the inputs, in the OpDef's order."""
+    used = {
+        name
+        for arg in definition.input_arg
+        for name in (arg.type_attr, arg.number_attr, arg.type_list_attr)
+    }
+    return [attr.name for attr in definition.attr if attr.name in used]
+
+
+def add_functions(library: Any) -> None:
+    """Makes the functions of a FunctionDefLibrary known to the eager runtime, by their names.
+
+    import_graph_def adds them to the graph alone, and a function that is traced there and then
+    called eagerly does not find them.
+    """
+    eager = context.context()
+    eager.ensure_initialized()
+    for function in library.function:
+        if not eager.has_function(function.signature.name):
+            eager.add_function_def(function)
+
+
+def forget_eager_kernels() -> None:
+    """Has the next call of each op and tf.function go through the graph passes again."""
+    eager = context.context()
+    eager.ensure_initialized()
+    eager.clear_kernel_cache()
+
+
+def eager_mode() -> Any:
+    """A context in which this thread runs eagerly, whatever the process defaults to."""
+    return context.eager_mode()

@@ -1,0 +1,149 @@
+"""CompositeCall: the one op for functions that have no op of their own, such as backwards.
+
+A function is named by what it computes, so that equal ones are one, kernels in the cache are found
+again, and a node in a saved model says by itself which version it means.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.framework.attr_value_pb2 import AttrValue, NameAttrList
+from tensorflow.core.framework.function_pb2 import FunctionDef, FunctionDefLibrary
+from tensorflow.core.framework.graph_pb2 import GraphDef
+
+from composite.binding import native
+from composite.binding.records import PROGRAM, NodeDef, serialize
+from composite.ops import call, functions, recorded
+
+NAME = "CompositeCall"
+TWIN = "_composite_twin"  # names the node whose place this one may take: see twins.h
+_PREFIX = "__composite_"  # of functions in which TensorFlow's own ops stay what they are
+_HERE = "\0"  # in place of the hash, while it is computed
+
+_defined: dict[str, Any] = {}  # by name: as many as a program has different backwards
+
+
+def canonical(library: Any, stem: str) -> Any:
+    """The same functions under names that follow from what they compute.
+
+    function[0] becomes `__composite_<stem>_<hash>`; those that it reaches get that name and a
+    number, in the order in which they are reached, and the others are left out. Attributes that
+    say nothing of the meaning (where a function was made, shapes of its arguments) are dropped.
+    """
+    by_name = {f.signature.name: f for f in library.function}
+    order = functions.reachable(library.function[0].signature.name, by_name)
+    names = {name: f"{_HERE}{i}" if i else _HERE for i, name in enumerate(order)}
+    result = FunctionDefLibrary()
+    for name in order:
+        function = result.function.add()
+        function.CopyFrom(by_name[name])
+        _strip(function)
+    functions.rename(result.function, names)
+    main = f"{_PREFIX}{stem}_{_hash(result)}"
+    finals = {
+        f"{_HERE}{i}" if i else _HERE: f"{main}_{i}" if i else main for i in range(len(order))
+    }
+    functions.rename(result.function, finals)
+    return result
+
+
+def stem(name: str) -> str:
+    """The stem of a canonical name."""
+    return name.removeprefix(_PREFIX).rpartition("_")[0]
+
+
+def _hash(library: FunctionDefLibrary) -> str:
+    """Of all but the author's places, which errors tell and which mean nothing."""
+    bare = FunctionDefLibrary()
+    bare.CopyFrom(library)
+    for function in bare.function:
+        for node in function.node_def:
+            node.ClearField("experimental_debug_info")
+    return hashlib.sha256(serialize(bare)).hexdigest()[:32]
+
+
+def _strip(function: FunctionDef) -> None:
+    for field in ("attr", "arg_attr"):
+        function.ClearField(field)
+    function.signature.description = ""
+    for node in function.node_def:
+        for name in ("_class", "_output_shapes"):
+            node.attr.pop(name, None)
+
+
+def keeps_state(library: Any) -> bool:
+    """Whether any op of these functions does; CompositeCall takes none that do."""
+    own = {f.signature.name for f in library.function}
+    return any(
+        definition.is_stateful
+        for function in library.function
+        for node in function.node_def
+        if node.op not in own and (definition := call.op_def(node.op)) is not None
+    )
+
+
+def constants_last(library: Any) -> tuple[list[int], int]:
+    """Puts the arguments of function[0] whose values XLA has to know behind the others.
+
+    Returns the arguments in their new order, and how many of them are constants.
+    """
+    reply = native.call("composite_constant_arguments", library)
+    constants = list(NodeDef.FromString(reply).attr["arguments"].list.i)
+    arguments = list(library.function[0].signature.input_arg)
+    order = [i for i in range(len(arguments)) if i not in constants] + constants
+    del library.function[0].signature.input_arg[:]
+    library.function[0].signature.input_arg.extend(arguments[i] for i in order)
+    return order, len(constants)
+
+
+def define(library: Any) -> Any:
+    """Makes function[0] of a canonical library known to the runtime and to eager execution.
+
+    Returns the library to use: one that was defined before may have its places from another line.
+    """
+    known = _defined.setdefault(library.function[0].signature.name, library)
+    if known is library:
+        native.call("composite_register_function", library)
+        call.add_functions(library)
+    return known
+
+
+def ensure_defined(op: Any) -> None:
+    """Defines the function of a node that came with a loaded model; other nodes' are defined."""
+    node = recorded.node_of(op)
+    if node is None or node.get_attr("f").name in _defined:
+        return
+    name = node.get_attr("f").name
+    library = {f.signature.name: f for f in node.graph.as_graph_def().library.function}
+    if name in library:
+        order = functions.reachable(name, library)
+        define(FunctionDefLibrary(function=[library[n] for n in order]))
+
+
+def invoke(
+    library: Any, inputs: Sequence[Any], constants: int, stamps: Mapping[str, AttrValue]
+) -> list[Any]:
+    """Calls a defined function: one node, or one eager op. Returns its outputs.
+
+    The last `constants` inputs are those that `constants_last` put there.
+    """
+    signature = library.function[0].signature
+    first = len(inputs) - constants
+    arguments = {
+        "args": list(inputs[:first]),
+        "constants": list(inputs[first:]),
+        "f": NameAttrList(name=signature.name),
+        "Tout": [tf.as_dtype(arg.type) for arg in signature.output_arg],
+    }
+    if tf.executing_eagerly():
+        return list(call.eager_call(NAME, arguments, None))
+    # The functions travel with the graph, into a saved model for one.
+    tf.graph_util.import_graph_def(
+        GraphDef(versions={"producer": tf.version.GRAPH_DEF_VERSION}, library=library), name=""
+    )
+    own = {**stamps, PROGRAM: AttrValue(s=signature.name.encode())}
+    return list(call.graph_call(NAME, arguments, own, None))

@@ -1,0 +1,241 @@
+"""The op object: what a decorated name is bound to, and what a loaded library gives.
+
+It is called like a function and knows its declaration, its body and its version. How a call reaches
+TensorFlow is in `call`, what a body becomes in `composite.compiler`, and how ops are made from
+functions and from libraries in `decorator` and `loading`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
+from tensorflow.core.framework.tensor_pb2 import TensorProto
+
+from composite.autodiff import gradient
+from composite.binding import native, settings
+from composite.binding.records import PROGRAM, AttrValue, NodeDef, attr_value
+from composite.compiler.schema import OpSchema
+from composite.ops import call
+
+_LARGEST_CONSTANT = 1024  # elements: what a body can look at are shapes, axes and the like
+
+
+# Every version of every op: a body may call one that was redefined since.
+_by_digest: dict[str, CompositeOp] = {}
+
+
+class _Call:
+    """`__call__` of an op's class until it is first asked for: most ops of a library never are."""
+
+    def __init__(self, schema: OpSchema) -> None:
+        self._schema = schema
+
+    def __get__(self, instance: CompositeOp | None, owner: type[CompositeOp]) -> Any:
+        """The compiled function, bound to the op; it stands in the class from now on."""
+        schema = self._schema
+        function = call.compile_call(
+            schema.op_def,
+            [arg.name for arg in schema.inputs],
+            [attr.name for attr in schema.attrs],
+            {attr.name: attr.default for attr in schema.attrs if attr.has_default},
+        )
+        if owner.__dict__["__call__"] is self:
+            owner.__call__ = function  # type: ignore[method-assign]
+        return function.__get__(instance, owner)
+
+
+class CompositeOp:
+    """An op with a body.
+
+    Call it with its inputs, by position or by name, and its attributes by name; `name=` names the
+    node. Inputs may be anything that converts to a tensor. Returns what the body returns: a tensor,
+    a list for a list output, a tuple for several outputs. Raises `tf.errors` and, for arguments
+    that do not fit, TypeError and ValueError, as TensorFlow's own ops do.
+
+    Attributes:
+        op_name: TensorFlow's name of the op.
+        schema: its declaration (OpSchema).
+        digest: names this version of the body; nodes are stamped with it.
+        place: where the body is written, "ops.py:12".
+        composes: the op of TensorFlow that this is a composition for, else "".
+        program: the body as the runtime has it (FunctionDefLibrary); treat it as read-only.
+        signatures: calls that `composite.build` compiles kernels for; see `add_signature`.
+    """
+
+    schema: OpSchema  # set by __new__
+
+    def __init__(self, program: FunctionDefLibrary, name: str, doc: str, module: str) -> None:
+        body = program.function[0]
+        self.program = program
+        self.op_name: str = self.schema.op_name
+        self.digest: str = body.attr["_digest"].s.decode()
+        self.place: str = body.attr["_place"].s.decode()
+        self.composes: str = body.attr["_composes"].s.decode() if "_composes" in body.attr else ""
+        self.signatures: list[dict[str, Any]] = []
+        self.__name__ = self.__qualname__ = name
+        self.__doc__ = doc
+        self.__module__ = module
+        self.__signature__ = self.schema.signature()
+        self._stamp = {PROGRAM: AttrValue(s=self.digest.encode())}
+        _by_digest[self.digest] = self
+
+    def __new__(cls, program: FunctionDefLibrary, *_: Any, **__: Any) -> CompositeOp:
+        """Makes an instance of a class of its own."""
+        # A class for each op, since Python looks `__call__` up in the class, and an eager call has
+        # no time to dispatch further.
+        schema = OpSchema.from_op_def(program.function[0].signature)
+        own = type(cls.__name__, (cls,), {"__call__": _Call(schema), "__doc__": cls.__doc__})
+        call.do_not_convert(own)
+        instance: CompositeOp = object.__new__(own)
+        instance.schema = schema
+        return instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the op; see the class."""
+        raise NotImplementedError  # each op's own class has its own: see __new__
+
+    def __reduce__(self) -> str:
+        # As a function: copies are the op itself, a pickle holds its name.
+        return self.__qualname__
+
+    def __repr__(self) -> str:
+        return f"<composite op {self.op_name}: {self.__name__}{self.__signature__}>"
+
+    @property
+    def op_def(self) -> Any:
+        """The OpDef proto; treat it as read-only."""
+        return self.schema.op_def
+
+    @property
+    def mlir(self) -> str:
+        """The TFR module of the body, as text."""
+        raise NotImplementedError
+
+    def stamps(self) -> Mapping[str, AttrValue]:
+        """The attributes, besides the op's own, of a node that is made now."""
+        chosen = settings.node_attrs()
+        return self._stamp | chosen if chosen else self._stamp
+
+    def gradient(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: `function(op, *output_gradients)` stands in for the derived gradient.
+
+        As with tf.RegisterGradient, `op.inputs`, `op.outputs` and `op.get_attr(name)` are the
+        call's, and the result is a gradient, or None, for each input. It holds for this version in
+        this process: a library that is built from the op cannot carry it, and says so when asked.
+        """
+        gradient.override(self.op_name, self.digest, function)
+        return function
+
+    def expand(self, *args: Any, **attrs: Any) -> FunctionDefLibrary:
+        """The TensorFlow ops that a call with these arguments stands for.
+
+        Takes what a call takes; an input may also be a tf.TensorSpec. function[0] of the result is
+        the expansion, with one argument and one result for each tensor; the rest is what it calls.
+        Raises what expansion raises; FailedPreconditionError "not yet" names a missing dim or
+        value.
+        """
+        reply = native.call("composite_expand", self.request(*args, **attrs))
+        return FunctionDefLibrary.FromString(reply)
+
+    def request(self, *args: Any, **attrs: Any) -> NodeDef:
+        """A call's attributes, shapes and known values as the record that the runtime takes."""
+        arguments = dict(self.__signature__.bind(*args, **attrs).arguments)
+        arguments.pop("name", None)
+        with tf.Graph().as_default():
+            for arg in self.schema.inputs:
+                arguments[arg.name] = tf.nest.map_structure(_stand_in, arguments[arg.name])
+            bound = call.bind(self.op_def, arguments)
+            shapes = [x.shape for x in bound.inputs]
+            constants = [constant(x) for x in bound.inputs]
+        node = NodeDef(op=self.op_name)
+        for name, value in (bound.attrs | self._stamp).items():
+            node.attr[name].CopyFrom(value)
+        node.attr["_in_shapes"].CopyFrom(attr_value(shapes))
+        node.attr["_constants"].CopyFrom(attr_value(constants))
+        return node
+
+    def callees(self) -> list[CompositeOp]:
+        """The composites that the body calls, in the order of its nodes."""
+        nodes = (node for function in self.program.function for node in function.node_def)
+        digests = (n.attr[PROGRAM].s.decode() for n in nodes if PROGRAM in n.attr)
+        return [_by_digest[digest] for digest in dict.fromkeys(digests)]
+
+    def add_signature(self, **arguments: Any) -> None:
+        """States a call to compile a kernel for when a library is built from this op.
+
+        Each input is a tf.TensorSpec, or a pair (dtype, dims); a dim is an int, or None or a name
+        where it varies, and equal names are equal sizes. Attributes are given as in a call.
+        """
+        self.__signature__.bind(**arguments)  # TypeError names what is missing or unknown
+        self.signatures.append(arguments)
+
+    def retire(self) -> None:
+        """A newer version takes the name: from now on eager calls of this object go by a graph.
+
+        An eager op cannot carry a stamp, and without one it would mean the new body. As a function
+        of one stamped node it still means this one, at the price of a function call.
+        """
+        made = functools.partial(type(self).__call__, self)
+        traced = tf.function(made, autograph=False, reduce_retracing=True)
+
+        def stamped_call(_self: Any, *args: Any, **kwargs: Any) -> Any:
+            return (traced if tf.executing_eagerly() else made)(*args, **kwargs)
+
+        call.do_not_convert(stamped_call)
+        type(self).__call__ = stamped_call  # type: ignore[method-assign,assignment]
+
+
+class DecoratedOp(CompositeOp):
+    """An op whose body is a Python function of this process."""
+
+    def __init__(
+        self, program: FunctionDefLibrary, function: Callable[..., Any], mlir: Callable[[], str]
+    ) -> None:
+        super().__init__(
+            program, function.__name__, inspect.getdoc(function) or "", function.__module__
+        )
+        self.__qualname__ = function.__qualname__
+        self._function = function
+        self._mlir = mlir
+
+    @property
+    def python_function(self) -> Callable[..., Any]:
+        """The decorated function itself: the body in Python, with TensorFlow's ops."""
+        return self._function
+
+    @functools.cached_property
+    def mlir(self) -> str:
+        """The TFR module of the body, as text."""
+        return self._mlir()
+
+
+def _stand_in(value: Any) -> Any:
+    """What an input is in a scratch graph: its value if it is small and known, else its type."""
+    if isinstance(value, tf.TensorSpec):
+        return tf.compat.v1.placeholder(value.dtype, value.shape)
+    if not tf.is_tensor(value):
+        return value  # converted as in a call
+    known = _small(tf.get_static_value(value))
+    if known is not None:
+        return tf.constant(known, value.dtype)
+    return tf.compat.v1.placeholder(value.dtype, value.shape)
+
+
+def constant(tensor: Any) -> TensorProto:
+    """The value of a tensor as expansions may look at it; DT_INVALID where it is not known."""
+    known = _small(tf.get_static_value(tensor))
+    return TensorProto() if known is None else tf.make_tensor_proto(known)
+
+
+def _small(value: Any) -> Any:
+    """A value that a body may look at: integers, and not many; else None."""
+    if value is None or isinstance(value, bytes):  # a scalar of strings comes without a dtype
+        return None
+    if value.dtype.kind not in "iub" or value.size > _LARGEST_CONSTANT:
+        return None
+    return value

@@ -1,0 +1,60 @@
+"""What gradient functions are given: a node of a graph, or what a tape recorded of a call.
+
+The only user of two private APIs of TensorFlow 2.21: the number that each tensor gets when it
+is made, and the cache of forward-mode gradients. tests/composite/ops/test_recorded.py pins them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.framework.attr_value_pb2 import AttrValue
+from tensorflow.python.eager import forwardprop
+from tensorflow.python.framework import ops
+
+from composite.ops import call
+
+
+def node_of(op: Any) -> Any:
+    """The Operation of what a gradient function was given; None for an eager call.
+
+    A tape gives a stand-in that knows the outputs, in a graph as well.
+    """
+    if isinstance(op, tf.Operation):
+        return op
+    graph_outputs = [y for y in op.outputs if tf.is_symbolic_tensor(y)]
+    return graph_outputs[0].op if graph_outputs and graph_outputs[0].op.type == op.type else None
+
+
+def attrs_of(op: Any) -> dict[str, AttrValue]:
+    """The attributes, stamps included, of an op that a gradient function was given.
+
+    From a graph that is an Operation; from an eager tape a stand-in that has the flat tuple.
+    """
+    if isinstance(op, tf.Operation):
+        return dict(op.node_def.attr)
+    kinds = {attr.name: attr.type for attr in call.op_def(op.type).attr}
+    result = {}
+    for name, value in zip(op.attrs[::2], op.attrs[1::2], strict=True):
+        key = name.decode() if isinstance(name, bytes) else name
+        result[key] = call.attr_value(value, kinds.get(key, "string"), key)
+    return result
+
+
+def forget_forward_gradients() -> None:
+    """Has tf.autodiff.ForwardAccumulator ask for gradients again.
+
+    It keeps what it traces of the gradient of an eager op by the op's name and attributes.
+    """
+    forwardprop._jvp_function_cache.clear()
+
+
+def moment() -> int:
+    """Now, on the clock of `made_at`."""
+    return int(ops.uid())
+
+
+def made_at(tensor: Any) -> int:
+    """When a tensor was made: TensorFlow numbers all of them as they are made."""
+    return int(tensor._id)

@@ -1,0 +1,61 @@
+"""Eager calls of ops that have attributes which are tensors.
+
+TensorFlow 2.21 cannot set such an attribute from Python when it runs an op eagerly ("unhandled
+type 6"), but a node may have it: the call runs as a function of one node, traced once for its
+attributes.
+
+Not for: any other op (call.py calls it directly, in a hundredth of the time).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from composite.binding.records import AttrValue
+from composite.ops import call
+
+_MOST_FUNCTIONS = 128
+
+
+def needed(definition: Any) -> bool:
+    """Whether an op's eager calls have to go this way."""
+    return any(attr.type in ("tensor", "list(tensor)") for attr in definition.attr)
+
+
+def traced_call(
+    op_name: str, arguments: Mapping[str, Any], stamps: Mapping[str, AttrValue], name: str | None
+) -> Any:
+    """Runs an op on inputs that convert to tensors; errors as TensorFlow's own ops raise them."""
+    definition = call.op_def(op_name)
+    bound = call.bind(definition, arguments)
+    function = _function(op_name, _frozen(bound.attrs), _frozen(stamps), name)
+    return function(*bound.inputs)
+
+
+def _frozen(attrs: Mapping[str, AttrValue]) -> tuple[tuple[str, bytes], ...]:
+    return tuple((one, attrs[one].SerializeToString(deterministic=True)) for one in sorted(attrs))
+
+
+@functools.lru_cache(maxsize=_MOST_FUNCTIONS)
+def _function(
+    op_name: str,
+    attrs: tuple[tuple[str, bytes], ...],
+    stamps: tuple[tuple[str, bytes], ...],
+    name: str | None,
+) -> Any:
+    definition = call.op_def(op_name)
+    values, marks = (
+        {one: AttrValue.FromString(text) for one, text in frozen} for frozen in (attrs, stamps)
+    )
+    derived = call.inferred(definition)
+
+    def node(*inputs: Any) -> Any:
+        arguments = call.keywords(definition, derived, values, inputs)
+        made = call.graph_call(op_name, arguments, marks, name)
+        return made if definition.output_arg else None
+
+    return tf.function(node, autograph=False)

@@ -1,0 +1,137 @@
+#include "composite/runtime/api/c_api.h"
+
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "composite/runtime/api/c_api_reply.h"
+#include "composite/runtime/api/request.h"
+#include "composite/runtime/expand/expand.h"
+#include "composite/runtime/program/op_def_text.h"
+#include "composite/runtime/program/registry.h"
+#include "composite/runtime/tensorflow/composition.h"
+#include "composite/runtime/tensorflow/xla_constants.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/op_def.pb.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::FunctionDefLibrary;
+using tensorflow::NodeDef;
+
+// Raised with every change of a message that an older Python side would misread.
+constexpr int64_t kAbi = 1;
+
+std::vector<std::string> Strings(const NodeDef& record, const char* name) {
+  const tensorflow::AttrValue* value = tensorflow::AttrSlice(record).Find(name);
+  if (value == nullptr) return {};
+  return {value->list().s().begin(), value->list().s().end()};
+}
+
+absl::StatusOr<tensorflow::OpDef> ParseDeclarationRequest(const char* request, size_t size) {
+  TF_ASSIGN_OR_RETURN(NodeDef record, ParseRequest<NodeDef>(request, size));
+  return ParseDeclaration(record.op(), Strings(record, "inputs"), Strings(record, "attrs"),
+                          Strings(record, "outputs"));
+}
+
+absl::StatusOr<tensorflow::OpDef> DeclareComposition(const char* request, size_t size) {
+  TF_ASSIGN_OR_RETURN(NodeDef record, ParseRequest<NodeDef>(request, size));
+  return CompositionDeclaration(record.op());
+}
+
+absl::Status Register(const char* request, size_t size) {
+  TF_ASSIGN_OR_RETURN(FunctionDefLibrary program, ParseRequest<FunctionDefLibrary>(request, size));
+  return Registry::Global().Register(program);
+}
+
+absl::Status RegisterFunction(const char* request, size_t size) {
+  TF_ASSIGN_OR_RETURN(FunctionDefLibrary library, ParseRequest<FunctionDefLibrary>(request, size));
+  return Registry::Global().RegisterFunction(library);
+}
+
+absl::StatusOr<NodeDef> ConstantArguments(const char* request, size_t size) {
+  TF_ASSIGN_OR_RETURN(FunctionDefLibrary library, ParseRequest<FunctionDefLibrary>(request, size));
+  TF_ASSIGN_OR_RETURN(std::vector<int> arguments, XlaConstantArguments(library));
+  NodeDef answer;
+  auto* list = (*answer.mutable_attr())["arguments"].mutable_list();
+  for (int argument : arguments) list->add_i(argument);
+  return answer;
+}
+
+absl::Status SetKernelOps(const char* request, size_t size) {
+  TF_ASSIGN_OR_RETURN(NodeDef record, ParseRequest<NodeDef>(request, size));
+  Registry::Global().SetKernelOps(Strings(record, "ops"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FunctionDefLibrary> Expand(const char* request, size_t size) {
+  TF_ASSIGN_OR_RETURN(NodeDef record, ParseRequest<NodeDef>(request, size));
+  TF_ASSIGN_OR_RETURN(CallRecord call, ReadCall(record));
+  TF_ASSIGN_OR_RETURN(auto expansion,
+                      GetExpansion(call.version, tensorflow::AttrSlice(record), call.facts));
+  FunctionDefLibrary answer;
+  *answer.add_function() = expansion->fdef;
+  const std::vector<std::string> listed = expansion->library->ListFunctionNames();
+  for (const std::string& name : std::set<std::string>(listed.begin(), listed.end())) {
+    if (name != expansion->name) *answer.add_function() = *expansion->library->Find(name);
+  }
+  return answer;
+}
+
+}  // namespace
+}  // namespace composite
+
+extern "C" {
+
+void composite_free(composite_buffer* buffer) {
+  if (buffer == nullptr) return;
+  std::free(buffer->data);
+  buffer->data = nullptr;
+  buffer->size = 0;
+}
+
+int composite_version(const char* request, size_t size, composite_buffer* reply) {
+  return composite::Reply(reply, [] {
+    tensorflow::NodeDef record;
+    (*record.mutable_attr())["tensorflow"].set_s(COMPOSITE_TF_VERSION);
+    (*record.mutable_attr())["abi"].set_i(composite::kAbi);
+    return absl::StatusOr<tensorflow::NodeDef>(std::move(record));
+  });
+}
+
+int composite_parse_declaration(const char* request, size_t size, composite_buffer* reply) {
+  return composite::Reply(reply, [&] { return composite::ParseDeclarationRequest(request, size); });
+}
+
+int composite_composition_declaration(const char* request, size_t size, composite_buffer* reply) {
+  return composite::Reply(reply, [&] { return composite::DeclareComposition(request, size); });
+}
+
+int composite_register(const char* request, size_t size, composite_buffer* reply) {
+  return composite::Reply(reply, [&] { return composite::Register(request, size); });
+}
+
+int composite_register_function(const char* request, size_t size, composite_buffer* reply) {
+  return composite::Reply(reply, [&] { return composite::RegisterFunction(request, size); });
+}
+
+int composite_constant_arguments(const char* request, size_t size, composite_buffer* reply) {
+  return composite::Reply(reply, [&] { return composite::ConstantArguments(request, size); });
+}
+
+int composite_set_kernel_ops(const char* request, size_t size, composite_buffer* reply) {
+  return composite::Reply(reply, [&] { return composite::SetKernelOps(request, size); });
+}
+
+int composite_expand(const char* request, size_t size, composite_buffer* reply) {
+  return composite::Reply(reply, [&] { return composite::Expand(request, size); });
+}
+
+}  // extern "C"

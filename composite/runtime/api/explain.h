@@ -1,0 +1,21 @@
+// Which path a call would take now, and why, in words. Decides nothing: it asks what op_kernel.cc
+// asks, in the same order.
+#ifndef COMPOSITE_RUNTIME_API_EXPLAIN_H_
+#define COMPOSITE_RUNTIME_API_EXPLAIN_H_
+
+#include "absl/status/statusor.h"
+#include "composite/runtime/kernels/kernel_shapes.h"
+#include "composite/runtime/kernels/options.h"
+#include "composite/runtime/program/registry.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/node_def_util.h"
+
+namespace composite {
+
+// Attributes of the answer: see composite_explain.
+absl::StatusOr<tensorflow::NodeDef> Explain(const OpVersion& version, tensorflow::AttrSlice attrs,
+                                            const Signature& call, const Options& options);
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_API_EXPLAIN_H_

@@ -1,0 +1,213 @@
+#include "composite/runtime/api/kernel_c_api.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "composite/runtime/api/c_api_reply.h"
+#include "composite/runtime/api/explain.h"
+#include "composite/runtime/base/stats.h"
+#include "composite/runtime/kernels/kernel_record.h"
+#include "composite/runtime/kernels/kernel_table.h"
+#include "composite/runtime/kernels/options.h"
+#include "composite/runtime/kernels/timings.h"
+#include "composite/runtime/launch/tvm_abi.h"
+#include "composite/runtime/program/registry.h"
+#include "tensorflow/core/framework/function.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/platform/logging.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::AttrSlice;
+using tensorflow::AttrValue;
+using tensorflow::FunctionDefLibrary;
+using tensorflow::NodeDef;
+
+// An absent attribute is the type's zero.
+const AttrValue& Attr(const NodeDef& node, const std::string& name) {
+  auto it = node.attr().find(name);
+  return it == node.attr().end() ? AttrValue::default_instance() : it->second;
+}
+
+// `built`: the functions of a built library's kernel, or null.
+absl::Status Install(const NodeDef& node, const composite_kernel* built) {
+  absl::StatusOr<KernelRecord> record = ParseKernelRecord(node);
+  if (!record.ok()) return record.status();
+  if (built == nullptr) return KernelTable::Global().Install(*std::move(record), nullptr);
+  std::vector<tvm_abi::Function> packers;
+  for (size_t i = 0; built->packers != nullptr && i < record->packed.size(); ++i) {
+    packers.push_back(reinterpret_cast<tvm_abi::Function>(built->packers[i]));
+  }
+  return KernelTable::Global().Install(
+      *std::move(record), reinterpret_cast<tvm_abi::Function>(built->function), std::move(packers));
+}
+
+NodeDef ReadStats(bool reset) {
+  NodeDef answer;
+  for (const auto& [name, counter] : AllCounters()) {
+    (*answer.mutable_attr())[name].set_i(reset ? counter->exchange(0) : counter->load());
+  }
+  return answer;
+}
+
+absl::StatusOr<NodeDef> ExplainRequest(const NodeDef& request) {
+  auto version = Registry::Global().Resolve(request.op(), AttrSlice(request));
+  if (!version.ok()) return version.status();
+  absl::StatusOr<Signature> call = ParseSignature(Attr(request, "_in_shapes"));
+  if (!call.ok()) return call.status();
+  if (SymbolCount(*call) > 0) {
+    return absl::InvalidArgumentError(
+        "explain needs the shapes of a call; a dim is unknown, so the path is not decided yet");
+  }
+  absl::StatusOr<Options> options = NodeOptions(AttrSlice(request));
+  if (!options.ok()) return options.status();
+  absl::StatusOr<Options> process = ProcessOptions();
+  if (!process.ok()) return process.status();
+  return Explain(**version, AttrSlice(request), *call, options->Or(ThreadOptions()).Or(*process));
+}
+
+absl::StatusOr<NodeDef> SetOptions(const NodeDef& request) {
+  absl::StatusOr<Options> next =
+      ParseOptions(Attr(request, "backend").s(), Attr(request, "numerics").s());
+  if (!next.ok()) return next.status();
+  Options previous;
+  if (Attr(request, "thread").b()) {
+    previous = std::exchange(ThreadOptions(), *next);
+  } else {
+    absl::StatusOr<Options> process = ProcessOptions();
+    if (process.ok()) previous = *process;
+    SetProcessOptions(*next);
+  }
+  NodeDef answer;
+  (*answer.mutable_attr())["backend"].set_s(Name(previous.backend));
+  (*answer.mutable_attr())["numerics"].set_s(Name(previous.numerics));
+  return answer;
+}
+
+absl::Status RegisterOps(const char* program, size_t size, const composite_kernel* kernels,
+                         size_t count) {
+  auto library = ParseRequest<FunctionDefLibrary>(program, size);
+  if (!library.ok()) return library.status();
+  absl::Status status = Registry::Global().Register(*library);
+  for (size_t i = 0; status.ok() && i < count; ++i) {
+    auto record = ParseRequest<NodeDef>(kernels[i].record, kernels[i].size);
+    if (!record.ok()) return record.status();
+    status = Install(*record, &kernels[i]);
+    // A kernel for another machine: the table keeps the reason for explain, the expansion serves.
+    if (absl::IsFailedPrecondition(status)) status = absl::OkStatus();
+  }
+  return status;
+}
+
+absl::Status RegisterTimings(const composite_kernel& kernel, const char* timings) {
+  auto record = ParseRequest<NodeDef>(kernel.record, kernel.size);
+  if (!record.ok()) return record.status();
+  absl::Status status = AddTimings(timings, &*record);
+  if (!status.ok()) return status;
+  status = Install(*record, &kernel);
+  // One for another machine; explain has the reason.
+  return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
+}
+
+// Runs `work`, which takes the parsed request.
+template <typename Work>
+int Serve(const char* request, size_t size, composite_buffer* reply, Work work) {
+  return Reply(reply, [&]() -> decltype(work(NodeDef())) {
+    absl::StatusOr<NodeDef> node = ParseRequest<NodeDef>(request, size);
+    if (!node.ok()) return node.status();
+    return work(*node);
+  });
+}
+
+}  // namespace
+}  // namespace composite
+
+using composite::KernelTable;
+using composite::Serve;
+using tensorflow::NodeDef;
+
+extern "C" {
+
+int composite_install(const char* request, size_t size, composite_buffer* reply) {
+  return Serve(request, size, reply,
+               [](const NodeDef& node) { return composite::Install(node, nullptr); });
+}
+
+int composite_next_request(const char* request, size_t size, composite_buffer* reply) {
+  return Serve(request, size, reply, [](const NodeDef& node) -> absl::StatusOr<NodeDef> {
+    const int64_t timeout = composite::Attr(node, "timeout_ms").i();
+    return KernelTable::Global().NextRequest(absl::Milliseconds(timeout)).value_or(NodeDef());
+  });
+}
+
+int composite_finish(const char* request, size_t size, composite_buffer* reply) {
+  return Serve(request, size, reply, [](const NodeDef& node) {
+    return KernelTable::Global().Finish(node.name(), composite::Attr(node, "status").s(),
+                                        composite::Attr(node, "reason").s());
+  });
+}
+
+int composite_pending(const char* request, size_t size, composite_buffer* reply) {
+  return Serve(request, size, reply, [](const NodeDef&) -> absl::StatusOr<NodeDef> {
+    NodeDef answer;
+    (*answer.mutable_attr())["pending"].set_i(KernelTable::Global().Pending());
+    return answer;
+  });
+}
+
+int composite_worker(const char* request, size_t size, composite_buffer* reply) {
+  return Serve(request, size, reply, [](const NodeDef& node) {
+    KernelTable::Global().SetWorker(composite::Attr(node, "running").b());
+    return absl::OkStatus();
+  });
+}
+
+int composite_stats(const char* request, size_t size, composite_buffer* reply) {
+  return Serve(request, size, reply, [](const NodeDef& node) -> absl::StatusOr<NodeDef> {
+    return composite::ReadStats(composite::Attr(node, "reset").b());
+  });
+}
+
+int composite_explain(const char* request, size_t size, composite_buffer* reply) {
+  return Serve(request, size, reply, composite::ExplainRequest);
+}
+
+int composite_set_options(const char* request, size_t size, composite_buffer* reply) {
+  return Serve(request, size, reply, composite::SetOptions);
+}
+
+void composite_bind_slots(void** parallel_launch, void** parallel_barrier, void** alloc_workspace,
+                          void** free_workspace) {
+  composite::tvm_abi::FillSlots(
+      {parallel_launch, parallel_barrier, alloc_workspace, free_workspace});
+}
+
+int composite_register_ops(const char* program, size_t size, const composite_kernel* kernels,
+                           size_t count, char* error, size_t error_size) {
+  composite_buffer message = {nullptr, 0};
+  const int code = composite::Reply(
+      &message, [&] { return composite::RegisterOps(program, size, kernels, count); });
+  if (code != 0 && error != nullptr && error_size > 0) {
+    std::snprintf(error, error_size, "%.*s", static_cast<int>(message.size), message.data);
+  }
+  composite_free(&message);
+  return code;
+}
+
+void composite_register_timings(const composite_kernel* kernel, const char* timings) {
+  if (timings == nullptr) return;
+  composite_buffer message = {nullptr, 0};
+  const int code =
+      composite::Reply(&message, [&] { return composite::RegisterTimings(*kernel, timings); });
+  // A kernel that was not measured is no fault, and a library without timings works.
+  if (code != 0) VLOG(1) << "composite_register_timings: " << message.data;
+  composite_free(&message);
+}
+
+}  // extern "C"

@@ -1,0 +1,87 @@
+/* The kernel half of the C API of libcomposite_runtime.so; c_api.h has the other, and the rules. */
+#ifndef COMPOSITE_RUNTIME_API_KERNEL_C_API_H_
+#define COMPOSITE_RUNTIME_API_KERNEL_C_API_H_
+
+#include "composite/runtime/api/c_api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A kernel record -> empty. NodeDef: name = symbol without its prefix, op, attrs of the op, and
+ *   _composite_program (s); _in_shapes list(shape), a negative dim is symbol -(dim + 1);
+ *   _out_shapes list(s): dims joined by ",", a dim is postfix over numbers, s0, s1, ..., + - * //
+ * %; _composite_constants list(i), the inputs that it takes for constant, and for what it packs of
+ * them _packed_sources, _packed_elements list(i), _packed_dtypes list(type); _minimums, _divisors
+ * list(i) by symbol; _library (s, absolute), _library_sha256 (s, hex); _barriers (b), false: no
+ * loop of it has one, absent: all loops of its library are launched as if they had; _isa (s)
+ * x86-64[-v2|-v3|-v4]; _device (s) CPU; _target, _strategy (s); _exact (b), _error (f) in
+ * _error_unit (s); _verdict (s) kernel | expansion | unmeasured; _kernel_us, _expansion_us (f); the
+ * decision table _sizes list(i), _kernel_times, _expansion_times list(f), _kernel_wins list(b).
+ * A record without _library gives a kernel
+ * of that name and shapes a new verdict and new times. */
+COMPOSITE_EXPORT int composite_install(const char* request, size_t size, composite_buffer* reply);
+
+/* NodeDef attr timeout_ms (i) -> empty when nothing is wanted until then, or a NodeDef: name =
+ * ticket; op and its attrs; _composite_program; _in_shapes; _hint list(i): the symbols' values in
+ * the call that asked; _must (b): that call waits. */
+COMPOSITE_EXPORT int composite_next_request(const char* request, size_t size,
+                                            composite_buffer* reply);
+
+/* NodeDef name = ticket; attrs status (s) kernel | expansion | not_covered | failed, reason (s) ->
+ * empty. */
+COMPOSITE_EXPORT int composite_finish(const char* request, size_t size, composite_buffer* reply);
+
+/* empty -> NodeDef attr pending (i): requests that wait or are worked on. */
+COMPOSITE_EXPORT int composite_pending(const char* request, size_t size, composite_buffer* reply);
+
+/* NodeDef attr running (b) -> empty. Kernels are asked for only while a worker runs; stopping it
+ * drops the requests and wakes composite_next_request. */
+COMPOSITE_EXPORT int composite_worker(const char* request, size_t size, composite_buffer* reply);
+
+/* NodeDef attr reset (b, optional) -> NodeDef, one attr (i) for each counter. */
+COMPOSITE_EXPORT int composite_stats(const char* request, size_t size, composite_buffer* reply);
+
+/* As composite_expand, all dims known -> NodeDef: path (s) kernel | compiling | expansion; reason
+ * (s); if a kernel covers the call: kernel, target, strategy, accuracy, error_unit, library (s),
+ * exact (b), error, kernel_us, expansion_us (f), and its decision table: sizes list(i),
+ * kernel_times, expansion_times list(f), kernel_wins list(b); of a composition: composes (s), the
+ * TF op, and replaces (b). */
+COMPOSITE_EXPORT int composite_explain(const char* request, size_t size, composite_buffer* reply);
+
+/* NodeDef attrs backend (s) "", auto, tvm, tf; numerics (s) "", fast, strict; thread (b): of the
+ * calling thread, otherwise of the process -> NodeDef: the previous backend and numerics. "" is not
+ * set: the thread then has the process's option, and that is "auto". */
+COMPOSITE_EXPORT int composite_set_options(const char* request, size_t size,
+                                           composite_buffer* reply);
+
+/* Built libraries: called by the generated static initializer. */
+
+typedef struct {
+  const char* record; /* a serialized kernel record */
+  size_t size;
+  void* function;       /* its __tvm_ffi_ symbol */
+  void* const* packers; /* those of what packs its constants, by packed argument; or null */
+} composite_kernel;
+
+/* Fills the slots of the library's kernels; before composite_register_ops. Null for a slot that
+ * the library does not have. */
+COMPOSITE_EXPORT void composite_bind_slots(void** parallel_launch, void** parallel_barrier,
+                                           void** alloc_workspace, void** free_workspace);
+
+/* Registers a program with its kernels. 0, or a status code and the message in error[]. Kernels for
+ * other machines than this one are left out, which composite_explain then says. */
+COMPOSITE_EXPORT int composite_register_ops(const char* program, size_t size,
+                                            const composite_kernel* kernels, size_t count,
+                                            char* error, size_t error_size);
+
+/* Gives a registered kernel what `timings`, the text of timings.json, says of it. Null, or no word
+ * of it there: it stays as its record has it. */
+COMPOSITE_EXPORT void composite_register_timings(const composite_kernel* kernel,
+                                                 const char* timings);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* COMPOSITE_RUNTIME_API_KERNEL_C_API_H_ */

@@ -1,0 +1,29 @@
+#include "composite/runtime/api/library_c_api.h"
+
+#include <cstdio>
+#include <cstring>
+
+#include "composite/runtime/api/c_api_reply.h"
+#include "composite/runtime/api/library_folder.h"
+#include "composite/runtime/base/stats.h"
+
+extern "C" {
+
+int composite_load_library(const char* folder, char* error, size_t error_size) {
+  composite_buffer message = {nullptr, 0};
+  const int code = composite::Reply(&message, [&] { return composite::LoadLibraryFolder(folder); });
+  if (error != nullptr && error_size > 0) {
+    std::snprintf(error, error_size, "%s", message.data != nullptr ? message.data : "");
+  }
+  composite_free(&message);
+  return code;
+}
+
+int64_t composite_counter(const char* name) {
+  for (const auto& [known, counter] : composite::AllCounters()) {
+    if (std::strcmp(known, name) == 0) return counter->load(std::memory_order_relaxed);
+  }
+  return -1;
+}
+
+}  // extern "C"

@@ -1,0 +1,99 @@
+#include "composite/runtime/base/checked_file.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "composite/runtime/base/sha256.h"
+
+namespace composite {
+namespace {
+
+std::string ErrnoText() { return std::strerror(errno); }
+
+// A name of this descriptor that no open library has. dlopen compares names before it looks at the
+// file, and would return an old library for a new file behind the same descriptor number; so a
+// counter is spelled in "/" and "./", which mean nothing to the kernel.
+std::string DescriptorPath(int descriptor) {
+  static std::atomic<unsigned> counter{0};
+  std::string path = "/proc/self/fd/";
+  for (unsigned rest = counter.fetch_add(1); rest != 0; rest >>= 1) {
+    path += (rest & 1) != 0 ? "./" : "/";
+  }
+  return absl::StrCat(path, descriptor);
+}
+
+}  // namespace
+
+absl::StatusOr<CheckedFile> CheckedFile::Open(const std::string& path) {
+  // NOFOLLOW: a link could be pointed elsewhere between the check and its use. NONBLOCK: or open()
+  // waits for the writer of a pipe.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (descriptor >= 0) return CheckedFile(path, descriptor);
+  const absl::StatusCode code =
+      errno == ENOENT ? absl::StatusCode::kNotFound : absl::StatusCode::kPermissionDenied;
+  return absl::Status(code, absl::StrCat("cannot open ", path, ": ", ErrnoText(),
+                                         errno == ELOOP ? " (it is a link)" : ""));
+}
+
+CheckedFile::CheckedFile(CheckedFile&& other) noexcept
+    : path_(other.path_), descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+CheckedFile::~CheckedFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+absl::Status CheckedFile::CheckOwner() const {
+  struct stat info;
+  if (fstat(descriptor_, &info) != 0) {
+    return absl::UnavailableError(absl::StrCat(path_, ": ", ErrnoText()));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return absl::PermissionDeniedError(absl::StrCat(path_, " is not a regular file"));
+  }
+  if (info.st_uid != geteuid() && info.st_uid != 0) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(path_, " belongs to user ", info.st_uid, ", and this process is user ",
+                     geteuid(), "; native code is loaded from the user's own files only"));
+  }
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(path_, " can be written by others; run chmod go-w on it"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckedFile::CheckDigest(const std::string& sha256) const {
+  Sha256 digest;
+  char buffer[16384];
+  for (off_t offset = 0;;) {
+    const ssize_t count = pread(descriptor_, buffer, sizeof(buffer), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return absl::UnavailableError(absl::StrCat(path_, ": ", ErrnoText()));
+    if (count == 0) break;
+    digest.Update(buffer, count);
+    offset += count;
+  }
+  const std::string found = digest.HexDigest();
+  if (found == sha256) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(path_, " is damaged: its SHA-256 is ",
+                                          found.substr(0, 16), "..., expected ",
+                                          sha256.substr(0, 16), "..."));
+}
+
+absl::StatusOr<void*> CheckedFile::Map(int flags) const {
+  void* library = dlopen(DescriptorPath(descriptor_).c_str(), flags);
+  if (library != nullptr) return library;
+  const char* why = dlerror();
+  return absl::FailedPreconditionError(
+      absl::StrCat(path_, " does not load: ", why != nullptr ? why : "no reason given"));
+}
+
+}  // namespace composite

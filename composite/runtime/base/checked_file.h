@@ -1,0 +1,43 @@
+// A file that is opened once, checked, and then mapped as code: by its descriptor, so that what was
+// checked is what runs, whatever is put under its name meanwhile.
+#ifndef COMPOSITE_RUNTIME_BASE_CHECKED_FILE_H_
+#define COMPOSITE_RUNTIME_BASE_CHECKED_FILE_H_
+
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace composite {
+
+// Every failure is a status that names the file. Moved, not copied: it owns the descriptor.
+class CheckedFile {
+ public:
+  // Follows no link. NotFound; PermissionDenied for all else that stands in the way.
+  static absl::StatusOr<CheckedFile> Open(const std::string& path);
+
+  CheckedFile(CheckedFile&& other) noexcept;
+  CheckedFile& operator=(CheckedFile&&) = delete;
+  ~CheckedFile();
+
+  // PermissionDenied unless it is a regular file that only its owner, this user or root, can write.
+  absl::Status CheckOwner() const;
+
+  // DataLoss unless its bytes have this SHA-256 (hex). Must come before Map: a library that is cut
+  // short kills the process otherwise.
+  absl::Status CheckDigest(const std::string& sha256) const;
+
+  // dlopen with these flags; stays open for ever. FailedPrecondition with the linker's words.
+  absl::StatusOr<void*> Map(int flags) const;
+
+ private:
+  CheckedFile(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
+
+  const std::string path_;
+  int descriptor_;
+};
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_BASE_CHECKED_FILE_H_

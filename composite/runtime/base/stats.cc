@@ -1,0 +1,32 @@
+#include "composite/runtime/base/stats.h"
+
+#include "composite/runtime/launch/tvm_abi.h"
+
+namespace composite {
+
+Stats& GlobalStats() {
+  static Stats* stats = new Stats;  // never destroyed: threads may still count while exiting
+  return *stats;
+}
+
+std::vector<std::pair<const char*, Counter*>> AllCounters() {
+  Stats& s = GlobalStats();
+  return {{"expansions", &s.expansions},
+          {"instantiations", &s.instantiations},
+          {"expansion_runs", &s.expansion_runs},
+          {"kernel_launches", &s.kernel_launches},
+          {"kernel_errors", &s.kernel_errors},
+          {"parallel_launches", &tvm_abi::ParallelLaunches()},
+          {"team_launches", &tvm_abi::TeamLaunches()},
+          {"requests", &s.requests},
+          {"compiles", &s.compiles},
+          {"installed", &s.installed},
+          {"rejected", &s.rejected},
+          {"replaced", &s.replaced},
+          {"xla_nodes", &s.xla_nodes},
+          {"copies", &s.copies},
+          {"packed_constants", &s.packed_constants},
+          {"packed_bytes", &s.packed_bytes}};
+}
+
+}  // namespace composite

@@ -1,0 +1,257 @@
+#include "composite/runtime/expand/evaluator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/status/status.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "composite/runtime/expand/builtins.h"
+#include "composite/runtime/expand/operators.h"
+#include "composite/runtime/expand/subscript.h"
+#include "composite/runtime/graph/not_yet.h"
+#include "composite/runtime/value/fold.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::DataType;
+using tensorflow::OpDef;
+
+// Composites that call composites. A body that calls itself without an end meets this.
+constexpr int kMaxCallDepth = 64;
+// A stack of TensorFlow's threads takes many times this.
+constexpr int kMaxNesting = 600;
+// Regions may share regions, so a small program can describe an endless evaluation.
+constexpr int64_t kMaxSteps = 1 << 20;
+
+// Set on errors that carry their place, so that only the innermost node adds its own.
+constexpr char kPlacePayload[] = "composite/place";
+// Set on the errors that the body raises itself.
+constexpr char kRaisedPayload[] = "composite/raised";
+
+absl::Status AtPlace(const absl::Status& status, const std::string& place) {
+  if (place.empty() || status.GetPayload(kPlacePayload).has_value()) return status;
+  absl::Status placed = WithPrefix(status, absl::StrCat(place, ": "));
+  placed.SetPayload(kPlacePayload, absl::Cord(place));
+  return placed;
+}
+
+// A shape as Python prints it: "(4, None)".
+std::string ShapeText(const ShapeValue& shape, GraphBuilder* graph) {
+  const bool lazy = shape.source.node != nullptr;
+  const int64_t rank = lazy ? graph->Rank(shape.source) : shape.known.dims();
+  if (rank < 0) return "<unknown>";
+  std::vector<std::string> dims;
+  for (int i = 0; i < rank; ++i) {
+    const int64_t size = lazy ? graph->Dim(shape.source, i) : shape.known.dim_size(i);
+    dims.push_back(size < 0 ? "None" : absl::StrCat(size));
+  }
+  return absl::StrCat("(", absl::StrJoin(dims, ", "), rank == 1 ? ",)" : ")");
+}
+
+absl::Status Raised(const ProgramNode& node, const std::vector<Value>& inputs,
+                    GraphBuilder* graph) {
+  std::string message = absl::StrCat(node.symbol, ": ");
+  for (const Value& piece : inputs) {
+    absl::StrAppend(&message, piece.as_string()  ? *piece.as_string()
+                              : piece.as_shape() ? ShapeText(*piece.as_shape(), graph)
+                                                 : Describe(piece));
+  }
+  absl::Status status = absl::InvalidArgumentError(message);
+  status.SetPayload(kRaisedPayload, absl::Cord(node.symbol));
+  return status;
+}
+
+}  // namespace
+
+std::string NameOf(const ProgramNode& node, int result) {
+  const bool named = result < static_cast<int>(node.names.size()) && !node.names[result].empty();
+  return named ? absl::StrCat("`", node.names[result], "`") : "a value";
+}
+
+bool IsRaised(const absl::Status& status) { return status.GetPayload(kRaisedPayload).has_value(); }
+
+absl::StatusOr<std::vector<std::vector<TensorValue>>> Evaluator::Run(const OpVersion& version,
+                                                                     std::vector<Value> arguments,
+                                                                     tensorflow::AttrSlice attrs) {
+  return RunOp(Frame{version, 0, ""}, std::move(arguments), attrs);
+}
+
+absl::StatusOr<std::vector<std::vector<TensorValue>>> Evaluator::RunOp(
+    const Frame& frame, std::vector<Value> arguments, tensorflow::AttrSlice attrs) {
+  TF_ASSIGN_OR_RETURN(std::vector<Value> results, RunRegion(frame, 0, std::move(arguments)));
+  const OpDef& op_def = frame.version.op_def;
+  std::vector<std::vector<TensorValue>> outputs;
+  for (size_t i = 0; i < results.size(); ++i) {
+    auto tensors = emitter_->Output(op_def.output_arg(i), results[i], attrs);
+    if (!tensors.ok()) {
+      return AtPlace(WithPrefix(tensors.status(), absl::StrCat(op_def.name(), ": output '",
+                                                               op_def.output_arg(i).name(), "': ")),
+                     frame.version.place);
+    }
+    outputs.push_back(*std::move(tensors));
+  }
+  return outputs;
+}
+
+absl::StatusOr<std::vector<Value>> Evaluator::RunRegion(const Frame& frame, int index,
+                                                        std::vector<Value> arguments) {
+  if (nesting_ >= kMaxNesting) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("branches are nested deeper than ", kMaxNesting));
+  }
+  const ProgramRegion& region = frame.version.program.regions[index];
+  arguments.resize(region.slots);
+  ++nesting_;
+  auto results = RunNodes(frame, region, std::move(arguments));
+  --nesting_;
+  return results;
+}
+
+absl::StatusOr<std::vector<Value>> Evaluator::RunNodes(const Frame& frame,
+                                                       const ProgramRegion& region,
+                                                       std::vector<Value> slots) {
+  for (const ProgramNode& node : region.nodes) {
+    if (++steps_ > kMaxSteps) {
+      return AtPlace(absl::ResourceExhaustedError(absl::StrCat(
+                         frame.version.op_name, " expands to more than ", kMaxSteps, " steps")),
+                     node.place);
+    }
+    std::vector<Value> inputs;
+    inputs.reserve(node.inputs.size());
+    for (int slot : node.inputs) inputs.push_back(slots[slot]);
+    emitter_->graph().SetContext(node.place, frame.scope);
+    auto results = RunNode(frame, node, std::move(inputs));
+    if (!results.ok()) return AtPlace(results.status(), node.place);
+    for (int i = 0; i < node.results; ++i) slots[node.first_slot + i] = std::move((*results)[i]);
+  }
+  std::vector<Value> results;
+  for (int slot : region.results) results.push_back(slots[slot]);
+  return results;
+}
+
+absl::StatusOr<std::vector<Value>> Evaluator::RunNode(const Frame& frame, const ProgramNode& node,
+                                                      std::vector<Value> inputs) {
+  switch (node.kind) {
+    case NodeKind::kIf:
+      return RunIf(frame, node, std::move(inputs));
+    case NodeKind::kWhile:
+      return RunWhile(frame, node, std::move(inputs));
+    case NodeKind::kApply:
+      return RunRegion(frame, node.regions[0], std::move(inputs));
+    case NodeKind::kUnpack:
+      return emitter_->Unpack(inputs[0], node.results);
+    case NodeKind::kRaise:
+      return Raised(node, inputs, &emitter_->graph());
+    default:
+      break;
+  }
+  auto value =
+      node.kind == NodeKind::kCall ? RunCall(frame, node, inputs) : RunSimple(node, inputs);
+  if (!value.ok()) return value.status();
+  std::vector<Value> results;
+  results.push_back(*std::move(value));
+  return results;
+}
+
+absl::StatusOr<Value> Evaluator::RunSimple(const ProgramNode& node,
+                                           const std::vector<Value>& inputs) {
+  switch (node.kind) {
+    case NodeKind::kConstant:
+      return FromConstant(node.constant);
+    case NodeKind::kList:
+      return Value::MakeList(inputs);
+    case NodeKind::kItem:
+      return emitter_->Item(inputs[0], inputs[1]);
+    case NodeKind::kUnary:
+      return Unary(node.symbol, inputs[0], emitter_);
+    case NodeKind::kBinary:
+    case NodeKind::kCompare:
+      return Binary(node.symbol, inputs[0], inputs[1], emitter_);
+    case NodeKind::kLength:
+      return emitter_->Length(inputs[0]);
+    case NodeKind::kBuiltin:
+      return Builtin(node.symbol, inputs, emitter_);
+    case NodeKind::kSubscript:
+      return Subscript(node.symbol, inputs, emitter_);
+    case NodeKind::kShape: {
+      TF_ASSIGN_OR_RETURN(TensorValue tensor, emitter_->AsTensor(inputs[0]));
+      return Value::Shape({std::move(tensor), {}});
+    }
+    case NodeKind::kRank: {
+      if (inputs[0].as_shape() != nullptr) return emitter_->Length(inputs[0]);
+      TF_ASSIGN_OR_RETURN(TensorValue tensor, emitter_->AsTensor(inputs[0]));
+      return emitter_->RankOf(std::move(tensor));
+    }
+    case NodeKind::kDtype: {
+      TF_ASSIGN_OR_RETURN(TensorValue tensor, emitter_->AsTensor(inputs[0]));
+      return Value::Type(tensor.dtype);
+    }
+    default:
+      return absl::InternalError("a node kind without a meaning");
+  }
+}
+
+absl::StatusOr<Value> Evaluator::RunCall(const Frame& frame, const ProgramNode& node,
+                                         const std::vector<Value>& inputs) {
+  if (!node.callee_digest.empty() || Registry::Global().Contains(node.symbol)) {
+    return RunComposite(frame, node, inputs);
+  }
+  return emitter_->Call(node.symbol, node.keywords, inputs, node.name);
+}
+
+// Another composite is expanded in place, unless it is to stay whole: its arguments bound as for
+// any op, its outputs checked against its own declaration.
+absl::StatusOr<Value> Evaluator::RunComposite(const Frame& frame, const ProgramNode& node,
+                                              const std::vector<Value>& inputs) {
+  if (frame.depth + 1 >= kMaxCallDepth) {
+    return absl::ResourceExhaustedError(absl::StrCat("composites are nested deeper than ",
+                                                     kMaxCallDepth, " at ", node.symbol,
+                                                     "; does it call itself?"));
+  }
+  TF_ASSIGN_OR_RETURN(auto callee, Registry::Global().Find(node.symbol, node.callee_digest));
+  const OpDef& op_def = callee->op_def;
+  TF_ASSIGN_OR_RETURN(Binding binding, emitter_->Bind(op_def, node.keywords, inputs));
+  if (absl::c_linear_search(whole_, callee->digest)) {
+    (*binding.def.mutable_attr())[kProgramAttr].set_s(callee->digest);
+    return emitter_->AddBound(op_def, std::move(binding));
+  }
+  std::vector<Value> arguments;
+  for (int i = 0; i < op_def.input_arg_size(); ++i) {
+    Value::List list;
+    for (TensorValue& tensor : binding.inputs[i]) list.push_back(Value::Tensor(std::move(tensor)));
+    const auto& arg = op_def.input_arg(i);
+    const bool is_list = !arg.number_attr().empty() || !arg.type_list_attr().empty();
+    arguments.push_back(is_list ? Value::MakeList(std::move(list)) : std::move(list[0]));
+  }
+  for (const auto& attr : op_def.attr()) {
+    TF_ASSIGN_OR_RETURN(Value value, FromAttr(binding.def.attr().at(attr.name())));
+    arguments.push_back(std::move(value));
+  }
+  const Frame inner{*callee, frame.depth + 1, absl::StrCat(frame.scope, node.symbol, "/")};
+  auto outputs = RunOp(inner, std::move(arguments), tensorflow::AttrSlice(binding.def));
+  if (!outputs.ok()) {
+    return WithSuffix(outputs.status(),
+                      absl::StrCat("; ", node.symbol, " is called at ", node.place));
+  }
+  Value::List results;
+  for (int i = 0; i < op_def.output_arg_size(); ++i) {
+    Value::List list;
+    for (TensorValue& tensor : (*outputs)[i]) list.push_back(Value::Tensor(std::move(tensor)));
+    const auto& arg = op_def.output_arg(i);
+    const bool is_list = !arg.number_attr().empty() || !arg.type_list_attr().empty();
+    results.push_back(is_list ? Value::MakeList(std::move(list)) : std::move(list[0]));
+  }
+  if (results.empty()) return Value();
+  if (results.size() == 1) return std::move(results[0]);
+  return Value::MakeList(std::move(results));
+}
+
+}  // namespace composite

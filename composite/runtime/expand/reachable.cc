@@ -1,0 +1,146 @@
+#include "composite/runtime/expand/reachable.h"
+
+#include <set>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "composite/runtime/expand/operators.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::OpDef;
+using tensorflow::OpRegistry;
+
+// A random op with hidden state draws again when a body is recomputed, as a gradient does.
+absl::string_view StatelessTwin(absl::string_view op) {
+  static const auto* twins = new absl::flat_hash_map<absl::string_view, absl::string_view>({
+      {"Multinomial", "StatelessMultinomial"},
+      {"ParameterizedTruncatedNormal", "StatelessParameterizedTruncatedNormal"},
+      {"RandomGamma", "StatelessRandomGammaV2"},
+      {"RandomPoisson", "StatelessRandomPoisson"},
+      {"RandomPoissonV2", "StatelessRandomPoisson"},
+      {"RandomShuffle", "StatelessShuffle"},
+      {"RandomStandardNormal", "StatelessRandomNormal"},
+      {"RandomUniform", "StatelessRandomUniform"},
+      {"RandomUniformInt", "StatelessRandomUniformInt"},
+      {"SampleDistortedBoundingBox", "StatelessSampleDistortedBoundingBox"},
+      {"SampleDistortedBoundingBoxV2", "StatelessSampleDistortedBoundingBox"},
+      {"StatefulRandomBinomial", "StatelessRandomBinomial"},
+      {"StatefulStandardNormal", "StatelessRandomNormal"},
+      {"StatefulStandardNormalV2", "StatelessRandomNormal"},
+      {"StatefulTruncatedNormal", "StatelessTruncatedNormal"},
+      {"StatefulUniform", "StatelessRandomUniform"},
+      {"StatefulUniformFullInt", "StatelessRandomUniformFullInt"},
+      {"StatefulUniformInt", "StatelessRandomUniformInt"},
+      {"TruncatedNormal", "StatelessTruncatedNormal"},
+  });
+  auto it = twins->find(op);
+  return it == twins->end() ? "" : it->second;
+}
+
+absl::Status CheckTfOp(const ProgramNode& node, const Program& program) {
+  const OpDef* op_def = nullptr;
+  if (!OpRegistry::Global()->LookUpOpDef(node.symbol, &op_def).ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(node.place, ": ", program.op_def.name(), " calls ", node.symbol,
+                     ", which is neither an op of this TensorFlow nor a composite"));
+  }
+  if (absl::string_view twin = StatelessTwin(node.symbol); !twin.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(node.place, ": ", node.symbol,
+                     " keeps hidden state, so a gradient that computes ", program.op_def.name(),
+                     " again would draw other numbers; use ", twin, " with a seed input"));
+  }
+  for (const auto* args : {&op_def->input_arg(), &op_def->output_arg()}) {
+    for (const OpDef::ArgDef& arg : *args) {
+      if (!arg.is_ref()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(node.place, ": ", node.symbol,
+                       " takes or gives a Ref tensor; use its resource variable twin"));
+    }
+  }
+  if (op_def->is_stateful() && !program.op_def.is_stateful()) {
+    return absl::InvalidArgumentError(absl::StrCat(node.place, ": ", node.symbol,
+                                                   " is stateful, but ", program.op_def.name(),
+                                                   " is not declared stateful"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOperator(const ProgramNode& node) {
+  const bool unary = node.kind == NodeKind::kUnary;
+  const bool binary = node.kind == NodeKind::kBinary || node.kind == NodeKind::kCompare;
+  if (unary ? IsUnaryOperator(node.symbol) : !binary || IsBinaryOperator(node.symbol)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(node.place, ": this runtime has no operator '", node.symbol, "'"));
+}
+
+// One call: to a composite, whose reach is added, or to a TF op.
+absl::Status Visit(const FindComposite& find, const Program& program, ProgramNode* node,
+                   std::set<std::string>* reached) {
+  TF_ASSIGN_OR_RETURN(auto callee, find(node->symbol, node->callee_digest));
+  if (callee == nullptr) {
+    reached->insert(node->symbol);
+    return CheckTfOp(*node, program);
+  }
+  node->callee_digest = callee->digest;
+  reached->insert(callee->reachable_ops.begin(), callee->reachable_ops.end());
+  if (callee->op_def.is_stateful() && !program.op_def.is_stateful()) {
+    return absl::InvalidArgumentError(absl::StrCat(node->place, ": ", node->symbol,
+                                                   " is stateful, but ", program.op_def.name(),
+                                                   " is not declared stateful"));
+  }
+  return absl::OkStatus();
+}
+
+// The ops that a node runs itself, those of functions that it names left out.
+absl::Status VisitNode(const tensorflow::NodeDef& node, const std::set<std::string>& functions,
+                       std::set<std::string>* reached) {
+  if (functions.count(node.op()) != 0) return absl::OkStatus();
+  const OpDef* op_def = nullptr;
+  if (!OpRegistry::Global()->LookUpOpDef(node.op(), &op_def).ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("node ", node.name(), " is of ", node.op(), ", which is no op here"));
+  }
+  if (op_def->is_stateful()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("node ", node.name(), " is of ", node.op(), ", which keeps state"));
+  }
+  reached->insert(node.op());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> OpsOfFunctions(
+    const tensorflow::FunctionDefLibrary& library) {
+  std::set<std::string> functions, reached;
+  for (const auto& function : library.function()) functions.insert(function.signature().name());
+  for (const auto& function : library.function()) {
+    for (const tensorflow::NodeDef& node : function.node_def()) {
+      TF_RETURN_IF_ERROR(VisitNode(node, functions, &reached));
+    }
+  }
+  return std::vector<std::string>(reached.begin(), reached.end());
+}
+
+absl::StatusOr<std::vector<std::string>> ResolveCalls(const FindComposite& find, Program* program) {
+  std::set<std::string> reached;
+  for (ProgramRegion& region : program->regions) {
+    for (ProgramNode& node : region.nodes) {
+      TF_RETURN_IF_ERROR(CheckOperator(node));
+      if (node.kind != NodeKind::kCall) continue;
+      TF_RETURN_IF_ERROR(Visit(find, *program, &node, &reached));
+    }
+  }
+  return std::vector<std::string>(reached.begin(), reached.end());
+}
+
+}  // namespace composite

@@ -1,0 +1,19 @@
+// The third outcome of an evaluation, and the author's place in its errors.
+#ifndef COMPOSITE_RUNTIME_GRAPH_NOT_YET_H_
+#define COMPOSITE_RUNTIME_GRAPH_NOT_YET_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace composite {
+
+// FailedPrecondition "not yet: <fact> is not known", with the payload that IsNotYet looks for.
+absl::Status NotYet(absl::string_view fact);
+
+// The same status with `prefix` before its message, payloads kept.
+absl::Status WithPrefix(const absl::Status& status, absl::string_view prefix);
+absl::Status WithSuffix(const absl::Status& status, absl::string_view suffix);
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_GRAPH_NOT_YET_H_

@@ -1,0 +1,92 @@
+// The kernels of one program with one set of attributes and dtypes, and how a call finds its own.
+//
+// Nodes read a group without a lock: they see a snapshot, which is immutable and never freed. Only
+// KernelTable changes a group.
+#ifndef COMPOSITE_RUNTIME_KERNELS_KERNEL_GROUP_H_
+#define COMPOSITE_RUNTIME_KERNELS_KERNEL_GROUP_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "composite/runtime/kernels/kernel_record.h"
+#include "composite/runtime/kernels/shape_policy.h"
+#include "composite/runtime/launch/tvm_abi.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+
+namespace composite {
+
+// A kernel that can be called. Immutable and never freed.
+struct InstalledKernel {
+  KernelRecord record;
+  tvm_abi::Function function;
+  std::vector<tvm_abi::Function> packers;  // by packed argument
+};
+
+// A class of shapes for which a kernel was asked.
+struct ShapeClass {
+  enum State { kPending, kKernel, kExpansion, kNotCovered, kFailed };
+
+  Signature shapes;
+  State state = kPending;
+  std::string reason;  // for people, of the last three states
+};
+
+// What a group knows at one moment.
+struct KernelSnapshot {
+  std::vector<const InstalledKernel*> kernels;  // those with fewer symbols first
+  std::vector<ShapeClass> classes;
+  bool full = false;      // no further class will be asked
+  std::string rejection;  // why the last record was refused; empty if it was not
+
+  // The class of exactly these shapes; null if nobody has asked for it.
+  const ShapeClass* Class(const Signature& shapes) const;
+};
+
+struct Choice {
+  const InstalledKernel* kernel = nullptr;
+  SymbolValues values;  // of the kernel's symbols
+  // Every output is empty, so there is nothing to run. The kernel's bounds may not hold.
+  bool nothing_to_compute = false;
+  // Without a kernel: one that was measured slower than the expansion, or the class that covers the
+  // call, or neither.
+  const InstalledKernel* slower = nullptr;
+  const ShapeClass* shape_class = nullptr;
+  // The class to ask for when a kernel covers the call, but has symbols for some of its sizes of 1.
+  // One row is another program than any number of them: a product reads its matrix as it lies, and
+  // nothing is packed or tiled. Empty if there is no such size, or its class was asked for.
+  absl::optional<Signature> ones;
+};
+
+// `must`: whatever its measured time, a kernel that covers the call.
+Choice Choose(const KernelSnapshot& snapshot, const Signature& call, bool must);
+
+class KernelGroup {
+ public:
+  // `request`: op, its attributes and `_composite_program`.
+  explicit KernelGroup(tensorflow::NodeDef request);
+
+  // Whether these inputs are constants in every call of the group.
+  bool HasConstants(const std::vector<PackedArgument>& packed) const;
+
+  const KernelSnapshot& snapshot() const { return *current_.load(std::memory_order_acquire); }
+
+ private:
+  friend class KernelTable;
+
+  void Publish(KernelSnapshot snapshot);
+
+  const tensorflow::NodeDef request_;
+  std::atomic<const KernelSnapshot*> current_;
+  // Guarded by the mutex of the table. Snapshots change a few times for each class, so that keeping
+  // the old ones costs less than to know when the last reader has gone.
+  ShapePolicy policy_;
+  std::vector<std::unique_ptr<const KernelSnapshot>> snapshots_;
+  std::vector<std::unique_ptr<const InstalledKernel>> kernels_;
+};
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_KERNELS_KERNEL_GROUP_H_

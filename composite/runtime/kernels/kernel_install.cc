@@ -1,0 +1,130 @@
+// How KernelTable takes kernels in.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "composite/runtime/base/stats.h"
+#include "composite/runtime/kernels/kernel_library.h"
+#include "composite/runtime/kernels/kernel_table.h"
+#include "composite/runtime/kernels/machine.h"
+#include "tensorflow/core/framework/node_def_util.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::AttrSlice;
+
+bool IsSame(const KernelRecord& a, const KernelRecord& b) {
+  return a.name == b.name && a.in_shapes == b.in_shapes;
+}
+
+// `known` with what `update` says of its times.
+KernelRecord Remeasured(KernelRecord known, const KernelRecord& update) {
+  known.verdict = update.verdict;
+  known.kernel_us = update.kernel_us;
+  known.expansion_us = update.expansion_us;
+  known.decisions = update.decisions;
+  return known;
+}
+
+// A record with other numbers than the op has would make a call read past its tensors.
+absl::Status CheckArity(const OpVersion& version, const KernelRecord& record) {
+  tensorflow::NodeDef node;
+  node.set_op(version.op_name);
+  *node.mutable_attr() = record.attrs;
+  tensorflow::DataTypeVector inputs, outputs;
+  absl::Status status = tensorflow::InOutTypesForNode(node, version.op_def, &inputs, &outputs);
+  if (!status.ok()) return status;
+  if (inputs.size() != record.in_shapes.ranks.size() ||
+      outputs.size() != record.out_shapes.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "it has ", record.in_shapes.ranks.size(), " inputs and ", record.out_shapes.size(),
+        " outputs, and the op ", inputs.size(), " and ", outputs.size()));
+  }
+  return absl::OkStatus();
+}
+
+// Opens the record's library.
+absl::Status Open(InstalledKernel* kernel) {
+  const KernelRecord& record = kernel->record;
+  std::vector<std::string> names = {record.name};
+  for (size_t i = 0; i < record.packed.size(); ++i) names.push_back(record.PackerName(i));
+  auto functions = LoadKernel(record.library, record.library_sha256, names);
+  if (!functions.ok()) return functions.status();
+  kernel->function = functions->front();
+  kernel->packers.assign(functions->begin() + 1, functions->end());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status KernelTable::AddLocked(KernelGroup* group, InstalledKernel kernel) {
+  KernelSnapshot next = group->snapshot();
+  next.rejection.clear();
+  auto known = next.kernels.begin();
+  while (known != next.kernels.end() && !IsSame((*known)->record, kernel.record)) ++known;
+  if (known != next.kernels.end()) {
+    if (kernel.function == nullptr) {
+      kernel = {Remeasured((*known)->record, kernel.record), (*known)->function, (*known)->packers};
+    }
+    next.kernels.erase(known);
+  } else if (kernel.function == nullptr) {
+    return absl::NotFoundError("it names no library, and no kernel of that name is installed");
+  }
+  if (kernel.packers.size() != kernel.record.packed.size()) {
+    return absl::InvalidArgumentError("what packs its constants did not come with it");
+  }
+  auto added = std::make_unique<const InstalledKernel>(std::move(kernel));
+  // Among kernels of equal symbols the newest comes first.
+  next.kernels.insert(next.kernels.begin(), added.get());
+  group->kernels_.push_back(std::move(added));
+  group->Publish(std::move(next));
+  return absl::OkStatus();
+}
+
+absl::Status KernelTable::AddBuiltLocked(Family* family, InstalledKernel kernel) {
+  for (auto& [constants, group] : family->groups) {
+    if (!group->HasConstants(kernel.record.packed)) continue;
+    absl::Status status = AddLocked(group.get(), kernel);
+    if (!status.ok()) return status;
+  }
+  family->packing.insert_or_assign(kernel.record.name, std::move(kernel));
+  return absl::OkStatus();
+}
+
+absl::Status KernelTable::Install(KernelRecord record, tvm_abi::Function function,
+                                  std::vector<tvm_abi::Function> packers) {
+  auto version = Registry::Global().Find(record.op, record.program);
+  if (!version.ok()) return version.status();
+  const std::string name = record.name;
+  const tensorflow::AttrValueMap own = record.attrs;
+  const AttrSlice attrs(&own);
+  KernelGroup* group =
+      Group(**version, attrs, record.constants.has_value() ? &*record.constants : nullptr);
+  absl::Status status = CheckMachine(record);
+  // What tells the times of a kernel brings none, and a refusal is then no second one.
+  const bool brings = function != nullptr || !record.library.empty();
+  const bool opens = function == nullptr && !record.library.empty();
+  if (status.ok() && (opens || function != nullptr)) status = CheckArity(**version, record);
+  InstalledKernel kernel{std::move(record), function, std::move(packers)};
+  if (status.ok() && opens) status = Open(&kernel);  // the file is read without the lock
+  absl::MutexLock lock(&mu_);
+  if (status.ok()) {
+    const bool packs = function != nullptr && !kernel.record.packed.empty();
+    status = packs ? AddBuiltLocked(FamilyOf(**version, attrs), std::move(kernel))
+                   : AddLocked(group, std::move(kernel));
+  }
+  if (status.ok()) {
+    Count(GlobalStats().installed);
+    changed_.SignalAll();
+    return status;
+  }
+  if (brings) Count(GlobalStats().rejected);
+  status = absl::Status(status.code(),
+                        absl::StrCat("kernel ", name, " was refused: ", status.message()));
+  KernelSnapshot next = group->snapshot();
+  next.rejection = std::string(status.message());
+  group->Publish(std::move(next));
+  return status;
+}
+
+}  // namespace composite

@@ -1,0 +1,50 @@
+#include "composite/runtime/kernels/kernel_library.h"
+
+#include <dlfcn.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "composite/runtime/base/checked_file.h"
+
+namespace composite {
+namespace {
+
+void Fill(void* library) {
+  tvm_abi::Slots slots;
+  slots.parallel_launch = static_cast<void**>(dlsym(library, tvm_abi::kParallelLaunch));
+  slots.parallel_barrier = static_cast<void**>(dlsym(library, tvm_abi::kParallelBarrier));
+  slots.alloc_workspace = static_cast<void**>(dlsym(library, tvm_abi::kAllocWorkspace));
+  slots.free_workspace = static_cast<void**>(dlsym(library, tvm_abi::kFreeWorkspace));
+  tvm_abi::FillSlots(slots);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<tvm_abi::Function>> LoadKernel(const std::string& path,
+                                                          const std::string& sha256,
+                                                          absl::Span<const std::string> names) {
+  if (path.empty() || path[0] != '/') {
+    return absl::InvalidArgumentError(absl::StrCat("_library: \"", path, "\" is not absolute"));
+  }
+  absl::StatusOr<CheckedFile> file = CheckedFile::Open(path);
+  if (!file.ok()) return file.status();
+  absl::Status status = file->CheckOwner();
+  if (status.ok()) status = file->CheckDigest(sha256);
+  if (!status.ok()) return status;
+  // DEEPBIND: the kernel's imports are found in our library, which it names as needed, and not in a
+  // TVM that the same process may have loaded.
+  absl::StatusOr<void*> library = file->Map(RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+  if (!library.ok()) return library.status();
+  Fill(*library);
+  std::vector<tvm_abi::Function> functions;
+  for (const std::string& name : names) {
+    void* function = dlsym(*library, absl::StrCat(tvm_abi::kSymbolPrefix, name).c_str());
+    if (function == nullptr) {
+      return absl::NotFoundError(absl::StrCat(path, " has no kernel ", name));
+    }
+    functions.push_back(reinterpret_cast<tvm_abi::Function>(function));
+  }
+  return functions;
+}
+
+}  // namespace composite

@@ -1,0 +1,25 @@
+// Opens the file of a just-in-time kernel. Nothing of a file is mapped before its owner, its
+// permissions and its digest are checked: a truncated library kills the process otherwise.
+#ifndef COMPOSITE_RUNTIME_KERNELS_KERNEL_LIBRARY_H_
+#define COMPOSITE_RUNTIME_KERNELS_KERNEL_LIBRARY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "composite/runtime/launch/tvm_abi.h"
+
+namespace composite {
+
+// The functions of these names, kernels and what packs for them, in the library at the absolute
+// path `path`, whose bytes have the SHA-256 `sha256` (hex). The library stays open for ever. Every
+// failure is a status that says which file and why: NotFound, PermissionDenied, DataLoss (other
+// bytes than promised), FailedPrecondition.
+absl::StatusOr<std::vector<tvm_abi::Function>> LoadKernel(const std::string& path,
+                                                          const std::string& sha256,
+                                                          absl::Span<const std::string> names);
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_KERNELS_KERNEL_LIBRARY_H_

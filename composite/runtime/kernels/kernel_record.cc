@@ -1,0 +1,274 @@
+#include "composite/runtime/kernels/kernel_record.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "composite/runtime/program/registry.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::AttrValue;
+using tensorflow::NodeDef;
+
+absl::Status Malformed(absl::string_view attr, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(attr, ": ", why));
+}
+
+bool FloorDivide(int64_t a, int64_t b, int64_t* quotient, int64_t* rest) {
+  if (b == 0 || b == -1) return false;  // -1: INT64_MIN overflows, and no shape divides by it
+  *quotient = a / b;
+  *rest = a % b;
+  if (*rest != 0 && (*rest < 0) != (b < 0)) {
+    *quotient -= 1;
+    *rest += b;
+  }
+  return true;
+}
+
+bool Apply(char op, int64_t a, int64_t b, int64_t* result) {
+  int64_t unused;
+  switch (op) {
+    case '+':
+      return !__builtin_add_overflow(a, b, result);
+    case '-':
+      return !__builtin_sub_overflow(a, b, result);
+    case '*':
+      return !__builtin_mul_overflow(a, b, result);
+    case '/':
+      return FloorDivide(a, b, result, &unused);
+    default:
+      return FloorDivide(a, b, &unused, result);
+  }
+}
+
+const AttrValue* Find(const NodeDef& record, const std::string& attr) {
+  auto it = record.attr().find(attr);
+  return it == record.attr().end() ? nullptr : &it->second;
+}
+
+std::string Text(const NodeDef& record, const std::string& attr) {
+  const AttrValue* value = Find(record, attr);
+  return value != nullptr ? value->s() : "";
+}
+
+float Number(const NodeDef& record, const std::string& attr, float missing = 0) {
+  const AttrValue* value = Find(record, attr);
+  return value != nullptr ? value->f() : missing;
+}
+
+absl::Status ParseMeasured(const NodeDef& node, KernelRecord* record) {
+  record->kernel_us = Number(node, "_kernel_us");
+  record->expansion_us = Number(node, "_expansion_us");
+  absl::StatusOr<DecisionTable> decisions = DecisionTable::Parse(node);
+  if (!decisions.ok()) return decisions.status();
+  record->decisions = *std::move(decisions);
+  record->error = Number(node, "_error", -1);
+  record->error_unit = Text(node, "_error_unit");
+  const AttrValue* exact = Find(node, "_exact");
+  record->exact = exact != nullptr && exact->b();
+  record->max_error = Text(node, "_max_error");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Verdict> ParseVerdict(const std::string& text) {
+  if (text.empty() || text == "unmeasured") return Verdict::kUnmeasured;
+  if (text == "kernel") return Verdict::kKernel;
+  if (text == "expansion") return Verdict::kExpansion;
+  return Malformed("_verdict", absl::StrCat("\"", text, "\" is not kernel, expansion, unmeasured"));
+}
+
+absl::Status ParseOutShapes(const NodeDef& node, KernelRecord* record) {
+  const AttrValue* shapes = Find(node, "_out_shapes");
+  if (shapes == nullptr) return Malformed("_out_shapes", "missing");
+  for (const std::string& shape : shapes->list().s()) {
+    std::vector<DimExpression>& dims = record->out_shapes.emplace_back();
+    if (shape.empty()) continue;  // a scalar
+    for (absl::string_view dim : absl::StrSplit(shape, ',')) {
+      absl::StatusOr<DimExpression> parsed = DimExpression::Parse(dim, record->symbols());
+      if (!parsed.ok()) return Malformed("_out_shapes", parsed.status().message());
+      dims.push_back(*std::move(parsed));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// One value for each symbol; `fallback` for those that the record does not give.
+absl::Status ParseBounds(const NodeDef& node, const std::string& attr, int symbols,
+                         int64_t fallback, std::vector<int64_t>* bounds) {
+  bounds->assign(symbols, fallback);
+  const AttrValue* given = Find(node, attr);
+  if (given == nullptr) return absl::OkStatus();
+  if (given->list().i_size() > symbols) return Malformed(attr, "more values than symbols");
+  for (int i = 0; i < given->list().i_size(); ++i) {
+    (*bounds)[i] = given->list().i(i);
+    if ((*bounds)[i] < fallback) return Malformed(attr, "too small");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseShapes(const NodeDef& node, KernelRecord* record) {
+  const AttrValue* in_shapes = Find(node, "_in_shapes");
+  if (in_shapes == nullptr) return Malformed("_in_shapes", "missing");
+  absl::StatusOr<Signature> signature = ParseSignature(*in_shapes);
+  if (!signature.ok()) return signature.status();
+  record->in_shapes = *std::move(signature);
+  const int symbols = SymbolCount(record->in_shapes);
+  if (symbols > static_cast<int>(record->in_shapes.dims.size())) {
+    return Malformed("_in_shapes", "symbols are not numbered from 0");
+  }
+  absl::Status status = ParseBounds(node, "_minimums", symbols, 0, &record->minimums);
+  if (!status.ok()) return status;
+  status = ParseBounds(node, "_divisors", symbols, 1, &record->divisors);
+  if (!status.ok()) return status;
+  return ParseOutShapes(node, record);
+}
+
+absl::Status ParsePacked(const NodeDef& node, KernelRecord* record) {
+  if (const AttrValue* constants = Find(node, kConstantsAttr)) record->constants = *constants;
+  const AttrValue* sources = Find(node, "_packed_sources");
+  if (sources == nullptr) return absl::OkStatus();
+  const AttrValue* elements = Find(node, "_packed_elements");
+  const AttrValue* dtypes = Find(node, "_packed_dtypes");
+  const int count = sources->list().i_size();
+  if (elements == nullptr || elements->list().i_size() != count || dtypes == nullptr ||
+      dtypes->list().type_size() != count) {
+    return Malformed("_packed_sources", "its elements and dtypes are not as many");
+  }
+  const int inputs = static_cast<int>(record->in_shapes.ranks.size());
+  for (int i = 0; i < count; ++i) {
+    const int64_t source = sources->list().i(i);
+    if (source < 0 || source >= inputs) return Malformed("_packed_sources", "names no input");
+    if (elements->list().i(i) < 1) return Malformed("_packed_elements", "too small");
+    record->packed.push_back(
+        {static_cast<int>(source), elements->list().i(i), dtypes->list().type(i)});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<DimExpression> DimExpression::Parse(absl::string_view text, int symbols) {
+  DimExpression expression;
+  int depth = 0;
+  for (absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+    Token token{'n', 0};
+    if (word == "+" || word == "-" || word == "*" || word == "//" || word == "%") {
+      token.op = word[0];
+      depth -= 1;
+      if (depth < 1) return Malformed(text, "an operator lacks its operands");
+    } else {
+      if (word[0] == 's') {
+        token.op = 's';
+        word.remove_prefix(1);
+      }
+      if (!absl::SimpleAtoi(word, &token.value)) return Malformed(text, "not a dim expression");
+      if (token.op == 's' && (token.value < 0 || token.value >= symbols)) {
+        return Malformed(text, "names a symbol that no input has");
+      }
+      depth += 1;
+    }
+    expression.tokens_.push_back(token);
+  }
+  if (depth != 1) return Malformed(text, "not one value");
+  return expression;
+}
+
+absl::StatusOr<int64_t> DimExpression::Evaluate(absl::Span<const int64_t> symbols) const {
+  absl::InlinedVector<int64_t, 4> stack;
+  for (const Token& token : tokens_) {
+    if (token.op == 'n' || token.op == 's') {
+      stack.push_back(token.op == 'n' ? token.value : symbols[token.value]);
+      continue;
+    }
+    const int64_t right = stack.back();
+    stack.pop_back();
+    if (!Apply(token.op, stack.back(), right, &stack.back())) {
+      return absl::InvalidArgumentError("a dim of an output overflows or divides by zero");
+    }
+  }
+  if (stack.back() < 0) return absl::InvalidArgumentError("a dim of an output is negative");
+  return stack.back();
+}
+
+const char* Name(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kUnmeasured:
+      return "unmeasured";
+    case Verdict::kKernel:
+      return "kernel";
+    case Verdict::kExpansion:
+      return "expansion";
+  }
+  return "";
+}
+
+std::string KernelRecord::PackerName(size_t i) const { return absl::StrCat(name, "_pack", i); }
+
+bool KernelRecord::Admits(absl::Span<const int64_t> values) const {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] < minimums[i] || values[i] % divisors[i] != 0) return false;
+  }
+  return true;
+}
+
+std::string KernelRecord::Accuracy() const {
+  if (exact) return "equal to the expansion, bit for bit";
+  if (error < 0) return max_error;
+  if (error == 0) return "equal to the expansion on the inputs of its check";
+  return absl::StrFormat("within %.2g of %s", error, error_unit);
+}
+
+absl::Status KernelRecord::OutputDims(int i, absl::Span<const int64_t> values,
+                                      absl::InlinedVector<int64_t, 8>* dims) const {
+  dims->clear();
+  for (const DimExpression& expression : out_shapes[i]) {
+    absl::StatusOr<int64_t> dim = expression.Evaluate(values);
+    if (!dim.ok()) return dim.status();
+    dims->push_back(*dim);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<KernelRecord> ParseKernelRecord(const NodeDef& node) {
+  KernelRecord record;
+  record.name = node.name();
+  record.op = node.op();
+  record.program = Text(node, "_composite_program");
+  if (record.name.empty()) return Malformed("name", "a kernel record without the kernel's name");
+  if (record.program.empty()) return Malformed("_composite_program", "missing");
+  for (const auto& [name, value] : node.attr()) {
+    if (!name.empty() && name[0] != '_') record.attrs[name] = value;
+  }
+  absl::Status status = ParseShapes(node, &record);
+  if (!status.ok()) return status;
+  status = ParsePacked(node, &record);
+  if (!status.ok()) return status;
+  record.library = Text(node, "_library");
+  record.library_sha256 = Text(node, "_library_sha256");
+  const AttrValue* barriers = Find(node, "_barriers");
+  record.barriers = barriers == nullptr || barriers->b();
+  record.isa = Text(node, "_isa");
+  record.target = Text(node, "_target");
+  record.device = Text(node, "_device");
+  status = ParseMeasured(node, &record);
+  if (!status.ok()) return status;
+  record.strategy = Text(node, "_strategy");
+  absl::StatusOr<Verdict> verdict = ParseVerdict(Text(node, "_verdict"));
+  if (!verdict.ok()) return verdict.status();
+  record.verdict = *verdict;
+  return record;
+}
+
+absl::Status CheckExact(const KernelRecord& record) {
+  if (record.exact) return absl::OkStatus();
+  const std::string accuracy = record.Accuracy();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "backend=\"tvm\" asks for the compiled kernel and numerics=\"strict\" for the bits of the "
+      "TensorFlow ops, which kernel ",
+      record.name, " of ", record.op, " does not promise",
+      accuracy.empty() ? "" : absl::StrCat(" (", accuracy, ")"), "; drop one of them"));
+}
+
+}  // namespace composite

@@ -1,0 +1,104 @@
+// What is known of one compiled kernel: which calls it covers, what shapes it returns, on which
+// machines it runs, how it was measured. The serialized form is a NodeDef of named attributes.
+#ifndef COMPOSITE_RUNTIME_KERNELS_KERNEL_RECORD_H_
+#define COMPOSITE_RUNTIME_KERNELS_KERNEL_RECORD_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "composite/runtime/kernels/decision_table.h"
+#include "composite/runtime/kernels/kernel_shapes.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/types.pb.h"
+
+namespace composite {
+
+// A dim of an output as a postfix expression over symbols: "s0 2 *".
+class DimExpression {
+ public:
+  static absl::StatusOr<DimExpression> Parse(absl::string_view text, int symbols);
+
+  // Python's meaning of // and %. InvalidArgument: division by zero, overflow, a negative result.
+  absl::StatusOr<int64_t> Evaluate(absl::Span<const int64_t> symbols) const;
+
+ private:
+  struct Token {
+    char op;        // 'n' number, 's' symbol, or one of + - * / %
+    int64_t value;  // number, or index of the symbol
+  };
+  absl::InlinedVector<Token, 3> tokens_;
+};
+
+enum class Verdict { kUnmeasured, kKernel, kExpansion };
+const char* Name(Verdict verdict);
+
+// An argument that a kernel takes after its outputs: made of one constant input, once, by the
+// function `<name>_pack<i>`.
+struct PackedArgument {
+  int source;  // position among the inputs
+  int64_t elements;
+  tensorflow::DataType dtype;
+};
+
+struct KernelRecord {
+  std::string name;  // the C symbol is "__tvm_ffi_" + name
+  std::string op;
+  std::string program;             // digest
+  tensorflow::AttrValueMap attrs;  // of the op; the names that begin with "_" are not here
+  absl::optional<tensorflow::AttrValue> constants;  // the inputs that it takes for constant
+  std::vector<PackedArgument> packed;
+  Signature in_shapes;
+  std::vector<std::vector<DimExpression>> out_shapes;
+  std::vector<int64_t> minimums;  // by symbol
+  std::vector<int64_t> divisors;
+  std::string library;  // absolute path; empty: the kernel came with a built library
+  std::string library_sha256;
+  bool barriers = true;  // false: no loop of it has one, so that it needs no team
+  std::string isa;
+  std::string target;
+  std::string device;
+  Verdict verdict = Verdict::kUnmeasured;
+  float kernel_us = 0;  // at the size of the call that asked for it
+  float expansion_us = 0;
+  DecisionTable decisions;
+  // The largest error that the check found, in units of `error_unit`; negative: not known.
+  float error = -1;
+  std::string error_unit;
+  bool exact = false;     // gives the bits of the expansion for whatever inputs
+  std::string max_error;  // of a record from before there was a number
+  std::string strategy;
+
+  // The C symbol of what makes packed argument i, without "__tvm_ffi_".
+  std::string PackerName(size_t i) const;
+  int symbols() const { return static_cast<int>(minimums.size()); }
+
+  // Whether the kernel is right for these values, with which a call matched in_shapes.
+  bool Admits(absl::Span<const int64_t> values) const;
+  // Whether it was measured to be no slower for these values.
+  bool Wins(absl::Span<const int64_t> values) const {
+    return verdict == Verdict::kKernel && decisions.KernelWins(values);
+  }
+  // How near it is to the expansion, for people; empty when not known.
+  std::string Accuracy() const;
+  // The dims of output i.
+  absl::Status OutputDims(int i, absl::Span<const int64_t> values,
+                          absl::InlinedVector<int64_t, 8>* dims) const;
+};
+
+// InvalidArgument that names the attribute which is missing or malformed.
+absl::StatusOr<KernelRecord> ParseKernelRecord(const tensorflow::NodeDef& record);
+
+// InvalidArgument when the kernel may not run under backend="tvm" with numerics="strict".
+absl::Status CheckExact(const KernelRecord& record);
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_KERNELS_KERNEL_RECORD_H_

@@ -1,0 +1,243 @@
+#include "composite/runtime/kernels/kernel_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "composite/runtime/base/stats.h"
+#include "composite/runtime/kernels/options.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::AttrSlice;
+using tensorflow::AttrValue;
+using tensorflow::NodeDef;
+
+// How often a waiting call looks whether it was cancelled.
+constexpr absl::Duration kCancelPoll = absl::Milliseconds(50);
+
+// The op, its attributes with their defaults, the program and the constants: what a request says of
+// its group.
+NodeDef Describe(const OpVersion& version, AttrSlice attrs, const AttrValue* constants) {
+  NodeDef node;
+  node.set_op(version.op_name);
+  for (const auto& declared : version.op_def.attr()) {
+    const AttrValue* value = attrs.Find(declared.name());
+    (*node.mutable_attr())[declared.name()] = value != nullptr ? *value : declared.default_value();
+  }
+  (*node.mutable_attr())[kProgramAttr].set_s(version.digest);
+  if (constants != nullptr) (*node.mutable_attr())[kConstantsAttr] = *constants;
+  return node;
+}
+
+// Equal for groups that differ in their constants alone; the fields of a proto map have no fixed
+// order.
+std::string FamilyKey(const OpVersion& version, const NodeDef& description) {
+  std::string key = version.digest;
+  for (const auto& declared : version.op_def.attr()) {
+    absl::StrAppend(&key, "\n", declared.name(), "=",
+                    description.attr().at(declared.name()).SerializeAsString());
+  }
+  return key;
+}
+
+absl::Status NoWorker() {
+  return absl::FailedPreconditionError(
+      "no kernel covers this call, and nobody compiles: just-in-time compilation is off "
+      "(COMPOSITE_JIT=0) or not running in this process");
+}
+
+absl::Status ClassStatus(const ShapeClass& shape_class) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "no kernel for shapes ", ToString(shape_class.shapes), ": ",
+      shape_class.reason.empty() ? "the compiler gave no reason" : shape_class.reason));
+}
+
+}  // namespace
+
+KernelTable& KernelTable::Global() {
+  static KernelTable* table = new KernelTable;  // nodes of other threads may outlive static objects
+  return *table;
+}
+
+KernelGroup* KernelTable::Group(const OpVersion& version, AttrSlice attrs,
+                                const AttrValue* constants) {
+  NodeDef description = Describe(version, attrs, constants);
+  absl::MutexLock lock(&mu_);
+  Family& family = families_[FamilyKey(version, description)];
+  const std::string key = constants != nullptr ? constants->SerializeAsString() : "";
+  std::unique_ptr<KernelGroup>& group = family.groups[key];
+  if (group != nullptr) return group.get();
+  group = std::make_unique<KernelGroup>(std::move(description));
+  for (const auto& [name, kernel] : family.packing) {
+    if (!group->HasConstants(kernel.record.packed)) continue;
+    AddLocked(group.get(), kernel).IgnoreError();  // it was added to another group
+  }
+  return group.get();
+}
+
+KernelTable::Family* KernelTable::FamilyOf(const OpVersion& version, AttrSlice attrs) {
+  return &families_.at(FamilyKey(version, Describe(version, attrs, nullptr)));
+}
+
+void KernelTable::Ask(KernelGroup* group, const Signature& call) {
+  // Without a lock, for the calls that ask in vain again and again.
+  if (!worker_running() || !JitAllowed() || group->snapshot().full || call.has_empty_input())
+    return;
+  absl::MutexLock lock(&mu_);
+  AskLocked(group, call, /*must=*/false).IgnoreError();  // the next call asks again
+}
+
+absl::Status KernelTable::AskLocked(KernelGroup* group, const Signature& call, bool must) {
+  if (!worker_running() || !JitAllowed()) return NoWorker();
+  if (queue_.size() >= kMaxQueue) {
+    return absl::ResourceExhaustedError("too many kernels are waiting to be compiled");
+  }
+  KernelSnapshot next = group->snapshot();
+  Choice choice = Choose(next, call, must);
+  if (choice.shape_class != nullptr) return absl::OkStatus();  // asked meanwhile
+  if (next.full) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no kernel covers this call, and ", kMaxClasses,
+                     " shape classes were compiled for this op already"));
+  }
+  // The policy does not learn from an odd dim such as 0, which would be no use to any other call.
+  Signature shapes = choice.ones.has_value()  ? *std::move(choice.ones)
+                     : call.has_empty_input() ? call
+                                              : group->policy_.Learn(call);
+  // The kernel of that class has bounds which this call is outside of.
+  if (next.Class(shapes) != nullptr) shapes = call;
+  if (next.Class(shapes) != nullptr) {
+    return absl::FailedPreconditionError("the kernel compiled for this call does not cover it");
+  }
+  next.classes.push_back({shapes, ShapeClass::kPending, ""});
+  next.full = next.classes.size() >= kMaxClasses;
+  group->Publish(std::move(next));
+  const std::string ticket = absl::StrCat("t", next_ticket_++);
+  Request& request = tickets_[ticket];
+  request.group = group;
+  request.shapes = shapes;
+  request.must = must;
+  Match(shapes, call, &request.hint);
+  queue_.insert(must ? queue_.begin() : queue_.end(), ticket);
+  Count(GlobalStats().requests);
+  work_.Signal();
+  return absl::OkStatus();
+}
+
+void KernelTable::Urge(KernelGroup* group, const Signature& shapes) {
+  for (auto& [ticket, request] : tickets_) {
+    if (request.group != group || !(request.shapes == shapes) || request.must) continue;
+    request.must = true;
+    auto queued = std::find(queue_.begin(), queue_.end(), ticket);
+    if (queued == queue_.end()) return;
+    queue_.erase(queued);
+    queue_.push_front(ticket);
+    return;
+  }
+}
+
+absl::Status KernelTable::Await(KernelGroup* group, const Signature& call,
+                                const std::function<bool()>& cancelled) {
+  absl::MutexLock lock(&mu_);
+  for (;;) {
+    const Choice choice = Choose(group->snapshot(), call, /*must=*/true);
+    if (choice.kernel != nullptr) return absl::OkStatus();
+    if (choice.shape_class == nullptr) {
+      absl::Status asked = AskLocked(group, call, /*must=*/true);
+      if (!asked.ok()) return asked;
+      continue;
+    }
+    if (choice.shape_class->state != ShapeClass::kPending) return ClassStatus(*choice.shape_class);
+    if (!worker_running()) return NoWorker();
+    if (cancelled())
+      return absl::CancelledError("the call was cancelled while its kernel compiled");
+    Urge(group, choice.shape_class->shapes);
+    changed_.WaitWithTimeout(&mu_, kCancelPoll);
+  }
+}
+
+absl::optional<NodeDef> KernelTable::NextRequest(absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  absl::MutexLock lock(&mu_);
+  while (queue_.empty()) {
+    if (!worker_running() || work_.WaitWithDeadline(&mu_, deadline)) break;
+  }
+  if (queue_.empty()) return absl::nullopt;
+  const std::string ticket = queue_.front();
+  queue_.pop_front();
+  const Request& request = tickets_.at(ticket);
+  NodeDef message = request.group->request_;
+  message.set_name(ticket);
+  (*message.mutable_attr())["_in_shapes"] = ToAttrValue(request.shapes);
+  (*message.mutable_attr())["_must"].set_b(request.must);
+  AttrValue& hint = (*message.mutable_attr())["_hint"];
+  hint.mutable_list();
+  for (int64_t value : request.hint) hint.mutable_list()->add_i(value);
+  return message;
+}
+
+void KernelTable::SetState(KernelGroup* group, const Signature& shapes, ShapeClass::State state,
+                           const std::string& reason) {
+  KernelSnapshot next = group->snapshot();
+  for (ShapeClass& shape_class : next.classes) {
+    if (!(shape_class.shapes == shapes)) continue;
+    shape_class.state = state;
+    shape_class.reason = reason;
+  }
+  group->Publish(std::move(next));
+}
+
+absl::Status KernelTable::Finish(const std::string& ticket, const std::string& status,
+                                 const std::string& reason) {
+  static const auto* const kStates =
+      new std::map<std::string, ShapeClass::State>{{"kernel", ShapeClass::kKernel},
+                                                   {"expansion", ShapeClass::kExpansion},
+                                                   {"not_covered", ShapeClass::kNotCovered},
+                                                   {"failed", ShapeClass::kFailed}};
+  auto state = kStates->find(status);
+  if (state == kStates->end()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "status \"", status, "\" is not one of kernel, expansion, not_covered, failed"));
+  }
+  absl::MutexLock lock(&mu_);
+  auto open = tickets_.find(ticket);
+  if (open == tickets_.end()) {
+    return absl::NotFoundError(absl::StrCat("no open request has the ticket \"", ticket, "\""));
+  }
+  queue_.erase(std::remove(queue_.begin(), queue_.end(), ticket), queue_.end());
+  SetState(open->second.group, open->second.shapes, state->second, reason);
+  tickets_.erase(open);
+  if (status == "kernel" || status == "expansion") Count(GlobalStats().compiles);
+  changed_.SignalAll();
+  return absl::OkStatus();
+}
+
+void KernelTable::SetWorker(bool running) {
+  absl::MutexLock lock(&mu_);
+  worker_running_.store(running, std::memory_order_release);
+  if (!running) {
+    for (const auto& [ticket, request] : tickets_) {
+      KernelSnapshot next = request.group->snapshot();
+      next.classes.erase(std::remove_if(next.classes.begin(), next.classes.end(),
+                                        [](const ShapeClass& shape_class) {
+                                          return shape_class.state == ShapeClass::kPending;
+                                        }),
+                         next.classes.end());
+      next.full = next.classes.size() >= kMaxClasses;
+      request.group->Publish(std::move(next));
+    }
+    tickets_.clear();
+    queue_.clear();
+  }
+  work_.SignalAll();
+  changed_.SignalAll();
+}
+
+int64_t KernelTable::Pending() const {
+  absl::MutexLock lock(&mu_);
+  return static_cast<int64_t>(tickets_.size());
+}
+
+}  // namespace composite

@@ -1,0 +1,125 @@
+// All kernels of this process, and what is asked of the just-in-time worker.
+//
+// The worker is somebody else's thread (Python's): it takes requests, installs kernels, and
+// finishes the requests. This table starts no thread.
+#ifndef COMPOSITE_RUNTIME_KERNELS_KERNEL_TABLE_H_
+#define COMPOSITE_RUNTIME_KERNELS_KERNEL_TABLE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "composite/runtime/kernels/kernel_group.h"
+#include "composite/runtime/program/registry.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/partial_tensor_shape.h"
+
+namespace composite {
+
+// Thread-safe.
+class KernelTable {
+ public:
+  // Shape classes that are ever asked for one group: three for each layer of the policy, and some.
+  static constexpr int kMaxClasses = 24;
+  // Requests that wait; what comes beyond is asked again by a later call.
+  static constexpr int kMaxQueue = 1024;
+
+  static KernelTable& Global();
+
+  // The group of a node with these attributes; missing ones have their defaults. Never freed.
+  // `constants`: which of its inputs never change (a list of positions), for kernels that make use
+  // of that; null for those that do not.
+  KernelGroup* Group(const OpVersion& version, tensorflow::AttrSlice attrs,
+                     const tensorflow::AttrValue* constants = nullptr) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Adds a kernel, or takes a new verdict and new times for one of the same name and shapes. A
+  // refused record is remembered for explain.
+  // Without a function the library of the record is opened, or, for a record without library, the
+  // kernel must be known already. With one the kernel is a built library's, and serves every group
+  // in which the inputs that it packs are constants.
+  absl::Status Install(KernelRecord record, tvm_abi::Function function,
+                       std::vector<tvm_abi::Function> packers = {}) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Asks for a kernel that covers the call, unless that was done or is not possible. Cheap when
+  // there is no worker.
+  void Ask(KernelGroup* group, const Signature& call) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // For backend="tvm": returns when Choose(group, call, must) finds a kernel. FailedPrecondition
+  // when none will come, with the reason; Cancelled when `cancelled` says so.
+  absl::Status Await(KernelGroup* group, const Signature& call,
+                     const std::function<bool()>& cancelled) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The worker's side. NextRequest waits up to `timeout`, and is empty after it or when the worker
+  // is stopped.
+  absl::optional<tensorflow::NodeDef> NextRequest(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
+  // NotFound for a ticket that is not open: finished before, or dropped with its worker.
+  absl::Status Finish(const std::string& ticket, const std::string& status,
+                      const std::string& reason) ABSL_LOCKS_EXCLUDED(mu_);
+  // Stopping drops all open requests; a later worker is asked again.
+  void SetWorker(bool running) ABSL_LOCKS_EXCLUDED(mu_);
+  bool worker_running() const { return worker_running_.load(std::memory_order_acquire); }
+  // Requests that wait or are worked on.
+  int64_t Pending() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  struct Request {
+    KernelGroup* group = nullptr;
+    Signature shapes;
+    SymbolValues hint;  // the symbols' values in the call that asked
+    bool must = false;
+  };
+  using Tickets = std::map<std::string, Request>;
+
+  // The groups of a program with one set of attributes, which differ in the constants.
+  struct Family {
+    std::map<std::string, std::unique_ptr<KernelGroup>> groups;
+    // Of built libraries, those that pack constants: for groups that come later.
+    std::map<std::string, InstalledKernel> packing;  // by name
+  };
+
+  KernelTable() = default;
+
+  // The family of a group that there is.
+  Family* FamilyOf(const OpVersion& version, tensorflow::AttrSlice attrs)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status AddLocked(KernelGroup* group, InstalledKernel kernel)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status AddBuiltLocked(Family* family, InstalledKernel kernel)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status AskLocked(KernelGroup* group, const Signature& call, bool must)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Urge(KernelGroup* group, const Signature& shapes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static void SetState(KernelGroup* group, const Signature& shapes, ShapeClass::State state,
+                       const std::string& reason);
+
+  mutable absl::Mutex mu_;
+  absl::CondVar work_;     // signalled when a request comes or the worker stops
+  absl::CondVar changed_;  // signalled when a group or the worker's state changes
+  std::map<std::string, Family> families_ ABSL_GUARDED_BY(mu_);
+  std::deque<std::string> queue_ ABSL_GUARDED_BY(mu_);  // tickets, the next one first
+  Tickets tickets_ ABSL_GUARDED_BY(mu_);                // open: queued or taken
+  int64_t next_ticket_ ABSL_GUARDED_BY(mu_) = 0;
+  std::atomic<bool> worker_running_{false};
+};
+
+// Whether a node of these attributes and input shapes (flattened; unknown dims allowed) will run
+// its expansion for good, so that the graph pass may put it in the node's place.
+bool FinalVerdictIsExpansion(const OpVersion& version, tensorflow::AttrSlice attrs,
+                             absl::Span<const tensorflow::PartialTensorShape> shapes);
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_KERNELS_KERNEL_TABLE_H_

@@ -1,0 +1,104 @@
+#include "composite/runtime/kernels/options.h"
+
+#include <atomic>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+
+namespace composite {
+namespace {
+
+constexpr const char* kBackends[] = {"", "auto", "tvm", "tf"};
+constexpr const char* kNumerics[] = {"", "fast", "strict"};
+
+template <typename Enum, size_t n>
+absl::StatusOr<Enum> Parse(absl::string_view value, const char* what,
+                           const char* const (&names)[n]) {
+  for (size_t i = 0; i < n; ++i) {
+    if (value == names[i]) return static_cast<Enum>(i);
+  }
+  std::string known;
+  for (size_t i = 1; i < n; ++i) absl::StrAppend(&known, i == 1 ? "\"" : ", \"", names[i], "\"");
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, " \"", value, "\" is unknown; write one of ", known));
+}
+
+absl::string_view Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+struct ProcessDefault {
+  absl::Status environment;
+  std::atomic<Options> options;
+};
+
+ProcessDefault& Default() {
+  static ProcessDefault* process = [] {
+    auto* made = new ProcessDefault{absl::OkStatus(), Options{}};
+    absl::StatusOr<Options> options =
+        ParseOptions(Environment("COMPOSITE_BACKEND"), Environment("COMPOSITE_NUMERICS"));
+    if (options.ok()) {
+      made->options = *options;
+    } else {
+      made->environment = absl::InvalidArgumentError(
+          absl::StrCat("Environment variable COMPOSITE_BACKEND or COMPOSITE_NUMERICS: ",
+                       options.status().message()));
+    }
+    return made;
+  }();
+  return *process;
+}
+
+}  // namespace
+
+Options Options::Or(const Options& other) const {
+  Options merged = *this;
+  if (backend == Backend::kUnset) merged.backend = other.backend;
+  if (numerics == Numerics::kUnset) merged.numerics = other.numerics;
+  return merged;
+}
+
+absl::StatusOr<Options> ParseOptions(absl::string_view backend, absl::string_view numerics) {
+  absl::StatusOr<Backend> parsed_backend = Parse<Backend>(backend, "backend", kBackends);
+  if (!parsed_backend.ok()) return parsed_backend.status();
+  absl::StatusOr<Numerics> parsed_numerics = Parse<Numerics>(numerics, "numerics", kNumerics);
+  if (!parsed_numerics.ok()) return parsed_numerics.status();
+  return Options{*parsed_backend, *parsed_numerics};
+}
+
+const char* Name(Backend backend) { return kBackends[static_cast<int>(backend)]; }
+const char* Name(Numerics numerics) { return kNumerics[static_cast<int>(numerics)]; }
+
+absl::StatusOr<Options> NodeOptions(tensorflow::AttrSlice attrs) {
+  const tensorflow::AttrValue* backend = attrs.Find(kBackendAttr);
+  const tensorflow::AttrValue* numerics = attrs.Find(kNumericsAttr);
+  return ParseOptions(backend != nullptr ? backend->s() : "",
+                      numerics != nullptr ? numerics->s() : "");
+}
+
+absl::StatusOr<Options> ProcessOptions() {
+  ProcessDefault& process = Default();
+  const Options options = process.options.load(std::memory_order_relaxed);
+  if (!process.environment.ok() && options.backend == Backend::kUnset) return process.environment;
+  return options;
+}
+
+void SetProcessOptions(const Options& options) {
+  Default().options.store(options, std::memory_order_relaxed);
+}
+
+Options& ThreadOptions() {
+  thread_local Options options;
+  return options;
+}
+
+bool JitAllowed() {
+  static const bool allowed = [] {
+    const char* value = std::getenv("COMPOSITE_JIT");
+    return value == nullptr || absl::string_view(value) != "0";
+  }();
+  return allowed;
+}
+
+}  // namespace composite

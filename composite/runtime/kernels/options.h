@@ -1,0 +1,60 @@
+// How calls of composites are answered: composite.options and its defaults.
+//
+// A graph node carries its options as attributes, from when it was made. An eager call takes those
+// of its thread; whatever is not set there is the default of the process (COMPOSITE_BACKEND and
+// COMPOSITE_NUMERICS, or composite_set_options).
+#ifndef COMPOSITE_RUNTIME_KERNELS_OPTIONS_H_
+#define COMPOSITE_RUNTIME_KERNELS_OPTIONS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/framework/node_def_util.h"
+
+namespace composite {
+
+inline constexpr char kBackendAttr[] = "_composite_backend";
+inline constexpr char kNumericsAttr[] = "_composite_numerics";
+// A node that the just-in-time worker made to measure and check: it is not in the statistics.
+inline constexpr char kUncountedAttr[] = "_composite_uncounted";
+
+enum class Backend : signed char { kUnset, kAuto, kTvm, kTf };
+enum class Numerics : signed char { kUnset, kFast, kStrict };
+
+struct Options {
+  Backend backend = Backend::kUnset;
+  Numerics numerics = Numerics::kUnset;
+
+  // The kernel is a must: no kernel is an error.
+  bool must() const { return backend == Backend::kTvm; }
+  // The bits of the expansion: a kernel may run only if it must, and gives them.
+  bool strict() const { return numerics == Numerics::kStrict; }
+  // No kernel may run.
+  bool expansion_only() const { return backend == Backend::kTf || (strict() && !must()); }
+  // Fields that are not set here, from `other`.
+  Options Or(const Options& other) const;
+};
+
+// InvalidArgument that names the values there are. "" is kUnset.
+absl::StatusOr<Options> ParseOptions(absl::string_view backend, absl::string_view numerics);
+const char* Name(Backend backend);
+const char* Name(Numerics numerics);
+
+// What the node says itself.
+absl::StatusOr<Options> NodeOptions(tensorflow::AttrSlice attrs);
+
+// InvalidArgument when COMPOSITE_BACKEND or COMPOSITE_NUMERICS holds another value.
+absl::StatusOr<Options> ProcessOptions();
+void SetProcessOptions(const Options& options);
+
+// Of the calling thread.
+Options& ThreadOptions();
+
+// False when COMPOSITE_JIT=0.
+bool JitAllowed();
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_KERNELS_OPTIONS_H_

@@ -1,0 +1,96 @@
+// What both kinds of launch are made of: waiting, ownership that outlives the launch, nesting.
+#ifndef COMPOSITE_RUNTIME_LAUNCH_LAUNCH_STATE_H_
+#define COMPOSITE_RUNTIME_LAUNCH_LAUNCH_STATE_H_
+
+#include <sched.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+#include "composite/runtime/launch/launch.h"
+
+namespace composite {
+
+inline void Pause(int round) {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+  // On a machine with more runnable threads than cores, the one we wait for may need this core.
+  if (round % 64 == 63) sched_yield();
+}
+
+// A launch inside of a task runs serially.
+inline thread_local bool inside_task = false;
+
+inline bool RunsAlone(const Pool* pool) {
+  return inside_task || pool == nullptr || pool->size() <= 1;
+}
+
+class TaskScope {
+ public:
+  TaskScope() : outer_(inside_task) { inside_task = true; }
+  ~TaskScope() { inside_task = outer_; }
+  TaskScope(const TaskScope&) = delete;
+  TaskScope& operator=(const TaskScope&) = delete;
+
+ private:
+  bool outer_;
+};
+
+// Counts what is still running, and lets one thread wait for the end of it.
+class Countdown {
+ public:
+  explicit Countdown(int count) : left_(count) {}
+
+  void Add(int count) { left_.fetch_add(count); }
+
+  void Done() {
+    if (left_.fetch_sub(1) != 1) return;
+    // Either this thread sees the sleeper, or the sleeper sees zero: both sides use sequentially
+    // consistent order on `left_` and `sleeping_`.
+    if (!sleeping_.load()) return;
+    std::lock_guard<std::mutex> lock(mu_);
+    wake_.notify_one();
+  }
+
+  void Wait() {
+    for (int i = 0; i < kSpins; ++i) {
+      if (left_.load(std::memory_order_acquire) == 0) return;
+      Pause(i);
+    }
+    std::unique_lock<std::mutex> lock(mu_);
+    sleeping_.store(true);
+    wake_.wait(lock, [this] { return left_.load() == 0; });
+  }
+
+ private:
+  // How often a caller polls for workers inside a task before it sleeps: waking it costs 20-50 us.
+  static constexpr int kSpins = 4096;
+
+  std::atomic<int> left_;
+  std::atomic<bool> sleeping_{false};
+  std::mutex mu_;
+  std::condition_variable wake_;
+};
+
+// Shared by the caller and the workers it woke. A worker may come long after the launch has
+// returned: so the state counts its owners, and such a worker reads nothing but this state.
+template <typename State>
+class Shared {
+ public:
+  void Ref() { owners_.fetch_add(1, std::memory_order_relaxed); }
+  void Unref() {
+    if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete static_cast<State*>(this);
+  }
+
+ protected:
+  ~Shared() = default;
+
+ private:
+  std::atomic<int> owners_{1};
+};
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_LAUNCH_LAUNCH_STATE_H_

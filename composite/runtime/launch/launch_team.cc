@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <thread>
+
+#include "composite/runtime/launch/launch.h"
+#include "composite/runtime/launch/launch_history.h"
+#include "composite/runtime/launch/launch_state.h"
+
+namespace composite {
+namespace {
+
+// How long a team waits for workers to arrive, in nanoseconds. A spinning pool answers within 1 us;
+// a sleeping one needs 20-50 us, which is worth waiting for only if the loop takes much longer.
+constexpr int64_t kLeastWindow = 4'000;
+constexpr int64_t kMostWindow = 300'000;
+constexpr int64_t kWindowOfWork = 8;  // an eighth of what the loop took before
+
+// All threads spin: members of a team were running when it was formed.
+class SpinBarrier : public Barrier {
+ public:
+  // Called once, before any member can see the barrier.
+  void SetSize(int size) { size_ = size; }
+
+  void Wait() override {
+    const int round = round_.load(std::memory_order_relaxed);
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
+      arrived_.store(0, std::memory_order_relaxed);
+      round_.store(round + 1, std::memory_order_release);
+      return;
+    }
+    for (int i = 0; round_.load(std::memory_order_acquire) == round; ++i) {
+      if (broken_.load(std::memory_order_relaxed)) return;
+      Pause(i);
+    }
+  }
+
+  void Break() override { broken_.store(true, std::memory_order_relaxed); }
+
+ private:
+  int size_ = 1;
+  std::atomic<bool> broken_{false};
+  std::atomic<int> arrived_{0};
+  std::atomic<int> round_{0};
+};
+
+class TeamState : public Shared<TeamState> {
+ public:
+  TeamState(int helpers, TeamLoop& loop)
+      : helpers_(helpers), loop_(loop), caller_(std::this_thread::get_id()) {}
+
+  int RunHere(Pool* pool) {
+    LaunchHistory& history = LaunchHistory::Global();
+    const int64_t begin = LaunchHistory::Now();
+    const int64_t stream = history.Stream(begin);
+    const int64_t work = history.Work(loop_.code());
+    const bool awake = history.Awake(begin);
+    // Of a loop that never ran it is not known whether a worker would be worth waking.
+    const bool alone = work != 0 && !awake && !LaunchHistory::WorthWaking(stream + work);
+    const int size = alone ? RunAlone() : RunWith(pool, awake ? kLeastWindow : Window(work));
+    const int64_t end = LaunchHistory::Now();
+    history.LaunchEnded(loop_.code(), (end - begin) * size, stream + end - begin);
+    return size;
+  }
+
+ private:
+  static constexpr int kClosed = 1 << 30;
+
+  static int64_t Window(int64_t work) {
+    return std::clamp(work / kWindowOfWork, kLeastWindow, kMostWindow);
+  }
+
+  int RunAlone() {
+    barrier_.SetSize(1);
+    TaskScope scope;
+    loop_.Run(0, 1, barrier_);
+    return 1;
+  }
+
+  int RunWith(Pool* pool, int64_t window) {
+    for (int i = 0; i < helpers_; ++i) {
+      Ref();
+      pool->Schedule([this] { Join(); });
+    }
+    const int size = Close(window);
+    RunMember(0, size);
+    unfinished_.Wait();
+    return size;
+  }
+
+  // Who has joined now is the team; returns its size.
+  int Close(int64_t window) {
+    const int64_t end = LaunchHistory::Now() + window;
+    while (joined_.load(std::memory_order_relaxed) < helpers_ && LaunchHistory::Now() < end) {
+      Pause(0);
+    }
+    const int size = joined_.fetch_or(kClosed) + 1;
+    barrier_.SetSize(size);
+    unfinished_.Add(size);
+    size_.store(size, std::memory_order_release);
+    return size;
+  }
+
+  void Join() {
+    // A pool whose queue is full runs the closure inside Schedule: the caller is in the team
+    // already, and would wait here for itself.
+    if (std::this_thread::get_id() != caller_) {
+      int joined = joined_.load();
+      while (!(joined & kClosed) && !joined_.compare_exchange_weak(joined, joined + 1)) {
+      }
+      if (!(joined & kClosed)) {
+        int size = 0;
+        for (int i = 0; (size = size_.load(std::memory_order_acquire)) == 0; ++i) Pause(i);
+        RunMember(joined + 1, size);
+        LaunchHistory::Global().SawWorker();
+      }
+    }
+    Unref();
+  }
+
+  void RunMember(int task, int tasks) {
+    {
+      TaskScope scope;
+      loop_.Run(task, tasks, barrier_);
+    }
+    unfinished_.Done();
+  }
+
+  const int helpers_;
+  TeamLoop& loop_;
+  const std::thread::id caller_;
+  std::atomic<int> joined_{0};
+  std::atomic<int> size_{0};  // 0 until the team is closed
+  SpinBarrier barrier_;
+  Countdown unfinished_{0};
+};
+
+}  // namespace
+
+int LaunchTeam(Pool* pool, TeamLoop& loop) {
+  if (RunsAlone(pool)) {
+    TaskScope scope;
+    SpinBarrier barrier;
+    loop.Run(0, 1, barrier);
+    return 1;
+  }
+  auto* state = new TeamState(pool->size() - 1, loop);
+  const int size = state->RunHere(pool);
+  state->Unref();
+  return size;
+}
+
+}  // namespace composite

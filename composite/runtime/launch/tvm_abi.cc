@@ -1,0 +1,264 @@
+#include "composite/runtime/launch/tvm_abi.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace composite {
+namespace tvm_abi {
+namespace {
+
+static_assert(sizeof(Any) == 16 && offsetof(Any, v_ptr) == 8, "TVMFFIAny");
+static_assert(sizeof(Tensor) == 48 && offsetof(Tensor, shape) == 24, "DLTensor");
+
+constexpr size_t kAlignment = 64;
+constexpr int kInlineArguments = 16;
+
+// TVMParallelGroupEnv and FTVMParallelLambda of <tvm/runtime/c_backend_api.h>.
+struct GroupEnv {
+  void* sync_handle;
+  int32_t num_task;
+};
+using Lambda = int (*)(int task_id, GroupEnv* env, void* data);
+
+// The host of one call of a kernel, with the buffers that the kernel holds: generated code that
+// raises does not free them.
+class CallScope {
+ public:
+  explicit CallScope(const Host& host) : host_(host) {}
+  ~CallScope() {
+    for (void* block : blocks_) Release(block);
+  }
+  CallScope(const CallScope&) = delete;
+  CallScope& operator=(const CallScope&) = delete;
+
+  Pool* pool() const { return host_.pool; }
+  bool barriers() const { return host_.barriers; }
+
+  void* Allocate(size_t bytes) {
+    bytes = std::max(bytes, kAlignment);
+    void* block =
+        host_.workspace != nullptr
+            ? host_.workspace->Allocate(bytes)
+            : std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) & ~(kAlignment - 1));
+    if (block == nullptr) return nullptr;
+    std::lock_guard<std::mutex> lock(mu_);
+    blocks_.push_back(block);
+    return block;
+  }
+
+  bool Free(void* block) {
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      auto it = std::find(blocks_.rbegin(), blocks_.rend(), block);
+      if (it == blocks_.rend()) return false;
+      blocks_.erase(std::next(it).base());
+    }
+    Release(block);
+    return true;
+  }
+
+ private:
+  void Release(void* block) {
+    if (host_.workspace != nullptr) {
+      host_.workspace->Free(block);
+    } else {
+      std::free(block);
+    }
+  }
+
+  const Host& host_;
+  std::mutex mu_;
+  std::vector<void*> blocks_;
+};
+
+// A kernel names no host in its calls: the thread that runs it does. Workers get the caller's.
+thread_local CallScope* current = nullptr;
+thread_local Error raised;
+
+class CurrentScope {
+ public:
+  explicit CurrentScope(CallScope* scope) : outer_(std::exchange(current, scope)) {}
+  ~CurrentScope() { current = outer_; }
+  CurrentScope(const CurrentScope&) = delete;
+  CurrentScope& operator=(const CurrentScope&) = delete;
+
+ private:
+  CallScope* outer_;
+};
+
+void Raise(const char* kind, std::string message) {
+  raised.kind = kind;
+  raised.message = std::move(message);
+}
+
+// A kernel's error is noted by the thread that met it, so it must be carried to the one that
+// launched the loop. The first error counts.
+class Failure {
+ public:
+  void Keep() {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!failed_) error_ = std::move(raised);
+    failed_ = true;
+  }
+  int Return() {
+    if (!failed_) return 0;
+    raised = std::move(error_);
+    return -1;
+  }
+
+ private:
+  std::mutex mu_;
+  bool failed_ = false;
+  Error error_;
+};
+
+class KernelLoop : public Loop {
+ public:
+  KernelLoop(Lambda lambda, void* data) : scope_(current), lambda_(lambda), data_(data) {}
+
+  void Run(int task, int tasks) override {
+    CurrentScope on_this_thread(scope_);
+    GroupEnv env{nullptr, tasks};
+    if (lambda_(task, &env, data_) != 0) failure.Keep();
+  }
+  const void* code() const override { return reinterpret_cast<const void*>(lambda_); }
+
+  Failure failure;
+
+ private:
+  CallScope* scope_;
+  Lambda lambda_;
+  void* data_;
+};
+
+class KernelTeamLoop : public TeamLoop {
+ public:
+  KernelTeamLoop(Lambda lambda, void* data) : scope_(current), lambda_(lambda), data_(data) {}
+
+  void Run(int task, int tasks, Barrier& barrier) override {
+    CurrentScope on_this_thread(scope_);
+    GroupEnv env{&barrier, tasks};
+    if (lambda_(task, &env, data_) == 0) return;
+    failure.Keep();
+    barrier.Break();  // what the others then compute is dropped with the error
+  }
+  const void* code() const override { return reinterpret_cast<const void*>(lambda_); }
+
+  Failure failure;
+
+ private:
+  CallScope* scope_;
+  Lambda lambda_;
+  void* data_;
+};
+
+Pool* CurrentPool() { return current != nullptr ? current->pool() : nullptr; }
+
+void CountLaunch() { ParallelLaunches().fetch_add(1, std::memory_order_relaxed); }
+
+// TVMBackendParallelLaunch. `tasks` = 0: as many as the host likes.
+int ParallelLaunch(Lambda lambda, void* data, int tasks) {
+  CountLaunch();
+  KernelLoop loop(lambda, data);
+  Launch(CurrentPool(), tasks, loop);
+  return loop.failure.Return();
+}
+
+// The same in a library with barriers. A loop with one runs right with any number of tasks.
+int ParallelLaunchTeam(Lambda lambda, void* data, int tasks) {
+  if (current != nullptr && !current->barriers()) return ParallelLaunch(lambda, data, tasks);
+  CountLaunch();
+  TeamLaunches().fetch_add(1, std::memory_order_relaxed);
+  KernelTeamLoop loop(lambda, data);
+  LaunchTeam(CurrentPool(), loop);
+  return loop.failure.Return();
+}
+
+int ParallelBarrier(int, GroupEnv* env) {
+  static_cast<Barrier*>(env->sync_handle)->Wait();
+  return 0;
+}
+
+void* AllocWorkspace(int device_type, int, uint64_t bytes, int, int) {
+  if (current == nullptr || device_type != kCpu) {
+    Raise("RuntimeError", "a kernel asked for workspace outside of a call, or not on the CPU");
+    return nullptr;
+  }
+  void* block = current->Allocate(bytes);
+  if (block == nullptr)
+    Raise("MemoryError", "no memory for " + std::to_string(bytes) + " bytes of workspace");
+  return block;
+}
+
+int FreeWorkspace(int, int, void* block) {
+  if (current != nullptr && current->Free(block)) return 0;
+  Raise("RuntimeError", "a kernel freed workspace that it does not hold");
+  return -1;
+}
+
+}  // namespace
+
+std::atomic<int64_t>& ParallelLaunches() {
+  static std::atomic<int64_t> count{0};
+  return count;
+}
+
+std::atomic<int64_t>& TeamLaunches() {
+  static std::atomic<int64_t> count{0};
+  return count;
+}
+
+bool Call(Function function, const Host& host, Tensor* tensors, int count, Error* error) {
+  Any inline_arguments[kInlineArguments];
+  std::vector<Any> many;
+  Any* arguments = inline_arguments;
+  if (count > kInlineArguments) {
+    many.resize(count);
+    arguments = many.data();
+  }
+  for (int i = 0; i < count; ++i) {
+    arguments[i].type_index = kTensorPtr;
+    arguments[i].zero_padding = 0;
+    arguments[i].v_ptr = &tensors[i];
+  }
+  Any result{kNone, 0, {0}};
+  CallScope scope(host);
+  CurrentScope on_this_thread(&scope);
+  if (function(nullptr, arguments, count, &result) == 0) return true;
+  *error = std::exchange(raised, Error());
+  if (error->message.empty()) error->message = "the kernel failed and gave no reason";
+  return false;
+}
+
+void FillSlots(const Slots& slots) {
+  if (slots.parallel_launch != nullptr) {
+    *slots.parallel_launch = slots.parallel_barrier != nullptr
+                                 ? reinterpret_cast<void*>(&ParallelLaunchTeam)
+                                 : reinterpret_cast<void*>(&ParallelLaunch);
+  }
+  if (slots.parallel_barrier != nullptr) {
+    *slots.parallel_barrier = reinterpret_cast<void*>(&ParallelBarrier);
+  }
+  if (slots.alloc_workspace != nullptr) {
+    *slots.alloc_workspace = reinterpret_cast<void*>(&AllocWorkspace);
+  }
+  if (slots.free_workspace != nullptr) {
+    *slots.free_workspace = reinterpret_cast<void*>(&FreeWorkspace);
+  }
+}
+
+}  // namespace tvm_abi
+}  // namespace composite
+
+// The one function that compiled kernels import by name: notes an error before they return nonzero.
+extern "C" __attribute__((visibility("default"))) void TVMFFIErrorSetRaisedFromCStrParts(
+    const char* kind, const char** parts, int32_t count) {
+  std::string message;
+  for (int32_t i = 0; i < count; ++i) {
+    if (parts[i] != nullptr) message += parts[i];
+  }
+  composite::tvm_abi::Raise(kind != nullptr ? kind : "RuntimeError", std::move(message));
+}

@@ -1,0 +1,267 @@
+#include "composite/runtime/run/expansion_runner.h"
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "composite/runtime/base/stats.h"
+#include "composite/runtime/expand/body_shapes.h"
+#include "composite/runtime/graph/not_yet.h"
+#include "composite/runtime/run/expansion_library.h"
+#include "composite/runtime/run/private_runtime.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/refcount.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::FunctionLibraryRuntime;
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+
+// The fastest; it refuses graphs with asynchronous ops, which the standard one runs.
+constexpr char kFastExecutor[] = "SINGLE_THREADED_EXECUTOR";
+// Larger inputs are no shapes, axes or sizes.
+constexpr int64_t kLargestConstant = 1024;
+constexpr char kNeverKnown[] =
+    ", even when the op runs: it follows neither from shapes of inputs nor from small inputs";
+
+std::atomic<int> live_handles{0};
+
+absl::InlinedVector<InputFact, 8> Facts(OpKernelContext* context, bool on_cpu, bool constants) {
+  absl::InlinedVector<InputFact, 8> facts(context->num_inputs());
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    const Tensor& input = context->input(i);
+    facts[i].dtype = input.dtype();
+    facts[i].shape = input.shape();
+    if (constants && input.NumElements() <= kLargestConstant &&
+        (on_cpu || context->input_memory_type(i) == tensorflow::HOST_MEMORY)) {
+      facts[i].constant = &input;
+    }
+  }
+  return facts;
+}
+
+// Arguments and results of the function are inputs and outputs of the kernel, without copies.
+class KernelFrame : public tensorflow::CallFrameInterface {
+ public:
+  // `keeps_results`: otherwise a run is for its error alone.
+  explicit KernelFrame(OpKernelContext* context, bool keeps_results = true)
+      : context_(context), keeps_results_(keeps_results) {}
+
+  size_t num_args() const override { return context_->num_inputs(); }
+  size_t num_retvals() const override { return context_->num_outputs(); }
+
+  absl::Status GetArg(int index, const Tensor** value) override {
+    *value = &context_->input(index);
+    return absl::OkStatus();
+  }
+
+  absl::Status SetRetval(int index, const Tensor& value) override {
+    if (value.dtype() != context_->expected_output_dtype(index)) {
+      return absl::InternalError("an expansion returns another dtype than its op");
+    }
+    if (keeps_results_) context_->set_output(index, value);
+    return absl::OkStatus();
+  }
+
+ private:
+  OpKernelContext* const context_;
+  const bool keeps_results_;
+};
+
+using Library = tensorflow::FunctionLibraryDefinition;
+
+absl::StatusOr<FunctionLibraryRuntime::Handle> Instantiate(FunctionLibraryRuntime* runtime,
+                                                           const Expansion& expansion,
+                                                           const Library& library,
+                                                           const char* executor) {
+  FunctionLibraryRuntime::InstantiateOptions options;
+  options.lib_def = &library;
+  options.target = runtime->device()->name();
+  options.allow_control_flow_sync_execution = true;
+  options.executor_type = executor;
+  // So that an executor which cannot run this graph says so now.
+  options.create_kernels_eagerly = true;
+  FunctionLibraryRuntime::Handle handle = tensorflow::kInvalidHandle;
+  const tensorflow::AttrValueMap no_attrs;
+  absl::Status status =
+      runtime->Instantiate(expansion.name, tensorflow::AttrSlice(&no_attrs), options, &handle);
+  if (status.ok()) return handle;
+  if (handle != tensorflow::kInvalidHandle) runtime->ReleaseHandle(handle).IgnoreError();
+  return status;
+}
+
+}  // namespace
+
+class InstantiatedExpansion {
+ public:
+  static absl::StatusOr<std::shared_ptr<const InstantiatedExpansion>> Make(
+      FunctionLibraryRuntime* runtime, std::shared_ptr<const OpVersion> version,
+      std::shared_ptr<const Expansion> expansion) {
+    TF_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library,
+                        LibraryFor(*runtime->GetFunctionLibraryDefinition(), *expansion));
+    auto handle = Instantiate(runtime, *expansion, *library, kFastExecutor);
+    if (!handle.ok()) handle = Instantiate(runtime, *expansion, *library, "");
+    if (!handle.ok()) return handle.status();
+    return std::make_shared<const InstantiatedExpansion>(
+        runtime, std::move(version), std::move(expansion), std::move(library), *handle);
+  }
+
+  InstantiatedExpansion(FunctionLibraryRuntime* runtime, std::shared_ptr<const OpVersion> version,
+                        std::shared_ptr<const Expansion> expansion,
+                        std::shared_ptr<const Library> library,
+                        FunctionLibraryRuntime::Handle handle)
+      : runtime_(runtime),
+        alive_(runtime),
+        version_(std::move(version)),
+        expansion_(std::move(expansion)),
+        library_(std::move(library)),
+        handle_(handle) {
+    Count(GlobalStats().instantiations);
+    live_handles.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  // A kernel that a session keeps for its state outlives the runtimes that it was called with, and
+  // with them the handle.
+  ~InstantiatedExpansion() {
+    live_handles.fetch_sub(1, std::memory_order_relaxed);
+    auto runtime = alive_.GetNewRef();
+    if (runtime != nullptr) runtime->ReleaseHandle(handle_).IgnoreError();
+  }
+
+  InstantiatedExpansion(const InstantiatedExpansion&) = delete;
+  InstantiatedExpansion& operator=(const InstantiatedExpansion&) = delete;
+
+  // A new runtime may have the address of one that is gone.
+  bool Serves(FunctionLibraryRuntime* runtime, const OpVersion* version,
+              absl::Span<const InputFact> facts) const {
+    return runtime_ == runtime && version_.get() == version && expansion_->Matches(facts) &&
+           alive_.GetNewRef() != nullptr;
+  }
+
+  absl::Status Run(FunctionLibraryRuntime* runtime, OpKernelContext* context) const {
+    KernelFrame frame(context);
+    return Run(runtime, context, handle_, &frame);
+  }
+
+  // A failed run's error with the node that failed, and so with the author's place: the fast
+  // executor tells neither, so the other one runs the graph again. The same error where ops keep
+  // state, which must not see two runs.
+  absl::Status Placed(FunctionLibraryRuntime* runtime, OpKernelContext* context,
+                      const absl::Status& status) const {
+    if (!expansion_->fdef.control_ret().empty()) return status;
+    auto handle = Instantiate(runtime, *expansion_, *library_, "");
+    if (!handle.ok()) return status;
+    KernelFrame frame(context, /*keeps_results=*/false);
+    absl::Status again = Run(runtime, context, *handle, &frame);
+    runtime->ReleaseHandle(*handle).IgnoreError();
+    return again.ok() ? status : again;
+  }
+
+  // InvalidArgument with the author's place if the shapes do not fit: what the kernels of the nodes
+  // say then has neither the line nor its op.
+  absl::Status CheckShapes(absl::Span<const InputFact> facts) const {
+    TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body, expansion_->Body());
+    return BodyShapes(*expansion_, *body, facts).Run();
+  }
+
+ private:
+  static absl::Status Run(FunctionLibraryRuntime* runtime, OpKernelContext* context,
+                          FunctionLibraryRuntime::Handle handle, KernelFrame* frame) {
+    FunctionLibraryRuntime::Options options(context->step_id());
+    options.rendezvous = context->rendezvous();
+    options.cancellation_manager = context->cancellation_manager();
+    options.collective_executor = context->collective_executor();
+    options.step_container = context->step_container();
+    options.stats_collector = context->stats_collector();
+    options.run_all_kernels_inline = true;
+    // context->runner() would hand work to the pool whose thread this is, and then wait for it.
+    std::function<void(std::function<void()>)> inline_runner = [](std::function<void()> work) {
+      work();
+    };
+    options.runner = &inline_runner;
+    return runtime->RunSync(options, handle, frame);
+  }
+
+  FunctionLibraryRuntime* const runtime_;
+  const tensorflow::core::WeakPtr<FunctionLibraryRuntime> alive_;
+  const std::shared_ptr<const OpVersion> version_;
+  const std::shared_ptr<const Expansion> expansion_;
+  const std::shared_ptr<const Library> library_;  // of the handle
+  const FunctionLibraryRuntime::Handle handle_;
+};
+
+ExpansionRunner::ExpansionRunner(bool on_cpu) : on_cpu_(on_cpu) {}
+ExpansionRunner::~ExpansionRunner() = default;
+
+absl::Status ExpansionRunner::Run(OpKernelContext* context,
+                                  const std::shared_ptr<const OpVersion>& version,
+                                  tensorflow::AttrSlice attrs) {
+  FunctionLibraryRuntime* runtime = context->function_library();
+  if (runtime == nullptr) {
+    absl::StatusOr<FunctionLibraryRuntime*> own = PrivateRuntime();
+    if (!own.ok()) return own.status();
+    runtime = *own;
+  }
+  absl::StatusOr<Ready> ready = Find(runtime, context, version, attrs);
+  if (!ready.ok()) return ready.status();
+  absl::Status status = (*ready)->Run(runtime, context);
+  if (absl::IsInvalidArgument(status)) {
+    absl::Status placed = (*ready)->CheckShapes(Facts(context, on_cpu_, /*constants=*/false));
+    if (absl::IsInvalidArgument(placed)) return placed;
+    return (*ready)->Placed(runtime, context, status);
+  }
+  return status;
+}
+
+absl::StatusOr<ExpansionRunner::Ready> ExpansionRunner::Find(
+    FunctionLibraryRuntime* runtime, OpKernelContext* context,
+    const std::shared_ptr<const OpVersion>& version, tensorflow::AttrSlice attrs) {
+  const bool constants = needs_constants_.load(std::memory_order_relaxed);
+  absl::InlinedVector<InputFact, 8> facts = Facts(context, on_cpu_, constants);
+  Ready cached = FindCached(runtime, version.get(), facts);
+  if (cached != nullptr) return cached;
+  absl::StatusOr<std::shared_ptr<const Expansion>> expansion = GetExpansion(version, attrs, facts);
+  if (IsNotYet(expansion.status())) {
+    // Everything is known now that a caller can know.
+    if (constants) return WithSuffix(expansion.status(), kNeverKnown);
+    needs_constants_.store(true, std::memory_order_relaxed);
+    return Find(runtime, context, version, attrs);
+  }
+  if (!expansion.ok()) return expansion.status();
+  absl::StatusOr<Ready> ready =
+      InstantiatedExpansion::Make(runtime, version, *std::move(expansion));
+  if (ready.ok()) Cache(*ready);
+  return ready;
+}
+
+ExpansionRunner::Ready ExpansionRunner::FindCached(FunctionLibraryRuntime* runtime,
+                                                   const OpVersion* version,
+                                                   absl::Span<const InputFact> facts) {
+  absl::MutexLock lock(&mu_);
+  for (auto it = ready_.begin(); it != ready_.end(); ++it) {
+    if (!(*it)->Serves(runtime, version, facts)) continue;
+    ready_.splice(ready_.begin(), ready_, it);
+    return ready_.front();
+  }
+  return nullptr;
+}
+
+void ExpansionRunner::Cache(const Ready& ready) {
+  std::vector<Ready> dropped;  // destroyed without the lock: to release a handle takes others
+  absl::MutexLock lock(&mu_);
+  const bool many = live_handles.load(std::memory_order_relaxed) > kManyHandles;
+  const size_t keep = many ? 0 : kHandles - 1;
+  while (ready_.size() > keep) {
+    dropped.push_back(std::move(ready_.back()));
+    ready_.pop_back();
+  }
+  ready_.push_front(ready);
+}
+
+}  // namespace composite

@@ -1,0 +1,66 @@
+// Runs the expansion of one node inside the node's kernel.
+//
+// An expansion is instantiated in the function runtime that the call brings along, or in a private
+// one where there is none (constant folding), and runs to its end on the calling thread: a kernel
+// that waited for other threads here would hang at one thread.
+#ifndef COMPOSITE_RUNTIME_RUN_EXPANSION_RUNNER_H_
+#define COMPOSITE_RUNTIME_RUN_EXPANSION_RUNNER_H_
+
+#include <atomic>
+#include <list>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "composite/runtime/expand/expand.h"
+#include "composite/runtime/program/registry.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace composite {
+
+// An expansion that is ready to run in one function runtime. Gives its handle back when the last
+// call that uses it is done.
+class InstantiatedExpansion;
+
+// Thread-safe.
+class ExpansionRunner {
+ public:
+  // What one node keeps instantiated; an expansion takes about 0.1 MB. In a process that holds
+  // kManyHandles, a node that needs another keeps only that one.
+  static constexpr int kHandles = 8;
+  static constexpr int kManyHandles = 512;
+
+  // `on_cpu`: the node's inputs lie in the host's memory.
+  explicit ExpansionRunner(bool on_cpu);
+  ~ExpansionRunner();
+
+  // Computes all outputs of `context`, or says why not. `attrs` are those of the node.
+  absl::Status Run(tensorflow::OpKernelContext* context,
+                   const std::shared_ptr<const OpVersion>& version, tensorflow::AttrSlice attrs);
+
+ private:
+  using Ready = std::shared_ptr<const InstantiatedExpansion>;
+
+  absl::StatusOr<Ready> Find(tensorflow::FunctionLibraryRuntime* runtime,
+                             tensorflow::OpKernelContext* context,
+                             const std::shared_ptr<const OpVersion>& version,
+                             tensorflow::AttrSlice attrs);
+  Ready FindCached(tensorflow::FunctionLibraryRuntime* runtime, const OpVersion* version,
+                   absl::Span<const InputFact> facts) ABSL_LOCKS_EXCLUDED(mu_);
+  void Cache(const Ready& ready) ABSL_LOCKS_EXCLUDED(mu_);
+
+  const bool on_cpu_;
+  // Set when an expansion asked for the value of an input: values are facts only then, so that
+  // nobody compares them in vain.
+  std::atomic<bool> needs_constants_{false};
+  absl::Mutex mu_;
+  std::list<Ready> ready_ ABSL_GUARDED_BY(mu_);  // the one used last comes first
+};
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_RUN_EXPANSION_RUNNER_H_

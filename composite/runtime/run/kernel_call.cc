@@ -1,0 +1,198 @@
+#include "composite/runtime/run/kernel_call.h"
+
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "composite/runtime/base/stats.h"
+#include "composite/runtime/launch/tvm_abi.h"
+#include "tensorflow/core/framework/allocator.h"
+#include "tensorflow/core/framework/device_base.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/lib/core/threadpool.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::DataType;
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+
+constexpr size_t kWorkspaceAlignment = 64;
+
+// code 255: no kernel takes this dtype.
+tvm_abi::DataType ToAbi(DataType dtype) {
+  const auto type = [dtype](tvm_abi::DataTypeCode code) {
+    return tvm_abi::DataType{static_cast<uint8_t>(code),
+                             static_cast<uint8_t>(8 * tensorflow::DataTypeSize(dtype)), 1};
+  };
+  switch (dtype) {
+    case tensorflow::DT_FLOAT:
+    case tensorflow::DT_DOUBLE:
+    case tensorflow::DT_HALF:
+      return type(tvm_abi::kFloat);
+    case tensorflow::DT_BFLOAT16:
+      return type(tvm_abi::kBfloat);
+    case tensorflow::DT_INT8:
+    case tensorflow::DT_INT16:
+    case tensorflow::DT_INT32:
+    case tensorflow::DT_INT64:
+      return type(tvm_abi::kInt);
+    case tensorflow::DT_UINT8:
+    case tensorflow::DT_UINT16:
+    case tensorflow::DT_UINT32:
+    case tensorflow::DT_UINT64:
+      return type(tvm_abi::kUInt);
+    case tensorflow::DT_BOOL:
+      return type(tvm_abi::kBool);
+    default:
+      return {255, 0, 0};
+  }
+}
+
+// The device's intra-op threads. Lives as long as the call, which is as long as a launch needs it.
+class IntraOpPool : public Pool {
+ public:
+  explicit IntraOpPool(const tensorflow::DeviceBase::CpuWorkerThreads* threads)
+      : threads_(threads) {}
+  int size() const override { return threads_ == nullptr ? 1 : threads_->num_threads; }
+  void Schedule(std::function<void()> work) override {
+    threads_->workers->Schedule(std::move(work));
+  }
+
+ private:
+  const tensorflow::DeviceBase::CpuWorkerThreads* threads_;
+};
+
+class DeviceWorkspace : public tvm_abi::Workspace {
+ public:
+  explicit DeviceWorkspace(OpKernelContext* context) : context_(context) {}
+  void* Allocate(size_t bytes) override {
+    return allocator()->AllocateRaw(kWorkspaceAlignment, bytes);
+  }
+  void Free(void* block) override { allocator()->DeallocateRaw(block); }
+
+ private:
+  tensorflow::Allocator* allocator() {
+    return context_->device()->GetAllocator(tensorflow::AllocatorAttributes());
+  }
+  OpKernelContext* const context_;
+};
+
+tvm_abi::Tensor Describe(const Tensor& tensor, int64_t* dims) {
+  // The memory of inputs is not written: the kernel's signature says which arguments are outputs.
+  return {const_cast<char*>(tensor.tensor_data().data()),
+          {tvm_abi::kCpu, 0},
+          tensor.dims(),
+          ToAbi(tensor.dtype()),
+          dims,
+          nullptr,
+          0};
+}
+
+absl::StatusCode CodeOf(const tvm_abi::Error& error) {
+  if (error.kind == "IndexError") return absl::StatusCode::kOutOfRange;
+  const bool caller = error.kind == "TypeError" || error.kind == "ValueError";
+  return caller ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kInternal;
+}
+
+absl::Status KernelError(const KernelRecord& record, const tvm_abi::Error& error) {
+  return absl::Status(
+      CodeOf(error), absl::StrCat("kernel ", record.name, " of ", record.op, " raised ", error.kind,
+                                  error.kind.empty() ? "" : ": ", error.message));
+}
+
+using Tensors = absl::InlinedVector<tvm_abi::Tensor, 8>;
+using DimsOfOutputs = absl::InlinedVector<absl::InlinedVector<int64_t, 8>, 2>;
+
+absl::Status AllocateOutputs(OpKernelContext* context, const KernelRecord& record,
+                             const SymbolValues& values, DimsOfOutputs* dims, Tensors* tensors,
+                             bool* all_empty) {
+  *all_empty = context->num_outputs() > 0;
+  dims->resize(context->num_outputs());
+  for (int i = 0; i < context->num_outputs(); ++i) {
+    absl::Status status = record.OutputDims(i, values, &(*dims)[i]);
+    if (!status.ok()) return status;
+    tensorflow::TensorShape shape;
+    status = tensorflow::TensorShape::BuildTensorShape((*dims)[i], &shape);
+    if (!status.ok()) return status;
+    Tensor* output = nullptr;
+    status = context->allocate_output(i, shape, &output);
+    if (!status.ok()) return status;
+    tensors->push_back(Describe(*output, (*dims)[i].data()));
+    *all_empty = *all_empty && output->NumElements() == 0;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Run(OpKernelContext* context, const KernelRecord& record, tvm_abi::Function function,
+                 Tensors* tensors) {
+  IntraOpPool pool(context->device()->tensorflow_cpu_worker_threads());
+  DeviceWorkspace workspace(context);
+  tvm_abi::Error error;
+  if (tvm_abi::Call(function, {&pool, &workspace, record.barriers}, tensors->data(),
+                    static_cast<int>(tensors->size()), &error)) {
+    return absl::OkStatus();
+  }
+  Count(GlobalStats().kernel_errors);
+  return KernelError(record, error);
+}
+
+// What was allocated: an expansion that runs instead sets outputs of its own.
+void ReleaseOutputs(OpKernelContext* context) {
+  for (int i = 0; i < context->num_outputs(); ++i) delete context->release_output(i).tensor;
+}
+
+}  // namespace
+
+bool IsKernelDtype(DataType dtype) { return ToAbi(dtype).code != 255; }
+
+Signature SignatureOf(OpKernelContext* context) {
+  Signature call;
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    const tensorflow::TensorShape& shape = context->input(i).shape();
+    call.ranks.push_back(shape.dims());
+    for (int d = 0; d < shape.dims(); ++d) call.dims.push_back(shape.dim_size(d));
+  }
+  return call;
+}
+
+absl::Status CallKernel(OpKernelContext* context, const Signature& call, const Choice& choice,
+                        absl::Span<const Tensor> packed) {
+  const KernelRecord& record = choice.kernel->record;
+  Tensors tensors;
+  int64_t* dims = const_cast<int64_t*>(call.dims.data());  // the ABI has no const
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    const Tensor& input = context->input(i);
+    tensors.push_back(Describe(input, dims));
+    if (tensors.back().data != input.data()) Count(GlobalStats().copies);
+    dims += input.dims();
+  }
+  DimsOfOutputs output_dims;
+  bool all_empty = false;
+  absl::Status status =
+      AllocateOutputs(context, record, choice.values, &output_dims, &tensors, &all_empty);
+  if (!status.ok() || all_empty) return status;
+  absl::InlinedVector<int64_t, 2> sizes;
+  for (const Tensor& argument : packed) sizes.push_back(argument.NumElements());
+  for (size_t i = 0; i < packed.size(); ++i) tensors.push_back(Describe(packed[i], &sizes[i]));
+  status = Run(context, record, choice.kernel->function, &tensors);
+  if (!status.ok()) ReleaseOutputs(context);
+  return status;
+}
+
+absl::Status CallPacker(OpKernelContext* context, const InstalledKernel& kernel, size_t i,
+                        Tensor* packed) {
+  const PackedArgument& argument = kernel.record.packed[i];
+  int64_t elements = argument.elements;
+  absl::Status status =
+      context->allocate_temp(argument.dtype, tensorflow::TensorShape({elements}), packed);
+  if (!status.ok()) return status;
+  const Tensor& constant = context->input(argument.source);
+  absl::InlinedVector<int64_t, 8> dims(constant.shape().dim_sizes().begin(),
+                                       constant.shape().dim_sizes().end());
+  Tensors tensors = {Describe(constant, dims.data()), Describe(*packed, &elements)};
+  return Run(context, kernel.record, kernel.packers[i], &tensors);
+}
+
+}  // namespace composite

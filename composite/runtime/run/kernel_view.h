@@ -1,0 +1,80 @@
+// The kernels of one group as one node sees them: when they may run, and with which packed
+// arguments.
+#ifndef COMPOSITE_RUNTIME_RUN_KERNEL_VIEW_H_
+#define COMPOSITE_RUNTIME_RUN_KERNEL_VIEW_H_
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "composite/runtime/kernels/kernel_group.h"
+#include "composite/runtime/program/registry.h"
+#include "composite/runtime/run/packed_constants.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace composite {
+
+// Whether some inputs of a node, which are variables, have not been written to for many calls.
+// Thread-safe.
+class AtRest {
+ public:
+  explicit AtRest(std::vector<int> inputs) : inputs_(std::move(inputs)) {}
+
+  // Takes in a call. That an input lies where it lay before does not show that it is the same; once
+  // its buffer is held, it does. So the inputs are held from the last of the calls that are waited
+  // for: a variable that is written to in place, as in every step of a training, then moves.
+  bool Note(tensorflow::OpKernelContext* context) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  const std::vector<int> inputs_;
+  absl::Mutex mu_;
+  std::vector<const void*> places_ ABSL_GUARDED_BY(mu_);
+  std::vector<tensorflow::Tensor> held_ ABSL_GUARDED_BY(mu_);
+  int64_t calls_ ABSL_GUARDED_BY(mu_) = 0;  // in a row with these places
+  int64_t needed_ ABSL_GUARDED_BY(mu_) = 16;
+};
+
+// Thread-safe.
+class KernelView {
+ public:
+  enum Needs { kNothing, kConstants, kRest };
+
+  // `variables`: of kRest, the inputs that have to rest. `counted`: see PackedConstants.
+  KernelView(KernelGroup* group, Needs needs, std::vector<int> variables, bool counted)
+      : group_(group), needs_(needs), rest_(std::move(variables)), packed_(counted) {}
+
+  KernelGroup* group() const { return group_; }
+  Needs needs() const { return needs_; }
+
+  // With deterministic ops, what the group knew at the first call is all that the node ever sees: a
+  // kernel that arrives later would change bits in the middle of a training.
+  const KernelSnapshot& snapshot();
+
+  // Whether these kernels may run in this call. Must be asked in every call.
+  bool Applies(tensorflow::OpKernelContext* context);
+
+  // The packed arguments of a kernel of the group. Null: it cannot be used in this call.
+  absl::StatusOr<std::shared_ptr<const PackedConstants::Tensors>> Packed(
+      tensorflow::OpKernelContext* context, const InstalledKernel& kernel) {
+    return packed_.Get(context, kernel);
+  }
+
+ private:
+  KernelGroup* const group_;
+  const Needs needs_;
+  std::atomic<const KernelSnapshot*> first_{nullptr};
+  AtRest rest_;
+  PackedConstants packed_;
+};
+
+// The views of a node, the most special first; the last one needs nothing.
+std::vector<std::unique_ptr<KernelView>> ViewsOf(const OpVersion& version,
+                                                 tensorflow::AttrSlice attrs, bool counted);
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_RUN_KERNEL_VIEW_H_

@@ -1,0 +1,121 @@
+#include "composite/runtime/run/packed_constants.h"
+
+#include <map>
+#include <utility>
+
+#include "composite/runtime/base/stats.h"
+#include "composite/runtime/run/kernel_call.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+
+// A "constant" that lies elsewhere in each call, a copy of one for example, is packed no oftener.
+constexpr int kMostChanges = 3;
+
+// The forms that some node holds. A source's address names it, since its form keeps it alive; the
+// packer names what was made of it.
+class Pool {
+ public:
+  static Pool& Global() {
+    static Pool* pool = new Pool;  // nodes may outlive static objects
+    return *pool;
+  }
+
+  std::shared_ptr<const PackedForm> Find(const Tensor& source, tvm_abi::Function packer) {
+    absl::MutexLock lock(&mu_);
+    auto it = forms_.find({source.data(), packer});
+    return it == forms_.end() ? nullptr : it->second.lock();
+  }
+
+  std::shared_ptr<const PackedForm> Add(PackedForm form, tvm_abi::Function packer, bool counted) {
+    const Key key{form.source.data(), packer};
+    const int64_t bytes = counted ? form.packed.TotalBytes() : 0;
+    absl::MutexLock lock(&mu_);
+    std::weak_ptr<const PackedForm>& known = forms_[key];
+    if (auto other = known.lock()) return other;  // packed by two nodes at once
+    if (counted) Count(GlobalStats().packed_constants);
+    GlobalStats().packed_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    std::shared_ptr<const PackedForm> shared(
+        new PackedForm(std::move(form)),
+        [this, key, bytes](const PackedForm* gone) { Remove(gone, key, bytes); });
+    known = shared;
+    return shared;
+  }
+
+ private:
+  using Key = std::pair<const void*, tvm_abi::Function>;
+
+  void Remove(const PackedForm* form, const Key& key, int64_t bytes) {
+    {
+      absl::MutexLock lock(&mu_);
+      auto it = forms_.find(key);
+      // Another form may have taken the place since the last owner of this one left.
+      if (it != forms_.end() && it->second.expired()) forms_.erase(it);
+    }
+    GlobalStats().packed_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    delete form;
+  }
+
+  absl::Mutex mu_;
+  std::map<Key, std::weak_ptr<const PackedForm>> forms_ ABSL_GUARDED_BY(mu_);
+};
+
+absl::StatusOr<std::shared_ptr<const PackedForm>> Obtain(OpKernelContext* context,
+                                                         const InstalledKernel& kernel, size_t i,
+                                                         bool counted) {
+  const Tensor& source = context->input(kernel.record.packed[i].source);
+  if (auto known = Pool::Global().Find(source, kernel.packers[i])) return known;
+  PackedForm form{source, Tensor()};
+  absl::Status status = CallPacker(context, kernel, i, &form.packed);
+  if (!status.ok()) return status;
+  return Pool::Global().Add(std::move(form), kernel.packers[i], counted);
+}
+
+}  // namespace
+
+bool PackedConstants::IsCurrent(OpKernelContext* context, const InstalledKernel& kernel) const {
+  if (kernel_ != &kernel) return false;
+  for (size_t i = 0; i < forms_.size(); ++i) {
+    const Tensor& input = context->input(kernel.record.packed[i].source);
+    if (!input.SharesBufferWith(forms_[i]->source)) return false;
+  }
+  return true;
+}
+
+absl::StatusOr<std::shared_ptr<const PackedConstants::Tensors>> PackedConstants::Get(
+    OpKernelContext* context, const InstalledKernel& kernel) {
+  static const auto* const kNone =
+      new std::shared_ptr<const Tensors>(std::make_shared<const Tensors>());
+  if (kernel.record.packed.empty()) return *kNone;
+  absl::MutexLock lock(&mu_);
+  if (IsCurrent(context, kernel)) {
+    changes_ = 0;
+    return tensors_;
+  }
+  changes_ = kernel_ == &kernel ? changes_ + 1 : 0;
+  if (changes_ > kMostChanges) return std::shared_ptr<const Tensors>();
+  std::vector<std::shared_ptr<const PackedForm>> forms;
+  auto tensors = std::make_shared<Tensors>();
+  for (size_t i = 0; i < kernel.record.packed.size(); ++i) {
+    auto form = Obtain(context, kernel, i, counted_);
+    if (!form.ok()) return form.status();
+    tensors->push_back((*form)->packed);
+    forms.push_back(*std::move(form));
+  }
+  kernel_ = &kernel;
+  forms_ = std::move(forms);
+  tensors_ = std::move(tensors);
+  return tensors_;
+}
+
+void PackedConstants::Clear() {
+  absl::MutexLock lock(&mu_);
+  kernel_ = nullptr;
+  forms_.clear();
+  tensors_ = nullptr;
+}
+
+}  // namespace composite

@@ -1,0 +1,56 @@
+// What a node's kernel makes of the node's constants, once: kept while the node lives, and shared
+// by the nodes that read one constant.
+#ifndef COMPOSITE_RUNTIME_RUN_PACKED_CONSTANTS_H_
+#define COMPOSITE_RUNTIME_RUN_PACKED_CONSTANTS_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "composite/runtime/kernels/kernel_group.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace composite {
+
+// One packed form. It holds its source: nobody writes to a buffer that has two owners, and no other
+// tensor gets its address.
+struct PackedForm {
+  tensorflow::Tensor source;
+  tensorflow::Tensor packed;
+};
+
+// Of one node. Thread-safe.
+class PackedConstants {
+ public:
+  using Tensors = std::vector<tensorflow::Tensor>;
+
+  // `counted`: whether what is packed is part of composite.stats().
+  explicit PackedConstants(bool counted) : counted_(counted) {}
+
+  // The packed arguments of `kernel` for this call, none if it takes none; packs at the first call
+  // with these inputs. Null when the inputs turn out to be others in every call.
+  absl::StatusOr<std::shared_ptr<const Tensors>> Get(tensorflow::OpKernelContext* context,
+                                                     const InstalledKernel& kernel)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Lets go of what was packed, and of what it was made of.
+  void Clear() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  bool IsCurrent(tensorflow::OpKernelContext* context, const InstalledKernel& kernel) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const bool counted_;
+  absl::Mutex mu_;
+  const InstalledKernel* kernel_ ABSL_GUARDED_BY(mu_) = nullptr;
+  std::vector<std::shared_ptr<const PackedForm>> forms_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<const Tensors> tensors_ ABSL_GUARDED_BY(mu_);
+  int changes_ ABSL_GUARDED_BY(mu_) = 0;  // of the inputs of one kernel, in as many calls
+};
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_RUN_PACKED_CONSTANTS_H_

@@ -1,0 +1,76 @@
+#include "composite/runtime/tensorflow/final_call.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "composite/runtime/kernels/kernel_table.h"
+#include "composite/runtime/program/registry.h"
+#include "tensorflow/core/framework/tensor.pb.h"
+#include "tensorflow/core/platform/logging.h"
+
+namespace composite {
+
+using tensorflow::AttrSlice;
+using tensorflow::AttrValue;
+using tensorflow::NodeDef;
+using tensorflow::PartialTensorShape;
+
+std::shared_ptr<const Expansion> FinalExpansion(const NodeDef& def, std::vector<InputFact> facts) {
+  // An eager op comes here as a function of one node, which the eager context keeps for good. It
+  // has no stamp: its kernel follows redefinitions and the thread's options, a call would not.
+  if (AttrSlice(def).Find(kProgramAttr) == nullptr) return nullptr;
+  auto version = Registry::Global().Resolve(def.op(), AttrSlice(def));
+  if (!version.ok()) return nullptr;
+  std::vector<PartialTensorShape> shapes;
+  for (const InputFact& fact : facts) shapes.push_back(fact.shape);
+  if (!FinalVerdictIsExpansion(**version, AttrSlice(def), shapes)) return nullptr;
+  auto expansion = GetExpansion(*version, AttrSlice(def), facts);
+  if (expansion.ok()) return *std::move(expansion);
+  VLOG(1) << "Composite " << def.name() << " keeps its node: " << expansion.status();
+  return nullptr;
+}
+
+NodeDef CallNode(const NodeDef& def, const Expansion& expansion) {
+  NodeDef call;
+  call.set_name(def.name());
+  call.set_op(expansion.fdef.signature().is_stateful() ? "StatefulPartitionedCall"
+                                                       : "PartitionedCall");
+  call.set_device(def.device());
+  *call.mutable_input() = def.input();
+  *call.mutable_experimental_debug_info() = def.experimental_debug_info();
+  auto& attrs = *call.mutable_attr();
+  for (const auto& [name, value] : def.attr()) {
+    const bool ours = absl::StartsWith(name, "_composite_");
+    if (absl::StartsWith(name, "_") && !ours) attrs[name] = value;
+  }
+  auto* in = attrs["Tin"].mutable_list();
+  for (const auto& arg : expansion.fdef.signature().input_arg()) in->add_type(arg.type());
+  auto* out = attrs["Tout"].mutable_list();
+  for (const auto& arg : expansion.fdef.signature().output_arg()) out->add_type(arg.type());
+  attrs["f"].mutable_func()->set_name(expansion.name);
+  for (const char* name : {"config", "config_proto", "executor_type"}) attrs[name].set_s("");
+  return call;
+}
+
+InputFact FactFromProducer(const std::string& op, AttrSlice attrs, int output,
+                           tensorflow::DataType dtype,
+                           std::vector<std::unique_ptr<tensorflow::Tensor>>* constants) {
+  InputFact fact{dtype, PartialTensorShape(), nullptr};
+  if (const AttrValue* value = attrs.Find("value"); op == "Const" && value != nullptr) {
+    auto tensor = std::make_unique<tensorflow::Tensor>();
+    if (!tensor->FromProto(value->tensor())) return fact;
+    fact.shape = PartialTensorShape(tensor->shape().dim_sizes());
+    fact.constant = tensor.get();
+    constants->push_back(std::move(tensor));
+    return fact;
+  }
+  const AttrValue* shapes = attrs.Find("_output_shapes");
+  if (shapes == nullptr || output >= shapes->list().shape_size()) return fact;
+  PartialTensorShape shape;
+  if (PartialTensorShape::BuildPartialTensorShape(shapes->list().shape(output), &shape).ok()) {
+    fact.shape = shape;
+  }
+  return fact;
+}
+
+}  // namespace composite

@@ -1,0 +1,34 @@
+// What the graph pass puts in a composite's place: a call of its expansion.
+#ifndef COMPOSITE_RUNTIME_TENSORFLOW_FINAL_CALL_H_
+#define COMPOSITE_RUNTIME_TENSORFLOW_FINAL_CALL_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "composite/runtime/expand/expand.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+
+namespace composite {
+
+// The expansion of a node whose verdict is final; null to leave the node: it is no stamped
+// composite, a kernel may serve it, a fact is missing, or something is wrong, which the node's own
+// kernel reports better than a pass can. `facts` may be fewer than the node's inputs have if it is
+// no composite.
+std::shared_ptr<const Expansion> FinalExpansion(const tensorflow::NodeDef& def,
+                                                std::vector<InputFact> facts);
+
+// PartitionedCall (StatefulPartitionedCall if the expansion has state) with the name, device,
+// inputs and underscored attributes of `def`.
+tensorflow::NodeDef CallNode(const tensorflow::NodeDef& def, const Expansion& expansion);
+
+// A fact from what a producing node says of its output: the value of a Const, the attribute
+// `_output_shapes`. `constant` keeps the value alive.
+InputFact FactFromProducer(const std::string& op, tensorflow::AttrSlice attrs, int output,
+                           tensorflow::DataType dtype,
+                           std::vector<std::unique_ptr<tensorflow::Tensor>>* constants);
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_TENSORFLOW_FINAL_CALL_H_

@@ -1,0 +1,174 @@
+#include "composite/runtime/tensorflow/function_rewrite.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "composite/runtime/program/registry.h"
+#include "composite/runtime/program/signature.h"
+#include "composite/runtime/tensorflow/composition.h"
+#include "composite/runtime/tensorflow/constant_inputs.h"
+#include "composite/runtime/tensorflow/final_call.h"
+#include "composite/runtime/tensorflow/twins.h"
+#include "tensorflow/core/framework/node_def_util.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::AttrSlice;
+using tensorflow::FunctionDef;
+using tensorflow::NodeDef;
+
+class Rewriter {
+ public:
+  Rewriter(const FunctionDef& function, bool replace,
+           std::vector<std::shared_ptr<const Expansion>>* used)
+      : function_(function), replace_(replace), used_(*used) {}
+
+  absl::optional<FunctionDef> Run() {
+    absl::optional<FunctionDef> changed;
+    for (int i = 0; i < function_.node_def_size(); ++i) {
+      auto node = Rewritten(function_.node_def(i));
+      if (!node.has_value()) continue;
+      if (!changed.has_value()) changed = function_;
+      *changed->mutable_node_def(i) = *std::move(node);
+    }
+    if (!changed.has_value()) return absl::nullopt;
+    FunctionDef& result = *changed;
+    for (NodeDef& node : *result.mutable_node_def()) {
+      for (std::string& input : *node.mutable_input()) Rename(&input);
+    }
+    for (auto& [name, value] : *result.mutable_ret()) Rename(&value);
+    return changed;
+  }
+
+ private:
+  using Bases = absl::flat_hash_map<std::string, int>;
+
+  // What takes the node's place; empty if it stays.
+  absl::optional<NodeDef> Rewritten(const NodeDef& original) {
+    if (auto twin = twins_.find(original.name()); twin != twins_.end()) {
+      return RememberOutputs(original) ? absl::make_optional(twin->second) : absl::nullopt;
+    }
+    absl::optional<NodeDef> composition;
+    if (replace_) {
+      composition = CompositionNode(original, NodeContext::kGraph,
+                                    [this](const NodeDef& node) { return FactsOf(node); });
+    }
+    if (!composition && !Registry::Global().Contains(original.op())) return absl::nullopt;
+    const std::vector<InputFact> facts = FactsOf(composition ? *composition : original);
+    auto stamped = WithConstants(composition ? *composition : original, facts,
+                                 VariablesOf(composition ? *composition : original, facts));
+    if (!stamped) stamped = composition;
+    const NodeDef& node = stamped ? *stamped : original;
+    auto expansion = FinalExpansion(node, facts);
+    if (expansion == nullptr || !RememberOutputs(node)) return stamped;
+    NodeDef call = CallNode(node, *expansion);
+    used_.push_back(std::move(expansion));
+    return call;
+  }
+
+  // Where each output arg of a replaced node begins among the call's outputs.
+  bool RememberOutputs(const NodeDef& node) {
+    auto version = Registry::Global().Resolve(node.op(), AttrSlice(node));
+    if (!version.ok()) return false;
+    auto outputs = Flatten((*version)->op_def.output_arg(), AttrSlice(node));
+    if (!outputs.ok()) return false;
+    Bases& bases = replaced_[node.name()];
+    int next = 0;
+    for (const FlatArg& arg : *outputs) {
+      bases[arg.name] = next;
+      next += static_cast<int>(arg.types.size());
+    }
+    return true;
+  }
+
+  // "node:arg:k" to "node:output:base+k", the one output arg of a call.
+  void Rename(std::string* input) const {
+    if (absl::StartsWith(*input, "^")) return;
+    const std::vector<std::string> parts = absl::StrSplit(*input, ':');
+    auto it = replaced_.find(parts[0]);
+    int index = 0;
+    if (it == replaced_.end() || parts.size() < 2) return;
+    if (parts.size() > 2 && !absl::SimpleAtoi(parts[2], &index)) return;
+    auto base = it->second.find(parts[1]);
+    if (base == it->second.end()) return;
+    *input = absl::StrCat(parts[0], ":output:", base->second + index);
+  }
+
+  std::vector<InputFact> FactsOf(const NodeDef& node) {
+    std::vector<InputFact> facts;
+    auto version = Registry::Global().Resolve(node.op(), AttrSlice(node));
+    if (!version.ok()) return facts;
+    auto inputs = Flatten((*version)->op_def.input_arg(), AttrSlice(node));
+    if (!inputs.ok()) return facts;
+    const auto types = FlatTypes(*inputs);
+    if (node.input_size() < static_cast<int>(types.size())) return facts;
+    for (size_t i = 0; i < types.size(); ++i) facts.push_back(FactOf(node.input(i), types[i]));
+    return facts;
+  }
+
+  InputFact FactOf(const std::string& input, tensorflow::DataType type) {
+    IndexProducers();
+    const std::vector<std::string> parts = absl::StrSplit(input, ':');
+    if (auto arg = args_.find(parts[0]); arg != args_.end()) {
+      auto attrs = function_.arg_attr().find(arg->second);
+      if (attrs == function_.arg_attr().end()) return {type, {}, nullptr};
+      return FactFromProducer("_Arg", AttrSlice(&attrs->second.attr()), 0, type, &constants_);
+    }
+    auto node = nodes_.find(parts[0]);
+    // Which output of a node with several "a:b:c" is would need its OpDef; only Const matters here,
+    // and the Identity of one, which a frozen variable is.
+    if (node != nodes_.end() && node->second->op() == "Identity") {
+      return FactOf(node->second->input(0), type);
+    }
+    if (node == nodes_.end() || node->second->op() != "Const") return {type, {}, nullptr};
+    return FactFromProducer("Const", AttrSlice(*node->second), 0, type, &constants_);
+  }
+
+  std::vector<int> VariablesOf(const NodeDef& node, const std::vector<InputFact>& facts) const {
+    std::vector<int> variables;
+    for (size_t i = 0; i < facts.size(); ++i) {
+      if (IsVariableRead(node.input(i))) variables.push_back(static_cast<int>(i));
+    }
+    return variables;
+  }
+
+  // Whether a tensor is what a resource variable holds, maybe through Identity.
+  bool IsVariableRead(const std::string& input) const {
+    auto node = nodes_.find(input.substr(0, input.find(':')));
+    if (node == nodes_.end()) return false;
+    if (node->second->op() == "Identity") return IsVariableRead(node->second->input(0));
+    return node->second->op() == "ReadVariableOp";
+  }
+
+  void IndexProducers() {
+    if (!nodes_.empty()) return;
+    for (int i = 0; i < function_.signature().input_arg_size(); ++i) {
+      args_[function_.signature().input_arg(i).name()] = i;
+    }
+    for (const NodeDef& node : function_.node_def()) nodes_[node.name()] = &node;
+  }
+
+  const FunctionDef& function_;
+  const absl::flat_hash_map<std::string, NodeDef> twins_ = TwinIdentities(function_);
+  const bool replace_;
+  std::vector<std::shared_ptr<const Expansion>>& used_;
+  absl::flat_hash_map<std::string, Bases> replaced_;
+  absl::flat_hash_map<std::string, int> args_;
+  absl::flat_hash_map<std::string, const NodeDef*> nodes_;
+  std::vector<std::unique_ptr<tensorflow::Tensor>> constants_;
+};
+
+}  // namespace
+
+absl::optional<FunctionDef> RewriteFunction(const FunctionDef& function, bool replace,
+                                            std::vector<std::shared_ptr<const Expansion>>* used) {
+  return Rewriter(function, replace, used).Run();
+}
+
+}  // namespace composite

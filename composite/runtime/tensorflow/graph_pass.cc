@@ -1,0 +1,174 @@
+// The graph pass: replaces composites by calls of their expansions where that verdict is final, so
+// that grappler fuses them as it does hand-written ops. Everything else keeps its node, whose
+// kernel decides at run time.
+//
+// Before placement and before functional ops are lowered (phase 10): an expansion inlined into an
+// already lowered loop would mix frames. As PartitionedCall, not inlined: a Session may fetch or
+// feed the node by its name. Function bodies are rewritten in place, since While, If and calls
+// reach the graph only as names.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/types/optional.h"
+#include "composite/runtime/program/registry.h"
+#include "composite/runtime/tensorflow/composition.h"
+#include "composite/runtime/tensorflow/constant_inputs.h"
+#include "composite/runtime/tensorflow/final_call.h"
+#include "composite/runtime/tensorflow/function_op.h"
+#include "composite/runtime/tensorflow/function_rewrite.h"
+#include "composite/runtime/tensorflow/twins.h"
+#include "tensorflow/core/common_runtime/optimization_registry.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::Edge;
+using tensorflow::FunctionLibraryDefinition;
+using tensorflow::Graph;
+using tensorflow::Node;
+using Expansions = std::vector<std::shared_ptr<const Expansion>>;
+
+// Where the value on an edge comes from: a frozen variable is the Identity of a Const.
+const Edge* Origin(const Edge* edge) {
+  while (edge->src()->IsIdentity()) {
+    const Edge* before = nullptr;
+    if (!edge->src()->input_edge(0, &before).ok()) break;
+    edge = before;
+  }
+  return edge;
+}
+
+std::vector<InputFact> FactsOf(const Node& node,
+                               std::vector<std::unique_ptr<tensorflow::Tensor>>* constants) {
+  std::vector<InputFact> facts(node.num_inputs());
+  for (const Edge* edge : node.in_edges()) {
+    if (edge->IsControlEdge()) continue;
+    const int i = edge->dst_input();
+    const Edge* from = Origin(edge);
+    const Node& source = *from->src();
+    facts[i] = FactFromProducer(source.type_string(), source.attrs(), from->src_output(),
+                                node.input_type(i), constants);
+  }
+  return facts;
+}
+
+// The inputs that are what a variable holds. Only of resource variables: those of TensorFlow 1 are
+// written to in place whoever else holds the buffer.
+std::vector<int> VariablesOf(const Node& node) {
+  std::vector<int> variables;
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    const Edge* edge = nullptr;
+    if (!node.input_edge(i, &edge).ok()) continue;
+    if (Origin(edge)->src()->type_string() == "ReadVariableOp") variables.push_back(i);
+  }
+  return variables;
+}
+
+// Puts `def` where `node` was; edges keep their order and places.
+absl::Status Replace(Graph* graph, Node* node, tensorflow::NodeDef def) {
+  def.set_device(node->requested_device());
+  TF_ASSIGN_OR_RETURN(Node * call, graph->AddNode(std::move(def)));
+  for (const Edge* edge : node->in_edges()) {
+    graph->AddEdge(edge->src(), edge->src_output(), call, edge->dst_input());
+  }
+  for (const Edge* edge : node->out_edges()) {
+    graph->AddEdge(call, edge->src_output(), edge->dst(), edge->dst_input());
+  }
+  graph->RemoveNode(node);
+  return absl::OkStatus();
+}
+
+// `function` is where the graph comes from; null for a session's.
+absl::StatusOr<Expansions> RewriteGraph(Graph* graph, const tensorflow::FunctionDef* function) {
+  const bool replace =
+      Registry::Global().has_replacements() && (function == nullptr || !KeepsTfOps(*function));
+  const NodeContext context =
+      function != nullptr && IsEagerWrapper(*function) ? NodeContext::kEager : NodeContext::kGraph;
+  std::vector<Node*> nodes;
+  for (Node* node : graph->op_nodes()) nodes.push_back(node);
+  Expansions used;
+  for (Node* node : nodes) {
+    std::vector<std::unique_ptr<tensorflow::Tensor>> constants;
+    const auto facts = [&](const tensorflow::NodeDef&) { return FactsOf(*node, &constants); };
+    absl::optional<tensorflow::NodeDef> composition;
+    if (replace) composition = CompositionNode(node->def(), context, facts);
+    if (!composition && !Registry::Global().Contains(node->type_string())) continue;
+    const std::vector<InputFact> known = facts(composition ? *composition : node->def());
+    const auto stamped =
+        WithConstants(composition ? *composition : node->def(), known, VariablesOf(*node));
+    const tensorflow::NodeDef& def = stamped ? *stamped : composition ? *composition : node->def();
+    auto expansion = FinalExpansion(def, known);
+    if (expansion != nullptr) {
+      TF_RETURN_IF_ERROR(Replace(graph, node, CallNode(def, *expansion)));
+      used.push_back(std::move(expansion));
+    } else if (composition) {
+      TF_RETURN_IF_ERROR(Replace(graph, node, def));
+    } else if (stamped) {
+      for (const char* name : {kConstantsAttr, kVariablesAttr}) {
+        auto stamp = stamped->attr().find(name);
+        if (stamp != stamped->attr().end()) node->AddAttr(name, stamp->second);
+      }
+    }
+  }
+  return used;
+}
+
+absl::Status RewriteLibrary(FunctionLibraryDefinition* library, Expansions* used) {
+  const bool replace = Registry::Global().has_replacements();
+  absl::flat_hash_set<std::string> keep;
+  if (replace) keep = FunctionsOfXla(*library);
+  for (const std::string& name : library->ListFunctionNames()) {
+    auto record = library->FindRecord(name);
+    if (record == nullptr) continue;
+    TF_RETURN_IF_ERROR(LearnFunctions(record->fdef(), *library));
+    // The wrapper of an eager call is rewritten when it is instantiated itself.
+    const bool stays =
+        KeepsTfOps(record->fdef()) || IsEagerWrapper(record->fdef()) || keep.contains(name);
+    auto rewritten = RewriteFunction(record->fdef(), /*replace=*/replace && !stays, used);
+    if (rewritten.has_value()) TF_RETURN_IF_ERROR(library->ReplaceFunction(name, *rewritten));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddMissing(const Expansions& used, FunctionLibraryDefinition* library) {
+  for (const auto& expansion : used) {
+    for (const std::string& name : expansion->library->ListFunctionNames()) {
+      // Not Contains(): a tf.function's graph has options.flib_def as the default registry of its
+      // own library, which refuses a name that is known there.
+      const tensorflow::OpRegistrationData* known = nullptr;
+      if (library->LookUp(name, &known).ok()) continue;
+      TF_RETURN_IF_ERROR(library->AddFunctionDef(*expansion->library->Find(name)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+class CompositePass : public tensorflow::GraphOptimizationPass {
+ public:
+  absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override {
+    if (options.graph == nullptr || Registry::Global().empty()) return absl::OkStatus();
+    Graph* graph = options.graph->get();
+    TF_RETURN_IF_ERROR(LearnFunctions(
+        *graph, options.flib_def != nullptr ? *options.flib_def : graph->flib_def()));
+    TF_RETURN_IF_ERROR(MergeTwins(graph));
+    TF_ASSIGN_OR_RETURN(Expansions used, RewriteGraph(graph, options.function_def));
+    if (options.flib_def != nullptr) {
+      TF_RETURN_IF_ERROR(RewriteLibrary(options.flib_def, &used));
+      TF_RETURN_IF_ERROR(AddMissing(used, options.flib_def));
+    }
+    // A Session looks functions up in the graph's own library, a tf.function in options.flib_def.
+    return AddMissing(used, graph->mutable_flib_def());
+  }
+};
+
+REGISTER_OPTIMIZATION(tensorflow::OptimizationPassRegistry::PRE_PLACEMENT, 5, CompositePass);
+
+}  // namespace
+}  // namespace composite

@@ -1,0 +1,125 @@
+// Makes the kernels of an op known to TensorFlow, at run time.
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "composite/runtime/run/op_kernel.h"
+#include "composite/runtime/tensorflow/function_op.h"
+#include "tensorflow/core/framework/kernel_def.pb.h"
+#include "tensorflow/core/framework/kernel_def_builder.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/types.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::DataType;
+using tensorflow::KernelDefBuilder;
+using tensorflow::OpDef;
+
+// An op of more type attributes than this gets no int32 variants on GPU devices.
+constexpr size_t kMostTypeAttrs = 4;
+
+// Below TensorFlow's own kernels, which have 0: of those that match a node, the highest runs.
+constexpr int32_t kFallbackPriority = -1;
+
+void RegisterKernel(KernelDefBuilder* builder, const std::string& composite) {
+  tensorflow::kernel_factory::OpKernelRegistrar(builder->Build(), "CompositeOp",
+                                                NewOpKernelFactory(composite));
+}
+
+// The dtypes that the attribute allows, int32 left out.
+std::vector<DataType> AllButInt32(const OpDef::AttrDef& attr) {
+  std::vector<DataType> dtypes;
+  for (int value = tensorflow::DT_FLOAT; tensorflow::DataType_IsValid(value); ++value) {
+    const DataType dtype = static_cast<DataType>(value);
+    bool allowed = !attr.has_allowed_values();
+    for (int type : attr.allowed_values().list().type()) allowed |= type == value;
+    if (allowed && dtype != tensorflow::DT_INT32) dtypes.push_back(dtype);
+  }
+  return dtypes;
+}
+
+bool AllowsInt32(const OpDef::AttrDef& attr) {
+  if (attr.type() != "type") return false;
+  if (!attr.has_allowed_values()) return true;
+  for (int type : attr.allowed_values().list().type()) {
+    if (type == tensorflow::DT_INT32) return true;
+  }
+  return false;
+}
+
+// TensorFlow keeps int32 tensors of GPU functions in host memory, so the arguments that are int32
+// must lie there. Bit i of `int32s`: attrs[i] is int32.
+void RegisterGpuKernel(const OpDef& op, const std::vector<const OpDef::AttrDef*>& attrs,
+                       unsigned int32s) {
+  KernelDefBuilder builder(op.name().c_str());
+  builder.Device(tensorflow::DEVICE_GPU);
+  for (size_t i = 0; i < attrs.size(); ++i) {
+    const bool int32 = (int32s >> i & 1) != 0;
+    builder.TypeConstraint(
+        attrs[i]->name().c_str(),
+        int32 ? std::vector<DataType>{tensorflow::DT_INT32} : AllButInt32(*attrs[i]));
+  }
+  const auto in_host_memory = [&](const OpDef::ArgDef& arg) {
+    for (size_t i = 0; i < attrs.size(); ++i) {
+      if (arg.type_attr() == attrs[i]->name()) return (int32s >> i & 1) != 0;
+    }
+    return arg.type() == tensorflow::DT_INT32;
+  };
+  for (const auto& arg : op.input_arg()) {
+    if (in_host_memory(arg)) builder.HostMemory(arg.name().c_str());
+  }
+  for (const auto& arg : op.output_arg()) {
+    if (in_host_memory(arg)) builder.HostMemory(arg.name().c_str());
+  }
+  RegisterKernel(&builder, op.name());
+}
+
+}  // namespace
+
+absl::Status RegisterOpKernels(const std::string& op_name) {
+  const OpDef* op = nullptr;
+  absl::Status status = tensorflow::OpRegistry::Global()->LookUpOpDef(op_name, &op);
+  if (!status.ok()) return status;
+  KernelDefBuilder cpu(op_name.c_str());
+  cpu.Device(tensorflow::DEVICE_CPU);
+  RegisterKernel(&cpu, op_name);
+  std::vector<const OpDef::AttrDef*> attrs;
+  for (const auto& attr : op->attr()) {
+    if (AllowsInt32(attr)) attrs.push_back(&attr);
+  }
+  if (attrs.size() > kMostTypeAttrs) attrs.clear();
+  for (unsigned int32s = 0; int32s < 1u << attrs.size(); ++int32s) {
+    RegisterGpuKernel(*op, attrs, int32s);
+  }
+  return absl::OkStatus();
+}
+
+void RegisterFunctionOpKernels() {
+  KernelDefBuilder cpu(kFunctionOp);
+  cpu.Device(tensorflow::DEVICE_CPU);
+  RegisterKernel(&cpu, kFunctionOp);
+  const std::vector<DataType> dtypes = AllButInt32(OpDef::AttrDef());
+  KernelDefBuilder gpu(kFunctionOp);
+  gpu.Device(tensorflow::DEVICE_GPU)
+      .TypeConstraint("Tin", dtypes)
+      .TypeConstraint("Tout", dtypes)
+      .HostMemory("constants");
+  RegisterKernel(&gpu, kFunctionOp);
+}
+
+void RegisterFallbackKernel(const std::string& tf_op, const std::string& composition) {
+  // A kernel for every device is asked only when none of the device itself matches: ours would
+  // come before it.
+  const tensorflow::KernelList kernels = tensorflow::GetRegisteredKernelsForOp(tf_op);
+  for (const auto& kernel : kernels.kernel()) {
+    if (kernel.device_type() == tensorflow::DEVICE_DEFAULT) return;
+  }
+  KernelDefBuilder cpu(tf_op.c_str());
+  cpu.Device(tensorflow::DEVICE_CPU).Priority(kFallbackPriority);
+  RegisterKernel(&cpu, composition);
+}
+
+}  // namespace composite

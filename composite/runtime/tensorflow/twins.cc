@@ -1,0 +1,141 @@
+#include "composite/runtime/tensorflow/twins.h"
+
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "composite/runtime/program/registry.h"
+#include "composite/runtime/program/signature.h"
+#include "composite/runtime/tensorflow/function_op.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::AttrSlice;
+using tensorflow::DataType;
+using tensorflow::Edge;
+using tensorflow::Graph;
+using tensorflow::Node;
+using tensorflow::NodeDef;
+
+// The name of the forward node; empty for a node that is no twin.
+std::string ForwardOf(const std::string& op, AttrSlice attrs) {
+  const tensorflow::AttrValue* forward = attrs.Find(kTwinAttr);
+  return op == kFunctionOp && forward != nullptr ? forward->s() : "";
+}
+
+NodeDef Identity(const std::string& name, const std::string& device,
+                 const std::vector<DataType>& types) {
+  NodeDef identity;
+  identity.set_name(name);
+  identity.set_op("IdentityN");
+  identity.set_device(device);
+  auto* list = (*identity.mutable_attr())["T"].mutable_list();
+  for (DataType type : types) list->add_type(type);
+  return identity;
+}
+
+bool BeginsWith(const std::vector<DataType>& types, const std::vector<DataType>& first) {
+  return types.size() >= first.size() && std::equal(first.begin(), first.end(), types.begin());
+}
+
+// Whether the twin reads nothing but what the forward node reads, so that it can run as early.
+bool ReadsTheSame(const Node& twin, const Node& forward) {
+  std::set<std::pair<const Node*, int>> given;
+  for (const Edge* edge : forward.in_edges()) {
+    if (!edge->IsControlEdge()) given.emplace(edge->src(), edge->src_output());
+  }
+  for (const Edge* edge : twin.in_edges()) {
+    const bool known = edge->IsControlEdge() ? edge->src()->IsSource()
+                                             : given.count({edge->src(), edge->src_output()}) > 0;
+    if (!known) return false;
+  }
+  return true;
+}
+
+bool ReadsTheSame(const NodeDef& twin, const NodeDef& forward) {
+  const std::set<std::string> given(forward.input().begin(), forward.input().end());
+  for (const std::string& input : twin.input()) {
+    if (absl::StartsWith(input, "^") || given.count(input) == 0) return false;
+  }
+  return true;
+}
+
+bool Fits(const Node& twin, const Node& forward) {
+  return &twin != &forward && Registry::Global().Contains(forward.type_string()) &&
+         BeginsWith({twin.output_types().begin(), twin.output_types().end()},
+                    {forward.output_types().begin(), forward.output_types().end()}) &&
+         ReadsTheSame(twin, forward);
+}
+
+absl::Status Merge(Graph* graph, Node* twin, Node* forward) {
+  NodeDef def = Identity(forward->name(), forward->requested_device(),
+                         {forward->output_types().begin(), forward->output_types().end()});
+  for (int i = 0; i < forward->num_outputs(); ++i) {
+    def.add_input(absl::StrCat(twin->name(), ":", i));
+  }
+  TF_ASSIGN_OR_RETURN(Node * identity, graph->AddNode(std::move(def)));
+  for (int i = 0; i < forward->num_outputs(); ++i) graph->AddEdge(twin, i, identity, i);
+  for (const Edge* edge : forward->in_edges()) {
+    if (edge->IsControlEdge()) graph->AddControlEdge(edge->src(), identity);
+  }
+  for (const Edge* edge : forward->out_edges()) {
+    graph->AddEdge(identity, edge->src_output(), edge->dst(), edge->dst_input());
+  }
+  graph->RemoveNode(forward);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status MergeTwins(Graph* graph) {
+  std::vector<Node*> twins;
+  for (Node* node : graph->op_nodes()) {
+    if (!ForwardOf(node->type_string(), node->attrs()).empty()) twins.push_back(node);
+  }
+  if (twins.empty()) return absl::OkStatus();
+  absl::flat_hash_map<std::string, Node*> nodes;
+  for (Node* node : graph->op_nodes()) nodes[node->name()] = node;
+  for (Node* twin : twins) {
+    auto forward = nodes.find(ForwardOf(twin->type_string(), twin->attrs()));
+    if (forward == nodes.end() || !Fits(*twin, *forward->second)) continue;
+    TF_RETURN_IF_ERROR(Merge(graph, twin, forward->second));
+    nodes.erase(forward);  // a second twin of the same node stays
+  }
+  return absl::OkStatus();
+}
+
+absl::flat_hash_map<std::string, NodeDef> TwinIdentities(const tensorflow::FunctionDef& function) {
+  absl::flat_hash_map<std::string, const NodeDef*> twins;
+  for (const NodeDef& node : function.node_def()) {
+    const std::string forward = ForwardOf(node.op(), AttrSlice(node));
+    if (!forward.empty()) twins.emplace(forward, &node);
+  }
+  absl::flat_hash_map<std::string, NodeDef> identities;
+  if (twins.empty()) return identities;
+  for (const NodeDef& node : function.node_def()) {
+    auto twin = twins.find(node.name());
+    if (twin == twins.end() || !ReadsTheSame(*twin->second, node)) continue;
+    auto version = Registry::Global().Resolve(node.op(), AttrSlice(node));
+    if (!version.ok()) continue;
+    auto outputs = Flatten((*version)->op_def.output_arg(), AttrSlice(node));
+    if (!outputs.ok()) continue;
+    const std::vector<DataType> types = FlatTypes(*outputs);
+    NodeDef identity = Identity(node.name(), node.device(), types);
+    for (size_t i = 0; i < types.size(); ++i) {
+      identity.add_input(absl::StrCat(twin->second->name(), ":output:", i));
+    }
+    for (const std::string& input : node.input()) {
+      if (absl::StartsWith(input, "^")) identity.add_input(input);
+    }
+    identities.emplace(node.name(), std::move(identity));
+  }
+  return identities;
+}
+
+}  // namespace composite

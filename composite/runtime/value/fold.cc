@@ -1,0 +1,273 @@
+#include "composite/runtime/value/fold.h"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace composite {
+namespace {
+
+// Holds every int64 exactly, so that a quotient of ints is rounded once more only.
+using Wide = long double;
+
+absl::Status Unsupported(const char* symbol, const Value& a, const Value& b) {
+  return absl::InvalidArgumentError(absl::StrCat("unsupported operand types for ", symbol, ": ",
+                                                 TypeName(a), " and ", TypeName(b)));
+}
+
+absl::Status Overflow(const char* symbol, const Value& a, const Value& b) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("integer overflow: ", Describe(a), " ", symbol, " ", Describe(b),
+                   " does not fit 64 bits, which is what attributes and shapes have"));
+}
+
+bool GetFloat(const Value& value, double* out) {
+  int64_t i = 0;
+  if (value.as_float() != nullptr) {
+    *out = *value.as_float();
+  } else if (GetInt(value, &i)) {
+    *out = static_cast<double>(i);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+using IntFunction = bool (*)(int64_t, int64_t, int64_t*);  // true when the result does not fit
+using FloatFunction = double (*)(double, double);
+
+absl::StatusOr<Value> Arithmetic(const char* symbol, const Value& a, const Value& b, IntFunction f,
+                                 FloatFunction g) {
+  int64_t x = 0, y = 0, z = 0;
+  if (GetInt(a, &x) && GetInt(b, &y)) {
+    if (f(x, y, &z)) return Overflow(symbol, a, b);
+    return Value::Int(z);
+  }
+  double u = 0, v = 0;
+  if (g == nullptr || !GetFloat(a, &u) || !GetFloat(b, &v)) return Unsupported(symbol, a, b);
+  return Value::Float(g(u, v));
+}
+
+absl::Status CheckDivisor(const Value& b) {
+  double divisor = 0;
+  if (GetFloat(b, &divisor) && divisor == 0) {
+    return absl::InvalidArgumentError("division by zero");
+  }
+  return absl::OkStatus();
+}
+
+bool FloorDivide(int64_t x, int64_t y, int64_t* z) {
+  if (x == std::numeric_limits<int64_t>::min() && y == -1) return true;
+  *z = x / y - ((x % y != 0 && (x < 0) != (y < 0)) ? 1 : 0);
+  return false;
+}
+
+bool FloorModulo(int64_t x, int64_t y, int64_t* z) {
+  if (y == -1) {
+    *z = 0;  // x % -1 traps for the least int
+    return false;
+  }
+  *z = x % y;
+  if (*z != 0 && (*z < 0) != (y < 0)) *z += y;
+  return false;
+}
+
+// The two halves of CPython's float_divmod.
+double FloorModulo(double x, double y) {
+  double mod = std::fmod(x, y);
+  if (mod == 0) return std::copysign(0.0, y);
+  return (y < 0) != (mod < 0) ? mod + y : mod;
+}
+
+double FloorDivide(double x, double y) {
+  double mod = std::fmod(x, y);
+  double div = (x - mod) / y;
+  if (mod != 0 && (y < 0) != (mod < 0)) div -= 1;
+  if (div == 0) return std::copysign(0.0, x / y);
+  const double floor = std::floor(div);
+  return div - floor > 0.5 ? floor + 1 : floor;
+}
+
+bool IntegerPower(int64_t base, int64_t exponent, int64_t* out) {
+  *out = 1;
+  for (; exponent > 0; exponent >>= 1) {
+    if ((exponent & 1) != 0 && __builtin_mul_overflow(*out, base, out)) return true;
+    if (exponent > 1 && __builtin_mul_overflow(base, base, &base)) return true;
+  }
+  return false;
+}
+
+// A loop that doubles a list or a text must not take all memory.
+constexpr int64_t kMostItems = 1 << 20;
+
+absl::StatusOr<Value> Concatenated(const Value& a, const Value& b) {
+  const bool lists = a.as_list() != nullptr;
+  const int64_t size = lists ? a.as_list()->size() + b.as_list()->size()
+                             : a.as_string()->size() + b.as_string()->size();
+  if (size > kMostItems) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a ", TypeName(a), " of ", size, " items is too long"));
+  }
+  if (!lists) return Value::String(*a.as_string() + *b.as_string());
+  Value::List all = *a.as_list();
+  all.insert(all.end(), b.as_list()->begin(), b.as_list()->end());
+  return Value::MakeList(std::move(all));
+}
+
+absl::StatusOr<Value> Bitwise(const char* symbol, const Value& a, const Value& b, IntFunction f) {
+  if (a.as_bool() != nullptr && b.as_bool() != nullptr) {
+    int64_t z = 0;
+    f(*a.as_bool(), *b.as_bool(), &z);
+    return Value::Bool(z != 0);
+  }
+  return Arithmetic(symbol, a, b, f, nullptr);
+}
+
+// list * int and str * int, as far as a program can mean it.
+absl::StatusOr<Value> Repeated(const Value& a, int64_t count) {
+  const int64_t size = a.as_list() ? a.as_list()->size() : a.as_string()->size();
+  if (count > 0 && size > kMostItems / count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a ", TypeName(a), " of ", size, " items times ", count, " is too long"));
+  }
+  if (a.as_string() != nullptr) {
+    std::string text;
+    for (int64_t i = 0; i < count; ++i) text += *a.as_string();
+    return Value::String(std::move(text));
+  }
+  Value::List all;
+  for (int64_t i = 0; i < count; ++i) {
+    all.insert(all.end(), a.as_list()->begin(), a.as_list()->end());
+  }
+  return Value::MakeList(std::move(all));
+}
+
+}  // namespace
+
+absl::StatusOr<Value> FoldNeg(const Value& a) {
+  int64_t i = 0;
+  if (GetInt(a, &i)) {
+    if (i == std::numeric_limits<int64_t>::min()) return Overflow("-", Value::Int(0), a);
+    return Value::Int(-i);
+  }
+  if (a.as_float() != nullptr) return Value::Float(-*a.as_float());
+  return absl::InvalidArgumentError(absl::StrCat("bad operand type for unary -: ", TypeName(a)));
+}
+
+absl::StatusOr<Value> FoldPos(const Value& a) {
+  int64_t i = 0;
+  if (GetInt(a, &i)) return Value::Int(i);
+  if (a.as_float() != nullptr) return a;
+  return absl::InvalidArgumentError(absl::StrCat("bad operand type for unary +: ", TypeName(a)));
+}
+
+absl::StatusOr<Value> FoldNot(const Value& a) {
+  TF_ASSIGN_OR_RETURN(bool truth, Truth(a));
+  return Value::Bool(!truth);
+}
+
+absl::StatusOr<Value> FoldInvert(const Value& a) {
+  int64_t i = 0;
+  if (GetInt(a, &i)) return Value::Int(~i);
+  return absl::InvalidArgumentError(absl::StrCat("bad operand type for unary ~: ", TypeName(a)));
+}
+
+absl::StatusOr<Value> FoldAdd(const Value& a, const Value& b) {
+  if (a.as_string() && b.as_string()) return Concatenated(a, b);
+  if (a.as_list() && b.as_list()) return Concatenated(a, b);
+  return Arithmetic(
+      "+", a, b, [](int64_t x, int64_t y, int64_t* z) { return __builtin_add_overflow(x, y, z); },
+      [](double x, double y) { return x + y; });
+}
+
+absl::StatusOr<Value> FoldSub(const Value& a, const Value& b) {
+  return Arithmetic(
+      "-", a, b, [](int64_t x, int64_t y, int64_t* z) { return __builtin_sub_overflow(x, y, z); },
+      [](double x, double y) { return x - y; });
+}
+
+absl::StatusOr<Value> FoldMul(const Value& a, const Value& b) {
+  int64_t count = 0;
+  if ((a.as_list() || a.as_string()) && GetInt(b, &count)) return Repeated(a, count);
+  if ((b.as_list() || b.as_string()) && GetInt(a, &count)) return Repeated(b, count);
+  return Arithmetic(
+      "*", a, b, [](int64_t x, int64_t y, int64_t* z) { return __builtin_mul_overflow(x, y, z); },
+      [](double x, double y) { return x * y; });
+}
+
+absl::StatusOr<Value> FoldTrueDiv(const Value& a, const Value& b) {
+  TF_RETURN_IF_ERROR(CheckDivisor(b));
+  double u = 0, v = 0;
+  if (!GetFloat(a, &u) || !GetFloat(b, &v)) return Unsupported("/", a, b);
+  int64_t x = 0, y = 0;
+  if (GetInt(a, &x) && GetInt(b, &y)) {
+    return Value::Float(static_cast<double>(static_cast<Wide>(x) / static_cast<Wide>(y)));
+  }
+  return Value::Float(u / v);
+}
+
+absl::StatusOr<Value> FoldFloorDiv(const Value& a, const Value& b) {
+  TF_RETURN_IF_ERROR(CheckDivisor(b));
+  return Arithmetic("//", a, b, &FloorDivide, &FloorDivide);
+}
+
+absl::StatusOr<Value> FoldMod(const Value& a, const Value& b) {
+  if (a.as_string() != nullptr) return Unsupported("%", a, b);
+  TF_RETURN_IF_ERROR(CheckDivisor(b));
+  return Arithmetic("%", a, b, &FloorModulo, &FloorModulo);
+}
+
+absl::StatusOr<Value> FoldPow(const Value& a, const Value& b) {
+  int64_t x = 0, y = 0;
+  double u = 0, v = 0;
+  if (!GetFloat(a, &u) || !GetFloat(b, &v)) return Unsupported("**", a, b);
+  if (u == 0 && v < 0) {
+    return absl::InvalidArgumentError("0.0 cannot be raised to a negative power");
+  }
+  if (GetInt(a, &x) && GetInt(b, &y) && y >= 0) {
+    return Arithmetic("**", a, b, &IntegerPower, nullptr);
+  }
+  if (u < 0 && std::isfinite(v) && v != std::floor(v)) {
+    return absl::InvalidArgumentError(absl::StrCat(Describe(a), " ** ", Describe(b),
+                                                   " is a complex number; attributes have none"));
+  }
+  return Value::Float(std::pow(u, v));
+}
+
+absl::StatusOr<Value> FoldAnd(const Value& a, const Value& b) {
+  return Bitwise("&", a, b, [](int64_t x, int64_t y, int64_t* z) { return *z = x & y, false; });
+}
+
+absl::StatusOr<Value> FoldOr(const Value& a, const Value& b) {
+  return Bitwise("|", a, b, [](int64_t x, int64_t y, int64_t* z) { return *z = x | y, false; });
+}
+
+absl::StatusOr<Value> FoldXor(const Value& a, const Value& b) {
+  return Bitwise("^", a, b, [](int64_t x, int64_t y, int64_t* z) { return *z = x ^ y, false; });
+}
+
+absl::StatusOr<Value> FoldLeftShift(const Value& a, const Value& b) {
+  int64_t x = 0, y = 0;
+  if (!GetInt(a, &x) || !GetInt(b, &y)) return Unsupported("<<", a, b);
+  if (y < 0) return absl::InvalidArgumentError("negative shift count");
+  if (x == 0) return Value::Int(0);
+  int64_t z = 0;
+  if (y > 62 || __builtin_mul_overflow(x, int64_t{1} << y, &z)) return Overflow("<<", a, b);
+  return Value::Int(z);
+}
+
+absl::StatusOr<Value> FoldRightShift(const Value& a, const Value& b) {
+  int64_t x = 0, y = 0;
+  if (!GetInt(a, &x) || !GetInt(b, &y)) return Unsupported(">>", a, b);
+  if (y < 0) return absl::InvalidArgumentError("negative shift count");
+  return Value::Int(x >> (y > 63 ? 63 : y));
+}
+
+}  // namespace composite

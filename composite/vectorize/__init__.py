@@ -1,0 +1,1 @@
+"""tf.vectorized_map over composite ops."""

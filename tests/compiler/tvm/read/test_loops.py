@@ -1,0 +1,416 @@
+"""Loops within kernels against TensorFlow's own: what is carried, written row by row, taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from composite.compiler import tvm as backend
+from composite.compiler.tvm.ir.graph import Function, MatMul, Tensor, topological
+from composite.compiler.tvm.ir.loop import Loop
+from composite.compiler.tvm.read.reader import read_function
+from composite.compiler.tvm.show import show
+from tests.compiler.tvm.conftest import library_of
+
+raw = tf.raw_ops
+
+
+def numbers(*shapes: tuple[int, ...], dtype: Any = np.float32) -> list[np.ndarray]:
+    random = np.random.default_rng(0)
+    return [random.uniform(-0.5, 0.5, shape).astype(dtype) for shape in shapes]
+
+
+def rows(count: Any, like: Any) -> Any:
+    """A list that each trip of a loop sets an element of."""
+    return raw.TensorListReserve(
+        element_shape=tf.shape(like), num_elements=count, element_dtype=like.dtype
+    )
+
+
+def put(array: Any, t: Any, row: Any) -> Any:
+    return raw.TensorListSetItem(input_handle=array, index=t, item=row)
+
+
+def stacked(array: Any, like: Any) -> Any:
+    return raw.TensorListStack(
+        input_handle=array,
+        element_shape=tf.shape(like),
+        element_dtype=like.dtype,
+        num_elements=-1,
+    )
+
+
+def over(steps: Any, body: Callable[..., Any], *carried: Any) -> Any:
+    """Run the body for t = 0, 1, ... with what it carries."""
+    results = tf.while_loop(
+        lambda t, *_: t < steps, lambda t, *now: (t + 1, *body(t, *now)), [0, *carried]
+    )
+    return results[1:]
+
+
+def simple_rnn(x: Any, k: Any, r: Any, b: Any) -> Any:
+    h = tf.zeros([tf.shape(x)[0], tf.shape(r)[0]], x.dtype)
+    steps = tf.shape(x)[1]
+
+    def step(t: Any, h: Any, ys: Any) -> Any:
+        h = tf.tanh(x[:, t] @ k + h @ r + b)
+        return h, put(ys, t, h)
+
+    h, ys = over(steps, step, h, rows(steps, h))
+    return tf.transpose(stacked(ys, h), [1, 0, 2]), h
+
+
+def lstm(x: Any, k: Any, r: Any, b: Any) -> Any:
+    h = tf.zeros([tf.shape(x)[0], r.shape[0]], x.dtype)
+    steps = tf.shape(x)[1]
+
+    def step(t: Any, h: Any, c: Any, ys: Any) -> Any:
+        i, f, g, o = tf.split(x[:, t] @ k + h @ r + b, 4, axis=1)
+        c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
+        h = tf.sigmoid(o) * tf.tanh(c)
+        return h, c, put(ys, t, h)
+
+    h, c, ys = over(steps, step, h, h, rows(steps, h))
+    return stacked(ys, h), h, c
+
+
+def gru(x: Any, k: Any, r: Any, b: Any, mask: Any) -> Any:
+    """With the reset behind the product, backwards, and a mask."""
+    h = tf.zeros([tf.shape(x)[0], r.shape[0]], x.dtype)
+    steps = tf.shape(x)[1]
+
+    def step(t: Any, h: Any, ys: Any) -> Any:
+        at = steps - 1 - t
+        z, n, a = tf.split(x[:, at] @ k + b, 3, axis=1)
+        hz, hn, ha = tf.split(h @ r, 3, axis=1)
+        z = tf.sigmoid(z + hz)
+        a = tf.tanh(a + tf.sigmoid(n + hn) * ha)
+        new = tf.where(mask[:, at][:, None], z * h + (1.0 - z) * a, h)
+        return new, put(ys, at, new)
+
+    h, ys = over(steps, step, h, rows(steps, h))
+    return stacked(ys, h), h
+
+
+def gru_before(x: Any, k: Any, r: Any, q: Any) -> Any:
+    """With the reset in front of a second product: two stages a trip."""
+    h = tf.zeros([tf.shape(x)[0], q.shape[0]], x.dtype)
+
+    def step(t: Any, h: Any) -> Any:
+        z, n = tf.split(x[:, t] @ k + h @ r, 2, axis=1)
+        z = tf.sigmoid(z)
+        return (z * h + (1.0 - z) * tf.tanh((tf.sigmoid(n) * h) @ q),)
+
+    return over(tf.shape(x)[1], step, h)
+
+
+def cells(*sizes: int) -> list[np.ndarray]:
+    """An input, weights and a bias, of batch, steps, inputs, units and gates."""
+    b, t, i, h, gates = sizes
+    return numbers((b, t, i), (i, gates * h), (h, gates * h), (gates * h,))
+
+
+def loop_of(function: Callable[..., Any], arrays: Any, shapes: Any = None) -> tuple[Function, Loop]:
+    shapes = shapes or [a.shape for a in arrays]
+    specs = [
+        tf.TensorSpec([d if isinstance(d, int) else None for d in s], a.dtype)
+        for a, s in zip(arrays, shapes, strict=True)
+    ]
+    read = read_function(library_of(function, specs), shapes)
+    (loop,) = {t.node for t in topological(read.outputs) if isinstance(t.node, Loop)}
+    return read, loop
+
+
+def products(tensors: Any) -> list[Tensor]:
+    return [t for t in topological(tuple(tensors)) if isinstance(t.node, MatMul)]
+
+
+@pytest.mark.parametrize("size", [(1, 3, 16, 32), (5, 4, 7, 20), (9, 1, 33, 48), (2, 3, 5, 3)])
+@pytest.mark.parametrize(("cell", "gates"), [(simple_rnn, 1), (lstm, 4)])
+def test_cells(compiler: Any, cell: Any, gates: int, size: tuple[int, ...]) -> None:
+    loaded = compiler.compare(cell, *cells(*size, gates), rtol=2e-5, atol=1e-6)
+    assert "recurrence" in loaded.kernel.strategy
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 4])
+def test_by_a_team(compiler: Any, tasks: int) -> None:
+    for batch in (1, 2, 3, 6):
+        arrays = cells(batch, 20, 24, 128, 4)
+        loaded = compiler.compare(lstm, *arrays, rtol=2e-5, atol=1e-6, tasks=tasks)
+        assert loaded.launches
+        assert loaded.kernel.barriers
+
+
+@pytest.mark.parametrize("constants", [(), (1, 2, 3)])
+@pytest.mark.parametrize("batch", [1, 2, 3])
+def test_few_rows_and_a_depth_that_is_not_whole_steps(
+    compiler: Any, batch: int, constants: tuple[int, ...]
+) -> None:
+    arrays = cells(batch, 12, 9, 45, 4)
+    compiler.compare(lstm, *arrays, rtol=2e-5, atol=1e-6, constants=constants)
+
+
+@pytest.mark.parametrize("constants", [(), (1, 2, 3)])
+def test_large_weights_are_packed_where_the_call_says_that_trips_are_many(
+    compiler: Any, constants: tuple[int, ...]
+) -> None:
+    shapes = [(1, "s0", 8), (8, 2080), (520, 2080), (2080,)]
+    for steps in (1, 5, 23, 24, 40):
+        arrays = [array / 8 for array in cells(1, steps, 8, 520, 4)]
+        compiler.compare(
+            lstm, *arrays, shapes=shapes, rtol=2e-5, atol=1e-6, constants=constants, tasks=2
+        )
+    specs = [tf.TensorSpec([d if isinstance(d, int) else None for d in s]) for s in shapes]
+    text = show(library_of(lstm, specs), shapes, "tir", backend.Target.host())
+    _, branches = text.split("\n    if s0 >= T.int64(24):\n")
+    many, few = branches.split("\n    else:\n")
+    assert "packed" in many and "packed" not in few
+
+
+def test_sizes_of_the_call(compiler: Any) -> None:
+    shapes = [("s0", "s1", 24), (24, 128), (32, 128), (128,)]
+    for batch, steps in ((1, 2), (4, 30), (13, 1)):
+        arrays = cells(batch, steps, 24, 32, 4)
+        compiler.compare(lstm, *arrays, shapes=shapes, rtol=2e-5, atol=1e-6)
+    all_sizes = [("s0", "s1", "s2"), ("s2", "s3"), ("s4", "s4"), ("s4",)]
+    arrays = cells(3, 4, 5, 6, 1)
+    specs = [tf.TensorSpec([None] * a.ndim) for a in arrays]
+    with pytest.raises(backend.NotCovered, match="broadcast"):  # s3 and s4 may differ
+        backend.compile(library_of(simple_rnn, specs), all_sizes)
+
+
+def test_no_trips(compiler: Any) -> None:
+    x, k, r, b = cells(2, 3, 4, 5, 4)
+    compiler.compare(lstm, x[:, :0], k, r, b)
+    compiler.compare(
+        lstm, x[:, :0], k, r, b, shapes=[("s0", "s1", 4), *(a.shape for a in (k, r, b))]
+    )
+
+
+def test_a_mask_backwards(compiler: Any) -> None:
+    arrays = cells(5, 7, 6, 32, 3)
+    mask = np.random.default_rng(1).random((5, 7)) < 0.7
+    compiler.compare(gru, *arrays, mask, rtol=2e-5, atol=1e-6)
+
+
+def test_two_stages_a_trip(compiler: Any) -> None:
+    for size in (24, 96):
+        arrays = numbers((4, 15, 8), (8, 2 * size), (size, 2 * size), (size, size))
+        compiler.compare(gru_before, *arrays, rtol=3e-5, atol=1e-6)
+
+
+def test_without_products(compiler: Any) -> None:
+    """As a simple recurrent unit: only element-wise work depends on what is carried."""
+
+    def sru(x: Any, w: Any, c: Any) -> Any:
+        steps = x.shape[0]
+
+        def step(t: Any, c: Any, ys: Any) -> Any:
+            z, f = tf.split(x[t] @ w, 2, axis=1)
+            f = tf.sigmoid(f)
+            c = f * c + (1.0 - f) * z
+            return c, put(ys, t, tf.tanh(c))
+
+        c, ys = over(steps, step, c, rows(steps, c))
+        return stacked(ys, c), c
+
+    arrays = numbers((6, 3, 8), (8, 40), (3, 20))
+    compiler.compare(sru, *arrays, rtol=2e-5, atol=1e-6)
+    _, loop = loop_of(sru, arrays)
+    assert not products(loop.following)  # all of them at once, before
+
+
+def test_matrices_that_change(compiler: Any) -> None:
+    """As a Kalman filter: products of what is carried with itself, and its transpose."""
+
+    def filtered(measured: Any, a: Any, q: Any, p: Any) -> Any:
+        def step(t: Any, x: Any, p: Any, ys: Any) -> Any:
+            p = a @ p @ tf.transpose(a) + q
+            gain = p / (1.0 + tf.reduce_sum(p, axis=1, keepdims=True))
+            x = tf.linalg.matvec(a, x)
+            x = x + tf.linalg.matvec(gain, measured[t] - x)
+            return x, p - gain @ p, put(ys, t, x)
+
+        _, p, ys = over(
+            measured.shape[0], step, measured[0] * 0.0, p, rows(measured.shape[0], measured[0])
+        )
+        return stacked(ys, measured[0]), p
+
+    arrays = [x * 0.5 for x in numbers((9, 6), (6, 6), (6, 6), (6, 6))]
+    compiler.compare(filtered, *arrays, rtol=1e-4, atol=1e-6)
+
+
+def test_numbers_that_a_trip_counts(compiler: Any) -> None:
+    def sums(x: Any) -> Any:
+        def step(t: Any, k: Any, down: Any, total: Any, power: Any) -> Any:
+            total = total + tf.cast(k, tf.float32) * x[down] + tf.cast(t, tf.float32)
+            return k + 3, down - 2, total, power * 2
+
+        return over(4, step, 5, 7, x[0], 1)
+
+    compiler.compare(sums, numbers((9, 37))[0], rtol=1e-6)
+
+
+def test_conditions(compiler: Any) -> None:
+    def counted(start: int, step: int, holds: Callable[[Any], Any]) -> Callable[..., Any]:
+        return lambda x: tf.while_loop(
+            lambda i, _: holds(i), lambda i, y: (i + step, y * 2.0 + 1.0), [start, x]
+        )
+
+    x = numbers((20,))[0]
+    for start, step, holds in [
+        (0, 1, lambda i: i <= 4),
+        (0, 3, lambda i: i < 7),
+        (9, -2, lambda i: i > 2),
+        (9, -4, lambda i: i >= 1),
+        (5, 1, lambda i: i < 3),
+    ]:
+        compiler.compare(counted(start, step, holds), x, rtol=1e-6)
+
+
+def test_rows_that_are_not_set_are_zero(compiler: Any) -> None:
+    def sparse(x: Any) -> Any:
+        (ys,) = over(3, lambda t, ys: (put(ys, 2 * t, x[t]),), rows(7, x[0]))
+        return stacked(ys, x[0])
+
+    compiler.compare(sparse, numbers((5, 19))[0])
+
+
+def test_elements_whose_shape_the_first_one_tells(compiler: Any) -> None:
+    def function(x: Any) -> Any:
+        shape = tf.constant([-1, 19])
+        ys = raw.TensorListReserve(element_shape=shape, num_elements=3, element_dtype=x.dtype)
+        (ys,) = over(3, lambda t, ys: (put(ys, t, x[t]),), ys)
+        return raw.TensorListStack(
+            input_handle=ys, element_shape=shape, element_dtype=x.dtype, num_elements=3
+        )
+
+    compiler.compare(function, numbers((3, 4, 19))[0])
+
+
+def test_a_list_made_of_a_tensor(compiler: Any) -> None:
+    def read(x: Any) -> Any:
+        handle = raw.TensorListFromTensor(tensor=x, element_shape=tf.constant([19]))
+
+        def step(t: Any, total: Any) -> Any:
+            item = raw.TensorListGetItem(
+                input_handle=handle, index=t, element_shape=[19], element_dtype=tf.float32
+            )
+            return (total + item * 2.0,)
+
+        return over(5, step, x[0])
+
+    compiler.compare(read, numbers((5, 19))[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int32])
+def test_dtypes(compiler: Any, dtype: Any) -> None:
+    if dtype == np.float64:
+        arrays = numbers((3, 4, 5), (5, 24), (6, 24), (24,), dtype=dtype)
+        compiler.compare(lstm, *arrays, rtol=1e-13, atol=1e-15)
+        return
+    x = np.arange(12, dtype=dtype).reshape(3, 4)
+    compiler.compare(lambda x: over(3, lambda t, s: (s * 3 + x[t],), x[0]), x)
+
+
+@pytest.mark.parametrize("level", ["x86-64-v2", "x86-64-v3"])
+def test_targets(compiler: Any, level: str) -> None:
+    target = backend.Target.of(level, 2)
+    arrays = cells(5, 6, 7, 40, 4)
+    compiler.compare(lstm, *arrays, rtol=2e-5, atol=1e-6, target=target)
+
+
+def test_constant_weights(compiler: Any) -> None:
+    arrays = cells(8, 6, 32, 48, 4)
+    loaded = compiler.compare(lstm, *arrays, rtol=2e-5, atol=1e-6, constants=[1, 2, 3])
+    assert {p.source for p in loaded.kernel.packed} == {1, 2}
+
+
+def test_what_leaves_the_loop() -> None:
+    read, loop = loop_of(lstm, cells(8, 6, 32, 48, 4))
+    assert len(products(loop.following)) == 4  # a gate each, of what is carried
+    (before,) = [t for t in products(read.outputs) if t not in products(loop.following)]
+    assert before.shape == (8 * 6, 4 * 48)  # the sequence's, for all steps at once
+
+
+@pytest.mark.parametrize("steps", [4, "s1"])
+@pytest.mark.parametrize(("cell", "gates"), [(simple_rnn, 1), (lstm, 4)])
+def test_gradients(compiler: Any, cell: Any, gates: int, steps: int | str) -> None:
+    """TensorFlow's gradient of a loop: one that appends to lists, one that takes off them."""
+    arrays = cells(3, 4, 5, 24, gates)
+
+    def gradients(*inputs: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            y = cell(*inputs)[0]
+            loss = tf.reduce_sum(y * tf.cos(y))
+        return tape.gradient(loss, inputs)
+
+    shapes = [(3, steps, 5), *(a.shape for a in arrays[1:])]
+    compiler.compare(tf.function(gradients), *arrays, shapes=shapes, rtol=2e-4, atol=2e-6)
+
+
+def test_sums_of_all_trips_leave_the_loop() -> None:
+    arrays = cells(3, 4, 5, 24, 4)
+
+    def gradients(*inputs: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            loss = tf.reduce_sum(lstm(*inputs)[0])
+        return tape.gradient(loss, inputs)
+
+    specs = [tf.TensorSpec(a.shape) for a in arrays]
+    read = read_function(library_of(gradients, specs), [a.shape for a in arrays])
+    order = topological(read.outputs)
+    loops = [t.node for t in order if isinstance(t.node, Loop)]
+    inside = [products(loop.following) for loop in loops]
+    assert sorted(map(len, inside)) == [1, 4]
+    # The sequence's, and the gradients of the sequence and both weights: all steps at once.
+    assert len(products(read.outputs)) == 4
+
+
+def test_a_sum_of_products_under_another_shape(compiler: Any) -> None:
+    def outer(x: Any) -> Any:
+        def step(t: Any, total: Any) -> Any:
+            row = x[t : t + 1]
+            return (total + tf.reshape(tf.matmul(row, row, transpose_a=True), [1, 3, 3]),)
+
+        return over(4, step, tf.zeros([1, 3, 3]))
+
+    compiler.compare(outer, *numbers((4, 3)), rtol=1e-5)
+
+
+def test_not_covered() -> None:
+    x = np.ones((4, 3), np.float32)
+
+    def refused(function: Callable[..., Any], match: str) -> None:
+        library = library_of(function, [tf.TensorSpec(x.shape)])
+        with pytest.raises(backend.NotCovered, match=match):
+            backend.compile(library, [x.shape])
+
+    refused(
+        lambda x: tf.while_loop(lambda y: tf.reduce_sum(y) < 9.0, lambda y: (y * 2.0,), [x]),
+        "cannot be counted",
+    )
+    refused(
+        lambda x: tf.while_loop(
+            lambda i, _: i < 3,
+            lambda i, y: (i + 1, tf.concat([y, x], 0)),
+            [0, x],
+            shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, 3])],
+        ),
+        "changes in a loop",
+    )
+    refused(lambda x: over(9, lambda t, y: (y + x[t],), x[0]), "out of range")
+
+    def read_back(t: Any, ys: Any) -> Any:
+        item = raw.TensorListGetItem(
+            input_handle=ys, index=0, element_shape=[3], element_dtype=tf.float32
+        )
+        return (put(ys, t, item * 2.0),)
+
+    refused(lambda x: stacked(over(4, read_back, rows(4, x[0]))[0], x[0]), "while it is written")

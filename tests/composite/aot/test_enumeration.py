@@ -1,0 +1,51 @@
+"""Which kinds of calls a library has kernels for when none is stated."""
+
+from composite.aot import enumeration
+from composite.aot.enumeration import kinds
+from examples.blocks import ops as blocks
+from examples.signatures import ops as signatures
+from tests.composite import dense_ops
+
+ACTIVATIONS = ("", "RELU", "RELU6", "TANH")
+
+
+def test_every_dtype_and_activation_with_the_dims_that_must_be_equal():
+    found = kinds(dense_ops.dense, 16)
+    assert not found.note
+    expected = [
+        {
+            "input_": (dtype, ("d0", "d1")),
+            "filter_": (dtype, ("d2", "d1")),
+            "bias": (dtype, ("d2",)),
+            "act": act,
+        }
+        for dtype in ("float32", "float64", "float16", "bfloat16")
+        for act in ACTIVATIONS
+    ]
+    assert found.calls == expected
+
+
+def test_the_bound_is_told():
+    found = kinds(blocks.fused_softmax, 5)
+    assert found.note == "more than 5 kinds of calls; the others have no kernel"
+    shapes = [call["logits"] for call in found.calls]
+    assert shapes[:4] == [(d, ("d0", "d1")) for d in ("float32", "float64", "float16", "bfloat16")]
+    assert shapes[4] == ("float32", ("d0",))
+
+
+def test_there_is_an_end_to_trying(monkeypatch):
+    monkeypatch.setattr(enumeration, "_MOST_TRIALS", 20)
+    found = kinds(dense_ops.dense, 16)
+    assert found.note == "20 shapes were tried: state the calls of others"
+
+
+def test_lists_and_fixed_dtypes():
+    first = kinds(signatures.sum_of_list, 4).calls[0]
+    assert len(first["xs"]) == 2
+    assert kinds(dense_ops.scale, 4).calls[0]["times"][0] == "int32"
+
+
+def test_what_has_to_be_stated():
+    found = kinds(signatures.rotated_axis, 4)
+    assert found.calls == []
+    assert found.note == "attribute 'axis' has neither a default nor a list: state its calls"

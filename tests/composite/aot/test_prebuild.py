@@ -1,0 +1,72 @@
+"""Which kernels come of a stated call."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import composite
+from composite.aot import prebuild
+from tests.composite import dense_ops
+from tests.composite.loop_ops import scan
+
+CALL: dict[str, Any] = {
+    "x": ("float32", ("batch", "steps", 8)),
+    "h": ("float32", ("batch", 8)),
+    "w": ("float32", (8, 8)),
+}
+
+
+def shapes(request):
+    return [[dim.size for dim in s.dim] for s in request.attr["_in_shapes"].list.shape]
+
+
+def test_one_row_and_one_step_are_calls_of_their_own():
+    stated = prebuild.request(scan, CALL)
+    assert shapes(stated) == [[-1, -2, 8], [-1, 8], [8, 8]]
+    assert [shapes(one) for one in prebuild.of_one(stated)] == [
+        [[1, -1, 8], [1, 8], [8, 8]],
+        [[-1, 1, 8], [-1, 8], [8, 8]],
+        [[1, 1, 8], [1, 8], [8, 8]],
+    ]
+    assert [len(one.attr["_hint"].list.i) for one in prebuild.of_one(stated)] == [1, 1, 0]
+    assert shapes(stated) == [[-1, -2, 8], [-1, 8], [8, 8]]
+
+
+@pytest.mark.parametrize(
+    ("batch", "steps", "count"), [(4, "steps", 1), ("batch", 3, 1), (4, 3, 0), (None, None, 3)]
+)
+def test_dims_of_the_first_input_alone_are_rows_and_steps(batch, steps, count):
+    call = CALL | {"x": ("float32", (batch, steps, "units")), "h": ("float32", (batch, "units"))}
+    assert len(prebuild.of_one(prebuild.request(scan, call | {"w": ("float32", (8, 8))}))) == count
+
+
+@pytest.mark.slow
+def test_a_library_has_them_for_loops_alone(tmp_path):
+    dense: dict[str, Any] = {"input_": ("float32", ("batch", 8)), "filter_": ("float32", (5, 8))}
+    composite.build(
+        [scan, dense_ops.dense],
+        tmp_path / "lib",
+        name="ones",
+        signatures={"scan": [CALL], "dense": [{**dense, "bias": ("float32", (5,)), "act": "RELU"}]},
+    )
+    kernels = json.loads((tmp_path / "lib" / "manifest.json").read_text())["kernels"]
+    found = sorted((kernel["op"], kernel["shapes"].partition(", ")[0]) for kernel in kernels)
+    assert found == [
+        ("TestDense", "s0x8"),
+        ("TestScan", "1x1x8"),
+        ("TestScan", "1xs0x8"),
+        ("TestScan", "s0x1x8"),
+        ("TestScan", "s0xs1x8"),
+    ]
+    random = np.random.default_rng(0)
+    with composite.options(backend="tvm"):
+        for rows, steps, wanted in [(1, 5, "[1,s0,8]"), (3, 1, "[s0,1,8]"), (1, 1, "[1,1,8]")]:
+            sizes = [(rows, steps, 8), (rows, 8), (8, 8)]
+            inputs = [tf.constant(random.standard_normal(s), tf.float32) for s in sizes]
+            assert f"for shapes {wanted}" in composite.explain(scan, *inputs).reason
+            np.testing.assert_allclose(
+                scan(*inputs), scan.python_function(*inputs), rtol=1e-5, atol=1e-6
+            )

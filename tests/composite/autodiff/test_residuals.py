@@ -1,0 +1,233 @@
+"""What the forward keeps for the backward: how often a product is computed in a training step."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import composite
+from composite import Composite, options
+from composite.autodiff import residuals as saving
+from composite.ops import function_op
+
+pytestmark = pytest.mark.many_cases
+
+RANDOM = np.random.default_rng(4)
+FLOATS = ["T: {float, double}"]
+
+
+@Composite("SavingDense", inputs=["x: T", "w: T"], derived_attrs=FLOATS, outputs=["y: T"])
+def dense(x, w):
+    """Softplus has a gradient that reads its input: the product."""
+    return tf.math.softplus(tf.matmul(x, w))
+
+
+@Composite("SavingNorm", inputs=["x: T"], derived_attrs=FLOATS, outputs=["y: T", "m: T"])
+def norm(x):
+    """Two outputs, and sums that are kept."""
+    mean = tf.reduce_mean(x, axis=-1, keepdims=True)
+    moved = x - mean
+    variance = tf.reduce_mean(moved * moved, axis=-1, keepdims=True)
+    return moved * tf.math.rsqrt(variance + 1e-3), mean * mean
+
+
+def tensors(*shapes: list[int]) -> list[Any]:
+    return [tf.constant(RANDOM.standard_normal(shape), tf.float32) for shape in shapes]
+
+
+def step(op: Any, *inputs: Any) -> Any:
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        y = op(*inputs)
+        loss = tf.add_n([tf.reduce_sum(one * one) for one in tf.nest.flatten(y)])
+    return y, tape.gradient(loss, inputs)
+
+
+def assert_like_python(op: Any, inputs: list[Any], found: Any) -> None:
+    expected = step(op.python_function, *inputs)
+    for a, b in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-4)
+
+
+def twins(traced: Any, *inputs: Any) -> list[Any]:
+    operations = traced.get_concrete_function(*inputs).graph.get_operations()
+    return [op for op in operations if function_op.TWIN in op.node_def.attr]
+
+
+@pytest.mark.parametrize("backend", ["auto", "tf"])
+@pytest.mark.parametrize(
+    ("op", "shapes"), [(dense, [[5, 256], [256, 6]]), (norm, [[7, 300]])], ids=["dense", "norm"]
+)
+def test_a_step_is_right(op: Any, shapes: list[list[int]], backend: str) -> None:
+    inputs = tensors(*shapes)
+    with options(backend=backend):
+        traced = tf.function(step)
+        for _ in range(2):
+            assert_like_python(op, inputs, traced(op, *inputs))
+            composite.wait()
+
+
+def test_a_step_has_three_products() -> None:
+    @Composite("SavingThree", inputs=["x: T", "w: T"], derived_attrs=FLOATS, outputs=["y: T"])
+    def dense(x, w):
+        return tf.math.softplus(tf.matmul(x, w))
+
+    inputs = tensors([5, 256], [256, 6])
+    traced = tf.function(step)
+    (twin,) = twins(traced, dense, *inputs)
+    library = {f.signature.name: f for f in twin.graph.as_graph_def().library.function}
+    products = {
+        name: [node.op for node in function.node_def].count("MatMul")
+        for name, function in library.items()
+        if "SavingThree" in name
+    }
+    assert sorted(products.values()) == [1, 2]
+    before = composite.stats()
+    assert_like_python(dense, inputs, traced(dense, *inputs))
+    seen = composite.stats() - before
+    # The twin and the backward; the forward node is an identity of the twin.
+    assert seen["kernel_launches"] + seen["expansion_runs"] == 2
+
+
+def test_gradients_of_one_node_share_its_twin() -> None:
+    x, w = tensors([5, 256], [256, 6])
+
+    def both(x: Any, w: Any) -> Any:
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch([x, w])
+            y = dense(x, w)
+        return tape.gradient(y, x), tape.gradient(y, w)
+
+    traced = tf.function(both)
+    assert len(twins(traced, x, w)) == 1
+    with tf.GradientTape() as tape:
+        tape.watch([x, w])
+        y = dense.python_function(x, w)
+    for a, b in zip(traced(x, w), tape.gradient(y, [x, w]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+
+
+def test_a_step_inside_a_loop_and_a_branch() -> None:
+    inputs = tensors([5, 256], [256, 6])
+
+    @tf.function
+    def loop(x: Any, w: Any) -> Any:
+        total = tf.zeros_like(w)
+        for _ in tf.range(3):
+            if tf.reduce_sum(total) < 1e9:
+                total += step(dense, x, w)[1][1]
+        return total
+
+    expected = 3 * step(dense.python_function, *inputs)[1][1]
+    np.testing.assert_allclose(loop(*inputs), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_what_is_cheap_is_computed_again() -> None:
+    @Composite("SavingCheap", inputs=["x: T", "w: T"], derived_attrs=FLOATS, outputs=["y: T"])
+    def cheap(x, w):
+        return tf.math.softplus(tf.matmul(x, w))
+
+    assert not twins(tf.function(step), cheap, *tensors([5, 8], [8, 6]))
+
+
+def test_a_node_that_must_have_a_kernel_stays() -> None:
+    inputs = tensors([5, 256], [256, 6])
+    with options(backend="tvm"):
+        traced = tf.function(step)
+        assert not twins(traced, dense, *inputs)
+        assert_like_python(dense, inputs, traced(dense, *inputs))
+
+
+def test_control_inputs_at_the_gradient_are_none_of_the_forward() -> None:
+    inputs = tensors([5, 256], [256, 6])
+
+    @tf.function
+    def ordered(x: Any, w: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(w)
+            y = dense(x, w)
+        with tf.control_dependencies([y]):
+            return tape.gradient(y, w)
+
+    with tf.GradientTape() as tape:
+        tape.watch(inputs[1])
+        y = dense.python_function(*inputs)
+    expected = tape.gradient(y, inputs[1])
+    np.testing.assert_allclose(ordered(*inputs), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_second_order() -> None:
+    x, w = (tf.cast(t, tf.float64) for t in tensors([3, 256], [256, 2]))
+
+    def second(op: Any) -> Any:
+        with tf.GradientTape() as outer:
+            outer.watch(w)
+            slope = step(op, x, w)[1][1]
+            loss = tf.reduce_sum(slope * slope)
+        return outer.gradient(loss, w)
+
+    found = tf.function(lambda: second(dense))()
+    np.testing.assert_allclose(found, second(dense.python_function), rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("tf.matmul(x, x, transpose_b=True)", ["MatMul"]),
+        ("tf.exp(x) * x", []),
+        ("tf.reduce_sum(x, axis=1)", ["Sum"]),
+        ("tf.einsum('ij,kj->ik', x, x)", ["Einsum"]),
+        ("tf.cast(tf.reduce_sum(tf.cast(x, tf.int32), axis=1), tf.float32)", []),
+    ],
+)
+def test_what_is_dear(text: str, kept: list[str]) -> None:
+    with tf.Graph().as_default() as graph:
+        x = tf.compat.v1.placeholder(tf.float32, [None, 64])
+        eval(text, {"tf": tf, "x": x})
+        names = {op.name for op in graph.get_operations()}
+        found = [graph.get_tensor_by_name(name).op.type for name in saving.kept(graph, names)]
+    assert found == kept
+
+
+def test_explain_says_what_is_kept() -> None:
+    @Composite("SavingExplained", inputs=["x: T", "w: T"], derived_attrs=FLOATS, outputs=["y: T"])
+    def explained(x, w):
+        return tf.math.softplus(tf.math.exp(tf.matmul(x, w)))
+
+    explanation = composite.explain(explained, *tensors([5, 256], [256, 6]))
+    assert explanation.gradient == "keeps MatMul (5, 6); computes Exp again"
+    explanation = composite.explain(explained, *tensors([5, 8], [8, 6]))
+    assert explanation.gradient == "keeps nothing; computes Exp, MatMul again"
+
+
+def test_explain_says_why_there_is_no_gradient() -> None:
+    @Composite("SavingNone", inputs=["x: float"], outputs=["y: int32"])
+    def none(x):
+        return tf.cast(x, tf.int32)
+
+    assert composite.explain(none, tf.ones([2])).gradient == "none: no output is floating"
+
+
+def test_explain_leaves_to_a_called_op_the_gradient_of_its_author() -> None:
+    @Composite("SavingCalled", inputs=["x: float", "w: float"], outputs=["y: float"])
+    def called(x, w):
+        return tf.math.softplus(tf.matmul(x, w))
+
+    @Composite("SavingCalling", inputs=["x: float", "w: float"], outputs=["y: float"])
+    def calling(x, w):
+        return called(x, w) + 1.0
+
+    arguments = tensors([5, 256], [256, 6])
+    assert (
+        composite.explain(calling, *arguments).gradient
+        == "keeps MatMul (5, 6); computes nothing again"
+    )
+
+    @called.gradient
+    def _of_author(op, upstream):
+        return [tf.zeros_like(x) for x in op.inputs]
+
+    assert (
+        composite.explain(calling, *arguments).gradient == "keeps nothing; computes nothing again"
+    )

@@ -1,0 +1,61 @@
+"""Expansions run node by node, against the functions they came from."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
+
+from composite.kernels import evaluate
+from composite.ops import functions
+
+
+def both(function, *inputs):
+    """What `function` gives when it is walked and when TensorFlow runs it."""
+    specs = [tf.TensorSpec(x.shape, x.dtype) for x in inputs]
+    concrete = tf.function(function, input_signature=specs, autograph=False).get_concrete_function()
+    library = concrete.graph.as_graph_def().library
+    source = functions.body(FunctionDefLibrary(function=[concrete.function_def, *library.function]))
+    found = evaluate.evaluate(source, inputs)
+    return [y.numpy() for y in found], [y.numpy() for y in tf.nest.flatten(concrete(*inputs))]
+
+
+def loop(x):
+    return tf.while_loop(lambda i, _: i < 5, lambda i, v: (i + 1, v * 2.0), [0, x])
+
+
+def several_outputs(x):
+    values, places = tf.math.top_k(x, 2)
+    return tf.split(values, 2, axis=-1)[1], places
+
+
+def branches(x):
+    return tf.cond(x[0] > 0, lambda: loop(x)[1] + 1.0, lambda: tf.reverse(x, [0]))
+
+
+def cases(x):
+    ways = [lambda: x, lambda: -x, lambda: x * x]
+    return [tf.switch_case(tf.constant(i), ways) for i in (-3, 0, 1, 2, 9)]
+
+
+def nested_call(x):
+    return tf.function(lambda y: (y + 1.0, y * 3.0))(x)
+
+
+def ordered(x):
+    with tf.control_dependencies([tf.debugging.assert_less(x, 100.0)]):
+        return tf.concat([x, x], 0)
+
+
+@pytest.mark.parametrize("function", [loop, several_outputs, branches, cases, nested_call, ordered])
+@pytest.mark.parametrize("first", [1.0, -1.0])
+def test_walked_as_tensorflow_runs_it(function, first):
+    x = np.array([first, 3, 9, 5], np.float32)
+    found, expected = both(function, x)
+    assert len(found) == len(expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_an_error_of_a_node_is_raised():
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        both(ordered, np.array([200.0], np.float32))

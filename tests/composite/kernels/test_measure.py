@@ -1,0 +1,46 @@
+"""Timing a kernel as a node of a graph."""
+
+import pytest
+import tensorflow as tf
+from tensorflow.core.framework.attr_value_pb2 import NameAttrList
+from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
+
+from composite.binding.records import PROGRAM, AttrValue
+from composite.kernels.measure import measure
+from composite.ops import function_op
+from tests.composite import dense_ops
+
+
+def test_what_has_no_kernel_is_refused_and_not_waited_for():
+    """The thread that measures is the one that makes kernels."""
+    specs = [tf.TensorSpec(shape, tf.float32) for shape in ((3, 5), (4, 5), (4,))]
+
+    def arguments(inputs):
+        return {**dict(zip(("input_", "filter_", "bias"), inputs, strict=True)), "act": "RELU"}
+
+    with pytest.raises(tf.errors.FailedPreconditionError, match="does not cover"):
+        measure(dense_ops.dense.op_name, arguments, {}, specs)
+
+
+def test_a_function_without_a_kernel_is_refused_as_an_op_is():
+    """Else two runs of its expansion would be compared."""
+
+    @tf.function(input_signature=[tf.TensorSpec((3,), tf.float32)], autograph=False)
+    def double(x):
+        return x + x
+
+    library = FunctionDefLibrary(function=[double.get_concrete_function().function_def])
+    defined = function_op.define(function_op.canonical(library, "measured"))
+    name = defined.function[0].signature.name
+
+    def arguments(inputs):
+        return {
+            "args": [*inputs],
+            "constants": [],
+            "f": NameAttrList(name=name),
+            "Tout": [tf.float32],
+        }
+
+    stamps = {PROGRAM: AttrValue(s=name.encode())}
+    with pytest.raises(tf.errors.FailedPreconditionError, match="does not cover"):
+        measure(function_op.NAME, arguments, stamps, [tf.TensorSpec((3,), tf.float32)])

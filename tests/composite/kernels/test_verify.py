@@ -1,0 +1,128 @@
+"""The check of a kernel against the expansion, on kernels that are right and on wrong ones."""
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
+
+from composite.binding import native
+from composite.compiler import tvm as backend
+from composite.kernels import native_kernel, verify
+
+
+def library_of(function, *specs):
+    concrete = tf.function(function, input_signature=specs, autograph=False)
+    return FunctionDefLibrary(function=[concrete.get_concrete_function().function_def])
+
+
+def dense(x, w, b):
+    product = tf.raw_ops.MatMul(a=x, b=w, transpose_b=True)
+    return tf.raw_ops.Relu(features=tf.raw_ops.BiasAdd(value=product, bias=b))
+
+
+CASES = [[(33, 64), (32, 64), (32,)], [(7, 64), (32, 64), (32,)]]
+
+
+def expansion(shapes):
+    return library_of(dense, *map(tf.TensorSpec, shapes))
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory):
+    path = tmp_path_factory.mktemp("kernel") / "kernel.so"
+    compiled = backend.compile(expansion(CASES[0]), [("s0", 64), (32, 64), (32,)], name="k_verify")
+    backend.link(compiled, path, runtime=native.library_path())
+    return path
+
+
+def test_a_right_kernel_passes_with_its_error(kernel):
+    found = verify.check(kernel, "k_verify", expansion, CASES)
+    assert 1e-8 < found.error < 1e-4
+    assert found.error == float(f"{found.error:.2g}")
+    assert found.unit == "|y| against float64 on adversarial inputs"
+    assert not found.same_bits
+
+
+def test_a_kernel_of_another_function_does_not(kernel):
+    def other(shapes):
+        return library_of(lambda x, w, b: dense(x, w, b * 1.001), *map(tf.TensorSpec, shapes))
+
+    with pytest.raises(verify.Mismatch, match=r"output 0 .* is off by"):
+        verify.check(kernel, "k_verify", other, CASES)
+
+
+def test_a_kernel_that_refuses_its_class(kernel):
+    with pytest.raises(RuntimeError, match="k_verify raised an error"):
+        verify.check(kernel, "k_verify", expansion, [[(7, 60), (32, 60), (32,)]])
+
+
+_WRONG = """
+typedef struct { void* data; int type, id, ndim; char dtype[4]; long *shape, *strides, offset; } T;
+typedef struct { int index, pad; T* tensor; } Any;
+int __tvm_ffi_outside(void* self, const Any* args, int n, void* result) {
+  float *x = args[0].tensor->data, *y = args[1].tensor->data;
+  for (long i = 0; i < args[0].tensor->shape[0] + PAST; ++i) y[i] = SCALE(x[i]);
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("past", "scale", "message"),
+    [
+        ("1", "2 * (v)", "outside its output"),
+        ("-1", "2 * (v)", "is off by|infinities"),
+        ("0", "(v) > 1 ? 0.0f / 0.0f : 2 * (v)", "infinities or NaNs in other places"),
+        ("0", "2.0001f * (v)", "is off by"),
+        ("0", "2 * (v)", None),
+        # Right on ordinary inputs.
+        ("0", "(v) > 1e5f ? 1e5f : 2 * (v)", "mixed magnitudes, is off by"),
+        ("0", "(v) != (v) ? 0 : 2 * (v)", "with a nan in input 0, has inf"),
+        (
+            "0",
+            "(v) - (v) == 0 ? 2 * (v) : 0 * (v)",
+            "with a inf in input 0, has inf",
+        ),
+        ("0", "2 * ((v) + 1e-12f)", "is off by"),
+    ],
+)
+def test_what_is_found(tmp_path, past, scale, message):
+    assert shutil.which("cc"), "the tests need a C compiler: apt install gcc"
+    (tmp_path / "k.c").write_text(_WRONG)
+    flags = [f"-DPAST={past}", f"-DSCALE(v)=({scale})", "-shared", "-fPIC", "-o", "k.so", "k.c"]
+    subprocess.run(["cc", *flags], cwd=tmp_path, check=True)
+
+    def double(shapes):
+        return library_of(lambda x: x * 2.0, *map(tf.TensorSpec, shapes))
+
+    def check():
+        return verify.check(tmp_path / "k.so", "outside", double, [[(50,)]])
+
+    if message is None:
+        assert check().error == 0
+    else:
+        with pytest.raises(verify.Mismatch, match=message):
+            check()
+
+
+def test_integers_must_be_equal(tmp_path):
+    x = np.arange(6, dtype=np.int32)
+    assert verify._compare("y", x, x, verify.Reference(x, x)) == 0
+    with pytest.raises(verify.Mismatch, match="differs in 1 element"):
+        verify._compare("y", x, np.where(x == 3, 9, x), verify.Reference(x, x))
+
+
+def test_strided_arrays_are_refused():
+    with pytest.raises(ValueError, match="compact"):
+        native_kernel._tensor(np.zeros((4, 4), np.float32)[:, ::2])
+
+
+def test_bfloat16_has_a_bound(tmp_path):
+    y = np.ones(3, tf.bfloat16.as_numpy_dtype)
+    reference = verify.Reference(y.astype(np.float64), y)
+    assert verify._compare("y", y, y, reference) == 0
+    with pytest.raises(verify.Mismatch, match=r"is off by 0\.\d+ of .y.; 0\.5 is allowed"):
+        verify._compare("y", y * 2, y, reference)

@@ -1,0 +1,179 @@
+"""The private TensorFlow APIs that call.py uses, each on an op of TensorFlow's own."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from composite.binding.records import AttrValue
+from composite.ops import call
+
+
+class _Op:
+    def __call__(self, *args, **kwargs):
+        raise NotImplementedError  # each subclass gets its own
+
+    def __init_subclass__(cls, op_name, inputs, attrs=(), defaults=None):
+        definition = call.op_def(op_name)
+        compiled = call.compile_call(definition, list(inputs), list(attrs), defaults or {})
+        cls.__call__ = compiled  # type: ignore[method-assign]
+        call.do_not_convert(cls)
+
+    def stamps(self):
+        return {"_composite_program": AttrValue(s=b"abc")}
+
+
+class MatMul(
+    _Op,
+    op_name="MatMul",
+    inputs=("a", "b"),
+    attrs=("transpose_a", "transpose_b"),
+    defaults={"transpose_a": False, "transpose_b": False},
+):
+    pass
+
+
+class Unique(_Op, op_name="Unique", inputs="x", attrs=["out_idx"], defaults={"out_idx": tf.int32}):
+    pass
+
+
+class AddN(_Op, op_name="AddN", inputs=["inputs"]):
+    pass
+
+
+class Split(_Op, op_name="Split", inputs=["split_dim", "value"], attrs=["num_split"]):
+    pass
+
+
+class TopK(
+    _Op,
+    op_name="SparseSplit",
+    inputs=["split_dim", "indices", "values", "shape"],
+    attrs=["num_split"],
+):
+    pass
+
+
+matmul = MatMul()
+A = np.arange(6, dtype=np.float32).reshape(2, 3)
+B = np.ones((3, 2), np.float32)
+
+
+@pytest.mark.parametrize(
+    "a",
+    [A, tf.constant(A), A.tolist(), tf.Variable(A)],
+    ids=["numpy", "tensor", "list", "variable"],
+)
+def test_eager_calls_take_what_converts(a):
+    np.testing.assert_array_equal(matmul(a, B), A @ B)
+
+
+def test_positions_names_and_defaults():
+    np.testing.assert_array_equal(matmul(b=B, a=A, name="x"), A @ B)
+    np.testing.assert_array_equal(matmul(A, A, transpose_b=True), A @ A.T)
+    with pytest.raises(TypeError, match="positional"):
+        matmul(A, A, False, True)
+    with pytest.raises(TypeError, match="missing"):
+        matmul(A)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        matmul(A, B, transpose=True)
+
+
+def test_graph_nodes_are_named_and_stamped_before_shapes_are_inferred():
+    @tf.function
+    def traced(a):
+        return matmul(a, B, name="product")
+
+    graph = traced.get_concrete_function(tf.TensorSpec([None, 3])).graph
+    node = graph.get_operation_by_name("product").node_def
+    assert node.op == "MatMul"
+    assert node.attr["_composite_program"].s == b"abc"
+    np.testing.assert_array_equal(traced(A), A @ B)
+    with pytest.raises(ValueError, match='_composite_program="abc"'):
+        traced(A.T)
+
+
+def test_name_scopes_are_respected():
+    with tf.Graph().as_default(), tf.name_scope("outer"):
+        assert matmul(A, B).op.name == "outer/MatMul"
+        assert matmul(A, B).op.name == "outer/MatMul_1"
+
+
+@pytest.mark.parametrize("value", [A, tf.constant(A)], ids=["converted", "fast"])
+def test_eager_tapes_record(value):
+    variable = tf.Variable(B)
+    with tf.GradientTape() as tape:
+        product = matmul(value, variable)
+    np.testing.assert_array_equal(tape.gradient(product, variable), A.T @ np.ones((2, 2)))
+
+
+def test_tapes_record_while_tracing():
+    @tf.function
+    def gradient(a):
+        with tf.GradientTape() as tape:
+            tape.watch(a)
+            product = matmul(a, B)
+        return tape.gradient(product, a)
+
+    np.testing.assert_array_equal(gradient(tf.constant(A)), np.full((2, 3), 2.0))
+
+
+def test_eager_failures_are_tf_errors():
+    with pytest.raises(tf.errors.InvalidArgumentError, match="size-incompatible"):
+        matmul(tf.constant(A), tf.constant(A))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="size-incompatible"):
+        matmul(A, A.tolist())
+
+
+def test_dtypes_that_do_not_agree():
+    with pytest.raises((TypeError, tf.errors.InvalidArgumentError)):
+        matmul(tf.constant(A), tf.constant(A.astype(np.float64)))
+
+
+@pytest.mark.parametrize("x", [tf.constant([1, 1, 2]), [1, 1, 2]], ids=["fast", "converted"])
+def test_several_outputs_are_a_tuple(x):
+    values, places = Unique()(x, out_idx=tf.int64)
+    assert values.numpy().tolist() == [1, 2]
+    assert places.dtype == tf.int64
+
+
+def test_lists():
+    total = AddN()([tf.constant(1.0), tf.constant(2.0), 3.0])
+    assert total.numpy() == 6
+    parts = Split()(0, tf.constant([1.0, 2.0]), num_split=2)
+    assert isinstance(parts, list)
+    assert [p.numpy().tolist() for p in parts] == [[1.0], [2.0]]
+    with tf.Graph().as_default():
+        assert len(Split()(0, [1.0, 2.0], num_split=2)) == 2
+
+
+def test_several_list_outputs_are_lists():
+    result = TopK()(0, [[0, 0], [1, 0]], [5, 6], [2, 1], num_split=2)
+    assert [type(part) for part in result] == [list, list, list]
+    assert [v.numpy().tolist() for v in result[1]] == [[5], [6]]
+
+
+def test_autograph_leaves_calls_alone():
+    @tf.function  # autograph is on
+    def traced(a):
+        return matmul(a, B)
+
+    np.testing.assert_array_equal(traced(A), A @ B)
+
+
+def test_bind_derives_attributes_and_checks_them():
+    bound = call.bind(call.op_def("AddN"), {"inputs": [A, A]})
+    assert bound.attrs["N"].i == 2
+    assert bound.attrs["T"].type == tf.float32.as_datatype_enum
+    assert bound.structure == [None]
+    with pytest.raises(TypeError, match="num_split"):
+        call.bind(call.op_def("Split"), {"split_dim": 0, "value": A})
+    with pytest.raises(TypeError, match="extra"):
+        call.bind(call.op_def("AddN"), {"inputs": [A], "extra": 1})
+
+
+def test_keywords_undo_flattening():
+    definition = call.op_def("ConcatV2")
+    attrs = {"N": AttrValue(i=2), "T": AttrValue(type=1), "Tidx": AttrValue(type=3)}
+    derived = call.inferred(definition)
+    assert sorted(derived) == ["N", "T", "Tidx"]
+    assert call.keywords(definition, derived, attrs, [A, B, 0]) == {"values": [A, B], "axis": 0}

@@ -1,0 +1,81 @@
+"""FunctionDefs as graphs."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
+
+from composite.kernels import evaluate
+from composite.ops import functions
+
+
+def library_of(function, *specs):
+    """What the runtime's expansion looks like: a function and what it calls."""
+    concrete = tf.function(function, input_signature=specs, autograph=False)
+    graph = concrete.get_concrete_function().graph.as_graph_def()
+    definition = concrete.get_concrete_function().function_def
+    return FunctionDefLibrary(function=[definition, *graph.library.function])
+
+
+def test_a_body_is_inlined():
+    library = library_of(
+        lambda x, y: (x @ y, x + 1.0), tf.TensorSpec([2, 3]), tf.TensorSpec([3, 2])
+    )
+    source = functions.body(library)
+    assert source.input_dtypes == [tf.float32, tf.float32]
+    x, y = np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)
+    product, more = evaluate.evaluate(source, [x, y])
+    np.testing.assert_array_equal(product, x @ y)
+    np.testing.assert_array_equal(more, x + 1)
+
+
+def test_outputs_of_ops_with_several_are_found():
+    def two(x):
+        values, places = tf.math.top_k(x, 2)
+        parts = tf.split(values, 2)
+        return parts[1], places
+
+    source = functions.body(library_of(two, tf.TensorSpec([4])))
+    part, places = evaluate.evaluate(source, [np.array([3, 1, 9, 5], np.float32)])
+    assert part.numpy() == [5]
+    assert places.numpy().tolist() == [2, 3]
+
+
+def test_called_functions_travel():
+    def loop(x):
+        return tf.while_loop(lambda i, _: i < 3, lambda i, v: (i + 1, v * 2), [0, x])[1]
+
+    source = functions.body(library_of(loop, tf.TensorSpec([2])))
+    assert len(source.graph_def.library.function) >= 2
+    (result,) = evaluate.evaluate(source, [np.ones(2, np.float32)])
+    assert result.numpy().tolist() == [8, 8]
+
+
+def test_an_unknown_op_is_named():
+    library = library_of(lambda x: x + 1.0, tf.TensorSpec([2]))
+    library.function[0].node_def[-1].op = "NoSuchOp"
+    with pytest.raises(tf.errors.NotFoundError, match="NoSuchOp"):
+        functions.body(library)
+
+
+def test_in_single_computes_in_single():
+    def thirds(x):
+        return tf.concat([x, x * tf.constant(1 / 3, tf.float64)], 0)
+
+    source = functions.in_single(functions.body(library_of(thirds, tf.TensorSpec([1], tf.float64))))
+    assert (source.input_dtypes, source.output_dtypes) == ([tf.float32], [tf.float32])
+    (result,) = evaluate.evaluate(source, [np.ones(1)])
+    assert result.numpy().tolist() == [1, np.float32(1 / 3)]
+
+
+def test_in_double_computes_in_double():
+    def loop(x):
+        third = tf.constant(1 / 3, tf.float32)
+        return tf.while_loop(lambda i, _: i < 3, lambda i, v: (i + 1, v + third), [0, x])[1]
+
+    source = functions.in_double(functions.body(library_of(loop, tf.TensorSpec([1]))))
+    assert source.input_dtypes == [tf.float64]
+    (result,) = evaluate.evaluate(source, [np.zeros(1)])
+    assert result.dtype == tf.float64
+    # The constant is what the op computes with: a third rounded to float32.
+    assert result.numpy()[0] == pytest.approx(3 * np.float64(np.float32(1 / 3)), abs=1e-15)
