@@ -36,8 +36,8 @@ from composite.compiler.tvm.link import LinkError
 from composite.compiler.tvm.target import Target
 from composite.kernels import key
 from composite.kernels.decisions import Decision
+from composite.kernels.tuned import Database
 from composite.ops.op import CompositeOp
-from composite.tuning.database import Database
 
 _LINK_FLAGS = ["-shared", "-s", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-Wl,-rpath,$ORIGIN"]
 
