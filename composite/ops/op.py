@@ -21,7 +21,7 @@ from tensorflow.core.framework.tensor_pb2 import TensorProto
 from composite.binding import native, settings
 from composite.binding.records import PROGRAM, AttrValue, NodeDef, attr_value
 from composite.compiler.schema import OpSchema
-from composite.ops import call
+from composite.ops import call, compiled_call
 
 _LARGEST_CONSTANT = 1024  # elements: what a body can look at are shapes, axes and the like
 
@@ -48,7 +48,7 @@ class _Call:
     def __get__(self, instance: CompositeOp | None, owner: type[CompositeOp]) -> Any:
         """The compiled function, bound to the op; it stands in the class from now on."""
         schema = self._schema
-        function = call.compile_call(
+        function = compiled_call.compile_call(
             schema.op_def,
             [arg.name for arg in schema.inputs],
             [attr.name for attr in schema.attrs],
@@ -102,7 +102,7 @@ class CompositeOp:
         # no time to dispatch further.
         schema = OpSchema.from_op_def(program.function[0].signature)
         own = type(cls.__name__, (cls,), {"__call__": _Call(schema), "__doc__": cls.__doc__})
-        call.do_not_convert(own)
+        compiled_call.do_not_convert(own)
         instance: CompositeOp = object.__new__(own)
         instance.schema = schema
         return instance
@@ -198,7 +198,7 @@ class CompositeOp:
         def stamped_call(_self: Any, *args: Any, **kwargs: Any) -> Any:
             return (traced if tf.executing_eagerly() else made)(*args, **kwargs)
 
-        call.do_not_convert(stamped_call)
+        compiled_call.do_not_convert(stamped_call)
         type(self).__call__ = stamped_call  # type: ignore[method-assign,assignment]
 
 
