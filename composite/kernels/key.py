@@ -20,7 +20,7 @@ from typing import Any
 from composite.binding.records import CONSTANTS, PROGRAM
 
 FORMAT = 1  # of records and of the ABI between kernels and the runtime
-CHECK = 2  # what kernels are held to before they are used: one from the cache is not checked again
+CHECK = 3  # what kernels are held to before they are used: one from the cache is not checked again
 
 
 def entry_key(request: Any, target: str, choices: Mapping[str, Any] = MappingProxyType({})) -> str:
