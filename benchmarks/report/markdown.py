@@ -22,9 +22,9 @@ _HOW = f"""\
   ratios, with the quartiles. Above 1, the peer takes longer than ours; **bold** is below 1.
 - **Short layers are measured as nodes of a graph**, not only as calls. Layers are stacked until
   one call takes {CALL_SECONDS * 1e3:g} milliseconds (at most 64 layers, or 8 recurrent ones);
-  the time is divided by their number. If the output of a layer differs in shape from its input, it alternates with a
-  layer that maps back, and the figure is the mean of both. The layers either share their weights,
-  which then stay in the cache, or have distinct weights, as in a model.
+  the time is divided by their number. If the output of a layer differs in shape from its input,
+  it alternates with a layer that maps back, and the figure is the mean of both. The layers either
+  share their weights, which then stay in the cache, or have distinct weights, as in a model.
 - **Weights are constants of the graph for all, or inputs of it for all.** Constants can be
   prepacked.
 - **The best setting of each peer counts**, chosen for each layer; a table below shows which. All
