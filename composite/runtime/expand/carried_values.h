@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "composite/runtime/expand/inner_function.h"
-#include "composite/runtime/expand/join.h"
+#include "composite/runtime/emit/join.h"
 #include "composite/runtime/graph/list_shapes.h"
 #include "composite/runtime/value/value.h"
 #include "tensorflow/core/framework/partial_tensor_shape.h"

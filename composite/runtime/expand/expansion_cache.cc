@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "composite/runtime/graph/facts.h"
 
 namespace composite {
 

@@ -7,6 +7,7 @@
 
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/expand/body_shapes.h"
+#include "composite/runtime/expand/expand.h"
 #include "composite/runtime/graph/not_yet.h"
 #include "composite/runtime/run/expansion_library.h"
 #include "composite/runtime/run/private_runtime.h"

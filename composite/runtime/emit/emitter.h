@@ -1,7 +1,7 @@
 // Calls of TensorFlow ops by name on values, as Python writes them: which values become tensors of
 // which dtype, which become attributes, what is derived and what has its default.
-#ifndef COMPOSITE_RUNTIME_EXPAND_EMITTER_H_
-#define COMPOSITE_RUNTIME_EXPAND_EMITTER_H_
+#ifndef COMPOSITE_RUNTIME_EMIT_EMITTER_H_
+#define COMPOSITE_RUNTIME_EMIT_EMITTER_H_
 
 #include <string>
 #include <vector>
@@ -85,4 +85,4 @@ class Emitter {
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_EXPAND_EMITTER_H_
+#endif  // COMPOSITE_RUNTIME_EMIT_EMITTER_H_

@@ -1,4 +1,4 @@
-#include "composite/runtime/expand/subscript.h"
+#include "composite/runtime/emit/subscript.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "composite/runtime/program/program.h"
+#include "composite/runtime/program/parse_program.h"
 
 #include <cstdint>
 #include <utility>
