@@ -23,6 +23,9 @@ struct InputFact {
   const tensorflow::Tensor* constant = nullptr;  // not owned; null when the value is not known
 };
 
+// Inputs of more elements are no shapes, axes or sizes: their values are not asked for.
+inline constexpr int64_t kMostConstantElements = 1024;
+
 // One thing that an evaluation looked at: what it was is part of an expansion's key.
 struct ReadFact {
   static constexpr int kRank = -1;

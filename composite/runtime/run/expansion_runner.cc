@@ -26,8 +26,6 @@ using tensorflow::Tensor;
 
 // The fastest; it refuses graphs with asynchronous ops, which the standard one runs.
 constexpr char kFastExecutor[] = "SINGLE_THREADED_EXECUTOR";
-// Larger inputs are no shapes, axes or sizes.
-constexpr int64_t kLargestConstant = 1024;
 constexpr char kNeverKnown[] =
     ", even when the op runs: it follows neither from shapes of inputs nor from small inputs";
 
@@ -39,7 +37,7 @@ absl::InlinedVector<InputFact, 8> Facts(OpKernelContext* context, bool on_cpu, b
     const Tensor& input = context->input(i);
     facts[i].dtype = input.dtype();
     facts[i].shape = input.shape();
-    if (constants && input.NumElements() <= kLargestConstant &&
+    if (constants && input.NumElements() <= kMostConstantElements &&
         (on_cpu || context->input_memory_type(i) == tensorflow::HOST_MEMORY)) {
       facts[i].constant = &input;
     }

@@ -45,9 +45,6 @@ using tensorflow::XlaExpression;
 using tensorflow::XlaOpKernelContext;
 using tensorflow::XlaOpRegistry;
 
-// Larger inputs are no shapes, axes or sizes.
-constexpr int64_t kLargestConstant = 1024;
-
 // "ops.py:12:5: AsString" of a node that XLA has no kernel for; empty when there is none.
 std::string Unsupported(const Expansion& expansion, const tensorflow::DeviceType& device) {
   for (const std::string& name : expansion.library->ListFunctionNames()) {
@@ -147,7 +144,7 @@ class Lowering {
     if (!IsNotYet(expansion.status())) return expansion;
     for (int i = 0; i < context_->num_inputs(); ++i) {
       const int64_t elements = facts_[i].shape.num_elements();
-      if (elements < 0 || elements > kLargestConstant) continue;
+      if (elements < 0 || elements > kMostConstantElements) continue;
       const XlaExpression& input = context_->InputExpression(i);
       if (input.kind() == XlaExpression::Kind::kResource) continue;
       TF_ASSIGN_OR_RETURN(constants_[i], input.ResolveConstant(context_->compiler()->client()));

@@ -72,6 +72,16 @@ def test_errors_say_what_and_where(unique: Unique, case: str) -> None:
     assert "ops.py:" in str(e.value)
 
 
+def test_a_damaged_number_of_outputs_allocates_nothing(unique: Unique) -> None:
+    op = unique("Many")
+    p = Program(op, ["x: float"], ["N: int"], ["o: N * float"])
+    p.returns(o=p.list("x"))
+    p.register()
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"output 'o': N is {1 << 40}") as e:
+        expand(op, [(3,)], N=1 << 40)
+    assert "ops.py:" in str(e.value)
+
+
 def test_not_yet_names_the_fact(unique: Unique) -> None:
     op = unique("Rows")
     sum_of_rows(op).register()
