@@ -28,7 +28,7 @@ using tensorflow::FunctionDefLibrary;
 using tensorflow::NodeDef;
 
 // Raised with every change of a message that an older Python side would misread.
-constexpr int64_t kAbi = 1;
+constexpr int64_t kAbi = 2;
 
 std::vector<std::string> Strings(const NodeDef& record, const char* name) {
   const tensorflow::AttrValue* value = tensorflow::AttrSlice(record).Find(name);
