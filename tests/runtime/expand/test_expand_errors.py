@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from composite.binding import native
 from tests.runtime.programs import Program, expand, give, run_expansion, sum_of_rows
 
 Unique = Callable[[str], str]
@@ -88,6 +89,7 @@ def test_not_yet_names_the_fact(unique: Unique) -> None:
     with pytest.raises(tf.errors.FailedPreconditionError, match=r"dim 0 of input 'x'") as e:
         expand(op, [(None, 2)])
     assert "ops.py:" in str(e.value) and "not yet" in str(e.value)
+    assert native.is_not_yet(e.value)
     x = np.arange(6, dtype=np.float32).reshape(3, 2)
     np.testing.assert_array_equal(run_expansion(expand(op, [(3, 2)]), x)[0], [[6, 9]])
 
