@@ -10,55 +10,14 @@ from typing import Any
 
 import pytest
 
-from tests import imports
+from tests import imports, rooms
 
 ROOT = Path(__file__).resolve().parent.parent
 COMPILER = sorted((ROOT / "compiler").rglob("*.py"))
 COMPOSITE = sorted(p for p in (ROOT / "composite").rglob("*.py") if "compiler" not in p.parts)
 HEAVY = {"tvm", "tvm_ffi", "torch_mlir", "mlir"}
 
-# What each room may import. A room is a folder of composite/ or of compiler/, with all below it;
-# a module in the root of composite/; or "compiler", the modules in the root of compiler/.
-ROOMS: dict[str, set[str]] = {
-    # The compiler knows nothing of the rest.
-    "compiler.errors": set(),
-    "compiler.op_traits": set(),
-    "compiler.library": set(),
-    "compiler": {"compiler.errors", "compiler.op_traits"},
-    "compiler.tfr": {"compiler"},
-    "compiler.tvm": {"compiler", "compiler.op_traits"},
-    "compiler.emit": {"compiler"},
-    "compiler.frontend": {
-        *("compiler", "compiler.errors", "compiler.library", "compiler.op_traits", "compiler.tfr"),
-    },
-    # What runs an op.
-    "binding": {"compiler"},
-    "ops": {"binding", "compiler"},
-    "autodiff": {"binding", "compiler", "compiler.op_traits", "ops"},
-    "vectorize": {"autodiff", "binding", "compiler.op_traits", "ops"},
-    # What makes kernels.
-    "kernels": {"binding", "compiler.op_traits", "compiler.tvm", "ops"},
-    "aot": {
-        *("autodiff", "binding", "kernels", "ops", "vectorize"),
-        *("compiler", "compiler.emit", "compiler.tvm"),
-    },
-    "jit": {"aot", "binding", "compiler.tvm", "kernels", "ops"},
-    "tuning": {"aot", "binding", "compiler.tvm", "jit", "kernels", "ops"},
-    "checking": {"binding", "compiler", "compiler.tvm", "jit", "kernels", "ops"},
-    # What users call.
-    "counters": {"binding"},
-    "explanation": {"autodiff", "binding", "ops"},
-    "decorator": {
-        *("autodiff", "binding", "jit", "ops", "vectorize", "compiler", "compiler.errors"),
-        *("compiler.frontend", "compiler.tfr", "compiler.tvm"),
-    },
-    "composite": {
-        *("aot", "binding", "checking", "counters", "decorator", "explanation", "jit", "kernels"),
-        *("ops", "tuning"),
-    },
-    "cli": {"aot", "binding", "compiler", "compiler.tvm", "composite", "kernels"},
-    "__main__": {"cli"},
-}
+ROOMS = rooms.python_rooms()
 
 
 def imported(path: Path, *, everywhere: bool) -> Iterator[str]:
@@ -85,23 +44,14 @@ def at_import(tree: ast.Module) -> Iterator[ast.AST]:
         pending.extend(ast.iter_child_nodes(node))
 
 
-def room(module: str) -> str:
-    """The room that a module of composite or composite.compiler is in."""
-    _, *parts = module.split(".")
-    if parts[:1] != ["compiler"]:
-        return parts[0] if parts else "composite"
-    below = ROOT / Path(*parts[:2])
-    return ".".join(parts[:2]) if below.is_dir() else "compiler"
-
-
-def rooms() -> dict[str, dict[str, list[str]]]:
+def imports_of_rooms() -> dict[str, dict[str, list[str]]]:
     """For each room those that it imports, and by which imports."""
     found: dict[str, dict[str, list[str]]] = {}
     for module, targets in imports.graph().items():
-        own = found.setdefault(room(module), {})
+        own = found.setdefault(rooms.room_of(module), {})
         for target in sorted(targets):
-            if room(target) != room(module):
-                own.setdefault(room(target), []).append(f"{module} imports {target}")
+            if rooms.room_of(target) != rooms.room_of(module):
+                own.setdefault(rooms.room_of(target), []).append(f"{module} imports {target}")
     return found
 
 
@@ -110,7 +60,7 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 
 
 def test_each_room_imports_what_it_may_and_no_more_is_allowed() -> None:
-    found = rooms()
+    found = imports_of_rooms()
     assert found.keys() == ROOMS.keys()
     forbidden = [
         line

@@ -13,14 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from tests import rooms
+
 ROOT = Path(__file__).resolve().parents[2]
 RUNTIME = ROOT / "composite" / "runtime"
 SOURCES = sorted(p.relative_to(RUNTIME) for p in RUNTIME.glob("*/*") if p.suffix in (".h", ".cc"))
-# Each may include those before it, and itself.
-FOLDERS = [
-    "base", "launch", "program", "value", "graph", "emit", "expand", "kernels", "run",
-    "tensorflow", "api",
-]  # fmt: skip
+FOLDERS = rooms.runtime_rooms()  # each may include those before it, and itself
 INCLUDE = re.compile(r'^#include ([<"])([^">]+)[">]', re.MULTILINE)
 OURS = "composite/runtime/"
 
