@@ -24,8 +24,8 @@ absl::Status KernelError(absl::string_view kernel, const tvm_abi::Error& error);
 Signature SignatureOf(tensorflow::OpKernelContext* context);
 
 // Sets all outputs. `choice` must come from Choose with this context's signature, and have a
-// kernel; `packed` are its packed arguments. When the kernel raises, no output is set
-// and the status is that of KernelError.
+// kernel; `packed` are its packed arguments. When the kernel raises, no output is set and
+// the status is that of KernelError.
 absl::Status CallKernel(tensorflow::OpKernelContext* context, const Signature& call,
                         const Choice& choice, absl::Span<const tensorflow::Tensor> packed);
 
