@@ -10,14 +10,8 @@ from typing import Any, NamedTuple
 
 from composite.compiler.tvm.build import generate, make_module
 from composite.compiler.tvm.ir import dims
-from composite.compiler.tvm.ir.graph import (
-    Constant,
-    Parameter,
-    Pointwise,
-    Reduce,
-    Tensor,
-    topological,
-)
+from composite.compiler.tvm.ir.graph import Constant, Parameter, Tensor
+from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.plan.plan import Plan, make_plan
 from composite.compiler.tvm.read.reader import read_function
 from composite.compiler.tvm.target import Target
@@ -97,15 +91,8 @@ def _shape(shape: Any) -> str:
 
 
 def _node(tensor: Tensor, names: dict[Tensor, str]) -> str:
-    node = tensor.node
-    if isinstance(node, Parameter):
+    if isinstance(tensor.node, Parameter):
         return names[tensor]
-    if isinstance(node, Constant):
-        flat = node.value.reshape(-1)
-        return f"constant {flat[0]}" if flat.size == 1 else f"constant of {flat.size} elements"
-    name = type(node).__name__
-    if isinstance(node, Pointwise):
-        name = node.op
-    elif isinstance(node, Reduce):
-        name = f"{node.combine.name}{list(node.axes)}"
-    return f"{name}({', '.join(names[operand] for operand in node.operands)})"
+    if isinstance(tensor.node, Constant):
+        return tensor.node.title
+    return f"{tensor.node.title}({', '.join(names[t] for t in tensor.node.operands)})"

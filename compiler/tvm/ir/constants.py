@@ -11,7 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from composite.compiler.tvm.ir.dims import static_shape
 from composite.compiler.tvm.ir.graph import Parameter, Tensor, is_table
+from composite.compiler.tvm.ir.walk import topological
 
 Writer = Callable[[], Any]
 """Returns the TIR function ``(input, packed)`` that packs."""
@@ -55,17 +57,8 @@ class Constants:
         """
         if not self.inputs:
             return None
-        found: set[int] = set()
-        seen: set[Tensor] = set()
-        stack = [tensor]
-        while stack:
-            current = stack.pop()
-            if current in seen:
-                continue
-            seen.add(current)
-            if is_table(current) or not all(isinstance(d, int) for d in current.shape):
-                return None
-            if isinstance(current.node, Parameter):
-                found.add(current.node.index)
-            stack.extend(current.node.operands)
+        below = topological([tensor])
+        if any(is_table(t) or static_shape(t.shape) is None for t in below):
+            return None
+        found = {t.node.index for t in below if isinstance(t.node, Parameter)}
         return found.pop() if len(found) == 1 and found <= self.inputs else None

@@ -6,9 +6,10 @@ which loops, nor hold anything of TVM: scalar bodies are callables that receive 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,12 +40,52 @@ def compute_dtype(dtype: str) -> str:
     return "float32" if dtype in NARROW_FLOATS else dtype
 
 
-class Node(Protocol):
-    """How a tensor is computed: one of the classes here or in :mod:`.views`."""
+@dataclass(frozen=True, eq=False)
+class Node:
+    """How a tensor is computed; a subclass's fields hold the operands and what else it takes.
+
+    The class attributes are what passes, the planner and strategies ask of any node.
+
+    Attributes:
+        is_anchor: Whether it is computed in loops of its own, around which a stage is made.
+        takes_epilogue: Of an anchor, whether an element is finished once it is computed, so that
+            element-wise work on it can be done in the same loops.
+        reads_memory: Whether its operands must be stored, or be views of what is stored.
+        is_given: Whether its elements are in a buffer already: a caller's, or a loop's result.
+        is_strided_view: Whether strides into the operand's buffer may say where its elements are.
+        selects: Whether it may leave out elements of its operands.
+        is_element_wise: Whether an element is made of its operands' elements at the same place, by
+            NumPy's broadcasting.
+    """
+
+    is_anchor: ClassVar[bool] = False
+    takes_epilogue: ClassVar[bool] = True
+    reads_memory: ClassVar[bool] = False
+    is_given: ClassVar[bool] = False
+    is_strided_view: ClassVar[bool] = False
+    selects: ClassVar[bool] = False
+    is_element_wise: ClassVar[bool] = False
+
+    # Neither is a property: a field of that name in a subclass must be able to take its place.
+    @cached_property
+    def operands(self) -> tuple[Tensor, ...]:
+        """The tensors that are read: those among the fields, in their order."""
+        found: list[Tensor] = []
+        for one in fields(self):
+            value = getattr(self, one.name)
+            parts = value if isinstance(value, tuple) else (value,)
+            found += [part for part in parts if isinstance(part, Tensor)]
+        return tuple(found)
+
+    @cached_property
+    def cost(self) -> int:
+        """The vector instructions that an element takes beside its operands, roughly."""
+        return 0
 
     @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """The tensors that are read."""
+    def title(self) -> str:
+        """What it does, for people."""
+        return type(self).__name__
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,80 +108,77 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Parameter:
+class Parameter(Node):
     """Input ``index`` of the function."""
+
+    is_given: ClassVar[bool] = True
 
     index: int
 
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """Nothing is read."""
-        return ()
-
 
 @dataclass(frozen=True, eq=False)
-class Constant:
+class Constant(Node):
     """Elements known now; an object array when some are sizes."""
 
     value: np.ndarray
 
     @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """Nothing is read."""
-        return ()
+    def title(self) -> str:
+        """The value, or how many there are."""
+        flat = self.value.reshape(-1)
+        return f"constant {flat[0]}" if flat.size == 1 else f"constant of {flat.size} elements"
 
 
 @dataclass(frozen=True)
-class Pointwise:
+class Pointwise(Node):
     """Each element from the operands' elements at its place, by NumPy's broadcasting.
 
     ``cost`` is the number of vector instructions, roughly.
     """
 
+    is_element_wise: ClassVar[bool] = True
+
     op: str
-    operands: tuple[Tensor, ...]
+    operands: tuple[Tensor, ...] = field()
     body: Body
     cost: int = 1
 
+    @property
+    def title(self) -> str:
+        """The op."""
+        return self.op
+
 
 @dataclass(frozen=True)
-class Reshape:
+class Reshape(Node):
     """The operand's elements in row-major order under another shape."""
+
+    is_strided_view: ClassVar[bool] = True
 
     operand: Tensor
 
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """The one operand."""
-        return (self.operand,)
-
 
 @dataclass(frozen=True)
-class Transpose:
+class Transpose(Node):
     """Dimension ``i`` of the result is dimension ``permutation[i]`` of the operand."""
+
+    is_strided_view: ClassVar[bool] = True
 
     operand: Tensor
     permutation: tuple[int, ...]
 
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """The one operand."""
-        return (self.operand,)
-
 
 @dataclass(frozen=True)
-class MatMul:
+class MatMul(Node):
     """``[..., M, K] @ [..., K, N]``; with ``transpose_a`` (``_b``) stored as [K, M] ([N, K])."""
+
+    is_anchor: ClassVar[bool] = True
+    reads_memory: ClassVar[bool] = True
 
     a: Tensor
     b: Tensor
     transpose_a: bool = False
     transpose_b: bool = False
-
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """Both factors."""
-        return (self.a, self.b)
 
 
 @dataclass(frozen=True)
@@ -159,25 +197,29 @@ class Combine:
 
 
 @dataclass(frozen=True)
-class Reduce:
+class Reduce(Node):
     """The combination over ``axes``, which vanish from the shape."""
+
+    is_anchor: ClassVar[bool] = True
 
     operand: Tensor
     axes: tuple[int, ...]
     combine: Combine
 
     @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """The one operand."""
-        return (self.operand,)
+    def title(self) -> str:
+        """The combination, and over which dimensions."""
+        return f"{self.combine.name}{list(self.axes)}"
 
 
 @dataclass(frozen=True)
-class Scan:
+class Scan(Node):
     """The combination of all elements up to each along ``axis``.
 
     Without the element itself if ``exclusive``, from the last element on if ``reverse``.
     """
+
+    is_anchor: ClassVar[bool] = True
 
     operand: Tensor
     axis: int
@@ -185,18 +227,9 @@ class Scan:
     exclusive: bool
     reverse: bool
 
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """The one operand."""
-        return (self.operand,)
-
-
-class Apart:
-    """An anchor no element of which is finished before all are: nothing joins its loops."""
-
 
 @dataclass(frozen=True)
-class Scatter(Apart):
+class Scatter(Node):
     """Rows of ``updates`` combined at the places that ``indices`` hold; elsewhere the identity.
 
     There is one tensor of indices for each dimension of the result but the last, which is a row;
@@ -204,18 +237,16 @@ class Scatter(Apart):
     is left out.
     """
 
+    is_anchor: ClassVar[bool] = True
+    takes_epilogue: ClassVar[bool] = False
+
     updates: Tensor
     indices: tuple[Tensor, ...]
     combine: Combine
 
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """The rows, then the indices."""
-        return (self.updates, *self.indices)
-
 
 @dataclass(frozen=True)
-class Convolution:
+class Convolution(Node):
     """The windows of ``image`` ``[N, H, W, C]`` times ``filter`` ``[rows, columns, D, F]``.
 
     The result is ``[N * windows, F]``, windows in row-major order: its rows are those of a product.
@@ -223,73 +254,61 @@ class Convolution:
     ``transposed``, ``filter`` is ``[rows, columns, F, D]``, its rows and columns run backwards.
     """
 
+    is_anchor: ClassVar[bool] = True
+    reads_memory: ClassVar[bool] = True
+
     image: Tensor
     filter: Tensor
     window: Window
     transposed: bool = False
 
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """The image and the filter."""
-        return (self.image, self.filter)
-
 
 @dataclass(frozen=True)
-class FilterGradient:
+class FilterGradient(Node):
     """The windows of ``image`` transposed, times ``gradient`` ``[N * windows, F]``.
 
     The result is ``[rows * columns * C, F]``: the gradient of the filters of a convolution.
     """
 
+    is_anchor: ClassVar[bool] = True
+    reads_memory: ClassVar[bool] = True
+
     image: Tensor
     gradient: Tensor
     window: Window
 
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """The image and the gradient."""
-        return (self.image, self.gradient)
-
 
 @dataclass(frozen=True)
-class Pool:
+class Pool(Node):
     """The combination over each window of ``image``, channel by channel; padding does not count.
 
     The result is ``[N * windows, C]``. With ``mean`` it is divided by the elements in the window.
     """
+
+    is_anchor: ClassVar[bool] = True
+    reads_memory: ClassVar[bool] = True
 
     image: Tensor
     window: Window
     combine: Combine
     mean: bool = False
 
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """The image."""
-        return (self.image,)
-
 
 @dataclass(frozen=True)
-class PoolGradient:
+class PoolGradient(Node):
     """What each pixel is given by the windows it is in, of ``gradient`` ``[N, windows..., C]``.
 
     A window gives its gradient to the first of its largest elements of ``image``; without an image,
     an equal part to each of its elements. The result is ``[N * H * W, C]``, ``sizes`` being (H, W).
     """
 
+    is_anchor: ClassVar[bool] = True
+    reads_memory: ClassVar[bool] = True
+
     gradient: Tensor
     image: Tensor | None
     window: Window
     sizes: tuple[Dim, Dim]
-
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """The gradient, and the image if it is asked."""
-        return (self.gradient,) if self.image is None else (self.gradient, self.image)
-
-
-WINDOWED = (Convolution, FilterGradient, Pool, PoolGradient)
-ANCHORS = (MatMul, Reduce, Scan, Apart, *WINDOWED)
 
 
 @dataclass(frozen=True)
@@ -371,27 +390,3 @@ def transpose(tensor: Tensor, permutation: tuple[int, ...]) -> Tensor:
         return transpose(tensor.node.operand, tuple(inner[p] for p in permutation))
     shape = tuple(tensor.shape[p] for p in permutation)
     return Tensor(shape, tensor.dtype, Transpose(tensor, permutation))
-
-
-def topological(outputs: tuple[Tensor, ...]) -> list[Tensor]:
-    """Return everything that the outputs need, operands first, in a stable order."""
-    order: list[Tensor] = []
-    seen: set[int] = set()
-    stack: list[tuple[Tensor, Iterator[Tensor]]] = []
-
-    def visit(tensor: Tensor) -> None:
-        if id(tensor) not in seen:
-            seen.add(id(tensor))
-            stack.append((tensor, iter(tensor.node.operands)))
-
-    for output in outputs:
-        visit(output)
-        while stack:
-            tensor, operands = stack[-1]
-            operand = next(operands, None)
-            if operand is None:
-                order.append(tensor)
-                stack.pop()
-            else:
-                visit(operand)
-    return order

@@ -13,19 +13,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
 
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim
 from composite.compiler.tvm.ir.graph import (
-    ANCHORS,
-    Apart,
     Constant,
+    Node,
     Parameter,
     Tensor,
     is_table,
-    topological,
 )
 from composite.compiler.tvm.ir.views import Slice
+from composite.compiler.tvm.ir.walk import topological
 
 _NUMBERS = itertools.count(1)
 
@@ -63,7 +64,7 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False)
-class Loop(Apart):
+class Loop(Node):
     """``trips`` times: the values of all ``carried`` leaves become ``following``.
 
     Attributes:
@@ -80,6 +81,10 @@ class Loop(Apart):
         rows: For each result the row that a trip writes; None if it is a whole.
     """
 
+    is_anchor: ClassVar[bool] = True
+    takes_epilogue: ClassVar[bool] = False
+    reads_memory: ClassVar[bool] = True
+
     counter: str
     trips: Dim
     initial: tuple[Tensor | None, ...]
@@ -89,9 +94,9 @@ class Loop(Apart):
     following: tuple[Tensor, ...]
     rows: tuple[Row | None, ...]
 
-    @property
+    @cached_property
     def operands(self) -> tuple[Tensor, ...]:
-        """What is read of outside."""
+        """What is read of outside; the leaves and what the trips make of them are not."""
         return (*(t for t in self.initial if t is not None), *self.captured, *self._parameters())
 
     def _parameters(self) -> Iterable[Tensor]:
@@ -99,26 +104,19 @@ class Loop(Apart):
 
 
 @dataclass(frozen=True)
-class LoopResult:
+class LoopResult(Node):
     """Result ``index`` of a loop."""
+
+    is_given: ClassVar[bool] = True
 
     loop: Tensor
     index: int
 
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """The loop."""
-        return (self.loop,)
-
 
 def is_one_value(tensor: Tensor) -> bool:
     """Return whether all elements are one known value, which is written where it is read."""
-    order = topological((tensor,))
-    return all(
-        not is_table(t)
-        if isinstance(t.node, Constant)
-        else not isinstance(t.node, (Parameter, *ANCHORS, LoopResult))
-        for t in order
+    return not any(
+        is_table(t) or t.node.is_given or t.node.is_anchor for t in topological((tensor,))
     )
 
 

@@ -22,13 +22,11 @@ from composite.compiler.tvm.ir.graph import (
     Pointwise,
     Reshape,
     Tensor,
-    Transpose,
     is_squeeze,
-    topological,
 )
 from composite.compiler.tvm.ir.loop import is_one_value, leaf, varies
 from composite.compiler.tvm.ir.views import Slice
-from composite.compiler.tvm.passes.raising import rebuilt
+from composite.compiler.tvm.ir.walk import reachable, rewrite, topological, users
 
 
 @dataclass(frozen=True)
@@ -43,16 +41,17 @@ class AllTrips:
 def hoist(made: Sequence[Tensor], leaves: Sequence[Tensor], counter: str, trips: Dim) -> list:
     """Return the results of a trip with their products taken out that nothing carried goes into."""
     kinds = varies(made, counter, leaves)
-    instead: dict[Tensor, Tensor] = {}
-    for tensor in topological(tuple(made)):
-        node = tensor.node
-        if isinstance(node, MatMul) and kinds[tensor] == "counted":
-            lifted = lift(tensor, kinds, counter, trips)
-            if lifted is not None:
-                one = views.select(lifted.tensor, lifted.axis, lifted.at)
-                instead[tensor] = graph.reshape(one, tensor.shape)
-                continue
-        instead[tensor] = rebuilt(tensor, instead)
+
+    def rule(tensor: Tensor, _: Mapping[Tensor, Tensor]) -> Tensor | None:
+        if not isinstance(tensor.node, MatMul) or kinds[tensor] != "counted":
+            return None
+        lifted = lift(tensor, kinds, counter, trips)
+        if lifted is None:
+            return None
+        one = views.select(lifted.tensor, lifted.axis, lifted.at)
+        return graph.reshape(one, tensor.shape)
+
+    instead = rewrite(made, rule)
     return [instead[t] for t in made]
 
 
@@ -164,21 +163,17 @@ def flat_rows(tensor: Tensor) -> Tensor:
 def push_slices(made: Sequence[Tensor], leaves: Sequence[Tensor], counter: str) -> list[Tensor]:
     """Return the results with parts of products as products with parts of a factor."""
     kinds = varies(made, counter, leaves)
-    read: dict[Tensor, list[Tensor]] = {}
-    order = topological(tuple(made))
-    for tensor in order:
-        for operand in tensor.node.operands:
-            read.setdefault(operand, []).append(tensor)
-    split = {t for t in order if kinds[t] == "carried" and _is_cut(t, read.get(t, []), made)}
-    instead: dict[Tensor, Tensor] = {}
-    for tensor in order:
+    order = topological(made)
+    readers = users(order)
+    split = {t for t in order if kinds[t] == "carried" and _is_cut(t, readers.get(t, []), made)}
+
+    def rule(tensor: Tensor, instead: Mapping[Tensor, Tensor]) -> Tensor | None:
         node = tensor.node
-        if isinstance(node, Slice) and node.operand in split:
-            part = _part(instead[node.operand], node, tensor.shape)
-            if part is not None:
-                instead[tensor] = part
-                continue
-        instead[tensor] = rebuilt(tensor, instead)
+        if not isinstance(node, Slice) or node.operand not in split:
+            return None
+        return _part(instead[node.operand], node, tensor.shape)
+
+    instead = rewrite(made, rule)
     return [instead[t] for t in made]
 
 
@@ -240,37 +235,30 @@ def close(
     Views of what is read stay in the trips, which see by them how it lies.
     """
     kinds = varies(made, counter, leaves)
-    instead: dict[Tensor, Tensor] = {}
-    captured: list[Tensor] = []
-    inner: list[Tensor] = []
     outside = _roots(made, kinds)
-    for tensor in topological(tuple(made)):
-        if tensor in outside:
-            captured.append(tensor)
-            inner.append(leaf(tensor))
-            instead[tensor] = inner[-1]
-        else:
-            instead[tensor] = rebuilt(tensor, instead)
-    return captured, inner, [instead[t] for t in made]
+    inner: dict[Tensor, Tensor] = {}
+
+    def rule(tensor: Tensor, _: Mapping[Tensor, Tensor]) -> Tensor | None:
+        if tensor not in outside:
+            return None
+        inner[tensor] = leaf(tensor)
+        return inner[tensor]
+
+    instead = rewrite(made, rule)
+    return list(inner), list(inner.values()), [instead[t] for t in made]
 
 
 def _roots(made: Sequence[Tensor], kinds: Mapping[Tensor, Any]) -> set[Tensor]:
     """Return what is stored outside for the trips: what their views of outside are views of."""
-    found: set[Tensor] = set()
-    readers: list[Tensor] = [t for t in kinds if kinds[t]]
-    stack = [o for t in readers for o in t.node.operands if not kinds[o]]
-    stack += [t for t in made if not kinds[t]]
-    seen: set[Tensor] = set()
-    while stack:
-        tensor = stack.pop()
-        if tensor in seen:
-            continue
-        seen.add(tensor)
-        node = tensor.node
-        if isinstance(node, Parameter) or is_one_value(tensor):
-            continue
-        if isinstance(node, Slice | Transpose | Reshape):
-            stack.append(node.operand)
-        else:
-            found.add(tensor)
-    return found
+    readers = [t for t in kinds if kinds[t]]
+    roots = [o for t in readers for o in t.node.operands if not kinds[o]]
+    roots += [t for t in made if not kinds[t]]
+
+    def below(tensor: Tensor) -> tuple[Tensor, ...]:
+        return tensor.node.operands if tensor.node.is_strided_view else ()
+
+    return {
+        t
+        for t in reachable(roots, below)
+        if not (t.node.is_strided_view or isinstance(t.node, Parameter) or is_one_value(t))
+    }

@@ -11,8 +11,9 @@ import functools
 from dataclasses import replace
 
 from composite.compiler.tvm.ir import graph
-from composite.compiler.tvm.ir.graph import MatMul, Pointwise, Reduce, Tensor, topological
+from composite.compiler.tvm.ir.graph import MatMul, Pointwise, Reduce, Tensor
 from composite.compiler.tvm.ir.loop import is_one_value
+from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.lower.arithmetic import plus
 from composite.compiler.tvm.lower.reduction import ADD, reduce_over
 from composite.compiler.tvm.passes.hoist import flat_rows

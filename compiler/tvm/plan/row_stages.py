@@ -9,12 +9,13 @@ matrix products and rows of one element are left as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Shape
 from composite.compiler.tvm.ir.graph import Constant, Parameter, Pointwise, Reduce, Reshape, Tensor
+from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.plan.stage import Stage
 
 FULL, VALUE, FLAT = "full", "value", "flat"
@@ -155,15 +156,12 @@ class _Joiner:
         """Return what a stage reads that other stages make."""
         if stage not in self._read:
             made = stage.made
-            read = self._read[stage] = set()
 
-            def visit(tensor: Tensor) -> bool:
-                if tensor in self._stored and tensor not in made:
-                    read.add(tensor)
-                    return False
-                return True
+            def is_read(tensor: Tensor) -> bool:
+                return tensor in self._stored and tensor not in made
 
-            walk(made, visit)
+            found = reachable(made, lambda t: () if is_read(t) else t.node.operands)
+            self._read[stage] = {t for t in found if is_read(t)}
         return self._read[stage]
 
     def _joins(self, stage: Stage, entry: _Entry, rows: Rows) -> bool:
@@ -171,7 +169,7 @@ class _Joiner:
         own = rows_of(stage)
         if (own is not None and own != rows) or (own is None and stage.anchor is not None):
             return False
-        if any(_is_table(t) for t in stage.stores):
+        if any(isinstance(t.node, Constant) for t in stage.stores):
             return False
         roles = _Roles(rows, {**entry.roles}, self._stored - stage.made - entry.made)
         if not roles.visit(stage):
@@ -251,36 +249,19 @@ class _Roles:
     def _waits(self, tensor: Tensor) -> bool:
         """Return whether it is made of results of rows: it may be read at its own row only."""
         if tensor not in self._needs:
-            hit = False
 
-            def visit(t: Tensor) -> bool:
-                nonlocal hit
-                given = t in self._stored and t not in self._known
-                hit = hit or t in self._known or (isinstance(t.node, Reduce) and not given)
-                return not hit and not given
+            def is_made_before(t: Tensor) -> bool:
+                return t in self._stored and t not in self._known
 
-            walk([tensor], visit)
-            self._needs[tensor] = hit
+            found = reachable([tensor], lambda t: () if is_made_before(t) else t.node.operands)
+            self._needs[tensor] = any(
+                t in self._known or (isinstance(t.node, Reduce) and not is_made_before(t))
+                for t in found
+            )
         return self._needs[tensor]
-
-
-def walk(roots: Iterable[Tensor], visit: Callable[[Tensor], bool]) -> None:
-    """Visit all that the roots are made of, each once; what ``visit`` refuses is not entered."""
-    seen: set[Tensor] = set()
-    stack = list(roots)
-    while stack:
-        tensor = stack.pop()
-        if tensor not in seen:
-            seen.add(tensor)
-            if visit(tensor):
-                stack.extend(tensor.node.operands)
 
 
 def _source(tensor: Tensor) -> Tensor:
     while isinstance(tensor.node, Reshape):
         tensor = tensor.node.operand
     return tensor
-
-
-def _is_table(tensor: Tensor) -> bool:
-    return isinstance(tensor.node, Constant)

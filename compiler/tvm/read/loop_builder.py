@@ -13,8 +13,9 @@ from typing import TypeVar
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph
 from composite.compiler.tvm.ir.dims import Dim
-from composite.compiler.tvm.ir.graph import MatMul, Reshape, Tensor, topological
+from composite.compiler.tvm.ir.graph import MatMul, Reshape, Tensor
 from composite.compiler.tvm.ir.loop import Leaf, Loop, LoopResult, Row, leaf, varies
+from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.passes.hoist import (
     AllTrips,
     close,

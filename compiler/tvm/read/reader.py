@@ -15,6 +15,7 @@ from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim
 from composite.compiler.tvm.ir.graph import Function, Parameter, Tensor
+from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.read.node import OpNode, dtype_name
 
 # Multi-output ops of the table: output argument name -> position. All others have one output.
@@ -96,12 +97,14 @@ class _Body:
         """The node for which each tensor was made: of this function, not of those that it calls."""
         found: dict[Tensor, str] = {}
         for name, results in self._values.items():  # operands come before what is made of them
-            stack = list(results)
-            while stack:
-                tensor = stack.pop()
-                if tensor not in found and not isinstance(tensor.node, Parameter):
-                    found[tensor] = name
-                    stack.extend(tensor.node.operands)
+
+            def below(tensor: Tensor, name: str = name) -> tuple[Tensor, ...]:
+                if tensor in found or isinstance(tensor.node, Parameter):
+                    return ()
+                found[tensor] = name
+                return tensor.node.operands
+
+            reachable(results, below)
         return found
 
     def value(self, reference: str) -> Tensor:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import Block, index
-from composite.compiler.tvm.ir.graph import Expr, topological
+from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Trips
 

@@ -20,6 +20,7 @@ from composite.compiler.tvm.ir.graph import (
     Tensor,
     compute_dtype,
 )
+from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.target import Target
 
 _CHOICES = (4, 2, 1)
@@ -34,21 +35,17 @@ def abreast(roots: Iterable[Tensor], is_read: Callable[[Tensor], bool], target: 
 
     ``is_read`` tells what is loaded. Functions of float64 may be calls, a lane at a time.
     """
-    reads: set[Tensor] = set()
-    seen: set[Tensor] = set()
-    stack = list(roots)
-    while stack:
-        tensor = stack.pop()
-        if tensor in seen:
-            continue
-        seen.add(tensor)
+
+    def is_inside(tensor: Tensor) -> bool:
+        return not is_read(tensor) and isinstance(tensor.node, Pointwise | Reshape)
+
+    reads: list[Tensor] = []
+    for tensor in reachable(roots, lambda t: t.node.operands if is_inside(t) else ()):
         if ITEM_SIZE[compute_dtype(tensor.dtype)] == 8:
             return 1
         if is_read(tensor):
-            reads.add(tensor)
-        elif isinstance(tensor.node, Pointwise | Reshape):
-            stack += tensor.node.operands
-        elif not isinstance(tensor.node, Constant):
+            reads.append(tensor)
+        elif not isinstance(tensor.node, Pointwise | Reshape | Constant):
             return 1
     # A value of a whole row takes one register, however many are abreast.
     values = sum(isinstance(t.node, Reduce) or product(t.shape) == 1 for t in reads)

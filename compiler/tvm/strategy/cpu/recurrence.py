@@ -24,14 +24,11 @@ from composite.compiler.tvm.ir.graph import (
     Expr,
     Function,
     Pointwise,
-    Reshape,
     Tensor,
-    Transpose,
     pointwise,
-    topological,
 )
 from composite.compiler.tvm.ir.loop import Loop, LoopResult, number_of, varies
-from composite.compiler.tvm.ir.views import Slice
+from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.plan.plan import make_plan
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
@@ -86,7 +83,7 @@ class _Trips:
 
     def next_place(self, tensor: Tensor) -> Strided | None:
         """Return where the next trip reads a slice of what was there before the loop."""
-        is_view = isinstance(tensor.node, Slice | Reshape | Transpose)
+        is_view = tensor.node.is_strided_view
         return None if not is_view or self.stays(tensor) else strided(tensor, self.following)
 
     @contextmanager

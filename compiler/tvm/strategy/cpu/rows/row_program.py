@@ -8,6 +8,7 @@ in the first and kept; a cheap one is computed again from what the pass reads an
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from composite.compiler.tvm.codegen.access import Storage
 from composite.compiler.tvm.ir.dims import Shape
@@ -19,6 +20,7 @@ from composite.compiler.tvm.ir.graph import (
     Tensor,
     compute_dtype,
 )
+from composite.compiler.tvm.ir.walk import reachable, topological
 from composite.compiler.tvm.plan.row_stages import Rows
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
@@ -111,8 +113,9 @@ class _Passes:
         self._reductions: dict[Tensor, Reduce] = {}
 
     def program(self) -> RowProgram:
-        for store in self._stores:
-            self._measure(store)
+        # The last operand first: the order of the reductions of a pass follows from this one.
+        for tensor in topological(self._stores, lambda t: reversed(self._operands(t))):
+            self._measure(tensor)
         last = max(self._level.values())
         full = [t for t in self._stores if not self._is_value(t)]
         count = last + any(self._level[t] == last for t in full)
@@ -153,55 +156,45 @@ class _Passes:
     def _is_dear(self, tensor: Tensor) -> bool:
         return self._cost[tensor] >= _KEEP_COST and tensor.dtype != "bool"
 
-    def _measure(self, root: Tensor) -> None:
-        """Note level and cost of all that a tensor is made of, operands first."""
-        stack = [root]
-        while stack:
-            tensor = stack[-1]
-            operands = () if self._is_leaf(tensor) else tensor.node.operands
-            missing = [t for t in operands if t not in self._level]
-            if missing:
-                stack += missing
-                continue
-            stack.pop()
-            if tensor in self._level:
-                continue
-            level = max((self._level[t] for t in operands), default=0)
-            cost = 1
-            if isinstance(tensor.node, Reduce):
-                level += 1
-                self._reductions[tensor] = tensor.node
-            elif isinstance(tensor.node, Pointwise):
-                free = (t for t in set(operands) if not self._is_value(t))
-                cost = tensor.node.cost + sum(self._cost[t] for t in free)
-            self._level[tensor], self._cost[tensor] = level, cost
+    def _operands(self, tensor: Tensor) -> tuple[Tensor, ...]:
+        return () if self._is_leaf(tensor) else tensor.node.operands
+
+    def _measure(self, tensor: Tensor) -> None:
+        """Note level and cost of a tensor, those of its operands being known."""
+        operands = self._operands(tensor)
+        level = max((self._level[t] for t in operands), default=0)
+        cost = 1
+        if isinstance(tensor.node, Reduce):
+            level += 1
+            self._reductions[tensor] = tensor.node
+        elif isinstance(tensor.node, Pointwise):
+            free = (t for t in set(operands) if not self._is_value(t))
+            cost = tensor.node.cost + sum(self._cost[t] for t in free)
+        self._level[tensor], self._cost[tensor] = level, cost
 
     def _choose_kept(self, passes: list[Pass]) -> None:
         first: dict[Tensor, Pass] = {}  # where an element is computed first
         stored: dict[Tensor, Pass] = {t: one for one in passes for t in one.stores}
+
+        def below(one: Pass, tensor: Tensor) -> tuple[Tensor, ...]:
+            if self._is_value(tensor):
+                if not isinstance(tensor.node, Constant):
+                    one.values.append(tensor)
+                return ()
+            if self._is_leaf(tensor) or stored.get(tensor, one) is not one:
+                one.cost += 1
+                return ()
+            before = first.setdefault(tensor, one)
+            if before is not one and self._is_dear(tensor):
+                one.kept.append(tensor)
+                if tensor not in before.keeps:
+                    before.keeps.append(tensor)
+                return ()
+            one.cost += tensor.node.cost if isinstance(tensor.node, Pointwise) else 1
+            return tensor.node.operands
+
         for one in passes:
-            seen: set[Tensor] = set()
-            stack = one.roots
-            while stack:
-                tensor = stack.pop()
-                if tensor in seen:
-                    continue
-                seen.add(tensor)
-                if self._is_value(tensor):
-                    if not isinstance(tensor.node, Constant):
-                        one.values.append(tensor)
-                    continue
-                if self._is_leaf(tensor) or stored.get(tensor, one) is not one:
-                    one.cost += 1
-                    continue
-                before = first.setdefault(tensor, one)
-                if before is not one and self._is_dear(tensor):
-                    one.kept.append(tensor)
-                    if tensor not in before.keeps:
-                        before.keeps.append(tensor)
-                    continue
-                one.cost += tensor.node.cost if isinstance(tensor.node, Pointwise) else 1
-                stack.extend(tensor.node.operands)
+            reachable(one.roots, partial(below, one))
             one.cost += len(one.reductions) + len(one.stores)
 
     def _choose_places(self, passes: list[Pass]) -> None:
@@ -221,19 +214,15 @@ class _Passes:
 
     def _element_wise_readers(self, one: Pass, tensor: Tensor) -> set[Tensor]:
         """Return what a pass makes of a kept element at its place; nothing if a view reads it."""
-        reads = {t: t is tensor for t in one.kept}
-        stack = one.roots
-        while stack:
-            reader = stack[-1]
-            known = self._is_given(reader) or self._is_value(reader)
-            operands = () if known else reader.node.operands
-            missing = [t for t in operands if t not in reads]
-            if missing:
-                stack += missing
-                continue
-            stack.pop()
-            if reader not in reads:
-                reads[reader] = any(reads[t] for t in operands)
+        kept = set(one.kept)
+
+        def below(t: Tensor) -> tuple[Tensor, ...]:
+            known = t in kept or self._is_given(t) or self._is_value(t)
+            return () if known else t.node.operands
+
+        reads: dict[Tensor, bool] = {}
+        for reader in topological(one.roots, below):
+            reads[reader] = reader is tensor or any(reads[t] for t in below(reader))
             if reads[reader] and reader is not tensor and self._is_leaf(reader):
                 return set()
         return {t for t, does in reads.items() if does}
