@@ -12,11 +12,12 @@ from composite.compiler.tvm.build import generate, make_module
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.graph import Constant, Parameter, Tensor
 from composite.compiler.tvm.ir.walk import topological
+from composite.compiler.tvm.passes.pipeline import PIPELINE
 from composite.compiler.tvm.plan.plan import Plan, make_plan
 from composite.compiler.tvm.read.reader import read_function
 from composite.compiler.tvm.target import Target
 
-STAGES = ("te", "tir", "llvm", "asm")
+STAGES = ("passes", "te", "tir", "llvm", "asm")
 
 
 def show(
@@ -29,6 +30,8 @@ def show(
     if stage not in STAGES:
         raise ValueError(f"{stage!r} is none of {', '.join(STAGES)}")
     plan = make_plan(read_function(library_def, in_shapes))
+    if stage == "passes":
+        return passes_text()
     if stage == "te":
         return plan_text(plan)
     module = make_module(plan, target, "kernel")
@@ -37,6 +40,12 @@ def show(
         return f"# strategies: {' + '.join(module.strategies)}\n{function.script()}\n"
     source = generate(module.functions, target).inspect_source("ll" if stage == "llvm" else "asm")
     return str(source)
+
+
+def passes_text() -> str:
+    """Return the names of the passes over the tensor graph, a line each, with what they do."""
+    width = max(len(one.name) for one in PIPELINE)
+    return "".join(f"{one.name:{width}}  {one.summary}\n" for one in PIPELINE)
 
 
 def show_plan(library_def: Any, in_shapes: Sequence[Sequence[int | str]]) -> list[PlanLine]:

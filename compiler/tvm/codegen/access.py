@@ -177,10 +177,9 @@ class Access:
         """The block that is written into."""
         return self._block
 
-    @property
-    def space(self) -> Space:
-        """What can be seen."""
-        return self._space
+    def size(self, dim: Dim) -> Expr | int:
+        """Return a size as an index expression, or the int that it is."""
+        return self._space.size(dim)
 
     def inner(self) -> Access:
         """Return a reader for a scope within this one: what it computes stays in there."""

@@ -20,6 +20,7 @@ from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim
 from composite.compiler.tvm.ir.graph import (
     Constant,
+    Function,
     Node,
     Parameter,
     Tensor,
@@ -61,6 +62,29 @@ class Row:
     """Where a trip writes one row of an array that the loop fills: ``place`` of dimension 0."""
 
     place: Dim
+
+
+@dataclass(frozen=True)
+class Trip(Function):
+    """The function of one trip, of which a loop is made.
+
+    Its parameters are the leaves of what is carried, its outputs what a trip makes of each.
+
+    Attributes:
+        counter: The symbol that dims of the trip count with, from 0 on.
+        trips: How many trips there are.
+        captured: Once the loop is closed, the tensors of outside that a trip reads.
+        leaves: A leaf for each of ``captured``.
+    """
+
+    counter: str = ""
+    trips: Dim = 0
+    captured: tuple[Tensor, ...] = ()
+    leaves: tuple[Tensor, ...] = ()
+
+    def varies(self) -> Mapping[Tensor, str | bool]:
+        """Map each tensor of the trip to how it varies from trip to trip; see :func:`varies`."""
+        return varies(self.outputs, self.counter, self.parameters)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Move reshapes of what is anchored behind the element-wise work that follows.
+"""Move reshapes of anchors behind the element-wise work that follows them.
 
 A product of two matrices that is reshaped before its bias is added, as a convolution or a dense
 layer of higher rank is, becomes the product with its bias, reshaped: the planner then has both in

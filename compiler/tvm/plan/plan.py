@@ -25,7 +25,7 @@ from composite.compiler.tvm.ir.graph import (
 from composite.compiler.tvm.ir.loop import Loop, LoopResult, is_one_value
 from composite.compiler.tvm.ir.views import Check, Concat, Gather, Slice
 from composite.compiler.tvm.ir.walk import reachable, topological
-from composite.compiler.tvm.passes.raising import raise_reshapes
+from composite.compiler.tvm.passes.pipeline import FUNCTION_PASSES, run
 from composite.compiler.tvm.plan.row_stages import join_rows
 from composite.compiler.tvm.plan.stage import Stage
 
@@ -52,7 +52,7 @@ class Plan:
 
 def make_plan(function: Function) -> Plan:
     """Return the stages of a function."""
-    function = raise_reshapes(function)
+    function = run(FUNCTION_PASSES, function)
     return _Planner(function, _output_buffers(function.outputs)).plan()
 
 

@@ -14,17 +14,10 @@ from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph
 from composite.compiler.tvm.ir.dims import Dim
 from composite.compiler.tvm.ir.graph import MatMul, Reshape, Tensor
-from composite.compiler.tvm.ir.loop import Leaf, Loop, LoopResult, Row, leaf, varies
+from composite.compiler.tvm.ir.loop import Leaf, Loop, LoopResult, Row, Trip, leaf, varies
 from composite.compiler.tvm.ir.walk import topological
-from composite.compiler.tvm.passes.hoist import (
-    AllTrips,
-    close,
-    hoist,
-    is_by_rows,
-    lift,
-    push_slices,
-    times_factor,
-)
+from composite.compiler.tvm.passes.lift import AllTrips, is_by_rows, lift, times_factor
+from composite.compiler.tvm.passes.pipeline import LOOP_PASSES, run
 from composite.compiler.tvm.read.lists import Among, GetRow
 
 After = Callable[[], Tensor]
@@ -143,17 +136,16 @@ class LoopBuilder:
         leaves = [one.leaf for one in self._carried]
         made = [one.following for one in self._carried]
         self._refuse(made, leaves)
-        made = hoist(made, leaves, self.counter, self.trips)
-        made = push_slices(made, leaves, self.counter)
-        captured, inner, made = close(made, leaves, self.counter)
+        trip = Trip(tuple(leaves), tuple(made), counter=self.counter, trips=self.trips)
+        trip = run(LOOP_PASSES, trip)
         loop = Loop(
-            self.counter,
-            self.trips,
+            trip.counter,
+            trip.trips,
             tuple(one.initial for one in self._carried),
-            tuple(captured),
-            tuple(leaves),
-            tuple(inner),
-            tuple(made),
+            trip.captured,
+            trip.parameters,
+            trip.leaves,
+            trip.outputs,
             tuple(one.row for one in self._carried),
         )
         self._loop = Tensor((), "int32", loop)

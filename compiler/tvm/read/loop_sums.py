@@ -16,7 +16,7 @@ from composite.compiler.tvm.ir.loop import is_one_value
 from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.lower.arithmetic import plus
 from composite.compiler.tvm.lower.reduction import ADD, reduce_over
-from composite.compiler.tvm.passes.hoist import flat_rows
+from composite.compiler.tvm.passes.lift import flat_rows
 from composite.compiler.tvm.read.lists import Among
 from composite.compiler.tvm.read.loop_builder import After, LoopBuilder, unsqueezed
 
