@@ -1,8 +1,8 @@
-"""Compute the elements of tensors inside a loop nest.
+"""Compute elements of tensors inside of loops.
 
-An :class:`Access` turns "the element of this tensor at these indices" into TIR: a load for what
-has a buffer, the inlined computation for what has none, each computed once within the scope it was
-made for. Indices are ints, index expressions, or a :class:`Lane`, which makes the result a vector.
+An :class:`Access` turns "the element of this tensor at these indices" into TIR: a load if the
+tensor has a buffer, its inlined computation if not, each written once within a scope. Indices are
+ints, index expressions, or a :class:`Lane`, which makes the result a vector.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from composite.compiler.tvm.codegen.block import (
     remainder,
     spread,
 )
-from composite.compiler.tvm.codegen.place import (
+from composite.compiler.tvm.codegen.indices import (
     Index,
     Lane,
     as_expr,

@@ -13,7 +13,7 @@ from tvm import ir, tirx
 from tvm.tirx import stmt as tir_stmt
 
 from composite.compiler.tvm.codegen.block import Block, index, lanes_of, spread
-from composite.compiler.tvm.codegen.place import Index, Lane, as_expr, lane_of, lanes_at
+from composite.compiler.tvm.codegen.indices import Index, Lane, as_expr, lane_of, lanes_at
 from composite.compiler.tvm.ir.dims import Dim
 from composite.compiler.tvm.ir.graph import Expr, Tensor, compute_dtype
 from composite.compiler.tvm.ir.views import Check, Concat, Gather, Iota, Slice

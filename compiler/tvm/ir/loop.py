@@ -1,11 +1,11 @@
 """A loop in the lowered function: a node of its own, whose trips are a small function inside.
 
-The trips read what lies outside through leaves, so that passes over the function around them need
-not look inside: a loop is closed. Its results are tensors that are stored; what a trip computes and
-nobody carries on is not seen from outside.
+A loop is closed: its trips read tensors of outside through leaves, so that passes over the function
+around it need not look inside. Its results are stored tensors; what a trip computes without
+carrying it on cannot be read from outside.
 
-Not here: how TensorFlow's While becomes one (:mod:`.while_loop`), what leaves the trips
-(:mod:`.hoist`), and the loops that are written for it (:mod:`.strategy.recurrence`).
+Not here: how TensorFlow's While becomes a loop (:mod:`..read.while_loop`), which work is taken out
+of the trips (:mod:`..passes.hoist`), and how a loop is written (a strategy of the device).
 """
 
 from __future__ import annotations

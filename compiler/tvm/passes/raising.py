@@ -1,8 +1,8 @@
 """Move reshapes of anchors behind the element-wise work that follows them.
 
-A product of two matrices that is reshaped before its bias is added, as a convolution or a dense
-layer of higher rank is, becomes the product with its bias, reshaped: the planner then has both in
-one set of loops. Values and the order of elements stay. Not for transposes, which change the order.
+A convolution, or a dense layer on a tensor of higher rank, is a matrix product that is reshaped
+before its bias is added. The bias is added to the matrix instead, and the sum reshaped: the planner
+then puts both into one set of loops. Not for transposes, which reorder elements.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from composite.compiler.tvm.ir.walk import rebuilt, rewrite
 
 
 def raise_reshapes(function: Function) -> Function:
-    """Return the function with reshapes of anchors as late as can be."""
+    """Return the function with reshapes of anchors as late as possible."""
     anchored: set[Tensor] = set()
 
     def rule(tensor: Tensor, made: Mapping[Tensor, Tensor]) -> Tensor:

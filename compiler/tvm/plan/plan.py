@@ -30,10 +30,10 @@ from composite.compiler.tvm.plan.row_stages import join_rows
 from composite.compiler.tvm.plan.stage import Stage
 
 _RECOMPUTE_COST = 8
-"""A value at least this dear is stored before it is spread over a larger shape."""
+"""A value that costs at least this much is stored before a larger shape reads it several times."""
 
 _NESTED_JOINS = 4
-"""Joins within one another that are computed where they are read: each doubles the code."""
+"""Nested concatenations that are computed where they are read: each doubles the code."""
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 A row is what a reduction over the last dimensions reads for one of its results. Reductions over the
 same dimensions of the same rows, and the element-wise stages around them, become one stage if each
 reads the others' results at its own row only: then all of it can be done while the row is near.
-It asks how tensors are made of each other, never which ops they come from. Sums that cross rows,
-matrix products and rows of one element are left as they are.
+Only the graph decides, never which ops the tensors come from. Sums across rows, matrix products and
+rows of one element are left as they are.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.plan.stage import Stage
 
 FULL, VALUE, FLAT = "full", "value", "flat"
-"""How a tensor lies to the rows: an element for each of theirs; one value a row, with reduced
-dimensions of size 1; the same without those dimensions."""
+"""The role of a tensor: an element for each element of the rows; one value a row, with the reduced
+dimensions as 1; one value a row, without those dimensions."""
 
 
 _NEAR = 16
-"""Entries back from the last that are looked at, so that long functions take linear time."""
+"""How many of the last entries are searched, so that long functions take linear time."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The dimensions of a group: ``kept`` number its rows, ``reduced`` are within a row."""
+    """The dimensions of a group: ``outer`` number its rows, ``reduced`` are within a row."""
 
-    kept: Shape
+    outer: Shape
     reduced: Shape
 
     @property
     def full(self) -> Shape:
         """All dimensions."""
-        return self.kept + self.reduced
+        return self.outer + self.reduced
 
     def shape(self, role: str) -> Shape:
         """Return the shape of a tensor in a role."""
         ends = {FULL: self.reduced, VALUE: (1,) * len(self.reduced), FLAT: ()}
-        return self.kept + ends[role]
+        return self.outer + ends[role]
 
 
 @dataclass(eq=False)
@@ -226,7 +226,7 @@ class _Roles:
         if isinstance(node, Pointwise):
             return all(self._operand(t, role) for t in node.operands)
         if isinstance(node, Reduce):
-            axes = tuple(range(len(rows.kept), len(rows.full)))
+            axes = tuple(range(len(rows.outer), len(rows.full)))
             is_row = role == FLAT and node.operand.shape == rows.full and node.axes == axes
             return is_row and self._follow(node.operand, FULL)
         if isinstance(node, Reshape):
@@ -239,7 +239,7 @@ class _Roles:
         """Follow what an element-wise node of some role reads, by NumPy's broadcasting."""
         rows = self._rows
         roles = [role, VALUE] if role == FULL else [role]
-        if not rows.kept and not tensor.shape:
+        if not rows.outer and not tensor.shape:
             roles = [FLAT]  # the only row
         for one in roles:
             if tensor.shape == rows.shape(one):

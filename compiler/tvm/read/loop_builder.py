@@ -1,7 +1,8 @@
-"""A loop under construction: what its trips carry, and the arrays of which each writes a row.
+"""A loop under construction: what its trips carry, and the arrays of which each trip writes a row.
 
-What trips make is asked for by its rows: they are then written to an array, or need not be, as they
-are slices of what is there for all trips at once, or rows of a product that can follow the loop.
+Readers ask for the rows that all trips compute as one tensor. The trips write them to an array,
+unless they are slices of a tensor that exists for all trips at once, or rows of a product that can
+be computed behind the loop.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What a loop is made of once its body is read: what trips carry, the rows they write, their sums.
+"""Sort what a While passes on into carried values, arrays of rows, and sums behind the loop.
 
-What is only added to becomes a sum that follows the loop (:mod:`.loop_sums`); a list of which a
-trip sets or appends one element is an array, which need not be written by the trips if its rows are
-made for all of them at once (:mod:`.loop_builder`).
+A carried value to which trips only add is replaced by its initial value plus a sum over all trips,
+computed behind the loop (:mod:`.loop_sums`): one deep product there is faster than a shallow one in
+each trip. A list of which each trip sets or appends one element becomes an array with a row for
+each trip; if all rows can be computed at once, the trips do not write it (:mod:`.loop_builder`).
 """
 
 from __future__ import annotations

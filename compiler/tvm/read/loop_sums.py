@@ -1,8 +1,9 @@
-"""Sums over the trips of a loop, which need not be carried.
+"""Compute a sum over the trips of a loop behind the loop, instead of carrying it.
 
-Where what a trip adds is a product of its own rows, as the gradient of a recurrent weight is, the
-trips write those rows, and one product of all of them follows the loop: many times as deep, and
-made once. So too for sums of rows; the gradient of a sequence is the array of its rows.
+The gradient of a recurrent weight is a sum in which each trip adds a product of its own rows. The
+trips then only write their rows, and one product of all rows follows the loop: as deep as all the
+products together, and computed once. Sums of rows are computed likewise. The gradient of a sequence
+adds each trip's row at its own place, so it is the array of the rows.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _SUMS = ("AddN", "AddV2", "Add")
 def sum_of_trips(
     loop: LoopBuilder, argument: Tensor, initial: Tensor, following: Tensor
 ) -> After | None:
-    """Return a carried value as what it starts as and the sum of what trips add, if it is."""
+    """Return a carried value as its initial value plus what all trips add; None if it is not."""
     added = _addends(following, argument)
     if not added or not argument.dtype.startswith("float"):
         return None

@@ -1,8 +1,8 @@
-"""How many vector registers of a chain of operations are computed abreast.
+"""How many registers' worth of elements a chain of operations is computed on at a time.
 
-Each instruction of an element's chain waits for the one before, and a CPU looks a few dozen
-instructions ahead: where vectors come one after the other, it sees the next ones too late. A vector
-of several registers makes LLVM write an instruction for all of them before the next instruction.
+Each instruction of a chain waits for the one before it, and a CPU looks only a few dozen
+instructions ahead: with one register at a time, it reaches the next, independent chain too late.
+Given a vector of several registers, LLVM interleaves their chains, instruction by instruction.
 """
 
 from __future__ import annotations
@@ -25,15 +25,17 @@ from composite.compiler.tvm.target import Target
 
 _CHOICES = (4, 2, 1)
 _BESIDE = 2
-"""Registers that a chain holds beside what it reads."""
+"""Registers that a chain needs beside those for what it reads."""
 _WASTE = 8
-"""At most one in so many elements is computed twice, where the last vector overlaps another."""
+"""The last vector of a row overlaps its neighbour: a width is taken if that computes at most one in
+so many elements twice."""
 
 
-def abreast(roots: Iterable[Tensor], is_read: Callable[[Tensor], bool], target: Target) -> int:
-    """Return how many registers of ``roots`` fit: 1 where anything but arithmetic is between.
+def interleaving(roots: Iterable[Tensor], is_read: Callable[[Tensor], bool], target: Target) -> int:
+    """Return how many chains that compute ``roots`` fit into the registers.
 
-    ``is_read`` tells what is loaded. Functions of float64 may be calls, a lane at a time.
+    1 if a chain is more than arithmetic on what ``is_read``, or computes in 64 bits, where a
+    function may be a call for each lane.
     """
 
     def is_inside(tensor: Tensor) -> bool:
@@ -53,8 +55,8 @@ def abreast(roots: Iterable[Tensor], is_read: Callable[[Tensor], bool], target: 
     return next((n for n in _CHOICES if n * held + values <= target.registers), 1)
 
 
-def covering(most: int, lanes: int, count: Expr | int) -> int:
-    """Return how many registers suit ``count`` elements, which is 1 where it is not known."""
+def interleave_in_row(most: int, lanes: int, count: Expr | int) -> int:
+    """Return the interleaving, ``most`` or less, for a row of ``count`` elements; 1 if unknown."""
     if not isinstance(count, int):
         return 1
     for n in _CHOICES:

@@ -1,7 +1,8 @@
 """Merge dimensions of an element-wise stage, so that its innermost loop is long.
 
-Neighbours are merged if every tensor has both or lacks both, and no view tells them apart: what
-is cut or joined along a dimension may still take in the whole dimensions that follow it.
+Neighbouring dimensions are merged if every tensor either has both or broadcasts along both, and no
+view begins or ends within them: a slice or a concatenation along a dimension may still be merged
+with whole dimensions that follow it.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class _Accesses:
         return all(p[i] is None or p[j] is None or p[i] == p[j] for p in self._patterns)
 
     def are_simple(self) -> bool:
-        """Look at all that is read; return whether it can be said in these terms."""
+        """Look at all that is read; return whether merged dimensions can express it."""
         reachable([(tensor, self._stage.shape) for tensor in self._stage.stores], self._look)
         return self._simple
 

@@ -34,7 +34,7 @@ from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cost import chain_cost
 from composite.compiler.tvm.strategy.cpu.convolution.taps import Channels, Taps
-from composite.compiler.tvm.strategy.epilogue import finish
+from composite.compiler.tvm.strategy.epilogue import write_epilogue
 from composite.compiler.tvm.strategy.tasks import tasks
 
 _TOGETHER = 6
@@ -199,7 +199,7 @@ class _Writer:
                 self._add_row(sums, span.count, at, row, channels)
         number = (line.high - line.low) * (high - low)
         for i in range(span.count):
-            self._finish(
+            self._write_epilogue(
                 block.bind(line.first + span.first + i, "row"),
                 channels,
                 self._mean(tirx.BufferLoad(sums, [index(i)]), number),
@@ -238,9 +238,9 @@ class _Writer:
         share = const(1, self._dtype) / tirx.Cast(self._dtype, index(number))
         return total * spread(share, lanes_of(total))
 
-    def _finish(self, row: Expr, channels: Channels, value: Expr) -> None:
+    def _write_epilogue(self, row: Expr, channels: Channels, value: Expr) -> None:
         """Store what is made of some channels of one window."""
         step = self._taps.multiplier
         first = channels.first * step + channels.filter
         at = Lane(first, channels.lanes, step) if channels.lanes > 1 else first
-        finish(self._context, self._stage, [row, at], value)
+        write_epilogue(self._context, self._stage, [row, at], value)

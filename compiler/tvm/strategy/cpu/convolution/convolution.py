@@ -26,13 +26,13 @@ from composite.compiler.tvm.codegen.block import (
     quotient,
     remainder,
 )
-from composite.compiler.tvm.ir.dims import product, static_shape
+from composite.compiler.tvm.ir.dims import ceildiv, product, static_shape
 from composite.compiler.tvm.ir.graph import ITEM_SIZE, Convolution, Expr, compute_dtype
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cpu.convolution.conv_task import ConvTask, Filters
 from composite.compiler.tvm.strategy.cpu.convolution.strip import Strip, Task
-from composite.compiler.tvm.strategy.cpu.product.blocking import covers, guess
+from composite.compiler.tvm.strategy.cpu.product.blocking import guess
 from composite.compiler.tvm.strategy.cpu.product.pack import Panels
 from composite.compiler.tvm.strategy.cpu.product.tile import tiles
 from composite.compiler.tvm.strategy.tasks import tasks
@@ -88,28 +88,28 @@ class _Writer:
         filters, rows = self._filters, window.counts[0]
         lines, width = (guess(c) for c in window.counts)
         count = guess(image.shape[0])
-        parts = covers(self._wanted, filters.groups * filters.panels)
+        parts = ceildiv(self._wanted, filters.groups * filters.panels)
         share = max(_FEWEST_PIXELS, count * lines * width // parts)
         pixels = max(1, min(_PIXELS, share) // max(1, width))
         line_bytes = guess(product(image.shape[2:])) * ITEM_SIZE[filters.dtype]
         held = self._context.target.cache_bytes // max(1, line_bytes * window.strides[0])
         own = max(1, min(pixels, held))
         if own < lines or not isinstance(rows, int):
-            own = covers(lines, covers(lines, own)) if isinstance(rows, int) else own
-            return _Cut(1, own, count * covers(lines, own))
+            own = ceildiv(lines, ceildiv(lines, own)) if isinstance(rows, int) else own
+            return _Cut(1, own, count * ceildiv(lines, own))
         images = max(1, own // max(1, lines))
-        images = covers(count, covers(count, images)) or 1
-        return _Cut(images, max(1, lines), covers(count, images))
+        images = ceildiv(count, ceildiv(count, images)) or 1
+        return _Cut(images, max(1, lines), ceildiv(count, images))
 
     def _panels_at_a_time(self) -> int:
         """Return how many panels are multiplied at a time: what the cache holds."""
         filters = self._filters
         size = filters.depth * filters.tile.vectors * filters.lanes * ITEM_SIZE[filters.dtype]
-        pieces = covers(filters.panels, max(1, self._context.target.cache_bytes // size))
+        pieces = ceildiv(filters.panels, max(1, self._context.target.cache_bytes // size))
         if not self._shared:
             others = max(1, self._cut.tasks * filters.groups)
-            pieces = max(pieces, min(filters.panels, covers(self._wanted, others)))
-        return covers(filters.panels, pieces)
+            pieces = max(pieces, min(filters.panels, ceildiv(self._wanted, others)))
+        return ceildiv(filters.panels, pieces)
 
     def write(self) -> None:
         """Write the loop over tasks: images x lines x groups (x pieces of the filters)."""
@@ -118,9 +118,9 @@ class _Writer:
         lines, width = (context.size(c) for c in window.counts)
         images = context.size(self._node.image.shape[0])
         chunks = ceil_quotient(lines, self._cut.lines)
-        pieces = covers(filters.panels, self._panels)
+        pieces = ceildiv(filters.panels, self._panels)
         shares = filters.groups * (1 if self._shared else pieces)
-        vectors = covers(filters.count, filters.lanes) * filters.groups
+        vectors = ceildiv(filters.count, filters.lanes) * filters.groups
         cycles = quotient(images * lines * width * (vectors * filters.depth), 2)
         packed = self._pack_all() if self._shared else None
 
@@ -197,9 +197,9 @@ def _filters(node: Convolution, context: Context) -> Filters | None:
     groups = all_channels // channels
     dtype = compute_dtype(node.image.dtype)
     lanes = context.lanes(dtype)
-    vectors = covers(count // groups, lanes)
+    vectors = ceildiv(count // groups, lanes)
     tile = min(
-        tiles(context.target), key=lambda t: covers(vectors, t.vectors) * t.cycles() / t.rows
+        tiles(context.target), key=lambda t: ceildiv(vectors, t.vectors) * t.cycles() / t.rows
     )
     window, own = (rows, columns, channels), count // groups
     return Filters(node.filter, window, groups, own, tile, dtype, lanes, node.transposed)

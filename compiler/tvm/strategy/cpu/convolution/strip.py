@@ -1,4 +1,4 @@
-"""The part of an image that a task reads: where it lies, or a copy with zeros around it."""
+"""Strips: the lines of an image that a task reads, in place or as a copy padded with zeros."""
 
 from __future__ import annotations
 

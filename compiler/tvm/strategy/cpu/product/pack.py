@@ -1,6 +1,7 @@
 """Pack the vector side of a product into panels ``[k][vectors of a panel]``.
 
-The element-wise work in front of it, and the conversion of 16-bit floats, happen on the way.
+The element-wise work that makes the factor, and the conversion of 16-bit floats, are done while
+packing.
 """
 
 from __future__ import annotations

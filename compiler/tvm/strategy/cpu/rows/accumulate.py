@@ -1,8 +1,8 @@
-"""The running totals of a reduction: several at once, so that none waits for the one before.
+"""The running totals of a reduction: several at a time, so that no addition waits for another.
 
-Floats are summed in blocks of a fixed length; the sums of the blocks are added with the rounding
-error of each addition kept (Knuth's TwoSum), so that the error does not grow with the number of
-elements. Other reductions are exact, or leave no error to keep.
+Floats are summed in blocks of a fixed length. The sums of the blocks are added with Knuth's TwoSum,
+which keeps the rounding error of each addition, so that the error of the whole does not grow with
+the number of elements. The other reductions round nothing.
 """
 
 from __future__ import annotations
