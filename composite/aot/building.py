@@ -70,28 +70,29 @@ def build(  # noqa: PLR0913 - what a library is built with
     """Writes a library of ops and kernels to the folder `out`, replacing a library that is there.
 
     Args:
-        source: a Python file that defines composites, or ops. Ops that they call go along.
+        source: a Python file that defines composite ops, or the ops. The ops that they call are
+            included.
         out: the folder.
-        name: of the library, an identifier; by default the file's.
+        name: the name of the library, an identifier; by default the file's.
         signatures: for an op's Python name, the calls to compile kernels for: keyword arguments as
             in `CompositeOp.add_signature`, whose calls are compiled as well. Calls that no kernel
             covers run TensorFlow's ops.
-        targets: levels of the x86-64 psABI to compile kernels for, "x86-64-v3"; by default the
-            highest that this machine has. Each is checked and measured here, so this machine must
-            have it.
-        tuned: a file that `composite.tune` wrote, by which kernels are made; none by default.
+        targets: levels of the x86-64 psABI to compile kernels for, such as "x86-64-v3"; by default
+            the highest that this machine has. Kernels are checked and measured here, so this
+            machine must have each level.
+        tuned: a file that `composite.tune` wrote, with choices for the kernels; by default none.
 
     Returns:
         The folder.
 
     Raises:
-        ValueError: for a signature that no kernel can be made for, a target that this machine has
-            not, or a file `tuned` that is no tuning database.
-        FileExistsError: when `out` is something else than a library.
-        OSError: when it cannot be written.
-        RuntimeError: when there is no C compiler, or it fails.
+        ValueError: if no kernel can be compiled for a signature, if this machine does not have a
+            target, or if the file `tuned` is not a tuning database.
+        FileExistsError: if `out` exists and is not a library.
+        OSError: if it cannot be written.
+        RuntimeError: if there is no C compiler, or it fails.
 
-    Whatever is raised, what was in `out` is still there.
+    If an error is raised, `out` still has its former contents.
     """
     database = None if tuned is None else Path(tuned)
     options = Options(name, signatures or {}, tuple(targets), tuned=database)

@@ -1,4 +1,4 @@
-"""Strategies are asked in the order of the context; the first that matches writes a stage."""
+"""Strategies are asked in the order of the context's list; the first that matches writes."""
 
 from __future__ import annotations
 
