@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from composite.compiler.tvm.build import generate, make_module
 from composite.compiler.tvm.ir import dims
-from composite.compiler.tvm.ir.graph import Constant, Parameter, Tensor
+from composite.compiler.tvm.ir.tensor import Constant, Parameter, Tensor
 from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.passes.pipeline import PIPELINE
 from composite.compiler.tvm.plan.plan import Plan, make_plan

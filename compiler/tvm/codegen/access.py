@@ -35,7 +35,9 @@ from composite.compiler.tvm.codegen.indices import (
 from composite.compiler.tvm.codegen.view_access import read_view
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim, Shape
-from composite.compiler.tvm.ir.graph import (
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.graph import is_squeeze
+from composite.compiler.tvm.ir.tensor import (
     Constant,
     Expr,
     Parameter,
@@ -43,8 +45,6 @@ from composite.compiler.tvm.ir.graph import (
     Reshape,
     Tensor,
     Transpose,
-    compute_dtype,
-    is_squeeze,
 )
 from composite.compiler.tvm.ir.views import Slice
 from composite.compiler.tvm.math import numeric

@@ -13,7 +13,7 @@ from typing import Any
 from tvm import tirx
 from tvm.tirx import stmt as tir_stmt
 
-from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.ir.tensor import Expr
 
 Buffer = Any
 Stmt = Any

@@ -15,7 +15,7 @@ from composite.compiler.tvm.codegen.block import INDEX, Block, index, lanes_of, 
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim, Shape
-from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.ir.tensor import Expr
 
 
 @dataclass(frozen=True, eq=False)

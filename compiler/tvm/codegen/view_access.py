@@ -15,7 +15,8 @@ from tvm.tirx import stmt as tir_stmt
 from composite.compiler.tvm.codegen.block import Block, index, lanes_of, spread
 from composite.compiler.tvm.codegen.indices import Index, Lane, as_expr, lane_of, lanes_at
 from composite.compiler.tvm.ir.dims import Dim
-from composite.compiler.tvm.ir.graph import Expr, Tensor, compute_dtype
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.ir.views import Check, Concat, Gather, Iota, Slice
 from composite.compiler.tvm.math.numeric import (
     convert,

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from composite.compiler.tvm.ir.dims import static_shape
-from composite.compiler.tvm.ir.graph import Parameter, Tensor, is_table
+from composite.compiler.tvm.ir.graph import is_table
+from composite.compiler.tvm.ir.tensor import Parameter, Tensor
 from composite.compiler.tvm.ir.walk import topological
 
 PackFunction = Callable[[], Any]

@@ -18,14 +18,8 @@ from typing import ClassVar
 
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim
-from composite.compiler.tvm.ir.graph import (
-    Constant,
-    Function,
-    Node,
-    Parameter,
-    Tensor,
-    is_table,
-)
+from composite.compiler.tvm.ir.graph import Function, is_table
+from composite.compiler.tvm.ir.tensor import Constant, Node, Parameter, Tensor
 from composite.compiler.tvm.ir.views import Slice
 from composite.compiler.tvm.ir.walk import topological
 

@@ -3,7 +3,7 @@
 Nothing is copied for them: an element is computed, or loaded, where it is read, by
 :mod:`.view_access`. All that moves or selects data is made of the few nodes here: a pad is a
 concatenation with a fill, a reversal a slice of step -1, a one-hot row a comparison with the index.
-Reshapes and transposes, which every strategy knows, stay in :mod:`.graph`.
+Reshapes and transposes, which every strategy knows, are in :mod:`.tensor`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import numpy as np
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim, Shape
-from composite.compiler.tvm.ir.graph import Constant, Node, Reshape, Tensor, reshape
+from composite.compiler.tvm.ir.graph import reshape
+from composite.compiler.tvm.ir.tensor import Constant, Node, Reshape, Tensor
 
 MOST_PARTS = 64
 """Tensors that one concatenation may join: each is a branch wherever an element is read."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from composite.compiler.tvm.ir.graph import Node, Reshape, Tensor
+from composite.compiler.tvm.ir.tensor import Node, Reshape, Tensor
 
 _T = TypeVar("_T", bound=Hashable)
 

@@ -9,7 +9,8 @@ import numpy as np
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import graph, views
 from composite.compiler.tvm.ir.dims import Dim, Shape
-from composite.compiler.tvm.ir.graph import Tensor, pointwise
+from composite.compiler.tvm.ir.graph import pointwise
+from composite.compiler.tvm.ir.tensor import Tensor
 from composite.compiler.tvm.lower.data import filled_like
 from composite.compiler.tvm.lower.slicing import Subscript, axis_of, subscript
 from composite.compiler.tvm.lower.static import (

@@ -7,7 +7,9 @@ import numpy as np
 from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph
-from composite.compiler.tvm.ir.graph import Expr, Tensor, pointwise
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.graph import pointwise
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.lower.reduction import ADD, reduce_over
 from composite.compiler.tvm.lower.unary import FLOATS
 from composite.compiler.tvm.math import elementary as math
@@ -78,7 +80,7 @@ def _require(node: OpNode, x: Tensor, scale: Tensor) -> None:
 def _count(x: Tensor) -> Tensor:
     """Return the number of elements of a channel, which may be a size."""
     count = np.asarray(dims.product(x.shape[:3]), dtype=object)
-    return graph.constant(count, graph.compute_dtype(x.dtype))
+    return graph.constant(count, compute_dtype(x.dtype))
 
 
 def _sum(x: Tensor) -> Tensor:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from composite.compiler.tvm.ir.graph import Parameter, Tensor
 from composite.compiler.tvm.ir.loop import Trip, is_one_value, leaf
+from composite.compiler.tvm.ir.tensor import Parameter, Tensor
 from composite.compiler.tvm.ir.walk import reachable, rewrite
 
 

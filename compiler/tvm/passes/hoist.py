@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from composite.compiler.tvm.ir import graph, views
-from composite.compiler.tvm.ir.graph import MatMul, Tensor
+from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.loop import Trip
+from composite.compiler.tvm.ir.tensor import Tensor
 from composite.compiler.tvm.ir.walk import rewrite
 from composite.compiler.tvm.passes.lift import lift
 

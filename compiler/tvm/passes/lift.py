@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from composite.compiler.tvm.ir import dims, graph, views
+from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.dims import Dim, Shape
-from composite.compiler.tvm.ir.graph import MatMul, Pointwise, Reshape, Tensor, is_squeeze
+from composite.compiler.tvm.ir.graph import is_squeeze
+from composite.compiler.tvm.ir.tensor import Pointwise, Reshape, Tensor
 from composite.compiler.tvm.ir.views import Slice
 
 

@@ -12,13 +12,8 @@ from dataclasses import replace
 
 from composite.compiler.tvm.ir import graph
 from composite.compiler.tvm.ir.dims import Shape
-from composite.compiler.tvm.ir.graph import (
-    Function,
-    Parameter,
-    Pointwise,
-    Reshape,
-    Tensor,
-)
+from composite.compiler.tvm.ir.graph import Function
+from composite.compiler.tvm.ir.tensor import Parameter, Pointwise, Reshape, Tensor
 from composite.compiler.tvm.ir.walk import rebuilt, rewrite
 
 

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from composite.compiler.tvm.ir import views
+from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.dims import Dim, Shape
-from composite.compiler.tvm.ir.graph import MatMul, Pointwise, Tensor
 from composite.compiler.tvm.ir.loop import Trip
+from composite.compiler.tvm.ir.tensor import Pointwise, Tensor
 from composite.compiler.tvm.ir.views import Slice
 from composite.compiler.tvm.ir.walk import rewrite, topological, users
 

@@ -11,18 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from composite.compiler.tvm.ir import dims
-from composite.compiler.tvm.ir.graph import (
-    Function,
-    Parameter,
-    Pointwise,
-    Reshape,
-    Tensor,
-    Transpose,
-    is_squeeze,
-    is_table,
-    pointwise,
-)
+from composite.compiler.tvm.ir.graph import Function, is_squeeze, is_table, pointwise
 from composite.compiler.tvm.ir.loop import Loop, LoopResult, is_one_value
+from composite.compiler.tvm.ir.tensor import Parameter, Pointwise, Reshape, Tensor, Transpose
 from composite.compiler.tvm.ir.views import Check, Concat, Gather, Slice
 from composite.compiler.tvm.ir.walk import reachable, topological
 from composite.compiler.tvm.passes.pipeline import FUNCTION_PASSES, run

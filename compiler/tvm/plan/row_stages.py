@@ -13,8 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from composite.compiler.tvm.ir import dims
+from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import Shape
-from composite.compiler.tvm.ir.graph import Constant, Parameter, Pointwise, Reduce, Reshape, Tensor
+from composite.compiler.tvm.ir.tensor import Constant, Parameter, Pointwise, Reshape, Tensor
 from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.plan.stage import Stage
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from composite.compiler.tvm.ir.dims import Dim
-from composite.compiler.tvm.ir.graph import Node, Tensor
+from composite.compiler.tvm.ir.tensor import Node, Tensor
 
 UNKNOWN = -1
 """A dimension of a list's elements that is told by the first element that is set."""

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import graph
 from composite.compiler.tvm.ir.dims import Dim
-from composite.compiler.tvm.ir.graph import Tensor
 from composite.compiler.tvm.ir.loop import Row
+from composite.compiler.tvm.ir.tensor import Tensor
 from composite.compiler.tvm.ir.views import select
 from composite.compiler.tvm.ir.walk import rewrite, topological, users
 from composite.compiler.tvm.lower.data import broadcast, filled

@@ -12,8 +12,9 @@ import functools
 from dataclasses import replace
 
 from composite.compiler.tvm.ir import graph
-from composite.compiler.tvm.ir.graph import MatMul, Pointwise, Reduce, Tensor
+from composite.compiler.tvm.ir.anchors import MatMul, Reduce
 from composite.compiler.tvm.ir.loop import is_one_value
+from composite.compiler.tvm.ir.tensor import Constant, Pointwise, Tensor
 from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.lower.arithmetic import plus
 from composite.compiler.tvm.lower.reduction import ADD, reduce_over
@@ -129,7 +130,7 @@ def _is_zero(tensor: Tensor) -> bool:
     """Return whether a tensor is known to be all zeros."""
     if not is_one_value(tensor):
         return False
-    constants = [t.node.value for t in topological((tensor,)) if isinstance(t.node, graph.Constant)]
+    constants = [t.node.value for t in topological((tensor,)) if isinstance(t.node, Constant)]
     views = ("Fill", "Cast", "BroadcastTo", "Identity")
     plain = all(
         not isinstance(t.node, Pointwise) or t.node.op in views for t in topological((tensor,))

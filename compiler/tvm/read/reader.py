@@ -15,7 +15,8 @@ from composite.compiler.tvm import table
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim
-from composite.compiler.tvm.ir.graph import Function, Parameter, Tensor
+from composite.compiler.tvm.ir.graph import Function
+from composite.compiler.tvm.ir.tensor import Parameter, Tensor
 from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.read.node import OpNode, dtype_name
 

@@ -16,8 +16,8 @@ from composite.compiler.loop_body import LoopBody
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim, Poly
-from composite.compiler.tvm.ir.graph import Pointwise, Tensor
 from composite.compiler.tvm.ir.loop import counter, leaf
+from composite.compiler.tvm.ir.tensor import Pointwise, Tensor
 from composite.compiler.tvm.lower.static import known_tensor
 from composite.compiler.tvm.read.lists import Rest
 from composite.compiler.tvm.read.loop_parts import Parts

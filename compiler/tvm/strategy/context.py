@@ -22,7 +22,8 @@ from composite.compiler.tvm.codegen.indices import moved
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir.constants import Constants
 from composite.compiler.tvm.ir.dims import Dim, product, shape_text, static_shape
-from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, Tensor, compute_dtype
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import storage_dtype, to_storage
 from composite.compiler.tvm.plan.plan import Plan
 from composite.compiler.tvm.plan.stage import Stage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from composite.compiler.tvm.ir.graph import Pointwise, Tensor
+from composite.compiler.tvm.ir.tensor import Pointwise, Tensor
 from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context

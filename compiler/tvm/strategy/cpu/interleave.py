@@ -9,17 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import product
-from composite.compiler.tvm.ir.graph import (
-    ITEM_SIZE,
-    Constant,
-    Expr,
-    Pointwise,
-    Reduce,
-    Reshape,
-    Tensor,
-    compute_dtype,
-)
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
+from composite.compiler.tvm.ir.tensor import Constant, Expr, Pointwise, Reshape, Tensor
 from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.target import Target
 

@@ -8,7 +8,7 @@ with whole dimensions that follow it.
 from __future__ import annotations
 
 from composite.compiler.tvm.ir.dims import Dim, Shape, product
-from composite.compiler.tvm.ir.graph import Constant, Node, Parameter, Reshape, Tensor
+from composite.compiler.tvm.ir.tensor import Constant, Node, Parameter, Reshape, Tensor
 from composite.compiler.tvm.ir.views import Concat, Iota, Slice
 from composite.compiler.tvm.ir.walk import over, reachable
 from composite.compiler.tvm.plan.stage import Stage

@@ -20,14 +20,9 @@ from dataclasses import dataclass, field, replace
 from composite.compiler.tvm.codegen.access import Space, Storage, Strided, strided
 from composite.compiler.tvm.codegen.block import index, remainder
 from composite.compiler.tvm.ir.dims import product
-from composite.compiler.tvm.ir.graph import (
-    Expr,
-    Function,
-    Pointwise,
-    Tensor,
-    pointwise,
-)
+from composite.compiler.tvm.ir.graph import Function, pointwise
 from composite.compiler.tvm.ir.loop import Loop, LoopResult, number_of, varies
+from composite.compiler.tvm.ir.tensor import Expr, Pointwise, Tensor
 from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.plan.plan import make_plan
 from composite.compiler.tvm.plan.stage import Stage

@@ -17,8 +17,10 @@ from composite.compiler.tvm.codegen.block import (
     remainder,
     spread,
 )
+from composite.compiler.tvm.ir.anchors import Scan
 from composite.compiler.tvm.ir.dims import Shape
-from composite.compiler.tvm.ir.graph import Expr, Scan, Tensor, compute_dtype
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cost import chain_cost

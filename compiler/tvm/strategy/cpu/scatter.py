@@ -12,8 +12,10 @@ from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import const, index, minimum, quotient, spread
+from composite.compiler.tvm.ir.anchors import Scatter
 from composite.compiler.tvm.ir.dims import product
-from composite.compiler.tvm.ir.graph import Expr, Scatter, Tensor, compute_dtype
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import convert, from_storage
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer

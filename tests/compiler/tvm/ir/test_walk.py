@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from composite.compiler.tvm.ir.graph import Parameter, Reshape, Tensor, pointwise
+from composite.compiler.tvm.ir.graph import pointwise
+from composite.compiler.tvm.ir.tensor import Parameter, Reshape, Tensor
 from composite.compiler.tvm.ir.walk import reachable, rewrite, topological, users
 
 X, Y = (Tensor((4,), "float32", Parameter(i)) for i in range(2))

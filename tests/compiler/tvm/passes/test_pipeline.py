@@ -7,7 +7,8 @@ from typing import Any
 import tensorflow as tf
 
 from composite.compiler.tvm import Target
-from composite.compiler.tvm.ir.graph import Function, Parameter, Tensor
+from composite.compiler.tvm.ir.graph import Function
+from composite.compiler.tvm.ir.tensor import Parameter, Tensor
 from composite.compiler.tvm.passes.pipeline import PIPELINE, Pass, run
 from composite.compiler.tvm.show import show
 from tests.compiler.tvm.conftest import library_of

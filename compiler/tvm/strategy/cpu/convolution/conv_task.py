@@ -10,8 +10,9 @@ from tvm import tirx
 from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import Block, Buffer, index, minimum, quotient, remainder
 from composite.compiler.tvm.ir import graph
+from composite.compiler.tvm.ir.anchors import Convolution
 from composite.compiler.tvm.ir.dims import ceildiv
-from composite.compiler.tvm.ir.graph import Convolution, Expr, Tensor
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.ir.window import Window
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
@@ -41,7 +42,7 @@ class Filters:
         tile: The register tile.
         dtype: What is computed in.
         lanes: Elements of a vector.
-        transposed: As in :class:`..graph.Convolution`.
+        transposed: As in :class:`..Convolution`.
     """
 
     tensor: Tensor

@@ -26,8 +26,10 @@ from composite.compiler.tvm.codegen.block import (
     quotient,
     remainder,
 )
+from composite.compiler.tvm.ir.anchors import Convolution
 from composite.compiler.tvm.ir.dims import ceildiv, product, static_shape
-from composite.compiler.tvm.ir.graph import ITEM_SIZE, Convolution, Expr, compute_dtype
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cpu.convolution.conv_task import ConvTask, Filters

@@ -16,7 +16,8 @@ from composite.compiler.tvm.codegen.block import (
     minimum,
 )
 from composite.compiler.tvm.ir.dims import Shape
-from composite.compiler.tvm.ir.graph import Expr, Reshape, Tensor, compute_dtype
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr, Reshape, Tensor
 from composite.compiler.tvm.ir.window import Window
 from composite.compiler.tvm.strategy.context import Context
 

@@ -28,8 +28,10 @@ from composite.compiler.tvm.codegen.block import (
     remainder,
     spread,
 )
+from composite.compiler.tvm.ir.anchors import PoolGradient
 from composite.compiler.tvm.ir.dims import ceildiv
-from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, PoolGradient, compute_dtype
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.numeric import choose, equal, from_storage, like
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from composite.compiler.tvm.codegen.block import ceil_quotient, maximum, minimum, quotient
 from composite.compiler.tvm.ir.dims import Dim, ceildiv, product
-from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.product.tile import Tile
 

@@ -23,7 +23,7 @@ from tvm import tirx
 
 from composite.compiler.tvm.codegen.block import ceil_quotient, index, minimum, quotient, remainder
 from composite.compiler.tvm.ir.dims import Dim, ceildiv
-from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cpu.product.axpy import Axpy

@@ -15,7 +15,7 @@ from composite.compiler.tvm.codegen.block import (
     quotient,
 )
 from composite.compiler.tvm.ir.dims import ceildiv
-from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.epilogue import Epilogue
 from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking

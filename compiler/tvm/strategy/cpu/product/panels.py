@@ -29,7 +29,7 @@ from composite.compiler.tvm.codegen.block import (
 )
 from composite.compiler.tvm.ir.constants import Packed
 from composite.compiler.tvm.ir.dims import ceildiv
-from composite.compiler.tvm.ir.graph import Expr, Parameter, Tensor
+from composite.compiler.tvm.ir.tensor import Expr, Parameter, Tensor
 from composite.compiler.tvm.strategy.context import Context, LoopPacking, Packing
 from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels

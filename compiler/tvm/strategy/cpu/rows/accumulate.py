@@ -10,7 +10,9 @@ from __future__ import annotations
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.block import Block, const, dtype_of, index, lanes_of
-from composite.compiler.tvm.ir.graph import Combine, Expr, Reduce, compute_dtype
+from composite.compiler.tvm.ir.anchors import Combine, Reduce
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.numeric import choose, is_nan
 from composite.compiler.tvm.strategy.context import Context
 

@@ -13,7 +13,9 @@ from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import Buffer, const, index, minimum, quotient, remainder
-from composite.compiler.tvm.ir.graph import Expr, Reduce, Tensor, compute_dtype
+from composite.compiler.tvm.ir.anchors import Reduce
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import element
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer

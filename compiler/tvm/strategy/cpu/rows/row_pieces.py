@@ -16,8 +16,10 @@ from composite.compiler.tvm.codegen.block import (
     quotient,
     remainder,
 )
+from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import product
-from composite.compiler.tvm.ir.graph import Expr, Reduce, Tensor, compute_dtype
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.rows.accumulate import Accumulator
 from composite.compiler.tvm.strategy.cpu.rows.row_loops import Kept, RowLoops

@@ -11,15 +11,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from composite.compiler.tvm.codegen.access import Storage
+from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import Shape
-from composite.compiler.tvm.ir.graph import (
-    Constant,
-    Pointwise,
-    Reduce,
-    Reshape,
-    Tensor,
-    compute_dtype,
-)
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Constant, Pointwise, Reshape, Tensor
 from composite.compiler.tvm.ir.walk import reachable, topological
 from composite.compiler.tvm.plan.row_stages import Rows
 from composite.compiler.tvm.plan.stage import Stage

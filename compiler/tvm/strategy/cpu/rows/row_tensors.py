@@ -6,8 +6,9 @@ with one value a row gets dimensions of 1 for those within a row, whether it had
 
 from __future__ import annotations
 
+from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import Shape, product
-from composite.compiler.tvm.ir.graph import Constant, Pointwise, Reduce, Reshape, Tensor
+from composite.compiler.tvm.ir.tensor import Constant, Pointwise, Reshape, Tensor
 from composite.compiler.tvm.math import division
 from composite.compiler.tvm.plan.row_stages import Rows
 from composite.compiler.tvm.plan.stage import Stage

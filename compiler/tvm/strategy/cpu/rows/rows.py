@@ -15,8 +15,10 @@ from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Lane
 from composite.compiler.tvm.codegen.block import index, maximum, minimum, quotient
+from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import product
-from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, Reduce, Tensor, compute_dtype
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.row_stages import Rows, rows_of
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
