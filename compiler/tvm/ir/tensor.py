@@ -30,8 +30,8 @@ class Node:
 
     Attributes:
         is_anchor: Whether it is computed in loops of its own, around which a stage is made.
-        takes_epilogue: Of an anchor, whether an element is finished once it is computed, so that
-            element-wise work on it can be done in the same loops.
+        takes_epilogue: Of an anchor, whether its loops complete one element after the other, so
+            that element-wise work on an element can follow in the same loops.
         reads_memory: Whether its operands must be stored, or be views of what is stored.
         is_given: Whether its elements are in a buffer already: a caller's, or a loop's result.
         is_strided_view: Whether strides into the operand's buffer may say where its elements are.

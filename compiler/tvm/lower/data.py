@@ -100,7 +100,7 @@ def _lower_broadcast_to(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 
 
 def _lower_tile(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
-    """Repeat along a dimension of its own before each, which is then one with it."""
+    """Repeat along a new dimension in front of each dimension, and merge the two."""
     tensor = inputs[0]
     multiples = known_dims(node, inputs[1], "multiples")
     if len(multiples) != tensor.rank:
@@ -173,7 +173,7 @@ def _lower_transpose(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 
 
 def _lower_ensure_shape(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
-    """Pass the tensor on if its shape is known to be the one that is asked for."""
+    """Return the tensor if its shape is known to be the required one."""
     (tensor,) = inputs
     shape = node.proto.attr["shape"].shape
     if not shape.unknown_rank:

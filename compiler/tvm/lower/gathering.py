@@ -58,7 +58,7 @@ def _lower_gather_nd(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 
 
 def _lower_one_hot(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
-    """Compare each index with its place; one that is out of range is nowhere."""
+    """Compare each index with every position; one that is out of range equals none."""
     indices, depth, on, off = inputs
     node.require(indices.dtype, *_INTEGERS)
     node.require(on.dtype)

@@ -22,7 +22,7 @@ _AXES = (0, 1, 2)
 def _lower_batch_norm(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     """Lower to y, the means and variances to keep, those of the batch, and an empty reserve.
 
-    Without training TF leaves what the batch would have had unset; here it is zero.
+    Without training TF leaves the batch's statistics unset; here they are zero.
     """
     x, scale, offset, mean, variance = inputs
     _require(node, x, scale)
@@ -120,7 +120,7 @@ def _centered(  # noqa: PLR0913, PLR0917 - one for each operand
 
 
 def _unbiased(_: Block, variance: Expr, count: Expr) -> Expr:
-    """Return the estimate of the variance of what the batch was drawn from."""
+    """Return the unbiased estimate of the variance."""
     from tvm import tirx
 
     return variance * (count / tirx.max(count - like(1.0, count), like(1.0, count)))

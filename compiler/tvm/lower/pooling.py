@@ -29,7 +29,7 @@ def _lower_max_pool(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 
 
 def _larger(_: Expr, so_far: Expr, value: Expr) -> Expr:
-    """Return the larger of both; a NaN in the image is passed over, as in TF."""
+    """Return the larger of both; a NaN in the image is skipped, as in TF."""
     return choose(value > so_far, value, so_far)
 
 

@@ -38,7 +38,7 @@ def _exp_and_sum(shifted: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _inverse(total: Tensor) -> Tensor:
-    """Return the reciprocal of a sum of a row, which is 1 or more: a product is a quotient then."""
+    """Return the reciprocal of the sum of a row, which is at least 1, to multiply with."""
     return pointwise("Reciprocal", lambda _, s: like(1.0, s) / s, (total,), total.dtype, cost=6)
 
 

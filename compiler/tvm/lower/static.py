@@ -104,7 +104,7 @@ def _range(_: OpNode, values: list[Known]) -> Known:
 
 
 def _dynamic_stitch(_: OpNode, values: list[Known]) -> Known:
-    """Put the elements of some vectors at the places that others say; the last one stays."""
+    """Put the elements of some vectors at the indices that others hold; the last write wins."""
     count = len(values) // 2
     found: dict[int, Any] = {}
     for places, elements in zip(values[:count], values[count:], strict=True):

@@ -87,8 +87,8 @@ class LoopBuilder:
             self._carried, self._arrays = before
         return made
 
-    def covers(self, place: Dim, count: Dim | None = None) -> bool:
-        """Return whether a place is another in each trip, and all of ``count`` if that is given."""
+    def visits_each(self, place: Dim, count: Dim | None = None) -> bool:
+        """Return whether each trip visits another place, and together they visit all ``count``."""
         return place in (self.trip, self.trips - 1 - self.trip) and count in (None, self.trips)
 
     def array(self, row: Tensor, place: Dim) -> After:

@@ -105,7 +105,7 @@ class Parts:
             if not isinstance(node, GetRow) or node.array not in places:
                 return None
             written = places[node.array]
-            if node.place != written.place or not self._loop.covers(node.place):
+            if node.place != written.place or not self._loop.visits_each(node.place):
                 return None
             return select(written.initial, 0, written.place)
 
@@ -117,7 +117,7 @@ class Parts:
 
     def _list(self, written: _Written) -> After:
         row, place = written.row, written.place
-        if not self._loop.covers(place, written.leaf.shape[0]):
+        if not self._loop.visits_each(place, written.leaf.shape[0]):
             return self._loop.carry(written.leaf, written.initial, row, Row(place))
         return self._loop.product_of_rows(row, place) or self._loop.array(row, place)
 

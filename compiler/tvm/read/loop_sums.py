@@ -102,7 +102,7 @@ def _reduced(loop: LoopBuilder, node: Reduce) -> After | None:
 
 def _moved(loop: LoopBuilder, source: Tensor, node: Among) -> After | None:
     """Return rows that each lie at a place of their own, as the dimension they are among."""
-    if not loop.covers(node.place, source.shape[node.axis]):
+    if not loop.visits_each(node.place, source.shape[node.axis]):
         return None
     rows = loop.product_of_rows(node.operand, node.place) or loop.rows(node.operand, node.place)
     if rows is None:
@@ -118,7 +118,7 @@ def _deep_product(loop: LoopBuilder, source: Tensor, node: MatMul) -> After | No
         return None
     lifted = [one for one in (loop.lifted(node.a), loop.lifted(node.b)) if one is not None]
     place = lifted[0].at if lifted else loop.trip
-    if not loop.covers(place):
+    if not loop.visits_each(place):
         return None
     a, b = loop.rows(node.a, place), loop.rows(node.b, place)
     if a is None or b is None:

@@ -42,7 +42,7 @@ def interleaving(roots: Iterable[Tensor], is_read: Callable[[Tensor], bool], tar
             reads.append(tensor)
         elif not isinstance(tensor.node, Pointwise | Reshape | Constant):
             return 1
-    # A value of a whole row takes one register, however many are abreast.
+    # A value of a whole row takes one register, however many chains are interleaved.
     values = sum(isinstance(t.node, Reduce) or product(t.shape) == 1 for t in reads)
     held = len(reads) - values + _BESIDE
     return next((n for n in _CHOICES if n * held + values <= target.registers), 1)

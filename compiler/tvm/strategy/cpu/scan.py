@@ -1,6 +1,6 @@
-"""Running sums: serial along their dimension, lanes and threads across the others.
+"""Running sums: serial along their dimension, with lanes and threads across the others.
 
-Where the dimension is the last one, each row is one chain of scalars, as in TensorFlow.
+Along the last dimension, each row is a chain of scalars, as in TensorFlow.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Rows combined at places that are data: one after the other, since two may have the same place.
+"""Rows combined at indices that are data, one after the other, since two may have the same index.
 
-Threads share out the columns of the rows, so none of them meets another at an element.
+Threads divide the columns of the rows, so that no two threads write one element.
 """
 
 from __future__ import annotations

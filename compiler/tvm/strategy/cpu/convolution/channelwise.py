@@ -1,13 +1,13 @@
 """Windows that stay within a channel: pooling, and convolutions channel by channel.
 
 Lanes run along the channels. Neighbouring windows are computed together: each pixel, and each of
-the filter's vectors, is loaded once for all of them. The image is read where it lies. Which rows of
-a window are inside of it is the same for a whole line of windows, and bounds a loop; a line is cut
-into windows whose columns are all inside, and those at its ends, which have a loop over columns.
-So there is a condition in no loop.
+the filter's vectors, is loaded once for all of them. The image is read in place. The rows of a
+window that are inside of the image are the same for a whole line of windows, and bound a loop. A
+line is cut into windows whose columns are all inside, which are written out, and windows at its
+ends, which have a loop over the columns inside. So no loop has a condition in it.
 
-A task is a line of windows. Channels have no tail: the last vector overlaps its neighbour. With
-fewer channels than lanes they are computed one by one.
+A task is a line of windows. Instead of a tail of channels, the last vector overlaps its neighbour;
+channels fewer than lanes are computed one by one.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """Convolutions as products without the matrix of windows: rows are windows, columns are filters.
 
 The register tile of :mod:`.tile` broadcasts elements of the image and has vectors along the
-filters, which :mod:`.pack` has packed. What a row of the product is read from is the image where it
-lies: ``starts`` holds where each window of the task begins, and from there on a row of the window
-is one contiguous run of pixels and channels (without dilation), the next row of it a line further.
+filters, packed by :mod:`.pack`. A row of the product is read from the image in place: ``starts``
+holds where each window of the task begins; from there a row of the window is one contiguous run of
+pixels and channels (without dilation), and its next row begins a line of the image further.
 
-If windows reach over the border, or the image lies otherwise than it is computed with, the task
-first copies the lines it needs into a strip with zeros around: a part of the work as small as one
-filter's. So no loop has a condition on the place within the image.
+If windows reach over the border, or the image is stored in another dtype than it is computed in,
+the task first copies the lines that it needs into a strip padded with zeros, which costs as much as
+one filter. So no loop has a condition on the position within the image.
 
-A task is some lines of windows of one image, or several small images. Where there are many of them
-the filter is packed once, before; where there are few, tasks also share out the filters, and each
-packs its own. :mod:`.conv_task` writes a task.
+A task is some lines of windows of one image, or several small images. With many tasks, all filters
+are packed once before them; with few, tasks also divide the filters, and each packs its own.
+:mod:`.conv_task` writes a task.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Gradients of pools: each window hands its gradient to its pixels.
 
 Windows overlap, so a pixel's sum is complete only after the last of them: a task adds up some
-channels of a whole image in a workspace, window by window, and then finishes its pixels. The first
+channels of a whole image in a workspace, window by window, and then writes the epilogue. The first
 of the largest elements of a window is searched again, which is cheaper than storing its index in
 the forward.
 

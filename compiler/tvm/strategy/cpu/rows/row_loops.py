@@ -28,7 +28,7 @@ from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.rows.accumulate import BLOCK, Accumulator
 from composite.compiler.tvm.strategy.cpu.rows.row_program import RowProgram, Sweep
 
-_DEAR = 8
+_EXPENSIVE = 8
 """Instructions for a vector from which on its totals are folded into one register each."""
 
 
@@ -62,7 +62,7 @@ class RowLoops:
     Args:
         program: What the sweeps compute.
         context: The kernel.
-        lanes: Elements in a vector, which may be several registers abreast.
+        lanes: Elements in a vector, which may be several registers long.
         row: The row's indices; a :class:`Lane` stands for as many rows.
         kept: Where the elements are that are kept between sweeps.
     """
@@ -136,7 +136,7 @@ class RowLoops:
     def _lanes_of_total(self, one: Sweep, tensor: Tensor) -> int:
         """Return one register's lanes where an element takes many registers to compute."""
         register = self._context.lanes(tensor.dtype)
-        return min(self._lanes, register) if one.cost > _DEAR else self._lanes
+        return min(self._lanes, register) if one.cost > _EXPENSIVE else self._lanes
 
     def run_across(self, one: Sweep, width: int) -> list[Accumulator]:
         """Write a sweep over the ``width`` elements of as many rows as there are lanes."""
@@ -229,7 +229,7 @@ class RowLoops:
         for tensor, value in (ahead or {}).items():
             access.give(tensor, partial(_at_any_place, value))
         at = [*self._row, *loops.outer, last]
-        if self._distance is not None and one is self._program.dearest:
+        if self._distance is not None and one is self._program.most_expensive:
             self._fetch(at, self._distance)
         for tensor in one.stores:
             context.store(tensor, _place(tensor, at), access.compute(tensor, _place(tensor, at)))

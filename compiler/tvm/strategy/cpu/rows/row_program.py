@@ -75,7 +75,7 @@ class RowProgram:
     streams: list[tuple[Storage, bool]]
 
     @property
-    def dearest(self) -> Sweep:
+    def most_expensive(self) -> Sweep:
         """The sweep that takes the most instructions."""
         return max(self.sweeps, key=lambda one: one.cost)
 
@@ -148,7 +148,7 @@ class _Sweeps:
     def _is_leaf(self, tensor: Tensor) -> bool:
         return self._is_given(tensor) or not isinstance(tensor.node, Pointwise | Reduce)
 
-    def _is_dear(self, tensor: Tensor) -> bool:
+    def _is_expensive(self, tensor: Tensor) -> bool:
         return self._cost[tensor] >= _KEEP_COST and tensor.dtype != "bool"
 
     def _operands(self, tensor: Tensor) -> tuple[Tensor, ...]:
@@ -180,7 +180,7 @@ class _Sweeps:
                 one.cost += 1
                 return ()
             before = first.setdefault(tensor, one)
-            if before is not one and self._is_dear(tensor):
+            if before is not one and self._is_expensive(tensor):
                 one.kept.append(tensor)
                 if tensor not in before.keeps:
                     before.keeps.append(tensor)
