@@ -11,7 +11,7 @@ import functools
 import types
 from typing import Any
 
-from composite.compiler.frontend.analysis.desugar import written_out
+from composite.compiler.frontend.analysis.desugar import desugar
 from composite.compiler.frontend.analysis.liveness import Liveness
 from composite.compiler.frontend.analysis.scopes import Scopes
 from composite.compiler.source import Source
@@ -55,4 +55,4 @@ def body_of(function: types.FunctionType) -> Body:
     Raises:
         CompositeSyntaxError, SourceNotFoundError, NotAFunctionError: as Source.of.
     """
-    return Body.of(Scopes(written_out(Source.of(function))))
+    return Body.of(Scopes(desugar(Source.of(function))))

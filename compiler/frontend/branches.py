@@ -1,7 +1,8 @@
-"""`if`: its branches are joined in what is read after it, or each goes to the end of its path.
+"""`if`: its branches are joined in the names that are read later, or go on to the end separately.
 
-An `if` in which a path ends gives the results of all that follows: what comes after it belongs to
-the branches that go on. Where several go on, that is a function of the module, called from each.
+An `if` in which a path ends is translated with its continuation in it: each branch that does not
+end is followed by what comes after the `if`. Where several branches do, the continuation becomes a
+function of the module, which each of them calls.
 
 Not for: expressions that choose, `a if c else b` (expressions.py); how often a loop goes on
 (loops.py).
@@ -25,14 +26,14 @@ from composite.compiler.frontend.bindings import (
     values_in,
     with_values,
 )
-from composite.compiler.frontend.continuation import Following, Rest, Shared, Translator
+from composite.compiler.frontend.continuation import Continuation, Following, Shared, Translator
 from composite.compiler.frontend.exits import Exit, spoken
 from composite.compiler.frontend.expressions import Expressions
 from composite.compiler.tfr import dialect
 
 
-class Pass(Translator, Protocol):
-    """What is needed of the pass over statements."""
+class StatementTranslator(Translator, Protocol):
+    """What is needed of `Statements`."""
 
     exit: Exit
 
@@ -47,22 +48,22 @@ class Pass(Translator, Protocol):
 
 
 class Branches:
-    """Translates each `if` of one function; `rests` numbers the functions of the module."""
+    """Translates each `if` of one function; `serials` tells shared continuations apart."""
 
     def __init__(
         self,
-        statements: Pass,
+        statements: StatementTranslator,
         translation: Translation,
         expressions: Expressions,
-        rests: Iterator[int],
+        serials: Iterator[int],
     ) -> None:
         self._statements = statements
         self._translation = translation
         self._builder = translation.builder
         self._expressions = expressions
         self._liveness = translation.body.liveness
-        self._rests = rests
-        # What names were bound to where a rest was first called.
+        self._serials = serials
+        # What names were bound to where a shared continuation was first called.
         self._objects: dict[str, dict[str, Any]] = {}
 
     def join(self, node: Any) -> None:
@@ -116,14 +117,14 @@ class Branches:
                 f"this `if` chooses a function, `{name}` is {spellings}: call it in each branch",
             )
 
-    def path(self, node: Any, rest: Rest) -> list[Any]:
+    def path(self, node: Any, continuation: Continuation) -> list[Any]:
         """Translate an `if` in which a path ends, and all that follows, to the returned values."""
         condition = self._statements.condition(node.test)
         taken = self._expressions.decided(condition)
         if taken is not None:
-            return self._statements.path(node.body if taken else node.orelse, rest)
+            return self._statements.path(node.body if taken else node.orelse, continuation)
         shared = None
-        if isinstance(rest, Following) and (
+        if isinstance(continuation, Following) and (
             flow.endings(node.body) + flow.endings(node.orelse) > 1
         ):
             shared = self._share(node)
@@ -131,12 +132,12 @@ class Branches:
         ends = []
         for block, branch in ((fork.then, node.body), (fork.otherwise, node.orelse)):
             with self._branch(block):
-                path = self._statements.path(branch, shared or rest)
+                path = self._statements.path(branch, shared or continuation)
                 ends.append((path, [self._translation.whole(one, node) for one in path]))
         (given, first), (other, second) = ends
         results = fork.join(list(zip(first, second, strict=True)), self._statements.exit.names)
         if shared is not None:
-            self._define_rest(shared, rest)
+            self._define_shared(shared, continuation)
         results = self._statements.exit.joined(results)
         return [self._result(node, *one) for one in zip(results, given, other, strict=True)]
 
@@ -156,7 +157,7 @@ class Branches:
         self._translation.environment = before
 
     def _share(self, node: Any) -> Shared:
-        """Name the rest after an `if`, with what it reads.
+        """Name the continuation of an `if`, with what it reads.
 
         What a branch assigns may be of any type by then; what none does keeps its type.
         """
@@ -164,13 +165,13 @@ class Branches:
         live = sorted({*self._liveness.after[node], *self._statements.exit.hidden})
         environment = self._translation.environment
         return Shared(
-            f"rest_{next(self._rests)}",
+            f"rest_{next(self._serials)}",
             node,
             changed=tuple(name for name in live if name in assigned),
             kept=tuple(name for name in live if name not in assigned and name in environment),
         )
 
-    def _define_rest(self, shared: Shared, rest: Rest) -> None:
+    def _define_shared(self, shared: Shared, continuation: Continuation) -> None:
         before = self._translation.environment
         kept = [value for name in shared.kept for value in values_in(before[name])]
         given = _unknown(kept)
@@ -191,7 +192,7 @@ class Branches:
             self._translation.environment = inside
             results = [
                 self._translation.value(one, shared.branching)
-                for one in rest.finish(self._statements)
+                for one in continuation.emit(self._statements)
             ]
             self._builder.give_back(
                 [
@@ -202,13 +203,13 @@ class Branches:
         self._translation.environment = before
 
     def _inside(self, kept: list[Any], arguments: Iterator[Any]) -> Iterator[Any]:
-        """Yield what values are in the function of a rest: an argument of it, or a constant."""
+        """Yield the values inside the function: an argument of it each, or a constant."""
         for value in kept:
             known = decisions.static(value)
             yield next(arguments) if known is decisions.ABSENT else self._builder.constant(known)
 
-    def call_rest(self, shared: Shared) -> list[Any]:
-        """Call a shared rest with the values that its names have here."""
+    def call_shared(self, shared: Shared) -> list[Any]:
+        """Call a shared continuation with the values that its names have here."""
         environment = self._translation.environment
         self._note_objects(shared)
         changed = [

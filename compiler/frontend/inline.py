@@ -30,11 +30,11 @@ MOST_CALLS = 5_000
 
 
 class Inliner:
-    """Inlines the calls of one op. `rests` numbers the functions of its module."""
+    """Inlines the calls of one op; `serials` tells the shared continuations of its module apart."""
 
     def __init__(self, resolve: Resolve) -> None:
         self.resolve = resolve
-        self.rests = itertools.count()
+        self.serials = itertools.count()
         self._calls = 0
         self._endless: CompositeSyntaxError | None = None
 
@@ -91,7 +91,7 @@ class Inliner:
         expressions = Expressions(translation, self)
         exit_ = ResultExit(translation, expressions)
         try:
-            (result,) = Statements(translation, expressions, exit_, self.rests).body()
+            (result,) = Statements(translation, expressions, exit_, self.serials).body()
         except CompositeSyntaxError as error:
             if error is self._endless:
                 raise

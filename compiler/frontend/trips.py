@@ -1,6 +1,6 @@
 """How a trip of a loop ends, and what it gives to the next.
 
-Not for: building the loop (loops.py), `return` in it and `else` (early.py).
+Not for: building the loop (loops.py), `return` in it and `else` (desugar.py).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LoopExit(Exit):
         self._starts = {name: translation.environment[name] for name in names}
 
     def returned(self, _node: Any) -> NoReturn:
-        """Refuse: early.py has made a `break` of it."""
+        """Refuse: desugar.py has made a `break` of it."""
         raise AssertionError("a return in a loop is written out before it is translated")
 
     def ended(self, by_break: bool) -> list[Any]:

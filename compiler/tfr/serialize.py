@@ -1,9 +1,9 @@
 """A TFR module as a program: the FunctionDefLibrary that the runtime reads.
 
 `function[0]` is the op: its signature is the whole OpDef, its nodes are the body in the order of
-evaluation. A block of an `if` or a loop and a shared rest become functions of their own ("then_0",
-"else_0", "body_0", "rest_0"), which see nothing of the outside but their inputs. Casts and
-truths, which compute nothing, leave no node.
+evaluation. A block of an `if` or a loop, and a continuation that several branches share, become
+functions of their own ("then_0", "else_0", "body_0", "rest_0"), which see nothing of the outside
+but their inputs. tfr.cast and tfr.truth, which compute nothing, leave no node.
 
 Not for: the digest (digest.py), expanding a program (the runtime).
 """

@@ -23,7 +23,7 @@ def returns(statement: Any) -> bool:
 def ends(statement: Any) -> bool:
     """Say whether a path may end in a statement: by `return`, `raise`, `break` or `continue`.
 
-    A loop is left by its own end only: see early.py.
+    A loop is left by its own end only: see desugar.py.
     """
     return _holds(statement, _ENDS)
 
