@@ -19,7 +19,7 @@ from composite.compiler.tfr import Builder, Place, dialect
 from tests.runtime.programs import Program, Region, expand
 
 VALUES = [0, 1, -1, 7, 2**63 - 1, -(2**63), True, False, 0.0, 2.5, "", "RELU", None]
-BINARY: dict[str, Callable[[Any, Any], Any]] = {
+BINARY: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
@@ -28,7 +28,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "mod": operator.mod,
     "pow": operator.pow,
 }
-COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+COMPARE: dict[str, Callable[..., Any]] = {
     "eq": operator.eq,
     "ne": operator.ne,
     "lt": operator.lt,
@@ -38,7 +38,7 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "is": operator.is_,
     "is_not": operator.is_not,
 }
-UNARY: dict[str, Callable[[Any], Any]] = {"not": operator.not_, "neg": operator.neg}
+UNARY: dict[str, Callable[..., Any]] = {"not": operator.not_, "neg": operator.neg}
 
 
 class Case(NamedTuple):
