@@ -11,7 +11,6 @@ Nothing here knows what an op computes.
 from __future__ import annotations
 
 import functools
-import threading
 from typing import Any
 
 import tensorflow as tf
@@ -35,16 +34,9 @@ _LIMIT = 256
 # TensorFlow's own converters have them do so. Any other may count how often it runs.
 _ONCE = frozenset({"Assert", "PrintV2", "ReadVariableOp", "VariableShape"})
 
-_lock = threading.Lock()
-_registered: set[str] = set()
-
 
 def register(op_name: str) -> None:
-    """Gives TensorFlow a converter for this op; once for each name."""
-    with _lock:
-        if op_name in _registered:
-            return
-        _registered.add(op_name)
+    """Gives TensorFlow a converter for a name; the registry's hook for new ones."""
     pfor.RegisterPFor(op_name)(_convert)
 
 
