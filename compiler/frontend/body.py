@@ -1,6 +1,6 @@
-"""A function's text, with what the passes find out before it is translated.
+"""A function's source, with the results of the analyses that run before translation.
 
-A body is read once, however many ops its function is inlined into.
+It is analysed once, however many ops the function is inlined into.
 Not for: translating it (statements.py), what its free names are bound to (capture.py).
 """
 
@@ -41,7 +41,7 @@ class Body:
         return str(self.source.tree.name)
 
     def inner(self, node: Any) -> Body:
-        """Return the body of a function or lambda that stands in this one."""
+        """Return the body of a function or lambda in this one."""
         if node not in self._inner:
             self._inner[node] = Body.of(self.scopes.inner[node])
         return self._inner[node]
