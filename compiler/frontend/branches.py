@@ -4,8 +4,7 @@ An `if` in which a path ends is translated with its continuation in it: each bra
 end is followed by what comes after the `if`. Where several branches do, the continuation becomes a
 function of the module, which each of them calls.
 
-Not for: expressions that choose, `a if c else b` (expressions.py); how often a loop goes on
-(loops.py).
+Not for: expressions that choose, `a if c else b` (expressions.py); loops (loops.py).
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class StatementTranslator(Translator, Protocol):
         """Translate statements in which no path ends."""
 
     def stand_ins(self, types: Sequence[str]) -> list[Any]:
-        """Build what stands for values that mistakes have left out."""
+        """Build values that stand in for those that a mistake has left out."""
 
 
 class Branches:
@@ -63,11 +62,11 @@ class Branches:
         self._expressions = expressions
         self._liveness = translation.body.liveness
         self._serials = serials
-        # What names were bound to where a shared continuation was first called.
+        # What names were bound to where each shared continuation was called first.
         self._objects: dict[str, dict[str, Any]] = {}
 
     def join(self, node: Any) -> None:
-        """Translate an `if` without a `return`: the branches hand on what is read after it."""
+        """Translate an `if` in which no path ends; its results are names that are read later."""
         condition = self._statements.condition(node.test)
         taken = self._expressions.decided(condition)
         if taken is not None:
@@ -142,14 +141,14 @@ class Branches:
         return [self._result(node, *one) for one in zip(results, given, other, strict=True)]
 
     def _result(self, node: Any, value: Any, first: Any, second: Any) -> Any:
-        """Return the binding of a result for which the branches gave these."""
+        """Return the binding of a result of the `if`, given those of the branches."""
         given = [one for one in (first, second) if not _is_raised(one)] or [first]
         self._translation.same_class("the result", given[0], given[-1], node)
         return self._translation.from_whole(value, class_of(given[0]))
 
     @contextlib.contextmanager
     def _branch(self, block: Any) -> Iterator[None]:
-        """Translate in a block, which binds names in an environment of its own."""
+        """Translate in a block that binds names in its own environment."""
         before = self._translation.environment
         self._translation.environment = dict(before)
         with self._builder.into(block):
@@ -159,7 +158,7 @@ class Branches:
     def _share(self, node: Any) -> Shared:
         """Name the continuation of an `if`, with what it reads.
 
-        What a branch assigns may be of any type by then; what none does keeps its type.
+        A name that a branch assigns is passed with type any, the others keep their types.
         """
         assigned = set(flow.assigned([node]))
         live = sorted({*self._liveness.after[node], *self._statements.exit.hidden})
@@ -203,7 +202,7 @@ class Branches:
         self._translation.environment = before
 
     def _inside(self, kept: list[Any], arguments: Iterator[Any]) -> Iterator[Any]:
-        """Yield the values inside the function: an argument of it each, or a constant."""
+        """Yield the values inside the function: its arguments, and constants as they are."""
         for value in kept:
             known = decisions.static(value)
             yield next(arguments) if known is decisions.ABSENT else self._builder.constant(known)
@@ -215,7 +214,7 @@ class Branches:
         changed = [
             self._builder.cast(self._translation.whole(environment[name], shared.branching), "any")
             if name in environment
-            else self._statements.stand_ins(["any"])[0]  # scopes.py has said so
+            else self._statements.stand_ins(["any"])[0]  # scopes.py has reported it
             for name in shared.changed
         ]
         kept = [value for name in shared.kept for value in values_in(environment[name])]
@@ -224,7 +223,7 @@ class Branches:
         )
 
     def _note_objects(self, shared: Shared) -> None:
-        """Note which of the names that a branch may change are objects: the same on all."""
+        """Note which names that a branch may change are objects, which must be so on every path."""
         environment = self._translation.environment
         here = {name: environment[name] for name in shared.changed if name in environment}
         earlier = self._objects.setdefault(shared.function, here)
@@ -233,12 +232,12 @@ class Branches:
 
 
 def _is_raised(binding: Any) -> bool:
-    """Say whether a path raises instead of giving a value."""
+    """Say whether a path raises instead of returning a value."""
     return is_value(binding) and dialect.producer(binding, "tfr.raise") is not None
 
 
 def _unknown(values: list[Any]) -> list[Any]:
-    """Return the values that are no constants."""
+    """Return the values that are not known constants."""
     return [value for value in values if decisions.static(value) is decisions.ABSENT]
 
 

@@ -42,7 +42,7 @@ class StatementTranslator(Protocol):
         """Translate the condition of a statement to a value."""
 
     def value_beyond(self, node: Any) -> Any:
-        """Translate an expression whose mistakes are not those of the statements it governs."""
+        """Translate the header of a statement; after a mistake in it, its blocks still are."""
 
     def bind(self, target: Any, binding: Any, node: Any) -> None:
         """Bind the names of a target of an assignment."""
@@ -82,7 +82,7 @@ class Loops:
         self._until_typed(node, names, attempt)
 
     def while_(self, node: Any) -> None:
-        """Translate a `while`; a `break` is a condition beside the written one."""
+        """Translate a `while`; with a `break` in it, its predicate is carried as well."""
         names = self._carried_names(node)
         breaks = flow.breaks(node.body)
 
@@ -119,7 +119,7 @@ class Loops:
 
     @contextlib.contextmanager
     def _trip(self, loop: Loop, names: Sequence[str], block: Any = None) -> Iterator[None]:
-        """Translate inside of a block of a loop, the carried names bound to its arguments."""
+        """Translate inside a block of a loop, with the carried names bound to its arguments."""
         before, block = self._translation.environment, block or loop.body
         carried = list(block.arguments)[len(block.arguments) - len(names) :]
         pairs = zip(names, carried, strict=True)
@@ -130,7 +130,7 @@ class Loops:
         self._translation.environment = before
 
     def _close(self, loop: Loop, exit_: LoopExit) -> LoopExit:
-        """Translate the body, up to what its trips give."""
+        """Translate the body, up to the values of the next trip."""
         outer, self._statements.exit = self._statements.exit, exit_
         values = self._statements.path(exit_.node.body, End())
         self._statements.exit = outer
@@ -140,7 +140,7 @@ class Loops:
     def _until_typed(
         self, node: Any, names: Sequence[str], attempt: Callable[[Sequence[str]], LoopExit]
     ) -> None:
-        """Build a loop, again with wider static types until its trips keep them."""
+        """Build a loop, and again with wider static types until its trips keep them."""
         environment = self._translation.environment
         widened = self._widened.setdefault(node, set())
         for name in names:

@@ -102,7 +102,7 @@ class Statements(Visitor):
 
     @contextlib.contextmanager
     def _beyond(self, node: Any) -> Iterator[None]:
-        """Go on behind the `with` after a mistake in it, as if the node bound any values."""
+        """Go on after the `with` on a mistake in it, as if the node bound values of type any."""
         environment, exit_ = self._translation.environment, self.exit
         with self._translation.mistakes.beyond(node):
             yield
@@ -112,14 +112,14 @@ class Statements(Visitor):
         environment.update(zip(names, self.stand_ins(["any"] * len(names)), strict=True))
 
     def stand_ins(self, types: Sequence[str]) -> list[Any]:
-        """Build what stands for values that mistakes have left out."""
+        """Build values that stand in for those that a mistake has left out."""
         return self._builder.fail("SyntaxError", [], types)
 
     def condition(self, node: Any) -> Any:
-        """Translate the condition of a statement, whose mistakes are not those of what it governs.
+        """Translate the condition of a statement; after a mistake in it, its blocks still are.
 
-        In a function that is inlined they are: to know nothing of a condition may be to go through
-        a recursion that it ends.
+        Not in an inlined function, where they are given up: with an unknown condition, a recursion
+        that it should end would not.
         """
         if self._translation.caller is not None:
             self._skip_given_up(node)
@@ -127,7 +127,7 @@ class Statements(Visitor):
         return self.value_beyond(node)
 
     def value_beyond(self, node: Any) -> Any:
-        """Translate an expression whose mistakes are not those of the statements it governs."""
+        """Translate the header of a statement; after a mistake in it, its blocks still are."""
         with self._beyond(node):
             self._skip_given_up(node)
             return self._expressions.value(node)
