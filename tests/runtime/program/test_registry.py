@@ -287,4 +287,4 @@ def test_damaged_programs_do_not_crash(run_python: Callable[..., Any]) -> None:
 
 def test_version() -> None:
     answer = k.reply("composite_version")
-    assert answer == {"tensorflow": tf.__version__, "abi": 1}
+    assert answer == {"tensorflow": tf.__version__, "abi": 2}
