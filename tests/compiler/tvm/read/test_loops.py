@@ -143,7 +143,8 @@ def test_cells(compiler: Any, cell: Any, gates: int, size: tuple[int, ...]) -> N
 def test_by_a_team(compiler: Any, tasks: int) -> None:
     for batch in (1, 2, 3, 6):
         arrays = cells(batch, 20, 24, 128, 4)
-        loaded = compiler.compare(lstm, *arrays, rtol=2e-5, atol=1e-6, tasks=tasks)
+        # Twenty steps amplify a rounding: TensorFlow's own results are up to 2.7e-6 from the exact.
+        loaded = compiler.compare(lstm, *arrays, rtol=2e-5, atol=4e-6, tasks=tasks)
         assert loaded.launches
         assert loaded.kernel.barriers
 
