@@ -18,8 +18,11 @@ from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
 from composite.compiler.attr_values import attr_value_to_python as python_value
 
 __all__ = [
+    "BACKEND",
     "CONSTANTS",
+    "NUMERICS",
     "PROGRAM",
+    "UNCOUNTED",
     "AttrValue",
     "NodeDef",
     "TensorProto",
@@ -32,6 +35,9 @@ __all__ = [
 ]
 
 
+BACKEND = "_composite_backend"  # where a node is to run: "auto", "tvm" or "tf"
+NUMERICS = "_composite_numerics"  # "fast" or "strict"
+UNCOUNTED = "_composite_uncounted"  # a node that composite.stats() leaves out
 CONSTANTS = "_composite_constants"  # the inputs of a node that never change
 PROGRAM = "_composite_program"  # the version of an op that a node, or a record of a call, means
 
