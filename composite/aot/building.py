@@ -25,7 +25,8 @@ from composite.aot.replacing import naming, replaced
 from composite.aot.signatures import Stated, of_ops, stated
 from composite.autodiff import gradient
 from composite.binding import native
-from composite.binding.records import CONSTANTS, NodeDef, serialize
+from composite.binding.kernel_request import KernelRequest
+from composite.binding.records import serialize
 from composite.compiler.emit.docs import docs
 from composite.compiler.emit.library import LibraryOp
 from composite.compiler.emit.registration import program_symbol, registration, status_symbol
@@ -153,7 +154,8 @@ def _kernels(
             constants = False
             try:
                 for request in prebuild.requests(op, call):
-                    name, constants = prebuild.name(request, machine), CONSTANTS in request.attr
+                    name = prebuild.name(request, machine)
+                    constants = bool(request.constants)
                     if name in built:
                         continue
                     built[name] = prebuild.kernel(op, request, machine, plan)
@@ -171,7 +173,7 @@ def _kernels(
 
 def _of_one(
     op: CompositeOp,
-    ones: Iterable[NodeDef],
+    ones: Iterable[KernelRequest],
     machine: Target,
     plan: prebuild.Plan,
     notes: list[str],

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
 
+from composite.binding.call_request import CallRequest
 from composite.binding.records import CONSTANTS, PROGRAM, attr_value
 from composite.binding.typed_record import Dims, TypedRecord
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +34,16 @@ class KernelRequest(TypedRecord):
     constants: tuple[int, ...] = ()
     hint: tuple[int, ...] = ()
     must: bool = False
+
+    @classmethod
+    def of_call(cls, call: CallRequest) -> Self:
+        """The request for a kernel of exactly the shapes of a call, which are known."""
+        return cls(
+            op=call.op,
+            attrs=call.attrs,
+            program=call.program,
+            in_shapes=tuple(tuple(shape.as_list()) for shape in call.in_shapes),
+        )
 
     def stamps(self) -> dict[str, AttrValue]:
         """What a node of this call carries."""

@@ -5,7 +5,6 @@ Not for graph nodes themselves; those are made by `call`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ __all__ = [
     "NodeDef",
     "TensorProto",
     "attr_value",
-    "call_record",
     "python_value",
     "python_values",
     "record",
@@ -105,15 +103,6 @@ def record(op: str = "", name: str = "", **attrs: Any) -> NodeDef:
 def python_values(node: NodeDef) -> dict[str, Any]:
     """All attributes of a record, as Python values, in the order of their names."""
     return {key: python_value(node.attr[key]) for key in sorted(node.attr)}
-
-
-def call_record(op_name: str, attrs: Mapping[str, AttrValue]) -> NodeDef:
-    """A call by the op's own attributes and its version, without whatever else a node carries."""
-    node = NodeDef(op=op_name)
-    for name, value in attrs.items():
-        if name == PROGRAM or not name.startswith("_"):
-            node.attr[name].CopyFrom(value)
-    return node
 
 
 def serialize(node: Any) -> bytes:

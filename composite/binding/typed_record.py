@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import tensorflow as tf
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 Dims = tuple[int | str, ...]  # "s0", "s1", ... are symbols
+
+
+_TABLES = {kind: {one.wire: one for one in table} for kind, table in RECORDS.items()}
 
 
 class MalformedRecord(ValueError):  # noqa: N818 - says what the record is
@@ -50,7 +53,7 @@ class TypedRecord:
     @classmethod
     def table(cls) -> Mapping[str, Field]:
         """The fields by their names on the wire."""
-        return {one.wire: one for one in RECORDS[cls.KIND]}
+        return _TABLES[cls.KIND]
 
     @classmethod
     def parse(cls, node: NodeDef) -> Self:
@@ -79,10 +82,10 @@ class TypedRecord:
         node = NodeDef(op=self.op, name=self.name)
         for name, value in self.attrs.items():
             node.attr[name].CopyFrom(value)
-        defaults = {one.name: one.default for one in fields(self)}
         for wire, one in self.table().items():
             value = getattr(self, one.name)
-            if one.presence is not Presence.OPTIONAL or value != defaults[one.name]:
+            # A dataclass has the default of an attribute as an attribute of the class.
+            if one.presence is not Presence.OPTIONAL or value != getattr(type(self), one.name):
                 node.attr[wire].CopyFrom(_to_attr(one.kind, value))
         return node
 

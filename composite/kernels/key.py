@@ -17,14 +17,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from composite.binding.records import CONSTANTS, PROGRAM
+from composite.binding.kernel_request import KernelRequest
 
 FORMAT = 1  # of records and of the ABI between kernels and the runtime
 CHECK = 2  # what kernels are held to before they are used: one from the cache is not checked again
 
 
-def entry_key(request: Any, target: str, choices: Mapping[str, Any] = MappingProxyType({})) -> str:
-    """The key of a request (a NodeDef record) for a target; 32 hex digits.
+def entry_key(
+    request: KernelRequest, target: str, choices: Mapping[str, Any] = MappingProxyType({})
+) -> str:
+    """The key of a request for a target; 32 hex digits.
 
     `choices`: the values of knobs that are not the strategies' own.
     """
@@ -34,7 +36,7 @@ def entry_key(request: Any, target: str, choices: Mapping[str, Any] = MappingPro
     return _hash(content)
 
 
-def tuning_key(request: Any, target: str) -> str:
+def tuning_key(request: KernelRequest, target: str) -> str:
     """The key of what was measured of a request's kernels; 32 hex digits.
 
     Our own compiler is no part of it: what is measured is named by the code that it was measured
@@ -44,12 +46,12 @@ def tuning_key(request: Any, target: str) -> str:
     return _hash(["tuning", *_call(request, target), *versions])
 
 
-def _call(request: Any, target: str) -> list[str]:
-    content = [f"target {target}", f"op {request.op}"]
-    for name in sorted(request.attr):
-        if name in (PROGRAM, CONSTANTS, "_in_shapes") or not name.startswith("_"):
-            value = request.attr[name].SerializeToString(deterministic=True)
-            content.append(f"{name} {value.hex()}")
+def _call(request: KernelRequest, target: str) -> list[str]:
+    content = [f"target {target}", f"op {request.op}", f"program {request.program}"]
+    content += [f"shapes {request.in_shapes}", f"constants {request.constants}"]
+    for name in sorted(request.attrs):
+        value = request.attrs[name].SerializeToString(deterministic=True)
+        content.append(f"{name} {value.hex()}")
     return content
 
 

@@ -17,10 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from composite.binding import native
-from composite.binding.records import NodeDef
 
 _CPU = 1
 _TENSOR_PTR = 7
@@ -134,21 +132,6 @@ class PackedArgument(NamedTuple):
     source: int
     elements: int
     dtype: str
-
-    @classmethod
-    def of_record(cls, record: NodeDef) -> list[PackedArgument]:
-        """The packed arguments of a kernel's record."""
-        if "_packed_sources" not in record.attr:
-            return []
-        return [
-            cls(source, elements, tf.as_dtype(dtype).name)
-            for source, elements, dtype in zip(
-                record.attr["_packed_sources"].list.i,
-                record.attr["_packed_elements"].list.i,
-                record.attr["_packed_dtypes"].list.type,
-                strict=True,
-            )
-        ]
 
 
 class NativeKernel:

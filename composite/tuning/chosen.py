@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from composite.binding.kernel_request import KernelRequest
 from composite.binding.log import logger
 from composite.compiler.tvm.choices import Chosen
 from composite.kernels import key as keys
@@ -99,7 +100,7 @@ def winner(record: Record, machine: str) -> Winner | None:
 
 
 def choices_for(
-    request: Any,
+    request: KernelRequest,
     target: Any,
     write: Callable[[Chosen], Any],
     consulted: Sequence[Database],

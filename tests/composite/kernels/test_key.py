@@ -3,6 +3,7 @@
 import pytest
 import tensorflow as tf
 
+from composite.binding.kernel_request import KernelRequest
 from composite.binding.records import record
 from composite.kernels import key
 
@@ -15,7 +16,7 @@ BASE = {
 
 
 def entry(target="x86-64-v3-2", **changes):
-    return key.entry_key(record(op="Op", **(BASE | changes)), target)
+    return key.entry_key(KernelRequest.parse(record(op="Op", **(BASE | changes))), target)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_what_it_depends_on(changes):
 
 def test_what_it_does_not_depend_on():
     assert entry(_must=True, _hint=[3]) == entry()
-    renamed = record(op="Op", name="ticket 7", **BASE)
+    renamed = KernelRequest.parse(record(op="Op", name="ticket 7", **BASE))
     assert key.entry_key(renamed, "x86-64-v3-2") == entry()
 
 
