@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,8 +29,8 @@ from composite.compiler.errors.declarations import (
 from composite.compiler.schema import OpSchema
 from composite.compiler.source import CompositeSyntaxError, Source
 from composite.jit import worker
-from composite.ops import call
 from composite.ops.op import CompositeOp, DecoratedOp
+from composite.ops.registry import OPS
 from composite.vectorize import batching
 
 
@@ -111,7 +110,7 @@ class Composite:
         if self._bare:
             marks["_composes"].s = self._op_name.encode()
             marks["_replaces"].b = self._replace
-        op = DecoratedOp(program, function, functools.partial(tfr.print_module, module))
+        op = DecoratedOp(program, function, functools.partial(tfr.print_module, module), OPS)
         register(op)
         worker.start()
         return op
@@ -173,42 +172,20 @@ def _resolve(value: Any) -> CompositeOp | None:
     return value if isinstance(value, CompositeOp) else None
 
 
-# The op object that each name stands for now.
-_lock = threading.RLock()
-_current: dict[str, CompositeOp] = {}
-
-
-def current(op_name: str) -> CompositeOp | None:
-    """The op object of this process that the name stands for."""
-    return _current.get(op_name)
-
-
 def register(op: CompositeOp) -> None:
     """Makes an op known to TensorFlow: its program, its gradient; retires an older version."""
     set_up()
-    with _lock:
+    with OPS.lock:
         native.call("composite_register", op.program)
-        adopt(op)
-
-
-def adopt(op: CompositeOp) -> None:
-    """Has the name of an op, whose program the runtime has, stand for this object from now on."""
-    with _lock:
-        older = _current.get(op.op_name)
-        _current[op.op_name] = op
-        gradient.register(op.op_name)
-        batching.register(op.op_name)
-        gradient.set_current(op.op_name, op.digest)
-        if op.composes:  # a call that TensorFlow answered before may be the composition's now
-            call.forget_eager_kernels()
-        if older is not None and older.digest != op.digest:
-            older.retire()
+        OPS.define(op)
 
 
 @functools.cache
 def set_up() -> None:
     """Done once, before the first op: settings checked, the runtime told of the compiler."""
     settings.check_environment()
+    OPS.on_new_name(gradient.register)
+    OPS.on_new_name(batching.register)
     if worker.enabled():
         from composite.compiler.tvm import table
 
@@ -219,7 +196,7 @@ def _check_place(
     schema: OpSchema, function: Callable[..., Any], source: Source, op_name: str
 ) -> None:
     """Refuses a second definition of a name, unless it is the same definition, edited."""
-    older = _current.get(schema.op_name)
+    older = OPS.current(schema.op_name)
     if not isinstance(older, DecoratedOp):
         return  # a loaded library's op: the runtime compares digests
     if older.program.function[0].attr["_origin"].s.decode() == _origin(function, source):

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
+from composite.compiler import op_traits
 from composite.compiler.tvm import table
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir.graph import DTYPES, Parameter, Tensor
@@ -56,8 +57,8 @@ def page() -> str:
         parts.append(f"## {(module.__doc__ or '').splitlines()[0].rstrip('.')}\n")
         parts.append("| op | dtypes | limits |\n|---|---|---|")
         parts += [
-            f"| {op} | {_text(dtypes_of(op))} | {table.LIMITS.get(op, '')} |"
-            for op in sorted(table.FAMILIES[family].split())
+            f"| {op} | {_text(dtypes_of(op))} | {op_traits.of(op).limits} |"
+            for op in sorted(table.FAMILIES[family])
         ]
         parts.append("")
     return "\n".join(parts)

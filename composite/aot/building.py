@@ -23,7 +23,6 @@ from composite.aot.build_options import Options, Signatures
 from composite.aot.loading import SPLIT
 from composite.aot.replacing import naming, replaced
 from composite.aot.signatures import Stated, of_ops, stated
-from composite.autodiff import gradient
 from composite.binding import native
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.records import serialize
@@ -37,8 +36,9 @@ from composite.compiler.tvm.link import LinkError
 from composite.compiler.tvm.target import Target
 from composite.kernels import key
 from composite.kernels.decisions import Decision
+from composite.kernels.tuned import Database
 from composite.ops.op import CompositeOp
-from composite.tuning.database import Database
+from composite.ops.registry import OPS
 
 _LINK_FLAGS = ["-shared", "-s", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-Wl,-rpath,$ORIGIN"]
 
@@ -280,7 +280,7 @@ def _described(op: CompositeOp) -> LibraryOp:
         digest=op.digest,
         program=serialize(program),
         mlir=_portable(op.mlir),
-        own_gradient=gradient.overridden(op.op_name, op.digest),
+        own_gradient=OPS.overrides_gradient(op),
         composes=op.composes,
         replaces=op.program.function[0].attr["_replaces"].b if op.composes else False,
     )

@@ -1,8 +1,10 @@
 """The op object: what a decorated name is bound to, and what a loaded library gives.
 
-It is called like a function and knows its declaration, its body and its version. How a call reaches
-TensorFlow is in `call`, what a body becomes in `composite.compiler`, and how ops are made from
-functions and from libraries in `decorator` and `loading`.
+It is called like a function and knows its declaration, its body and its version.
+
+Not for: how a call reaches TensorFlow (call.py), what a body becomes (composite.compiler), which
+version a name stands for (registry.py), how ops are made from functions and from libraries
+(decorator.py, aot/loading.py).
 """
 
 from __future__ import annotations
@@ -10,24 +12,32 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 
-from composite.autodiff import gradient
 from composite.binding import native, settings
 from composite.binding.call_request import CallRequest
 from composite.binding.records import PROGRAM, AttrValue
 from composite.compiler.schema import OpSchema
-from composite.ops import call
+from composite.ops import call, compiled_call
 
 _LARGEST_CONSTANT = 1024  # elements: what a body can look at are shapes, axes and the like
 
 
-# Every version of every op: a body may call one that was redefined since.
-_by_digest: dict[str, CompositeOp] = {}
+Gradient = Callable[..., Any]  # (op, *output_gradients) -> a gradient or None for each input
+
+
+class Versions(Protocol):
+    """What an op asks of the registry that it is defined in (registry.py)."""
+
+    def version(self, digest: str) -> CompositeOp:
+        """The object of a version of any op."""
+
+    def set_gradient(self, digest: str, function: Gradient) -> None:
+        """Has a function stand in for the derived gradient of a version."""
 
 
 class _Call:
@@ -39,7 +49,7 @@ class _Call:
     def __get__(self, instance: CompositeOp | None, owner: type[CompositeOp]) -> Any:
         """The compiled function, bound to the op; it stands in the class from now on."""
         schema = self._schema
-        function = call.compile_call(
+        function = compiled_call.compile_call(
             schema.op_def,
             [arg.name for arg in schema.inputs],
             [attr.name for attr in schema.attrs],
@@ -70,7 +80,9 @@ class CompositeOp:
 
     schema: OpSchema  # set by __new__
 
-    def __init__(self, program: FunctionDefLibrary, name: str, doc: str, module: str) -> None:
+    def __init__(
+        self, program: FunctionDefLibrary, name: str, doc: str, module: str, versions: Versions
+    ) -> None:
         body = program.function[0]
         self.program = program
         self.op_name: str = self.schema.op_name
@@ -83,7 +95,7 @@ class CompositeOp:
         self.__module__ = module
         self.__signature__ = self.schema.signature()
         self._stamp = {PROGRAM: AttrValue(s=self.digest.encode())}
-        _by_digest[self.digest] = self
+        self._versions = versions
 
     def __new__(cls, program: FunctionDefLibrary, *_: Any, **__: Any) -> CompositeOp:
         """Makes an instance of a class of its own."""
@@ -91,7 +103,7 @@ class CompositeOp:
         # no time to dispatch further.
         schema = OpSchema.from_op_def(program.function[0].signature)
         own = type(cls.__name__, (cls,), {"__call__": _Call(schema), "__doc__": cls.__doc__})
-        call.do_not_convert(own)
+        compiled_call.do_not_convert(own)
         instance: CompositeOp = object.__new__(own)
         instance.schema = schema
         return instance
@@ -122,14 +134,14 @@ class CompositeOp:
         chosen = settings.node_attrs()
         return self._stamp | chosen if chosen else self._stamp
 
-    def gradient(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def gradient(self, function: Gradient) -> Gradient:
         """Decorator: `function(op, *output_gradients)` stands in for the derived gradient.
 
         As with tf.RegisterGradient, `op.inputs`, `op.outputs` and `op.get_attr(name)` are the
         call's, and the result is a gradient, or None, for each input. It holds for this version in
         this process: a library that is built from the op cannot carry it, and says so when asked.
         """
-        gradient.override(self.op_name, self.digest, function)
+        self._versions.set_gradient(self.digest, function)
         return function
 
     def expand(self, *args: Any, **attrs: Any) -> FunctionDefLibrary:
@@ -165,7 +177,7 @@ class CompositeOp:
         """The composites that the body calls, in the order of its nodes."""
         nodes = (node for function in self.program.function for node in function.node_def)
         digests = (n.attr[PROGRAM].s.decode() for n in nodes if PROGRAM in n.attr)
-        return [_by_digest[digest] for digest in dict.fromkeys(digests)]
+        return [self._versions.version(digest) for digest in dict.fromkeys(digests)]
 
     def add_signature(self, **arguments: Any) -> None:
         """States a call to compile a kernel for when a library is built from this op.
@@ -188,7 +200,7 @@ class CompositeOp:
         def stamped_call(_self: Any, *args: Any, **kwargs: Any) -> Any:
             return (traced if tf.executing_eagerly() else made)(*args, **kwargs)
 
-        call.do_not_convert(stamped_call)
+        compiled_call.do_not_convert(stamped_call)
         type(self).__call__ = stamped_call  # type: ignore[method-assign,assignment]
 
 
@@ -196,11 +208,14 @@ class DecoratedOp(CompositeOp):
     """An op whose body is a Python function of this process."""
 
     def __init__(
-        self, program: FunctionDefLibrary, function: Callable[..., Any], mlir: Callable[[], str]
+        self,
+        program: FunctionDefLibrary,
+        function: Callable[..., Any],
+        mlir: Callable[[], str],
+        versions: Versions,
     ) -> None:
-        super().__init__(
-            program, function.__name__, inspect.getdoc(function) or "", function.__module__
-        )
+        doc = inspect.getdoc(function) or ""
+        super().__init__(program, function.__name__, doc, function.__module__, versions)
         self.__qualname__ = function.__qualname__
         self._function = function
         self._mlir = mlir

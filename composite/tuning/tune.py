@@ -17,11 +17,11 @@ from composite.binding.kernel_request import KernelRequest
 from composite.binding.records import NodeDef, python_values
 from composite.compiler import tvm as backend
 from composite.jit import worker
-from composite.kernels import cache, produce
+from composite.kernels import cache, chosen, produce
 from composite.kernels import key as keys
+from composite.kernels.tuned import Database, Record, Winner
 from composite.ops.op import CompositeOp
-from composite.tuning import calls, chosen
-from composite.tuning.database import Database, Record, Winner
+from composite.tuning import calls
 from composite.tuning.local import Local
 from composite.tuning.session import Budget, Measurer, Progress, Row, Session
 from composite.tuning.space import Built, Rejected, Space

@@ -20,7 +20,7 @@ from composite.binding.log import logger
 from composite.compiler.tvm.choices import Chosen
 from composite.kernels import key as keys
 from composite.kernels.cache import default_root
-from composite.tuning.database import Damaged, Database, Record, Winner
+from composite.kernels.tuned import Damaged, Database, Record, Winner
 
 ENVIRONMENT = "COMPOSITE_TUNED"
 NAME = "tuned.json"

@@ -1,0 +1,77 @@
+"""The README's table and picture: they are made of docs/performance.md, and are up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from xml.etree import ElementTree
+
+import pytest
+
+from benchmarks.report import compared, tables
+from benchmarks.report.markdown import render
+from benchmarks.report.ratios import draw
+from tests.benchmarks.report.results import results
+from tests.conftest import ROOT
+
+PAGE = ROOT / "docs" / "performance.md"
+README = ROOT / "README.md"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_the_works_of_a_page_are_those_of_its_results() -> None:
+    works = compared.read(render(results()))
+    assert [(work.family, work.name, work.eager) for work in works] == [
+        ("Dense", "dense 32x64x64, a call, weights as inputs", True),
+        ("Dense", "dense 32x64x64, a node of 64, weights as inputs", False),
+        ("Conv 3x3", "conv 3x3 2x8x8x3x4, a call, weights as inputs", True),
+    ]
+    # A work that a peer has no time for has no ratio for it; one below 1 is bold on the page.
+    assert [sorted(work.ratios) for work in works] == [
+        ["TensorFlow"],
+        ["ONNX Runtime", "TensorFlow"],
+        ["TensorFlow"],
+    ]
+    assert works[1].ratios["ONNX Runtime"] < 1 < works[1].ratios["TensorFlow"]
+
+
+def test_a_page_without_ratios_is_refused() -> None:
+    with pytest.raises(ValueError, match="no table of layers beside the peers"):
+        draw("# Performance\n")
+
+
+def test_the_medians_agree_with_the_summary_of_the_page() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    works = compared.read(page)
+    for line in compared.summary(page)[2:-1]:
+        peer, every, *_ = (cell.strip() for cell in line.strip("|").split("|"))
+        assert f"| {peer} | {len(works)} | {every} (" in page
+
+
+def test_the_readme_has_the_table_and_the_picture_of_the_page(
+    golden: Callable[[str, str], None],
+) -> None:
+    page, readme = (path.read_text(encoding="utf-8") for path in (PAGE, README))
+    head, rest = readme.split("<!-- ratios -->\n")
+    tail = rest.partition("<!-- /ratios -->")[2]
+    table = "\n".join(compared.summary(page))
+    golden(f"{head}<!-- ratios -->\n\n{table}\n<!-- /ratios -->{tail}", str(README))
+    golden(draw(page), str(PAGE.with_name("ratios.svg")))
+    assert "(docs/ratios.svg)" in readme
+
+
+def test_each_family_has_a_row_and_each_of_its_peers_a_marker() -> None:
+    svg = ElementTree.fromstring(draw(render(results())))
+    rows = [text.text for text in svg.iter(f"{SVG}text") if text.find(f"{SVG}tspan") is not None]
+    assert rows == ["All layers ", "Dense ", "Conv 3x3 "]
+    shapes = ("circle", "rect", "polygon")
+    markers = [m for s in shapes for m in svg.iter(f"{SVG}{s}") if m.get("class", "")[0] == "p"]
+    by_class = [m.get("class") for m in markers if m.get("class") != "page"]
+    # The legend has one of each; then TensorFlow in three rows, ONNX Runtime in two.
+    assert [by_class.count(f"p{i}") for i in range(len(tables.PEERS))] == [4, 3, 1, 1]
+
+
+def test_the_axis_holds_every_ratio() -> None:
+    svg = ElementTree.fromstring(draw(PAGE.read_text(encoding="utf-8")))
+    width = float(svg.get("viewBox", "").split()[2])
+    ends = [float(line.get(x, "")) for line in svg.iter(f"{SVG}line") for x in ("x1", "x2")]
+    assert min(ends) >= 128 and max(ends) <= width
