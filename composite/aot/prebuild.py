@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -60,9 +61,12 @@ class Spec(NamedTuple):
         return [d if isinstance(d, int) else None for d in self.dims]
 
 
-def name(wanted: KernelRequest, target: Target, choices: Chosen = chosen.NOTHING) -> str:
-    """The C name of the kernel for a request: equal for equal kernels."""
-    return f"{produce.kernel_name(wanted, choices)}_{target.isa.rpartition('-')[2]}"
+def name(
+    op: CompositeOp, wanted: KernelRequest, target: Target, choices: Chosen = chosen.NOTHING
+) -> str:
+    """The C name of the kernel for a request: equal for equal kernels. ValueError without one."""
+    with _refusing(op, wanted):
+        return f"{produce.kernel_name(wanted, choices)}_{target.isa.rpartition('-')[2]}"
 
 
 class Plan(NamedTuple):
@@ -81,14 +85,15 @@ def kernel(op: CompositeOp, wanted: KernelRequest, target: Target, plan: Plan) -
     """Compiles, checks and measures the kernel of a request. ValueError if there can be none."""
     from composite.compiler import tvm as backend
 
-    try:
+    with _refusing(op, wanted):
         choices = chosen.choices_for(
-            wanted, target, lambda given: produce.write(wanted, target, given), plan.tuned
+            produce.identity(wanted),
+            target,
+            lambda given: produce.write(wanted, target, given),
+            plan.tuned,
         )
-        own = name(wanted, target, choices)
+        own = name(op, wanted, target, choices)
         compiled = produce.compile_object(wanted, target, own, choices)
-    except (backend.NotCovered, produce.Inexpandable) as answer:
-        raise ValueError(f"no kernel for {op.__name__}({described(wanted)}): {answer}") from answer
     record = produce.record_of(wanted, compiled, target, tuned=bool(choices))
     with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
         path = Path(folder) / "kernel.so"
@@ -111,6 +116,17 @@ def kernel(op: CompositeOp, wanted: KernelRequest, target: Target, plan: Plan) -
         packed=len(compiled.packed),
     )
     return BuiltKernel(description, dict(compiled.objects), _timing(decision))
+
+
+@contextmanager
+def _refusing(op: CompositeOp, wanted: KernelRequest) -> Iterator[None]:
+    """Says of which call it is that there can be no kernel, as a ValueError."""
+    from composite.compiler import tvm as backend
+
+    try:
+        yield
+    except (backend.NotCovered, produce.Inexpandable) as answer:
+        raise ValueError(f"no kernel for {op.__name__}({described(wanted)}): {answer}") from answer
 
 
 def _timing(decision: Decision) -> KernelTiming:

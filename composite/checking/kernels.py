@@ -17,12 +17,11 @@ import tensorflow as tf
 from composite.binding import settings
 from composite.binding.kernel_record import KernelRecord
 from composite.binding.kernel_request import KernelRequest
-from composite.binding.records import NodeDef
 from composite.checking.compare import Closeness, Difference, same_bits
 from composite.checking.oracle import Case, Outcome, outcome
 from composite.checking.skipped import Skipped
 from composite.jit import worker
-from composite.kernels import bounds, key, produce, verify
+from composite.kernels import bounds, produce, verify
 from composite.kernels.cache import open_default
 
 Array = np.ndarray[Any, Any]
@@ -88,11 +87,11 @@ def _compiled(case: Case) -> tuple[KernelRecord, Path]:
     request = KernelRequest.of_call(case.op.request(*case.sample.tensors(), **case.sample.attrs))
     target = backend.Target.host()
     cache = open_default()
-    wanted = key.entry_key(request, target.key)
-    entry = cache.load(wanted)
-    if entry is not None:
-        return KernelRecord.parse(NodeDef.FromString(entry[0])), entry[1]
     try:
+        wanted = produce.identity(request).entry_key(target.key)
+        known = produce.cached(request, cache, wanted)
+        if known is not None:
+            return known
         made, library = produce.compile_kernel(request, target)
     except (backend.NotCovered, produce.Inexpandable, verify.Mismatch) as error:
         raise Skipped(f"no kernel: {error}") from error

@@ -22,11 +22,11 @@ from composite.binding.log import logger
 from composite.binding.records import NodeDef
 from composite.compiler.tvm.choices import Chosen
 from composite.kernels import chosen, shapes, verify
-from composite.kernels import key as keys
 from composite.kernels.cache import Cache
 from composite.kernels.chosen import NOTHING
 from composite.kernels.exact import is_exact
 from composite.kernels.expansions import expand
+from composite.kernels.key import Identity, sha256
 from composite.kernels.verdicts import verdict
 
 
@@ -53,20 +53,21 @@ def produce(request: KernelRequest, cache: Cache, stopping: Callable[[], bool]) 
     from composite.compiler import tvm as backend
 
     target = backend.Target.host()
+    own = identity(request)
     choices = chosen.choices_for(
-        request,
+        own,
         target,
         lambda given: write(request, target, given),
         chosen.databases(),
-        known=lambda given: cache.load(keys.entry_key(request, target.key, given)) is not None,
+        known=lambda given: cache.load(own.entry_key(target.key, given)) is not None,
     )
-    key = keys.entry_key(request, target.key, choices)
-    entry = cache.load(key)
+    key = own.entry_key(target.key, choices)
+    entry = cached(request, cache, key)
     if entry is None:
         made, library = compile_kernel(request, target, choices)
         path = cache.store(key, made.serialize(), library)
     else:
-        made, path = KernelRecord.parse(NodeDef.FromString(entry[0])), entry[1]
+        made, path = entry
         logger.info("%s: kernel %s is in the cache", request.op, made.name)
     made = replace(made, library=str(path))
     if stopping():
@@ -82,9 +83,29 @@ def produce(request: KernelRequest, cache: Cache, stopping: Callable[[], bool]) 
     )
 
 
+def cached(request: KernelRequest, cache: Cache, key: str) -> tuple[KernelRecord, Path] | None:
+    """The kernel of a request in the cache, and the path of its library; None if there is none.
+
+    Another version of the op may have put it there: one that expands to the same.
+    """
+    entry = cache.load(key)
+    if entry is None:
+        return None
+    made = KernelRecord.parse(NodeDef.FromString(entry[0]))
+    return replace(made, program=request.program), entry[1]
+
+
+def identity(request: KernelRequest) -> Identity:
+    """What the kernels of a request are made of; raises as `compile_object`."""
+    return Identity.of(request, _expansion(request))
+
+
 def kernel_name(request: KernelRequest, choices: Chosen = NOTHING) -> str:
-    """The C name of a request's kernel: deterministic, and different for different ones."""
-    return f"{request.op}_{keys.entry_key(request, '', choices)[:16]}"
+    """The C name of a request's kernel: deterministic, and different for different ones.
+
+    Raises as `compile_object`.
+    """
+    return f"{request.op}_{identity(request).entry_key('', choices)[:16]}"
 
 
 def compile_kernel(
@@ -100,7 +121,7 @@ def compile_kernel(
         made = record_of(request, kernel, target, tuned=bool(choices))
         made = with_accuracy(made, request, check(request, kernel, path))
         library = path.read_bytes()
-    return replace(made, library_sha256=keys.sha256(library)), library
+    return replace(made, library_sha256=sha256(library)), library
 
 
 def compile_object(
@@ -122,18 +143,23 @@ def write(request: KernelRequest, target: Any, choices: Chosen = NOTHING) -> Any
     """Writes the loops of a request's kernel (backend.Written); raises as `compile_object`."""
     from composite.compiler import tvm as backend
 
-    try:
-        library = expand(request, request.in_shapes)
-    except tf.errors.OpError as error:
-        kind = backend.NotCovered if native.is_not_yet(error) else Inexpandable
-        raise kind(error.message) from error
     return backend.write(
-        library,
+        _expansion(request),
         request.in_shapes,
         target=target,
         constants=request.constants,
         choices=choices,
     )
+
+
+def _expansion(request: KernelRequest) -> Any:
+    from composite.compiler import tvm as backend
+
+    try:
+        return expand(request, request.in_shapes)
+    except tf.errors.OpError as error:
+        kind = backend.NotCovered if native.is_not_yet(error) else Inexpandable
+        raise kind(error.message) from error
 
 
 def check(request: KernelRequest, kernel: Any, library: Path) -> verify.Accuracy:

@@ -43,6 +43,7 @@ class Space:
         self._folder = folder
         self._oracle: Any = None
         self.seconds = 0.0  # that the last kernel took to compile and link
+        self.identity = produce.identity(request)
         self.default = self.write({})
 
     def write(self, choices: backend.Chosen) -> backend.Written:

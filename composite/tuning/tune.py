@@ -18,7 +18,6 @@ from composite.binding.records import NodeDef, python_values
 from composite.compiler import tvm as backend
 from composite.jit import worker
 from composite.kernels import cache, chosen, produce
-from composite.kernels import key as keys
 from composite.kernels.tuned import Database, Record, Winner
 from composite.ops.op import CompositeOp
 from composite.tuning import calls
@@ -119,7 +118,7 @@ def tune(  # noqa: PLR0913 - the budget, and where things are
     worker.wait()  # what compiles beside it would be measured as well
     with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
         space = _space(op, args, attrs, Path(folder))
-        name = keys.tuning_key(space.request, space.target.key)
+        name = space.identity.tuning_key(space.target.key)
         record = known.records.setdefault(
             name, Record(op.op_name, described(space.request), space.target.key)
         )
