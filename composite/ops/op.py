@@ -20,6 +20,7 @@ from tensorflow.core.framework.tensor_pb2 import TensorProto
 
 from composite.binding import native, settings
 from composite.binding.call_request import CallRequest
+from composite.binding.program_marks import ProgramMarks
 from composite.binding.records import PROGRAM, AttrValue
 from composite.compiler.schema import OpSchema
 from composite.ops import call, compiled_call
@@ -83,12 +84,12 @@ class CompositeOp:
     def __init__(
         self, program: FunctionDefLibrary, name: str, doc: str, module: str, versions: Versions
     ) -> None:
-        body = program.function[0]
+        marks = ProgramMarks.of(program)
         self.program = program
         self.op_name: str = self.schema.op_name
-        self.digest: str = body.attr["_digest"].s.decode()
-        self.place: str = body.attr["_place"].s.decode()
-        self.composes: str = body.attr["_composes"].s.decode() if "_composes" in body.attr else ""
+        self.digest = marks.digest
+        self.place = marks.place
+        self.composes = marks.composes
         self.signatures: list[dict[str, Any]] = []
         self.__name__ = self.__qualname__ = name
         self.__doc__ = doc
