@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
@@ -127,7 +126,7 @@ def _request(op_name: str, attrs: Mapping[str, AttrValue], digest: str) -> CallR
     It names the versions that stay nodes where a body calls them: TensorFlow asks here for theirs.
     """
     whole = tuple(OPS.underived())
-    return replace(CallRequest.of_node(op_name, attrs), program=digest, whole=whole)
+    return CallRequest.of_node(op_name, attrs, program=digest, whole=whole)
 
 
 def _has_gradient(dtype: tf.DType) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import tensorflow as tf
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
@@ -28,6 +28,10 @@ class CallRequest(TypedRecord):
         backend: "auto", "tvm" or "tf"; "": not set.
         numerics: "fast" or "strict"; "": not set.
         whole: digests of the versions that stay nodes where the body calls them.
+        constant_inputs: the inputs that never change.
+        variable_inputs: the inputs that are read from variables.
+        uncounted: composite.stats() leaves the call out.
+        device: the type of device that it is placed on; "": not known.
     """
 
     KIND: ClassVar[str] = "call"
@@ -38,10 +42,18 @@ class CallRequest(TypedRecord):
     backend: str = ""
     numerics: str = ""
     whole: tuple[str, ...] | None = None
+    constant_inputs: tuple[int, ...] = ()
+    variable_inputs: tuple[int, ...] = ()
+    uncounted: bool = False
+    device: str = ""
 
     @classmethod
-    def of_node(cls, op: str, attrs: Mapping[str, AttrValue]) -> Self:
-        """The call of a node: the op's own attributes and its version, and nothing else."""
-        program = attrs[PROGRAM].s.decode() if PROGRAM in attrs else ""
+    def of_node(cls, op: str, attrs: Mapping[str, AttrValue], **fields: Any) -> Self:
+        """The call of a node: the op's own attributes and its version, and nothing else.
+
+        `fields` are given in place of what the node says.
+        """
+        if "program" not in fields and PROGRAM in attrs:
+            fields["program"] = attrs[PROGRAM].s.decode()
         own = {name: value for name, value in attrs.items() if not name.startswith("_")}
-        return cls(op=op, attrs=own, program=program)
+        return cls(op=op, attrs=own, **fields)

@@ -2,7 +2,7 @@
 
 A record is a NodeDef: `op`, `name`, the op's own attributes, and fields, whose names begin with an
 underscore. Both sides read these tables: `typed_record` parses and writes records by them, and the
-build of the runtime makes a C++ header of them (runtime/kernels/generate_record_fields.py).
+build of the runtime makes a C++ header of them (runtime/base/generate_record_tables.py).
 
 This module imports the standard library only, because that script runs without TensorFlow.
 """
@@ -57,7 +57,8 @@ class Field(NamedTuple):
 _REQUIRED, _WRITTEN = Presence.REQUIRED, Presence.WRITTEN
 _VERSION = Field("_version", "version", Kind.SIZE)
 
-# What composite_expand and composite_explain take: a call of an op.
+# What composite_expand and composite_explain take: a call of an op. From `constant_inputs` on: what
+# the runtime stamps on nodes, so that a node of a graph can be explained.
 CALL = (
     Field("_composite_program", "program", Kind.TEXT),
     Field("_in_shapes", "in_shapes", Kind.SHAPES, _WRITTEN),
@@ -65,6 +66,10 @@ CALL = (
     Field("_composite_backend", "backend", Kind.TEXT),
     Field("_composite_numerics", "numerics", Kind.TEXT),
     Field("_composite_whole", "whole", Kind.TEXTS),
+    Field("_composite_constants", "constant_inputs", Kind.SIZES),
+    Field("_composite_variables", "variable_inputs", Kind.SIZES),
+    Field("_composite_uncounted", "uncounted", Kind.FLAG),
+    Field("_device", "device", Kind.TEXT),
     _VERSION,
 )
 

@@ -82,8 +82,9 @@ def _same_node(node: Any, *, is_stacked: bool) -> Any:
 def _request(node: Any) -> CallRequest:
     """What the runtime is asked to expand: the call of one element."""
     inputs = zip(node.op.inputs, node.inputs, strict=True)
-    return replace(
-        CallRequest.of_node(node.op_type, node.op.node_def.attr),
+    return CallRequest.of_node(
+        node.op_type,
+        node.op.node_def.attr,
         in_shapes=tuple(_element_shape(x, to) for x, to in inputs),
         constants=tuple(TensorProto() if to.is_stacked else constant(to.t) for to in node.inputs),
     )
