@@ -42,22 +42,23 @@ class DeclarationTypeError(RefusedError, TypeError):
 class Composite:
     """Decorator that makes a Python function the body of a TensorFlow op.
 
-    With a name alone, that of an op of TensorFlow, the function is a composition for that op: the
-    declaration is TensorFlow's, and calls make nodes of a composite `Composite<op_name>`. Nodes of
-    the op itself are run by it if `replace` is given, and on a CPU for dtypes that TensorFlow has
-    no kernel for. See docs/compositions.md.
+    With only the name of a TensorFlow op, the function becomes a composition of that op: the
+    declaration is TensorFlow's, and calls make nodes of a composite op `Composite<op_name>`. Nodes
+    of the TensorFlow op run the composition if `replace` is given, and, on a CPU, for dtypes for
+    which TensorFlow has no kernel. See docs/compositions.md.
 
     Args:
         op_name: the op's name in graphs, in CamelCase.
-        inputs, outputs: "name: type" each, in TensorFlow's OpDef grammar ("x: T", "xs: N * float").
-        attrs: "name: type = default" each; keyword arguments of a call.
+        inputs, outputs: "name: type" for each, in TensorFlow's OpDef grammar ("x: T",
+            "xs: N * float").
+        attrs: "name: type = default" for each; a call passes them as keyword arguments.
         derived_attrs: the attributes that the inputs determine ("T: {float, half}").
-        replace: for a composition, that it takes the place of TensorFlow's op in each graph that
-            is instantiated, and each call that is made, from now on in this process.
+        replace: for a composition: from now on, it replaces TensorFlow's op in this process, in
+            each graph that is instantiated and in each eager call.
 
-    The function takes the inputs and then the attributes, by these names and in this order, and is
-    kept as `op.python_function`. CompositeSyntaxError, with file, line and column, for whatever is
-    wrong with declaration or body.
+    The parameters of the function are the inputs, followed by the attributes, with these names and
+    in this order. The function stays available as `op.python_function`. A mistake in the
+    declaration or in the body raises CompositeSyntaxError with file, line and column.
     """
 
     def __init__(  # noqa: PLR0913 - an op has that many parts

@@ -55,10 +55,10 @@ def summary(page: str) -> list[str]:
     nodes = [work for work in works if not work.eager]
     calls = [work for work in works if work.eager]
     header = [
-        "peer / tf-composite",
+        "time of the peer / time of tf-composite",
         f"all {len(works)}",
-        f"{len(nodes)} nodes in a graph",
-        f"{len(calls)} eager calls",
+        f"{len(nodes)} as a node in a graph",
+        f"{len(calls)} as an eager call",
     ]
     rows = [
         [peer, *(f"{median(ratios(some, peer)):.2f}" for some in (works, nodes, calls))]

@@ -55,6 +55,8 @@ def draw(page: str) -> str:
         "svg",
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {_WIDTH:g} {height:g}",
+        width=f"{_WIDTH:g}",
+        height=f"{height:g}",
         role="img",
     )
     _add(svg, "title", "Time of each peer divided by the time of tf-composite")

@@ -10,38 +10,21 @@ from __future__ import annotations
 
 import errno
 import os
-import re
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from composite.aot import build_options, enumeration, inputs, manifest, prebuild, sources
+from composite.aot import build_options, enumeration, inputs, manifest, prebuild, sources, writing
 from composite.aot.build_options import Options, Signatures
-from composite.aot.loading import SPLIT
-from composite.aot.replacing import naming, replaced
+from composite.aot.replacing import replaced
 from composite.aot.signatures import Stated, of_ops, stated
-from composite.binding import native, program_marks
 from composite.binding.kernel_request import KernelRequest
-from composite.binding.program_marks import ProgramMarks
-from composite.binding.records import serialize
-from composite.compiler.emit.docs import docs
-from composite.compiler.emit.library import LibraryOp
-from composite.compiler.emit.registration import program_symbol, registration, status_symbol
-from composite.compiler.emit.stubs import stubs
-from composite.compiler.emit.timings import read, timings
-from composite.compiler.emit.wrapper import wrapper
-from composite.compiler.tvm.link import LinkError
+from composite.compiler.emit.timings import read
 from composite.compiler.tvm.target import Target
 from composite.kernels import key
 from composite.kernels.decisions import Decision
 from composite.kernels.tuned import Database
 from composite.ops.op import CompositeOp
-from composite.ops.registry import OPS
-
-_LINK_FLAGS = ["-shared", "-s", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-Wl,-rpath,$ORIGIN"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -72,28 +55,29 @@ def build(  # noqa: PLR0913 - what a library is built with
     """Writes a library of ops and kernels to the folder `out`, replacing a library that is there.
 
     Args:
-        source: a Python file that defines composites, or ops. Ops that they call go along.
+        source: a Python file that defines composite ops, or the ops. The ops that they call are
+            included.
         out: the folder.
-        name: of the library, an identifier; by default the file's.
+        name: the name of the library, an identifier; by default the file's.
         signatures: for an op's Python name, the calls to compile kernels for: keyword arguments as
             in `CompositeOp.add_signature`, whose calls are compiled as well. Calls that no kernel
             covers run TensorFlow's ops.
-        targets: levels of the x86-64 psABI to compile kernels for, "x86-64-v3"; by default the
-            highest that this machine has. Each is checked and measured here, so this machine must
-            have it.
-        tuned: a file that `composite.tune` wrote, by which kernels are made; none by default.
+        targets: levels of the x86-64 psABI to compile kernels for, such as "x86-64-v3"; by default
+            the highest that this machine has. Kernels are checked and measured here, so this
+            machine must have each level.
+        tuned: a file that `composite.tune` wrote, with choices for the kernels; by default none.
 
     Returns:
         The folder.
 
     Raises:
-        ValueError: for a signature that no kernel can be made for, a target that this machine has
-            not, or a file `tuned` that is no tuning database.
-        FileExistsError: when `out` is something else than a library.
-        OSError: when it cannot be written.
-        RuntimeError: when there is no C compiler, or it fails.
+        ValueError: if no kernel can be compiled for a signature, if this machine does not have a
+            target, or if the file `tuned` is not a tuning database.
+        FileExistsError: if `out` exists and is not a library.
+        OSError: if it cannot be written.
+        RuntimeError: if there is no C compiler, or it fails.
 
-    Whatever is raised, what was in `out` is still there.
+    If an error is raised, `out` still has its former contents.
     """
     database = None if tuned is None else Path(tuned)
     options = Options(name, signatures or {}, tuple(targets), tuned=database)
@@ -126,11 +110,12 @@ def run(
     made_of = None
     if path is not None and found.module is not None and found.is_as_on_disk():
         made_of = inputs.described(path, sources.files(found.module), options.plain(path))
-    described = [_described(op) for op in ordered]
+    described = [writing.described(op) for op in ordered]
     plan = prebuild.Plan(_before(target), _tuned(options))
     built = _kernels(wanted, machines, plan, progress, notes)
     with replaced(target) as folder:
-        _write(folder, options._replace(name=name), described, built, made_of)
+        contents = writing.Contents(described, built, made_of)
+        writing.write(folder, name, contents, with_registration=options.registration)
     return Built(target, is_new=True, notes=tuple(notes))
 
 
@@ -213,36 +198,6 @@ def _short(call: Mapping[str, Any]) -> str:
     return "(" + ", ".join(f"{name}={value}" for name, value in call.items()) + ")"
 
 
-def _write(
-    folder: Path,
-    options: Options,
-    described: Sequence[LibraryOp],
-    built: Sequence[prebuild.BuiltKernel],
-    made_of: Mapping[str, Any] | None,
-) -> None:
-    name = options.name
-    assert name is not None  # `run` has found one
-    kernels = [kernel.description for kernel in built]
-    texts = {
-        f"{name}.py": wrapper(name, described),
-        f"{name}.pyi": stubs(name, described),
-        f"{name}.mlir": SPLIT.join(op.mlir for op in described),
-        f"{name}.md": docs(name, described, kernels),
-    }
-    files = {file: text.encode() for file, text in texts.items()}
-    objects = {file: data for kernel in built for file, data in kernel.objects.items()}
-    registered = registration(name, described, kernels)
-    if options.registration:
-        files[f"{name}.c"] = registered.encode()
-    files[f"lib{name}.so"] = _link(name, registered, objects)
-    for file, data in files.items():
-        (folder / file).write_bytes(data)
-    content = manifest.text(name, described, kernels, files, made_of)
-    (folder / manifest.NAME).write_text(content, encoding="utf-8")
-    measured = {k.description.name: k.timing for k in built}
-    (folder / inputs.TIMINGS).write_text(timings(key.machine(), measured), encoding="utf-8")
-
-
 def _tuned(options: Options) -> list[Database]:
     return [] if options.tuned is None else [Database.read(options.tuned)]
 
@@ -252,60 +207,6 @@ def _before(target: Path) -> dict[str, Decision]:
     path = target / inputs.TIMINGS
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     return prebuild.decisions_of(read(text, key.machine()))
-
-
-_FILE = re.compile(r"[\w./-]+\.py(?=[:#\"])")
-_MODULE = re.compile(r'(?<=tfr\.module = ")[\w.]+')
-
-
-def _portable(text: str) -> str:
-    """A text with places, in which files are named alike however their modules were imported."""
-    text = _FILE.sub(lambda found: sources.file_in_package(found.group()), text)
-    return _MODULE.sub(lambda found: sources.module_in_package(found.group()), text)
-
-
-def _described(op: CompositeOp) -> LibraryOp:
-    program = type(op.program)()
-    program.CopyFrom(op.program)
-    program_marks.rename_places(program, _portable, sources.module_in_package)
-    return LibraryOp(
-        python_name=op.__name__,
-        schema=op.schema,
-        doc=op.__doc__ or "",
-        digest=op.digest,
-        program=serialize(program),
-        mlir=_portable(op.mlir),
-        own_gradient=OPS.overrides_gradient(op),
-        composes=op.composes,
-        replaces=ProgramMarks.of(program).replaces,
-    )
-
-
-def _link(name: str, source: str, objects: Mapping[str, bytes]) -> bytes:
-    """The bytes of the library. Names are relative and the folder is fresh: no path gets in."""
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if compiler is None:
-        raise LinkError(
-            "composite.build needs a C compiler, and there is no `cc`: apt install gcc, or set CC"
-        )
-    with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
-        where = Path(folder)
-        (where / "registration.c").write_text(source, encoding="utf-8")
-        exported = f"{status_symbol(name)}; {program_symbol(name)};"
-        (where / "exports.map").write_text(f"{{ global: {exported} local: *; }};\n")
-        for file, data in objects.items():
-            (where / file).write_bytes(data)
-        command = [compiler, "-O1", "-fPIC", *_LINK_FLAGS, "-Wl,--version-script=exports.map"]
-        command += ["-o", "library.so", "registration.c", *sorted(objects)]
-        command += [f"-L{native.runtime_folder()}", f"-l:{native.LIBRARY}", "-ldl"]
-        command += ["-Wl,--as-needed", "-lm"]  # what has no vector form is libm's
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise LinkError(
-                f"{compiler} could not link lib{name}.so (exit {done.returncode}):\n"
-                f"{(done.stderr or done.stdout).strip()}"
-            )
-        return (where / "library.so").read_bytes()
 
 
 def _check_replaceable(target: Path) -> None:

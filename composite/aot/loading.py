@@ -56,15 +56,15 @@ def load(folder: str | os.PathLike[str]) -> Library:
     """Loads a folder that `composite.build` wrote, and registers its ops with their gradients.
 
     Returns:
-        The library: its ops are attributes, by their Python names. Loading it again gives the same
-        object.
+        The library. Its ops are attributes with their Python names. Loading it again returns the
+        same object.
 
     Raises:
-        FileNotFoundError: when the folder is no library.
-        ImportError: when it is for another TensorFlow.
-        ValueError: when a file is damaged, or an op of that name has another body here.
+        FileNotFoundError: if the folder is not a library.
+        ImportError: if it was built for another TensorFlow.
+        ValueError: if a file is damaged, or an op of the same name has another body here.
 
-    All of that is found before any code of the folder runs.
+    All errors are raised before any code of the folder runs.
     """
     path = Path(folder)
     content = manifest.read(path)

@@ -29,7 +29,7 @@ from composite.compiler.tvm.target import Target
 from composite.kernels import chosen, produce, shapes, verdicts, verify
 from composite.kernels.decisions import Decision, Point, Times
 from composite.kernels.tuned import Database
-from composite.ops import call
+from composite.ops import call_arguments
 from composite.ops.op import CompositeOp
 
 _SIZE = 32  # of a dim that varies, for measuring
@@ -203,7 +203,7 @@ def requests(op: CompositeOp, arguments: Mapping[str, Any]) -> list[KernelReques
             specs += own
             holders = [tf.compat.v1.placeholder(s.dtype, s.known()) for s in own]
             given[arg.name] = holders if arg.is_list else holders[0]
-        attrs = call.bind(op.op_def, given).attrs
+        attrs = call_arguments.bind(op.op_def, given).attrs
     in_shapes = _with_symbols(specs)
     hint = (_SIZE,) * len(shapes.symbols(in_shapes))
     plain = KernelRequest(

@@ -2,7 +2,7 @@
 
 A record is a NodeDef: `op`, `name`, the op's own attributes, and fields, whose names begin with an
 underscore. Both sides read these tables: `typed_record` parses and writes records by them, and the
-build of the runtime makes a C++ header of them (runtime/base/generate_record_tables.py).
+build of the runtime makes a C++ header of them (generate_record_tables.py).
 
 This module imports the standard library only, because that script runs without TensorFlow.
 """

@@ -24,7 +24,7 @@ from composite.kernels.cache import Cache
 from composite.kernels.decisions import Decision
 from composite.kernels.expansions import expand
 from composite.kernels.measure import measure, sweep
-from composite.ops import call, functions
+from composite.ops import call, call_arguments, functions
 
 # Of one node, as far as it can be told beforehand: a size that takes longer is not measured.
 _LONGEST_US = 4000.0
@@ -139,9 +139,9 @@ def node_of(request: KernelRequest) -> tuple[str, Keywords, dict[str, AttrValue]
     The op, the keywords of a call with some inputs, and what it is stamped with.
     """
     definition = call.op_def(request.op)
-    derived, attrs = call.inferred(definition), request.attrs
+    derived, attrs = call_arguments.inferred(definition), request.attrs
     return (
         request.op,
-        lambda inputs: call.keywords(definition, derived, attrs, inputs),
+        lambda inputs: call_arguments.keywords(definition, derived, attrs, inputs),
         request.stamps(),
     )

@@ -23,7 +23,7 @@ from composite.binding.call_request import CallRequest
 from composite.binding.program_marks import ProgramMarks
 from composite.binding.records import PROGRAM, AttrValue
 from composite.compiler.schema import OpSchema
-from composite.ops import call, compiled_call
+from composite.ops import call_arguments, compiled_call
 
 _LARGEST_CONSTANT = 1024  # elements: what a body can look at are shapes, axes and the like
 
@@ -65,18 +65,18 @@ class CompositeOp:
     """An op with a body.
 
     Call it with its inputs, by position or by name, and its attributes by name; `name=` names the
-    node. Inputs may be anything that converts to a tensor. Returns what the body returns: a tensor,
-    a list for a list output, a tuple for several outputs. Raises `tf.errors` and, for arguments
-    that do not fit, TypeError and ValueError, as TensorFlow's own ops do.
+    node. An input may be anything that converts to a tensor. A call returns what the body returns:
+    a tensor, a list for a list output, a tuple for several outputs. It raises `tf.errors`, and
+    TypeError or ValueError for arguments that do not match, as TensorFlow's own ops do.
 
     Attributes:
-        op_name: TensorFlow's name of the op.
+        op_name: the name of the op in TensorFlow.
         schema: its declaration (OpSchema).
-        digest: names this version of the body; nodes are stamped with it.
-        place: where the body is written, "ops.py:12".
-        composes: the op of TensorFlow that this is a composition for, else "".
-        program: the body as the runtime has it (FunctionDefLibrary); treat it as read-only.
-        signatures: calls that `composite.build` compiles kernels for; see `add_signature`.
+        digest: identifies this version of the body; nodes store it.
+        place: file and line of the body, "ops.py:12".
+        composes: the TensorFlow op of which this is a composition, or "".
+        program: the compiled body that the runtime has (FunctionDefLibrary); treat it as read-only.
+        signatures: the calls for which `composite.build` compiles kernels; see `add_signature`.
     """
 
     schema: OpSchema  # set by __new__
@@ -136,11 +136,12 @@ class CompositeOp:
         return self._stamp | chosen if chosen else self._stamp
 
     def gradient(self, function: Gradient) -> Gradient:
-        """Decorator: `function(op, *output_gradients)` stands in for the derived gradient.
+        """Decorator: `function(op, *output_gradients)` replaces the derived gradient.
 
-        As with tf.RegisterGradient, `op.inputs`, `op.outputs` and `op.get_attr(name)` are the
-        call's, and the result is a gradient, or None, for each input. It holds for this version in
-        this process: a library that is built from the op cannot carry it, and says so when asked.
+        As with tf.RegisterGradient, `op.inputs`, `op.outputs` and `op.get_attr(name)` are those of
+        the call, and the function returns a gradient, or None, for each input. It applies to this
+        version of the op in this process. A library that is built from the op does not contain it;
+        asking that library for a gradient raises an error that says so.
         """
         self._versions.set_gradient(self.digest, function)
         return function
@@ -148,10 +149,10 @@ class CompositeOp:
     def expand(self, *args: Any, **attrs: Any) -> FunctionDefLibrary:
         """The TensorFlow ops that a call with these arguments stands for.
 
-        Takes what a call takes; an input may also be a tf.TensorSpec. function[0] of the result is
-        the expansion, with one argument and one result for each tensor; the rest is what it calls.
-        Raises what expansion raises; FailedPreconditionError "not yet" names a missing dim or
-        value.
+        Takes the arguments of a call; an input may also be a tf.TensorSpec. function[0] of the
+        result is the expansion, with one argument and one result for each tensor; the other
+        functions are those that it calls. Raises the errors of the body. FailedPreconditionError
+        "not yet" names a dim or a value that has to be known.
         """
         reply = native.call("composite_expand", self.request(*args, **attrs).to_node_def())
         return FunctionDefLibrary.FromString(reply)
@@ -163,7 +164,7 @@ class CompositeOp:
         with tf.Graph().as_default():
             for arg in self.schema.inputs:
                 arguments[arg.name] = tf.nest.map_structure(_stand_in, arguments[arg.name])
-            bound = call.bind(self.op_def, arguments)
+            bound = call_arguments.bind(self.op_def, arguments)
             shapes = tuple(x.shape for x in bound.inputs)
             constants = tuple(constant(x) for x in bound.inputs)
         return CallRequest(
@@ -181,10 +182,11 @@ class CompositeOp:
         return [self._versions.version(digest) for digest in dict.fromkeys(digests)]
 
     def add_signature(self, **arguments: Any) -> None:
-        """States a call to compile a kernel for when a library is built from this op.
+        """States a call for which a library that is built from this op has a kernel.
 
-        Each input is a tf.TensorSpec, or a pair (dtype, dims); a dim is an int, or None or a name
-        where it varies, and equal names are equal sizes. Attributes are given as in a call.
+        Each input is a tf.TensorSpec, or a pair (dtype, dims). A dim is an int, or, if it varies,
+        None or a name; dims with the same name have the same size. Attributes are given as in a
+        call.
         """
         self.__signature__.bind(**arguments)  # TypeError names what is missing or unknown
         self.signatures.append(arguments)

@@ -7,6 +7,7 @@
 #include "composite/runtime/base/record_tables.h"
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/kernels/options.h"
+#include "composite/runtime/program/node_attrs.h"
 
 namespace composite {
 namespace {

@@ -22,7 +22,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "composite/runtime/kernels/kernel_group.h"
-#include "composite/runtime/program/registry.h"
+#include "composite/runtime/program/op_version.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/partial_tensor_shape.h"

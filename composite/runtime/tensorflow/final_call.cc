@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "composite/runtime/expand/expand.h"
 #include "composite/runtime/kernels/kernel_table.h"
+#include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/platform/logging.h"

@@ -3,6 +3,7 @@
 
 #include "composite/runtime/kernels/kernel_table.h"
 #include "composite/runtime/kernels/options.h"
+#include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/run/kernel_call.h"
 #include "tensorflow/core/framework/node_def_util.h"
 

@@ -6,22 +6,16 @@ other, field by field, in the compiled library.
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import tensorflow as tf
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
 from tensorflow.core.framework.node_def_pb2 import NodeDef
 
-from composite.binding.fields import CALL, KERNEL_RECORD, RECORDS, VERSION, Field, Presence
+from composite.binding.fields import CALL, KERNEL_RECORD, VERSION, Field, Presence
 from composite.binding.kernel_request import KernelRequest
 from tests.runtime import kernel_support as k
-
-GENERATOR = runpy.run_path(
-    str(Path(__file__).parents[3] / "composite/runtime/base/generate_record_tables.py")
-)
 
 
 def _kernel_record(**changes: object) -> NodeDef:
@@ -109,12 +103,3 @@ def test_what_the_runtime_asks_for_is_a_request(unique: Callable[[str], str]) ->
     assert (request.op, request.name, request.must) == (op, asked.name, False)
     assert len(request.in_shapes) == 3
     assert request.to_node_def() == asked
-
-
-def test_the_header_has_every_field() -> None:
-    text = GENERATOR["header"]({"RECORDS": RECORDS, "VERSION": 7})
-    assert "kRecordVersion = 7;" in text
-    assert '{"_in_shapes", "list(shape)", true},' in text  # of symbols: the same on the wire
-    for fields in RECORDS.values():
-        for one in fields:
-            assert text.count(f'Field[] = "{one.wire}";') == 1

@@ -1,4 +1,4 @@
-"""Strategies are asked in the order of the context's list; the first that matches writes a stage."""
+"""Strategies are asked in the order of the context's list; the first that matches writes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Taking:
         self._asked = asked
         self._takes = takes
 
-    def match(self, stage: Stage, context: Context) -> Any:  # noqa: ARG002 - a strategy's
+    def match(self, stage: Stage, context: Context) -> Any:
         self._asked.append(self.name)
         return self if self._takes else None
 

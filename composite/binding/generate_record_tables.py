@@ -1,9 +1,9 @@
-"""Writes record_tables.h: the fields of the records that Python and the runtime exchange.
+"""Writes the runtime's record_tables.h: the fields that fields.py declares, for C++.
 
     generate_record_tables.py FIELDS OUT
 
-FIELDS is composite/binding/fields.py, which declares them; it is run, not imported, since a build
-has neither the package installed nor TensorFlow at hand.
+The build of the runtime runs this script. FIELDS, which is fields.py, is run and not imported:
+a build has neither the package installed nor TensorFlow at hand.
 """
 
 from __future__ import annotations
