@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/base/stats.h"
+#include "composite/runtime/kernels/dtypes.h"
 #include "composite/runtime/launch/tvm_abi.h"
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/device_base.h"
@@ -19,36 +20,6 @@ using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
 constexpr size_t kWorkspaceAlignment = 64;
-
-// code 255: no kernel takes this dtype.
-tvm_abi::DataType ToAbi(DataType dtype) {
-  const auto type = [dtype](tvm_abi::DataTypeCode code) {
-    return tvm_abi::DataType{static_cast<uint8_t>(code),
-                             static_cast<uint8_t>(8 * tensorflow::DataTypeSize(dtype)), 1};
-  };
-  switch (dtype) {
-    case tensorflow::DT_FLOAT:
-    case tensorflow::DT_DOUBLE:
-    case tensorflow::DT_HALF:
-      return type(tvm_abi::kFloat);
-    case tensorflow::DT_BFLOAT16:
-      return type(tvm_abi::kBfloat);
-    case tensorflow::DT_INT8:
-    case tensorflow::DT_INT16:
-    case tensorflow::DT_INT32:
-    case tensorflow::DT_INT64:
-      return type(tvm_abi::kInt);
-    case tensorflow::DT_UINT8:
-    case tensorflow::DT_UINT16:
-    case tensorflow::DT_UINT32:
-    case tensorflow::DT_UINT64:
-      return type(tvm_abi::kUInt);
-    case tensorflow::DT_BOOL:
-      return type(tvm_abi::kBool);
-    default:
-      return {255, 0, 0};
-  }
-}
 
 // The device's intra-op threads. Lives as long as the call, which is as long as a launch needs it.
 class IntraOpPool : public Pool {
@@ -96,12 +67,6 @@ absl::StatusCode CodeOf(const tvm_abi::Error& error) {
   return caller ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kInternal;
 }
 
-absl::Status KernelError(const KernelRecord& record, const tvm_abi::Error& error) {
-  return absl::Status(
-      CodeOf(error), absl::StrCat("kernel ", record.name, " of ", record.op, " raised ", error.kind,
-                                  error.kind.empty() ? "" : ": ", error.message));
-}
-
 using Tensors = absl::InlinedVector<tvm_abi::Tensor, 8>;
 using DimsOfOutputs = absl::InlinedVector<absl::InlinedVector<int64_t, 8>, 2>;
 
@@ -135,7 +100,7 @@ absl::Status Run(OpKernelContext* context, const KernelRecord& record, tvm_abi::
     return absl::OkStatus();
   }
   Count(GlobalStats().kernel_errors);
-  return KernelError(record, error);
+  return KernelError(absl::StrCat(record.name, " of ", record.op), error);
 }
 
 // What was allocated: an expansion that runs instead sets outputs of its own.
@@ -145,7 +110,12 @@ void ReleaseOutputs(OpKernelContext* context) {
 
 }  // namespace
 
-bool IsKernelDtype(DataType dtype) { return ToAbi(dtype).code != 255; }
+bool IsKernelDtype(DataType dtype) { return ToAbi(dtype).code != kNoAbiCode; }
+
+absl::Status KernelError(absl::string_view kernel, const tvm_abi::Error& error) {
+  return absl::Status(CodeOf(error), absl::StrCat("kernel ", kernel, " raised ", error.kind,
+                                                  error.kind.empty() ? "" : ": ", error.message));
+}
 
 Signature SignatureOf(OpKernelContext* context) {
   Signature call;

@@ -10,8 +10,11 @@ import pytest
 import tensorflow as tf
 
 from composite.compiler import tvm as backend
-from composite.compiler.tvm.ir.graph import Function, MatMul, Tensor, topological
+from composite.compiler.tvm.ir.anchors import MatMul
+from composite.compiler.tvm.ir.graph import Function
 from composite.compiler.tvm.ir.loop import Loop
+from composite.compiler.tvm.ir.tensor import Tensor
+from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.read.reader import read_function
 from composite.compiler.tvm.show import show
 from tests.compiler.tvm.conftest import library_of
