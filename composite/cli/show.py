@@ -101,12 +101,10 @@ def _page(op: Any, given: calls.CallOptions, level: str | None) -> str:
 def _expansion(op: Any, call: dict[str, Any]) -> tuple[Any, Any]:
     """The expansion of a call, and its dims with their symbols."""
     from composite.aot import prebuild
-    from composite.kernels import shapes
     from composite.kernels.expansions import expand
 
     request = prebuild.request(op, call)
-    dims = shapes.from_record(request)
-    return expand(request, dims), dims
+    return expand(request, request.in_shapes), request.in_shapes
 
 
 def _of_call(op: Any, stage: str, call: dict[str, Any], level: str | None) -> str:
