@@ -18,6 +18,9 @@ HELD_BY: dict[str, str] = {
     "tests/composite/kernels/test_numerics.py": "composite/explanation.py",
     # What runs an op.
     "tests/composite/binding/test_native.py": "log.py tensorflow_version.py",
+    "tests/composite/binding/test_typed_record.py": (
+        "call_request.py fields.py kernel_record.py kernel_request.py"
+    ),
     "tests/composite/ops/test_semantics.py": "op.py",
     "tests/composite/ops/test_attributes.py": "traced_call.py",
     "tests/composite/autodiff/test_gradient.py": "backward.py",

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RUNTIME = ROOT / "composite" / "runtime"
 SOURCES = sorted(p.relative_to(RUNTIME) for p in RUNTIME.glob("*/*") if p.suffix in (".h", ".cc"))
 FOLDERS = rooms.runtime_rooms()  # each may include those before it, and itself
+GENERATED = {Path("base/record_tables.h")}  # by the build
 INCLUDE = re.compile(r'^#include ([<"])([^">]+)[">]', re.MULTILINE)
 OURS = "composite/runtime/"
 
@@ -54,7 +55,7 @@ def everything(path: Path) -> set[str]:
     while pending:
         new = set(includes(pending.pop())) - found
         found |= new
-        pending += [Path(n.removeprefix(OURS)) for n in new if n.startswith(OURS)]
+        pending += [p for n in new if (p := Path(n.removeprefix(OURS))) in SOURCES]
     return found
 
 
@@ -66,7 +67,9 @@ def test_a_folder_includes_those_before_it() -> None:
     for path in SOURCES:
         below = FOLDERS[: FOLDERS.index(path.parts[0]) + 1]
         for header in ours(path):
-            assert header in SOURCES, f"{path} includes {header}, which is not there"
+            assert header in SOURCES or header in GENERATED, (
+                f"{path} includes {header}, which is not there"
+            )
             assert header.parts[0] in below, f"{path} includes {header}"
 
 

@@ -24,9 +24,9 @@ from tests.compiler.library import (
     test_conversion,
     test_math,
     test_matrices,
-    test_nn,
     test_tensors,
 )
+from tests.compiler.library.nn import test_nn
 
 pytestmark = pytest.mark.many_cases
 
