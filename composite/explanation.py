@@ -36,6 +36,8 @@ class Explanation:
         op_name: the op.
         path: "kernel", "compiling" (the expansion serves until the kernel is there) or "expansion".
         reason: why, in one sentence.
+        final: whether a graph gets TensorFlow's own ops in the node's place, which are then
+            optimized as hand-written ones: no kernel serves this call, and none will come for it.
         kernel: the kernel's name; "" where none covers the call.
         kernel_us: microseconds per node, as they were measured at the size nearest to the call's;
             None where not.
@@ -49,6 +51,7 @@ class Explanation:
     op_name: str
     path: str
     reason: str
+    final: bool
     kernel: str
     kernel_us: float | None
     expansion_us: float | None
@@ -92,6 +95,7 @@ def explain(op: CompositeOp, *args: Any, **attrs: Any) -> Explanation:
         op_name=op.op_name,
         path=str(values.pop("path")),
         reason=str(values.pop("reason", "")),
+        final=bool(values.pop("final", False)),
         kernel=str(values.pop("kernel", "")),
         kernel_us=_time(values.pop("kernel_us", None)),
         expansion_us=_time(values.pop("expansion_us", None)),

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/base/stats.h"
+#include "composite/runtime/kernels/dtypes.h"
 #include "composite/runtime/launch/tvm_abi.h"
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/device_base.h"
@@ -14,41 +15,10 @@
 namespace composite {
 namespace {
 
-using tensorflow::DataType;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
 constexpr size_t kWorkspaceAlignment = 64;
-
-// code 255: no kernel takes this dtype.
-tvm_abi::DataType ToAbi(DataType dtype) {
-  const auto type = [dtype](tvm_abi::DataTypeCode code) {
-    return tvm_abi::DataType{static_cast<uint8_t>(code),
-                             static_cast<uint8_t>(8 * tensorflow::DataTypeSize(dtype)), 1};
-  };
-  switch (dtype) {
-    case tensorflow::DT_FLOAT:
-    case tensorflow::DT_DOUBLE:
-    case tensorflow::DT_HALF:
-      return type(tvm_abi::kFloat);
-    case tensorflow::DT_BFLOAT16:
-      return type(tvm_abi::kBfloat);
-    case tensorflow::DT_INT8:
-    case tensorflow::DT_INT16:
-    case tensorflow::DT_INT32:
-    case tensorflow::DT_INT64:
-      return type(tvm_abi::kInt);
-    case tensorflow::DT_UINT8:
-    case tensorflow::DT_UINT16:
-    case tensorflow::DT_UINT32:
-    case tensorflow::DT_UINT64:
-      return type(tvm_abi::kUInt);
-    case tensorflow::DT_BOOL:
-      return type(tvm_abi::kBool);
-    default:
-      return {255, 0, 0};
-  }
-}
 
 // The device's intra-op threads. Lives as long as the call, which is as long as a launch needs it.
 class IntraOpPool : public Pool {
@@ -144,8 +114,6 @@ void ReleaseOutputs(OpKernelContext* context) {
 }
 
 }  // namespace
-
-bool IsKernelDtype(DataType dtype) { return ToAbi(dtype).code != 255; }
 
 Signature SignatureOf(OpKernelContext* context) {
   Signature call;

@@ -11,9 +11,6 @@
 
 namespace composite {
 
-// Whether tensors of this dtype can be handed to a kernel.
-bool IsKernelDtype(tensorflow::DataType dtype);
-
 // The shapes of the inputs.
 Signature SignatureOf(tensorflow::OpKernelContext* context);
 
