@@ -13,7 +13,8 @@ class Stats(Mapping[str, int]):
 
     `expansion_runs` and `kernel_launches` count calls by the path they took, `expansions` the
     evaluations of a program, `compiles` the kernels that the background worker made, `xla_nodes`
-    the nodes that XLA compiled, `copies` the inputs that were copied on their way to a kernel.
+    the nodes that XLA compiled, `copies` the inputs that were copied on their way to a kernel:
+    constants, each time one is packed. All other inputs are read where they lie.
     `parallel_launches` counts the loops of kernels that ran on several threads or might have,
     `team_launches` those of kernels in which threads meet at barriers.
     """

@@ -133,7 +133,6 @@ absl::Status CallKernel(OpKernelContext* context, const Signature& call, const C
   for (int i = 0; i < context->num_inputs(); ++i) {
     const Tensor& input = context->input(i);
     tensors.push_back(Describe(input, dims));
-    if (tensors.back().data != input.data()) Count(GlobalStats().copies);
     dims += input.dims();
   }
   DimsOfOutputs output_dims;
