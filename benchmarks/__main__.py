@@ -131,6 +131,7 @@ def draw(results: Mapping[str, Any], path: Path) -> None:
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="keep the results here")
 @click.option("--markdown", type=click.Path(path_type=Path), help="write them as a page")
 @click.option("--plot", type=click.Path(path_type=Path), help="draw ratios and roofline (SVG)")
+@click.option("--ratios", type=click.Path(path_type=Path), help="draw the README's picture (SVG)")
 @click.option(
     "--read",
     type=click.Path(path_type=Path, exists=True),
@@ -143,6 +144,7 @@ def main(
     json_path: Path | None,
     markdown: Path | None,
     plot: Path | None,
+    ratios: Path | None,
     read: Path | None,
 ) -> None:
     """Measure ours beside the peers, in one run; bounds that fail are shown, not fatal.
@@ -150,6 +152,7 @@ def main(
     Example: python -m benchmarks peers growth --kind LSTM --json rows.json
     """
     from benchmarks.report.markdown import render
+    from benchmarks.report.ratios import draw as draw_ratios
 
     console = Console()
     if read is None:
@@ -169,6 +172,8 @@ def main(
     if markdown is not None:
         picture = None if plot is None else os.path.relpath(plot, markdown.parent)
         markdown.write_text(render(results, picture), encoding="utf-8")
+    if ratios is not None:
+        ratios.write_text(draw_ratios(render(results)), encoding="utf-8")
     if results["failed"]:
         raise click.ClickException(f"did not finish: {', '.join(results['failed'])}")
 

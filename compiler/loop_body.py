@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-# What reads the shape of its input, and no element.
-OF_SHAPE = frozenset(("Rank", "Shape", "ShapeN", "Size"))
+from composite.compiler import op_traits
 
 
 class LoopBody:
@@ -57,7 +56,7 @@ class LoopBody:
                 read.add(reference)
             elif node.name not in found:
                 found[node.name] = node
-                if not (values and node.op in OF_SHAPE):
+                if not (values and op_traits.of(node.op).reads_only_shapes):
                     waiting += node.input
         return found, {i for i, name in enumerate(self.arguments) if name in read}
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from composite.explanation import Explanation as Explanation
     from composite.explanation import explain as explain
     from composite.jit.worker import wait as wait
+    from composite.kernels.chosen import use_tuned as use_tuned
     from composite.ops.op import CompositeOp as CompositeOp
-    from composite.tuning.chosen import use_tuned as use_tuned
     from composite.tuning.tune import Tuned as Tuned
     from composite.tuning.tune import tune as tune
 
@@ -52,7 +52,7 @@ _HOMES = {
     "options": "composite.binding.settings",
     "stats": "composite.counters",
     "tune": "composite.tuning.tune",
-    "use_tuned": "composite.tuning.chosen",
+    "use_tuned": "composite.kernels.chosen",
     "wait": "composite.jit.worker",
 }
 

@@ -9,14 +9,14 @@ from composite.binding.records import NodeDef, python_values, record
 
 
 class Stats(Mapping[str, int]):
-    """Counters at one moment: a read-only mapping of names to counts.
+    """A snapshot of the counters: a read-only mapping of names to counts.
 
     `expansion_runs` and `kernel_launches` count calls by the path they took, `expansions` the
-    evaluations of a program, `compiles` the kernels that the background worker made, `xla_nodes`
-    the nodes that XLA compiled, `copies` the inputs that were copied on their way to a kernel:
-    constants, each time one is packed. All other inputs are read where they lie.
-    `parallel_launches` counts the loops of kernels that ran on several threads or might have,
-    `team_launches` those of kernels in which threads meet at barriers.
+    evaluations of a program, `compiles` the kernels that the background worker compiled,
+    `xla_nodes` the nodes that XLA compiled, `copies` the inputs that were copied for a kernel:
+    constants, each time one is packed. Kernels read all other inputs in place.
+    `parallel_launches` counts the loops of kernels that ran, or could have run, on several threads,
+    and `team_launches` the loops whose threads synchronize at barriers.
     """
 
     def __init__(self, counts: Mapping[str, int]) -> None:
@@ -41,6 +41,6 @@ class Stats(Mapping[str, int]):
 
 
 def stats(*, reset: bool = False) -> Stats:
-    """The counters of this process. With reset=True they start again from 0 after this reading."""
+    """Returns the counters of this process. With reset=True they restart from 0 afterwards."""
     reply = NodeDef.FromString(native.call("composite_stats", record(reset=reset)))
     return Stats(python_values(reply))

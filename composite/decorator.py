@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,8 +29,8 @@ from composite.compiler.errors.declarations import (
 from composite.compiler.schema import OpSchema
 from composite.compiler.source import CompositeSyntaxError, Source
 from composite.jit import worker
-from composite.ops import call
 from composite.ops.op import CompositeOp, DecoratedOp
+from composite.ops.registry import OPS
 from composite.vectorize import batching
 
 
@@ -42,22 +41,23 @@ class DeclarationTypeError(RefusedError, TypeError):
 class Composite:
     """Decorator that makes a Python function the body of a TensorFlow op.
 
-    With a name alone, that of an op of TensorFlow, the function is a composition for that op: the
-    declaration is TensorFlow's, and calls make nodes of a composite `Composite<op_name>`. Nodes of
-    the op itself are run by it if `replace` is given, and on a CPU for dtypes that TensorFlow has
-    no kernel for. See docs/compositions.md.
+    With only the name of a TensorFlow op, the function becomes a composition of that op: the
+    declaration is TensorFlow's, and calls make nodes of a composite op `Composite<op_name>`. Nodes
+    of the TensorFlow op run the composition if `replace` is given, and, on a CPU, for dtypes for
+    which TensorFlow has no kernel. See docs/compositions.md.
 
     Args:
         op_name: the op's name in graphs, in CamelCase.
-        inputs, outputs: "name: type" each, in TensorFlow's OpDef grammar ("x: T", "xs: N * float").
-        attrs: "name: type = default" each; keyword arguments of a call.
+        inputs, outputs: "name: type" for each, in TensorFlow's OpDef grammar ("x: T",
+            "xs: N * float").
+        attrs: "name: type = default" for each; a call passes them as keyword arguments.
         derived_attrs: the attributes that the inputs determine ("T: {float, half}").
-        replace: for a composition, that it takes the place of TensorFlow's op in each graph that
-            is instantiated, and each call that is made, from now on in this process.
+        replace: for a composition: from now on, it replaces TensorFlow's op in this process, in
+            each graph that is instantiated and in each eager call.
 
-    The function takes the inputs and then the attributes, by these names and in this order, and is
-    kept as `op.python_function`. CompositeSyntaxError, with file, line and column, for whatever is
-    wrong with declaration or body.
+    The parameters of the function are the inputs, followed by the attributes, with these names and
+    in this order. The function stays available as `op.python_function`. A mistake in the
+    declaration or in the body raises CompositeSyntaxError with file, line and column.
     """
 
     def __init__(  # noqa: PLR0913 - an op has that many parts
@@ -111,7 +111,7 @@ class Composite:
         if self._bare:
             marks["_composes"].s = self._op_name.encode()
             marks["_replaces"].b = self._replace
-        op = DecoratedOp(program, function, functools.partial(tfr.print_module, module))
+        op = DecoratedOp(program, function, functools.partial(tfr.print_module, module), OPS)
         register(op)
         worker.start()
         return op
@@ -173,42 +173,20 @@ def _resolve(value: Any) -> CompositeOp | None:
     return value if isinstance(value, CompositeOp) else None
 
 
-# The op object that each name stands for now.
-_lock = threading.RLock()
-_current: dict[str, CompositeOp] = {}
-
-
-def current(op_name: str) -> CompositeOp | None:
-    """The op object of this process that the name stands for."""
-    return _current.get(op_name)
-
-
 def register(op: CompositeOp) -> None:
     """Makes an op known to TensorFlow: its program, its gradient; retires an older version."""
     set_up()
-    with _lock:
+    with OPS.lock:
         native.call("composite_register", op.program)
-        adopt(op)
-
-
-def adopt(op: CompositeOp) -> None:
-    """Has the name of an op, whose program the runtime has, stand for this object from now on."""
-    with _lock:
-        older = _current.get(op.op_name)
-        _current[op.op_name] = op
-        gradient.register(op.op_name)
-        batching.register(op.op_name)
-        gradient.set_current(op.op_name, op.digest)
-        if op.composes:  # a call that TensorFlow answered before may be the composition's now
-            call.forget_eager_kernels()
-        if older is not None and older.digest != op.digest:
-            older.retire()
+        OPS.define(op)
 
 
 @functools.cache
 def set_up() -> None:
     """Done once, before the first op: settings checked, the runtime told of the compiler."""
     settings.check_environment()
+    OPS.on_new_name(gradient.register)
+    OPS.on_new_name(batching.register)
     if worker.enabled():
         from composite.compiler.tvm import table
         from composite.compiler.tvm.ir.graph import DTYPES
@@ -221,7 +199,7 @@ def _check_place(
     schema: OpSchema, function: Callable[..., Any], source: Source, op_name: str
 ) -> None:
     """Refuses a second definition of a name, unless it is the same definition, edited."""
-    older = _current.get(schema.op_name)
+    older = OPS.current(schema.op_name)
     if not isinstance(older, DecoratedOp):
         return  # a loaded library's op: the runtime compares digests
     if older.program.function[0].attr["_origin"].s.decode() == _origin(function, source):

@@ -34,18 +34,18 @@ class Explanation:
 
     Attributes:
         op_name: the op.
-        path: "kernel", "compiling" (the expansion serves until the kernel is there) or "expansion".
+        path: "kernel", "compiling" (the expansion runs until the kernel is ready) or "expansion".
         reason: why, in one sentence.
-        final: whether a graph gets TensorFlow's own ops in the node's place, which are then
-            optimized as hand-written ones: no kernel serves this call, and none will come for it.
-        kernel: the kernel's name; "" where none covers the call.
-        kernel_us: microseconds per node, as they were measured at the size nearest to the call's;
-            None where not.
-        expansion_us: those of TensorFlow's own ops.
-        measured: what was measured at each size of the class, by ascending size.
+        final: whether a graph gets TensorFlow's own ops in the node's place, which TensorFlow then
+            optimizes as hand-written ops: no kernel serves this call, and none will be compiled.
+        kernel: the kernel's name; "" if no kernel covers the call.
+        kernel_us: microseconds per node, measured at the size nearest to the call's; None if it was
+            not measured.
+        expansion_us: the same for TensorFlow's own ops.
+        measured: the measurements at each size of the class, by ascending size.
         error: the kernel's largest error in its check, in units of `error_unit`; None without a
             kernel. See docs/numerics.md.
-        details: whatever else the runtime knows: strategy, target, whether the kernel is exact.
+        details: what else the runtime knows: schedule, target, whether the kernel is exact.
     """
 
     op_name: str
@@ -82,9 +82,10 @@ class Explanation:
 
 
 def explain(op: CompositeOp, *args: Any, **attrs: Any) -> Explanation:
-    """What a call of `op` with these arguments would do now, under the options of this thread.
+    """Says what a call of `op` with these arguments would do now, under this thread's options.
 
-    Takes what a call takes; an input may also be a tf.TensorSpec. Runs nothing, compiles nothing.
+    Takes the arguments of a call; an input may also be a tf.TensorSpec. It runs and compiles
+    nothing.
     """
     if not isinstance(op, CompositeOp):
         raise TypeError(f"composite.explain takes a composite op, not {op!r}")

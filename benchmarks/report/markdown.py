@@ -15,55 +15,55 @@ Results = Mapping[str, Any]
 _HOW = f"""\
 ## How it is measured
 
-- **One at a time, in turns.** Each side runs in a process of its own. Round by round, one side
-  after the other is asked for a chunk of two milliseconds while all others wait, in another order
-  each round, so that a slow spell of the machine hits all of them. Before each chunk a side runs
-  once unmeasured.
-- **Ratios are taken within a round.** A figure such as 1.31 (1.25..1.40) is the median of those
-  ratios, with their quartiles. Above 1, the peer takes longer than ours; **bold** is below 1.
-- **A node, not a call, where calls are short.** Layers are stacked until one call takes
-  {CALL_SECONDS * 1e3:g} milliseconds (or 64 layers, 8 if they are recurrent), and the time is
-  divided by their number. A layer with another output than input alternates with the one that leads
-  back, and the figure is their mean. Weights are the same for all layers, and stay in the cache; or
-  distinct, as in a model.
-- **Weights are constants of the graph for all sides, or inputs of it for all.** As constants they
-  can be prepacked.
-- **The best of a peer's settings counts**, chosen for each work; below is which. All sides may use
-  all cores. ONNX Runtime and OpenVINO run one ONNX model, each layer the one operator that ONNX has
-  for it, with inputs and outputs bound; PyTorch runs in inference mode; TensorFlow is the best of
-  eager, `tf.function` and XLA; of a recurrent layer not eager, but the ops of a step in a loop,
-  Keras's layer, and BlockLSTM.
-- **A recurrent layer hands out its state after every step**, from a state of zeros: batch x length
-  x features x units, batch major; time major in the ONNX model, which ONNX Runtime has no other
-  layout for. Each has its weights in its own order of the gates.
-- **All compute the same**, float32 in and out: each side's result is compared with NumPy in
-  float64 before it is timed, and is refused if it is off.
-- **Ours is what a user gets**: `auto`, once the kernels are compiled, in a process that has seen no
-  other batch of the layer. "A call" is an eager one, which knows no constants. The last column says
-  whether the kernel ran, or the expansion because no kernel covers the layer or it was not faster.
-- **Who is not asked stands still.** Between its turns a side's process is stopped, so that threads
-  which spin while they wait for work take no processor from the others.
+- **One at a time, in turns.** Each library runs in a process of its own. In each round, one after
+  the other runs for two milliseconds while all others wait. The order changes from round to round,
+  so a slow phase of the machine affects all of them. Before each turn, one run is not measured.
+- **Ratios are taken within a round.** A figure such as 1.31 (1.25..1.40) is the median of these
+  ratios, with the quartiles. Above 1, the peer takes longer than ours; **bold** is below 1.
+- **Short layers are measured as nodes of a graph**, not only as calls. Layers are stacked until
+  one call takes {CALL_SECONDS * 1e3:g} milliseconds (at most 64 layers, or 8 recurrent ones);
+  the time is divided by their number. If the output of a layer differs in shape from its input,
+  it alternates with a layer that maps back, and the figure is the mean of both. The layers either
+  share their weights, which then stay in the cache, or have distinct weights, as in a model.
+- **Weights are constants of the graph for all, or inputs of it for all.** Constants can be
+  prepacked.
+- **The best setting of each peer counts**, chosen for each layer; a table below shows which. All
+  may use all cores. ONNX Runtime and OpenVINO run the same ONNX model, which has one ONNX operator
+  for each layer, with inputs and outputs bound. PyTorch runs in inference mode. TensorFlow is the
+  best of eager, `tf.function` and XLA; for recurrent layers it is the best of a loop over the ops
+  of a step, Keras's layer, and BlockLSTM, none of them eager.
+- **A recurrent layer returns its state after every step**, and starts from zeros. Its shape is
+  batch x length x features x units. It is batch major, except in the ONNX model, which is time
+  major because ONNX Runtime supports no other layout. Each library has its own order of the gates.
+- **All compute the same result**, with float32 inputs and outputs. Before it is timed, each result
+  is compared with NumPy in float64, and is rejected if it differs too much.
+- **Ours is what a user gets**: the backend `auto`, after the kernels were compiled, in a process
+  that has seen no other batch size of the layer. "A call" is an eager call, in which no input is
+  known to be constant. The last column says whether a kernel ran, or the expansion because no
+  kernel covers the layer or the kernel was not faster.
+- **Idle processes are stopped.** Between its turns, a library's process is stopped, so that
+  threads that spin while they wait for work take no processor time from the others.
 """
 
 _CALLS = """\
 ## What a call costs
 
-Microseconds. An eager call, and a call of one layer as a traced function, both from Python; a
-node in a stack of such layers, the same weights throughout; its kernel alone, compiled for the
-shape and called without TensorFlow, on the threads of TVM's pool, weights packed where they are
-constants; and, paired by round, what a node costs above its kernel.
+In microseconds: an eager call; a call of a `tf.function` with one layer; a node in a stack of such
+layers, which share their weights; the kernel alone, compiled for the shape and called without
+TensorFlow, on TVM's thread pool, with weights packed where they are constants; and the difference
+between node and kernel, paired by round. Both calls are made from Python.
 """
 
 _ROOFLINE = """\
 ## Where the kernels stand
 
-The limits of the machine, by kernels that do nothing else (`benchmarks/roofline/probes.py` says
-what is counted), the best of many calls. Each kernel then has a least time: its operations at the
-peak, or its input, weights and output at the bandwidth of the smallest level that holds them,
-whichever is longer. "of it" is that time over the measured one. A transcendental function counts as
-one operation, so that kernels full of them look far from a limit that they cannot reach; and so do
-recurrent layers of small batches, which read their weights at every step but are counted as reading
-them once.
+The limits of the machine are measured by kernels that do nothing else, as the best of many calls
+(`benchmarks/roofline/probes.py` says what is counted). They give each kernel a least time: its
+operations at the peak rate, or its inputs, weights and outputs at the bandwidth of the smallest
+level of the memory hierarchy that holds them, whichever takes longer. "of it" is the least time
+divided by the measured time. A transcendental function counts as one operation, so kernels with
+many of them cannot reach this limit. Neither can recurrent layers with small batches: they read
+their weights in every step, but these count as read once.
 """
 
 

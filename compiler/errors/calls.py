@@ -4,9 +4,9 @@ from composite.compiler.errors.mistake import Mistake
 
 NOT_CALLABLE = Mistake(
     "C070",
-    "A call of what is no function",
-    cause="A tensor, a number or an object is called.",
-    fix="Call an op, a composite or a function by its name.",
+    "A call of something that is not a function",
+    cause="The called value is a tensor, a number or another object.",
+    fix="Call an op, a composite op or a function by its name.",
     example="""\
 return x(y)
 """,
@@ -14,10 +14,10 @@ return x(y)
 
 NO_TRANSLATION = Mistake(
     "C071",
-    "A function that has no translation",
-    cause="It is Python of another package and may do anything: it is no op, no function of yours, "
-    "and none of the functions of TensorFlow that docs/language.md lists.",
-    fix="Call the op that the message names, or write what the function does.",
+    "A function that is not supported",
+    cause="It is not an op, not a function of yours, and not one of the TensorFlow functions that "
+    "docs/language.md lists. It is Python code of another package, which cannot be compiled.",
+    fix="Call the op that the message names, or write in the body what the function does.",
     example="""\
 return np.tanh(x)
 """,
@@ -25,9 +25,10 @@ return np.tanh(x)
 
 ARGUMENTS = Mistake(
     "C072",
-    "Arguments that are not the parameters of what is called",
-    cause="One is too many, unknown, given twice or missing, or it follows from the inputs.",
-    fix="Write what the message lists. Raw ops take their arguments by name.",
+    "Arguments that do not match the parameters",
+    cause="There are too many arguments, or one is unknown, is given twice, is missing, or "
+    "follows from the inputs.",
+    fix="Write the arguments that the message lists. Raw ops take their arguments by name.",
     example="""\
 return tf.raw_ops.Relu(feature=x)
 """,
@@ -36,8 +37,8 @@ return tf.raw_ops.Relu(feature=x)
 NOT_NONE = Mistake(
     "C073",
     "None for an argument that needs a value",
-    cause="The op has no meaning without it.",
-    fix="Give a value; leave an attribute out that has a default.",
+    cause="The op is not defined without it.",
+    fix="Pass a value. If the attribute has a default, leave it out.",
     example="""\
 return tf.raw_ops.Relu(features=None)
 """,
@@ -46,8 +47,8 @@ return tf.raw_ops.Relu(features=None)
 TENSOR_ATTRIBUTE = Mistake(
     "C074",
     "A tensor for an attribute",
-    cause="Attributes are part of the graph, tensors are what runs through it.",
-    fix="Give a constant, or an attribute of the composite.",
+    cause="Attributes are part of the graph, while tensors are computed when the graph runs.",
+    fix="Pass a constant, or an attribute of the composite op.",
     example="""\
 return tf.raw_ops.MatMul(a=x, b=y, transpose_a=x)
 """,
@@ -55,9 +56,9 @@ return tf.raw_ops.MatMul(a=x, b=y, transpose_a=x)
 
 ATTRIBUTE_VALUE = Mistake(
     "C075",
-    "A value that an attribute does not take",
-    cause="The op's declaration allows another type, other values, or a larger number.",
-    fix="Give one that the message allows.",
+    "A value that an attribute does not accept",
+    cause="The op's declaration requires another type, one of certain values, or a larger number.",
+    fix="Pass a value that the message allows.",
     example="""\
 return tf.raw_ops.MatMul(a=x, b=y, transpose_a=1)
 """,
@@ -65,9 +66,9 @@ return tf.raw_ops.MatMul(a=x, b=y, transpose_a=1)
 
 NODE_NAME = Mistake(
     "C076",
-    "A node's name that is not written out",
-    cause="Names are part of the program, which is the same for all calls.",
-    fix="Give a string, or leave `name` out.",
+    "A node's name that is not a constant string",
+    cause="Names of nodes are part of the program, which is the same for all calls.",
+    fix="Pass a string, or leave `name` out.",
     example="""\
 return tf.nn.relu(x, name=k)
 """,
@@ -76,8 +77,8 @@ return tf.nn.relu(x, name=k)
 RANDOM_STATE = Mistake(
     "C077",
     "Random numbers with a state of their own",
-    cause="The gradient computes the body again, and would draw other numbers.",
-    fix="Call a stateless op, with a seed that is an input of the composite.",
+    cause="The gradient computes the body again, and would draw different numbers.",
+    fix="Call a stateless op, with a seed that is an input of the composite op.",
     example="""\
 return x + tf.random.normal(x.shape)
 """,
@@ -85,9 +86,10 @@ return x + tf.random.normal(x.shape)
 
 BUILTIN_CALL = Mistake(
     "C078",
-    "A call of `len`, `range`, `isinstance` or the like that has no meaning here",
-    cause="They count what is known when the op expands: lists, shapes and attributes.",
-    fix="Write `x.shape[0]` for the length of a tensor.",
+    "`len`, `range`, `isinstance` or a similar call that is not supported here",
+    cause="These functions work on what is known when the op is expanded: lists, shapes and "
+    "attributes.",
+    fix="For the length of a tensor, write `x.shape[0]`.",
     example="""\
 return x * len(y)
 """,

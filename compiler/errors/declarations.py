@@ -4,8 +4,8 @@ from composite.compiler.errors.mistake import Mistake
 
 NO_OP_DEF = Mistake(
     "C010",
-    "A declaration that TensorFlow does not take",
-    cause="The strings are TensorFlow's OpDef grammar, and its own parser reads them.",
+    "A declaration that TensorFlow does not accept",
+    cause="The strings follow TensorFlow's OpDef grammar and are read by TensorFlow's own parser.",
     fix='Write `"x: T"`, `"xs: N * T"`, `"k: int >= 1 = 2"`, `"T: {float, half}"`.',
     example="""\
 @Composite("Example", inputs=["x: single"], outputs=["y: float"])
@@ -17,7 +17,8 @@ def example(x):
 UNDECLARED = Mistake(
     "C011",
     "An op without inputs and outputs",
-    cause="A name alone is that of an op of TensorFlow, and there is none of this name.",
+    cause="A declaration with only a name refers to an op of TensorFlow, and TensorFlow has no op "
+    "of this name.",
     fix="Declare `inputs` and `outputs`, or correct the name.",
     example="""\
 @Composite("Example")
@@ -28,9 +29,9 @@ def example(x):
 
 TWO_OPS = Mistake(
     "C012",
-    "Two ops of one name",
-    cause="TensorFlow knows ops by their names, of all files of a process.",
-    fix="Give one of them another name. Running an edited definition again is no mistake.",
+    "Two ops with the same name",
+    cause="TensorFlow identifies ops by name, in all files of a process.",
+    fix="Rename one of them. Running an edited definition again is not a mistake.",
     example="""\
 @Composite("OneOfTwo", inputs=["x: float"], outputs=["y: float"])
 def first(x):
@@ -56,9 +57,9 @@ def example(x):
 
 NAME_TAKEN = Mistake(
     "C014",
-    "A declared name that is taken",
+    "A declared name that is already taken",
     cause="Inputs and attributes are arguments of one call, which also takes `name=`.",
-    fix="Give each another name.",
+    fix="Give each of them a name of its own.",
     example="""\
 @Composite("Example", inputs=["name: float"], outputs=["y: float"])
 def example(name):
@@ -69,7 +70,8 @@ def example(name):
 WRONG_LIST = Mistake(
     "C015",
     "An attribute in the wrong list",
-    cause="`derived_attrs` are those that inputs determine, `attrs` those that a caller gives.",
+    cause="`derived_attrs` lists the attributes that the inputs determine, `attrs` those that the "
+    "caller passes.",
     fix="Move it to the other list.",
     example="""\
 @Composite("Example", ["x: T"], attrs=["T: type"], derived_attrs=[], outputs=["y: T"])
@@ -80,9 +82,11 @@ def example(x):
 
 PARAMETERS = Mistake(
     "C016",
-    "Parameters that are not the declared ones",
-    cause="A function takes its inputs and then its attributes, by their declared names, in order.",
-    fix="Write the parameters that the message lists. What inputs determine is none of them.",
+    "Parameters that differ from the declaration",
+    cause="The parameters of the function are the declared inputs, followed by the attributes, "
+    "with the same names and in the same order.",
+    fix="Write the parameters that the message lists. Attributes that the inputs determine are "
+    "not parameters.",
     example="""\
 @Composite("Example", inputs=["x: float"], attrs=["k: int"], outputs=["y: float"])
 def example(k, x):
@@ -93,8 +97,9 @@ def example(k, x):
 NOT_PLAIN = Mistake(
     "C017",
     "Parameters that are not plain",
-    cause="A call is matched with its declaration by name; `*args` and `**kwargs` have none.",
-    fix="Write the parameters out; take a list of tensors as one input, `xs: N * T`.",
+    cause="The parameters are matched with the declaration by name, and `*args` and `**kwargs` "
+    "have no declared names.",
+    fix="Write each parameter out. For a list of tensors, declare one input: `xs: N * T`.",
     example="""\
 @Composite("Example", inputs=["x: float"], outputs=["y: float"])
 def example(*inputs):
@@ -104,9 +109,10 @@ def example(*inputs):
 
 OTHER_DEFAULT = Mistake(
     "C018",
-    "A default that is not the declared one",
-    cause="The op's default is the declaration's; another one in Python would say otherwise.",
-    fix='Leave it out, or declare it: `attrs=["k: int = 2"]`. Inputs have no defaults.',
+    "A default that differs from the declaration",
+    cause="The declaration defines the op's defaults; a different default in Python would "
+    "contradict it.",
+    fix='Remove it, or declare it: `attrs=["k: int = 2"]`. Inputs have no defaults.',
     example="""\
 @Composite("Example", inputs=["x: float"], attrs=["k: int = 2"], outputs=["y: float"])
 def example(x, k=3):
@@ -116,8 +122,8 @@ def example(x, k=3):
 
 NOT_COMPOSED = Mistake(
     "C019",
-    "An op of TensorFlow that cannot have a composition",
-    cause="TensorFlow finds some ops in graphs by their names, and others keep state.",
+    "A TensorFlow op that cannot have a composition",
+    cause="TensorFlow looks up some ops in graphs by name, and other ops have state.",
     fix="Write an op of your own, with `inputs` and `outputs`.",
     example="""\
 @Composite("Identity")

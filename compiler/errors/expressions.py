@@ -5,8 +5,8 @@ from composite.compiler.errors.mistake import Mistake
 NO_CONTAINER = Mistake(
     "C050",
     "Dictionaries, sets and generators",
-    cause="The values of a body are tensors, lists, shapes and constants.",
-    fix="Write a tuple or a list; choose by a key with `if` and `elif`.",
+    cause="The values in a body are tensors, lists, shapes and constants.",
+    fix="Write a tuple or a list. To choose by a key, use `if` and `elif`.",
     example="""\
 return {0: x, 1: y}[k]
 """,
@@ -15,8 +15,8 @@ return {0: x, 1: y}[k]
 NO_WALRUS = Mistake(
     "C051",
     "`:=`",
-    cause="It assigns in the middle of an expression, which may not be evaluated.",
-    fix="Assign on a line of its own.",
+    cause="It assigns inside an expression that may not be evaluated.",
+    fix="Write the assignment on a line of its own.",
     example="""\
 return (z := x + y) * z
 """,
@@ -24,10 +24,10 @@ return (z := x + y) * z
 
 LIST_LENGTH = Mistake(
     "C052",
-    "A tensor that decides how long a list is",
-    cause="The elements of a tensor are known only when the op runs, and lists are part of the "
-    "graph that it runs.",
-    fix="Select elements of a tensor, with `tf.boolean_mask` or `tf.where`.",
+    "A list whose length depends on a tensor",
+    cause="The elements of a tensor are known only when the op runs, but a list has to be known "
+    "when the graph is built.",
+    fix="Select elements of the tensor with `tf.boolean_mask` or `tf.where`.",
     example="""\
 return [z for z in (x, y) if tf.reduce_sum(z) > 0][0]
 """,
@@ -35,8 +35,9 @@ return [z for z in (x, y) if tf.reduce_sum(z) > 0][0]
 
 IDENTITY = Mistake(
     "C053",
-    "`is` with something else than None, True or False",
-    cause="Values of a body have no identity; Python's answer would depend on its memory.",
+    "`is` with something other than None, True or False",
+    cause="Values in a body have no identity; Python's result would depend on its memory "
+    "management.",
     fix="Write `==`.",
     example="""\
 if k is 3:
@@ -59,9 +60,9 @@ return y
 
 OPERANDS = Mistake(
     "C055",
-    "An operator that these operands do not have",
+    "An operator that these operands do not support",
     cause="`@` multiplies two tensors, and `%` takes numbers and tensors.",
-    fix="Write `*` for a number; put strings together with an f-string or `+`.",
+    fix="For numbers, write `*`. To build strings, use an f-string or `+`.",
     example="""\
 return x @ 2
 """,
@@ -69,8 +70,9 @@ return x @ 2
 
 NO_ATTRIBUTE = Mistake(
     "C056",
-    "An attribute that a value of a body does not have",
-    cause="A tensor has `.shape` and `.dtype`, a shape has `.rank`; nothing else is known of them.",
+    "An attribute that a value in a body does not have",
+    cause="A tensor has `.shape` and `.dtype`, and a shape has `.rank`. There are no other "
+    "attributes.",
     fix="Write what the message says.",
     example="""\
 return x.T
@@ -80,8 +82,8 @@ return x.T
 NO_OUTPUT = Mistake(
     "C057",
     "An output that an op does not have",
-    cause="The outputs of an op have the names of its OpDef.",
-    fix="Take one of the names in the message.",
+    cause="The outputs of an op have the names that its OpDef declares.",
+    fix="Use one of the names in the message.",
     example="""\
 return tf.raw_ops.TopKV2(input=x, k=k).value
 """,
@@ -89,9 +91,9 @@ return tf.raw_ops.TopKV2(input=x, k=k).value
 
 SUBSCRIPT = Mistake(
     "C058",
-    "A subscript that its value does not take",
-    cause="A list takes one integer or one slice; a tensor integers, slices, `...` and None.",
-    fix="Write the parts out; pick elements of a tensor by their numbers with `tf.gather`.",
+    "A subscript that the value does not support",
+    cause="A list takes one integer or one slice. A tensor takes integers, slices, `...` and None.",
+    fix="Write the parts out. To select elements of a tensor by index, use `tf.gather`.",
     example="""\
 return x[[0, 1]]
 """,
@@ -99,9 +101,9 @@ return x[[0, 1]]
 
 FORMATTED = Mistake(
     "C059",
-    "An f-string of what is not known yet",
-    cause="A string is a constant of the op. Only the message of a `raise` is put together later.",
-    fix="Put constants into it, or move it into the `raise`.",
+    "An f-string with a value that is not known yet",
+    cause="A string is a constant of the op. Only the message of a `raise` is formatted later.",
+    fix="Use constants in it, or move it into the `raise`.",
     example="""\
 return x * f"{k}"
 """,

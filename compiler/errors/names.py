@@ -5,7 +5,8 @@ from composite.compiler.errors.mistake import Mistake
 NOT_DEFINED = Mistake(
     "C040",
     "A name that is not defined",
-    cause="The op is compiled where it is decorated; what comes later in the file is not there.",
+    cause="The op is compiled when it is decorated, so names that are defined later in the file "
+    "do not exist yet.",
     fix="Define it above the op.",
     example="""\
 return x * later
@@ -15,7 +16,8 @@ return x * later
 NOT_ASSIGNED = Mistake(
     "C041",
     "A name that is read before it is assigned",
-    cause="It is assigned in this function, so it is not the module's.",
+    cause="The function assigns this name, so the name is local and does not refer to the "
+    "module's.",
     fix="Assign it first.",
     example="""\
 z = z + x
@@ -26,7 +28,7 @@ return z
 PARTLY_ASSIGNED = Mistake(
     "C042",
     "A name that only some paths assign",
-    cause="A branch that is not taken, or a loop without a trip, leaves it without a value.",
+    cause="If the branch is not taken, or the loop has no iteration, the name has no value.",
     fix="Assign it on the other path too, or before.",
     example="""\
 if k > 0:
@@ -37,10 +39,10 @@ return z
 
 TAKEN = Mistake(
     "C043",
-    "A name that a function has taken, and that is assigned again",
-    cause="A function in a body takes the value that a name has where it stands; in Python it "
-    "would see the new one.",
-    fix="Assign to another name, or make it a parameter of the function.",
+    "A captured name that is assigned again",
+    cause="A function in a body captures the values that names have where it is defined. In "
+    "Python it would see the new value.",
+    fix="Assign to another name, or make the name a parameter of the function.",
     example="""\
 scale = x
 def scaled(z):
@@ -52,10 +54,11 @@ return scaled(x)
 
 NO_MEMBER = Mistake(
     "C044",
-    "A member that is not there",
-    cause="Members of modules and classes are read when the op is compiled; those of other objects "
-    "may change.",
-    fix="Look for its name; give an object's value a name of its own above the op.",
+    "A member that does not exist",
+    cause="The members of modules and classes are read when the op is compiled. The members of "
+    "other objects may change, so they are not read.",
+    fix="Check the member's name. For a member of another object, assign its value to a name "
+    "above the op.",
     example="""\
 return tf.nn.rellu(x)
 """,
@@ -64,9 +67,9 @@ return tf.nn.rellu(x)
 NO_CONSTANT = Mistake(
     "C045",
     "A value that cannot be a constant of an op",
-    cause="A constant is None, a bool, an int of 64 bits, a float, a str, a dtype, a NumPy array, "
-    "or a tuple of these.",
-    fix="Make a list a tuple, a tensor an input of the op or a NumPy array.",
+    cause="A constant is None, a bool, a 64-bit int, a float, a str, a dtype, a NumPy array, or a "
+    "tuple of these.",
+    fix="Turn a list into a tuple. Turn a tensor into an input of the op, or into a NumPy array.",
     example="""\
 return x * 2j
 """,
@@ -75,8 +78,8 @@ return x * 2j
 FUNCTION_VALUE = Mistake(
     "C046",
     "A function where a value is needed",
-    cause="Functions are gone when the op runs: each is translated where it is called.",
-    fix="Call it; where an `if` chooses one, call it in each branch.",
+    cause="Functions are translated where they are called, so they do not exist when the op runs.",
+    fix="Call it. If an `if` chooses between functions, call one in each branch.",
     example="""\
 return x * tf.nn.relu
 """,
@@ -84,9 +87,9 @@ return x * tf.nn.relu
 
 ENDLESS = Mistake(
     "C047",
-    "A function that calls itself without end",
-    cause="A call is replaced by the function's body, and this never comes to an end.",
-    fix="Write a loop, or have an `if` on constants end the recursion.",
+    "A recursion that does not end",
+    cause="A call is replaced by the function's body, and here this never ends.",
+    fix="Write a loop, or end the recursion with an `if` on constants.",
     example="""\
 return example(x, y, k)
 """,
@@ -94,9 +97,10 @@ return example(x, y, k)
 
 TOO_MANY_CALLS = Mistake(
     "C048",
-    "More calls than one op may hold",
-    cause="Each call is replaced by the function's body; thousands of them are one huge op.",
-    fix="Write a loop, or make the larger helpers composites: a call of one is one node.",
+    "More calls than one op may contain",
+    cause="Each call is replaced by the function's body, so thousands of calls become one huge op.",
+    fix="Write a loop, or make the larger helpers composite ops: a call of a composite op is one "
+    "node.",
     example="""\
 def a(z): return z + z
 def b(z): return a(a(a(a(a(a(a(a(z))))))))
@@ -109,9 +113,10 @@ return d(d(d(d(d(d(d(d(d(x)))))))))
 OBJECT_VALUE = Mistake(
     "C049",
     "A tf.TensorArray where a value is needed",
-    cause="It is no tensor: a graph has only a handle for it, and what its methods give.",
-    fix="Call `.stack()` for a tensor of all elements, `.read(i)` for one. On all paths and in "
-    "all trips a name is a tf.TensorArray or none is.",
+    cause="A tf.TensorArray is not a tensor. In a graph it is a handle that only its methods can "
+    "use.",
+    fix="Call `.stack()` for a tensor of all elements, or `.read(i)` for one element. A name must "
+    "be a tf.TensorArray on all paths and in all iterations, or on none.",
     example="""\
 return tf.TensorArray(tf.float32, 2) + x
 """,

@@ -27,18 +27,18 @@ _HEAD = f"""\
 
 <!-- Generated from compiler/errors: pytest --update-golden tests/compiler/errors writes it. -->
 
-What is wrong in the source of an op is a `CompositeSyntaxError` when the op is decorated: a
-`SyntaxError` with file, line and column. It ends with a code, whose entry is here. One error shows
-all that is wrong in the op: a statement with a mistake is left out, what reads the names that it
-would have assigned is left out without a word, and the rest is looked at.
+A mistake in the source of an op raises a `CompositeSyntaxError` when the op is decorated. It is a
+`SyntaxError` with file, line and column, and ends with a code. This page has an entry for each
+code. One error lists all mistakes in the op. The compiler skips a statement with a mistake, skips
+silently what depends on the names that this statement would have assigned, and checks the rest.
 
-An example that is a body alone stands in
+Most examples are only a body. They are the body of
 
 ```python
 {_DECLARATION}    ...
 ```
 
-and an example that is more is a whole module. Both have `tf`, `np` and `Composite`.
+The other examples are a whole module. `tf`, `np` and `Composite` are imported in both.
 """
 
 

@@ -4,9 +4,11 @@ from composite.compiler.errors.mistake import Mistake
 
 NO_SOURCE = Mistake(
     "C001",
-    "The source of a function is not found",
-    cause="An op is compiled from its text, and Python finds none for the function.",
-    fix="Define it in a file or a notebook cell, or register the text of `exec` in `linecache`.",
+    "The source of a function cannot be found",
+    cause="An op is compiled from its source text, and Python has no source text for this "
+    "function.",
+    fix="Define the function in a file or a notebook cell. For `exec`, register the text in "
+    "`linecache`.",
     example="""\
 exec("def helper(x): return x + 1")
 
@@ -19,8 +21,9 @@ def example(x):
 NO_DEF = Mistake(
     "C002",
     "A lambda or coroutine instead of a `def`",
-    cause="The text of a lambda is a part of a line, which cannot be told from its neighbours.",
-    fix="Give it a `def` and a name. Inside of a body lambdas are fine.",
+    cause="The source text of a lambda is part of a line and cannot be separated from the rest of "
+    "it.",
+    fix="Write a `def` with a name. Inside a body, lambdas are allowed.",
     example="""\
 example = Composite("Example", inputs=["x: float"], outputs=["y: float"])(
     lambda x: x + 1
@@ -31,8 +34,8 @@ example = Composite("Example", inputs=["x: float"], outputs=["y: float"])(
 WRAPPED = Mistake(
     "C003",
     "A function that another decorator has wrapped",
-    cause="The body is what is compiled; what the other decorator adds would be lost.",
-    fix="Put `@Composite` next to the `def`, and call helpers that are not wrapped.",
+    cause="Only the body is compiled, so whatever the other decorator adds would be lost.",
+    fix="Put `@Composite` directly above the `def`, and call only helpers that are not wrapped.",
     example="""\
 import functools
 
@@ -52,7 +55,7 @@ def example(x):
 CHANGED = Mistake(
     "C004",
     "A file that has changed since it was imported",
-    cause="The text at the function's lines is another one than the function that runs.",
+    cause="The text at the function's lines is not the text of the function that runs.",
     fix="Import the module again, or restart the process.",
     example="""\
 def helper(x):
@@ -68,9 +71,9 @@ def example(x):
 
 NO_FUNCTION = Mistake(
     "C005",
-    "Something else than a function is decorated",
-    cause="A composite has a body, which only a function of Python has.",
-    fix="Decorate a `def`; call the object in it, if it is an op.",
+    "`@Composite` on something that is not a function",
+    cause="A composite op has a body, and only a Python function has one.",
+    fix="Decorate a `def`. If the object is an op, call it in the body of that `def`.",
     example="""\
 example = Composite("Example", inputs=["x: float"], outputs=["y: float"])("tanh")
 """,

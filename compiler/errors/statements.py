@@ -5,8 +5,8 @@ from composite.compiler.errors.mistake import Mistake
 NO_CONTEXT = Mistake(
     "C020",
     "`try` and `with`",
-    cause="A graph has nothing to catch an error in, and no context to enter.",
-    fix="Check with `if` before the call; call the ops directly.",
+    cause="A graph cannot catch errors, and has no contexts to enter.",
+    fix="Check with `if` before the call, and call the ops directly.",
     example="""\
 try:
     z = x / y
@@ -19,8 +19,8 @@ return z
 NO_DEFINITION = Mistake(
     "C021",
     "`import`, `class`, `global`, `nonlocal`, `del`",
-    cause="A body is translated once and leaves nothing behind but the op.",
-    fix="Import and define outside of the op; return what should be kept as an output.",
+    cause="A body is translated once, and produces nothing but the op.",
+    fix="Import and define outside the op. Return what you want to keep as an output.",
     example="""\
 import math
 return x * math.pi
@@ -29,8 +29,8 @@ return x * math.pi
 
 NOT_TRANSLATED = Mistake(
     "C022",
-    "`match`, and other syntax that has no translation",
-    cause="What the compiler does not know, it refuses.",
+    "`match`, and other syntax that is not supported",
+    cause="The compiler refuses all syntax that it has no translation for.",
     fix="Write `if` and `elif`.",
     example="""\
 match k:
@@ -43,7 +43,7 @@ return y
 NO_COROUTINE = Mistake(
     "C023",
     "Generators and coroutines",
-    cause="An op gives all of its outputs at once.",
+    cause="An op returns all of its outputs at once.",
     fix="Return the outputs as a tuple; write `for` and `def` without `async`.",
     example="""\
 yield x
@@ -53,9 +53,9 @@ return y
 
 RAISED = Mistake(
     "C024",
-    "A `raise` that cannot be put off until the call",
-    cause="It happens when the op is called with what leads there: its type and message are all "
-    "that is kept, and the message may hold what is known then, which no tensor's value is.",
+    "A `raise` that cannot be deferred to the call",
+    cause="The error is raised when a call leads to it. Only its type and its message are kept. "
+    "The message may contain what is known at that time, which excludes the values of tensors.",
     fix="Write `raise ValueError(f'... {k} ... {x.shape}')`.",
     example="""\
 if k < 0:
@@ -66,8 +66,9 @@ return x
 
 IN_PLACE = Mistake(
     "C025",
-    "A value that is changed in place",
-    cause="Tensors and lists in a body are values; whoever holds one would not see the change.",
+    "A value that is modified in place",
+    cause="Tensors and lists in a body are immutable values, so other names for the same value "
+    "would not see the change.",
     fix="Assign a new value to a name: `xs = xs + [y]`; for a tensor, call "
     "`tf.raw_ops.TensorScatterUpdate`.",
     example="""\
@@ -78,10 +79,10 @@ return x
 
 NOT_APART = Mistake(
     "C026",
-    "A value that cannot be taken apart into these names",
-    cause="The number of the parts of a list, a shape or an op's outputs is known; a tensor's is "
-    "not before the call.",
-    fix="Write as many names as there are parts; for a tensor call `tf.unstack`.",
+    "A value that cannot be unpacked into these names",
+    cause="The number of elements is known for a list, a shape, and an op's outputs, but for a "
+    "tensor only when the op is called.",
+    fix="Write as many names as there are elements. For a tensor, call `tf.unstack`.",
     example="""\
 a, b = x
 return a + b
@@ -91,8 +92,9 @@ return a + b
 DECORATED = Mistake(
     "C027",
     "A decorator in a body",
-    cause="A function in a body is translated where it is called; nothing is there to wrap it.",
-    fix="Leave it out.",
+    cause="A function in a body is translated where it is called, so there is nothing for a "
+    "decorator to wrap.",
+    fix="Remove it.",
     example="""\
 @tf.function
 def double(z):
@@ -103,8 +105,8 @@ return double(x)
 
 STARRED = Mistake(
     "C028",
-    "`*` and `**` that spread a value",
-    cause="Arguments are matched with their parameters before the values are known.",
+    "`*` and `**` that unpack a value",
+    cause="Arguments are matched with parameters before their values are known.",
     fix="Write the elements out.",
     example="""\
 parts = [x, y]
@@ -114,8 +116,8 @@ return tf.maximum(*parts)
 
 RETURN_COUNT = Mistake(
     "C030",
-    "A `return` of fewer or more values than the op has outputs",
-    cause="Each path of a body gives all outputs of the op.",
+    "A `return` with fewer or more values than the op has outputs",
+    cause="Each path through a body returns all outputs of the op.",
     fix="Return one value for each output, in their order, or `raise`.",
     example="""\
 if k > 0:
@@ -126,7 +128,7 @@ return x
 
 RETURN_KIND = Mistake(
     "C031",
-    "A returned value that its output cannot be",
+    "A returned value that cannot be an output",
     cause="An output is one tensor, or a list of tensors if it is declared as `N * T`.",
     fix="Return a tensor: `tf.shape(x)` for a shape, `tf.stack` for a list.",
     example="""\

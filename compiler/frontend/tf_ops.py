@@ -21,32 +21,8 @@ import inspect
 import types
 from typing import Any
 
+from composite.compiler import op_traits
 from composite.compiler.schema import AttrSpec, OpSchema, same_default
-
-# Stateful random op -> the op that takes a seed instead. A body is run again by the gradient, so
-# numbers must depend on the seed alone.
-STATELESS_TWIN: dict[str, str] = {
-    "Multinomial": "StatelessMultinomial",
-    "NonDeterministicInts": "StatelessRandomUniformFullIntV2",
-    "ParameterizedTruncatedNormal": "StatelessParameterizedTruncatedNormal",
-    "RandomGamma": "StatelessRandomGammaV3",
-    "RandomPoisson": "StatelessRandomPoisson",
-    "RandomPoissonV2": "StatelessRandomPoisson",
-    "RandomShuffle": "StatelessShuffle",
-    "RandomStandardNormal": "StatelessRandomNormalV2",
-    "RandomUniform": "StatelessRandomUniformV2",
-    "RandomUniformInt": "StatelessRandomUniformIntV2",
-    "SampleDistortedBoundingBox": "StatelessSampleDistortedBoundingBox",
-    "SampleDistortedBoundingBoxV2": "StatelessSampleDistortedBoundingBox",
-    "StatefulRandomBinomial": "StatelessRandomBinomial",
-    "StatefulStandardNormal": "StatelessRandomNormalV2",
-    "StatefulStandardNormalV2": "StatelessRandomNormalV2",
-    "StatefulTruncatedNormal": "StatelessTruncatedNormalV2",
-    "StatefulUniform": "StatelessRandomUniformV2",
-    "StatefulUniformFullInt": "StatelessRandomUniformFullIntV2",
-    "StatefulUniformInt": "StatelessRandomUniformIntV2",
-    "TruncatedNormal": "StatelessTruncatedNormalV2",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,8 +122,8 @@ def nearest_raw_op(name: str) -> str | None:
 def random_advice(schema: OpSchema) -> str | None:
     """Return what to write instead of a random op that keeps state; None for any other op."""
     name = schema.op_name
-    if name in STATELESS_TWIN:
-        return f"tf.raw_ops.{STATELESS_TWIN[name]} with a `seed` input of the composite"
+    if twin := op_traits.of(name).stateless_twin:
+        return f"tf.raw_ops.{twin} with a `seed` input of the composite"
     attrs = {attr.name for attr in schema.attrs}
     if schema.is_stateful and {"seed", "seed2"} <= attrs:
         return "the random values as an input of the composite"

@@ -217,13 +217,14 @@ def _kernel(
     from composite.compiler.tvm.codegen.access import Space, Storage
     from composite.compiler.tvm.codegen.argument import declare_argument
     from composite.compiler.tvm.codegen.block import Block, symbol_vars
-    from composite.compiler.tvm.strategy import choose
-    from composite.compiler.tvm.strategy.base import Context
+    from composite.compiler.tvm.strategy import strategies_of
+    from composite.compiler.tvm.strategy.context import Context
 
     block = Block()
     symbols = symbol_vars(dims.symbols_of(t.shape for t in plan.function.parameters))
     space = Space({}, symbols)
-    context = Context(block, space, plan, target, constants, choices=choices)
+    listed = strategies_of(target.device)
+    context = Context(block, space, plan, target, listed, constants, choices=choices)
     parameters = []
     for i, tensor in enumerate(plan.function.parameters):
         buffer, flat = declare_argument(block, space, tensor, f"in{i}")
@@ -243,9 +244,9 @@ def _kernel(
         if 0 in stage.shape:
             continue  # nothing to compute
         own = replace(context, scope=f"{number}.")
-        strategy = choose(stage, own)
+        strategy, writer = own.match(stage)
         strategies.append(strategy.name)
-        strategy.emit(stage, own)
+        writer.write()
     return tirx.PrimFunc([*parameters, *constants.parameters], block.finish()), strategies
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
+from composite.compiler import op_traits
 from composite.compiler.tvm import table
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir.graph import DTYPES, Parameter, Tensor
@@ -20,24 +21,23 @@ _HEAD = """\
 
 <!-- Generated from compiler/tvm: pytest --update-golden tests/compiler/tvm/test_page.py -->
 
-A kernel can be made of the TensorFlow ops below. A body may hold any op that has no state: with an
-op that is not in these tables, or at a dtype, attribute or shape that is excluded here, the
-composite runs as its expansion, and `composite.explain` names what stood in the way.
+Kernels can be compiled from the TensorFlow ops below. A body may also call other ops. With an op
+that is not in these tables, or with a dtype, attribute or shape that is excluded here, the
+composite op runs its expansion, and `composite.explain` names the reason.
 
-Dtypes are those of the op's data, of which TensorFlow's own may take more: *floats* are float32,
-float64, float16 and bfloat16, *numbers* these and int32 and int64, *all* numbers and bool. 16-bit
-floats are computed in float32 and rounded where a tensor is stored.
+The dtypes are those of the op's data, and TensorFlow's own kernels may take more. *floats* are
+float32, float64, float16 and bfloat16; *numbers* are floats, int32 and int64; *all* are numbers and
+bool. 16-bit floats are computed in float32 and rounded where a tensor is stored.
 
-Ranks must be known. A dim may be known or the call's, except where a column says otherwise. Sizes,
-axes, paddings, permutations and the like must be known when the kernel is compiled: constants, or
-arithmetic on shapes.
+Ranks must be known. Dims may vary from call to call, unless a column says otherwise. Sizes, axes,
+paddings, permutations and similar operands must be known when the kernel is compiled: they are
+constants, or arithmetic on shapes.
 
-A While becomes a loop within the kernel where its trips can be counted beforehand: its condition
-compares a number that each trip adds a constant to with a bound. A list of tensors is an array of
-which a trip sets one row.
+A While becomes a loop in the kernel if its iterations can be counted beforehand: its condition must
+compare a bound with a number to which each iteration adds a constant. A list of tensors becomes an
+array, of which each iteration sets one row.
 
-An index that is out of range makes the kernel stop, and the expansion runs, which raises
-TensorFlow's error.
+If an index is out of range, the kernel stops, and the expansion runs and raises TensorFlow's error.
 """
 
 _NAMES_OF_SETS = {
@@ -56,8 +56,8 @@ def page() -> str:
         parts.append(f"## {(module.__doc__ or '').splitlines()[0].rstrip('.')}\n")
         parts.append("| op | dtypes | limits |\n|---|---|---|")
         parts += [
-            f"| {op} | {_text(dtypes_of(op))} | {table.LIMITS.get(op, '')} |"
-            for op in sorted(table.FAMILIES[family].split())
+            f"| {op} | {_text(dtypes_of(op))} | {op_traits.of(op).limits} |"
+            for op in sorted(table.FAMILIES[family])
         ]
         parts.append("")
     return "\n".join(parts)

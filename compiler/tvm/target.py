@@ -58,6 +58,11 @@ class Target:
         return cls.of(level, len(os.sched_getaffinity(0)))
 
     @property
+    def device(self) -> str:
+        """The kind of device, whose strategies write the kernel."""
+        return "cpu"
+
+    @property
     def key(self) -> str:
         """A short text that differs where the generated code does."""
         return f"{self.mcpu}-{self.cores}"

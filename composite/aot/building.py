@@ -23,7 +23,6 @@ from composite.aot.build_options import Options, Signatures
 from composite.aot.loading import SPLIT
 from composite.aot.replacing import naming, replaced
 from composite.aot.signatures import Stated, of_ops, stated
-from composite.autodiff import gradient
 from composite.binding import native
 from composite.binding.records import CONSTANTS, NodeDef, serialize
 from composite.compiler.emit.docs import docs
@@ -36,8 +35,9 @@ from composite.compiler.tvm.link import LinkError
 from composite.compiler.tvm.target import Target
 from composite.kernels import key
 from composite.kernels.decisions import Decision
+from composite.kernels.tuned import Database
 from composite.ops.op import CompositeOp
-from composite.tuning.database import Database
+from composite.ops.registry import OPS
 
 _LINK_FLAGS = ["-shared", "-s", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-Wl,-rpath,$ORIGIN"]
 
@@ -70,28 +70,29 @@ def build(  # noqa: PLR0913 - what a library is built with
     """Writes a library of ops and kernels to the folder `out`, replacing a library that is there.
 
     Args:
-        source: a Python file that defines composites, or ops. Ops that they call go along.
+        source: a Python file that defines composite ops, or the ops. The ops that they call are
+            included.
         out: the folder.
-        name: of the library, an identifier; by default the file's.
+        name: the name of the library, an identifier; by default the file's.
         signatures: for an op's Python name, the calls to compile kernels for: keyword arguments as
             in `CompositeOp.add_signature`, whose calls are compiled as well. Calls that no kernel
             covers run TensorFlow's ops.
-        targets: levels of the x86-64 psABI to compile kernels for, "x86-64-v3"; by default the
-            highest that this machine has. Each is checked and measured here, so this machine must
-            have it.
-        tuned: a file that `composite.tune` wrote, by which kernels are made; none by default.
+        targets: levels of the x86-64 psABI to compile kernels for, such as "x86-64-v3"; by default
+            the highest that this machine has. Kernels are checked and measured here, so this
+            machine must have each level.
+        tuned: a file that `composite.tune` wrote, with choices for the kernels; by default none.
 
     Returns:
         The folder.
 
     Raises:
-        ValueError: for a signature that no kernel can be made for, a target that this machine has
-            not, or a file `tuned` that is no tuning database.
-        FileExistsError: when `out` is something else than a library.
-        OSError: when it cannot be written.
-        RuntimeError: when there is no C compiler, or it fails.
+        ValueError: if no kernel can be compiled for a signature, if this machine does not have a
+            target, or if the file `tuned` is not a tuning database.
+        FileExistsError: if `out` exists and is not a library.
+        OSError: if it cannot be written.
+        RuntimeError: if there is no C compiler, or it fails.
 
-    Whatever is raised, what was in `out` is still there.
+    If an error is raised, `out` still has its former contents.
     """
     database = None if tuned is None else Path(tuned)
     options = Options(name, signatures or {}, tuple(targets), tuned=database)
@@ -278,7 +279,7 @@ def _described(op: CompositeOp) -> LibraryOp:
         digest=op.digest,
         program=serialize(program),
         mlir=_portable(op.mlir),
-        own_gradient=gradient.overridden(op.op_name, op.digest),
+        own_gradient=OPS.overrides_gradient(op),
         composes=op.composes,
         replaces=op.program.function[0].attr["_replaces"].b if op.composes else False,
     )

@@ -15,12 +15,16 @@ from typing import Any, NamedTuple
 
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
-from composite import decorator
 from composite.aot import manifest
 from composite.autodiff import gradient
 from composite.binding import native
 from composite.compiler.emit.registration import program_symbol, status_symbol
+from composite.ops.library import Library
 from composite.ops.op import CompositeOp
+from composite.ops.registry import OPS
+from composite.vectorize import batching
+
+__all__ = ["SPLIT", "Library", "LoadedOp", "Place", "load"]  # the stubs of libraries name Library
 
 # MLIR's own mark between the modules of one file.
 SPLIT = "// -----\n"
@@ -38,7 +42,7 @@ class LoadedOp(CompositeOp):
     """An op of a built library. Its body is there as a program; the Python function is not."""
 
     def __init__(self, program: FunctionDefLibrary, name: str, doc: str, library: Place) -> None:
-        super().__init__(program, name, doc, library.name)
+        super().__init__(program, name, doc, library.name, OPS)
         self._library = library
 
     @functools.cached_property
@@ -48,63 +52,35 @@ class LoadedOp(CompositeOp):
         return text.split(SPLIT)[self._library.position]
 
 
-class Library:
-    """A loaded library: its ops are attributes, by their Python names."""
-
-    def __init__(self, name: str, folder: Path, ops: dict[str, CompositeOp]) -> None:
-        self.__name__ = name
-        self.folder = folder
-        self.ops = dict(ops)
-
-    def __getattr__(self, name: str) -> CompositeOp:
-        ops: dict[str, CompositeOp] = self.__dict__.get("ops", {})
-        if name not in ops:
-            known = ", ".join(ops) or "none"
-            raise AttributeError(
-                f"library {self.__dict__.get('__name__')} has no op {name!r}: {known}"
-            )
-        return ops[name]
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self.ops})
-
-    def __repr__(self) -> str:
-        return f"<composite library {self.__name__}: {', '.join(self.ops)}>"
-
-
-_lock = threading.Lock()
-_loaded: dict[str, Library] = {}
-
-
 def load(folder: str | os.PathLike[str]) -> Library:
     """Loads a folder that `composite.build` wrote, and registers its ops with their gradients.
 
     Returns:
-        The library: its ops are attributes, by their Python names. Loading it again gives the same
-        object.
+        The library. Its ops are attributes with their Python names. Loading it again returns the
+        same object.
 
     Raises:
-        FileNotFoundError: when the folder is no library.
-        ImportError: when it is for another TensorFlow.
-        ValueError: when a file is damaged, or an op of that name has another body here.
+        FileNotFoundError: if the folder is not a library.
+        ImportError: if it was built for another TensorFlow.
+        ValueError: if a file is damaged, or an op of the same name has another body here.
 
-    All of that is found before any code of the folder runs.
+    All errors are raised before any code of the folder runs.
     """
     path = Path(folder)
     content = manifest.read(path)
     file = f"lib{content['name']}.so"
-    with _lock:
-        key = str(content["files"].get(file))
-        if key not in _loaded:
-            _check_conflicts(path, content)
-            programs = _programs(path, content, file)
-            _loaded[key] = Library(content["name"], path, _ops(path, content, programs))
-        return _loaded[key]
+
+    def loaded() -> Library:
+        _check_conflicts(path, content)
+        programs = _programs(path, content, file)
+        return Library(content["name"], path, _ops(path, content, programs))
+
+    return OPS.library(str(content["files"].get(file)), loaded)
 
 
 def _check_conflicts(folder: Path, content: dict[str, Any]) -> None:
     for op in content["ops"]:
-        here = decorator.current(op["op"])
+        here = OPS.current(op["op"])
         if here is not None and here.digest != op["digest"]:
             raise ValueError(
                 f"{op['op']} of {folder} has another body than the one defined here at "
@@ -139,17 +115,19 @@ def _programs(folder: Path, content: dict[str, Any], file: str) -> list[Function
 def _ops(
     folder: Path, content: dict[str, Any], programs: list[FunctionDefLibrary]
 ) -> dict[str, CompositeOp]:
+    OPS.on_new_name(gradient.register)
+    OPS.on_new_name(batching.register)
     ops: dict[str, CompositeOp] = {}
     for index, (facts, program) in enumerate(zip(content["ops"], programs, strict=True)):
         place = Place(folder, content["name"], index)
         op = LoadedOp(program, facts["python_name"], facts["doc"], place)
-        if decorator.current(op.op_name) is None:
-            decorator.adopt(op)
+        if OPS.current(op.op_name) is None:
+            OPS.define(op)
         if facts["own_gradient"]:
             reason = (
                 f"{op.op_name} was given a gradient of its own in Python ({op.place}), which its "
                 f"library does not carry: import that module, or use @op.gradient here"
             )
-            gradient.refuse(op.op_name, op.digest, reason)
+            OPS.refuse_gradient(op.digest, reason)
         ops[op.__name__] = op
     return ops

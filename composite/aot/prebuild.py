@@ -21,13 +21,12 @@ from composite.compiler.emit.library import LibraryKernel
 from composite.compiler.emit.timings import KernelTiming
 from composite.compiler.tvm.choices import Chosen
 from composite.compiler.tvm.target import Target
-from composite.kernels import produce, verdicts, verify
+from composite.kernels import chosen, produce, verdicts, verify
 from composite.kernels.decisions import Decision, Point, Times
 from composite.kernels.expansions import constants_of
+from composite.kernels.tuned import Database
 from composite.ops import call
 from composite.ops.op import CompositeOp
-from composite.tuning import chosen
-from composite.tuning.database import Database
 
 _SIZE = 32  # of a dim that varies, for measuring
 _FEWEST_ELEMENTS = 256  # kFewestElements of constant_inputs.cc

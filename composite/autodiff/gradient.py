@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -26,8 +26,8 @@ from composite.binding.records import (
     serialize,
 )
 from composite.ops import function_op, recorded
+from composite.ops.registry import OPS
 
-Gradient = Callable[..., Any]
 Shape = backward.Shape
 
 
@@ -70,22 +70,11 @@ def _family(*_key: Hashable) -> _Family:
     return _Family()
 
 
-_lock = threading.Lock()
-_registered: set[str] = set()
-_overrides: dict[tuple[str, str], Gradient] = {}
-_refusals: dict[tuple[str, str], str] = {}
-# Names that had one by tf.RegisterGradient before the op was defined: it serves all versions.
-_others: set[str] = set()
-# The versions of a name, in order: the moment from which eager calls stand for one, its digest.
-_versions: dict[str, list[tuple[int, str]]] = {}
-
-
 def register(op_name: str) -> None:
-    """Gives TensorFlow a gradient function for this op; once for each name."""
-    with _lock:
-        if op_name in _registered:
-            return
-        _registered.add(op_name)
+    """Gives TensorFlow a gradient function for a name; the registry's hook for new ones.
+
+    A name that has one by tf.RegisterGradient keeps that.
+    """
 
     def gradient(op: Any, *output_gradients: Any) -> Any:
         return _gradient(op_name, op, output_gradients)
@@ -93,37 +82,7 @@ def register(op_name: str) -> None:
     try:
         tf.RegisterGradient(op_name)(gradient)
     except KeyError:  # registered already
-        with _lock:
-            _others.add(op_name)
-
-
-def override(op_name: str, digest: str, function: Gradient) -> None:
-    """Has `function(op, *output_gradients)` stand in for the derived gradient of this version."""
-    with _lock:
-        _overrides[op_name, digest] = function
-    recorded.forget_forward_gradients()  # they were made of the derived one
-
-
-def refuse(op_name: str, digest: str, reason: str) -> None:
-    """Has a request for the gradient of this version raise LookupError with `reason`."""
-    with _lock:
-        _refusals[op_name, digest] = reason
-
-
-def overridden(op_name: str, digest: str) -> bool:
-    """Whether the author gave this version a gradient of its own."""
-    return op_name in _others or (op_name, digest) in _overrides
-
-
-def set_current(op_name: str, digest: str) -> None:
-    """Which version an eager call stands for from now on: its tape record carries no stamp."""
-    with _lock:
-        versions = _versions.setdefault(op_name, [])
-        if versions and versions[-1][1] == digest:
-            return
-        versions.append((recorded.moment(), digest))
-    if len(versions) > 1:
-        recorded.forget_forward_gradients()  # they are kept by name
+        OPS.note_foreign_gradient(op_name)
 
 
 def _digest(op_name: str, op: Any) -> str:
@@ -132,22 +91,20 @@ def _digest(op_name: str, op: Any) -> str:
     A tape may be older than the version that the name stands for now. When an eager tensor was made
     is known, and so is which version made it.
     """
-    versions = _versions.get(op_name, [(0, "")])
     if isinstance(op, tf.Operation) or not op.outputs:
-        return versions[-1][1]
-    made = recorded.made_at(op.outputs[0])
-    return next((digest for since, digest in reversed(versions) if since <= made), versions[0][1])
+        return OPS.digest_at(op_name)
+    return OPS.digest_at(op_name, recorded.made_at(op.outputs[0]))
 
 
 def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
     attrs = recorded.attrs_of(op)
     stamp = attrs.pop(PROGRAM, None)
     digest = stamp.s.decode() if stamp is not None else _digest(op_name, op)
-    key = (op_name, digest)
-    if key in _refusals and key not in _overrides:
-        raise LookupError(_refusals[key])
-    if key in _overrides:
-        return _overrides[key](op, *output_gradients)
+    own = OPS.own_gradient(digest)
+    if own is not None and own.function is not None:
+        return own.function(op, *output_gradients)
+    if own is not None:
+        raise LookupError(own.refusal)
     request = _request(op_name, attrs)
     if digest:
         request.attr[PROGRAM].s = digest.encode()
@@ -172,16 +129,13 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
 
 
 def _request(op_name: str, attrs: Mapping[str, AttrValue]) -> NodeDef:
-    """The call that is differentiated, for `backward`."""
+    """The call that is differentiated, for `backward`.
+
+    It names the versions that stay nodes where a body calls them: TensorFlow asks here for theirs.
+    """
     request = call_record(op_name, attrs)
-    request.attr["_composite_whole"].CopyFrom(attr_value(_whole()))
+    request.attr["_composite_whole"].CopyFrom(attr_value(OPS.underived()))
     return request
-
-
-def _whole() -> list[str]:
-    """The versions that stay nodes where a body calls them: TensorFlow asks here for theirs."""
-    others = {one for name in _others for _, one in _versions.get(name, ())}
-    return sorted(others.union(one for _, one in (*_overrides, *_refusals)))
 
 
 def _has_gradient(dtype: tf.DType) -> bool:

@@ -17,7 +17,8 @@ import tensorflow as tf
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
 from composite.binding.records import AttrValue, attr_value
-from composite.compiler.loop_body import OF_SHAPE, LoopBody
+from composite.compiler import op_traits
+from composite.compiler.loop_body import LoopBody
 
 _VARIANT = tf.variant.as_datatype_enum
 _INT32 = attr_value(tf.int32)
@@ -25,13 +26,6 @@ _ROUNDED = {
     dtype.as_datatype_enum
     for dtype in (tf.half, tf.bfloat16, tf.float32, tf.float64, tf.complex64, tf.complex128)
 }
-
-# What gives on elements of its inputs as they are.
-_MOVES = {
-    "BroadcastTo", "ConcatV2", "Const", "ExpandDims", "Fill", "GatherNd", "GatherV2", "Identity",
-    "Pack", "Reshape", "ReverseV2", "Slice", "Split", "SplitV", "Squeeze", "StridedSlice",
-    "TensorListGetItem", "TensorListPushBack", "Tile", "Transpose", "Unpack", "ZerosLike",
-}  # fmt: skip
 
 
 def without_lists(graph_def: Any, forward: Collection[str]) -> tuple[Any, dict[str, str]]:
@@ -133,7 +127,7 @@ class _Loop:
         return any(
             _ROUNDED & {value.type, *value.list.type}
             for node in nodes
-            if node.op not in _MOVES | OF_SHAPE
+            if not op_traits.of(node.op).moves_data
             for value in node.attr.values()
         )
 

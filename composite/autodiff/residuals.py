@@ -7,12 +7,14 @@ kept, and element-wise chains are computed again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from composite.autodiff import graph_cut
+from composite.compiler import op_traits
+from composite.compiler.op_traits import cost
 from composite.ops import functions
 
 _OPERATIONS_A_BYTE = 10.0
@@ -72,61 +74,14 @@ def _behind(loop: Any, recomputed: Collection[str]) -> list[str]:
 
 
 def _is_dear(op: Any) -> bool:
-    terms = _TERMS.get(op.type)
-    if terms is None or not op.outputs[0].dtype.is_floating:
+    traits = op_traits.of(op.type)
+    result = op.outputs[0]
+    if traits.terms is None or not result.dtype.is_floating:
         return False
-    count = terms(op)
-    return count is None or 2 * count / op.outputs[0].dtype.size >= _OPERATIONS_A_BYTE
+    operands = [_dims(x.shape) for x in op.inputs]
+    flops = cost.flops_per_element(traits, operands, _dims(result.shape), op.get_attr)
+    return flops is None or flops / result.dtype.size >= _OPERATIONS_A_BYTE
 
 
-def _product(dims: Any) -> int | None:
-    """The product of sizes; None where one is unknown."""
-    result = 1
-    for dim in dims:
-        if dim is None:
-            return None
-        result *= dim
-    return result
-
-
-def _inner(transposed: str) -> Callable[[Any], int | None]:
-    """How many terms an element of a matrix product sums up."""
-
-    def terms(op: Any) -> int | None:
-        shape = op.inputs[0].shape
-        if shape.rank is None:
-            return None
-        dim: int | None = shape[-2 if op.get_attr(transposed) else -1]
-        return dim
-
-    return terms
-
-
-def _window(op: Any) -> int | None:
-    """The same of a convolution: all of its filter but the output channels."""
-    shape = op.inputs[1].shape
-    return None if shape.rank is None else _product(shape[:-1])
-
-
-def _reduced(op: Any) -> int | None:
-    """The same of a reduction; None also where it makes a small value of an unknown size."""
-    source, result = op.inputs[0].shape, op.outputs[0].shape
-    if not source.is_fully_defined() or not result.is_fully_defined():
-        return None
-    return int(source.num_elements() // max(result.num_elements(), 1))
-
-
-_TERMS: dict[str, Callable[[Any], int | None]] = {
-    "MatMul": _inner("transpose_a"),
-    "BatchMatMul": _inner("adj_x"),
-    "BatchMatMulV2": _inner("adj_x"),
-    "BatchMatMulV3": _inner("adj_x"),
-    "Einsum": lambda _: None,
-    "Conv2D": _window,
-    "Conv3D": _window,
-    "Sum": _reduced,
-    "Mean": _reduced,
-    "Prod": _reduced,
-    "Max": _reduced,
-    "Min": _reduced,
-}
+def _dims(shape: tf.TensorShape) -> cost.Shape:
+    return None if shape.rank is None else list(shape)

@@ -36,23 +36,23 @@ _local = _Local()
 
 @contextmanager
 def options(*, backend: str | None = None, numerics: str | None = None) -> Iterator[None]:
-    """Chooses, for the calls made inside on this thread, how a composite runs.
+    """Chooses how composite ops run, for the calls made inside it on this thread.
 
     Args:
         backend: "auto" runs a kernel where one covers the call and was measured to be no slower
             than TensorFlow's own ops; "tvm" runs a kernel or raises (the first call waits for the
             compiler); "tf" always runs TensorFlow's ops.
-        numerics: "fast" lets a kernel be used, whose error against float64 `composite.explain`
-            states; "strict" asks for the results of TensorFlow's own ops, bit for bit: no kernel
-            runs. Together with backend="tvm" only a kernel that is exact runs (one that moves
-            data, or computes with integers); the call of any other raises
-            tf.errors.InvalidArgumentError. See docs/numerics.md.
+        numerics: "fast" allows kernels, whose error against float64 `composite.explain` states;
+            "strict" guarantees the results of TensorFlow's own ops, bit for bit: no kernel runs.
+            With backend="tvm" and "strict", only an exact kernel runs (one that moves data, or
+            computes with integers); other calls raise tf.errors.InvalidArgumentError. See
+            docs/numerics.md.
 
     Raises:
         ValueError: for another value.
 
-    What is not given stays as it is outside; where nothing is given, the environment variables
-    COMPOSITE_BACKEND and COMPOSITE_NUMERICS decide, and then "auto" and "fast".
+    An option that is not given stays as it is outside. The defaults are the environment variables
+    COMPOSITE_BACKEND and COMPOSITE_NUMERICS, or else "auto" and "fast".
     """
     _check("backend", backend, BACKENDS)
     _check("numerics", numerics, NUMERICS)

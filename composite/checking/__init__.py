@@ -42,24 +42,26 @@ def check(  # noqa: PLR0913 - all but the call itself have defaults
     """Compares every way of running an op with its Python function run eagerly.
 
     Args:
-        op: what `@Composite` made; a loaded library has no Python function to compare with.
-        inputs: a call's inputs, of any shapes and dtypes that the declaration allows. Without them
-            inputs are drawn, and so are attributes that are not given (this takes hypothesis).
-        seed: of what is drawn. The same seed draws the same samples.
-        samples: how many calls: of given inputs the call itself and then its variations (other
-            dtypes, NaN, infinities, denormals, empty, 0-d), by default all; of drawn ones 30.
-        ways: names of the ways to try, as the report has them; by default all.
+        op: an op that `@Composite` made; an op of a loaded library has no Python function.
+        inputs: the inputs of a call, with any shapes and dtypes that the declaration allows.
+            Without inputs, calls are drawn, including the attributes that are not given (this
+            requires hypothesis).
+        seed: the seed for drawing. The same seed draws the same samples.
+        samples: the number of calls. With inputs, these are the call itself and then its variations
+            (other dtypes, NaN, infinities, denormals, empty, 0-d), by default all of them. Without
+            inputs, the default is 30.
+        ways: the names of the ways to try, as in the report; by default all.
         report_dir: the folder below which a difference is saved, as inputs and a script.
-        raise_on_failure: False returns a report with the difference in it.
+        raise_on_failure: if False, a difference is returned in the report instead of raised.
         attrs: attributes of the calls.
 
     Returns:
         A Report; `print` it.
 
     Raises:
-        CheckError: at the first difference. An error on both sides is none.
-        TypeError, ValueError: for an op or arguments that cannot be checked.
-        ImportError: when inputs are to be drawn and hypothesis is not installed.
+        CheckError: at the first difference. If both sides raise an error, they agree.
+        TypeError, ValueError: if the op or the arguments cannot be checked.
+        ImportError: if inputs must be drawn and hypothesis is not installed.
     """
     if not isinstance(op, DecoratedOp):
         raise TypeError(f"composite.check takes an op that @Composite made, not {op!r}")

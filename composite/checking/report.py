@@ -9,10 +9,10 @@ from composite.checking.compare import Closeness
 
 
 class CheckError(AssertionError):
-    """An op does something else than its Python function; the message says where, and by how much.
+    """An op differs from its Python function; the message says where, and by how much.
 
     Attributes:
-        report: the Report up to there; `report.difference` is the difference.
+        report: the Report up to this point; `report.difference` is the difference.
     """
 
     def __init__(self, report: Report) -> None:
@@ -93,13 +93,13 @@ class Row:
 
 @dataclasses.dataclass
 class Report:
-    """What was compared, a row for each way; `str()` is a table.
+    """The result of a check, with a row for each way; `str()` is a table.
 
     Attributes:
         op_name: the op.
         rows: in the order in which the ways are tried.
-        raised: in how many of the calls the Python function raises an error, as the op must.
-        difference: what does not agree; None where everything does.
+        raised: in how many calls the Python function raised an error, as the op must then do too.
+        difference: what does not agree; None if everything does.
     """
 
     op_name: str

@@ -21,6 +21,7 @@ import tensorflow as tf
 
 from composite.checking.sample import Array, Sample, shown
 from composite.ops.op import CompositeOp, DecoratedOp
+from composite.ops.registry import OPS
 
 INPUTS = "inputs.npz"
 SCRIPT = "reproduce.py"
@@ -132,8 +133,6 @@ def load(path: str, module: str, op_name: str, roots: list[str]) -> CompositeOp:
 
     ImportError when the file is gone or defines it no longer.
     """
-    from composite import decorator
-
     sys.path += [root for root in roots if root not in sys.path]
     if module not in sys.modules:
         spec = importlib.util.spec_from_file_location(module, path)
@@ -142,7 +141,7 @@ def load(path: str, module: str, op_name: str, roots: list[str]) -> CompositeOp:
         made = importlib.util.module_from_spec(spec)
         sys.modules[module] = made
         spec.loader.exec_module(made)
-    op = decorator.current(op_name)
+    op = OPS.current(op_name)
     if op is None:
         raise ImportError(f"{path} does not define {op_name} any more")
     return op

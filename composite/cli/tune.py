@@ -182,7 +182,7 @@ def merge(files: tuple[Path, ...], out: Path) -> None:
     Example:
       composite merge mine.json theirs.json -o tuned.json
     """  # noqa: D301 - click's mark for lines that are not rewrapped
-    from composite.tuning.database import Database
+    from composite.kernels.tuned import Database
 
     merged = Database()
     for file in files:

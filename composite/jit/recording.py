@@ -10,6 +10,7 @@ import os
 
 from composite.binding.log import logger
 from composite.binding.records import NodeDef
+from composite.ops.registry import OPS
 
 ENVIRONMENT = "COMPOSITE_RECORD"
 
@@ -21,11 +22,9 @@ def note(request: NodeDef) -> None:
     path = os.environ.get(ENVIRONMENT, "")
     if not path:
         return
-    from composite import decorator
-    from composite.aot import signatures
-
-    if decorator.current(request.op) is None:
+    if OPS.current(request.op) is None:
         return
+    from composite.aot import signatures
 
     line = signatures.recorded_line(request)
     if line is None:

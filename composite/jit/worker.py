@@ -137,10 +137,10 @@ def running() -> bool:
 
 
 def wait(timeout: float | None = None) -> bool:
-    """Waits until no kernel is being compiled or waits for it.
+    """Waits until no kernel is being compiled or waiting to be compiled.
 
-    True when that is so, False when `timeout` seconds passed before. Returns at once in a process
-    that compiles nothing.
+    Returns True then, and False if `timeout` seconds pass first. Returns at once in a process that
+    compiles nothing.
     """
     end = None if timeout is None else time.monotonic() + timeout
     while running() and _pending():

@@ -12,10 +12,8 @@ from typing import Any
 
 import tensorflow as tf
 
-# Ops that a kernel may hold which do nothing with numbers but move them.
-_MOVES = """Const Identity StopGradient PreventGradient Snapshot EnsureShape Reshape ExpandDims
-    Squeeze Transpose Tile BroadcastTo Fill ZerosLike OnesLike Pack ConcatV2 StridedSlice GatherV2
-    Select SelectV2 Shape ShapeN Size Rank PartitionedCall StatefulPartitionedCall"""
+from composite.compiler import op_traits
+from composite.compiler.op_traits import Runs
 
 
 def is_exact(library: Any) -> bool:
@@ -23,12 +21,16 @@ def is_exact(library: Any) -> bool:
 
     The functions that it calls are in the library as well.
     """
-    moves = frozenset(_MOVES.split())
     return all(
-        node.op in moves or not any(map(_rounds, _dtypes(node)))
+        _keeps_bits(node.op) or not any(map(_rounds, _dtypes(node)))
         for function in library.function
         for node in function.node_def
     )
+
+
+def _keeps_bits(op: str) -> bool:
+    traits = op_traits.of(op)
+    return traits.moves_data or traits.runs is Runs.CALL
 
 
 def _dtypes(node: Any) -> Iterable[int]:

@@ -18,14 +18,13 @@ from composite.binding import native
 from composite.binding.log import logger
 from composite.binding.records import NodeDef, attr_value, record, serialize
 from composite.compiler.tvm.choices import Chosen
+from composite.kernels import chosen, shapes, verify
 from composite.kernels import key as keys
-from composite.kernels import shapes, verify
 from composite.kernels.cache import Cache
+from composite.kernels.chosen import NOTHING
 from composite.kernels.exact import is_exact
 from composite.kernels.expansions import constants_of, expand
 from composite.kernels.verdicts import verdict
-from composite.tuning import chosen
-from composite.tuning.chosen import NOTHING
 
 _PRIVATE = ("_must", "_hint")  # of a request, no part of a kernel's record
 

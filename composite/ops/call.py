@@ -1,26 +1,25 @@
 """Calls of an op: eager, into graphs, onto gradient tapes.
 
-The only user of the private Python APIs of TensorFlow for that, written against TF 2.21 and kept to
-what the wrappers that TF generates for its own ops use (gen_math_ops.py and its kind):
-`TFE_Py_FastPathExecute` for an eager call of tensors, `execute.execute` when something has to be
-converted first, and `Graph._create_op_internal` while tracing, followed by `record_gradient`, which
-`apply_op` would not do. Beside those, the eager context's library of functions and its cache of
-kernels. tests/composite/ops/test_call.py pins each of them.
+With compiled_call.py the only user of the private Python APIs of TensorFlow for that, written
+against TF 2.21 and kept to what the wrappers that TF generates for its own ops use (gen_math_ops.py
+and its kind): `execute.execute` for an eager call whose arguments have to be converted, and
+`Graph._create_op_internal` while tracing, followed by `record_gradient`, which `apply_op` would not
+do. Beside those, the eager context's library of functions and its cache of kernels.
+tests/composite/ops/test_call.py pins each of them.
 
 It knows ops by their OpDef alone; versions, stamps and options are its callers' business.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 from google.protobuf import text_format
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
 from tensorflow.core.framework.tensor_pb2 import TensorProto
-from tensorflow.python import pywrap_tfe
-from tensorflow.python.eager import context, core, execute
+from tensorflow.python.eager import context, execute
 from tensorflow.python.framework import op_callbacks, op_def_library, op_def_registry, ops
 
 from composite.binding.records import python_value
@@ -218,91 +217,6 @@ def _execute_scalar(kind: str, value: Any) -> Any:
         return value
     shape = tf.TensorShape(value)
     return None if shape.rank is None else shape.as_list()
-
-
-_TEMPLATE = """
-def __call__({parameters}):
-    _ctx = _context._context or _context.context()
-    if _ctx._thread_local_data.is_eager:
-        try:
-            return {fast}
-        except _NotOk as _error:
-            _raise(_error, name)
-        except _Fallback:
-            pass
-        try:
-            return _eager({op_name!r}, {{{arguments}}}, name)
-        except _NotOk as _error:
-            _raise(_error, name)
-        except _Symbolic:
-            pass
-    return _graph({op_name!r}, {{{arguments}}}, _self.stamps(), name)
-"""
-
-
-def compile_call(
-    definition: Any, inputs: Sequence[str], attrs: Sequence[str], defaults: Mapping[str, Any]
-) -> Callable[..., Any]:
-    """The `__call__` of one op: `(self, *inputs, *, **attrs, name=None)` with its real parameters.
-
-    Text that is compiled, as dataclasses and TensorFlow's own generator do it: binding arguments
-    generically takes longer than all the rest of an eager call. The names are an OpDef's (they
-    match [A-Za-z][A-Za-z0-9_]*), so no text of a user gets in, and none begins with an underscore,
-    as everything else here does. `_self.stamps()` gives the attributes for graph nodes.
-    """
-    parameters = ["_self", *inputs, "*"]
-    parameters += [f"{a}=_default_{a}" if a in defaults else a for a in attrs]
-    text = _TEMPLATE.format(
-        parameters=", ".join([*parameters, "name=None"]),
-        op_name=definition.name,
-        fast=_fast_expression(definition, inputs, attrs),
-        arguments=", ".join(f"{x!r}: {x}" for x in (*inputs, *attrs)),
-    )
-    from composite.ops import traced_call
-
-    scope = {f"_default_{a}": value for a, value in defaults.items()} | {
-        "_context": context,
-        "_fast": pywrap_tfe.TFE_Py_FastPathExecute,
-        "_NotOk": core._NotOkStatusException,
-        "_Fallback": core._FallbackException,
-        "_Symbolic": core._SymbolicException,
-        "_raise": ops.raise_from_not_ok_status,
-        "_eager": eager_call,
-        "_graph": graph_call,
-        "_traced": traced_call.traced_call,
-    }
-    exec(compile(text, f"<composite op {definition.name}>", "exec"), scope)
-    function: Callable[..., Any] = scope["__call__"]
-    do_not_convert(function)
-    return function
-
-
-def do_not_convert(entity: Any) -> None:
-    """Has AutoGraph call a function (or the instances of a class) as it is.
-
-    tf.autograph.experimental.do_not_convert does it by a wrapper, which would cost each eager call
-    more than the call; this is the mark that the wrapper carries.
-    """
-    entity.autograph_info__ = {}
-
-
-def _fast_expression(definition: Any, inputs: Sequence[str], attrs: Sequence[str]) -> str:
-    from composite.ops import traced_call
-
-    if traced_call.needed(definition):
-        given = ", ".join(f"{x!r}: {x}" for x in (*inputs, *attrs))
-        return f"_traced({definition.name!r}, {{{given}}}, _self.stamps(), name)"
-    arguments = [repr(definition.name), "name", *inputs]
-    arguments += (text for a in attrs for text in (repr(a), a))
-    fast = f"_fast(_ctx, {', '.join(arguments)})"
-    if len(definition.output_arg) < 2:
-        return fast  # a tensor, or one list: already what the user gets
-    if any(arg.number_attr or arg.type_list_attr for arg in definition.output_arg):
-        # The flat outputs have to be cut by attributes that only `bind` derives.
-        return f"_eager({definition.name!r}, {{{', '.join(f'{x!r}: {x}' for x in inputs)}" + (
-            "".join(f", {a!r}: {a}" for a in attrs) + "}, name)"
-        )
-    return f"tuple({fast})"
 
 
 def keywords(

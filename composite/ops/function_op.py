@@ -18,13 +18,12 @@ from tensorflow.core.framework.graph_pb2 import GraphDef
 from composite.binding import native
 from composite.binding.records import PROGRAM, NodeDef, serialize
 from composite.ops import call, functions, recorded
+from composite.ops.registry import OPS
 
 NAME = "CompositeCall"
 TWIN = "_composite_twin"  # names the node whose place this one may take: see twins.h
 _PREFIX = "__composite_"  # of functions in which TensorFlow's own ops stay what they are
 _HERE = "\0"  # in place of the hash, while it is computed
-
-_defined: dict[str, Any] = {}  # by name: as many as a program has different backwards
 
 
 def canonical(library: Any, stem: str) -> Any:
@@ -105,17 +104,18 @@ def define(library: Any) -> Any:
 
     Returns the library to use: one that was defined before may have its places from another line.
     """
-    known = _defined.setdefault(library.function[0].signature.name, library)
-    if known is library:
-        native.call("composite_register_function", library)
-        call.add_functions(library)
-    return known
+    return OPS.define_function(library, _make_known)
+
+
+def _make_known(library: FunctionDefLibrary) -> None:
+    native.call("composite_register_function", library)
+    call.add_functions(library)
 
 
 def ensure_defined(op: Any) -> None:
     """Defines the function of a node that came with a loaded model; other nodes' are defined."""
     node = recorded.node_of(op)
-    if node is None or node.get_attr("f").name in _defined:
+    if node is None or OPS.has_function(node.get_attr("f").name):
         return
     name = node.get_attr("f").name
     library = {f.signature.name: f for f in node.graph.as_graph_def().library.function}

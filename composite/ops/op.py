@@ -1,8 +1,10 @@
 """The op object: what a decorated name is bound to, and what a loaded library gives.
 
-It is called like a function and knows its declaration, its body and its version. How a call reaches
-TensorFlow is in `call`, what a body becomes in `composite.compiler`, and how ops are made from
-functions and from libraries in `decorator` and `loading`.
+It is called like a function and knows its declaration, its body and its version.
+
+Not for: how a call reaches TensorFlow (call.py), what a body becomes (composite.compiler), which
+version a name stands for (registry.py), how ops are made from functions and from libraries
+(decorator.py, aot/loading.py).
 """
 
 from __future__ import annotations
@@ -10,23 +12,31 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 
-from composite.autodiff import gradient
 from composite.binding import native, settings
 from composite.binding.records import PROGRAM, AttrValue, NodeDef, attr_value
 from composite.compiler.schema import OpSchema
-from composite.ops import call
+from composite.ops import call, compiled_call
 
 _LARGEST_CONSTANT = 1024  # elements: what a body can look at are shapes, axes and the like
 
 
-# Every version of every op: a body may call one that was redefined since.
-_by_digest: dict[str, CompositeOp] = {}
+Gradient = Callable[..., Any]  # (op, *output_gradients) -> a gradient or None for each input
+
+
+class Versions(Protocol):
+    """What an op asks of the registry that it is defined in (registry.py)."""
+
+    def version(self, digest: str) -> CompositeOp:
+        """The object of a version of any op."""
+
+    def set_gradient(self, digest: str, function: Gradient) -> None:
+        """Has a function stand in for the derived gradient of a version."""
 
 
 class _Call:
@@ -38,7 +48,7 @@ class _Call:
     def __get__(self, instance: CompositeOp | None, owner: type[CompositeOp]) -> Any:
         """The compiled function, bound to the op; it stands in the class from now on."""
         schema = self._schema
-        function = call.compile_call(
+        function = compiled_call.compile_call(
             schema.op_def,
             [arg.name for arg in schema.inputs],
             [attr.name for attr in schema.attrs],
@@ -53,23 +63,25 @@ class CompositeOp:
     """An op with a body.
 
     Call it with its inputs, by position or by name, and its attributes by name; `name=` names the
-    node. Inputs may be anything that converts to a tensor. Returns what the body returns: a tensor,
-    a list for a list output, a tuple for several outputs. Raises `tf.errors` and, for arguments
-    that do not fit, TypeError and ValueError, as TensorFlow's own ops do.
+    node. An input may be anything that converts to a tensor. A call returns what the body returns:
+    a tensor, a list for a list output, a tuple for several outputs. It raises `tf.errors`, and
+    TypeError or ValueError for arguments that do not match, as TensorFlow's own ops do.
 
     Attributes:
-        op_name: TensorFlow's name of the op.
+        op_name: the name of the op in TensorFlow.
         schema: its declaration (OpSchema).
-        digest: names this version of the body; nodes are stamped with it.
-        place: where the body is written, "ops.py:12".
-        composes: the op of TensorFlow that this is a composition for, else "".
-        program: the body as the runtime has it (FunctionDefLibrary); treat it as read-only.
-        signatures: calls that `composite.build` compiles kernels for; see `add_signature`.
+        digest: identifies this version of the body; nodes store it.
+        place: file and line of the body, "ops.py:12".
+        composes: the TensorFlow op of which this is a composition, or "".
+        program: the compiled body that the runtime has (FunctionDefLibrary); treat it as read-only.
+        signatures: the calls for which `composite.build` compiles kernels; see `add_signature`.
     """
 
     schema: OpSchema  # set by __new__
 
-    def __init__(self, program: FunctionDefLibrary, name: str, doc: str, module: str) -> None:
+    def __init__(
+        self, program: FunctionDefLibrary, name: str, doc: str, module: str, versions: Versions
+    ) -> None:
         body = program.function[0]
         self.program = program
         self.op_name: str = self.schema.op_name
@@ -82,7 +94,7 @@ class CompositeOp:
         self.__module__ = module
         self.__signature__ = self.schema.signature()
         self._stamp = {PROGRAM: AttrValue(s=self.digest.encode())}
-        _by_digest[self.digest] = self
+        self._versions = versions
 
     def __new__(cls, program: FunctionDefLibrary, *_: Any, **__: Any) -> CompositeOp:
         """Makes an instance of a class of its own."""
@@ -90,7 +102,7 @@ class CompositeOp:
         # no time to dispatch further.
         schema = OpSchema.from_op_def(program.function[0].signature)
         own = type(cls.__name__, (cls,), {"__call__": _Call(schema), "__doc__": cls.__doc__})
-        call.do_not_convert(own)
+        compiled_call.do_not_convert(own)
         instance: CompositeOp = object.__new__(own)
         instance.schema = schema
         return instance
@@ -121,23 +133,24 @@ class CompositeOp:
         chosen = settings.node_attrs()
         return self._stamp | chosen if chosen else self._stamp
 
-    def gradient(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorator: `function(op, *output_gradients)` stands in for the derived gradient.
+    def gradient(self, function: Gradient) -> Gradient:
+        """Decorator: `function(op, *output_gradients)` replaces the derived gradient.
 
-        As with tf.RegisterGradient, `op.inputs`, `op.outputs` and `op.get_attr(name)` are the
-        call's, and the result is a gradient, or None, for each input. It holds for this version in
-        this process: a library that is built from the op cannot carry it, and says so when asked.
+        As with tf.RegisterGradient, `op.inputs`, `op.outputs` and `op.get_attr(name)` are those of
+        the call, and the function returns a gradient, or None, for each input. It applies to this
+        version of the op in this process. A library that is built from the op does not contain it;
+        asking that library for a gradient raises an error that says so.
         """
-        gradient.override(self.op_name, self.digest, function)
+        self._versions.set_gradient(self.digest, function)
         return function
 
     def expand(self, *args: Any, **attrs: Any) -> FunctionDefLibrary:
         """The TensorFlow ops that a call with these arguments stands for.
 
-        Takes what a call takes; an input may also be a tf.TensorSpec. function[0] of the result is
-        the expansion, with one argument and one result for each tensor; the rest is what it calls.
-        Raises what expansion raises; FailedPreconditionError "not yet" names a missing dim or
-        value.
+        Takes the arguments of a call; an input may also be a tf.TensorSpec. function[0] of the
+        result is the expansion, with one argument and one result for each tensor; the other
+        functions are those that it calls. Raises the errors of the body. FailedPreconditionError
+        "not yet" names a dim or a value that has to be known.
         """
         reply = native.call("composite_expand", self.request(*args, **attrs))
         return FunctionDefLibrary.FromString(reply)
@@ -163,13 +176,14 @@ class CompositeOp:
         """The composites that the body calls, in the order of its nodes."""
         nodes = (node for function in self.program.function for node in function.node_def)
         digests = (n.attr[PROGRAM].s.decode() for n in nodes if PROGRAM in n.attr)
-        return [_by_digest[digest] for digest in dict.fromkeys(digests)]
+        return [self._versions.version(digest) for digest in dict.fromkeys(digests)]
 
     def add_signature(self, **arguments: Any) -> None:
-        """States a call to compile a kernel for when a library is built from this op.
+        """States a call for which a library that is built from this op has a kernel.
 
-        Each input is a tf.TensorSpec, or a pair (dtype, dims); a dim is an int, or None or a name
-        where it varies, and equal names are equal sizes. Attributes are given as in a call.
+        Each input is a tf.TensorSpec, or a pair (dtype, dims). A dim is an int, or, if it varies,
+        None or a name; dims with the same name have the same size. Attributes are given as in a
+        call.
         """
         self.__signature__.bind(**arguments)  # TypeError names what is missing or unknown
         self.signatures.append(arguments)
@@ -186,7 +200,7 @@ class CompositeOp:
         def stamped_call(_self: Any, *args: Any, **kwargs: Any) -> Any:
             return (traced if tf.executing_eagerly() else made)(*args, **kwargs)
 
-        call.do_not_convert(stamped_call)
+        compiled_call.do_not_convert(stamped_call)
         type(self).__call__ = stamped_call  # type: ignore[method-assign,assignment]
 
 
@@ -194,11 +208,14 @@ class DecoratedOp(CompositeOp):
     """An op whose body is a Python function of this process."""
 
     def __init__(
-        self, program: FunctionDefLibrary, function: Callable[..., Any], mlir: Callable[[], str]
+        self,
+        program: FunctionDefLibrary,
+        function: Callable[..., Any],
+        mlir: Callable[[], str],
+        versions: Versions,
     ) -> None:
-        super().__init__(
-            program, function.__name__, inspect.getdoc(function) or "", function.__module__
-        )
+        doc = inspect.getdoc(function) or ""
+        super().__init__(program, function.__name__, doc, function.__module__, versions)
         self.__qualname__ = function.__qualname__
         self._function = function
         self._mlir = mlir

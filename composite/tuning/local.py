@@ -16,9 +16,9 @@ from composite.kernels import key as keys
 from composite.kernels import shapes, verdicts
 from composite.kernels.expansions import constants_of, expand
 from composite.kernels.measure import Chain
+from composite.kernels.tuned import Measured
 from composite.ops import functions
 from composite.tuning import rounds
-from composite.tuning.database import Measured
 from composite.tuning.space import Built
 
 _RUNS = 2  # of a kernel in a round, after one that warms up; the faster counts

@@ -21,9 +21,9 @@ from composite.binding.records import NodeDef
 from composite.compiler.tvm import remote as backend_remote
 from composite.kernels import shapes
 from composite.kernels.expansions import expand
+from composite.kernels.tuned import Measured
 from composite.ops import functions
 from composite.tuning import rounds
-from composite.tuning.database import Measured
 from composite.tuning.space import Built
 
 

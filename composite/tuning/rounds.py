@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from composite.tuning.database import Measured
+from composite.kernels.tuned import Measured
 
 FEWEST = 7
 _MOST = 80

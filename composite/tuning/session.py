@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from composite.binding.log import logger
 from composite.compiler import tvm as backend
-from composite.tuning.database import Measured, Record, Trial, Winner
+from composite.kernels.tuned import Measured, Record, Trial, Winner
 from composite.tuning.search import Search
 from composite.tuning.space import Built, Rejected, Space
 

@@ -16,11 +16,11 @@ from composite.binding import native
 from composite.binding.records import NodeDef, attr_value
 from composite.compiler import tvm as backend
 from composite.jit import worker
-from composite.kernels import cache, produce, shapes
+from composite.kernels import cache, chosen, produce, shapes
 from composite.kernels import key as keys
+from composite.kernels.tuned import Database, Record, Winner
 from composite.ops.op import CompositeOp
-from composite.tuning import calls, chosen
-from composite.tuning.database import Database, Record, Winner
+from composite.tuning import calls
 from composite.tuning.local import Local
 from composite.tuning.session import Budget, Measurer, Progress, Row, Session
 from composite.tuning.space import Built, Rejected, Space
@@ -35,13 +35,13 @@ class Tuned:
     Attributes:
         op_name: the op.
         call: shapes and attributes that the kernel is for.
-        choices: what was chosen, where it is not the default's; empty if the default is fastest.
-        us: microseconds of the kernel that won.
+        choices: the choices that differ from the default's; empty if the default is fastest.
+        us: microseconds of the winning kernel.
         default_us: microseconds of the default kernel, measured beside it.
         trials: every candidate, in the order in which they were tried.
         measured: how many of them were measured now; the others were in the database.
-        seconds: how long it took.
-        database: the file that knows it.
+        seconds: how long the tuning took.
+        database: the file with the result.
     """
 
     op_name: str
@@ -79,34 +79,36 @@ def tune(  # noqa: PLR0913 - the budget, and where things are
     progress: Progress = lambda *_: None,
     **attrs: Any,
 ) -> Tuned:
-    """Searches the choices of a kernel's strategies for those that are fastest, by measuring.
+    """Searches for the fastest choices of a kernel's schedule, by measuring.
 
     Args:
         op: a composite op.
-        *args: inputs, as in a call. Instead of a tensor, a tf.TensorSpec or a pair (dtype, dims)
+        *args: inputs, as in a call. In place of a tensor, a tf.TensorSpec or a pair (dtype, dims)
             as in `CompositeOp.add_signature`: a dim that is None or a name varies, and the kernel
-            that is tuned is the one for all its sizes. A tf.Variable, or (dtype, dims, "constant"),
-            is an input that stays as it is.
-        trials: how many candidates to try, those that the database knows included.
-        seconds: how long it may take, compiling and checking included. The default kernel is made
-            whatever that takes; a trial that may not fit is not begun.
-        database: the file to write to. By default that of COMPOSITE_TUNED, else one in the folder
-            of the kernel cache, which every process of this user consults.
+            for all its sizes is tuned. A tf.Variable, or (dtype, dims, "constant"), is an input
+            that never changes.
+        trials: how many candidates to try, including those that are in the database.
+        seconds: the time limit, including compiling and checking. The default kernel is compiled
+            in any case; a trial that may exceed the limit is not started.
+        database: the file to write to. By default the file of COMPOSITE_TUNED, or else a file in
+            the folder of the kernel cache, which every process of this user reads.
         tracker: "host:port" of a TVM RPC tracker, whose servers measure instead of this machine.
-        key: of those servers.
-        progress: told of each trial: how many are done, of how many, and what is known.
+        key: the key of these servers.
+        progress: is called after each trial with the number of trials done, their total, and the
+            results so far.
         **attrs: attributes and further inputs, by name.
 
     Returns:
-        A Tuned: what was chosen, times, and all trials.
+        A Tuned with the choices, the times, and all trials.
 
     Raises:
-        TypeError, ValueError: for a call that is none, or one that no kernel covers.
-        OSError: when the database cannot be written; when no server answers.
+        TypeError, ValueError: if the call is invalid, or no kernel covers it.
+        OSError: if the database cannot be written, or no server answers.
 
-    Every candidate is compared with the expansion as every kernel is before it is used. The default
-    stays unless another is faster in a second, longer comparison, at every size that is measured. A
-    process that compiles the kernel later makes it as was found; so does this one, from now on.
+    Every candidate is compared with the expansion, like every kernel before its first use. The
+    default stays unless a candidate is faster in a second, longer comparison, at every size that is
+    measured. From now on this process uses the result, and so do processes that compile the kernel
+    later.
     """
     start = time.monotonic()
     if not isinstance(op, CompositeOp):

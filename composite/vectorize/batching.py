@@ -11,7 +11,6 @@ Nothing here knows what an op computes.
 from __future__ import annotations
 
 import functools
-import threading
 from typing import Any
 
 import tensorflow as tf
@@ -22,6 +21,7 @@ from composite.autodiff import backward
 from composite.binding import native
 from composite.binding.log import logger
 from composite.binding.records import NodeDef, TensorProto, attr_value, call_record
+from composite.compiler import op_traits
 from composite.ops import function_op
 from composite.ops.op import constant
 from composite.vectorize import elementwise
@@ -33,18 +33,10 @@ _LIMIT = 256
 # Stateful ops that need run only once for all elements when none of their inputs is mapped over;
 # TensorFlow's own converters have them do so. Any other may count how often it runs.
 _ONCE = frozenset({"Assert", "PrintV2", "ReadVariableOp", "VariableShape"})
-_CALLS = frozenset({"If", "While", "Case", "StatefulPartitionedCall"})
-
-_lock = threading.Lock()
-_registered: set[str] = set()
 
 
 def register(op_name: str) -> None:
-    """Gives TensorFlow a converter for this op; once for each name."""
-    with _lock:
-        if op_name in _registered:
-            return
-        _registered.add(op_name)
+    """Gives TensorFlow a converter for a name; the registry's hook for new ones."""
     pfor.RegisterPFor(op_name)(_convert)
 
 
@@ -64,12 +56,17 @@ def _convert(node: Any) -> Any:
         if not native.is_not_yet(error):
             raise
         raise _not_yet(node, error) from None
-    if not any(mapped) and expansion.stateful <= _ONCE | _CALLS:
+    if not any(mapped) and all(map(_runs_once, expansion.stateful)):
         return _same_node(node, is_stacked=False)
     count = tf.get_static_value(node.pfor.loop_len_vector)
     if any(mapped) and _takes_a_batch(asked, mapped, None if count is None else int(count[0])):
         return _same_node(node, is_stacked=True)
     return convert_function(node, expansion)
+
+
+def _runs_once(op: str) -> bool:
+    """Whether a stateful op may run once for all elements; of a function, its ops are asked."""
+    return op in _ONCE or op_traits.of(op).runs is not None
 
 
 def _same_node(node: Any, *, is_stacked: bool) -> Any:

@@ -14,17 +14,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDef, FunctionDefLibrary
 
-# Each result element depends on the elements of the inputs at its place, and on nothing else.
-_OPS = """Abs Acos Acosh Add AddV2 Asin Asinh Atan Atan2 Atanh BesselI0e BesselI1e BitwiseAnd
-    BitwiseOr BitwiseXor Cast Ceil Complex ComplexAbs Conj Cos Cosh Digamma Div DivNoNan Elu Equal
-    Erf Erfc Erfinv Exp Expm1 Floor FloorDiv FloorMod Greater GreaterEqual Identity Igamma Igammac
-    Imag Inv Invert IsFinite IsInf IsNan LeakyRelu LeftShift Less LessEqual Lgamma Log Log1p
-    LogicalAnd LogicalNot LogicalOr Maximum Minimum Mod Mul MulNoNan Ndtri Neg NextAfter NotEqual
-    OnesLike Polygamma Pow PreventGradient Real RealDiv Reciprocal Relu Relu6 RightShift Rint Round
-    Rsqrt SelectV2 Selu Sigmoid Sign Sin Sinh Snapshot Softplus Softsign Sqrt Square
-    SquaredDifference StopGradient Sub Tan Tanh TruncateDiv TruncateMod Xdivy Xlog1py Xlogy
-    ZerosLike Zeta"""
-_ELEMENTWISE = frozenset(_OPS.split())
+from composite.compiler import op_traits
 
 
 def takes_a_batch(
@@ -57,7 +47,7 @@ def _is_elementwise(node: tf.compat.v1.NodeDef, rank: int) -> bool:
         return len(node.attr["value"].tensor.tensor_shape.dim) <= rank
     if node.op in ("Equal", "NotEqual") and "incompatible_shape_error" in node.attr:
         return bool(node.attr["incompatible_shape_error"].b)
-    return node.op in _ELEMENTWISE
+    return op_traits.of(node.op).elementwise
 
 
 def _same(one: FunctionDef, other: FunctionDef) -> bool:

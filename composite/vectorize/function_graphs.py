@@ -21,10 +21,9 @@ from tensorflow.python.framework import func_graph, ops
 from tensorflow.python.util import tf_stack
 
 from composite.binding.records import attr_value
+from composite.compiler import op_traits
+from composite.compiler.op_traits import Runs
 from composite.ops import call, function_op, functions
-
-_LOOPS = frozenset({"While", "StatelessWhile"})
-_CHOICES = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
 
 
 class FunctionGraph(NamedTuple):
@@ -99,9 +98,10 @@ def _function_attrs(op: Any) -> list[tuple[str, Any]]:
 
 
 def _argument_shapes(op: Any) -> list[tf.TensorShape]:
-    if op.type in _LOOPS:
+    runs = op_traits.of(op.type).runs
+    if runs is Runs.LOOP:
         return [y.shape for y in op.outputs]
-    return [x.shape for x in op.inputs[1 if op.type in _CHOICES else 0 :]]
+    return [x.shape for x in op.inputs[1 if runs is Runs.BRANCH else 0 :]]
 
 
 def _imported(
@@ -119,9 +119,10 @@ def _imported(
         node.attr.pop("_class", None)  # "beside the forward node", which is not in this function
     graph = _graph(function, source)
     for node in source.graph_def.node:
-        if node.op in _LOOPS | _CHOICES and not node.attr["output_shapes"].list.shape:
+        runs = op_traits.of(node.op).runs
+        if runs in (Runs.LOOP, Runs.BRANCH) and not node.attr["output_shapes"].list.shape:
             op = graph.get_operation_by_name(node.name)
-            found = (_carried_shapes if node.op in _LOOPS else _chosen_shapes)(op, library)
+            found = (_carried_shapes if runs is Runs.LOOP else _chosen_shapes)(op, library)
             node.attr["output_shapes"].CopyFrom(attr_value(found))
             graph = _graph(function, source)  # what follows can know more now
     return graph

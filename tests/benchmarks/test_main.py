@@ -10,19 +10,23 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks import __main__ as command
+from benchmarks.report.ratios import draw
 from benchmarks.rows import Row
 from tests.benchmarks.report.results import results
 
 
 def test_kept_results_become_a_page(tmp_path: Path) -> None:
-    kept, page = tmp_path / "rows.json", tmp_path / "page.md"
+    kept, page, picture = (tmp_path / name for name in ("rows.json", "page.md", "ratios.svg"))
     kept.write_text(json.dumps(results()))
     runner = CliRunner(env={"COLUMNS": "200"})  # nothing wraps
-    done = runner.invoke(command.main, ["--read", str(kept), "--markdown", str(page)])
+    done = runner.invoke(
+        command.main, ["--read", str(kept), "--markdown", str(page), "--ratios", str(picture)]
+    )
     assert done.exit_code == 0, done.output
     assert "eager call 4x8x16" in done.output
     assert "measured in 417 s: roofline 8 s, peers 340 s" in done.output
     assert page.read_text().startswith("# Performance\n")
+    assert picture.read_text() == draw(page.read_text())
 
 
 def test_subjects_are_run_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

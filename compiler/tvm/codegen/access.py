@@ -68,12 +68,24 @@ class Space:
         self.storages = dict(storages)
         self.symbols = symbols
         self.parameters: dict[int, Storage] = {}
+        self._products: set[Tensor] = set()
 
     def within(self, counter: str, value: Expr) -> Space:
         """Return what loops inside of a loop can see, whose counter is a symbol of its own."""
         inner = Space(self.storages, {**self.symbols, counter: value})
         inner.parameters = dict(self.parameters)
+        inner._products = self._products
         return inner
+
+    def add_product(self, tensor: Tensor) -> None:
+        """Note that the last operation on an element of a tensor is a product."""
+        self._products.add(tensor)
+
+    def is_product(self, tensor: Tensor) -> bool:
+        """Return whether an element that is read may still be the product that made it."""
+        while isinstance(tensor.node, Reshape | Transpose | Slice):
+            tensor = tensor.node.operand
+        return tensor in self._products and self.storage(tensor) is None
 
     def size(self, dim: Dim) -> Expr | int:
         """Return a size as an index expression, or the int that it is."""
@@ -207,7 +219,7 @@ class Access:
         if tensor in self._given:
             return self._block.let(self._given[tensor](at))
         if isinstance(node, Pointwise):
-            return self._pointwise(node, at)
+            return self._pointwise(tensor, node, at)
         if isinstance(node, Constant):
             return self._constant(node.value, tensor)
         if isinstance(node, Transpose):
@@ -222,14 +234,24 @@ class Access:
             raise RuntimeError(f"{type(node).__name__} must be stored before it is read")
         return value
 
-    def _pointwise(self, node: Pointwise, at: Sequence[Index]) -> Expr:
+    def _pointwise(self, tensor: Tensor, node: Pointwise, at: Sequence[Index]) -> Expr:
+        """Compute an element; what it is computed from is rounded, as between ops of the author.
+
+        On TVM's demand LLVM contracts a product with whatever addition reads it. Within an op that
+        is meant. Across ops it is not: in ``x * x - y * y`` one product would be rounded and the
+        other not, and the difference of equal numbers would be a rounding error, of either sign.
+        """
         values = []
         for operand in node.operands:
             own = at[len(at) - operand.rank :]
             place = [0 if d == 1 else i for d, i in zip(operand.shape, own, strict=True)]
-            values.append(self.read(operand, place))
+            value = self.read(operand, place)
+            values.append(numeric.fence(value) if self._space.is_product(operand) else value)
         lanes = max(lanes_of(v) for v in values)
-        return self._block.let(node.body(self._block, *(spread(v, lanes) for v in values)))
+        result = node.body(self._block, *(spread(v, lanes) for v in values))
+        if isinstance(result, tirx.Mul) and numeric.element(result).startswith("float"):
+            self._space.add_product(tensor)
+        return self._block.let(result)
 
     def _constant(self, value: np.ndarray, tensor: Tensor) -> Expr:
         flat = value.reshape(-1)  # one value: the planner stores tables

@@ -197,6 +197,12 @@ def extreme(dim: Dim, counts: Mapping[str, Dim]) -> Dim | None:
     return least
 
 
+def static_shape(shape: Shape) -> tuple[int, ...] | None:
+    """Return the shape if all its dimensions are known."""
+    known = tuple(d for d in shape if isinstance(d, int))
+    return known if len(known) == len(shape) else None
+
+
 def static_size(shape: Shape) -> int | None:
     """Return the number of elements if it is known."""
     size = product(shape)

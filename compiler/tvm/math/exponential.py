@@ -102,8 +102,17 @@ _FORMATS = {
 _LOG2_E = 1.4426950408889634
 _ROUNDED_LN2 = (0.693359375, -2.12192535400390625e-4)
 """float32's ln(2) in two parts, of which the first one's product with an exponent is exact."""
-_INFINITE_EXPONENT = 0x4B400000 + 255
-"""The bits of float32's ``magic`` without its bias, plus the exponent of infinity."""
+_LARGEST_EXPONENT = 0x4B400000 + 254
+"""The bits of float32's ``magic`` without its bias, plus the exponent of the largest numbers."""
+_EXP_TAIL = (
+    0.4999999500022732,
+    0.16666699992919737,
+    0.04166806622028163,
+    0.008326779693784387,
+    0.0013838912594174605,
+    0.00023250462274711098,
+)
+"""(exp(r) - 1 - r) / r^2 for float32 on -ln(2)/2 <= r <= ln(2)."""
 
 
 def format_of(x: Expr) -> Format:
@@ -160,22 +169,22 @@ def _power_of_two(block: Block, n: Expr) -> Expr:
 
 
 def _exp_float32(block: Block, x: Expr) -> Expr:
-    """Return e^x as 2^(n-1) times 2 e^r: n - 1 is in the exponent's range for n from -125 to 128.
+    """Return e^x as 2^n e^r, within 1.0 ulp where the result is a normal number.
 
-    Above, the product overflows, or the exponent's bits are those of infinity; below, those of
-    zero. The upper bound is put on n's bits, which costs less than one on x: r is infinite with x
-    then, and so is e^r.
+    2^n is a float for n from -126 to 127. Where x calls for n = 128, n stays 127 and r grows up to
+    ln(2), for which the polynomial is fitted; beyond that the product overflows, as it must. Where
+    x calls for n = -127, the exponent's bits are those of zero. The upper bound is put on n's bits,
+    which costs less than one on x: r is infinite with x then, and so is e^r.
     """
     f = _FORMATS["float32"]
-    x = block.let(choose(x < like(-87.0, x), like(-87.0, x), x))
-    magic = like(f.magic - 1, x)
+    x = block.let(choose(x < like(-88.0, x), like(-88.0, x), x))
+    magic = like(f.magic, x)
     t = block.let(bits(x * like(_LOG2_E, x) + magic, "int32"))
-    largest = const(_INFINITE_EXPONENT, with_lanes("int32", x))
+    largest = const(_LARGEST_EXPONENT, with_lanes("int32", x))
     t = block.let(choose(t < largest, t, largest))
     n = block.let(magic - bits(t, "float32"))  # its negative: one constant less than t - magic
     r = block.let((x + n * like(f.ln2_high, x)) + n * like(f.ln2_low, x))
-    tail = horner(block, r, [2 * c for c in f.tail])
-    p = block.let(like(2.0, x) + r * (like(2.0, x) + r * tail))
+    p = horner(block, r, (1.0, 1.0, *_EXP_TAIL))
     return block.let(p * bits(t << const(f.mantissa, with_lanes("int32", x)), "float32"))
 
 

@@ -220,6 +220,11 @@ def absolute(block: Block, x: Expr) -> Expr:
     return bits(bits(x, f"uint{width}") & mask, element(x))
 
 
+def fence(value: Expr) -> Expr:
+    """Return a floating value that LLVM does not combine with what reads it; no instruction."""
+    return tirx.call_llvm_pure_intrin(str(dtype_of(value)), "llvm.arithmetic.fence", value)
+
+
 def multiply_add(block: Block, a: Expr, b: Expr, c: Expr) -> Expr:
     """Return a * b + c, rounded once; a call into libm where the target has no such instruction."""
     return block.let(tirx.call_llvm_pure_intrin(str(dtype_of(a)), "llvm.fma", a, b, c))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from composite.compiler import op_traits
 from composite.compiler.node_place import of_node
 from composite.compiler.tvm import table
 from composite.compiler.tvm.errors import NotCovered
@@ -17,21 +18,6 @@ from composite.compiler.tvm.ir.dims import Dim
 from composite.compiler.tvm.ir.graph import Function, Parameter, Tensor
 from composite.compiler.tvm.read.node import OpNode, dtype_name
 
-# Multi-output ops of the table: output argument name -> position. All others have one output.
-_OUTPUT_NAMES = {
-    op: {name: position for position, name in enumerate(names.split())}
-    for op, names in {
-        "BroadcastGradientArgs": "r0 r1",
-        "FusedBatchNormV3": """y batch_mean batch_variance reserve_space_1 reserve_space_2
-            reserve_space_3""",
-        "FusedBatchNormGradV3": """x_backprop scale_backprop offset_backprop reserve_space_4
-            reserve_space_5""",
-        "ListDiff": "out idx",
-        "TensorListPopBack": "output_handle tensor",
-        "SoftmaxCrossEntropyWithLogits": "loss backprop",
-        "SparseSoftmaxCrossEntropyWithLogits": "loss backprop",
-    }.items()
-}
 _MAX_CALL_DEPTH = 64
 
 
@@ -111,8 +97,8 @@ class _Body:
         results = self._values[name]
         if not rest:
             return results[0]
-        by_name = _OUTPUT_NAMES.get(self._nodes[name].op, {})
-        return results[by_name.get(rest[0], 0) + int(rest[-1])]
+        named = op_traits.of(self._nodes[name].op).outputs
+        return results[(named.index(rest[0]) if named else 0) + int(rest[-1])]
 
     def _evaluate(self, name: str) -> None:
         """Evaluate a node and all that it needs, without Python's recursion (graphs are deep)."""

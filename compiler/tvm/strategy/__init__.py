@@ -1,42 +1,18 @@
-"""How a stage becomes loops: one idea a file, the first that fits is taken.
+"""Strategies: how the stages of a plan become loops, a room for each device.
 
-To add one: write a module with a ``Strategy``, and put it in :data:`STRATEGIES` before those that
-would also take its stages. Those from rows on take all reductions and what has no anchor.
+A room's package gives its ``STRATEGIES`` in the order in which they are asked. To add a strategy,
+write a module with a :class:`.context.Strategy` in the room and list it there, in front of those
+that would also match its stages.
 """
 
 from __future__ import annotations
 
-from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.base import Context, Strategy
-from composite.compiler.tvm.strategy.cpu import constant, elementwise, recurrence, scan, scatter
-from composite.compiler.tvm.strategy.cpu.convolution import (
-    channelwise,
-    convolution,
-    filter_gradient,
-    unpool,
-)
-from composite.compiler.tvm.strategy.cpu.product import axpy, contraction, dots, gemm
-from composite.compiler.tvm.strategy.cpu.rows import reduction, rows
+from importlib import import_module
 
-STRATEGIES: tuple[Strategy, ...] = (
-    recurrence.Recurrence(),
-    constant.ConstantTable(),
-    dots.Dots(),
-    axpy.Axpy(),
-    gemm.Gemm(),
-    contraction.PlainContraction(),
-    channelwise.ChannelWise(),
-    unpool.Unpool(),
-    convolution.ImplicitProduct(),
-    filter_gradient.FilterGradients(),
-    rows.Rows(),
-    reduction.Reduction(),
-    scan.RunningSum(),
-    scatter.ScatteredRows(),
-    elementwise.Elementwise(),
-)
+from composite.compiler.tvm.strategy.context import Strategy
 
 
-def choose(stage: Stage, context: Context) -> Strategy:
-    """Return the strategy that will write the stage."""
-    return next(s for s in STRATEGIES if s.fits(stage, context))
+def strategies_of(device: str) -> tuple[Strategy, ...]:
+    """Return the strategies for a kind of device, such as "cpu"."""
+    strategies: tuple[Strategy, ...] = import_module(f".{device}", __package__).STRATEGIES
+    return strategies

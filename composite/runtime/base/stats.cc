@@ -1,7 +1,5 @@
 #include "composite/runtime/base/stats.h"
 
-#include "composite/runtime/launch/tvm_abi.h"
-
 namespace composite {
 
 Stats& GlobalStats() {
@@ -16,8 +14,8 @@ std::vector<std::pair<const char*, Counter*>> AllCounters() {
           {"expansion_runs", &s.expansion_runs},
           {"kernel_launches", &s.kernel_launches},
           {"kernel_errors", &s.kernel_errors},
-          {"parallel_launches", &tvm_abi::ParallelLaunches()},
-          {"team_launches", &tvm_abi::TeamLaunches()},
+          {"parallel_launches", &s.parallel_launches},
+          {"team_launches", &s.team_launches},
           {"requests", &s.requests},
           {"compiles", &s.compiles},
           {"installed", &s.installed},

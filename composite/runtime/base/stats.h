@@ -13,20 +13,22 @@ namespace composite {
 using Counter = std::atomic<int64_t>;
 
 struct Stats {
-  Counter expansions{0};        // evaluations of a program that no cache answered
-  Counter instantiations{0};    // expansions made ready to run inside a node
-  Counter expansion_runs{0};    // calls that a node answered by running its expansion
-  Counter kernel_launches{0};   // calls that a node answered by its kernel
-  Counter kernel_errors{0};     // of these, calls in which the kernel raised
-  Counter requests{0};          // kernels that were asked of the just-in-time worker
-  Counter compiles{0};          // requests that the worker answered with a kernel
-  Counter installed{0};         // kernel records taken in
-  Counter rejected{0};          // kernel records refused: damaged, missing, of another machine
-  Counter replaced{0};          // nodes of TensorFlow's own ops that became a composition's
-  Counter xla_nodes{0};         // nodes that XLA was given as their expansion, at each compilation
-  Counter copies{0};            // inputs that reached a kernel in another buffer: those packed
-  Counter packed_constants{0};  // constants that were packed for a kernel
-  Counter packed_bytes{0};      // what they take at present
+  Counter expansions{0};         // evaluations of a program that no cache answered
+  Counter instantiations{0};     // expansions made ready to run inside a node
+  Counter expansion_runs{0};     // calls that a node answered by running its expansion
+  Counter kernel_launches{0};    // calls that a node answered by its kernel
+  Counter kernel_errors{0};      // of these, calls in which the kernel raised
+  Counter parallel_launches{0};  // parallel loops that kernels launched
+  Counter team_launches{0};      // of these, loops for which a team was gathered
+  Counter requests{0};           // kernels that were asked of the just-in-time worker
+  Counter compiles{0};           // requests that the worker answered with a kernel
+  Counter installed{0};          // kernel records taken in
+  Counter rejected{0};           // kernel records refused: damaged, missing, of another machine
+  Counter replaced{0};           // nodes of TensorFlow's own ops that became a composition's
+  Counter xla_nodes{0};          // nodes that XLA was given as their expansion, at each compilation
+  Counter copies{0};             // inputs that were copied for a kernel: constants, when packed
+  Counter packed_constants{0};   // constants that were packed for a kernel
+  Counter packed_bytes{0};       // what they take at present
 };
 
 Stats& GlobalStats();

@@ -8,7 +8,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "composite/runtime/launch/launch.h"
+#include "composite/runtime/launch/pool.h"
 
 namespace composite {
 

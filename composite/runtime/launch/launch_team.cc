@@ -1,9 +1,10 @@
+#include "composite/runtime/launch/launch_team.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <thread>
 
-#include "composite/runtime/launch/launch.h"
 #include "composite/runtime/launch/launch_history.h"
 #include "composite/runtime/launch/launch_state.h"
 

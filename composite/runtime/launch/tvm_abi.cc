@@ -6,6 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "composite/runtime/base/stats.h"
+#include "composite/runtime/launch/launch.h"
+#include "composite/runtime/launch/launch_team.h"
+
 namespace composite {
 namespace tvm_abi {
 namespace {
@@ -157,11 +161,9 @@ class KernelTeamLoop : public TeamLoop {
 
 Pool* CurrentPool() { return current != nullptr ? current->pool() : nullptr; }
 
-void CountLaunch() { ParallelLaunches().fetch_add(1, std::memory_order_relaxed); }
-
 // TVMBackendParallelLaunch. `tasks` = 0: as many as the host likes.
 int ParallelLaunch(Lambda lambda, void* data, int tasks) {
-  CountLaunch();
+  Count(GlobalStats().parallel_launches);
   KernelLoop loop(lambda, data);
   Launch(CurrentPool(), tasks, loop);
   return loop.failure.Return();
@@ -170,8 +172,8 @@ int ParallelLaunch(Lambda lambda, void* data, int tasks) {
 // The same in a library with barriers. A loop with one runs right with any number of tasks.
 int ParallelLaunchTeam(Lambda lambda, void* data, int tasks) {
   if (current != nullptr && !current->barriers()) return ParallelLaunch(lambda, data, tasks);
-  CountLaunch();
-  TeamLaunches().fetch_add(1, std::memory_order_relaxed);
+  Count(GlobalStats().parallel_launches);
+  Count(GlobalStats().team_launches);
   KernelTeamLoop loop(lambda, data);
   LaunchTeam(CurrentPool(), loop);
   return loop.failure.Return();
@@ -200,16 +202,6 @@ int FreeWorkspace(int, int, void* block) {
 }
 
 }  // namespace
-
-std::atomic<int64_t>& ParallelLaunches() {
-  static std::atomic<int64_t> count{0};
-  return count;
-}
-
-std::atomic<int64_t>& TeamLaunches() {
-  static std::atomic<int64_t> count{0};
-  return count;
-}
 
 bool Call(Function function, const Host& host, Tensor* tensors, int count, Error* error) {
   Any inline_arguments[kInlineArguments];

@@ -7,12 +7,11 @@
 #ifndef COMPOSITE_RUNTIME_LAUNCH_TVM_ABI_H_
 #define COMPOSITE_RUNTIME_LAUNCH_TVM_ABI_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
-#include "composite/runtime/launch/launch.h"
+#include "composite/runtime/launch/pool.h"
 
 namespace composite {
 namespace tvm_abi {
@@ -82,11 +81,6 @@ struct Error {
 // Calls `function` on `tensors`, inputs and then outputs. False and *error when the kernel raises,
 // on this thread or on one of the pool's. Whatever workspace it holds then is freed.
 bool Call(Function function, const Host& host, Tensor* tensors, int count, Error* error);
-
-// Counts the parallel loops that kernels of this process launched, and those of them for which a
-// team was gathered.
-std::atomic<int64_t>& ParallelLaunches();
-std::atomic<int64_t>& TeamLaunches();
 
 // The addresses of a library's slots; null where the library does not have one. A library has a
 // slot exactly when its code uses it: with a barrier, its loops are launched as teams, but for

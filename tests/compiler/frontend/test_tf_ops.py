@@ -134,13 +134,6 @@ def test_defaults_of_wrappers_are_the_op_s_but_for_two() -> None:
     ]
 
 
-def test_each_random_op_has_a_stateless_twin_that_exists() -> None:
-    for stateful, stateless in tf_ops.STATELESS_TWIN.items():
-        assert schema_of(stateful).is_stateful, stateful
-        assert not schema_of(stateless).is_stateful, stateless
-        assert {arg.name for arg in schema_of(stateless).inputs} & {"seed", "key", "index"}
-
-
 def test_no_random_op_is_overlooked() -> None:
     from tensorflow.python.ops import gen_random_ops, gen_stateful_random_ops
 

@@ -26,7 +26,7 @@ def test_names_come_without_tvm_or_tensorflow(run_python: Callable[..., Any]) ->
 def test_each_family_has_exactly_its_names() -> None:
     for family, names in table.FAMILIES.items():
         module = import_module(f"composite.compiler.tvm.lower.{family}")
-        assert set(module.LOWERINGS) == set(names.split()), family
+        assert set(module.LOWERINGS) == set(names), family
 
 
 def test_every_name_is_an_op_of_tensorflow() -> None:

@@ -16,7 +16,7 @@ def line(text):
     """The place of the one line of this file that has the text, without its column."""
     lines = Path(__file__).read_text(encoding="utf-8").splitlines()
     (number,) = (i for i, one in enumerate(lines, 1) if one.endswith(text))
-    return rf"tests/composite/test_places\.py:{number}:\d+"
+    return rf"tests/composite/autodiff/test_places\.py:{number}:\d+"
 
 
 def slope(op, *inputs):

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from composite.cli.main import main
+from composite.kernels.tuned import Database, Measured, Record, Trial
 from composite.tuning import tune as conductor
-from composite.tuning.database import Database, Measured, Record, Trial
 from composite.tuning.space import Built
 
 OPS = Path(__file__).parents[1] / "dense_ops.py"

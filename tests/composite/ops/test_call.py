@@ -1,11 +1,11 @@
-"""The private TensorFlow APIs that call.py uses, each on an op of TensorFlow's own."""
+"""The private TensorFlow APIs that calls use, each on an op of TensorFlow's own."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from composite.binding.records import AttrValue
-from composite.ops import call
+from composite.ops import call, compiled_call
 
 
 class _Op:
@@ -14,9 +14,9 @@ class _Op:
 
     def __init_subclass__(cls, op_name, inputs, attrs=(), defaults=None):
         definition = call.op_def(op_name)
-        compiled = call.compile_call(definition, list(inputs), list(attrs), defaults or {})
+        compiled = compiled_call.compile_call(definition, list(inputs), list(attrs), defaults or {})
         cls.__call__ = compiled  # type: ignore[method-assign]
-        call.do_not_convert(cls)
+        compiled_call.do_not_convert(cls)
 
     def stamps(self):
         return {"_composite_program": AttrValue(s=b"abc")}

@@ -17,7 +17,7 @@ import pytest
 import tensorflow as tf
 
 import composite
-from composite.tuning.database import Database
+from composite.kernels.tuned import Database
 from tests.composite.dense_ops import dense
 
 pytest.importorskip("tornado")

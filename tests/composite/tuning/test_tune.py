@@ -16,10 +16,11 @@ import pytest
 import tensorflow as tf
 
 import composite
+from composite.kernels import chosen
 from composite.kernels import key as keys
-from composite.tuning import chosen, session, space
+from composite.kernels.tuned import Database, Measured
+from composite.tuning import session, space
 from composite.tuning import tune as conductor
-from composite.tuning.database import Database, Measured
 from composite.tuning.session import Budget
 from tests.composite.dense_ops import dense, scale
 

@@ -291,7 +291,6 @@ def test_the_private_apis():
     """TF 2.21: what batching.py takes of pfor."""
     assert tf.__version__.startswith("2.21.")
     assert "MappedElements" in pfor._pfor_converter_registry
-    batching.register("MappedElements")  # again: TensorFlow would refuse
     for name in ("_create_op", "wrap", "ConversionNotImplementedError", "WrappedTensor"):
         assert hasattr(pfor, name)
     for name in ("_convert_helper", "_add_conversion", "loop_len_vector", "pfor_config"):

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "composite/runtime/launch/launch.h"
+#include "composite/runtime/launch/launch_team.h"
 
 namespace {
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "composite/runtime/base/stats.h"
 #include "composite/runtime/launch/tvm_abi.h"
 #include "tests/runtime/harness/crowd.h"
 
@@ -192,7 +193,8 @@ void CrowdOf(int threads, const std::vector<Kernel>& kernels) {
   }
   EXPECT(!recurrent.empty() && !others.empty());
   largest_team = 0;
-  const int64_t launches = abi::ParallelLaunches(), teams = abi::TeamLaunches();
+  const composite::Stats& stats = composite::GlobalStats();
+  const int64_t launches = stats.parallel_launches, teams = stats.team_launches;
   const auto call_all = [&alone](const std::vector<const Kernel*>& chosen) {
     return [&alone, chosen](Pool* pool) {
       for (const Kernel* kernel : chosen) ExpectSame(Call(*kernel, pool), alone.at(kernel));
@@ -200,8 +202,8 @@ void CrowdOf(int threads, const std::vector<Kernel>& kernels) {
   };
   Crowd(threads, 10, call_all(recurrent), call_all(others));
   EXPECT(largest_team <= threads);
-  EXPECT(abi::TeamLaunches() > teams &&
-         abi::ParallelLaunches() - launches > abi::TeamLaunches() - teams);
+  EXPECT(stats.team_launches > teams &&
+         stats.parallel_launches - launches > stats.team_launches - teams);
   std::printf("   largest team: %d of %d\n", largest_team.load(), threads);
 }
 

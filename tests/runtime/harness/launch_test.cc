@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "composite/runtime/launch/launch_team.h"
 #include "tests/runtime/harness/check.h"
 #include "tests/runtime/harness/pools.h"
 

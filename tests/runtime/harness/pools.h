@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "composite/runtime/launch/launch.h"
+#include "composite/runtime/launch/pool.h"
 
 // Blocking workers. `spin` keeps them awake between launches, as TensorFlow's pool does for a
 // while.

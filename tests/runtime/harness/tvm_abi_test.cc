@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "composite/runtime/base/stats.h"
 #include "tests/runtime/harness/check.h"
 #include "tests/runtime/harness/pools.h"
 
@@ -22,9 +23,7 @@ using composite::tvm_abi::Any;
 using composite::tvm_abi::Call;
 using composite::tvm_abi::Error;
 using composite::tvm_abi::FillSlots;
-using composite::tvm_abi::ParallelLaunches;
 using composite::tvm_abi::Slots;
-using composite::tvm_abi::TeamLaunches;
 using composite::tvm_abi::Tensor;
 
 struct GroupEnv {
@@ -243,12 +242,14 @@ void OnlyBarriersNeedATeam() {
   int64_t size = 1000;
   Error error;
   for (bool barriers : {true, false}) {
-    const int64_t launches = ParallelLaunches(), teams = TeamLaunches();
+    const composite::Stats& stats = composite::GlobalStats();
+    const int64_t launches = stats.parallel_launches, teams = stats.team_launches;
     out.assign(1000, -1);
     Tensor tensors[] = {FloatTensor(in, &size), FloatTensor(out, &size)};
     EXPECT(Call(DoubleBesideTeamsKernel, {&pool, nullptr, barriers}, tensors, 2, &error));
     EXPECT(out == std::vector<float>(1000, 2));
-    EXPECT(ParallelLaunches() - launches == 1 && TeamLaunches() - teams == (barriers ? 1 : 0));
+    EXPECT(stats.parallel_launches - launches == 1);
+    EXPECT(stats.team_launches - teams == (barriers ? 1 : 0));
   }
 }
 

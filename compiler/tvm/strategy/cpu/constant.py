@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from composite.compiler.tvm.ir.graph import Constant, compute_dtype, is_table
+from dataclasses import dataclass
+
+from composite.compiler.tvm.ir.graph import Constant, Tensor, compute_dtype, is_table
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.base import Context
+from composite.compiler.tvm.strategy.context import Context, Writer
 
 
 class ConstantTable:
@@ -12,16 +14,23 @@ class ConstantTable:
 
     name = "constant"
 
-    def fits(self, stage: Stage, context: Context) -> bool:  # noqa: ARG002
+    def match(self, stage: Stage, context: Context) -> Writer | None:
         """Take stages that store one constant of several values."""
-        return is_table(stage.stores[0])
+        tensor = stage.stores[0]
+        if not isinstance(tensor.node, Constant) or not is_table(tensor):
+            return None
+        return _Writer(tensor, tensor.node, context)
 
-    def emit(self, stage: Stage, context: Context) -> None:
+
+@dataclass(frozen=True)
+class _Writer:
+    tensor: Tensor
+    node: Constant
+    context: Context
+
+    def write(self) -> None:
         """Write one store an element."""
-        (tensor,) = stage.stores
-        if not isinstance(tensor.node, Constant):
-            raise TypeError("a constant stage stores a constant")
-        access = context.access()
-        for place, value in enumerate(tensor.node.value.reshape(-1)):
-            element = access.number(value, compute_dtype(tensor.dtype))
-            context.store_flat(tensor, place, element)
+        access = self.context.access()
+        for place, value in enumerate(self.node.value.reshape(-1)):
+            element = access.number(value, compute_dtype(self.tensor.dtype))
+            self.context.store_flat(self.tensor, place, element)

@@ -12,16 +12,12 @@ from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import ceil_quotient, index, maximum, minimum, quotient
 from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, compute_dtype
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.base import (
-    Context,
-    chain_cost,
-    elements,
-    is_read,
-    tasks,
-    unflatten,
-)
+from composite.compiler.tvm.strategy.context import Context, Writer
+from composite.compiler.tvm.strategy.cost import chain_cost, is_read
 from composite.compiler.tvm.strategy.cpu.interleave import abreast, covering
 from composite.compiler.tvm.strategy.cpu.merge import merge_dimensions
+from composite.compiler.tvm.strategy.indexing import elements, unflatten
+from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter
 
 _CHUNK = 8192
 """Elements that one task computes, at least, unless it is tuned."""
@@ -32,13 +28,20 @@ class Elementwise:
 
     name = "elementwise"
 
-    def fits(self, stage: Stage, context: Context) -> bool:  # noqa: ARG002
+    def match(self, stage: Stage, context: Context) -> Writer | None:
         """Take what has no anchor."""
-        return stage.anchor is None
+        return _Writer(stage, context) if stage.anchor is None else None
 
-    def emit(self, stage: Stage, context: Context) -> None:
-        """Write the loops."""
-        stage = merge_dimensions(stage, context)
+
+class _Writer(TaskWriter):
+    def __init__(self, stage: Stage, context: Context) -> None:
+        super().__init__(context)
+        self._stage = stage
+
+    def task_sets(self) -> list[Tasks]:
+        """Return the tasks: some rows, or a part of a row, of the merged dimensions."""
+        context = self.context
+        stage = merge_dimensions(self._stage, context)
         shape = stage.shape or (1,)
         inner = context.size(shape[-1])
         rows = elements(shape[:-1], context)
@@ -49,7 +52,7 @@ class Elementwise:
         per_row = maximum(1, ceil_quotient(inner, chunk))
         grouped = maximum(1, quotient(chunk, maximum(1, inner)))
         cycles = quotient(elements(shape, context) * chain_cost(stage, context), lanes)
-        writer = _RowWriter(stage, context, lanes)
+        run = _Run(stage, context, lanes)
 
         def body(task: Expr) -> None:
             block = context.block
@@ -60,13 +63,13 @@ class Elementwise:
             with block.loop(count, "r") as r:
                 start = block.bind(index(part * chunk), "start")
                 stop = block.bind(index(minimum(start + chunk, inner)), "stop")
-                writer.write(block.bind(first + r, "row"), start, stop, inner)
+                run.write(block.bind(first + r, "row"), start, stop, inner)
 
         groups = quotient(rows + (grouped - 1), grouped)
-        tasks(context, groups * per_row, cycles, body)
+        return [Tasks((Elementwise.name, *shape), groups * per_row, cycles, body)]
 
 
-class _RowWriter:
+class _Run:
     """Writes a run of elements within one row."""
 
     def __init__(self, stage: Stage, context: Context, lanes: int) -> None:

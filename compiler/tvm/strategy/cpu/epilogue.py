@@ -16,7 +16,8 @@ from composite.compiler.tvm.codegen.block import (
 )
 from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.base import Context, chain_cost
+from composite.compiler.tvm.strategy.context import Context
+from composite.compiler.tvm.strategy.cost import chain_cost
 from composite.compiler.tvm.strategy.cpu.product.tile import transpose
 
 _LONG = 24

@@ -10,7 +10,8 @@ from composite.compiler.tvm.ir.dims import Dim, Shape, product
 from composite.compiler.tvm.ir.graph import Constant, Node, Parameter, Pointwise, Reshape, Tensor
 from composite.compiler.tvm.ir.views import Check, Concat, Iota, Slice
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.base import Context, is_read
+from composite.compiler.tvm.strategy.context import Context
+from composite.compiler.tvm.strategy.cost import is_read
 
 _Pattern = tuple[bool | None, ...]
 

@@ -34,26 +34,14 @@ from composite.compiler.tvm.ir.loop import Loop, LoopResult, number_of, varies
 from composite.compiler.tvm.ir.views import Slice
 from composite.compiler.tvm.plan.plan import make_plan
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.base import (
-    PARALLEL_CYCLES,
-    Context,
-    Strategy,
-    Tasks,
-    write_together,
-)
-from composite.compiler.tvm.strategy.cpu.elementwise import Elementwise
-from composite.compiler.tvm.strategy.cpu.product.axpy import Axpy
+from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cpu.product.blocking import guess
-from composite.compiler.tvm.strategy.cpu.product.dots import Dots
-from composite.compiler.tvm.strategy.cpu.product.gemm import Gemm
 from composite.compiler.tvm.strategy.cpu.product.product import (
     float_product,
     is_packed,
     packed_from,
 )
-
-_TEAM_STAGES = (Gemm, Dots, Axpy, Elementwise)
-"""Strategies that write their tasks as one loop, and share no workspace between tasks."""
+from composite.compiler.tvm.strategy.tasks import PARALLEL_CYCLES, Tasks, TaskWriter, write_together
 
 _LEAST_TRIP = 3000
 """Cycles of a trip below which a second thread costs more in waiting than it saves."""
@@ -64,15 +52,16 @@ class Recurrence:
 
     name = "recurrence"
 
-    def fits(self, stage: Stage, context: Context) -> bool:  # noqa: ARG002
-        """Take loops."""
-        return stage.anchor is not None and isinstance(stage.anchor.node, Loop)
-
-    def emit(self, stage: Stage, context: Context) -> None:
-        """Write what comes before the loop, the loop, and what is left of it."""
-        if stage.anchor is None or not isinstance(stage.anchor.node, Loop):
-            raise TypeError("not a loop")
-        _Writer(stage, stage.anchor.node, context).write()
+    def match(self, stage: Stage, context: Context) -> Writer | None:
+        """Take loops all of whose operands are stored."""
+        anchor = stage.anchor
+        if anchor is None or not isinstance(anchor.node, Loop):
+            return None
+        stored = [context.space.storage(t) for t in anchor.node.captured]
+        captured = [storage for storage in stored if storage is not None]
+        if len(captured) < len(stored):
+            return None
+        return _Writer(stage, anchor.node, captured, context)
 
 
 @dataclass(frozen=True)
@@ -111,7 +100,7 @@ class _Trips:
 class _Unit:
     """A stage of a trip, or products side by side that are written as one."""
 
-    strategy: Strategy
+    writer: Writer
     stages: list[Stage] = field(default_factory=list)
     sets: list[list[Tasks]] = field(default_factory=list)
 
@@ -142,12 +131,16 @@ class _Unit:
             context = replace(context, trips=replace(context.trips, meets=meets))
         if self.sets:
             write_together(self.sets, context)
+        elif isinstance(self.writer, TaskWriter):
+            write_together([self.writer.task_sets()], context)
         else:
-            self.strategy.emit(self.stages[0], context)
+            self.writer.write()
 
 
 class _Writer:
-    def __init__(self, stage: Stage, loop: Loop, context: Context) -> None:
+    def __init__(
+        self, stage: Stage, loop: Loop, captured: Sequence[Storage], context: Context
+    ) -> None:
         self._block = context.block
         self._loop = loop
         results = {t.node.index: t for t in stage.stores if isinstance(t.node, LoopResult)}
@@ -156,10 +149,7 @@ class _Writer:
         self._wholes: dict[int, Storage] = {}
         self._plan = make_plan(Function((), tuple(loop.following[i] for i in self._kept)))
         space = context.space.within(loop.counter, index(0))
-        for outer, inner in zip(loop.captured, loop.leaves, strict=True):
-            storage = context.space.storage(outer)
-            if storage is None:
-                raise TypeError("what a loop reads is stored before it")
+        for storage, inner in zip(captured, loop.leaves, strict=True):
             space.parameters[number_of(inner)] = storage
         self._context = replace(context, space=space)
 
@@ -170,9 +160,10 @@ class _Writer:
             if loop.rows[i] is not None and initial is not None and i in self._results:
                 self._copy(initial, context.space.storages[self._results[i]])
         for i in self._kept:
-            if self._whole(i):
+            initial = loop.initial[i]
+            if loop.rows[i] is None and initial is not None:
                 self._wholes[i] = context.temporary(loop.carried[i], 2)
-                self._copy(self._initial(i), self._wholes[i])
+                self._copy(initial, self._wholes[i])
         for stage in self._plan.stages:
             for tensor in stage.stores:
                 if tensor not in self._plan.outputs:
@@ -182,24 +173,13 @@ class _Writer:
             if i in self._results:
                 self._give(i, storage, context.size(loop.trips))
 
-    def _whole(self, i: int) -> bool:
-        return self._loop.rows[i] is None
-
-    def _initial(self, i: int) -> Tensor:
-        initial = self._loop.initial[i]
-        if initial is None:
-            raise TypeError("what is carried as a whole starts as something")
-        return initial
-
     def _copy(self, source: Tensor, target: Storage) -> None:
         """Write a tensor to a place."""
-        from composite.compiler.tvm.strategy import choose
-
         copied = pointwise("Identity", lambda _, x: x, (source,), source.dtype, cost=0)
         self._context.space.storages[copied] = target
         stage = Stage(copied.shape, None, [copied])
         if 0 not in stage.shape:
-            choose(stage, self._context).emit(stage, self._context)
+            self._context.match(stage).writer.write()
 
     def _half(self, i: int, storage: Storage, number: Expr | int) -> Storage:
         """Return the buffer that is read in trip ``number``; the next one reads the other."""
@@ -239,11 +219,9 @@ class _Writer:
             self._loop_over(least, team=who == "team")
 
     def _is_for_team(self, least: int | None) -> bool:
-        from composite.compiler.tvm.strategy import choose
-
         context = self._of_trip(index(0), least)
         stages = [s for s in self._plan.stages if 0 not in s.shape]
-        return all(isinstance(choose(stage, context), _TEAM_STAGES) for stage in stages)
+        return all(isinstance(context.match(stage).writer, TaskWriter) for stage in stages)
 
     def _loop_over(self, least: int | None, *, team: bool) -> None:
         block, depth = self._block, self._block.depth
@@ -281,18 +259,16 @@ class _Writer:
             unit.write(context, meets=meets)
 
     def _units(self, context: Context) -> list[_Unit]:
-        from composite.compiler.tvm.strategy import choose
-
         units: list[_Unit] = []
         for stage in self._plan.stages:
             if 0 in stage.shape:
                 continue
-            strategy = choose(stage, context)
+            writer = context.match(stage).writer
             sets = None
-            if isinstance(strategy, Gemm | Dots | Axpy):
-                sets = strategy.task_sets(stage, context)
+            if stage.anchor is not None and isinstance(writer, TaskWriter):
+                sets = writer.task_sets()
             if not (units and units[-1].joins(stage, sets)):
-                units.append(_Unit(strategy))
+                units.append(_Unit(writer))
             units[-1].add(stage, sets)
         return units
 

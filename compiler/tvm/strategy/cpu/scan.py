@@ -20,7 +20,10 @@ from composite.compiler.tvm.codegen.block import (
 from composite.compiler.tvm.ir.dims import Shape
 from composite.compiler.tvm.ir.graph import Expr, Scan, Tensor, compute_dtype
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.base import Context, chain_cost, elements, tasks, unflatten
+from composite.compiler.tvm.strategy.context import Context, Writer
+from composite.compiler.tvm.strategy.cost import chain_cost
+from composite.compiler.tvm.strategy.indexing import elements, unflatten
+from composite.compiler.tvm.strategy.tasks import tasks
 
 _COLUMNS = 4
 """Vectors of columns that are summed together, to use whole cache lines of each row."""
@@ -31,15 +34,12 @@ class RunningSum:
 
     name = "scan"
 
-    def fits(self, stage: Stage, context: Context) -> bool:  # noqa: ARG002
+    def match(self, stage: Stage, context: Context) -> Writer | None:
         """Take scans."""
-        return stage.anchor is not None and isinstance(stage.anchor.node, Scan)
-
-    def emit(self, stage: Stage, context: Context) -> None:
-        """Write the loops."""
-        if stage.anchor is None or not isinstance(stage.anchor.node, Scan):
-            raise TypeError("not a scan")
-        _Writer(stage, stage.anchor, stage.anchor.node, context).write()
+        anchor = stage.anchor
+        if anchor is None or not isinstance(anchor.node, Scan):
+            return None
+        return _Writer(stage, anchor, anchor.node, context)
 
 
 class _Writer:

@@ -16,7 +16,9 @@ from composite.compiler.tvm.ir.dims import product
 from composite.compiler.tvm.ir.graph import Expr, Scatter, Tensor, compute_dtype
 from composite.compiler.tvm.math.numeric import convert, from_storage
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.base import Context, elements, tasks
+from composite.compiler.tvm.strategy.context import Context, Writer
+from composite.compiler.tvm.strategy.indexing import elements
+from composite.compiler.tvm.strategy.tasks import tasks
 
 _COLUMNS = 8
 """Vectors of a row that one task combines, at least."""
@@ -27,15 +29,12 @@ class ScatteredRows:
 
     name = "scatter"
 
-    def fits(self, stage: Stage, context: Context) -> bool:  # noqa: ARG002
+    def match(self, stage: Stage, context: Context) -> Writer | None:
         """Take scatters."""
-        return stage.anchor is not None and isinstance(stage.anchor.node, Scatter)
-
-    def emit(self, stage: Stage, context: Context) -> None:
-        """Write the loops: all elements at their start, then row by row."""
-        if stage.anchor is None or not isinstance(stage.anchor.node, Scatter):
-            raise TypeError("not a scatter")
-        _Writer(stage.anchor, stage.anchor.node, context).write()
+        anchor = stage.anchor
+        if anchor is None or not isinstance(anchor.node, Scatter):
+            return None
+        return _Writer(anchor, anchor.node, context)
 
 
 class _Writer:
@@ -50,6 +49,7 @@ class _Writer:
         self._storage = context.space.storages[anchor]
 
     def write(self) -> None:
+        """Write the loops."""
         context = self._context
         updates = elements(self._node.updates.shape, context)
         width = self._lanes * _COLUMNS

@@ -31,8 +31,11 @@ from composite.compiler.tvm.codegen.block import (
 )
 from composite.compiler.tvm.ir.graph import Convolution, Expr, Pool, compute_dtype
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.base import Context, chain_cost, finish, tasks
+from composite.compiler.tvm.strategy.context import Context, Writer
+from composite.compiler.tvm.strategy.cost import chain_cost
 from composite.compiler.tvm.strategy.cpu.convolution.taps import Channels, Taps
+from composite.compiler.tvm.strategy.epilogue import finish
+from composite.compiler.tvm.strategy.tasks import tasks
 
 _TOGETHER = 6
 """Windows computed together: with the filter's vectors of a row, as many as 16 registers hold."""
@@ -46,21 +49,21 @@ class ChannelWise:
 
     name = "channelwise"
 
-    def fits(self, stage: Stage, context: Context) -> bool:
+    def match(self, stage: Stage, context: Context) -> Writer | None:
         """Take them, unless a channel has filters enough to be vectors of their own."""
-        node = None if stage.anchor is None else stage.anchor.node
-        if isinstance(node, Pool):
-            return True
-        if not isinstance(node, Convolution) or node.transposed or node.filter.shape[2] != 1:
-            return False
-        few = Taps.of(node, context).multiplier < context.lanes(node.image.dtype)
-        return few and node.image.shape[3] != 1
-
-    def emit(self, stage: Stage, context: Context) -> None:
-        """Write the tasks."""
-        if stage.anchor is None or not isinstance(stage.anchor.node, Pool | Convolution):
-            raise TypeError("neither a pool nor a convolution")
-        _Writer(stage, stage.anchor.node, context).write()
+        anchor = stage.anchor
+        if anchor is None or not isinstance(anchor.node, Pool | Convolution):
+            return None
+        node = anchor.node
+        taps = Taps.of(node, context)
+        if taps is None:
+            return None
+        if isinstance(node, Convolution):
+            few = taps.multiplier < context.lanes(node.image.dtype)
+            by_channel = node.filter.shape[2] == 1 and node.image.shape[3] != 1
+            if node.transposed or not by_channel or not few:
+                return None
+        return _Writer(stage, node, taps, context)
 
 
 @dataclass(frozen=True)
@@ -87,13 +90,15 @@ class _Span:
 
 
 class _Writer:
-    def __init__(self, stage: Stage, node: Pool | Convolution, context: Context) -> None:
+    def __init__(
+        self, stage: Stage, node: Pool | Convolution, taps: Taps, context: Context
+    ) -> None:
         self._stage = stage
         self._node = node
         self._context = context
         self._block = context.block
         self._window = node.window
-        self._taps = Taps.of(node, context)
+        self._taps = taps
         self._dtype = compute_dtype(node.image.dtype)
         self._lanes = context.lanes(self._dtype)
         _, self._height, self._width, self._channels = (context.size(d) for d in node.image.shape)

@@ -13,13 +13,14 @@ from composite.compiler.tvm.ir import graph
 from composite.compiler.tvm.ir.graph import Convolution, Expr, Tensor
 from composite.compiler.tvm.ir.window import Window
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.base import Context, finish
+from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.convolution.strip import Source, Strip, Task, reshaped
 from composite.compiler.tvm.strategy.cpu.epilogue import Finisher
 from composite.compiler.tvm.strategy.cpu.product.blocking import covers
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
 from composite.compiler.tvm.strategy.cpu.product.sweep import row_tiles
 from composite.compiler.tvm.strategy.cpu.product.tile import Operands, Tile, add_products, new_sums
+from composite.compiler.tvm.strategy.epilogue import finish
 
 _UNROLLED = 32
 """Windows of at most so many steps are written without a loop: most are steps of short runs."""
@@ -185,7 +186,7 @@ class _Reader:
         return Operands(filters.dtype, lanes, row, vector)
 
 
-class TaskWriter:
+class ConvTask:
     """Writes a task: :meth:`begin` once, then :meth:`write` for each piece of the filters."""
 
     def __init__(

@@ -26,15 +26,16 @@ from composite.compiler.tvm.codegen.block import (
     quotient,
     remainder,
 )
-from composite.compiler.tvm.ir.dims import product
+from composite.compiler.tvm.ir.dims import product, static_shape
 from composite.compiler.tvm.ir.graph import ITEM_SIZE, Convolution, Expr, compute_dtype
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.base import Context, tasks
-from composite.compiler.tvm.strategy.cpu.convolution.conv_task import Filters, TaskWriter
+from composite.compiler.tvm.strategy.context import Context, Writer
+from composite.compiler.tvm.strategy.cpu.convolution.conv_task import ConvTask, Filters
 from composite.compiler.tvm.strategy.cpu.convolution.strip import Strip, Task
 from composite.compiler.tvm.strategy.cpu.product.blocking import covers, guess
 from composite.compiler.tvm.strategy.cpu.product.pack import Panels
 from composite.compiler.tvm.strategy.cpu.product.tile import tiles
+from composite.compiler.tvm.strategy.tasks import tasks
 
 _PIXELS = 256
 """Windows of a task, about: enough to make packing cheap beside them."""
@@ -46,15 +47,16 @@ class ImplicitProduct:
 
     name = "convolution"
 
-    def fits(self, stage: Stage, context: Context) -> bool:  # noqa: ARG002
-        """Take every convolution."""
-        return stage.anchor is not None and isinstance(stage.anchor.node, Convolution)
-
-    def emit(self, stage: Stage, context: Context) -> None:
-        """Write the tasks."""
-        if stage.anchor is None or not isinstance(stage.anchor.node, Convolution):
-            raise TypeError("not a convolution")
-        _Writer(stage, stage.anchor.node, context).write()
+    def match(self, stage: Stage, context: Context) -> Writer | None:
+        """Take every convolution whose filters have a known size."""
+        anchor = stage.anchor
+        if anchor is None or not isinstance(anchor.node, Convolution):
+            return None
+        filters = _filters(anchor.node, context)
+        strip = Strip.of(anchor.node.image, anchor.node.window, context)
+        if filters is None or strip is None:
+            return None
+        return _Writer(stage, anchor.node, filters, strip, context)
 
 
 @dataclass(frozen=True)
@@ -67,13 +69,15 @@ class _Cut:
 
 
 class _Writer:
-    def __init__(self, stage: Stage, node: Convolution, context: Context) -> None:
+    def __init__(
+        self, stage: Stage, node: Convolution, filters: Filters, strip: Strip, context: Context
+    ) -> None:
         self._stage = stage
         self._node = node
         self._context = context
         self._block = context.block
-        self._filters = _filters(node, context)
-        self._strip = Strip.of(node.image, node.window, context)
+        self._filters = filters
+        self._strip = strip
         self._wanted = 2 * context.target.cores
         self._cut = self._choose_cut()
         self._shared = self._cut.tasks >= self._wanted
@@ -133,7 +137,7 @@ class _Writer:
                 self._cut.images,
                 self._cut.lines,
             )
-            writer = TaskWriter(self._stage, self._node, filters, self._strip, context)
+            writer = ConvTask(self._stage, self._node, filters, self._strip, context)
             group = share
             if self._shared:
                 writer.begin(own, group)
@@ -179,11 +183,14 @@ class _Writer:
         return filters.panels_in(packed, self._block.bind(index(place), "packed"))
 
 
-def _filters(node: Convolution, context: Context) -> Filters:
-    """Return the filters, with the tile that takes the fewest cycles a window."""
-    sizes = [d for d in (*node.filter.shape, node.image.shape[3]) if isinstance(d, int)]
-    if len(sizes) != 5:
-        raise TypeError("the sizes of filters and the number of channels are known")
+def _filters(node: Convolution, context: Context) -> Filters | None:
+    """Return the filters, with the tile that takes the fewest cycles a window.
+
+    None if the size of a filter or the number of channels is not known.
+    """
+    sizes = static_shape((*node.filter.shape, node.image.shape[3]))
+    if sizes is None:
+        return None
     rows, columns, channels, count, all_channels = sizes
     if node.transposed:
         channels, count = count, channels

@@ -26,7 +26,7 @@ from composite.compiler.tvm.codegen.block import (
 )
 from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, FilterGradient, compute_dtype
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.base import Context, finish, tasks
+from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cpu.convolution.strip import Strip, Task, reshaped
 from composite.compiler.tvm.strategy.cpu.epilogue import Finisher
 from composite.compiler.tvm.strategy.cpu.product.blocking import covers, guess
@@ -39,6 +39,8 @@ from composite.compiler.tvm.strategy.cpu.product.tile import (
     new_sums,
     tiles,
 )
+from composite.compiler.tvm.strategy.epilogue import finish
+from composite.compiler.tvm.strategy.tasks import tasks
 
 _WINDOWS = 256
 """Windows that are added up at a time, about."""
@@ -49,15 +51,16 @@ class FilterGradients:
 
     name = "filter_gradient"
 
-    def fits(self, stage: Stage, context: Context) -> bool:  # noqa: ARG002
-        """Take gradients of filters."""
-        return stage.anchor is not None and isinstance(stage.anchor.node, FilterGradient)
-
-    def emit(self, stage: Stage, context: Context) -> None:
-        """Write the tasks."""
-        if stage.anchor is None or not isinstance(stage.anchor.node, FilterGradient):
-            raise TypeError("not the gradient of filters")
-        _Writer(stage, stage.anchor.node, context).write()
+    def match(self, stage: Stage, context: Context) -> Writer | None:
+        """Take gradients of filters of known size."""
+        anchor = stage.anchor
+        if anchor is None or not isinstance(anchor.node, FilterGradient):
+            return None
+        filters = anchor.node.gradient.shape[1]
+        strip = Strip.of(anchor.node.image, anchor.node.window, context)
+        if strip is None or not isinstance(filters, int):
+            return None
+        return _Writer(stage, anchor.node, strip, filters, context)
 
 
 @dataclass(frozen=True)
@@ -83,26 +86,25 @@ class _Windows:
 
 
 class _Writer:
-    def __init__(self, stage: Stage, node: FilterGradient, context: Context) -> None:
-        depth, filters = node.image.shape[3], node.gradient.shape[1]
-        if not isinstance(depth, int) or not isinstance(filters, int):
-            raise TypeError("the sizes of filters are known")
+    def __init__(
+        self, stage: Stage, node: FilterGradient, strip: Strip, filters: int, context: Context
+    ) -> None:
         self._stage = stage
         self._node = node
         self._context = context
         self._block = context.block
         self._dtype = compute_dtype(node.image.dtype)
         self._lanes = context.lanes(self._dtype)
-        self._depth = depth
+        self._depth = strip.channels
         self._filters = filters
-        self._steps = node.window.size[0] * node.window.size[1] * depth
+        self._steps = node.window.size[0] * node.window.size[1] * strip.channels
         vectors = covers(filters, self._lanes)
         self._tile = min(
             tiles(context.target), key=lambda t: covers(vectors, t.vectors) * t.cycles() / t.rows
         )
         self._panels = covers(vectors, self._tile.vectors)
         self._width = self._panels * self._tile.vectors * self._lanes
-        self._strip = Strip.of(node.image, node.window, context)
+        self._strip = strip
         self._lines = self._lines_at_a_time()
         self._share = self._steps_of_task()
 

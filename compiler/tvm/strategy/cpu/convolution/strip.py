@@ -18,7 +18,7 @@ from composite.compiler.tvm.codegen.block import (
 from composite.compiler.tvm.ir.dims import Shape
 from composite.compiler.tvm.ir.graph import Expr, Reshape, Tensor, compute_dtype
 from composite.compiler.tvm.ir.window import Window
-from composite.compiler.tvm.strategy.base import Context
+from composite.compiler.tvm.strategy.context import Context
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,11 @@ class Strip:
     channels: int
 
     @classmethod
-    def of(cls, image: Tensor, window: Window, context: Context) -> Strip:
-        """Return the strip of a convolution."""
+    def of(cls, image: Tensor, window: Window, context: Context) -> Strip | None:
+        """Return the strip of a convolution; None if the number of channels is not known."""
         channels = image.shape[3]
         if not isinstance(channels, int):
-            raise TypeError("the number of channels is known")
+            return None
         storage = context.space.storage(stored(image, context))
         usable = (
             storage is not None

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from composite.compiler.tvm.codegen.access import Strided, strided
 from composite.compiler.tvm.codegen.block import Block, index
-from composite.compiler.tvm.ir.graph import Convolution, Expr, Pool, Tensor
+from composite.compiler.tvm.ir.graph import Convolution, Expr, Pool
 from composite.compiler.tvm.math.numeric import from_storage
-from composite.compiler.tvm.strategy.base import Context
+from composite.compiler.tvm.strategy.context import Context
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,18 @@ class Taps:
     multiplier: int
 
     @classmethod
-    def of(cls, node: Pool | Convolution, context: Context) -> Taps:
-        """Return the taps of an anchor."""
-        image = _lies(node.image, context)
+    def of(cls, node: Pool | Convolution, context: Context) -> Taps | None:
+        """Return the taps of an anchor; None if they do not lie in memory, or sizes are unknown."""
+        image = strided(node.image, context.space)
+        if image is None:
+            return None
         if isinstance(node, Pool):
             return cls(context.block, image, None, 1)
         channels, filters = node.image.shape[3], node.filter.shape[3]
-        if not isinstance(channels, int) or not isinstance(filters, int):
-            raise TypeError("the numbers of channels and filters are known")
-        return cls(context.block, image, _lies(node.filter, context), filters // channels)
+        lies = strided(node.filter, context.space)
+        if lies is None or not isinstance(channels, int) or not isinstance(filters, int):
+            return None
+        return cls(context.block, image, lies, filters // channels)
 
     def line(self, image: Expr, row: Expr, column: Expr, channels: Channels) -> Expr | int:
         """Return where a pixel's channels begin; rows and columns may lie outside."""
@@ -69,10 +72,3 @@ class Taps:
     def _load(self, lies: Strided, at: Expr | int, lanes: int, step: int) -> Expr:
         raw = self.block.load(lies.storage.buffer, at, lanes, lies.strides[-1] * step)
         return self.block.let(from_storage(self.block.let(raw), lies.storage.dtype))
-
-
-def _lies(tensor: Tensor, context: Context) -> Strided:
-    lies = strided(tensor, context.space)
-    if lies is None:
-        raise TypeError("images and filters are stored before they are read")
-    return lies

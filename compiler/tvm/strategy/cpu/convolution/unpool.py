@@ -27,11 +27,14 @@ from composite.compiler.tvm.codegen.block import (
     remainder,
     spread,
 )
-from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, PoolGradient, Tensor, compute_dtype
+from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, PoolGradient, compute_dtype
 from composite.compiler.tvm.math.numeric import choose, equal, from_storage, like
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.base import Context, chain_cost, finish, tasks
+from composite.compiler.tvm.strategy.context import Context, Writer
+from composite.compiler.tvm.strategy.cost import chain_cost
 from composite.compiler.tvm.strategy.cpu.product.blocking import covers, guess
+from composite.compiler.tvm.strategy.epilogue import finish
+from composite.compiler.tvm.strategy.tasks import tasks
 
 _WRITTEN_OUT = 9
 """Elements of a window at most that are written out."""
@@ -42,15 +45,17 @@ class Unpool:
 
     name = "unpool"
 
-    def fits(self, stage: Stage, context: Context) -> bool:  # noqa: ARG002
+    def match(self, stage: Stage, context: Context) -> Writer | None:
         """Take gradients of pools."""
-        return stage.anchor is not None and isinstance(stage.anchor.node, PoolGradient)
-
-    def emit(self, stage: Stage, context: Context) -> None:
-        """Write the tasks."""
-        if stage.anchor is None or not isinstance(stage.anchor.node, PoolGradient):
-            raise TypeError("not the gradient of a pool")
-        _Writer(stage, stage.anchor.node, context).write()
+        anchor = stage.anchor
+        if anchor is None or not isinstance(anchor.node, PoolGradient):
+            return None
+        node, channels = anchor.node, anchor.node.gradient.shape[3]
+        lies = [strided(t, context.space) for t in node.operands]
+        stored = [one for one in lies if one is not None]
+        if not isinstance(channels, int) or len(stored) < len(lies):
+            return None
+        return _Writer(stage, node, stored, channels, context)
 
 
 @dataclass(frozen=True)
@@ -76,10 +81,14 @@ class _Vector:
 
 
 class _Writer:
-    def __init__(self, stage: Stage, node: PoolGradient, context: Context) -> None:
-        channels = node.gradient.shape[3]
-        if not isinstance(channels, int):
-            raise TypeError("the number of channels is known")
+    def __init__(
+        self,
+        stage: Stage,
+        node: PoolGradient,
+        stored: Sequence[Strided],
+        channels: int,
+        context: Context,
+    ) -> None:
         self._stage = stage
         self._node = node
         self._context = context
@@ -93,8 +102,8 @@ class _Writer:
         self._vectors = covers(channels, self._lanes)
         self._share = self._vectors_of_task()
         self._height, self._width = (context.size(d) for d in node.sizes)
-        self._gradient = _lies(node.gradient, context)
-        self._image = None if node.image is None else _lies(node.image, context)
+        self._gradient = stored[0]
+        self._image = stored[1] if len(stored) > 1 else None
 
     def _vectors_of_task(self) -> int:
         images = max(1, guess(self._node.gradient.shape[0]))
@@ -249,10 +258,3 @@ class _Writer:
             place = place + i * stride
         raw = self._block.load(lies.storage.buffer, place, self._lanes, lies.strides[-1])
         return self._block.let(from_storage(self._block.let(raw), lies.storage.dtype))
-
-
-def _lies(tensor: Tensor, context: Context) -> Strided:
-    lies = strided(tensor, context.space)
-    if lies is None:
-        raise TypeError("images and gradients are stored before they are read")
-    return lies

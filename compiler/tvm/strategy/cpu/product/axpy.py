@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.access import Index, Lane, Strided
+from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import (
     Buffer,
     ceil_quotient,
@@ -25,21 +25,18 @@ from composite.compiler.tvm.codegen.block import (
     remainder,
 )
 from composite.compiler.tvm.ir.graph import Expr
-from composite.compiler.tvm.strategy.base import (
-    PARALLEL_CYCLES,
-    Context,
-    Tasks,
-    elements,
-    unflatten,
-)
-from composite.compiler.tvm.strategy.cpu.product.blocking import covers, guess
+from composite.compiler.tvm.strategy.context import Context
+from composite.compiler.tvm.strategy.cpu.product.blocking import covers
 from composite.compiler.tvm.strategy.cpu.product.product import (
+    Matrices,
     Product,
     ThinProduct,
+    ThinWriter,
     batch_offset,
-    in_place,
     is_packed,
 )
+from composite.compiler.tvm.strategy.indexing import elements, unflatten
+from composite.compiler.tvm.strategy.tasks import PARALLEL_CYCLES, Tasks
 
 _STEPS = {1: 4, 2: 4, 3: 3, 4: 2}
 """Rows of the result -> rows of the matrix at a time: as registers for factors and cache allow."""
@@ -55,59 +52,66 @@ class Axpy(ThinProduct):
 
     name = "axpy"
 
-    def takes(self, product: Product, context: Context) -> bool:
-        """Return whether the product is of this kind."""
-        if product.rows not in _STEPS or product.node.transpose_b:
-            return False
-        if not isinstance(product.columns, int) or not isinstance(product.depth, int):
-            return False
-        if is_packed(product, context):
-            return False
-        a = in_place(product.node.a, product.dtype, context)
-        b = in_place(product.node.b, product.dtype, context)
-        if a is None or b is None or product.columns < context.lanes(product.dtype):
-            return False
-        return b.strides[-1] == 1
+    def match_product(self, product: Product, context: Context) -> ThinWriter | None:
+        """Return what writes the product, if the rows of the second factor are contiguous."""
+        matrices = Matrices.of(product, context)
+        if matrices is None or matrices.rows not in _STEPS or product.node.transpose_b:
+            return None
+        if matrices.columns < context.lanes(product.dtype) or is_packed(product, context):
+            return None
+        return _Writer(product, matrices, context) if matrices.b.strides[-1] == 1 else None
 
-    def tasks(self, product: Product, context: Context) -> Tasks:
-        """Return the tasks of a product of this kind."""
-        columns, lanes = context.size(product.columns), context.lanes(product.dtype)
-        width = _width(product, context)
-        groups = ceil_quotient(columns, width)
+
+class _Writer(ThinWriter):
+    def __init__(self, product: Product, matrices: Matrices, context: Context) -> None:
+        super().__init__(context)
+        self._product = product
+        self._matrices = matrices
+
+    def tasks(self) -> Tasks:
+        """Return the tasks."""
+        product, context, matrices = self._product, self.context, self._matrices
+        lanes = context.lanes(product.dtype)
+        width = _width(matrices, lanes, context)
+        groups = ceil_quotient(matrices.columns, width)
         batches = elements(product.batch, context)
-        cycles = quotient(
-            batches * columns * context.size(product.depth) * context.size(product.rows), lanes
-        )
-        pieces = _pieces(product, context, groups * batches, cycles)
+        cycles = quotient(batches * matrices.columns * matrices.depth * matrices.rows, lanes)
+        pieces = _pieces(product, matrices, context, groups * batches, cycles)
         if pieces > 1:
-            return _Pieces(product, context, width, pieces).tasks(cycles)
+            return _Pieces(product, matrices, context, width, pieces).tasks(cycles)
 
         def body(task: Expr) -> None:
             block = context.block
             batch = unflatten(context, block.bind(quotient(task, groups)), product.batch or (1,))
             first = block.bind(remainder(task, groups) * width, "first")
-            _Columns(product, context, width, batch if product.batch else []).write(first)
+            place = batch if product.batch else []
+            _Columns(product, matrices, context, width, place).write(first)
 
-        return Tasks((self.name, *product.sizes, width), batches * groups, cycles, body)
+        return Tasks((Axpy.name, *product.sizes, width), batches * groups, cycles, body)
 
 
-def _width(product: Product, context: Context) -> int:
+def _width(matrices: Matrices, lanes: int, context: Context) -> int:
     """Return how many columns a task takes; a team in a loop shares them, and has no pieces."""
-    columns, lanes = guess(product.columns), context.lanes(product.dtype)
-    most = _SUMS // guess(product.rows)
+    most = _SUMS // matrices.rows
     most = context.choose("axpy.columns", [most >> i for i in range(4)], most)
-    share = covers(columns, context.target.cores if context.trips is not None else 1)
+    share = covers(matrices.columns, context.target.cores if context.trips is not None else 1)
     return covers(max(lanes * 4, min(most, share)), lanes) * lanes
 
 
-def _pieces(product: Product, context: Context, tasks: Expr | int, cycles: Expr | int) -> int:
+def _pieces(
+    product: Product,
+    matrices: Matrices,
+    context: Context,
+    tasks: Expr | int,
+    cycles: Expr | int,
+) -> int:
     """Return into how many pieces k is cut, so that all threads have work; 1 within a loop."""
     if context.trips is not None or context.target.cores == 1 or product.batch:
         return 1
     if not isinstance(tasks, int) or not isinstance(cycles, int) or cycles < PARALLEL_CYCLES:
         return 1
     wanted = covers(_TASKS_PER_CORE * context.target.cores, tasks)
-    most = max(1, guess(product.depth) // _LEAST_DEPTH)
+    most = max(1, matrices.depth // _LEAST_DEPTH)
     options = [p for p in (1, 2, 4, 8, 16, 32, 64) if p <= most]
     return context.choose("axpy.pieces", options, max(p for p in options if p <= wanted))
 
@@ -118,27 +122,29 @@ class _Columns:
     Sums lie as ``[rows, width]``, and what is behind the last column is never written.
     """
 
-    def __init__(self, product: Product, context: Context, width: int, batch: list[Index]) -> None:
-        a = in_place(product.node.a, product.dtype, context)
-        b = in_place(product.node.b, product.dtype, context)
-        if a is None or b is None or not isinstance(product.rows, int):
-            raise TypeError("the factors do not lie as they must")
+    def __init__(
+        self,
+        product: Product,
+        matrices: Matrices,
+        context: Context,
+        width: int,
+        batch: list[Index],
+    ) -> None:
         self._product = product
         self._context = context
         self._block = context.block
         self._batch = batch
         self._width = width
-        self._rows = product.rows
-        default = _STEPS[product.rows]
+        self._rows = matrices.rows
+        default = _STEPS[matrices.rows]
         # The factors and a vector of each row of the matrix are in registers.
-        fit = max(default, (context.target.registers - 2) // (product.rows + 1))
+        fit = max(default, (context.target.registers - 2) // (matrices.rows + 1))
         steps = [s for s in (1, 2, 3, 4, 6, 8, 12) if s <= fit]
         self._steps = context.choose("axpy.steps", steps, default)
         self._lanes = context.lanes(product.dtype)
-        self._a: Strided = a
-        self._b: Strided = b
-        self._depth = guess(product.depth)
-        self._columns = guess(product.columns)
+        self._a, self._b = matrices.a, matrices.b
+        self._depth = matrices.depth
+        self._columns = matrices.columns
 
     @property
     def size(self) -> int:
@@ -232,15 +238,17 @@ class _Columns:
 class _Pieces:
     """A product that is cut along k: each task has sums of its own, which are added behind."""
 
-    def __init__(self, product: Product, context: Context, width: int, pieces: int) -> None:
-        depth, step = guess(product.depth), _STEPS[guess(product.rows)]
+    def __init__(
+        self, product: Product, matrices: Matrices, context: Context, width: int, pieces: int
+    ) -> None:
+        depth, step = matrices.depth, _STEPS[matrices.rows]
         self._product = product
         self._context = context
-        self._columns = _Columns(product, context, width, [])
+        self._columns = _Columns(product, matrices, context, width, [])
         self._width = width
         self._depth = covers(covers(depth, pieces), step) * step
         self._count = covers(depth, self._depth)
-        self._groups = covers(guess(product.columns), width)
+        self._groups = covers(matrices.columns, width)
 
     def tasks(self, cycles: Expr | int) -> Tasks:
         """Return the tasks: each a piece of k for a group of columns."""

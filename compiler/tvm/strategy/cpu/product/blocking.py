@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from composite.compiler.tvm.codegen.block import ceil_quotient, maximum, minimum, quotient
 from composite.compiler.tvm.ir.dims import Dim, product
 from composite.compiler.tvm.ir.graph import Expr
-from composite.compiler.tvm.strategy.base import Context
+from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.product.tile import Tile
 
 GUESS = 64

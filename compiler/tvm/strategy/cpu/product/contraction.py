@@ -13,7 +13,9 @@ from composite.compiler.tvm.codegen.block import const, index, minimum, quotient
 from composite.compiler.tvm.ir.graph import Expr, MatMul, Tensor, compute_dtype
 from composite.compiler.tvm.math.numeric import add, mul
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.base import Context, elements, tasks, unflatten
+from composite.compiler.tvm.strategy.context import Context, Writer
+from composite.compiler.tvm.strategy.indexing import elements, unflatten
+from composite.compiler.tvm.strategy.tasks import tasks
 
 
 class PlainContraction:
@@ -21,15 +23,12 @@ class PlainContraction:
 
     name = "contraction"
 
-    def fits(self, stage: Stage, context: Context) -> bool:  # noqa: ARG002
+    def match(self, stage: Stage, context: Context) -> Writer | None:
         """Take every matrix product."""
-        return stage.anchor is not None and isinstance(stage.anchor.node, MatMul)
-
-    def emit(self, stage: Stage, context: Context) -> None:
-        """Write the loops."""
-        if stage.anchor is None or not isinstance(stage.anchor.node, MatMul):
-            raise TypeError("a contraction needs a matrix product")
-        _Writer(stage, stage.anchor, stage.anchor.node, context).write()
+        anchor = stage.anchor
+        if anchor is None or not isinstance(anchor.node, MatMul):
+            return None
+        return _Writer(stage, anchor, anchor.node, context)
 
 
 class _Writer:
@@ -43,6 +42,7 @@ class _Writer:
         self._inner = context.size(node.a.shape[-2 if node.transpose_a else -1])
 
     def write(self) -> None:
+        """Write the loops."""
         context = self._context
         columns = context.size(self._stage.shape[-1])
         vectors = quotient(columns + (self._lanes - 1), self._lanes)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.access import Index, Lane, Strided
+from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import (
     Block,
     Buffer,
@@ -26,16 +26,18 @@ from composite.compiler.tvm.codegen.block import (
     remainder,
 )
 from composite.compiler.tvm.ir.graph import Expr
-from composite.compiler.tvm.strategy.base import Context, Tasks, elements, unflatten
-from composite.compiler.tvm.strategy.cpu.product.blocking import guess
+from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.product.product import (
+    Matrices,
     Product,
     ThinProduct,
+    ThinWriter,
     batch_offset,
-    in_place,
     is_packed,
 )
 from composite.compiler.tvm.strategy.cpu.product.tile import butterfly
+from composite.compiler.tvm.strategy.indexing import elements, unflatten
+from composite.compiler.tvm.strategy.tasks import Tasks
 
 _SHAPES = {1: (4, 2), 2: (4, 1), 3: (2, 2), 4: (2, 1), 5: (2, 1), 6: (2, 1), 7: (1, 1)}
 """Rows of the result -> (columns at a time, steps of K at a time)."""
@@ -47,73 +49,71 @@ class Dots(ThinProduct):
 
     name = "dots"
 
-    def takes(self, product: Product, context: Context) -> bool:
-        """Return whether the product is of this kind."""
-        lanes = context.lanes(product.dtype)
-        sizes = (product.columns, product.depth)
-        if product.rows not in _SHAPES or any(not isinstance(d, int) or d < lanes for d in sizes):
-            return False
-        if product.node.transpose_a and product.rows != 1:
-            return False
-        if is_packed(product, context):
-            return False
-        return product.node.transpose_b and _factors(product, context) is not None
+    def match_product(self, product: Product, context: Context) -> ThinWriter | None:
+        """Return what writes the product, if both factors are contiguous along K."""
+        node, matrices = product.node, Matrices.of(product, context)
+        if matrices is None or matrices.rows not in _SHAPES or not node.transpose_b:
+            return None
+        if min(matrices.columns, matrices.depth) < context.lanes(product.dtype):
+            return None
+        if (node.transpose_a and matrices.rows != 1) or is_packed(product, context):
+            return None
+        step = matrices.a.strides[-2 if node.transpose_a else -1]
+        if step != 1 or matrices.b.strides[-1] != 1:
+            return None
+        return _Writer(product, matrices, context)
 
-    def tasks(self, product: Product, context: Context) -> Tasks:
-        """Return the tasks of a product of this kind."""
+
+class _Writer(ThinWriter):
+    def __init__(self, product: Product, matrices: Matrices, context: Context) -> None:
+        super().__init__(context)
+        self._product = product
+        self._matrices = matrices
+
+    def tasks(self) -> Tasks:
+        """Return the tasks."""
+        product, context = self._product, self.context
         lanes = context.lanes(product.dtype)
-        columns = context.size(product.columns)
+        columns, depth = self._matrices.columns, self._matrices.depth
         share = context.choose("dots.task", (16, 32, _TASK_COLUMNS, 128, 256), _TASK_COLUMNS)
         groups = ceil_quotient(columns, share)
         batches = elements(product.batch, context)
-        cycles = quotient(
-            batches * columns * context.size(product.depth) * context.size(product.rows), lanes
-        )
+        cycles = quotient(batches * columns * depth * self._matrices.rows, lanes)
 
         def body(task: Expr) -> None:
             block = context.block
             batch = unflatten(context, block.bind(quotient(task, groups)), product.batch or (1,))
             first = block.bind(remainder(task, groups) * share, "first")
             vectors = ceil_quotient(minimum(share, columns - first), lanes)
-            _Columns(product, context, batch if product.batch else []).write(first, vectors)
+            place = batch if product.batch else []
+            _Columns(product, self._matrices, context, place).write(first, vectors)
 
-        return Tasks((self.name, *product.sizes, share), batches * groups, cycles, body)
-
-
-def _factors(product: Product, context: Context) -> tuple[Strided, Strided] | None:
-    """Return where the factors lie, if both are contiguous along K."""
-    a = in_place(product.node.a, product.dtype, context)
-    b = in_place(product.node.b, product.dtype, context)
-    if a is None or b is None:
-        return None
-    step = a.strides[-2 if product.node.transpose_a else -1]
-    return (a, b) if step == 1 and b.strides[-1] == 1 else None
+        return Tasks((Dots.name, *product.sizes, share), batches * groups, cycles, body)
 
 
 class _Columns:
     """Some columns of the result, a vector's worth or several of them at a time."""
 
-    def __init__(self, product: Product, context: Context, batch: list[Index]) -> None:
-        factors = _factors(product, context)
-        if factors is None or not isinstance(product.rows, int):
-            raise TypeError("the factors do not lie as dot products need them")
+    def __init__(
+        self, product: Product, matrices: Matrices, context: Context, batch: list[Index]
+    ) -> None:
         self._product = product
         self._context = context
         self._block: Block = context.block
         self._batch = batch
         self._lanes = context.lanes(product.dtype)
         self._vector = f"{product.dtype}x{self._lanes}"
-        self._rows = product.rows
-        columns, unroll = _SHAPES[product.rows]
+        self._rows = matrices.rows
+        columns, unroll = _SHAPES[matrices.rows]
         # Powers of two, so that a vector's worth of columns is whole passes; sums in registers.
-        most = context.target.registers // 2 // product.rows
+        most = context.target.registers // 2 // matrices.rows
         fit = [c for c in (1, 2, 4, 8) if c <= min(self._lanes, most)]
         self._columns = context.choose("dots.columns", fit, min(columns, self._lanes))
         fit = [u for u in (1, 2, 4) if u * self._columns <= most]
         self._unroll = context.choose("dots.unroll", fit, unroll)
-        self._depth = guess(product.depth)
-        self._count = guess(product.columns)
-        self._a, self._b = factors
+        self._depth = matrices.depth
+        self._count = matrices.columns
+        self._a, self._b = matrices.a, matrices.b
         self._a_base = batch_offset(product.node.a, self._a, batch)
         self._b_base = batch_offset(product.node.b, self._b, batch)
 

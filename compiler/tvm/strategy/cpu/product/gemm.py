@@ -25,7 +25,7 @@ from composite.compiler.tvm.codegen.block import ceil_quotient, index, minimum, 
 from composite.compiler.tvm.ir.dims import Dim
 from composite.compiler.tvm.ir.graph import Expr
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.base import Context, Tasks, elements, unflatten, write_together
+from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cpu.product.axpy import Axpy
 from composite.compiler.tvm.strategy.cpu.product.blocking import (
     Sizes,
@@ -34,11 +34,13 @@ from composite.compiler.tvm.strategy.cpu.product.blocking import (
     guess,
 )
 from composite.compiler.tvm.strategy.cpu.product.dots import Dots
-from composite.compiler.tvm.strategy.cpu.product.gemm_task import TaskWriter
-from composite.compiler.tvm.strategy.cpu.product.panels import keep
-from composite.compiler.tvm.strategy.cpu.product.product import float_product, in_place
+from composite.compiler.tvm.strategy.cpu.product.gemm_task import GemmTask
+from composite.compiler.tvm.strategy.cpu.product.panels import pack_once
+from composite.compiler.tvm.strategy.cpu.product.product import Product, float_product, in_place
 from composite.compiler.tvm.strategy.cpu.product.sweep import Arrangement
 from composite.compiler.tvm.strategy.cpu.product.tile import Tile, other_tiles, thin_tiles, tiles
+from composite.compiler.tvm.strategy.indexing import elements, unflatten
+from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter
 
 
 class Gemm:
@@ -46,53 +48,56 @@ class Gemm:
 
     name = "gemm"
 
-    def fits(self, stage: Stage, context: Context) -> bool:
+    def match(self, stage: Stage, context: Context) -> Writer | None:
         """Take products with an arrangement."""
-        return arrange(stage, context) is not None
+        product = float_product(stage)
+        arrangement = None if product is None else arrange(product, context)
+        return None if arrangement is None else _Writer(arrangement, context)
 
-    def emit(self, stage: Stage, context: Context) -> None:
-        """Write the tasks: batches x groups of vectors x chunks of rows."""
-        write_together([self.task_sets(stage, context)], context)
 
-    def task_sets(self, stage: Stage, context: Context) -> list[Tasks]:
+class _Writer(TaskWriter):
+    def __init__(self, arrangement: Arrangement, context: Context) -> None:
+        super().__init__(context)
+        self._arrangement = arrangement
+
+    def task_sets(self) -> list[Tasks]:
         """Return the tasks, and before them those of a single row where the call decides."""
-        arrangement = arrange(stage, context)
-        if arrangement is None:
-            raise TypeError("not a product of floats that lie in memory")
-        product = arrangement.product
+        context, product = self.context, self._arrangement.product
         single = replace(product, single=True)
-        matvec = next((s for s in (Dots(), Axpy()) if s.takes(single, context)), None)
-        tiled = tiled_tasks(arrangement, context)
+        found = (one.match_product(single, context) for one in (Dots(), Axpy()))
+        matvec = next((writer for writer in found if writer is not None), None)
+        tiled = tiled_tasks(self._arrangement, context)
         if isinstance(product.rows, int) or matvec is None:
             return [tiled]
         is_single = tirx.EQ(index(context.size(product.rows)), index(1))
-        return [replace(matvec.tasks(single, context), condition=is_single), tiled]
+        return [replace(matvec.tasks(), condition=is_single), tiled]
 
 
-def arrange(stage: Stage, context: Context) -> Arrangement | None:
+def arrange(product: Product, context: Context) -> Arrangement | None:
     """Return the arrangement to use, the cheapest by default, or None if there is none."""
-    product = float_product(stage)
-    if product is None:
-        return None
     counted: list[Arrangement] = []
     others: list[Arrangement] = []
     for swapped in (False, True):
         left = (product.node.a, product.node.transpose_a)
         right = (product.node.b, not product.node.transpose_b)
         vectors, rows = (left, right) if swapped else (right, left)
-        if in_place(rows[0], product.dtype, context) is not None:
-            kept = context.keeps(vectors[0])
-            thin = thin_tiles(context.target, product.rows) if kept and not swapped else []
-            usual = [*thin, *tiles(context.target)]
-            for found, shapes in ((counted, usual), (others, other_tiles(context.target))):
-                found += [
-                    Arrangement(product, vectors, rows, swapped, tile, kept) for tile in shapes
-                ]
+        where = in_place(rows[0], product.dtype, context)
+        if where is None:
+            continue
+        packing = context.packing(vectors[0])
+        is_thin = packing is not None and not swapped
+        thin = thin_tiles(context.target, product.rows) if is_thin else []
+        usual = [*thin, *tiles(context.target)]
+        for found, shapes in ((counted, usual), (others, other_tiles(context.target))):
+            found += [
+                Arrangement(product, vectors, rows, where, swapped, tile, packing)
+                for tile in shapes
+            ]
     cheapest = min(counted, key=lambda a: estimate(a, context), default=None)
     if cheapest is None:
         return None
     # Where one side is packed before the first call, nothing speaks for the other.
-    named = {_name(a): a for a in [*counted, *others] if a.kept == cheapest.kept}
+    named = {_name(a): a for a in [*counted, *others] if a.is_packed == cheapest.is_packed}
     return named[context.choose("gemm.tile", list(named), _name(cheapest))]
 
 
@@ -119,7 +124,9 @@ def estimate(arrangement: Arrangement, context: Context) -> float:
     multiply = rows / high * panels * Tile(high, tile.vectors).cycles() * depth
     if arrangement.rows[1]:  # broadcast along [K, count]: every step is another cache line
         multiply += panels * covers(rows, high) * depth * 10.0
-    pack = 0.0 if arrangement.kept else vectors * depth * (2.0 if arrangement.vectors[1] else 4.0)
+    pack = (
+        0.0 if arrangement.is_packed else vectors * depth * (2.0 if arrangement.vectors[1] else 4.0)
+    )
     store = rows * vectors * (4.0 if arrangement.swapped else 1.5)
     return multiply + pack + store
 
@@ -138,7 +145,7 @@ def tiled_tasks(arrangement: Arrangement, context: Context) -> Tasks:
         lanes,
         context,
         k_first=arrangement.vectors[1],
-        kept=arrangement.kept,
+        kept=arrangement.is_packed,
     )
     vectors = ceil_quotient(context.size(columns), lanes)
     groups = ceil_quotient(vectors, blocking.group)
@@ -146,9 +153,10 @@ def tiled_tasks(arrangement: Arrangement, context: Context) -> Tasks:
     chunks = quotient(rows + (share - 1), share)
     batches = elements(product.batch, context)
     cycles = quotient(rows * vectors * batches * depth, 2)
-    keeper = None
-    if arrangement.kept:
-        keeper = keep(context, arrangement.vectors, product.dtype, tile, blocking)
+    packed = None
+    if arrangement.packing is not None:
+        factor = arrangement.vectors
+        packed = pack_once(context, arrangement.packing, factor, product.dtype, tile, blocking)
 
     def body(task: Expr) -> None:
         batch = block.bind(quotient(task, groups * chunks), "batch")
@@ -157,8 +165,8 @@ def tiled_tasks(arrangement: Arrangement, context: Context) -> Tasks:
         first = block.bind(remainder(rest, chunks) * share, "first")
         count = block.bind(minimum(share, rows - first), "count")
         where = unflatten(context, batch, product.batch) if product.batch else []
-        TaskWriter(arrangement, blocking, context, where, keeper).write(group, first, count)
+        GemmTask(arrangement, blocking, context, where, packed).write(group, first, count)
 
-    alike = (arrangement.swapped, tile, arrangement.kept, vectors_first, rows_first)
+    alike = (arrangement.swapped, tile, arrangement.is_packed, vectors_first, rows_first)
     key = (Gemm.name, *product.sizes, *alike, blocking.group)
     return Tasks(key, batches * groups * chunks, cycles, body)

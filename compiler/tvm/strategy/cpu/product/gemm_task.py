@@ -15,18 +15,18 @@ from composite.compiler.tvm.codegen.block import (
     quotient,
 )
 from composite.compiler.tvm.ir.graph import Expr
-from composite.compiler.tvm.strategy.base import Context
+from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.epilogue import Finisher
 from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking, covers
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
-from composite.compiler.tvm.strategy.cpu.product.panels import Fresh, Keeper, Supply
+from composite.compiler.tvm.strategy.cpu.product.panels import PackedByTask, PackedFactor, Supply
 from composite.compiler.tvm.strategy.cpu.product.sweep import Arrangement, Buffers, Piece, Sweep
 
 
-class TaskWriter:
+class GemmTask:
     """Writes a task of an arrangement, at the given batch indices.
 
-    ``keeper`` has the panels of a constant factor; None if the task is to pack.
+    ``packed`` is the factor that is packed once; None if the task packs its own.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class TaskWriter:
         blocking: Blocking,
         context: Context,
         batch: list[Index],
-        keeper: Keeper | None = None,
+        packed: PackedFactor | None = None,
     ) -> None:
         product = arrangement.product
         columns = product.rows if arrangement.swapped else product.columns
@@ -44,7 +44,7 @@ class TaskWriter:
         self._context = context
         self._block = context.block
         self._batch = batch
-        self._keeper = keeper
+        self._packed = packed
         self._tile = arrangement.tile
         self._lanes = context.lanes(product.dtype)
         self._dtype = product.dtype
@@ -71,14 +71,15 @@ class TaskWriter:
 
     def _supply(self, group: Expr | int, start: Expr, vectors: Expr | int) -> Supply:
         """Return who has the panels of a group."""
-        if self._keeper is not None:
-            return self._keeper.of_task(self._batch, group)
+        if self._packed is not None:
+            return self._packed.of_task(self._batch, group)
         # One step more than is used, lest the panels' lines fall into the same sets of the cache.
         pitch = self._blocking.depth + 1
         room = self._block.workspace(pitch * self._width, self._dtype, "packed")
         tensor, k_first = self._arrangement.vectors
         packer = Packer(self._context, tensor, k_first, self._batch, self._count)
-        return Fresh(packer, Panels(room, pitch, self._tile.vectors, self._lanes), start, vectors)
+        panels = Panels(room, pitch, self._tile.vectors, self._lanes)
+        return PackedByTask(packer, panels, start, vectors)
 
     def _sums(self, rows: int) -> Buffer:
         size = (rows + self._tile.rows) * self._width

@@ -19,7 +19,7 @@ from composite.compiler.tvm.codegen.block import (
     spread,
 )
 from composite.compiler.tvm.ir.graph import Expr, Tensor
-from composite.compiler.tvm.strategy.base import Context
+from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.product.tile import transpose
 
 _ROWS = 4

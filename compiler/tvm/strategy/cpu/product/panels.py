@@ -1,12 +1,14 @@
-"""Who packs the panels that a task multiplies with: the task itself, or once for all calls.
+"""Who packs the panels that a task multiplies with: the task itself, or once for many tasks.
 
-The factor of a product that never changes is packed by a function beside the kernel, into the very
-panels that a task would have made for itself: for each of its matrices, each group of vectors and
-each piece of k. Tasks then only look up where theirs begin.
+A constant factor is packed before the first call of the kernel, by a function beside it; a factor
+that is the same in all trips of a loop is packed before the loop. Either way it is packed into the
+panels that the tasks would have made: for each of its matrices, each group of vectors and each
+piece of k. A task then only looks up where its own begin.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
@@ -17,6 +19,7 @@ from composite.compiler.tvm.codegen.access import Index, Space, Storage
 from composite.compiler.tvm.codegen.argument import declare_argument
 from composite.compiler.tvm.codegen.block import (
     Block,
+    Buffer,
     ceil_quotient,
     index,
     maximum,
@@ -25,12 +28,13 @@ from composite.compiler.tvm.codegen.block import (
     remainder,
 )
 from composite.compiler.tvm.ir.constants import Packed
-from composite.compiler.tvm.ir.dims import Shape, product
 from composite.compiler.tvm.ir.graph import Expr, Parameter, Tensor
-from composite.compiler.tvm.strategy.base import Context, tasks, unflatten
+from composite.compiler.tvm.strategy.context import Context, LoopPacking, Packing
 from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking, covers
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
 from composite.compiler.tvm.strategy.cpu.product.tile import Tile
+from composite.compiler.tvm.strategy.indexing import unflatten
+from composite.compiler.tvm.strategy.tasks import tasks
 
 _ROWS = 8
 """Rows of ``[K, count]`` that a task packs: a few pages of each."""
@@ -44,8 +48,8 @@ class Supply(Protocol):
 
 
 @dataclass(frozen=True)
-class Fresh:
-    """Packed by the task, one piece over the other.
+class PackedByTask:
+    """Panels that the task packs, each piece over the one before.
 
     Attributes:
         packer: Knows the factor.
@@ -66,8 +70,8 @@ class Fresh:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """Packed before the first call.
+class PackedOnce:
+    """Panels that were packed before the task.
 
     Attributes:
         panels: The shape of a task's panels, in the whole of what was packed.
@@ -80,7 +84,7 @@ class Kept:
     base: Expr
 
     def piece(self, number: Expr | int, k: Expr | int, depth: Expr | int) -> Panels:  # noqa: ARG002
-        """Tell where they begin."""
+        """Return where they begin."""
         return replace(self.panels, base=index(self.base + number * self.piece_size))
 
 
@@ -93,90 +97,64 @@ class _Steps(NamedTuple):
     most: int
 
 
-class Keeper:
-    """The packed form of a constant factor, as an argument of the kernel.
+class _Layout:
+    """How a factor is packed once.
 
     Args:
-        context: The kernel.
-        factor: The factor of known shape, and whether its matrices are ``[K, count]``.
+        shape: The factor's shape.
+        factor: The factor, and whether its matrices are ``[K, count]``.
         dtype: The dtype that is computed in.
+        lanes: Elements in a vector.
         tile: The register tile.
         blocking: How the product is cut; its depth and pieces are known.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - a factor and how it is cut
         self,
-        context: Context,
+        shape: tuple[int, ...],
         factor: tuple[Tensor, bool],
         dtype: str,
+        lanes: int,
         tile: Tile,
         blocking: Blocking,
     ) -> None:
-        self._context = context
         self._tensor, self._k_first = factor
-        self._dtype = dtype
+        self.dtype = dtype
         self._tile = tile
-        self._lanes = context.lanes(dtype)
-        depth, count = self._tensor.shape[-2:] if self._k_first else self._tensor.shape[:-3:-1]
-        self._depth, self._count = _known(depth), _known(count)
-        self._step, self._pieces = _known(blocking.depth), _known(blocking.k_blocks)
-        self._width = blocking.group * self._lanes
+        self._lanes = lanes
+        self._depth, self._count = shape[-2:] if self._k_first else shape[:-3:-1]
+        self._step, self._pieces = int(blocking.depth), int(blocking.k_blocks)
+        self._width = blocking.group * lanes
         self._group = blocking.group
         self._groups = covers(self._count, self._width)
-        self._matrices: Shape = self._tensor.shape[:-2]
-        self._piece_size = (self._step + 1) * self._width
-        self._buffer = self._declare()
+        self._matrices = shape[:-2]
+        self.piece_size = (self._step + 1) * self._width
 
-    def of_task(self, batch: Sequence[Index], group: Expr) -> Kept:
-        """Return the panels of a group of vectors of the matrix at these batch indices."""
+    @property
+    def elements(self) -> int:
+        """Elements of the whole packed form."""
+        return math.prod(self._matrices) * self._groups * self._pieces * self.piece_size
+
+    def panels(self, buffer: Buffer) -> Panels:
+        """Return the panels of one piece of one group, at the beginning of a buffer."""
+        return Panels(buffer, self._step + 1, self._tile.vectors, self._lanes)
+
+    def first_place(self, batch: Sequence[Index], group: Expr) -> Expr:
+        """Return where a group of vectors of the matrix at these batch indices begins."""
         own = batch[len(batch) - len(self._matrices) :]
         matrix: Expr | int = 0
         for dim, i in zip(self._matrices, own, strict=True):
-            matrix = matrix * _known(dim) + (0 if dim == 1 else i)
-        number = (matrix * self._groups + group) * (self._pieces * self._piece_size)
-        base = self._context.block.bind(index(number), "kept")
-        return Kept(self._panels(self._buffer), self._piece_size, base)
+            matrix = matrix * dim + (0 if dim == 1 else i)
+        return (matrix * self._groups + group) * (self._pieces * self.piece_size)
 
-    def _panels(self, buffer: Any) -> Panels:
-        return Panels(buffer, self._step + 1, self._tile.vectors, self._lanes)
-
-    @property
-    def _elements(self) -> int:
-        matrices = _known(product(self._matrices))
-        return matrices * self._groups * self._pieces * self._piece_size
-
-    def _declare(self) -> Any:
-        """Declare the argument, and how it is made."""
-        context = self._context
-        source = context.constants.source(self._tensor)
-        if source is None:
-            raise TypeError("only what is made of one constant can be packed once")
-        packed = Packed(source, self._elements, self._dtype)
-        number = len(context.constants.packed)
-        parameter, flat = declare_argument(
-            context.block, context.space, _vector(packed), f"packed{number}"
-        )
-        context.constants.add(packed, parameter, lambda: self._function(packed))
-        return flat
-
-    def _function(self, packed: Packed) -> Any:
-        """Return the TIR function that packs the constant."""
-        plan, block, space = self._context.plan, Block(), Space({}, {})
-        constant = plan.function.parameters[packed.source]
-        given, flat = declare_argument(block, space, constant, "constant")
-        space.parameters[packed.source] = Storage(flat, constant.dtype)
-        result, room = declare_argument(block, space, _vector(packed), "packed")
-        self._pack_all(Context(block, space, plan, self._context.target), room)
-        return tirx.PrimFunc([given, result], block.finish())
-
-    def _pack_all(self, context: Context, room: Any) -> None:
+    def write_packing(self, context: Context, room: Buffer) -> None:
         """Write the packing of all pieces.
 
         A task takes a group of vectors, which are rows of the factor, or of ``[K, count]`` a few
         rows: to their ends, so that the hardware fetches them ahead.
         """
         block = context.block
-        matrices = _known(product(self._matrices))
+        matrices = math.prod(self._matrices)
         groups, steps = (self._groups, _ROWS) if self._k_first else (1, self._step)
         across, along = self._groups // groups, covers(self._step, steps)
 
@@ -192,11 +170,11 @@ class Keeper:
             with block.loop(groups, "group") as g:
                 group = first_group + g
                 number = (matrix * self._groups + group) * self._pieces + piece
-                base = number * self._piece_size + first * (self._tile.vectors * self._lanes)
-                panels = replace(self._panels(room), base=block.bind(index(base), "base"))
+                base = number * self.piece_size + first * (self._tile.vectors * self._lanes)
+                panels = replace(self.panels(room), base=block.bind(index(base), "base"))
                 self._pack(block, factor, _Steps(group, piece, first, steps), panels)
 
-        tasks(context, matrices * self._pieces * along * across, self._elements, body)
+        tasks(context, matrices * self._pieces * along * across, self.elements, body)
 
     def _pack(self, block: Block, factor: Packer, steps: _Steps, panels: Panels) -> None:
         start = block.bind(index(steps.group * self._width), "start")
@@ -209,36 +187,67 @@ class Keeper:
         factor.write(panels, start, vectors, k, depth)
 
 
-class KeptInCall(Keeper):
-    """The packed form of a factor that is the same in all trips of a loop, made before the loop."""
+class PackedFactor:
+    """A factor in a buffer, packed once."""
 
-    def _declare(self) -> Any:
-        trips = self._context.trips
-        if trips is None:
-            raise TypeError("packed before the loop, and there is none")
-        with trips.ahead() as context:
-            room = context.block.workspace(self._elements, self._dtype, "packed")
-            self._pack_all(context, room)
-        return room
+    def __init__(self, layout: _Layout, buffer: Buffer, context: Context) -> None:
+        self._layout = layout
+        self._buffer = buffer
+        self._context = context
+
+    def of_task(self, batch: Sequence[Index], group: Expr) -> PackedOnce:
+        """Return the panels of a group of vectors of the matrix at these batch indices."""
+        place = index(self._layout.first_place(batch, group))
+        base = self._context.block.bind(place, "kept")
+        return PackedOnce(self._layout.panels(self._buffer), self._layout.piece_size, base)
 
 
-def keep(
+def pack_once(  # noqa: PLR0913, PLR0917 - a factor and how it is cut
     context: Context,
+    packing: Packing,
     factor: tuple[Tensor, bool],
     dtype: str,
     tile: Tile,
     blocking: Blocking,
-) -> Keeper:
-    """Return who has the packed form of a factor that stays: see :class:`Keeper`."""
-    is_constant = context.constants.source(factor[0]) is not None
-    return (Keeper if is_constant else KeptInCall)(context, factor, dtype, tile, blocking)
+) -> PackedFactor:
+    """Return the packed form of a factor, and have it packed in time."""
+    layout = _Layout(packing.shape, factor, dtype, context.lanes(dtype), tile, blocking)
+    if isinstance(packing, LoopPacking):
+        return PackedFactor(layout, _pack_before_loop(layout, packing), context)
+    return PackedFactor(layout, _pack_before_calls(layout, packing.source, context), context)
+
+
+def _pack_before_loop(layout: _Layout, packing: LoopPacking) -> Buffer:
+    """Write the packing before the loop, into a workspace."""
+    with packing.trips.ahead() as context:
+        room = context.block.workspace(layout.elements, layout.dtype, "packed")
+        layout.write_packing(context, room)
+    return room
+
+
+def _pack_before_calls(layout: _Layout, source: int, context: Context) -> Buffer:
+    """Declare the packed form as an argument, and note the function that packs it."""
+    packed = Packed(source, layout.elements, layout.dtype)
+    number = len(context.constants.packed)
+    parameter, flat = declare_argument(
+        context.block, context.space, _vector(packed), f"packed{number}"
+    )
+    function = lambda: _pack_function(layout, packed, context)  # noqa: E731
+    context.constants.add(packed, parameter, function)
+    return flat
+
+
+def _pack_function(layout: _Layout, packed: Packed, context: Context) -> Any:
+    """Return the TIR function that packs a constant."""
+    plan, block, space = context.plan, Block(), Space({}, {})
+    constant = plan.function.parameters[packed.source]
+    given, flat = declare_argument(block, space, constant, "constant")
+    space.parameters[packed.source] = Storage(flat, constant.dtype)
+    result, room = declare_argument(block, space, _vector(packed), "packed")
+    own = Context(block, space, plan, context.target, context.strategies)
+    layout.write_packing(own, room)
+    return tirx.PrimFunc([given, result], block.finish())
 
 
 def _vector(packed: Packed) -> Tensor:
     return Tensor((packed.elements,), packed.dtype, Parameter(-1))
-
-
-def _known(size: object) -> int:
-    if not isinstance(size, int):
-        raise TypeError("a constant's shape is known")
-    return size

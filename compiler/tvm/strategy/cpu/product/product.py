@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from composite.compiler.tvm.codegen.access import Index, Strided, strided
-from composite.compiler.tvm.ir.dims import Dim, Shape, static_size
+from composite.compiler.tvm.ir.dims import Dim, Shape, static_shape
 from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, MatMul, Tensor, compute_dtype
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.base import Context, Tasks, finish, write_together
+from composite.compiler.tvm.strategy.context import Context
+from composite.compiler.tvm.strategy.epilogue import finish
+from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter
 
 _FEW_ROWS = 3
 """Up to so many rows a product waits for memory, however its second factor lies."""
@@ -71,29 +74,28 @@ class Product:
 class ThinProduct(ABC):
     """A strategy for products of a few rows, which :class:`.gemm.Gemm` uses for single rows too."""
 
-    def fits(self, stage: Stage, context: Context) -> bool:
-        """Take the products that :meth:`takes` takes."""
-        product = float_product(stage)
-        return product is not None and self.takes(product, context)
+    name: str
 
-    def emit(self, stage: Stage, context: Context) -> None:
-        """Write the tasks: each some columns of the result."""
-        write_together([self.task_sets(stage, context)], context)
-
-    def task_sets(self, stage: Stage, context: Context) -> list[Tasks]:
-        """Return the tasks: each some columns of the result."""
+    def match(self, stage: Stage, context: Context) -> ThinWriter | None:
+        """Take the products that :meth:`match_product` takes."""
         product = float_product(stage)
-        if product is None:
-            raise TypeError("not a product of floats")
-        return [self.tasks(product, context)]
+        return None if product is None else self.match_product(product, context)
 
     @abstractmethod
-    def takes(self, product: Product, context: Context) -> bool:
-        """Return whether the product is of this kind."""
+    def match_product(self, product: Product, context: Context) -> ThinWriter | None:
+        """Return what writes the product, or None if it is not of this kind."""
+
+
+class ThinWriter(TaskWriter):
+    """The writer of a product of a few rows, each task of which makes some columns."""
 
     @abstractmethod
-    def tasks(self, product: Product, context: Context) -> Tasks:
-        """Return the tasks of a product of this kind."""
+    def tasks(self) -> Tasks:
+        """Return the tasks."""
+
+    def task_sets(self) -> list[Tasks]:
+        """Return the one set of tasks."""
+        return [self.tasks()]
 
 
 def float_product(stage: Stage) -> Product | None:
@@ -121,14 +123,12 @@ def packed_from(product: Product, context: Context) -> int | None:
     A packed one is read from one end to the other; a part of each long row is what a task of a few
     rows reads else.
     """
-    if not context.keeps(product.node.b):
+    packing = context.packing(product.node.b)
+    if packing is None:
         return None
     if not (isinstance(product.rows, int) and product.rows <= _FEW_ROWS):
         return 0
-    size = static_size(product.node.b.shape)
-    if size is None:
-        return None
-    held = size * ITEM_SIZE[product.dtype]
+    held = math.prod(packing.shape) * ITEM_SIZE[product.dtype]
     return next((fewest for most, fewest in _STREAMED if held <= most), None)
 
 
@@ -145,3 +145,22 @@ def batch_offset(tensor: Tensor, where: Strided, batch: list[Index]) -> Expr | i
     for dim, stride, i in zip(tensor.shape, where.strides, own, strict=False):
         total = total + (0 if dim == 1 else i * stride)
     return total
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """Where the factors of a product lie, and its sizes, all known."""
+
+    a: Strided
+    b: Strided
+    rows: int
+    columns: int
+    depth: int
+
+    @classmethod
+    def of(cls, product: Product, context: Context) -> Matrices | None:
+        """Return them, if the elements of both factors can be used as they are."""
+        sizes = static_shape((product.rows, product.columns, product.depth))
+        a = in_place(product.node.a, product.dtype, context)
+        b = in_place(product.node.b, product.dtype, context)
+        return None if sizes is None or a is None or b is None else cls(a, b, *sizes)

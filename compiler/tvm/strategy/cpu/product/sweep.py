@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.access import Index
+from composite.compiler.tvm.codegen.access import Index, Strided
 from composite.compiler.tvm.codegen.block import (
     LINE_BYTES,
     Buffer,
@@ -19,10 +19,10 @@ from composite.compiler.tvm.codegen.block import (
     remainder,
 )
 from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, Tensor
-from composite.compiler.tvm.strategy.base import Context
+from composite.compiler.tvm.strategy.context import Context, Packing
 from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking, covers
 from composite.compiler.tvm.strategy.cpu.product.pack import Panels
-from composite.compiler.tvm.strategy.cpu.product.product import Product, batch_offset, in_place
+from composite.compiler.tvm.strategy.cpu.product.product import Product, batch_offset
 from composite.compiler.tvm.strategy.cpu.product.tile import UNROLL, Operands, Tile, multiply
 
 _NEAR_BYTES = 24 * 1024
@@ -42,17 +42,24 @@ class Arrangement:
         product: The product and what is made of it.
         vectors: The factor that supplies vectors, and whether its matrices are ``[K, count]``.
         rows: The factor whose elements are broadcast, and whether its matrices are ``[K, count]``.
+        rows_at: Where that lies.
         swapped: Whether vectors run along the rows of the result.
         tile: The register tile.
-        kept: Whether the factor that supplies vectors is constant, and packed once.
+        packing: Who packs the factor that supplies vectors once; None if each task packs.
     """
 
     product: Product
     vectors: tuple[Tensor, bool]
     rows: tuple[Tensor, bool]
+    rows_at: Strided
     swapped: bool
     tile: Tile
-    kept: bool = False
+    packing: Packing | None = None
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the factor that supplies vectors is packed before the tasks."""
+        return self.packing is not None
 
 
 @dataclass(frozen=True)
@@ -140,7 +147,10 @@ class Sweep:
         if line * width <= _NEAR_BYTES:
             return True
         rows = self._blocking.fixed_rows or self._blocking.block_rows
-        return self._arrangement.kept and line * (width + rows) <= self._context.target.cache_bytes
+        return (
+            self._arrangement.is_packed
+            and line * (width + rows) <= self._context.target.cache_bytes
+        )
 
     def _one_tile(
         self,
@@ -177,7 +187,7 @@ class Sweep:
             vector,
             carried if piece.adds else None,
             self._ahead(packed, p, tile, piece, turn),
-            far=self._arrangement.kept and tile.rows < _LEAST_HEIGHT,
+            far=self._arrangement.is_packed and tile.rows < _LEAST_HEIGHT,
         )
         total = multiply(block, tile, piece.depth, operands, self._unroll)
         for i in range(tile.rows):
@@ -201,7 +211,7 @@ class Sweep:
         Panels that are kept are read from one end to the other, from beyond the L2 cache; the few
         rows of the first tile alone would wait for that. Each tile asks for its share.
         """
-        if not self._arrangement.kept or turn is None or tile.rows < _LEAST_HEIGHT:
+        if not self._arrangement.is_packed or turn is None or tile.rows < _LEAST_HEIGHT:
             return None
         if not isinstance(piece.depth, int):
             return None
@@ -224,10 +234,7 @@ class Sweep:
         self, first: Expr, tile: Tile, k: Expr | int
     ) -> Callable[[int, Expr | int], Expr]:
         """Return how to read step k of row i; rows past the end repeat the last."""
-        tensor, k_first = self._arrangement.rows
-        where = in_place(tensor, self._dtype, self._context)
-        if where is None:
-            raise TypeError("the broadcast side must lie in memory")
+        (tensor, k_first), where = self._arrangement.rows, self._arrangement.rows_at
         k_axis, row_axis = (-2, -1) if k_first else (-1, -2)
         base = batch_offset(tensor, where, self._batch) + k * where.strides[k_axis]
         bases = [

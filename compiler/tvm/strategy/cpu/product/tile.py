@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import Block, Buffer, const, dtype_of, index, quotient
+from composite.compiler.tvm.codegen.block import Block, Buffer, const, index, quotient
 from composite.compiler.tvm.ir.dims import Dim
 from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.math.numeric import fence
 from composite.compiler.tvm.target import Target
 
 UNROLL = 4
@@ -137,7 +138,10 @@ def add_products(  # noqa: PLR0913, PLR0917 - a loop and what it reads
 
 
 def transpose(block: Block, rows: Sequence[Expr]) -> list[Expr]:
-    """Transpose a square of ``len(rows)`` vectors by butterflies: log2 stages of shuffles."""
+    """Transpose a square of ``len(rows)`` vectors by butterflies: log2 stages of shuffles.
+
+    Fences keep LLVM from folding the stages into one: it then moves every element by itself.
+    """
     size = len(rows)
     current = [block.let(r) for r in rows]
     width = 1
@@ -148,16 +152,11 @@ def transpose(block: Block, rows: Sequence[Expr]) -> list[Expr]:
                 continue
             a, b = current[i], current[i | width]
             low, high = butterfly(width, size)
-            following[i] = block.let(_fenced(tirx.Shuffle([a, b], low)))
-            following[i | width] = block.let(_fenced(tirx.Shuffle([a, b], high)))
+            following[i] = block.let(fence(tirx.Shuffle([a, b], low)))
+            following[i | width] = block.let(fence(tirx.Shuffle([a, b], high)))
         current = following
         width *= 2
     return current
-
-
-def _fenced(shuffle: Expr) -> Expr:
-    """Keep LLVM from folding the stages into one: it then moves every element by itself."""
-    return tirx.call_llvm_pure_intrin(str(dtype_of(shuffle)), "llvm.arithmetic.fence", shuffle)
 
 
 def butterfly(width: int, size: int) -> tuple[list[int], list[int]]:

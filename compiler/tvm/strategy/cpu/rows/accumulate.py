@@ -10,9 +10,9 @@ from __future__ import annotations
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.block import Block, const, dtype_of, index, lanes_of
-from composite.compiler.tvm.ir.graph import Combine, Expr, Reduce, Tensor, compute_dtype
+from composite.compiler.tvm.ir.graph import Combine, Expr, Reduce, compute_dtype
 from composite.compiler.tvm.math.numeric import choose, is_nan
-from composite.compiler.tvm.strategy.base import Context
+from composite.compiler.tvm.strategy.context import Context
 
 BLOCK = 64
 """Elements that one total takes before it is put aside."""
@@ -42,11 +42,9 @@ class Accumulator:
             self._lost = self._registers(1, self._vector, self._none)
 
     @classmethod
-    def of(cls, context: Context, tensor: Tensor, lanes: int, ways: int = 1) -> Accumulator:
-        """Return the totals of a tensor that is a reduction."""
-        if not isinstance(tensor.node, Reduce):
-            raise TypeError("not a reduction")
-        return cls(context, tensor.node.combine, compute_dtype(tensor.dtype), lanes, ways)
+    def of(cls, context: Context, node: Reduce, lanes: int, ways: int = 1) -> Accumulator:
+        """Return the totals of a reduction."""
+        return cls(context, node.combine, compute_dtype(node.operand.dtype), lanes, ways)
 
     def _registers(self, count: int, dtype: str, start: Expr) -> Expr:
         buffer = self._block.registers(count, dtype)

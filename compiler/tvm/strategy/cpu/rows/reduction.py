@@ -16,7 +16,10 @@ from composite.compiler.tvm.codegen.block import Buffer, const, index, minimum, 
 from composite.compiler.tvm.ir.graph import Expr, Reduce, Tensor, compute_dtype
 from composite.compiler.tvm.math.numeric import element
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.base import Context, chain_cost, elements, tasks, unflatten
+from composite.compiler.tvm.strategy.context import Context, Writer
+from composite.compiler.tvm.strategy.cost import chain_cost
+from composite.compiler.tvm.strategy.indexing import elements, unflatten
+from composite.compiler.tvm.strategy.tasks import tasks
 
 _COLUMNS = 8
 """Vectors of columns that are summed together, to use whole cache lines of each row."""
@@ -27,15 +30,12 @@ class Reduction:
 
     name = "reduction"
 
-    def fits(self, stage: Stage, context: Context) -> bool:  # noqa: ARG002
+    def match(self, stage: Stage, context: Context) -> Writer | None:
         """Take reductions."""
-        return stage.anchor is not None and isinstance(stage.anchor.node, Reduce)
-
-    def emit(self, stage: Stage, context: Context) -> None:
-        """Write the loops over the kept dimensions."""
-        if stage.anchor is None or not isinstance(stage.anchor.node, Reduce):
-            raise TypeError("not a reduction")
-        _Writer(stage, stage.anchor, stage.anchor.node, context).write()
+        anchor = stage.anchor
+        if anchor is None or not isinstance(anchor.node, Reduce):
+            return None
+        return _Writer(stage, anchor, anchor.node, context)
 
 
 class _Writer:
@@ -51,6 +51,7 @@ class _Writer:
         self._lanes = context.lanes(anchor.dtype)
 
     def write(self) -> None:
+        """Write the loops."""
         context = self._context
         shape = self._stage.shape
         work = elements(self._operand.shape, context)

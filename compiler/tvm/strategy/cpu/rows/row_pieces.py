@@ -17,11 +17,13 @@ from composite.compiler.tvm.codegen.block import (
     remainder,
 )
 from composite.compiler.tvm.ir.dims import product
-from composite.compiler.tvm.ir.graph import Expr, Tensor, compute_dtype
-from composite.compiler.tvm.strategy.base import Context, tasks, unflatten
+from composite.compiler.tvm.ir.graph import Expr, Reduce, Tensor, compute_dtype
+from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.rows.accumulate import Accumulator
 from composite.compiler.tvm.strategy.cpu.rows.row_program import Pass, RowProgram
 from composite.compiler.tvm.strategy.cpu.rows.row_sweep import Kept, Sweep
+from composite.compiler.tvm.strategy.indexing import unflatten
+from composite.compiler.tvm.strategy.tasks import tasks
 
 PIECE = 16384
 """Elements in a piece, unless those of one place of the row's first dimension are more."""
@@ -54,12 +56,12 @@ class RowPieces:
             cycles = quotient(self._rows * self._width * one.cost, self._lanes)
             piece = partial(self._write_piece, one, parts)
             tasks(self._context, self._rows * self._pieces, cycles, piece)
-            totals = {t: self._buffer(t, self._rows) for t in one.reductions}
+            totals = [self._buffer(t, self._rows) for t in one.reductions]
             with self._block.loop(self._rows, "row") as counter:
                 row = self._block.bind(counter + 0, "row")
-                for (tensor, total), part in zip(totals.items(), parts, strict=True):
-                    self._block.store(total, row, self._add_up(tensor, part, row))
-                self._totals |= totals
+                for node, total, part in zip(one.reductions.values(), totals, parts, strict=True):
+                    self._block.store(total, row, self._add_up(node, part, row))
+                self._totals |= dict(zip(one.reductions, totals, strict=True))
                 self._sweep(row).store_values(values)
 
     def _buffer(self, tensor: Tensor, size: Expr | int) -> Buffer:
@@ -84,8 +86,8 @@ class RowPieces:
         for total, part in zip(sweep.run(one, start, count), parts, strict=True):
             block.store(part, task, total.result())
 
-    def _add_up(self, tensor: Tensor, parts: Buffer, row: Expr) -> Expr:
-        total = Accumulator.of(self._context, tensor, lanes=1)
+    def _add_up(self, node: Reduce, parts: Buffer, row: Expr) -> Expr:
+        total = Accumulator.of(self._context, node, lanes=1)
         with self._block.loop(self._pieces, "piece") as piece:
             total.add(0, self._block.load(parts, row * self._pieces + piece))
             if total.has_blocks:

@@ -19,9 +19,9 @@ from composite.compiler.tvm.ir.graph import (
     Tensor,
     compute_dtype,
 )
-from composite.compiler.tvm.plan.row_stages import Rows, rows_of
+from composite.compiler.tvm.plan.row_stages import Rows
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.base import Context
+from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.rows.row_tensors import rebuild
 
 _KEEP_COST = 5
@@ -34,7 +34,7 @@ class Pass:
     """One loop over a row.
 
     Attributes:
-        reductions: Computed by this pass.
+        reductions: Computed by this pass, with their nodes.
         stores: Elements of the row that are stored, in an order in which they can be computed.
         keeps: Elements that are kept for later passes.
         kept: Elements of earlier passes that are read.
@@ -44,7 +44,7 @@ class Pass:
         cost: Vector instructions for one vector of elements, roughly.
     """
 
-    reductions: list[Tensor] = field(default_factory=list)
+    reductions: dict[Tensor, Reduce] = field(default_factory=dict)
     stores: list[Tensor] = field(default_factory=list)
     keeps: list[Tensor] = field(default_factory=list)
     kept: list[Tensor] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Pass:
     @property
     def roots(self) -> list[Tensor]:
         """What is computed, stores first."""
-        return [*self.stores, *(t.node.operands[0] for t in self.reductions)]
+        return [*self.stores, *(node.operand for node in self.reductions.values())]
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,8 @@ class RowProgram:
         return {t: store for one in self.passes for t, store in one.in_place.items()}
 
 
-def row_program(stage: Stage, context: Context) -> RowProgram:
+def row_program(stage: Stage, rows: Rows, context: Context) -> RowProgram:
     """Return the passes of a stage over rows."""
-    rows = rows_of(stage)
-    if rows is None:
-        raise TypeError("not a stage over rows")
     shape, stores = rebuild(stage, rows, context)
     return _Passes(shape, stores, context).program()
 
@@ -111,7 +108,7 @@ class _Passes:
         self._context = context
         self._level: dict[Tensor, int] = {}
         self._cost: dict[Tensor, int] = {}
-        self._reductions: list[Tensor] = []
+        self._reductions: dict[Tensor, Reduce] = {}
 
     def program(self) -> RowProgram:
         for store in self._stores:
@@ -121,8 +118,8 @@ class _Passes:
         count = last + any(self._level[t] == last for t in full)
         passes = [Pass() for _ in range(count)]
         values: list[list[Tensor]] = [[] for _ in passes]
-        for tensor in self._reductions:
-            passes[self._level[tensor] - 1].reductions.append(tensor)
+        for tensor, node in self._reductions.items():
+            passes[self._level[tensor] - 1].reductions[tensor] = node
         for tensor in self._stores:
             if self._is_value(tensor):
                 values[max(0, self._level[tensor] - 1)].append(tensor)
@@ -173,7 +170,7 @@ class _Passes:
             cost = 1
             if isinstance(tensor.node, Reduce):
                 level += 1
-                self._reductions.append(tensor)
+                self._reductions[tensor] = tensor.node
             elif isinstance(tensor.node, Pointwise):
                 free = (t for t in set(operands) if not self._is_value(t))
                 cost = tensor.node.cost + sum(self._cost[t] for t in free)

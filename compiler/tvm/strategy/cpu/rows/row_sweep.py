@@ -22,7 +22,7 @@ from composite.compiler.tvm.codegen.block import (
     spread,
 )
 from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, Tensor
-from composite.compiler.tvm.strategy.base import Context
+from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.rows.accumulate import BLOCK, Accumulator
 from composite.compiler.tvm.strategy.cpu.rows.row_program import Pass, RowProgram
 
@@ -118,8 +118,8 @@ class Sweep:
         """Write a pass over ``count`` places of a row's first dimension, from ``start`` on."""
         ways = max(1, _ways(one) * self._context.lanes("float32") // self._lanes)
         totals = [
-            Accumulator.of(self._context, t, self._lanes_of_total(one, t), ways)
-            for t in one.reductions
+            Accumulator.of(self._context, node, self._lanes_of_total(one, tensor), ways)
+            for tensor, node in one.reductions.items()
         ]
         loops = _Loops(one, totals, ways)
         spans = [(start, count)]
@@ -139,7 +139,8 @@ class Sweep:
     def run_across(self, one: Pass, width: int) -> list[Accumulator]:
         """Write a pass over the ``width`` elements of as many rows as there are lanes."""
         ways = min(2, width)
-        totals = [Accumulator.of(self._context, t, self._lanes, ways) for t in one.reductions]
+        nodes = one.reductions.values()
+        totals = [Accumulator.of(self._context, node, self._lanes, ways) for node in nodes]
         loops = _Loops(one, totals, ways)
         for e in range(width):
             self._element(loops, e, e % ways)
@@ -232,8 +233,8 @@ class Sweep:
             context.store(tensor, _place(tensor, at), access.compute(tensor, _place(tensor, at)))
         for tensor in one.keeps:
             self._keep(tensor, access.compute(tensor, _place(tensor, at)), at)
-        for tensor, total in zip(one.reductions, loops.totals, strict=True):
-            (operand,) = tensor.node.operands
+        for node, total in zip(one.reductions.values(), loops.totals, strict=True):
+            operand = node.operand
             value = context.block.let(access.read(operand, _place(operand, at)))
             if way is None:
                 total.add_single(value)

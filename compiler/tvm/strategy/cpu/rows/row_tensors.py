@@ -11,7 +11,7 @@ from composite.compiler.tvm.ir.graph import Constant, Pointwise, Reduce, Reshape
 from composite.compiler.tvm.math import division
 from composite.compiler.tvm.plan.row_stages import Rows
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.base import Context
+from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.merge import dimension_groups
 
 

@@ -8,19 +8,23 @@ added up. Few long rows are cut into pieces, and every pass is shared out by its
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Lane
 from composite.compiler.tvm.codegen.block import index, maximum, minimum, quotient
 from composite.compiler.tvm.ir.dims import product
 from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, Reduce, Tensor, compute_dtype
-from composite.compiler.tvm.plan.row_stages import rows_of
+from composite.compiler.tvm.plan.row_stages import Rows, rows_of
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.base import Context, tasks, unflatten
+from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cpu.interleave import abreast, covering
 from composite.compiler.tvm.strategy.cpu.rows.row_pieces import PIECE, RowPieces
 from composite.compiler.tvm.strategy.cpu.rows.row_program import Pass, RowProgram, row_program
 from composite.compiler.tvm.strategy.cpu.rows.row_sweep import Kept, Sweep
+from composite.compiler.tvm.strategy.indexing import unflatten
+from composite.compiler.tvm.strategy.tasks import tasks
 
 _TASK_ELEMENTS = 16384
 """Elements of the rows that one task computes, at least."""
@@ -35,21 +39,30 @@ _ACROSS = 2
 """Vectors that a row must fill; shorter ones are computed side by side."""
 
 
-class Rows:
+class RowStages:
     """Stages over rows."""
 
     name = "rows"
 
-    def fits(self, stage: Stage, context: Context) -> bool:  # noqa: ARG002
+    def match(self, stage: Stage, context: Context) -> Writer | None:
         """Take reductions over the last dimensions, alone or with others on their rows."""
-        return rows_of(stage) is not None
-
-    def emit(self, stage: Stage, context: Context) -> None:
-        """Write the loops over rows."""
-        _Writer(row_program(stage, context), context).write()
+        rows = rows_of(stage)
+        return None if rows is None else _Writer(stage, rows, context)
 
 
+@dataclass(frozen=True)
 class _Writer:
+    stage: Stage
+    rows: Rows
+    context: Context
+
+    def write(self) -> None:
+        """Write the loops over rows."""
+        program = row_program(self.stage, self.rows, self.context)
+        _RowLoops(program, self.context).write()
+
+
+class _RowLoops:
     def __init__(self, program: RowProgram, context: Context) -> None:
         self._program = program
         self._context = context

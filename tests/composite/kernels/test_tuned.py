@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from composite.tuning.database import Damaged, Database, Measured, Record, Trial, Winner
+from composite.kernels.tuned import Damaged, Database, Measured, Record, Trial, Winner
 
 
 def measured(us: float = 10.0, rounds: int = 7) -> Measured:

@@ -19,7 +19,7 @@ from composite.binding.log import logger
 from composite.compiler.tvm.choices import Chosen
 from composite.kernels import key as keys
 from composite.kernels.cache import default_root
-from composite.tuning.database import Damaged, Database, Record, Winner
+from composite.kernels.tuned import Damaged, Database, Record, Winner
 
 ENVIRONMENT = "COMPOSITE_TUNED"
 NAME = "tuned.json"
@@ -30,18 +30,18 @@ _read: dict[Path, tuple[tuple[int, int, int], Database]] = {}  # by what the fil
 
 
 def use_tuned(path: str | os.PathLike[str]) -> None:
-    """Has the kernels that this process compiles from now on made as a database says.
+    """Makes this process compile kernels with the choices in a tuning database, from now on.
 
     Args:
-        path: a file that `composite.tune` or `composite tune` wrote. It is read when a kernel is
-            compiled, so it may grow meanwhile.
+        path: a file that `composite.tune` or `composite tune` wrote. It is read each time a kernel
+            is compiled, so results may be added to it later.
 
     Raises:
-        OSError: when it cannot be read.
-        ValueError: when it is no database, or one of another version.
+        OSError: if the file cannot be read.
+        ValueError: if it is not a database, or one of another version.
 
-    It holds for the process, since a kernel serves every call of its class. The environment
-    variable COMPOSITE_TUNED does the same for a process that cannot be changed.
+    It applies to the whole process, because a kernel serves every call of its class. The
+    environment variable COMPOSITE_TUNED does the same for a program that cannot be changed.
     """
     file = Path(path).absolute()
     Database.read(file)

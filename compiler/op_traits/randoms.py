@@ -1,0 +1,43 @@
+"""Traits of random ops that keep a hidden state: which op draws the same from a seed.
+
+Of several generations of a stateless op the twin is the one with a `seed` operand. The later ones
+(StatelessRandomUniformV2, StatelessRandomGammaV3) take a key, a counter and an algorithm instead,
+which StatelessRandomGetKeyCounter makes of a seed; StatelessShuffle has that form alone.
+"""
+
+from __future__ import annotations
+
+from composite.compiler.op_traits.traits import OpTraits
+
+ROWS = (
+    OpTraits("Multinomial", stateless_twin="StatelessMultinomial"),
+    OpTraits("NonDeterministicInts", stateless_twin="StatelessRandomUniformFullInt"),
+    OpTraits(
+        "ParameterizedTruncatedNormal", stateless_twin="StatelessParameterizedTruncatedNormal"
+    ),
+    OpTraits("RandomGamma", stateless_twin="StatelessRandomGammaV2"),
+    OpTraits("RandomPoisson", stateless_twin="StatelessRandomPoisson"),
+    OpTraits("RandomPoissonV2", stateless_twin="StatelessRandomPoisson"),
+    OpTraits("RandomShuffle", stateless_twin="StatelessShuffle"),
+    OpTraits("RandomStandardNormal", stateless_twin="StatelessRandomNormal"),
+    OpTraits("RandomUniform", stateless_twin="StatelessRandomUniform"),
+    OpTraits("RandomUniformInt", stateless_twin="StatelessRandomUniformInt"),
+    OpTraits(
+        "SampleDistortedBoundingBox",
+        stateless_twin="StatelessSampleDistortedBoundingBox",
+        outputs=("begin", "size", "bboxes"),
+    ),
+    OpTraits(
+        "SampleDistortedBoundingBoxV2",
+        stateless_twin="StatelessSampleDistortedBoundingBox",
+        outputs=("begin", "size", "bboxes"),
+    ),
+    OpTraits("StatefulRandomBinomial", stateless_twin="StatelessRandomBinomial"),
+    OpTraits("StatefulStandardNormal", stateless_twin="StatelessRandomNormal"),
+    OpTraits("StatefulStandardNormalV2", stateless_twin="StatelessRandomNormal"),
+    OpTraits("StatefulTruncatedNormal", stateless_twin="StatelessTruncatedNormal"),
+    OpTraits("StatefulUniform", stateless_twin="StatelessRandomUniform"),
+    OpTraits("StatefulUniformFullInt", stateless_twin="StatelessRandomUniformFullInt"),
+    OpTraits("StatefulUniformInt", stateless_twin="StatelessRandomUniformInt"),
+    OpTraits("TruncatedNormal", stateless_twin="StatelessTruncatedNormal"),
+)

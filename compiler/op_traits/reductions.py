@@ -1,0 +1,132 @@
+"""Traits of ops that make an element of a result from many of an operand."""
+
+from __future__ import annotations
+
+from composite.compiler.op_traits.traits import InnerDim, OpTraits, Read, Terms, reads
+
+ROWS = (
+    # Matrix products.
+    OpTraits("MatMul", "contraction", terms=InnerDim("transpose_a")),
+    OpTraits("BatchMatMul", "contraction", terms=InnerDim("adj_x")),
+    OpTraits("BatchMatMulV2", "contraction", terms=InnerDim("adj_x")),
+    OpTraits(
+        "BatchMatMulV3",
+        "contraction",
+        limits="one dtype for both factors and the product",
+        terms=InnerDim("adj_x"),
+    ),
+    OpTraits("Einsum", terms=Terms.EQUATION),
+    # Convolutions.
+    OpTraits("Conv2D", "convolution", limits="NHWC, filters of known size", terms=Terms.WINDOW),
+    OpTraits("DepthwiseConv2dNative", "convolution", limits="NHWC, filters of known size"),
+    OpTraits(
+        "Conv2DBackpropInput",
+        "convolution",
+        reads=reads(input_sizes=Read.INDEX, filter=Read.VALUES, out_backprop=Read.VALUES),
+    ),
+    OpTraits(
+        "Conv2DBackpropFilter",
+        "convolution",
+        reads=reads(input=Read.VALUES, filter_sizes=Read.INDEX, out_backprop=Read.VALUES),
+    ),
+    OpTraits("Conv3D", terms=Terms.WINDOW),
+    # Normalization.
+    OpTraits(
+        "FusedBatchNormV3",
+        "normalization",
+        limits="NHWC, no `exponential_avg_factor`",
+        outputs=(
+            "y",
+            "batch_mean",
+            "batch_variance",
+            "reserve_space_1",
+            "reserve_space_2",
+            "reserve_space_3",
+        ),
+    ),
+    OpTraits(
+        "FusedBatchNormGradV3",
+        "normalization",
+        limits="NHWC",
+        outputs=(
+            "x_backprop",
+            "scale_backprop",
+            "offset_backprop",
+            "reserve_space_4",
+            "reserve_space_5",
+        ),
+    ),
+    # Pooling.
+    OpTraits("MaxPool", "pooling", limits="NHWC"),
+    OpTraits("AvgPool", "pooling", limits="NHWC"),
+    OpTraits("MaxPoolGrad", "pooling"),
+    OpTraits("AvgPoolGrad", "pooling", reads=reads(orig_input_shape=Read.INDEX, grad=Read.VALUES)),
+    # Reductions.
+    OpTraits(
+        "Sum",
+        "reduction",
+        reads=reads(input=Read.VALUES, reduction_indices=Read.INDEX),
+        terms=Terms.REDUCED,
+    ),
+    OpTraits(
+        "Mean",
+        "reduction",
+        limits="over dimensions of known size",
+        reads=reads(input=Read.VALUES, reduction_indices=Read.INDEX),
+        terms=Terms.REDUCED,
+    ),
+    OpTraits(
+        "Max",
+        "reduction",
+        reads=reads(input=Read.VALUES, reduction_indices=Read.INDEX),
+        terms=Terms.REDUCED,
+    ),
+    OpTraits(
+        "Min",
+        "reduction",
+        reads=reads(input=Read.VALUES, reduction_indices=Read.INDEX),
+        terms=Terms.REDUCED,
+    ),
+    OpTraits(
+        "Prod",
+        "reduction",
+        reads=reads(input=Read.VALUES, reduction_indices=Read.INDEX),
+        terms=Terms.REDUCED,
+    ),
+    OpTraits("All", "reduction", reads=reads(input=Read.VALUES, reduction_indices=Read.INDEX)),
+    OpTraits("Any", "reduction", reads=reads(input=Read.VALUES, reduction_indices=Read.INDEX)),
+    OpTraits("L2Loss", "reduction"),
+    OpTraits("ArgMax", "reduction", reads=reads(input=Read.VALUES, dimension=Read.INDEX)),
+    OpTraits("ArgMin", "reduction", reads=reads(input=Read.VALUES, dimension=Read.INDEX)),
+    OpTraits("BiasAddGrad", "reduction"),
+    # Scans.
+    OpTraits("Cumsum", "scanning", reads=reads(x=Read.VALUES, axis=Read.INDEX)),
+    OpTraits("Cumprod", "scanning", reads=reads(x=Read.VALUES, axis=Read.INDEX)),
+    OpTraits(
+        "CumulativeLogsumexp",
+        "scanning",
+        limits="NaN stays NaN (TensorFlow loses some)",
+        reads=reads(x=Read.VALUES, axis=Read.INDEX),
+    ),
+    # Scatters, which add what has one place.
+    OpTraits(
+        "UnsortedSegmentSum",
+        "scattering",
+        reads=reads(data=Read.VALUES, segment_ids=Read.INDEX, num_segments=Read.INDEX),
+    ),
+    OpTraits(
+        "ScatterNd",
+        "scattering",
+        reads=reads(indices=Read.INDEX, updates=Read.VALUES, shape=Read.INDEX),
+    ),
+    # Softmax and losses.
+    OpTraits("Softmax", "softmax"),
+    OpTraits("LogSoftmax", "softmax"),
+    OpTraits("SoftmaxCrossEntropyWithLogits", "softmax", outputs=("loss", "backprop")),
+    OpTraits(
+        "SparseSoftmaxCrossEntropyWithLogits",
+        "softmax",
+        reads=reads(features=Read.VALUES, labels=Read.INDEX),
+        outputs=("loss", "backprop"),
+    ),
+)

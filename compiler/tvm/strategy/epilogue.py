@@ -1,0 +1,40 @@
+"""The epilogue of a stage: the element-wise work behind its anchor, and the stores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from composite.compiler.tvm.codegen.access import Index, Lane
+from composite.compiler.tvm.codegen.block import Block, index
+from composite.compiler.tvm.ir.graph import Expr, topological
+from composite.compiler.tvm.plan.stage import Stage
+from composite.compiler.tvm.strategy.context import Context, Trips
+
+
+def finish(context: Context, stage: Stage, at: Sequence[Index], total: Expr) -> None:
+    """Store what a stage makes of one element, or one vector, of its anchor."""
+    place = list(at)
+    if isinstance(place[-1], Lane):
+        last = place[-1]
+        place[-1] = Lane(context.block.bind(index(last.base), "n"), last.lanes, last.step)
+    value = context.block.let(total)
+    if context.trips is not None and isinstance(place[-1], Lane):
+        _ask_for_next(context.block, context.trips, stage, place)
+    access = context.access()
+    if stage.anchor is not None:
+        access.give(stage.anchor, lambda _: value)
+    for tensor in stage.stores:
+        context.store(tensor, place, access.compute(tensor, place))
+
+
+def _ask_for_next(block: Block, trips: Trips, stage: Stage, place: Sequence[Index]) -> None:
+    """Ask for what the next trip reads at this place of arrays: rows that no prefetcher foresees.
+
+    Into the L2 cache, for a product may go through the L1 cache before.
+    """
+    for tensor in topological(tuple(stage.stores)):
+        where = trips.next_place(tensor) if tensor.shape == stage.shape else None
+        if where is not None:
+            at = [i.base if isinstance(i, Lane) else i for i in place]
+            flat = sum((i * s for i, s in zip(at, where.strides, strict=True)), where.offset)
+            block.prefetch(where.storage.buffer, flat, level=2)

@@ -1,0 +1,99 @@
+"""The `__call__` of an op: its real parameters, and TensorFlow's fast path for an eager call.
+
+Written against private APIs of TF 2.21, `TFE_Py_FastPathExecute` and what it raises, as the
+wrappers that TF generates for its own ops are. tests/composite/ops/test_call.py pins them.
+
+Not for: a call whose arguments have to be converted first, and nodes of graphs (call.py); ops that
+have attributes which are tensors (traced_call.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.eager import context, core
+from tensorflow.python.framework import ops
+
+from composite.ops import call, traced_call
+
+_TEMPLATE = """
+def __call__({parameters}):
+    _ctx = _context._context or _context.context()
+    if _ctx._thread_local_data.is_eager:
+        try:
+            return {fast}
+        except _NotOk as _error:
+            _raise(_error, name)
+        except _Fallback:
+            pass
+        try:
+            return _eager({op_name!r}, {{{arguments}}}, name)
+        except _NotOk as _error:
+            _raise(_error, name)
+        except _Symbolic:
+            pass
+    return _graph({op_name!r}, {{{arguments}}}, _self.stamps(), name)
+"""
+
+
+def compile_call(
+    definition: Any, inputs: Sequence[str], attrs: Sequence[str], defaults: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """The `__call__` of one op: `(self, *inputs, *, **attrs, name=None)` with its real parameters.
+
+    Text that is compiled, as dataclasses and TensorFlow's own generator do it: binding arguments
+    generically takes longer than all the rest of an eager call. The names are an OpDef's (they
+    match [A-Za-z][A-Za-z0-9_]*), so no text of a user gets in, and none begins with an underscore,
+    as everything else here does. `_self.stamps()` gives the attributes for graph nodes.
+    """
+    parameters = ["_self", *inputs, "*"]
+    parameters += [f"{a}=_default_{a}" if a in defaults else a for a in attrs]
+    text = _TEMPLATE.format(
+        parameters=", ".join([*parameters, "name=None"]),
+        op_name=definition.name,
+        fast=_fast_expression(definition, inputs, attrs),
+        arguments=", ".join(f"{x!r}: {x}" for x in (*inputs, *attrs)),
+    )
+    scope = {f"_default_{a}": value for a, value in defaults.items()} | {
+        "_context": context,
+        "_fast": pywrap_tfe.TFE_Py_FastPathExecute,
+        "_NotOk": core._NotOkStatusException,
+        "_Fallback": core._FallbackException,
+        "_Symbolic": core._SymbolicException,
+        "_raise": ops.raise_from_not_ok_status,
+        "_eager": call.eager_call,
+        "_graph": call.graph_call,
+        "_traced": traced_call.traced_call,
+    }
+    exec(compile(text, f"<composite op {definition.name}>", "exec"), scope)
+    function: Callable[..., Any] = scope["__call__"]
+    do_not_convert(function)
+    return function
+
+
+def do_not_convert(entity: Any) -> None:
+    """Has AutoGraph call a function (or the instances of a class) as it is.
+
+    tf.autograph.experimental.do_not_convert does it by a wrapper, which would cost each eager call
+    more than the call; this is the mark that the wrapper carries.
+    """
+    entity.autograph_info__ = {}
+
+
+def _fast_expression(definition: Any, inputs: Sequence[str], attrs: Sequence[str]) -> str:
+    if traced_call.needed(definition):
+        given = ", ".join(f"{x!r}: {x}" for x in (*inputs, *attrs))
+        return f"_traced({definition.name!r}, {{{given}}}, _self.stamps(), name)"
+    arguments = [repr(definition.name), "name", *inputs]
+    arguments += (text for a in attrs for text in (repr(a), a))
+    fast = f"_fast(_ctx, {', '.join(arguments)})"
+    if len(definition.output_arg) < 2:
+        return fast  # a tensor, or one list: already what the user gets
+    if any(arg.number_attr or arg.type_list_attr for arg in definition.output_arg):
+        # The flat outputs have to be cut by attributes that only `bind` derives.
+        return f"_eager({definition.name!r}, {{{', '.join(f'{x!r}: {x}' for x in inputs)}" + (
+            "".join(f", {a!r}: {a}" for a in attrs) + "}, name)"
+        )
+    return f"tuple({fast})"
