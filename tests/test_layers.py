@@ -10,10 +10,14 @@ from typing import Any
 
 import pytest
 
+from tests import imports, rooms
+
 ROOT = Path(__file__).resolve().parent.parent
 COMPILER = sorted((ROOT / "compiler").rglob("*.py"))
 COMPOSITE = sorted(p for p in (ROOT / "composite").rglob("*.py") if "compiler" not in p.parts)
 HEAVY = {"tvm", "tvm_ffi", "torch_mlir", "mlir"}
+
+ROOMS = rooms.python_rooms()
 
 
 def imported(path: Path, *, everywhere: bool) -> Iterator[str]:
@@ -38,6 +42,42 @@ def at_import(tree: ast.Module) -> Iterator[ast.AST]:
             continue
         yield node
         pending.extend(ast.iter_child_nodes(node))
+
+
+def imports_of_rooms() -> dict[str, dict[str, list[str]]]:
+    """For each room those that it imports, and by which imports."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for module, targets in imports.graph().items():
+        own = found.setdefault(rooms.room_of(module), {})
+        for target in sorted(targets):
+            if rooms.room_of(target) != rooms.room_of(module):
+                own.setdefault(rooms.room_of(target), []).append(f"{module} imports {target}")
+    return found
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    assert imports.circles(imports.graph()) == []
+
+
+def test_each_room_imports_what_it_may_and_no_more_is_allowed() -> None:
+    found = imports_of_rooms()
+    assert found.keys() == ROOMS.keys()
+    forbidden = [
+        line
+        for name, targets in found.items()
+        for target, lines in targets.items()
+        if target not in ROOMS[name]
+        for line in lines
+    ]
+    assert forbidden == []
+    assert {name: set(targets) for name, targets in found.items()} == ROOMS
+
+
+def test_rooms_are_in_layers() -> None:
+    assert imports.circles(ROOMS) == []
+    order = list(ROOMS)
+    for name, allowed in ROOMS.items():
+        assert all(order.index(one) < order.index(name) for one in allowed), name
 
 
 def relative(path: Path) -> str:
@@ -74,7 +114,7 @@ def test_importing_composite_is_light(run_python: Any) -> None:
 def test_running_an_op_library_needs_no_compiler_modules() -> None:
     for name in (
         "aot/loading", "autodiff/gradient", "binding/native", "binding/settings", "counters",
-        "ops/call",
+        "ops/call", "ops/registry", "vectorize/batching",
     ):  # fmt: skip
         path = ROOT / "composite" / f"{name}.py"
         for module in imported(path, everywhere=False):

@@ -28,7 +28,7 @@ from composite.compiler.frontend.bindings import (
 from composite.compiler.frontend.continuation import Following, Rest, Shared, Translator
 from composite.compiler.frontend.exits import Exit, spoken
 from composite.compiler.frontend.expressions import Expressions
-from composite.compiler.tfr import dialect
+from composite.compiler.tfr import Fork, dialect
 
 
 class Pass(Translator, Protocol):
@@ -72,7 +72,7 @@ class Branches:
         if taken is not None:
             self._statements.visit_all(node.body if taken else node.orelse)
             return
-        fork = self._builder.fork(condition)
+        fork = Fork(self._builder, condition)
         ends = []
         for block, branch in ((fork.then, node.body), (fork.otherwise, node.orelse)):
             with self._branch(block):
@@ -127,7 +127,7 @@ class Branches:
             flow.endings(node.body) + flow.endings(node.orelse) > 1
         ):
             shared = self._share(node)
-        fork = self._builder.fork(condition)
+        fork = Fork(self._builder, condition)
         ends = []
         for block, branch in ((fork.then, node.body), (fork.otherwise, node.orelse)):
             with self._branch(block):

@@ -34,7 +34,7 @@ from composite.compiler.frontend.calls import Calls, Unit
 from composite.compiler.frontend.recovery import UnknownError
 from composite.compiler.frontend.specials import known
 from composite.compiler.frontend.visitor import Visitor
-from composite.compiler.tfr import NotConstantError, dialect
+from composite.compiler.tfr import Fork, NotConstantError, dialect
 
 
 class Expressions(Visitor):
@@ -273,7 +273,7 @@ class Expressions(Visitor):
         taken = self.decided(condition)
         if taken is not None:
             return then() if taken else otherwise()
-        fork = self._builder.fork(condition)
+        fork = Fork(self._builder, condition)
         with self._builder.into(fork.then):
             first = then()
         with self._builder.into(fork.otherwise):

@@ -21,7 +21,7 @@ from composite.compiler.frontend.bindings import Translation, like
 from composite.compiler.frontend.continuation import End, Rest
 from composite.compiler.frontend.exits import Exit, spoken
 from composite.compiler.frontend.trips import ForExit, LoopExit, WhileExit
-from composite.compiler.tfr import UNDEFINED, Loop, dialect
+from composite.compiler.tfr import UNDEFINED, Fork, Loop, dialect
 
 
 class Pass(Protocol):
@@ -95,7 +95,7 @@ class Loops:
 
     def _goes_on(self, loop: Loop, node: Any) -> Any:
         """Ask the condition of a `while` unless it was left by `break`."""
-        fork = self._builder.fork(loop.condition.arguments[0])
+        fork = Fork(self._builder, loop.condition.arguments[0])
         with self._builder.into(fork.then):
             test = self._statements.condition(node.test)
         with self._builder.into(fork.otherwise):
@@ -109,7 +109,7 @@ class Loops:
     def _open(self, names: Sequence[str], head: Sequence[Any], exit_: LoopExit) -> Loop:
         environment = self._translation.environment
         initial = [self._translation.carried(environment[name], exit_.node) for name in names]
-        return self._builder.loop([*head, *initial], exit_.types)
+        return Loop(self._builder, [*head, *initial], exit_.types)
 
     @contextlib.contextmanager
     def _trip(self, loop: Loop, names: Sequence[str], block: Any = None) -> Iterator[None]:

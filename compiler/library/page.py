@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import inspect
 import itertools
+from collections.abc import Iterable
 
-from composite.compiler.library import entries
 from composite.compiler.library.names import Entry
 
 
-def table() -> str:
+def table(entries: Iterable[Entry]) -> str:
     """Return the library as Markdown, a table for each subject, in the order of its file."""
     parts = []
-    for module, group in itertools.groupby(entries(), lambda entry: entry.function.__module__):
+    for module, group in itertools.groupby(entries, lambda entry: entry.function.__module__):
         rows = [f"| {module.rpartition('.')[2]} | arguments |", "|---|---|"]
         parts.append("\n".join([*rows, *map(_row, group)]))
     return "\n\n".join(parts)

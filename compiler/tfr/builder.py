@@ -1,19 +1,18 @@
 """Builds TFR: one method an op, the result's static type derived from the operands'.
 
-Not for: what Python means (the frontend), where ops go (cursor.py), rewriting (canonicalize.py).
+Not for: what Python means (the frontend), where ops go (cursor.py), ifs and loops (fork.py,
+loop.py), rewriting (canonicalize.py).
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from composite.compiler.tfr import constants, dialect
 from composite.compiler.tfr.bindings import ir
 from composite.compiler.tfr.cursor import Cursor
-from composite.compiler.tfr.fork import Fork
-from composite.compiler.tfr.loop import Loop
 
 # Comparisons whose answer is one bool, whatever their operands are.
 _ONE_ANSWER = frozenset({"is", "is_not", "in", "not_in"})
@@ -31,6 +30,13 @@ class Call:
     name: str = ""  # the `name=` the author gave
 
 
+class Unfinished(Protocol):
+    """An op with blocks that grow before it has its place: see fork.py and loop.py."""
+
+    def abandon(self) -> None:
+        """Destroy it, because of an error or at the end."""
+
+
 def arithmetic_type(left: str, right: str) -> str:
     """Name the type of an operator's result: a tensor absorbs numbers."""
     if "tensor" in (left, right):
@@ -44,7 +50,7 @@ class Builder(Cursor):
     def __init__(self) -> None:
         super().__init__()
         self._elements: dict[Any, str] = {}
-        self._open: list[Fork | Loop] = []
+        self._open: list[Unfinished] = []
 
     def _value(self, name: str, operands: Sequence[Any], type_: str, /, **attributes: Any) -> Any:
         return self.op(name, operands, [dialect.type_of(type_)], **attributes).results[0]
@@ -201,12 +207,6 @@ class Builder(Cursor):
         )
         return [self.cast(result, type_) for result, type_ in zip(op.results, types, strict=True)]
 
-    def fork(self, condition: Any) -> Fork:
-        """Start an `if` on Python's truth of a value."""
-        fork = Fork(self, self.truth(condition))
-        self._open.append(fork)
-        return fork
-
     def truth(self, value: Any) -> Any:
         """Take Python's truth of a value: what an scf op decides on."""
         boolean = ir.IntegerType.get_signless(1, self.context)
@@ -218,20 +218,13 @@ class Builder(Cursor):
             texts = [self._string(name) for name in names]
             op.attributes[dialect.NAMES] = ir.ArrayAttr.get(texts, self.context)
 
-    def close(self, fork: Fork) -> None:
-        """Note that a fork is joined."""
-        self._open.remove(fork)
+    def begin(self, one: Unfinished) -> None:
+        """Note that an op is being built: `clear` destroys it unless it is finished."""
+        self._open.append(one)
 
-    def loop(self, initial: Sequence[Any], types: Sequence[str]) -> Loop:
-        """Start a loop that carries values, of these types in each trip."""
-        loop = Loop(self, initial, types)
-        self._open.append(loop)
-        return loop
-
-    def place_loop(self, loop: Loop, op: Any) -> None:
-        """Put the op of a loop that is joined here."""
-        self.insert(op)
-        self._open.remove(loop)
+    def finish(self, one: Unfinished) -> None:
+        """Note that it has its place."""
+        self._open.remove(one)
 
     def clear(self) -> None:
         """Destroy what is no part of the module: what was given up, or is open after an error.

@@ -6,16 +6,14 @@ Not for: deciding what its branches hand on (the frontend).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from composite.compiler.tfr import dialect
-
-if TYPE_CHECKING:
-    from composite.compiler.tfr.builder import Builder
+from composite.compiler.tfr.builder import Builder
 
 
 class Fork:
-    """Two blocks, `then` and `otherwise`, that `join` makes an scf.if.
+    """Two blocks, `then` and `otherwise`, that `join` makes an scf.if on Python's truth of a value.
 
     The types of the results of an op are fixed when it is made, and known only when both blocks are
     there: the blocks grow in an op that stands nowhere, and move.
@@ -23,9 +21,10 @@ class Fork:
 
     def __init__(self, builder: Builder, condition: Any) -> None:
         self._builder = builder
-        self._condition = condition
-        self._nursery = builder.op("scf.if", [condition], regions=2, attached=False)
+        self._condition = builder.truth(condition)
+        self._nursery = builder.op("scf.if", [self._condition], regions=2, attached=False)
         self.then, self.otherwise = (region.blocks.append() for region in self._nursery.regions)
+        builder.begin(self)
 
     def abandon(self) -> None:
         """Destroy the blocks: what is built stays unfinished, because of an error."""
@@ -49,7 +48,7 @@ class Fork:
         self._builder.name_results(op, names)
         self.then.append_to(op.regions[0])
         self.otherwise.append_to(op.regions[1])
-        self._builder.close(self)
+        self._builder.finish(self)
         # Left to Python, it might outlive the condition, whose list of uses it is in.
         self._nursery.erase()
         for result, (first, second) in zip(op.results, pairs, strict=True):

@@ -6,12 +6,10 @@ Not for: what its trips hand on, how it is left early (the frontend).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from composite.compiler.tfr import dialect
-
-if TYPE_CHECKING:
-    from composite.compiler.tfr.builder import Builder
+from composite.compiler.tfr.builder import Builder
 
 
 class Loop:
@@ -32,6 +30,7 @@ class Loop:
         self.condition, self.body = (
             region.blocks.append(*results, arg_locs=locations) for region in self._op.regions
         )
+        builder.begin(self)
 
     def abandon(self) -> None:
         """Destroy it, because of an error or at the end."""
@@ -51,14 +50,15 @@ class Loop:
         with self._builder.into(self.body):
             self._builder.op("scf.yield", values)
         self._builder.name_results(self._op, names)
-        self._builder.place_loop(self, self._op)
+        self._builder.insert(self._op)
+        self._builder.finish(self)
         return list(self._op.results)
 
 
 def for_each(builder: Builder, items: Any, initial: Any, trip: Callable[[Any, Any], Any]) -> Any:
     """Build a loop over a list that carries one list; `trip` gives the next for item and list."""
     count = builder.length(items)
-    loop = builder.loop([builder.constant(0), initial], ["attr", "sequence"])
+    loop = Loop(builder, [builder.constant(0), initial], ["attr", "sequence"])
     with builder.into(loop.condition):
         more = builder.compare("lt", loop.condition.arguments[0], count)
     loop.decide(more)

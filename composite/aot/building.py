@@ -10,36 +10,21 @@ from __future__ import annotations
 
 import errno
 import os
-import re
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from composite.aot import build_options, enumeration, inputs, manifest, prebuild, sources
+from composite.aot import build_options, enumeration, inputs, manifest, prebuild, sources, writing
 from composite.aot.build_options import Options, Signatures
-from composite.aot.loading import SPLIT
-from composite.aot.replacing import naming, replaced
+from composite.aot.replacing import replaced
 from composite.aot.signatures import Stated, of_ops, stated
-from composite.binding import native
-from composite.binding.records import CONSTANTS, NodeDef, serialize
-from composite.compiler.emit.docs import docs
-from composite.compiler.emit.library import LibraryOp
-from composite.compiler.emit.registration import program_symbol, registration, status_symbol
-from composite.compiler.emit.stubs import stubs
-from composite.compiler.emit.timings import read, timings
-from composite.compiler.emit.wrapper import wrapper
-from composite.compiler.tvm.link import LinkError
+from composite.binding.records import CONSTANTS, NodeDef
+from composite.compiler.emit.timings import read
 from composite.compiler.tvm.target import Target
 from composite.kernels import key
 from composite.kernels.decisions import Decision
 from composite.kernels.tuned import Database
 from composite.ops.op import CompositeOp
-from composite.ops.registry import OPS
-
-_LINK_FLAGS = ["-shared", "-s", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-Wl,-rpath,$ORIGIN"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -125,11 +110,12 @@ def run(
     made_of = None
     if path is not None and found.module is not None and found.is_as_on_disk():
         made_of = inputs.described(path, sources.files(found.module), options.plain(path))
-    described = [_described(op) for op in ordered]
+    described = [writing.described(op) for op in ordered]
     plan = prebuild.Plan(_before(target), _tuned(options))
     built = _kernels(wanted, machines, plan, progress, notes)
     with replaced(target) as folder:
-        _write(folder, options._replace(name=name), described, built, made_of)
+        contents = writing.Contents(described, built, made_of)
+        writing.write(folder, name, contents, with_registration=options.registration)
     return Built(target, is_new=True, notes=tuple(notes))
 
 
@@ -210,36 +196,6 @@ def _short(call: Mapping[str, Any]) -> str:
     return "(" + ", ".join(f"{name}={value}" for name, value in call.items()) + ")"
 
 
-def _write(
-    folder: Path,
-    options: Options,
-    described: Sequence[LibraryOp],
-    built: Sequence[prebuild.BuiltKernel],
-    made_of: Mapping[str, Any] | None,
-) -> None:
-    name = options.name
-    assert name is not None  # `run` has found one
-    kernels = [kernel.description for kernel in built]
-    texts = {
-        f"{name}.py": wrapper(name, described),
-        f"{name}.pyi": stubs(name, described),
-        f"{name}.mlir": SPLIT.join(op.mlir for op in described),
-        f"{name}.md": docs(name, described, kernels),
-    }
-    files = {file: text.encode() for file, text in texts.items()}
-    objects = {file: data for kernel in built for file, data in kernel.objects.items()}
-    registered = registration(name, described, kernels)
-    if options.registration:
-        files[f"{name}.c"] = registered.encode()
-    files[f"lib{name}.so"] = _link(name, registered, objects)
-    for file, data in files.items():
-        (folder / file).write_bytes(data)
-    content = manifest.text(name, described, kernels, files, made_of)
-    (folder / manifest.NAME).write_text(content, encoding="utf-8")
-    measured = {k.description.name: k.timing for k in built}
-    (folder / inputs.TIMINGS).write_text(timings(key.machine(), measured), encoding="utf-8")
-
-
 def _tuned(options: Options) -> list[Database]:
     return [] if options.tuned is None else [Database.read(options.tuned)]
 
@@ -249,67 +205,6 @@ def _before(target: Path) -> dict[str, Decision]:
     path = target / inputs.TIMINGS
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     return prebuild.decisions_of(read(text, key.machine()))
-
-
-_FILE = re.compile(r"[\w./-]+\.py(?=[:#\"])")
-_MODULE = re.compile(r'(?<=tfr\.module = ")[\w.]+')
-
-
-def _portable(text: str) -> str:
-    """A text with places, in which files are named alike however their modules were imported."""
-    text = _FILE.sub(lambda found: sources.file_in_package(found.group()), text)
-    return _MODULE.sub(lambda found: sources.module_in_package(found.group()), text)
-
-
-def _described(op: CompositeOp) -> LibraryOp:
-    program = type(op.program)()
-    program.CopyFrom(op.program)
-    for function in program.function:
-        for attrs in (function.attr, *(node.attr for node in function.node_def)):
-            for name in ("_place", "_origin", "_loc"):
-                if name in attrs:
-                    attrs[name].s = _portable(attrs[name].s.decode()).encode()
-            if "_module" in attrs:
-                name = attrs["_module"].s.decode()
-                attrs["_module"].s = sources.module_in_package(name).encode()
-    return LibraryOp(
-        python_name=op.__name__,
-        schema=op.schema,
-        doc=op.__doc__ or "",
-        digest=op.digest,
-        program=serialize(program),
-        mlir=_portable(op.mlir),
-        own_gradient=OPS.overrides_gradient(op),
-        composes=op.composes,
-        replaces=op.program.function[0].attr["_replaces"].b if op.composes else False,
-    )
-
-
-def _link(name: str, source: str, objects: Mapping[str, bytes]) -> bytes:
-    """The bytes of the library. Names are relative and the folder is fresh: no path gets in."""
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if compiler is None:
-        raise LinkError(
-            "composite.build needs a C compiler, and there is no `cc`: apt install gcc, or set CC"
-        )
-    with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
-        where = Path(folder)
-        (where / "registration.c").write_text(source, encoding="utf-8")
-        exported = f"{status_symbol(name)}; {program_symbol(name)};"
-        (where / "exports.map").write_text(f"{{ global: {exported} local: *; }};\n")
-        for file, data in objects.items():
-            (where / file).write_bytes(data)
-        command = [compiler, "-O1", "-fPIC", *_LINK_FLAGS, "-Wl,--version-script=exports.map"]
-        command += ["-o", "library.so", "registration.c", *sorted(objects)]
-        command += [f"-L{native.runtime_folder()}", f"-l:{native.LIBRARY}", "-ldl"]
-        command += ["-Wl,--as-needed", "-lm"]  # what has no vector form is libm's
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise LinkError(
-                f"{compiler} could not link lib{name}.so (exit {done.returncode}):\n"
-                f"{(done.stderr or done.stdout).strip()}"
-            )
-        return (where / "library.so").read_bytes()
 
 
 def _check_replaceable(target: Path) -> None:

@@ -25,7 +25,7 @@ from composite.kernels import chosen, produce, verdicts, verify
 from composite.kernels.decisions import Decision, Point, Times
 from composite.kernels.expansions import constants_of
 from composite.kernels.tuned import Database
-from composite.ops import call
+from composite.ops import call_arguments
 from composite.ops.op import CompositeOp
 
 _SIZE = 32  # of a dim that varies, for measuring
@@ -185,7 +185,7 @@ def requests(op: CompositeOp, arguments: Mapping[str, Any]) -> list[NodeDef]:
             specs += own
             holders = [tf.compat.v1.placeholder(s.dtype, s.known()) for s in own]
             given[arg.name] = holders if arg.is_list else holders[0]
-        attrs = call.bind(op.op_def, given).attrs
+        attrs = call_arguments.bind(op.op_def, given).attrs
     node = NodeDef(op=op.op_name)
     for attr_name, attr in attrs.items():
         node.attr[attr_name].CopyFrom(attr)

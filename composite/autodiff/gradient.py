@@ -202,9 +202,7 @@ def _shape(shape: tf.TensorShape) -> Shape:
 
 
 def _not_yet(op_name: str, error: tf.errors.FailedPreconditionError) -> Exception:
-    return tf.errors.FailedPreconditionError(
-        None,
-        None,
+    return native.not_yet(
         f"the gradient of {op_name} cannot be made while tracing with these shapes: "
         f"{error.message}; give the input a static shape there (tf.ensure_shape, or an "
         "input_signature)",

@@ -17,6 +17,9 @@ from typing import Any
 from composite.binding import tensorflow_version
 
 LIBRARY = "libcomposite_runtime.so"
+_NOT_YET = 256  # COMPOSITE_NOT_YET of c_api.h
+# What the runtime's own status carries, which TensorFlow hands on where a node raises it.
+_NOT_YET_PAYLOAD = "composite/not_yet"
 _BUILD = "cmake -S composite/runtime -B build/runtime && cmake --build build/runtime"
 
 
@@ -110,19 +113,29 @@ def call(name: str, request: bytes | Any = b"") -> bytes:
 
 
 def error(code: int, message: str) -> Exception:
-    """The `tf.errors` exception for an absl status code."""
+    """The `tf.errors` exception for the code of a reply: an absl status code, maybe a not-yet."""
     import tensorflow as tf
 
-    kind = tf.compat.v1.errors.exception_type_from_error_code(code)
+    flags, status = divmod(code, _NOT_YET)
+    if flags:
+        return not_yet(message)
+    kind = tf.compat.v1.errors.exception_type_from_error_code(status)
     exception: Exception = kind(None, None, message)
     return exception
+
+
+def not_yet(message: str) -> Exception:
+    """The exception of an expansion that lacks only a fact; see `is_not_yet`."""
+    import tensorflow as tf
+
+    return tf.errors.FailedPreconditionError(None, None, message, {_NOT_YET_PAYLOAD: b""})
 
 
 def is_not_yet(exception: BaseException) -> bool:
     """Whether an expansion failed only because a fact (a dim, a constant) is not known so far."""
     import tensorflow as tf
 
-    # The author's place, and the op that asks, may stand before it.
-    return isinstance(exception, tf.errors.FailedPreconditionError) and "not yet: " in str(
-        exception.message
+    return (
+        isinstance(exception, tf.errors.FailedPreconditionError)
+        and _NOT_YET_PAYLOAD in exception.experimental_payloads
     )

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from composite.compiler.schema import AttrSpec, OpSchema
 from composite.kernels import bounds
-from composite.ops import call
+from composite.ops import call_arguments
 
 Array = np.ndarray[Any, Any]
 Input = Array | list[Array]
@@ -90,14 +90,14 @@ def output_dtypes(schema: OpSchema, sample: Sample) -> list[tf.DType]:
         holders = sample.mapped(lambda x: tf.compat.v1.placeholder(x.dtype, x.shape))
         names = [arg.name for arg in schema.inputs]
         arguments = dict(zip(names, holders, strict=True)) | dict(sample.attrs)
-        attrs = call.bind(definition, arguments).attrs
+        attrs = call_arguments.bind(definition, arguments).attrs
     dtypes: list[int] = []
     for arg in definition.output_arg:
         if arg.type_list_attr:
             dtypes += attrs[arg.type_list_attr].list.type
         else:
             one = attrs[arg.type_attr].type if arg.type_attr else arg.type
-            dtypes += [one] * call.length(arg, attrs)
+            dtypes += [one] * call_arguments.length(arg, attrs)
     return [tf.as_dtype(dtype) for dtype in dtypes]
 
 

@@ -21,7 +21,7 @@ from composite.kernels.cache import Cache
 from composite.kernels.decisions import Decision
 from composite.kernels.expansions import constants_of, expand
 from composite.kernels.measure import measure, sweep
-from composite.ops import call, functions
+from composite.ops import call, call_arguments, functions
 
 # Of one node, as far as it can be told beforehand: a size that takes longer is not measured.
 _LONGEST_US = 4000.0
@@ -134,6 +134,10 @@ def node_of(request: NodeDef) -> tuple[str, Keywords, dict[str, AttrValue]]:
     """
     definition = call.op_def(request.op)
     attrs = {name: value for name, value in request.attr.items() if not name.startswith("_")}
-    derived = call.inferred(definition)
+    derived = call_arguments.inferred(definition)
     stamps = {name: request.attr[name] for name in (PROGRAM, CONSTANTS) if name in request.attr}
-    return request.op, lambda inputs: call.keywords(definition, derived, attrs, inputs), stamps
+    return (
+        request.op,
+        lambda inputs: call_arguments.keywords(definition, derived, attrs, inputs),
+        stamps,
+    )

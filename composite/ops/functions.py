@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
-from composite.ops import call
+from composite.ops import call, call_arguments
 
 
 class Body(NamedTuple):
@@ -65,7 +65,7 @@ def _output_names(node: Any, signatures: dict[str, Any]) -> dict[str, str]:
         raise tf.errors.NotFoundError(None, None, f"op {node.op} (node {node.name}) is unknown")
     names, position = {}, 0
     for arg in definition.output_arg:
-        for k in range(call.length(arg, node.attr)):
+        for k in range(call_arguments.length(arg, node.attr)):
             names[f"{node.name}:{arg.name}:{k}"] = f"{node.name}:{position}"
             position += 1
     return names

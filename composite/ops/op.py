@@ -21,7 +21,7 @@ from tensorflow.core.framework.tensor_pb2 import TensorProto
 from composite.binding import native, settings
 from composite.binding.records import PROGRAM, AttrValue, NodeDef, attr_value
 from composite.compiler.schema import OpSchema
-from composite.ops import call, compiled_call
+from composite.ops import call_arguments, compiled_call
 
 _LARGEST_CONSTANT = 1024  # elements: what a body can look at are shapes, axes and the like
 
@@ -162,7 +162,7 @@ class CompositeOp:
         with tf.Graph().as_default():
             for arg in self.schema.inputs:
                 arguments[arg.name] = tf.nest.map_structure(_stand_in, arguments[arg.name])
-            bound = call.bind(self.op_def, arguments)
+            bound = call_arguments.bind(self.op_def, arguments)
             shapes = [x.shape for x in bound.inputs]
             constants = [constant(x) for x in bound.inputs]
         node = NodeDef(op=self.op_name)

@@ -13,7 +13,7 @@ from tensorflow.core.framework.attr_value_pb2 import AttrValue
 from tensorflow.python.eager import forwardprop
 from tensorflow.python.framework import ops
 
-from composite.ops import call
+from composite.ops import call, call_arguments
 
 
 def node_of(op: Any) -> Any:
@@ -38,7 +38,7 @@ def attrs_of(op: Any) -> dict[str, AttrValue]:
     result = {}
     for name, value in zip(op.attrs[::2], op.attrs[1::2], strict=True):
         key = name.decode() if isinstance(name, bytes) else name
-        result[key] = call.attr_value(value, kinds.get(key, "string"), key)
+        result[key] = call_arguments.attr_value(value, kinds.get(key, "string"), key)
     return result
 
 

@@ -90,9 +90,9 @@ class Registry:
             self._versions[op.digest] = op
             older = self._names.get(op.op_name)
             if older is None:
+                self._names[op.op_name] = Name(op, (Era(recorded.moment(), op.digest),))
                 for hook in self._hooks:
                     hook(op.op_name)
-                self._names[op.op_name] = Name(op, (Era(recorded.moment(), op.digest),))
             elif older.op.digest == op.digest:
                 self._names[op.op_name] = replace(older, op=op)
             else:

@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from composite.binding.records import AttrValue
-from composite.ops import call
+from composite.ops import call, call_arguments
 
 _MOST_FUNCTIONS = 128
 
@@ -31,7 +31,7 @@ def traced_call(
 ) -> Any:
     """Runs an op on inputs that convert to tensors; errors as TensorFlow's own ops raise them."""
     definition = call.op_def(op_name)
-    bound = call.bind(definition, arguments)
+    bound = call_arguments.bind(definition, arguments)
     function = _function(op_name, _frozen(bound.attrs), _frozen(stamps), name)
     return function(*bound.inputs)
 
@@ -51,10 +51,10 @@ def _function(
     values, marks = (
         {one: AttrValue.FromString(text) for one, text in frozen} for frozen in (attrs, stamps)
     )
-    derived = call.inferred(definition)
+    derived = call_arguments.inferred(definition)
 
     def node(*inputs: Any) -> Any:
-        arguments = call.keywords(definition, derived, values, inputs)
+        arguments = call_arguments.keywords(definition, derived, values, inputs)
         made = call.graph_call(op_name, arguments, marks, name)
         return made if definition.output_arg else None
 

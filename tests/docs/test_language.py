@@ -14,6 +14,7 @@ import pytest
 import tensorflow as tf
 
 import composite
+from composite.compiler import library
 from composite.compiler.library.page import table
 from composite.compiler.source import CompositeSyntaxError
 
@@ -56,7 +57,7 @@ def test_examples(section: str) -> None:
 def test_the_library_is_the_one_that_there_is(golden: Callable[[str, str], None]) -> None:
     head, rest = TEXT.split("<!-- library -->\n")
     tail = rest.partition("<!-- /library -->")[2]
-    made = f"{head}<!-- library -->\n\n{table()}\n\n<!-- /library -->{tail}"
+    made = f"{head}<!-- library -->\n\n{table(library.entries())}\n\n<!-- /library -->{tail}"
     golden(made, str(PATH))
 
 

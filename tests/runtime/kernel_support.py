@@ -59,8 +59,7 @@ def request(name: str, message: Any = b"") -> bytes:
     content = ctypes.string_at(reply.data, reply.size) if reply.data else b""
     library.composite_free(ctypes.byref(reply))
     if code:
-        kind = tf.compat.v1.errors.exception_type_from_error_code(code)
-        raise kind(None, None, content.decode())
+        raise native.error(code, content.decode())
     return content
 
 

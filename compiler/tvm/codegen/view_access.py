@@ -7,13 +7,14 @@ its lanes are computed one by one. So nothing is read outside of a part, whateve
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tvm import ir, tirx
 from tvm.tirx import stmt as tir_stmt
 
 from composite.compiler.tvm.codegen.block import Block, index, lanes_of, spread
 from composite.compiler.tvm.codegen.place import Index, Lane, as_expr, lane_of, lanes_at
+from composite.compiler.tvm.codegen.space import Space
 from composite.compiler.tvm.ir.graph import Expr, Tensor, compute_dtype
 from composite.compiler.tvm.ir.views import Check, Concat, Gather, Iota, Slice
 from composite.compiler.tvm.math.numeric import (
@@ -23,10 +24,29 @@ from composite.compiler.tvm.math.numeric import (
     to_storage,
 )
 
-if TYPE_CHECKING:
-    from composite.compiler.tvm.codegen.access import Access
 
-Element = Callable[["Access"], Expr]
+class Access(Protocol):
+    """What the operands of a view are read through (access.py)."""
+
+    @property
+    def block(self) -> Block:
+        """The block that is written into."""
+
+    @property
+    def space(self) -> Space:
+        """What can be seen."""
+
+    def inner(self) -> Access:
+        """Return one for a scope within this one."""
+
+    def compute(self, tensor: Tensor, at: Sequence[Index]) -> Expr:
+        """Return an element that is computed here even if the tensor has a buffer."""
+
+    def read(self, tensor: Tensor, at: Sequence[Index]) -> Expr:
+        """Return an element: loaded if it is stored, else computed."""
+
+
+Element = Callable[[Access], Expr]
 
 
 def read_view(access: Access, tensor: Tensor, at: Sequence[Index]) -> Expr | None:

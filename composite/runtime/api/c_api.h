@@ -6,6 +6,8 @@
  *
  * Each `int composite_xxx(request, size, reply)` returns 0 and the answer in *reply, or an
  * absl::StatusCode and the message (UTF-8) in *reply. The caller frees *reply by composite_free.
+ * COMPOSITE_NOT_YET is added to FAILED_PRECONDITION where an expansion lacks nothing but a fact: a
+ * dim or a value that is not known so far.
  */
 #ifndef COMPOSITE_RUNTIME_API_C_API_H_
 #define COMPOSITE_RUNTIME_API_C_API_H_
@@ -17,6 +19,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#define COMPOSITE_NOT_YET 256
 
 typedef struct {
   char* data;
@@ -52,7 +56,7 @@ COMPOSITE_EXPORT int composite_set_kernel_ops(const char* request, size_t size,
  * `_in_shapes` list(shape) of the flattened inputs (any negative dim is unknown), `_constants`
  * list(tensor) (DT_INVALID: not known), `_composite_whole` list(s), the versions of composites that
  * stay nodes -> FunctionDefLibrary: function[0] is the expansion, the
- * rest is what it reaches. FAILED_PRECONDITION with "not yet: ..." when a fact is missing. */
+ * rest is what it reaches. FAILED_PRECONDITION + COMPOSITE_NOT_YET when a fact is missing. */
 COMPOSITE_EXPORT int composite_expand(const char* request, size_t size, composite_buffer* reply);
 
 #ifdef __cplusplus

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "composite/runtime/api/c_api.h"
+#include "composite/runtime/graph/not_yet.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 
@@ -52,7 +53,8 @@ inline std::string SafeText(absl::string_view text) {
 }
 
 inline int ReplyStatus(const absl::Status& status, composite_buffer* reply) {
-  return ReplyBytes(static_cast<int>(status.code()), SafeText(status.message()), reply);
+  const int code = static_cast<int>(status.code()) + (IsNotYet(status) ? COMPOSITE_NOT_YET : 0);
+  return ReplyBytes(code, SafeText(status.message()), reply);
 }
 
 template <typename Message>

@@ -9,6 +9,7 @@
 #include "composite/runtime/kernels/decision_text.h"
 #include "composite/runtime/kernels/kernel_record.h"
 #include "composite/runtime/kernels/node_groups.h"
+#include "composite/runtime/program/registry.h"
 
 namespace composite {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "composite/runtime/kernels/kernel_shapes.h"
 #include "composite/runtime/kernels/options.h"
-#include "composite/runtime/program/registry.h"
+#include "composite/runtime/program/op_version.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
 

@@ -17,6 +17,7 @@
 #include "composite/runtime/kernels/timings.h"
 #include "composite/runtime/launch/tvm_abi.h"
 #include "composite/runtime/program/registry.h"
+#include "composite/runtime/tensorflow/registration.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/platform/logging.h"
@@ -94,7 +95,7 @@ absl::Status RegisterOps(const char* program, size_t size, const composite_kerne
                          size_t count) {
   auto library = ParseRequest<FunctionDefLibrary>(program, size);
   if (!library.ok()) return library.status();
-  absl::Status status = Registry::Global().Register(*library);
+  absl::Status status = RegisterProgram(*library);
   for (size_t i = 0; status.ok() && i < count; ++i) {
     auto record = ParseRequest<NodeDef>(kernels[i].record, kernels[i].size);
     if (!record.ok()) return record.status();

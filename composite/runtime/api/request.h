@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "composite/runtime/expand/expand.h"
-#include "composite/runtime/program/registry.h"
+#include "composite/runtime/graph/facts.h"
+#include "composite/runtime/program/op_version.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 

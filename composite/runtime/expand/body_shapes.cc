@@ -7,7 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/base/authors_place.h"
-#include "composite/runtime/expand/join.h"
+#include "composite/runtime/graph/common_shape.h"
 #include "composite/runtime/graph/not_yet.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/shape_inference.h"

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/graph/common_shape.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
 
@@ -26,11 +27,11 @@ ListShape ListOf(const Value& part, const GraphBuilder& graph) {
 CarriedValues::CarriedValues(std::vector<Value> starts, Emitter* outer)
     : starts_(std::move(starts)) {
   for (const Value& start : starts_) {
+    first_part_.push_back(parts_.size());
     Value::List parts;
     AppendParts(start, &parts);
-    std::vector<Part>& own = parts_.emplace_back();
     for (Value& part : parts) {
-      Part& added = own.emplace_back();
+      Part& added = parts_.emplace_back();
       added.type = TypeOf(part);
       added.has_shape = !part.is_undefined();
       if (added.has_shape) added.shape = ShapeOf(part, &outer->graph());
@@ -40,27 +41,25 @@ CarriedValues::CarriedValues(std::vector<Value> starts, Emitter* outer)
   }
 }
 
+template <typename T>
+std::vector<T> CarriedValues::OfVariables(T Part::* field) const {
+  std::vector<T> fields;
+  for (const Part& part : parts_) {
+    if (part.type.is_tensor) fields.push_back(part.*field);
+  }
+  return fields;
+}
+
 absl::StatusOr<std::vector<Value>> CarriedValues::Enter(InnerFunction* function) {
-  for (auto& parts : parts_) {
-    for (Part& part : parts) {
-      if (!part.type.is_tensor) continue;
-      TF_ASSIGN_OR_RETURN(part.parameter,
-                          function->graph.AddParameter(part.type.dtype, part.shape));
-      function->graph.SetList(part.parameter, part.list);
-    }
+  for (Part& part : parts_) {
+    if (!part.type.is_tensor) continue;
+    TF_ASSIGN_OR_RETURN(part.parameter, function->graph.AddParameter(part.type.dtype, part.shape));
+    function->graph.SetList(part.parameter, part.list);
   }
   return Filled(parameters());
 }
 
-std::vector<TensorValue> CarriedValues::parameters() const {
-  std::vector<TensorValue> parameters;
-  for (const auto& parts : parts_) {
-    for (const Part& part : parts) {
-      if (part.type.is_tensor) parameters.push_back(part.parameter);
-    }
-  }
-  return parameters;
-}
+std::vector<TensorValue> CarriedValues::parameters() const { return OfVariables(&Part::parameter); }
 
 absl::StatusOr<bool> CarriedValues::Widen(int index, const Value& next, InnerFunction* function) {
   if (!SameStructure(starts_[index], next)) {
@@ -72,9 +71,10 @@ absl::StatusOr<bool> CarriedValues::Widen(int index, const Value& next, InnerFun
   }
   Value::List parts;
   AppendParts(next, &parts);
+  Part* own = &parts_[first_part_[index]];
   bool wider = false;
   for (size_t i = 0; i < parts.size(); ++i) {
-    TF_ASSIGN_OR_RETURN(bool one, WidenPart(parts[i], function, &parts_[index][i]));
+    TF_ASSIGN_OR_RETURN(bool one, WidenPart(parts[i], function, &own[i]));
     wider |= one;
   }
   return wider;
@@ -108,70 +108,41 @@ absl::StatusOr<bool> CarriedValues::WidenPart(const Value& next, InnerFunction* 
 
 absl::StatusOr<std::vector<TensorValue>> CarriedValues::Given(absl::Span<const Value> next,
                                                               InnerFunction* function) const {
+  Value::List parts;
+  for (const Value& value : next) AppendParts(value, &parts);
   std::vector<TensorValue> given;
   for (size_t i = 0; i < parts_.size(); ++i) {
-    Value::List parts;
-    AppendParts(next[i], &parts);
-    for (size_t j = 0; j < parts.size(); ++j) {
-      if (!parts_[i][j].type.is_tensor) continue;
-      TF_ASSIGN_OR_RETURN(TensorValue tensor,
-                          ToPart(parts[j], parts_[i][j].type, &function->emitter));
-      given.push_back(std::move(tensor));
-    }
+    if (!parts_[i].type.is_tensor) continue;
+    TF_ASSIGN_OR_RETURN(TensorValue tensor, ToPart(parts[i], parts_[i].type, &function->emitter));
+    given.push_back(std::move(tensor));
   }
   return given;
 }
 
 absl::StatusOr<std::vector<TensorValue>> CarriedValues::Started(Emitter* outer) const {
   std::vector<TensorValue> started;
-  for (const auto& parts : parts_) {
-    for (const Part& part : parts) {
-      if (!part.type.is_tensor) continue;
-      TF_ASSIGN_OR_RETURN(TensorValue tensor, ToPart(part.start, part.type, outer, part.shape));
-      started.push_back(std::move(tensor));
-    }
+  for (const Part& part : parts_) {
+    if (!part.type.is_tensor) continue;
+    TF_ASSIGN_OR_RETURN(TensorValue tensor, ToPart(part.start, part.type, outer, part.shape));
+    started.push_back(std::move(tensor));
   }
   return started;
 }
 
 std::vector<Value> CarriedValues::Filled(absl::Span<const TensorValue> variables) const {
-  std::vector<Value> filled;
   const TensorValue* variable = variables.data();
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    Value::List parts;
-    for (const Part& part : parts_[i]) {
-      parts.push_back(part.type.is_tensor ? FromPart(*variable++, part.type) : part.start);
-    }
-    const Value* next = parts.data();
-    filled.push_back(WithParts(starts_[i], &next));
+  Value::List parts;
+  for (const Part& part : parts_) {
+    parts.push_back(part.type.is_tensor ? FromPart(*variable++, part.type) : part.start);
   }
+  std::vector<Value> filled;
+  const Value* next = parts.data();
+  for (const Value& start : starts_) filled.push_back(WithParts(start, &next));
   return filled;
 }
 
-std::vector<PartialTensorShape> CarriedValues::shapes() const {
-  std::vector<PartialTensorShape> shapes;
-  for (const auto& parts : parts_) {
-    for (const Part& part : parts) {
-      if (part.type.is_tensor) shapes.push_back(part.shape);
-    }
-  }
-  return shapes;
-}
+std::vector<PartialTensorShape> CarriedValues::shapes() const { return OfVariables(&Part::shape); }
 
-std::vector<ListShape> CarriedValues::lists() const {
-  std::vector<ListShape> lists;
-  for (const auto& parts : parts_) {
-    for (const Part& part : parts) {
-      if (part.type.is_tensor) lists.push_back(part.list);
-    }
-  }
-  return lists;
-}
-
-size_t CarriedValues::parts() const {
-  size_t count = 0;
-  for (const auto& parts : parts_) count += parts.size();
-  return count;
-}
+std::vector<ListShape> CarriedValues::lists() const { return OfVariables(&Part::list); }
 
 }  // namespace composite

@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "composite/runtime/emit/join.h"
 #include "composite/runtime/expand/inner_function.h"
-#include "composite/runtime/expand/join.h"
 #include "composite/runtime/graph/list_shapes.h"
 #include "composite/runtime/value/value.h"
 #include "tensorflow/core/framework/partial_tensor_shape.h"
@@ -43,7 +43,7 @@ class CarriedValues {
   // Of the variables, after the last Widen.
   std::vector<tensorflow::PartialTensorShape> shapes() const;
   std::vector<ListShape> lists() const;
-  size_t parts() const;
+  size_t parts() const { return parts_.size(); }
 
  private:
   struct Part {
@@ -56,10 +56,14 @@ class CarriedValues {
     TensorValue parameter;  // of the last Enter
   };
 
+  // What `field` is in each variable, in order.
+  template <typename T>
+  std::vector<T> OfVariables(T Part::* field) const;
   absl::StatusOr<bool> WidenPart(const Value& next, InnerFunction* function, Part* part);
 
   std::vector<Value> starts_;
-  std::vector<std::vector<Part>> parts_;  // by value
+  std::vector<Part> parts_;         // of all values, in order
+  std::vector<size_t> first_part_;  // by value
 };
 
 }  // namespace composite

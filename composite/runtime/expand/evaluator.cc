@@ -8,10 +8,14 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "composite/runtime/expand/builtins.h"
-#include "composite/runtime/expand/operators.h"
-#include "composite/runtime/expand/subscript.h"
+#include "composite/runtime/emit/builtins.h"
+#include "composite/runtime/emit/item.h"
+#include "composite/runtime/emit/operators.h"
+#include "composite/runtime/emit/subscript.h"
 #include "composite/runtime/graph/not_yet.h"
+#include "composite/runtime/program/node_attrs.h"
+#include "composite/runtime/program/registry.h"
+#include "composite/runtime/program/signature.h"
 #include "composite/runtime/value/fold.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
@@ -69,6 +73,13 @@ absl::Status Raised(const ProgramNode& node, const std::vector<Value>& inputs,
   return status;
 }
 
+// A result of the body as the tensors of an output arg, of the dtypes that the attributes declare.
+absl::StatusOr<std::vector<TensorValue>> Output(const OpDef::ArgDef& arg, const Value& value,
+                                                tensorflow::AttrSlice attrs, Emitter* emitter) {
+  TF_ASSIGN_OR_RETURN(FlatArg declared, Flatten(arg, attrs));
+  return emitter->ToTensors(value, declared.types, declared.is_list);
+}
+
 }  // namespace
 
 std::string NameOf(const ProgramNode& node, int result) {
@@ -90,7 +101,7 @@ absl::StatusOr<std::vector<std::vector<TensorValue>>> Evaluator::RunOp(
   const OpDef& op_def = frame.version.op_def;
   std::vector<std::vector<TensorValue>> outputs;
   for (size_t i = 0; i < results.size(); ++i) {
-    auto tensors = emitter_->Output(op_def.output_arg(i), results[i], attrs);
+    auto tensors = Output(op_def.output_arg(i), results[i], attrs, emitter_);
     if (!tensors.ok()) {
       return AtPlace(WithPrefix(tensors.status(), absl::StrCat(op_def.name(), ": output '",
                                                                op_def.output_arg(i).name(), "': ")),
@@ -169,7 +180,7 @@ absl::StatusOr<Value> Evaluator::RunSimple(const ProgramNode& node,
     case NodeKind::kList:
       return Value::MakeList(inputs);
     case NodeKind::kItem:
-      return emitter_->Item(inputs[0], inputs[1]);
+      return Item(inputs[0], inputs[1], emitter_);
     case NodeKind::kUnary:
       return Unary(node.symbol, inputs[0], emitter_);
     case NodeKind::kBinary:

@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "composite/runtime/expand/emitter.h"
+#include "composite/runtime/emit/emitter.h"
+#include "composite/runtime/program/op_version.h"
 #include "composite/runtime/program/program.h"
-#include "composite/runtime/program/registry.h"
 #include "composite/runtime/value/value.h"
 #include "tensorflow/core/framework/op_def.pb.h"
 

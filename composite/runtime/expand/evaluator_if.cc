@@ -5,10 +5,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "composite/runtime/expand/condition.h"
+#include "composite/runtime/emit/condition.h"
+#include "composite/runtime/emit/join.h"
 #include "composite/runtime/expand/evaluator.h"
 #include "composite/runtime/expand/inner_function.h"
-#include "composite/runtime/expand/join.h"
+#include "composite/runtime/graph/common_shape.h"
 #include "composite/runtime/graph/not_yet.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/platform/errors.h"

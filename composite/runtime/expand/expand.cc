@@ -6,14 +6,12 @@
 #include "absl/strings/str_format.h"
 #include "composite/runtime/base/fingerprint.h"
 #include "composite/runtime/base/stats.h"
-#include "composite/runtime/expand/emitter.h"
+#include "composite/runtime/emit/emitter.h"
 #include "composite/runtime/expand/evaluator.h"
 #include "composite/runtime/expand/expansion_cache.h"
 #include "composite/runtime/graph/facts.h"
 #include "composite/runtime/graph/graph_builder.h"
 #include "composite/runtime/program/signature.h"
-#include "tensorflow/core/common_runtime/function_body.h"
-#include "tensorflow/core/common_runtime/function_def_utils.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
@@ -149,20 +147,6 @@ absl::StatusOr<std::shared_ptr<const Expansion>> Evaluate(const OpVersion& versi
 }
 
 }  // namespace
-
-absl::StatusOr<const tensorflow::FunctionBody*> Expansion::Body(const std::string& function) const {
-  absl::MutexLock lock(&mu_);
-  std::shared_ptr<const tensorflow::FunctionBody>& body = bodies_[function];
-  if (body != nullptr) return body.get();
-  const tensorflow::FunctionDef* def = library->Find(function);
-  if (def == nullptr) {
-    return absl::InternalError(absl::StrCat(name, " refers to ", function, ", which is not there"));
-  }
-  std::unique_ptr<tensorflow::FunctionBody> made;
-  TF_RETURN_IF_ERROR(tensorflow::FunctionDefToBodyHelper(*def, AttrSlice(), library.get(), &made));
-  body = std::move(made);
-  return body.get();
-}
 
 absl::StatusOr<std::shared_ptr<const Expansion>> GetExpansion(
     const std::shared_ptr<const OpVersion>& version, AttrSlice attrs,

@@ -4,13 +4,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "composite/runtime/graph/facts.h"
 
 namespace composite {
+namespace {
+
+// An expansion holds tens of kilobytes, and about 0.1 MB once a node has instantiated it.
+constexpr size_t kMostExpansions = 256;
+
+}  // namespace
 
 ExpansionCache& ExpansionCache::Global() {
-  // An expansion holds tens of kilobytes, and about 0.1 MB once a node has instantiated it.
-  static auto* cache = new ExpansionCache(256);
+  static auto* cache = new ExpansionCache(kMostExpansions);
   return *cache;
 }
 

@@ -12,7 +12,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "composite/runtime/expand/expand.h"
+#include "composite/runtime/expand/expansion.h"
+#include "composite/runtime/graph/facts.h"
 
 namespace composite {
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "composite/runtime/expand/emitter.h"
+#include "composite/runtime/emit/emitter.h"
 #include "composite/runtime/graph/graph_builder.h"
 #include "composite/runtime/value/value.h"
 #include "tensorflow/core/framework/node_def.pb.h"

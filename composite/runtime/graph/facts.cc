@@ -72,7 +72,7 @@ std::string ReadsKey(absl::Span<const ReadFact> reads, absl::Span<const InputFac
   return key;
 }
 
-bool Expansion::Matches(absl::Span<const InputFact> facts) const {
+bool Match(absl::Span<const ReadFact> reads, absl::Span<const InputFact> facts) {
   for (const ReadFact& read : reads) {
     const int64_t value = FactValue(facts, read.input, read.what);
     if (value != read.value) return false;

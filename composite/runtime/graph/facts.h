@@ -10,9 +10,32 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "composite/runtime/expand/expand.h"
+#include "tensorflow/core/framework/partial_tensor_shape.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.pb.h"
 
 namespace composite {
+
+// What is known of one input tensor. Inputs are flattened: each element of a list input has one.
+struct InputFact {
+  tensorflow::DataType dtype;
+  tensorflow::PartialTensorShape shape;          // unknown rank by default
+  const tensorflow::Tensor* constant = nullptr;  // not owned; null when the value is not known
+};
+
+// Inputs of more elements are no shapes, axes or sizes: their values are not asked for.
+inline constexpr int64_t kMostConstantElements = 1024;
+
+// One thing that an evaluation looked at: what it was is part of an expansion's key.
+struct ReadFact {
+  static constexpr int kRank = -1;
+  static constexpr int kConstant = -2;
+
+  int input;                  // of the flattened inputs
+  int what;                   // a dim (>= 0), kRank or kConstant
+  int64_t value = -1;         // size of the dim or rank; -1: it was not known
+  tensorflow::Tensor tensor;  // kConstant, when value >= 0
+};
 
 // The value of one fact. -1 when it is not known; a constant that is known counts as 0.
 int64_t FactValue(absl::Span<const InputFact> facts, int input, int what);
@@ -47,6 +70,9 @@ class FactReader {
 
 // Bytes that are equal exactly for equal facts, of the given reads; for keys.
 std::string ReadsKey(absl::Span<const ReadFact> reads, absl::Span<const InputFact> facts);
+
+// Whether `facts` are what was read. Takes no lock.
+bool Match(absl::Span<const ReadFact> reads, absl::Span<const InputFact> facts);
 
 }  // namespace composite
 

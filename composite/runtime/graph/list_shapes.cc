@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "composite/runtime/expand/join.h"
+#include "composite/runtime/graph/common_shape.h"
 #include "tensorflow/core/common_runtime/eval_const_tensor.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/shape_inference.h"

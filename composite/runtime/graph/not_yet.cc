@@ -2,7 +2,6 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "composite/runtime/expand/expand.h"
 
 namespace composite {
 namespace {

@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "composite/runtime/kernels/kernel_table.h"
+#include "composite/runtime/program/registry.h"
 
 namespace composite {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "composite/runtime/kernels/decide.h"
-#include "composite/runtime/program/registry.h"
+#include "composite/runtime/program/op_version.h"
 
 namespace composite {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "composite/runtime/launch/tvm_abi.h"
-#include "composite/runtime/program/registry.h"
+#include "composite/runtime/program/op_version.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "composite/runtime/program/registry.h"
+#include "composite/runtime/program/node_attrs.h"
 
 namespace composite {
 namespace {

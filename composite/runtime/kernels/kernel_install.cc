@@ -6,6 +6,7 @@
 #include "composite/runtime/kernels/kernel_library.h"
 #include "composite/runtime/kernels/kernel_table.h"
 #include "composite/runtime/kernels/machine.h"
+#include "composite/runtime/program/registry.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
 namespace composite {

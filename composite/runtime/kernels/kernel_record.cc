@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "composite/runtime/program/registry.h"
+#include "composite/runtime/program/node_attrs.h"
 
 namespace composite {
 namespace {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/kernels/options.h"
+#include "composite/runtime/program/node_attrs.h"
 
 namespace composite {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "composite/runtime/kernels/kernel_table.h"
 #include "composite/runtime/kernels/options.h"
+#include "composite/runtime/program/node_attrs.h"
 #include "tensorflow/core/util/determinism.h"
 
 namespace composite {

@@ -8,7 +8,7 @@
 #include "absl/types/optional.h"
 #include "composite/runtime/kernels/decide.h"
 #include "composite/runtime/kernels/kernel_group.h"
-#include "composite/runtime/program/registry.h"
+#include "composite/runtime/program/op_version.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
 namespace composite {

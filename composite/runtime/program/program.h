@@ -1,17 +1,12 @@
-// A program: the body of a composite op as the runtime reads it.
-//
-// The serialized form is a tensorflow.FunctionDefLibrary (function[0] is the op, the others are
-// regions). Parse checks all of it once, so that the evaluator never meets a name that does not
-// resolve. What the nodes mean is not decided here: see expand.h.
+// A program: the body of a composite op as the runtime reads it (see parse_program.h). What the
+// nodes mean is not decided here: see expand.h.
 #ifndef COMPOSITE_RUNTIME_PROGRAM_PROGRAM_H_
 #define COMPOSITE_RUNTIME_PROGRAM_PROGRAM_H_
 
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
-#include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/op_def.pb.h"
 
 namespace composite {
@@ -77,9 +72,6 @@ struct Program {
   // [0] is the body; its parameters are all input args and then all attributes of op_def.
   std::vector<ProgramRegion> regions;
 };
-
-// InvalidArgument, naming function, node and what is wrong with it, for anything malformed.
-absl::StatusOr<Program> ParseProgram(const tensorflow::FunctionDefLibrary& library);
 
 }  // namespace composite
 

@@ -4,152 +4,29 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "composite/runtime/expand/reachable.h"
-#include "composite/runtime/run/op_kernel.h"
-#include "composite/runtime/tensorflow/composition.h"
-#include "composite/runtime/tensorflow/function_op.h"
-#include "composite/runtime/tensorflow/shape_function.h"
-#include "composite/runtime/tensorflow/xla_constants.h"
-#include "composite/runtime/tensorflow/xla_kernel.h"
-#include "tensorflow/core/framework/op.h"
-#include "tensorflow/core/framework/op_def_util.h"
-#include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/platform/statusor.h"
+#include "composite/runtime/program/node_attrs.h"
 
 namespace composite {
-namespace {
-
-using tensorflow::OpDef;
-using tensorflow::OpRegistrationData;
-using tensorflow::OpRegistry;
-
-std::string Where(const OpVersion& version) {
-  if (version.program.module.empty()) return version.place;
-  return absl::StrCat(version.place, " (module ", version.program.module, ")");
-}
-
-// Everything that a caller or a saved graph can see of an op; not its documentation.
-bool SameInterface(OpDef a, OpDef b) {
-  tensorflow::RemoveDescriptionsFromOpDef(&a);
-  tensorflow::RemoveDescriptionsFromOpDef(&b);
-  return tensorflow::OpDefEqual(a, b);
-}
-
-bool SameOrigin(const OpVersion& a, const OpVersion& b) {
-  if (!a.program.origin.empty() && !b.program.origin.empty()) {
-    return a.program.origin == b.program.origin;
-  }
-  return a.place == b.place && a.program.module == b.program.module;
-}
-
-absl::Status CheckRedefinition(const OpVersion& now, const OpVersion& before) {
-  if (!SameOrigin(now, before)) {
-    return absl::AlreadyExistsError(absl::StrCat(
-        "The op ", now.op_name, " is defined at ", Where(before), "; a second definition at ",
-        Where(now), " is refused. Give one of them another name."));
-  }
-  if (!SameInterface(now.op_def, before.op_def)) {
-    return absl::AlreadyExistsError(absl::StrCat(
-        "The op ", now.op_name, " at ", Where(now),
-        " was defined with other inputs, attributes, outputs or state before; TensorFlow keeps the "
-        "first signature of a name for the life of the process. Give the new one another name, or "
-        "restart."));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status RegisterWithTensorFlow(const Program& program) {
-  const OpDef& op_def = program.op_def;
-  OpRegistry::Global()->Register([&op_def](OpRegistrationData* data) {
-    data->op_def = op_def;
-    data->shape_inference_fn = ShapeFunction(op_def.name());
-    return absl::OkStatus();
-  });
-  // Before the first look-up, TensorFlow would only queue the op, with a reference to our stack.
-  TF_RETURN_IF_ERROR(OpRegistry::Global()->ProcessRegistrations());
-  TF_RETURN_IF_ERROR(RegisterOpKernels(op_def.name()));
-  RegisterXlaKernels(op_def, XlaConstantInputs(program));
-  if (!program.composes.empty()) RegisterFallbackKernel(program.composes, op_def.name());
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 Registry& Registry::Global() {
   static auto* registry = new Registry();
   return *registry;
 }
 
-absl::Status Registry::Register(const tensorflow::FunctionDefLibrary& program) {
-  auto version = std::make_shared<OpVersion>();
-  TF_ASSIGN_OR_RETURN(version->program, ParseProgram(program));
-  version->op_def = version->program.op_def;
-  version->op_name = version->op_def.name();
-  version->digest = version->program.digest;
-  version->place = version->program.place;
-  TF_RETURN_IF_ERROR(CheckComposition(version->program));
-  absl::MutexLock lock(&registration_mu_);
-  const FindComposite find =
-      [this](absl::string_view op_name,
-             absl::string_view digest) -> absl::StatusOr<std::shared_ptr<const OpVersion>> {
-    if (digest.empty() && !Contains(op_name)) return nullptr;
-    return Find(op_name, digest);
-  };
-  TF_ASSIGN_OR_RETURN(version->reachable_ops, ResolveCalls(find, &version->program));
-  const std::string op_name = version->op_name, composes = version->program.composes;
-  const bool replaces = version->program.replaces;
-  TF_RETURN_IF_ERROR(Add(std::move(version)));
-  // Not before TensorFlow knows the op: a graph pass in another thread would make nodes of it.
-  if (!composes.empty()) SetReplacement(composes, op_name, replaces);
-  return absl::OkStatus();
-}
-
-absl::Status Registry::Add(std::shared_ptr<OpVersion> version) {
-  auto before = Current(version->op_name);
-  if (before.ok()) {
-    if (Find(version->op_name, version->digest).ok()) return MakeCurrent(std::move(version));
-    TF_RETURN_IF_ERROR(CheckRedefinition(*version, **before));
-    return MakeCurrent(std::move(version));
-  }
-  // OpRegistry ends the process when a name is registered twice.
-  if (OpRegistry::Global()->LookUp(version->op_name) != nullptr) {
-    return absl::AlreadyExistsError(absl::StrCat("TensorFlow has an op ", version->op_name,
-                                                 " already; the composite at ", Where(*version),
-                                                 " needs another name"));
-  }
-  const std::shared_ptr<const OpVersion> added = version;
-  TF_RETURN_IF_ERROR(MakeCurrent(std::move(version)));
-  return RegisterWithTensorFlow(added->program);
-}
-
-absl::Status Registry::MakeCurrent(std::shared_ptr<OpVersion> version) {
+void Registry::MakeCurrent(std::shared_ptr<OpVersion> version) {
   absl::MutexLock lock(&mu_);
   Versions& versions = ops_[version->op_name];
   version->kernel_possible = KernelPossible(*version);
   auto [it, is_new] = versions.by_digest.emplace(version->digest, nullptr);
-  // A known digest keeps its object, to which expansions and kernels are tied.
   if (is_new) it->second = std::move(version);
   versions.current = it->second;
   generation_.fetch_add(1, std::memory_order_acq_rel);
-  return absl::OkStatus();
 }
 
-absl::Status Registry::RegisterFunction(const tensorflow::FunctionDefLibrary& library) {
-  if (library.function().empty()) return absl::InvalidArgumentError("there is no function");
-  auto version = std::make_shared<OpVersion>();
-  version->op_name = kFunctionOp;
-  version->digest = version->place = library.function(0).signature().name();
-  const OpDef* op_def = nullptr;
-  TF_RETURN_IF_ERROR(OpRegistry::Global()->LookUpOpDef(kFunctionOp, &op_def));
-  version->op_def = *op_def;
-  TF_ASSIGN_OR_RETURN(version->reachable_ops, OpsOfFunctions(library));
-  auto functions = std::make_shared<tensorflow::FunctionLibraryDefinition>(OpRegistry::Global());
-  TF_RETURN_IF_ERROR(functions->AddLibrary(library));
-  version->function = std::move(functions);
+void Registry::Add(std::shared_ptr<OpVersion> version) {
   absl::MutexLock lock(&mu_);
   version->kernel_possible = KernelPossible(*version);
-  ops_[kFunctionOp].by_digest.emplace(version->digest, std::move(version));
-  return absl::OkStatus();
+  ops_[version->op_name].by_digest.emplace(version->digest, std::move(version));
 }
 
 void Registry::SetReplacement(const std::string& tf_op, const std::string& op_name, bool replaces) {
@@ -225,7 +102,7 @@ absl::StatusOr<std::shared_ptr<const OpVersion>> Registry::Find(absl::string_vie
   }
   return absl::FailedPreconditionError(
       absl::StrCat("The node of ", op_name, " was made with another body (", digest.substr(0, 8),
-                   ") than the one at ", Where(*op->second.current), " (",
+                   ") than the one at ", DefinitionOf(*op->second.current), " (",
                    op->second.current->digest.substr(0, 8),
                    "); load the library or the source that the model was made with"));
 }

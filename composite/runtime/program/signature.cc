@@ -14,12 +14,7 @@ using tensorflow::AttrValue;
 using tensorflow::DataType;
 using tensorflow::OpDef;
 
-namespace {
-
-// A damaged attribute must not ask for a billion tensors.
-constexpr int64_t kMostTensors = 1 << 16;
-
-absl::StatusOr<FlatArg> FlattenArg(const OpDef::ArgDef& arg, AttrSlice attrs) {
+absl::StatusOr<FlatArg> Flatten(const OpDef::ArgDef& arg, AttrSlice attrs) {
   FlatArg flat{arg.name(), !arg.number_attr().empty() || !arg.type_list_attr().empty(), {}};
   if (!arg.type_list_attr().empty()) {
     TF_RETURN_IF_ERROR(tensorflow::GetNodeAttr(attrs, arg.type_list_attr(), &flat.types));
@@ -40,13 +35,11 @@ absl::StatusOr<FlatArg> FlattenArg(const OpDef::ArgDef& arg, AttrSlice attrs) {
   return flat;
 }
 
-}  // namespace
-
 absl::StatusOr<std::vector<FlatArg>> Flatten(
     const google::protobuf::RepeatedPtrField<OpDef::ArgDef>& args, AttrSlice attrs) {
   std::vector<FlatArg> flat;
   for (const OpDef::ArgDef& arg : args) {
-    TF_ASSIGN_OR_RETURN(FlatArg next, FlattenArg(arg, attrs));
+    TF_ASSIGN_OR_RETURN(FlatArg next, Flatten(arg, attrs));
     flat.push_back(std::move(next));
   }
   return flat;

@@ -2,6 +2,7 @@
 #ifndef COMPOSITE_RUNTIME_PROGRAM_SIGNATURE_H_
 #define COMPOSITE_RUNTIME_PROGRAM_SIGNATURE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,12 @@ struct FlatArg {
   std::vector<tensorflow::DataType> types;  // one when it is no list
 };
 
-// Flattened args: the input args, or the output args, of `op_def`. InvalidArgument when an
-// attribute that decides them is missing or out of range.
+// No op has more inputs or outputs: a damaged attribute must not ask for a billion tensors.
+inline constexpr int64_t kMostTensors = 1 << 16;
+
+// A flattened arg; all input args, or all output args, of an op. InvalidArgument when an attribute
+// that decides them is missing or out of range.
+absl::StatusOr<FlatArg> Flatten(const tensorflow::OpDef::ArgDef& arg, tensorflow::AttrSlice attrs);
 absl::StatusOr<std::vector<FlatArg>> Flatten(
     const google::protobuf::RepeatedPtrField<tensorflow::OpDef::ArgDef>& args,
     tensorflow::AttrSlice attrs);

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "composite/runtime/expand/expand.h"
+#include "composite/runtime/expand/expansion.h"
 #include "tensorflow/core/framework/function.h"
 
 namespace composite {

@@ -7,6 +7,7 @@
 
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/expand/body_shapes.h"
+#include "composite/runtime/expand/expand.h"
 #include "composite/runtime/graph/not_yet.h"
 #include "composite/runtime/run/expansion_library.h"
 #include "composite/runtime/run/private_runtime.h"
@@ -25,8 +26,6 @@ using tensorflow::Tensor;
 
 // The fastest; it refuses graphs with asynchronous ops, which the standard one runs.
 constexpr char kFastExecutor[] = "SINGLE_THREADED_EXECUTOR";
-// Larger inputs are no shapes, axes or sizes.
-constexpr int64_t kLargestConstant = 1024;
 constexpr char kNeverKnown[] =
     ", even when the op runs: it follows neither from shapes of inputs nor from small inputs";
 
@@ -38,7 +37,7 @@ absl::InlinedVector<InputFact, 8> Facts(OpKernelContext* context, bool on_cpu, b
     const Tensor& input = context->input(i);
     facts[i].dtype = input.dtype();
     facts[i].shape = input.shape();
-    if (constants && input.NumElements() <= kLargestConstant &&
+    if (constants && input.NumElements() <= kMostConstantElements &&
         (on_cpu || context->input_memory_type(i) == tensorflow::HOST_MEMORY)) {
       facts[i].constant = &input;
     }

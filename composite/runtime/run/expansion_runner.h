@@ -15,8 +15,9 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "composite/runtime/expand/expand.h"
-#include "composite/runtime/program/registry.h"
+#include "composite/runtime/expand/expansion.h"
+#include "composite/runtime/graph/facts.h"
+#include "composite/runtime/program/op_version.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_kernel.h"
 

@@ -13,7 +13,7 @@
 #include "absl/types/optional.h"
 #include "composite/runtime/kernels/decide.h"
 #include "composite/runtime/kernels/kernel_group.h"
-#include "composite/runtime/program/registry.h"
+#include "composite/runtime/program/op_version.h"
 #include "composite/runtime/run/packed_constants.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_kernel.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "composite/runtime/program/registry.h"
+#include "composite/runtime/program/node_attrs.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"

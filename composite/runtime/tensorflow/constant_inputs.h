@@ -4,7 +4,7 @@
 
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "composite/runtime/expand/expand.h"
+#include "composite/runtime/graph/facts.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 
 namespace composite {

@@ -3,9 +3,11 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "composite/runtime/expand/expand.h"
 #include "composite/runtime/kernels/decide.h"
 #include "composite/runtime/kernels/node_groups.h"
 #include "composite/runtime/kernels/options.h"
+#include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/platform/logging.h"

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "composite/runtime/expand/expand.h"
+#include "composite/runtime/expand/expansion.h"
+#include "composite/runtime/graph/facts.h"
 #include "composite/runtime/kernels/machine.h"
 #include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/framework/attr_value.pb.h"

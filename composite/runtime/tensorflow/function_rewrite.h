@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
-#include "composite/runtime/expand/expand.h"
+#include "composite/runtime/expand/expansion.h"
 #include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/framework/function.pb.h"
 

@@ -13,11 +13,12 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/types/optional.h"
+#include "composite/runtime/program/function_versions.h"
+#include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/tensorflow/composition.h"
 #include "composite/runtime/tensorflow/constant_inputs.h"
 #include "composite/runtime/tensorflow/final_call.h"
-#include "composite/runtime/tensorflow/function_op.h"
 #include "composite/runtime/tensorflow/function_rewrite.h"
 #include "composite/runtime/tensorflow/twins.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"

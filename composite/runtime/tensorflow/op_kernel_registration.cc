@@ -1,10 +1,11 @@
-// Makes the kernels of an op known to TensorFlow, at run time.
+#include "composite/runtime/tensorflow/op_kernel_registration.h"
+
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/run/op_kernel.h"
-#include "composite/runtime/tensorflow/function_op.h"
 #include "tensorflow/core/framework/kernel_def.pb.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
 #include "tensorflow/core/framework/op.h"

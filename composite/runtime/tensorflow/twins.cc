@@ -6,9 +6,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/program/signature.h"
-#include "composite/runtime/tensorflow/function_op.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"

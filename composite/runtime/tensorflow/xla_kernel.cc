@@ -14,9 +14,10 @@
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/expand/body_shapes.h"
 #include "composite/runtime/expand/expand.h"
+#include "composite/runtime/graph/not_yet.h"
+#include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/run/expansion_library.h"
-#include "composite/runtime/tensorflow/function_op.h"
 #include "tensorflow/compiler/tf2xla/graph_compiler.h"
 #include "tensorflow/compiler/tf2xla/xla_compilation_device.h"
 #include "tensorflow/compiler/tf2xla/xla_compiler.h"
@@ -43,9 +44,6 @@ using tensorflow::XlaContext;
 using tensorflow::XlaExpression;
 using tensorflow::XlaOpKernelContext;
 using tensorflow::XlaOpRegistry;
-
-// Larger inputs are no shapes, axes or sizes.
-constexpr int64_t kLargestConstant = 1024;
 
 // "ops.py:12:5: AsString" of a node that XLA has no kernel for; empty when there is none.
 std::string Unsupported(const Expansion& expansion, const tensorflow::DeviceType& device) {
@@ -146,7 +144,7 @@ class Lowering {
     if (!IsNotYet(expansion.status())) return expansion;
     for (int i = 0; i < context_->num_inputs(); ++i) {
       const int64_t elements = facts_[i].shape.num_elements();
-      if (elements < 0 || elements > kLargestConstant) continue;
+      if (elements < 0 || elements > kMostConstantElements) continue;
       const XlaExpression& input = context_->InputExpression(i);
       if (input.kind() == XlaExpression::Kind::kResource) continue;
       TF_ASSIGN_OR_RETURN(constants_[i], input.ResolveConstant(context_->compiler()->client()));

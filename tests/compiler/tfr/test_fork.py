@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from composite.compiler.source import CompositeSyntaxError
-from composite.compiler.tfr import Builder, dialect
+from composite.compiler.tfr import Builder, Fork, dialect
 
 
 def uses(value: Any) -> list[str]:
@@ -23,9 +23,9 @@ def test_what_is_given_up_uses_nothing() -> None:
         block = function.regions[0].blocks[0]
         (x,) = block.arguments
         with builder.into(block):
-            outer = builder.fork(x)
+            outer = Fork(builder, x)
             with builder.into(outer.then):
-                inner = builder.fork(builder.unary("not", x))
+                inner = Fork(builder, builder.unary("not", x))
                 with builder.into(inner.otherwise):
                     builder.binary("add", x, x)
             assert sorted(uses(x)) == ["tfr.binary", "tfr.binary", "tfr.truth", "tfr.unary"]
@@ -40,7 +40,7 @@ def test_a_joined_fork_leaves_one_if() -> None:
         block = function.regions[0].blocks[0]
         (x,) = block.arguments
         with builder.into(block):
-            fork = builder.fork(x)
+            fork = Fork(builder, x)
             condition = fork._condition
             builder.give_back(fork.join([(x, x)]))
         assert uses(condition) == ["scf.if"]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from composite.compiler.tfr import Builder, Call, Place, Recipe, dialect
+from composite.compiler.tfr import Builder, Call, Fork, Loop, Place, Recipe, dialect
 
 CALL, INSIDE = Place("ops.py", 3, 5), Place("ops.py", 3, 5, within="tf.twice")
 ELSEWHERE = Place("ops.py", 9, 1)
@@ -58,7 +58,7 @@ def test_the_same_ops_are_built_on_another_value(builder: Builder) -> None:
 
 def test_a_branch_is_built_again_with_its_blocks(builder: Builder) -> None:
     def build(b: Builder, x: object) -> object:
-        fork = b.fork(b.compare("gt", b.rank(b.shape(x)), b.constant(1)))
+        fork = Fork(b, b.compare("gt", b.rank(b.shape(x)), b.constant(1)))
         with b.into(fork.then):
             inner = b.call(RELU, [x])
         with b.into(fork.otherwise):
@@ -73,7 +73,7 @@ def test_a_branch_is_built_again_with_its_blocks(builder: Builder) -> None:
 
 def test_a_loop_is_built_again_with_its_arguments(builder: Builder) -> None:
     def build(b: Builder, x: object) -> object:
-        loop = b.loop([b.constant(0), x], ["attr", "tensor"])
+        loop = Loop(b, [b.constant(0), x], ["attr", "tensor"])
         with b.into(loop.condition):
             more = b.compare("lt", loop.condition.arguments[0], b.constant(3))
         loop.decide(more)

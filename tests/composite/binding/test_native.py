@@ -78,8 +78,9 @@ def test_no_tensorflow_is_one_sentence(monkeypatch):
 
 
 def test_not_yet_is_told_from_other_failures():
-    assert native.is_not_yet(tf.errors.FailedPreconditionError(None, None, "not yet: dim 0 of x"))
-    with_place = "ops.py:7:5: Split: attribute 'num_split': not yet: dim 0 of input 'x'"
-    assert native.is_not_yet(tf.errors.FailedPreconditionError(None, None, with_place))
-    assert not native.is_not_yet(tf.errors.FailedPreconditionError(None, None, "stale"))
+    code = tf.errors.FAILED_PRECONDITION
+    lacking = native.error(code + 256, "ops.py:7:5: the size of x")
+    assert type(lacking) is tf.errors.FailedPreconditionError and "of x" in str(lacking)
+    assert native.is_not_yet(lacking)
+    assert not native.is_not_yet(native.error(code, "a model of a layer that is not yet: built"))
     assert not native.is_not_yet(ValueError("not yet"))

@@ -158,22 +158,3 @@ def test_autograph_leaves_calls_alone():
         return matmul(a, B)
 
     np.testing.assert_array_equal(traced(A), A @ B)
-
-
-def test_bind_derives_attributes_and_checks_them():
-    bound = call.bind(call.op_def("AddN"), {"inputs": [A, A]})
-    assert bound.attrs["N"].i == 2
-    assert bound.attrs["T"].type == tf.float32.as_datatype_enum
-    assert bound.structure == [None]
-    with pytest.raises(TypeError, match="num_split"):
-        call.bind(call.op_def("Split"), {"split_dim": 0, "value": A})
-    with pytest.raises(TypeError, match="extra"):
-        call.bind(call.op_def("AddN"), {"inputs": [A], "extra": 1})
-
-
-def test_keywords_undo_flattening():
-    definition = call.op_def("ConcatV2")
-    attrs = {"N": AttrValue(i=2), "T": AttrValue(type=1), "Tidx": AttrValue(type=3)}
-    derived = call.inferred(definition)
-    assert sorted(derived) == ["N", "T", "Tidx"]
-    assert call.keywords(definition, derived, attrs, [A, B, 0]) == {"values": [A, B], "axis": 0}

@@ -75,6 +75,20 @@ def test_hooks_are_called_once_for_each_name(registry: Registry) -> None:
     assert seen == late == ["A", "B", "C"]
 
 
+def test_a_hook_that_fails_is_not_called_for_the_name_again(registry: Registry) -> None:
+    seen: list[str] = []
+
+    def fail(op_name: str) -> None:
+        seen.append(op_name)
+        raise ValueError("TensorFlow has one already")
+
+    registry.on_new_name(fail)
+    with pytest.raises(ValueError, match="has one already"):
+        registry.define(op("A", "1"))
+    registry.define(op("A", "2"))
+    assert seen == ["A"]
+
+
 def test_an_own_gradient_belongs_to_a_version(registry: Registry) -> None:
     def gradient(_op: Any, upstream: Any) -> Any:
         return upstream

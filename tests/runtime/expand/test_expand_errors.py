@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from composite.binding import native
 from tests.runtime.programs import Program, expand, give, run_expansion, sum_of_rows
 
 Unique = Callable[[str], str]
@@ -72,12 +73,23 @@ def test_errors_say_what_and_where(unique: Unique, case: str) -> None:
     assert "ops.py:" in str(e.value)
 
 
+def test_a_damaged_number_of_outputs_allocates_nothing(unique: Unique) -> None:
+    op = unique("Many")
+    p = Program(op, ["x: float"], ["N: int"], ["o: N * float"])
+    p.returns(o=p.list("x"))
+    p.register()
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"output 'o': N is {1 << 40}") as e:
+        expand(op, [(3,)], N=1 << 40)
+    assert "ops.py:" in str(e.value)
+
+
 def test_not_yet_names_the_fact(unique: Unique) -> None:
     op = unique("Rows")
     sum_of_rows(op).register()
     with pytest.raises(tf.errors.FailedPreconditionError, match=r"dim 0 of input 'x'") as e:
         expand(op, [(None, 2)])
     assert "ops.py:" in str(e.value) and "not yet" in str(e.value)
+    assert native.is_not_yet(e.value)
     x = np.arange(6, dtype=np.float32).reshape(3, 2)
     np.testing.assert_array_equal(run_expansion(expand(op, [(3, 2)]), x)[0], [[6, 9]])
 

@@ -1,10 +1,10 @@
 // What decides an `if`, a `while` or an `and`: Python's truth of a value.
-#ifndef COMPOSITE_RUNTIME_EXPAND_CONDITION_H_
-#define COMPOSITE_RUNTIME_EXPAND_CONDITION_H_
+#ifndef COMPOSITE_RUNTIME_EMIT_CONDITION_H_
+#define COMPOSITE_RUNTIME_EMIT_CONDITION_H_
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "composite/runtime/expand/emitter.h"
+#include "composite/runtime/emit/emitter.h"
 #include "composite/runtime/value/value.h"
 
 namespace composite {
@@ -20,4 +20,4 @@ absl::StatusOr<Condition> Decide(const Value& value, Emitter* emitter);
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_EXPAND_CONDITION_H_
+#endif  // COMPOSITE_RUNTIME_EMIT_CONDITION_H_

@@ -1,4 +1,4 @@
-#include "composite/runtime/expand/operators.h"
+#include "composite/runtime/emit/operators.h"
 
 #include <string>
 #include <utility>
@@ -6,7 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "composite/runtime/expand/condition.h"
+#include "composite/runtime/emit/condition.h"
 #include "composite/runtime/value/constant.h"
 #include "composite/runtime/value/fold.h"
 #include "composite/runtime/value/fold_array.h"

@@ -1,11 +1,11 @@
-#include "composite/runtime/expand/reachable.h"
+#include "composite/runtime/tensorflow/resolve_calls.h"
 
 #include <set>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "composite/runtime/expand/operators.h"
+#include "composite/runtime/emit/operators.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
@@ -100,36 +100,7 @@ absl::Status Visit(const FindComposite& find, const Program& program, ProgramNod
   return absl::OkStatus();
 }
 
-// The ops that a node runs itself, those of functions that it names left out.
-absl::Status VisitNode(const tensorflow::NodeDef& node, const std::set<std::string>& functions,
-                       std::set<std::string>* reached) {
-  if (functions.count(node.op()) != 0) return absl::OkStatus();
-  const OpDef* op_def = nullptr;
-  if (!OpRegistry::Global()->LookUpOpDef(node.op(), &op_def).ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("node ", node.name(), " is of ", node.op(), ", which is no op here"));
-  }
-  if (op_def->is_stateful()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("node ", node.name(), " is of ", node.op(), ", which keeps state"));
-  }
-  reached->insert(node.op());
-  return absl::OkStatus();
-}
-
 }  // namespace
-
-absl::StatusOr<std::vector<std::string>> OpsOfFunctions(
-    const tensorflow::FunctionDefLibrary& library) {
-  std::set<std::string> functions, reached;
-  for (const auto& function : library.function()) functions.insert(function.signature().name());
-  for (const auto& function : library.function()) {
-    for (const tensorflow::NodeDef& node : function.node_def()) {
-      TF_RETURN_IF_ERROR(VisitNode(node, functions, &reached));
-    }
-  }
-  return std::vector<std::string>(reached.begin(), reached.end());
-}
 
 absl::StatusOr<std::vector<std::string>> ResolveCalls(const FindComposite& find, Program* program) {
   std::set<std::string> reached;

@@ -1,11 +1,11 @@
 // Values on paths that a tensor chooses between: what an If gives, what a While carries. Lists stay
 // lists; their parts, and everything else, are one known value on all paths or a tensor of one
 // dtype.
-#ifndef COMPOSITE_RUNTIME_EXPAND_JOIN_H_
-#define COMPOSITE_RUNTIME_EXPAND_JOIN_H_
+#ifndef COMPOSITE_RUNTIME_EMIT_JOIN_H_
+#define COMPOSITE_RUNTIME_EMIT_JOIN_H_
 
 #include "absl/status/statusor.h"
-#include "composite/runtime/expand/emitter.h"
+#include "composite/runtime/emit/emitter.h"
 #include "composite/runtime/value/value.h"
 #include "tensorflow/core/framework/partial_tensor_shape.h"
 #include "tensorflow/core/framework/types.pb.h"
@@ -46,10 +46,6 @@ absl::StatusOr<TensorValue> ToPart(const Value& part, const PartType& type, Emit
 // The part that a tensor of that type stands for.
 Value FromPart(TensorValue tensor, const PartType& type);
 
-// What is known of a shape that is one or the other.
-tensorflow::PartialTensorShape Common(const tensorflow::PartialTensorShape& a,
-                                      const tensorflow::PartialTensorShape& b);
-
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_EXPAND_JOIN_H_
+#endif  // COMPOSITE_RUNTIME_EMIT_JOIN_H_

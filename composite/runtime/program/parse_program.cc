@@ -1,4 +1,4 @@
-#include "composite/runtime/program/program.h"
+#include "composite/runtime/program/parse_program.h"
 
 #include <cstdint>
 #include <utility>
@@ -13,6 +13,7 @@
 #include "composite/runtime/base/text.h"
 #include "composite/runtime/program/op_def_text.h"
 #include "composite/runtime/program/region_check.h"
+#include "composite/runtime/program/signature.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/op_def_util.h"
 #include "tensorflow/core/platform/errors.h"
@@ -25,9 +26,6 @@ using tensorflow::AttrValue;
 using tensorflow::FunctionDef;
 using tensorflow::FunctionDefLibrary;
 using tensorflow::NodeDef;
-
-// More results than any op has outputs; a damaged count must not allocate gigabytes.
-constexpr int64_t kMaxResults = 65536;
 
 // One node kind: how many inputs it takes (-1: any number) and what it has beside them.
 struct KindRule {
@@ -156,7 +154,7 @@ class RegionParser {
     }
     if (rule.sized) {
       const AttrValue* size = FindAttr(def, "size");
-      if (size == nullptr || size->i() < 0 || size->i() > kMaxResults) {
+      if (size == nullptr || size->i() < 0 || size->i() > kMostTensors) {
         return Malformed(absl::StrCat("node ", def.name(), " (", def.op(), ") has no valid size"));
       }
       node->results = static_cast<int>(size->i());

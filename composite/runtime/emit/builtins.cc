@@ -1,4 +1,4 @@
-#include "composite/runtime/expand/builtins.h"
+#include "composite/runtime/emit/builtins.h"
 
 #include <algorithm>
 #include <string>
@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/base/text.h"
-#include "composite/runtime/expand/operators.h"
+#include "composite/runtime/emit/operators.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"

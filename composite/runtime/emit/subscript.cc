@@ -1,4 +1,4 @@
-#include "composite/runtime/expand/subscript.h"
+#include "composite/runtime/emit/subscript.h"
 
 #include <algorithm>
 #include <limits>
@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/base/text.h"
+#include "composite/runtime/emit/item.h"
 #include "composite/runtime/value/constant.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
@@ -179,7 +180,7 @@ absl::StatusOr<Value> Subscript(absl::string_view spec, const std::vector<Value>
   }
   const Value& value = inputs[0];
   if (value.is_strong()) return SliceTensor(spec, inputs, emitter);
-  if (spec == "i") return emitter->Item(value, inputs[1]);
+  if (spec == "i") return Item(value, inputs[1], emitter);
   if (spec == "s" && value.as_list() != nullptr) {
     return SliceList(*value.as_list(), &inputs[1], emitter);
   }

@@ -1,4 +1,4 @@
-#include "composite/runtime/expand/join.h"
+#include "composite/runtime/emit/join.h"
 
 #include <cstdint>
 #include <utility>
@@ -143,15 +143,6 @@ Value FromPart(TensorValue tensor, const PartType& type) {
   tensor.weak = type.weak;
   tensor.fact = nullptr;
   return Value::Tensor(std::move(tensor));
-}
-
-PartialTensorShape Common(const PartialTensorShape& a, const PartialTensorShape& b) {
-  if (a.unknown_rank() || b.unknown_rank() || a.dims() != b.dims()) return PartialTensorShape();
-  std::vector<int64_t> sizes(a.dims());
-  for (int i = 0; i < a.dims(); ++i) {
-    sizes[i] = a.dim_size(i) == b.dim_size(i) ? a.dim_size(i) : -1;
-  }
-  return PartialTensorShape(sizes);
 }
 
 }  // namespace composite

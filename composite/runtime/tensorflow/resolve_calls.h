@@ -1,6 +1,7 @@
-// Which TF ops a program names, and whether a composite may contain them.
-#ifndef COMPOSITE_RUNTIME_EXPAND_REACHABLE_H_
-#define COMPOSITE_RUNTIME_EXPAND_REACHABLE_H_
+// What the calls in a program mean, at its registration: composites or TF ops, and whether a body
+// may contain them.
+#ifndef COMPOSITE_RUNTIME_TENSORFLOW_RESOLVE_CALLS_H_
+#define COMPOSITE_RUNTIME_TENSORFLOW_RESOLVE_CALLS_H_
 
 #include <functional>
 #include <memory>
@@ -9,9 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "composite/runtime/program/op_version.h"
 #include "composite/runtime/program/program.h"
-#include "composite/runtime/program/registry.h"
-#include "tensorflow/core/framework/function.pb.h"
 
 namespace composite {
 
@@ -26,11 +26,6 @@ using FindComposite = std::function<absl::StatusOr<std::shared_ptr<const OpVersi
 // op (naming its stateless twin), a Ref op, and for a stateful op in an op declared stateless.
 absl::StatusOr<std::vector<std::string>> ResolveCalls(const FindComposite& find, Program* program);
 
-// The ops of a function and of all that it reaches, sorted. InvalidArgument, naming the node, for
-// an unknown op and for one that keeps state.
-absl::StatusOr<std::vector<std::string>> OpsOfFunctions(
-    const tensorflow::FunctionDefLibrary& library);
-
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_EXPAND_REACHABLE_H_
+#endif  // COMPOSITE_RUNTIME_TENSORFLOW_RESOLVE_CALLS_H_

@@ -1,13 +1,13 @@
 // The functions of Python that make lists: range(), enumerate(), zip(), reversed(), list().
-#ifndef COMPOSITE_RUNTIME_EXPAND_BUILTINS_H_
-#define COMPOSITE_RUNTIME_EXPAND_BUILTINS_H_
+#ifndef COMPOSITE_RUNTIME_EMIT_BUILTINS_H_
+#define COMPOSITE_RUNTIME_EMIT_BUILTINS_H_
 
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "composite/runtime/expand/emitter.h"
+#include "composite/runtime/emit/emitter.h"
 #include "composite/runtime/value/value.h"
 
 namespace composite {
@@ -25,4 +25,4 @@ absl::StatusOr<Value> Builtin(absl::string_view name, const std::vector<Value>& 
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_EXPAND_BUILTINS_H_
+#endif  // COMPOSITE_RUNTIME_EMIT_BUILTINS_H_

@@ -1,7 +1,7 @@
 // Calls of TensorFlow ops by name on values, as Python writes them: which values become tensors of
 // which dtype, which become attributes, what is derived and what has its default.
-#ifndef COMPOSITE_RUNTIME_EXPAND_EMITTER_H_
-#define COMPOSITE_RUNTIME_EXPAND_EMITTER_H_
+#ifndef COMPOSITE_RUNTIME_EMIT_EMITTER_H_
+#define COMPOSITE_RUNTIME_EMIT_EMITTER_H_
 
 #include <string>
 #include <vector>
@@ -64,13 +64,13 @@ class Emitter {
 
   // What has a shape and a dtype of its own: a tensor, or a number or list that stands for one.
   absl::StatusOr<TensorValue> AsTensor(const Value& value);
-  // len(value), value[index], and value taken apart into `size` values, as Python has them.
+  // len(value), and value taken apart into `size` values, as Python has them.
   absl::StatusOr<Value> Length(const Value& value);
-  absl::StatusOr<Value> Item(const Value& value, const Value& index);
   absl::StatusOr<std::vector<Value>> Unpack(const Value& value, int size);
-  // `value` as the tensors of an output arg, of the dtypes that the attributes declare.
-  absl::StatusOr<std::vector<TensorValue>> Output(const tensorflow::OpDef::ArgDef& arg,
-                                                  const Value& value, tensorflow::AttrSlice attrs);
+  // `value` as an output of these dtypes: one tensor, or a list of them.
+  absl::StatusOr<std::vector<TensorValue>> ToTensors(const Value& value,
+                                                     absl::Span<const tensorflow::DataType> types,
+                                                     bool is_list);
 
  private:
   absl::StatusOr<TensorValue> Call1(const std::string& op, absl::Span<const std::string> keywords,
@@ -85,4 +85,4 @@ class Emitter {
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_EXPAND_EMITTER_H_
+#endif  // COMPOSITE_RUNTIME_EMIT_EMITTER_H_

@@ -1,4 +1,4 @@
-#include "composite/runtime/expand/emitter.h"
+#include "composite/runtime/emit/emitter.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "composite/runtime/expand/condition.h"
+#include "composite/runtime/emit/condition.h"
 
 #include <utility>
 #include <vector>

@@ -1,11 +1,11 @@
 // Python's operators on any values: folded when both are known (fold.h), TensorFlow ops on tensors.
 // One table, so that a line means the same in both cases.
-#ifndef COMPOSITE_RUNTIME_EXPAND_OPERATORS_H_
-#define COMPOSITE_RUNTIME_EXPAND_OPERATORS_H_
+#ifndef COMPOSITE_RUNTIME_EMIT_OPERATORS_H_
+#define COMPOSITE_RUNTIME_EMIT_OPERATORS_H_
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "composite/runtime/expand/emitter.h"
+#include "composite/runtime/emit/emitter.h"
 #include "composite/runtime/value/value.h"
 
 namespace composite {
@@ -22,4 +22,4 @@ bool IsBinaryOperator(absl::string_view name);
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_EXPAND_OPERATORS_H_
+#endif  // COMPOSITE_RUNTIME_EMIT_OPERATORS_H_

@@ -1,5 +1,3 @@
-#include "composite/runtime/api/c_api.h"
-
 #include <cstdlib>
 #include <set>
 #include <string>
@@ -8,13 +6,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "composite/runtime/api/c_api.h"
 #include "composite/runtime/api/c_api_reply.h"
 #include "composite/runtime/api/request.h"
 #include "composite/runtime/expand/expand.h"
 #include "composite/runtime/kernels/dtypes.h"
+#include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/op_def_text.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/tensorflow/composition.h"
+#include "composite/runtime/tensorflow/registration.h"
 #include "composite/runtime/tensorflow/xla_constants.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/op_def.pb.h"
@@ -28,7 +29,7 @@ using tensorflow::FunctionDefLibrary;
 using tensorflow::NodeDef;
 
 // Raised with every change of a message that an older Python side would misread.
-constexpr int64_t kAbi = 1;
+constexpr int64_t kAbi = 2;
 
 std::vector<std::string> Strings(const NodeDef& record, const char* name) {
   const tensorflow::AttrValue* value = tensorflow::AttrSlice(record).Find(name);
@@ -47,14 +48,14 @@ absl::StatusOr<tensorflow::OpDef> DeclareComposition(const char* request, size_t
   return CompositionDeclaration(record.op());
 }
 
-absl::Status Register(const char* request, size_t size) {
+absl::Status AddProgram(const char* request, size_t size) {
   TF_ASSIGN_OR_RETURN(FunctionDefLibrary program, ParseRequest<FunctionDefLibrary>(request, size));
-  return Registry::Global().Register(program);
+  return RegisterProgram(program);
 }
 
-absl::Status RegisterFunction(const char* request, size_t size) {
+absl::Status AddFunction(const char* request, size_t size) {
   TF_ASSIGN_OR_RETURN(FunctionDefLibrary library, ParseRequest<FunctionDefLibrary>(request, size));
-  return Registry::Global().RegisterFunction(library);
+  return RegisterFunction(library);
 }
 
 absl::StatusOr<NodeDef> ConstantArguments(const char* request, size_t size) {
@@ -125,11 +126,11 @@ int composite_composition_declaration(const char* request, size_t size, composit
 }
 
 int composite_register(const char* request, size_t size, composite_buffer* reply) {
-  return composite::Reply(reply, [&] { return composite::Register(request, size); });
+  return composite::Reply(reply, [&] { return composite::AddProgram(request, size); });
 }
 
 int composite_register_function(const char* request, size_t size, composite_buffer* reply) {
-  return composite::Reply(reply, [&] { return composite::RegisterFunction(request, size); });
+  return composite::Reply(reply, [&] { return composite::AddFunction(request, size); });
 }
 
 int composite_constant_arguments(const char* request, size_t size, composite_buffer* reply) {

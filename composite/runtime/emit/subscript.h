@@ -1,12 +1,12 @@
 // value[...]: an item or a slice of a list, a shape or a string; any indexing of a tensor.
-#ifndef COMPOSITE_RUNTIME_EXPAND_SUBSCRIPT_H_
-#define COMPOSITE_RUNTIME_EXPAND_SUBSCRIPT_H_
+#ifndef COMPOSITE_RUNTIME_EMIT_SUBSCRIPT_H_
+#define COMPOSITE_RUNTIME_EMIT_SUBSCRIPT_H_
 
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "composite/runtime/expand/emitter.h"
+#include "composite/runtime/emit/emitter.h"
 #include "composite/runtime/value/value.h"
 
 namespace composite {
@@ -19,4 +19,4 @@ absl::StatusOr<Value> Subscript(absl::string_view spec, const std::vector<Value>
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_EXPAND_SUBSCRIPT_H_
+#endif  // COMPOSITE_RUNTIME_EMIT_SUBSCRIPT_H_

@@ -6,7 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "composite/runtime/expand/emitter.h"
+#include "composite/runtime/emit/emitter.h"
 #include "composite/runtime/graph/not_yet.h"
 #include "composite/runtime/value/constant.h"
 #include "tensorflow/core/framework/op_def_util.h"

@@ -1,0 +1,134 @@
+"""The files of a library: wrapper, stubs, text, page, manifest, and the shared object.
+
+Equal ops and kernels give equal bytes, whatever the folders and the machine are called.
+
+Not for: which kernels a library has (building.py), how its folder is replaced (replacing.py).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from composite.aot import inputs, manifest, sources
+from composite.aot.loading import SPLIT
+from composite.aot.prebuild import BuiltKernel
+from composite.aot.replacing import naming
+from composite.binding import native
+from composite.binding.records import serialize
+from composite.compiler.emit.docs import docs
+from composite.compiler.emit.library import LibraryOp
+from composite.compiler.emit.registration import program_symbol, registration, status_symbol
+from composite.compiler.emit.stubs import stubs
+from composite.compiler.emit.timings import timings
+from composite.compiler.emit.wrapper import wrapper
+from composite.compiler.tvm.link import LinkError
+from composite.kernels import key
+from composite.ops.op import CompositeOp
+from composite.ops.registry import OPS
+
+_LINK_FLAGS = ["-shared", "-s", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-Wl,-rpath,$ORIGIN"]
+
+_FILE = re.compile(r"[\w./-]+\.py(?=[:#\"])")
+_MODULE = re.compile(r'(?<=tfr\.module = ")[\w.]+')
+
+
+def _portable(text: str) -> str:
+    """A text with places, in which files are named alike however their modules were imported."""
+    text = _FILE.sub(lambda found: sources.file_in_package(found.group()), text)
+    return _MODULE.sub(lambda found: sources.module_in_package(found.group()), text)
+
+
+def described(op: CompositeOp) -> LibraryOp:
+    """An op as a library has it: the same bytes wherever its source lies."""
+    program = type(op.program)()
+    program.CopyFrom(op.program)
+    for function in program.function:
+        for attrs in (function.attr, *(node.attr for node in function.node_def)):
+            for name in ("_place", "_origin", "_loc"):
+                if name in attrs:
+                    attrs[name].s = _portable(attrs[name].s.decode()).encode()
+            if "_module" in attrs:
+                name = attrs["_module"].s.decode()
+                attrs["_module"].s = sources.module_in_package(name).encode()
+    return LibraryOp(
+        python_name=op.__name__,
+        schema=op.schema,
+        doc=op.__doc__ or "",
+        digest=op.digest,
+        program=serialize(program),
+        mlir=_portable(op.mlir),
+        own_gradient=OPS.overrides_gradient(op),
+        composes=op.composes,
+        replaces=op.program.function[0].attr["_replaces"].b if op.composes else False,
+    )
+
+
+class Contents(NamedTuple):
+    """What a library is written from.
+
+    Attributes:
+        ops: with each op that a body calls.
+        kernels: of all machines.
+        made_of: the inputs that the manifest names; None for ops that are not in a file.
+    """
+
+    ops: Sequence[LibraryOp]
+    kernels: Sequence[BuiltKernel]
+    made_of: Mapping[str, Any] | None
+
+
+def write(folder: Path, name: str, contents: Contents, *, with_registration: bool) -> None:
+    """Writes all files of a library, and the C source of its registration if that is wanted."""
+    ops, kernels = contents.ops, [kernel.description for kernel in contents.kernels]
+    texts = {
+        f"{name}.py": wrapper(name, ops),
+        f"{name}.pyi": stubs(name, ops),
+        f"{name}.mlir": SPLIT.join(op.mlir for op in ops),
+        f"{name}.md": docs(name, ops, kernels),
+    }
+    files = {file: text.encode() for file, text in texts.items()}
+    objects = {file: data for kernel in contents.kernels for file, data in kernel.objects.items()}
+    registered = registration(name, ops, kernels)
+    if with_registration:
+        files[f"{name}.c"] = registered.encode()
+    files[f"lib{name}.so"] = _link(name, registered, objects)
+    for file, data in files.items():
+        (folder / file).write_bytes(data)
+    content = manifest.text(name, ops, kernels, files, contents.made_of)
+    (folder / manifest.NAME).write_text(content, encoding="utf-8")
+    measured = {k.description.name: k.timing for k in contents.kernels}
+    (folder / inputs.TIMINGS).write_text(timings(key.machine(), measured), encoding="utf-8")
+
+
+def _link(name: str, source: str, objects: Mapping[str, bytes]) -> bytes:
+    """The bytes of the library. Names are relative and the folder is fresh: no path gets in."""
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        raise LinkError(
+            "composite.build needs a C compiler, and there is no `cc`: apt install gcc, or set CC"
+        )
+    with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
+        where = Path(folder)
+        (where / "registration.c").write_text(source, encoding="utf-8")
+        exported = f"{status_symbol(name)}; {program_symbol(name)};"
+        (where / "exports.map").write_text(f"{{ global: {exported} local: *; }};\n")
+        for file, data in objects.items():
+            (where / file).write_bytes(data)
+        command = [compiler, "-O1", "-fPIC", *_LINK_FLAGS, "-Wl,--version-script=exports.map"]
+        command += ["-o", "library.so", "registration.c", *sorted(objects)]
+        command += [f"-L{native.runtime_folder()}", f"-l:{native.LIBRARY}", "-ldl"]
+        command += ["-Wl,--as-needed", "-lm"]  # what has no vector form is libm's
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise LinkError(
+                f"{compiler} could not link lib{name}.so (exit {done.returncode}):\n"
+                f"{(done.stderr or done.stdout).strip()}"
+            )
+        return (where / "library.so").read_bytes()

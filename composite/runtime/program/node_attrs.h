@@ -1,0 +1,31 @@
+// The attributes by which nodes of composites say which version they stand for, and what never
+// changes of their inputs.
+#ifndef COMPOSITE_RUNTIME_PROGRAM_NODE_ATTRS_H_
+#define COMPOSITE_RUNTIME_PROGRAM_NODE_ATTRS_H_
+
+#include "absl/strings/string_view.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+
+namespace composite {
+
+// The node attribute that names the body a node was made with.
+inline constexpr char kProgramAttr[] = "_composite_program";
+// Which inputs of a node never change: positions among the flattened inputs.
+inline constexpr char kConstantsAttr[] = "_composite_constants";
+// Which of them are what a variable holds.
+inline constexpr char kVariablesAttr[] = "_composite_variables";
+
+// CompositeCall(f): the op for whatever has no name of its own, a derived gradient for one. Its
+// nodes run a TensorFlow function as those of a composite run their expansion, kernels included.
+inline constexpr char kFunctionOp[] = "CompositeCall";
+inline constexpr char kFunctionAttr[] = "f";
+
+// The attribute by which nodes of this op say their version: the program's digest, or the function.
+const char* VersionAttr(absl::string_view op_name);
+
+// The version that the attribute names; "" where there is none.
+absl::string_view VersionOf(const tensorflow::AttrValue* version_attr);
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_PROGRAM_NODE_ATTRS_H_
