@@ -1,4 +1,4 @@
-"""The declaration of an op, compared with itself and with the Python function that it is of.
+"""Checks that the declaration of an op is consistent, and that its Python function fits it.
 
 Not for: what a declaration says (schema.py), whether TensorFlow can parse it (the runtime). A leaf,
 as schema.py is.
@@ -25,7 +25,7 @@ from composite.compiler.source import CompositeSyntaxError, Source
 
 
 def check(schema: OpSchema, source: Source, declared: str = "the declaration") -> None:
-    """Compare the declaration with itself and with the Python function.
+    """Check the declaration, and the Python function against it.
 
     Args:
         schema: the declaration.
@@ -58,7 +58,7 @@ def declared_at(source: Source, name: str) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class _Contradiction:
-    """What a declaration contradicts itself in; `subject` is the name it is about."""
+    """A contradiction within a declaration; `subject` is the name that it is about."""
 
     subject: str
     mistake: Mistake
@@ -66,7 +66,7 @@ class _Contradiction:
 
 
 def _mistakes(schema: OpSchema) -> Iterator[_Contradiction]:
-    """Yield what contradicts itself in the declaration alone."""
+    """Yield the contradictions within the declaration."""
     yield from _name_mistakes(schema)
     if schema.declared_derived is None:
         return

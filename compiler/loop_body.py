@@ -1,7 +1,7 @@
-"""What the condition or the body of a loop is made of: a FunctionDef, part by part.
+"""Queries about the FunctionDef of a loop's condition or body, and copies of parts of it.
 
-Reads TF's protos and nothing else; TensorFlow itself is not imported. Not for what a loop passes on
-from trip to trip: see `tvm/while_loop.py`.
+It reads TF's protos and does not import TensorFlow. Not for: what a loop carries from trip to trip
+(tvm/read/while_loop.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from composite.compiler import op_traits
 
 
 class LoopBody:
-    """A FunctionDef, of which parts are told by the results that they make, by position."""
+    """A FunctionDef; results and arguments are known by their positions."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
@@ -21,11 +21,11 @@ class LoopBody:
         self._nodes = {node.name: node for node in function.node_def}
 
     def result(self, i: int) -> str:
-        """Return what is returned, before it is only given on: a node's output or an argument."""
+        """Return what result i is, seen through Identity: a node's output or an argument."""
         return self._source(self._returned(i))
 
     def node_of(self, reference: str) -> Any | None:
-        """Return the node that makes a value, before it is only given on; None of an argument."""
+        """Return the node that makes a value, seen through Identity; None for an argument."""
         return self._node(self._source(reference))
 
     def appended(self, i: int) -> Any | None:
@@ -44,7 +44,7 @@ class LoopBody:
     ) -> tuple[dict[str, Any], set[int]]:
         """Return the nodes that make these results, by name, and the arguments that those read.
 
-        `values`: without what only has to be there for its shape.
+        `values`: without nodes of which only the shape of the result is read.
         """
         found: dict[str, Any] = {}
         read: set[str] = set()
@@ -61,7 +61,7 @@ class LoopBody:
         return found, {i for i, name in enumerate(self.arguments) if name in read}
 
     def part(self, name: str, arguments: Sequence[int], results: Sequence[int]) -> Any:
-        """Return a function of some arguments that makes some results."""
+        """Return a function that computes some of the results from some of the arguments."""
         made, whole = type(self.function)(), self.function.signature
         made.signature.name = name
         made.signature.input_arg.extend(whole.input_arg[i] for i in arguments)

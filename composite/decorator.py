@@ -15,7 +15,8 @@ from typing import Any
 import tensorflow as tf
 
 from composite.autodiff import gradient
-from composite.binding import native, settings
+from composite.binding import native, program_marks, settings
+from composite.binding.program_marks import ProgramMarks
 from composite.binding.records import record
 from composite.compiler import declaration
 from composite.compiler.errors import RefusedError
@@ -106,11 +107,9 @@ class Composite:
         module = frontend.translate(source, schema, _resolve)
         tfr.optimize(module)
         program = tfr.serialize(module, schema, place=source.place)
-        marks = program.function[0].attr
-        marks["_origin"].s = _origin(function, source).encode()
+        program_marks.add_origin(program, _origin(function, source))
         if self._bare:
-            marks["_composes"].s = self._op_name.encode()
-            marks["_replaces"].b = self._replace
+            program_marks.add_composition(program, self._op_name, replaces=self._replace)
         op = DecoratedOp(program, function, functools.partial(tfr.print_module, module), OPS)
         register(op)
         worker.start()
@@ -189,7 +188,7 @@ def set_up() -> None:
     OPS.on_new_name(batching.register)
     if worker.enabled():
         from composite.compiler.tvm import table
-        from composite.compiler.tvm.ir.graph import DTYPES
+        from composite.compiler.tvm.ir.dtypes import DTYPES
 
         dtypes = [tf.as_dtype(name) for name in DTYPES]
         native.call("composite_set_kernel_ops", record(ops=sorted(table.NAMES), dtypes=dtypes))
@@ -202,7 +201,7 @@ def _check_place(
     older = OPS.current(schema.op_name)
     if not isinstance(older, DecoratedOp):
         return  # a loaded library's op: the runtime compares digests
-    if older.program.function[0].attr["_origin"].s.decode() == _origin(function, source):
+    if ProgramMarks.of(older.program).origin == _origin(function, source):
         return
     if older.composes == op_name:
         message = f"{op_name} has a composition at {older.place} already: remove one of them"

@@ -11,6 +11,7 @@ from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
 from composite.autodiff import gradient
 from composite.binding import native
+from composite.binding.call_request import CallRequest
 from composite.binding.records import NodeDef, python_values
 from composite.ops import functions
 from composite.ops.op import CompositeOp
@@ -59,7 +60,7 @@ class Explanation:
     error: float | None
     error_unit: str
     details: dict[str, Any]
-    _request: NodeDef = field(repr=False, compare=False)
+    _request: CallRequest = field(repr=False, compare=False)
 
     @functools.cached_property
     def gradient(self) -> str:
@@ -68,7 +69,9 @@ class Explanation:
         "keeps MatMul (64, 10); computes BiasAdd again"; or why there is no gradient.
         """
         try:
-            library = FunctionDefLibrary.FromString(native.call("composite_expand", self._request))
+            library = FunctionDefLibrary.FromString(
+                native.call("composite_expand", self._request.to_node_def())
+            )
             outputs = functions.body(library).output_dtypes
             found = gradient.plan(self._request, outputs)
         except (LookupError, tf.errors.OpError) as error:
@@ -90,7 +93,7 @@ def explain(op: CompositeOp, *args: Any, **attrs: Any) -> Explanation:
     if not isinstance(op, CompositeOp):
         raise TypeError(f"composite.explain takes a composite op, not {op!r}")
     request = op.request(*args, **attrs)
-    reply = native.call("composite_explain", request)
+    reply = native.call("composite_explain", request.to_node_def())
     values = python_values(NodeDef.FromString(reply))
     return Explanation(
         op_name=op.op_name,

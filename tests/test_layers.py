@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests import imports, rooms
+from tests.held_by import HELD_BY
 
 ROOT = Path(__file__).resolve().parent.parent
 COMPILER = sorted((ROOT / "compiler").rglob("*.py"))
@@ -121,3 +122,48 @@ def test_running_an_op_library_needs_no_compiler_modules() -> None:
             assert not module.startswith(
                 ("composite.compiler.frontend", "composite.compiler.tfr", "composite.compiler.tvm")
             ), f"composite/{name}.py imports {module} at import time"
+
+
+def held() -> dict[str, list[str]]:
+    """For each source of `HELD_BY`, the tests of its lines; a unit of C++ has no suffix."""
+    found: dict[str, list[str]] = {}
+    for test, sources in HELD_BY.items():
+        folder = test.removeprefix("tests/").replace("runtime/", "composite/runtime/", 1)
+        folder = folder.rpartition("/")[0].replace(
+            "composite/runtime/harness", "composite/runtime/launch"
+        )
+        for name in sources.split():
+            full = name.startswith(("composite/", "compiler/"))
+            found.setdefault(name if full else f"{folder}/{name}", []).append(test)
+    return found
+
+
+def sources_without_a_test_of_their_name() -> set[str]:
+    found = set()
+    for path in (p for p in [*COMPOSITE, *COMPILER] if not is_a_docstring(p)):
+        own = path.with_name(f"test_{path.name}").relative_to(ROOT)
+        if not (ROOT / "tests" / own).is_file():
+            found.add(relative(path))
+    runtime = ROOT / "composite" / "runtime"
+    for path in (p for p in runtime.glob("*/*") if p.suffix in (".h", ".cc")):
+        unit = path.relative_to(runtime).with_suffix("")
+        own = ROOT / "tests" / "runtime" / unit.with_name(f"test_{unit.name}.py")
+        native = ROOT / "tests" / "runtime" / "harness" / f"{unit.name}_test.cc"
+        if not own.is_file() and not native.is_file():
+            found.add(f"composite/runtime/{unit}")
+    return found
+
+
+def is_a_docstring(path: Path) -> bool:
+    """Whether nothing else is in a module, as in most of the `__init__.py`."""
+    (first, *rest) = ast.parse(path.read_text(encoding="utf-8")).body
+    return isinstance(first, ast.Expr) and not rest
+
+
+def test_each_source_has_a_test_that_holds_it() -> None:
+    lines = held()
+    assert [test for test in HELD_BY if not (ROOT / test).is_file()] == []
+    assert {source: tests for source, tests in lines.items() if len(tests) > 1} == {}
+    without = sources_without_a_test_of_their_name()
+    assert sorted(without - lines.keys()) == []
+    assert sorted(lines.keys() - without) == []

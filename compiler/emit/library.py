@@ -1,4 +1,4 @@
-"""What the emitters are told of a library."""
+"""The description of a library that the emitters write texts from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from composite.compiler.schema import OpSchema
 
 @dataclass(frozen=True)
 class LibraryOp:
-    """One op: its name in Python, its declaration, and the program that means it."""
+    """One op: its name in Python, its declaration and its program."""
 
     python_name: str
     schema: OpSchema

@@ -56,7 +56,7 @@ def annotation(attr: AttrSpec) -> str:
 
 
 def type_text(arg: ArgSpec) -> str:
-    """The type of an input or output in the words of the declaration: "T", "N * float"."""
+    """The type of an input or output as the declaration writes it: "T", "N * float"."""
     if arg.type_list_attr:
         return arg.type_list_attr
     kind = arg.type_attr

@@ -1,7 +1,7 @@
 """The C source of a built library: programs, kernel records and what registers them when loaded.
 
-Plain C99, so that building a library needs `cc` and no header of anybody. The objects of the
-kernels are linked beside it, the runtime library is linked against.
+It is plain C99 that includes no header of ours or TensorFlow's, so that building a library needs
+only `cc`. The kernels' object files are linked into it, and it is linked against the runtime.
 """
 
 from __future__ import annotations

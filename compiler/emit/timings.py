@@ -1,7 +1,8 @@
 """timings.json of a built library: what was measured, where, for each kernel.
 
-Beside the library and no part of its digest. The runtime reads it when the library is loaded,
-without a JSON parser (composite/runtime/kernels/timings.cc): the layout here is fixed.
+The file lies beside the library and is not part of its digest. The runtime reads it when the
+library is loaded, without a JSON parser (composite/runtime/kernels/timings.cc), so the layout is
+fixed.
 """
 
 from __future__ import annotations

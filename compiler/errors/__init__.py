@@ -1,4 +1,4 @@
-"""The catalogue of what the language refuses: one entry, with a stable code, for one mistake.
+"""The catalogue of the mistakes that the language refuses: one entry each, with a stable code.
 
 An entry says what the mistake is, why it is one, what to write instead, and shows a body that makes
 it; the sentence about the case at hand is written where it is found. docs/errors.md is made of it.

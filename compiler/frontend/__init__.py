@@ -14,7 +14,7 @@ from typing import Any
 
 from composite.compiler.errors.statements import RETURN_COUNT
 from composite.compiler.frontend.analysis import flow
-from composite.compiler.frontend.analysis.desugar import written_out
+from composite.compiler.frontend.analysis.desugar import desugar
 from composite.compiler.frontend.analysis.scopes import Scopes
 from composite.compiler.frontend.bindings import Translation
 from composite.compiler.frontend.body import Body
@@ -41,7 +41,7 @@ def translate(source: Source, schema: OpSchema, resolve: Resolve) -> Any:
     Raises:
         CompositeSyntaxError: for what the source shows to be wrong or unsupported, with its place.
     """
-    body = Body.of(Scopes(written_out(source)))
+    body = Body.of(Scopes(desugar(source)))
     _check_returns(body, schema)
     with dialect.lock, dialect.context():
         builder = Builder()
@@ -76,7 +76,7 @@ def _function(translation: Translation, schema: OpSchema, resolve: Resolve) -> N
     expressions = Expressions(translation, inliner)
     exit_ = OutputsExit(translation, expressions, schema)
     with builder.into(block):
-        builder.give_back(Statements(translation, expressions, exit_, inliner.rests).body())
+        builder.give_back(Statements(translation, expressions, exit_, inliner.serials).body())
 
 
 def parameter_types(schema: OpSchema) -> list[str]:

@@ -16,10 +16,10 @@ from composite.compiler.source import Source
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """What a call may give: the first `positional` parameters by position, all by name.
+    """The parameters of a callee: the first `positional` may be given by position, all by name.
 
-    `derived` are names that the inputs of an op determine; `unlisted` parameters go without saying;
-    `rest` is the parameter that all further positions make a list for.
+    `derived` are attributes that the inputs of an op determine. Messages do not list the parameters
+    in `unlisted`. `rest` is a parameter that takes all further positional arguments, as a list.
     """
 
     spelling: str
@@ -30,7 +30,7 @@ class Signature:
     rest: Parameter | None = None
 
     def with_rest(self, name: str) -> Signature:
-        """Return the signature with a parameter that takes the positions from its own on."""
+        """Return the signature with a parameter that takes the positional arguments from it on."""
         position = [one.name for one in self.parameters].index(name)
         others = (*self.parameters[:position], *self.parameters[position + 1 :])
         return dataclasses.replace(
@@ -45,7 +45,7 @@ class Signature:
 
 @dataclasses.dataclass(frozen=True)
 class Argument:
-    """An argument: its node, the parameter it is given for, what it is bound to."""
+    """An argument: its node, its parameter, and the binding that is passed."""
 
     node: Any
     parameter: Parameter

@@ -33,7 +33,7 @@ _TENSOR_ADVICE = {
 
 
 class Pass(Protocol):
-    """What is needed of the pass over expressions."""
+    """What is needed of `Expressions`."""
 
     def visit(self, node: Any) -> Any:
         """Translate a node to a binding."""

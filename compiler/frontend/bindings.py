@@ -37,12 +37,12 @@ class Outputs:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Function:
-    """A function of Python to be inlined.
+    """A Python function that is inlined where it is called.
 
     Attributes:
         body: its text.
-        captured: the bindings of what it reads of the body that it stands in.
-        defaults: the bindings of its parameters' defaults, by name.
+        captured: the bindings of the names that it reads from the enclosing body.
+        defaults: the bindings of its default arguments, by parameter.
     """
 
     body: Body
@@ -50,7 +50,7 @@ class Function:
     defaults: dict[str, Any]
 
     def parts(self) -> Iterator[tuple[str, Any]]:
-        """Yield the bindings that it holds; it may hold itself, which is no part."""
+        """Yield the bindings that it holds, except itself: a recursive function captures itself."""
         for name, binding in (*self.captured.items(), *self.defaults.items()):
             if binding is not self:
                 yield name, binding
@@ -58,11 +58,11 @@ class Function:
 
 @dataclasses.dataclass(frozen=True)
 class Instance:
-    """An object of a class of TensorFlow: `[value, fixed]` as its methods take it.
+    """An object of a TensorFlow class, such as tf.TensorArray; methods take it as `[value, fixed]`.
 
     Attributes:
-        value: a tensor, which its methods give anew.
-        fixed: a list of all else, which stays as it is.
+        value: a tensor; a method that changes the object returns a new one.
+        fixed: a list of everything else, which no method changes.
         class_: the class.
     """
 
@@ -78,14 +78,14 @@ class Instance:
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """A method of an object, to be called."""
+    """A bound method: a function of the library and the object that it is called on."""
 
     function: Static
     owner: Instance
 
 
 def function_name(binding: Any) -> str:
-    """Return what the source calls a binding if that is a function, else nothing."""
+    """Return the name that the source has for a binding that is a function, else ""."""
     if isinstance(binding, Function):
         return binding.body.name
     if isinstance(binding, Method):
@@ -116,7 +116,7 @@ def values_in(binding: Any) -> list[Any]:
 
 
 def with_values(binding: Any, values: Iterator[Any]) -> Any:
-    """Return a binding with its values replaced, which come in the order of `values_in`."""
+    """Return a binding with its values replaced by others, in the order of `values_in`."""
     if isinstance(binding, Static):
         return binding
     if isinstance(binding, Outputs):
@@ -139,9 +139,9 @@ def with_values(binding: Any, values: Iterator[Any]) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Caller:
-    """Where a function that is being inlined was called.
+    """The call at which a function is inlined.
 
-    `in_library` says that it belongs to the library, whose lines are not the author's.
+    `in_library`: the function belongs to the library, so its lines are not the author's.
     """
 
     translation: Translation
@@ -153,7 +153,7 @@ class Caller:
 class Translation:
     """The translation of one function: its text, the builder, the bindings at this point.
 
-    `mistakes` are those found in it so far.
+    `mistakes` are those that were found in it so far.
     """
 
     body: Body
@@ -177,11 +177,11 @@ class Translation:
 
     @property
     def depth(self) -> int:
-        """How many calls are being inlined, one in the other."""
+        """How many calls this one is nested in."""
         return 0 if self.caller is None else self.caller.translation.depth + 1
 
     def place(self, node: Any) -> Place:
-        """Return the location of a node: of the library's, that of the author's call."""
+        """Return the location of a node; in the library, that of the author's call."""
         if self.caller is not None and self.caller.in_library:
             return self.caller.place
         outer = None if self.caller is None else self.caller.place
@@ -191,7 +191,7 @@ class Translation:
         """Return the binding of a name of the body.
 
         Raises:
-            UnknownError: if a mistake, noted here or in scopes.py, has left it without one.
+            UnknownError: if it has none because of a mistake that is noted already.
         """
         if name in self.mistakes.unknown or (self.mistakes and name not in self.environment):
             raise UnknownError
@@ -215,17 +215,17 @@ class Translation:
             self.source.fail(node, NO_CONSTANT, f"`{binding.spelling}`: {error}")
 
     def carried(self, binding: Any, node: Any) -> Any:
-        """Return the value that a loop carries for a binding, see `like`."""
+        """Return the value that a loop carries for a binding; `like` is the inverse."""
         return binding.value if isinstance(binding, Instance) else self.value(binding, node)
 
     def whole(self, binding: Any, node: Any) -> Any:
-        """Return the value that holds all of a binding, see `from_whole`."""
+        """Return one value that holds all of a binding; `from_whole` is the inverse."""
         if isinstance(binding, Instance):
             return self.builder.make_list([binding.value, binding.fixed])
         return self.value(binding, node)
 
     def from_whole(self, value: Any, class_: type | None) -> Any:
-        """Return the binding that a value holds all of, of an object if there is a class."""
+        """Return the binding that `whole` made a value of: an object where `class_` is given."""
         if class_ is None:
             return value
         value, fixed = self.builder.unpack(self.builder.cast(value, "sequence"), 2)
@@ -256,7 +256,7 @@ def class_of(binding: Any) -> type | None:
 
 
 def like(value: Any, binding: Any) -> Any:
-    """Return the binding that a value gives where it takes the place of another's."""
+    """Return a binding of the same kind as another, with this value."""
     return dataclasses.replace(binding, value=value) if isinstance(binding, Instance) else value
 
 

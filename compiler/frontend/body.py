@@ -1,6 +1,6 @@
-"""A function's text, with what the passes find out before it is translated.
+"""A function's source, with the results of the analyses that run before translation.
 
-A body is read once, however many ops its function is inlined into.
+It is analysed once, however many ops the function is inlined into.
 Not for: translating it (statements.py), what its free names are bound to (capture.py).
 """
 
@@ -11,7 +11,7 @@ import functools
 import types
 from typing import Any
 
-from composite.compiler.frontend.analysis.desugar import written_out
+from composite.compiler.frontend.analysis.desugar import desugar
 from composite.compiler.frontend.analysis.liveness import Liveness
 from composite.compiler.frontend.analysis.scopes import Scopes
 from composite.compiler.source import Source
@@ -41,7 +41,7 @@ class Body:
         return str(self.source.tree.name)
 
     def inner(self, node: Any) -> Body:
-        """Return the body of a function or lambda that stands in this one."""
+        """Return the body of a function or lambda in this one."""
         if node not in self._inner:
             self._inner[node] = Body.of(self.scopes.inner[node])
         return self._inner[node]
@@ -55,4 +55,4 @@ def body_of(function: types.FunctionType) -> Body:
     Raises:
         CompositeSyntaxError, SourceNotFoundError, NotAFunctionError: as Source.of.
     """
-    return Body.of(Scopes(written_out(Source.of(function))))
+    return Body.of(Scopes(desugar(Source.of(function))))

@@ -1,10 +1,10 @@
-"""`if`: its branches are joined in what is read after it, or each goes to the end of its path.
+"""`if`: its branches are joined in the names that are read later, or go on to the end separately.
 
-An `if` in which a path ends gives the results of all that follows: what comes after it belongs to
-the branches that go on. Where several go on, that is a function of the module, called from each.
+An `if` in which a path ends is translated with its continuation in it: each branch that does not
+end is followed by what comes after the `if`. Where several branches do, the continuation becomes a
+function of the module, which each of them calls.
 
-Not for: expressions that choose, `a if c else b` (expressions.py); how often a loop goes on
-(loops.py).
+Not for: expressions that choose, `a if c else b` (expressions.py); loops (loops.py).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from composite.compiler.frontend.bindings import (
     values_in,
     with_values,
 )
-from composite.compiler.frontend.continuation import Following, Rest, Shared, Translator
+from composite.compiler.frontend.continuation import Continuation, Following, Shared, Translator
 from composite.compiler.frontend.exits import Exit, spoken
 from composite.compiler.frontend.expressions import Expressions
 from composite.compiler.tfr import Fork, dialect
 
 
-class Pass(Translator, Protocol):
-    """What is needed of the pass over statements."""
+class StatementTranslator(Translator, Protocol):
+    """What is needed of `Statements`."""
 
     exit: Exit
 
@@ -43,30 +43,30 @@ class Pass(Translator, Protocol):
         """Translate statements in which no path ends."""
 
     def stand_ins(self, types: Sequence[str]) -> list[Any]:
-        """Build what stands for values that mistakes have left out."""
+        """Build values that stand in for those that a mistake has left out."""
 
 
 class Branches:
-    """Translates each `if` of one function; `rests` numbers the functions of the module."""
+    """Translates each `if` of one function; `serials` tells shared continuations apart."""
 
     def __init__(
         self,
-        statements: Pass,
+        statements: StatementTranslator,
         translation: Translation,
         expressions: Expressions,
-        rests: Iterator[int],
+        serials: Iterator[int],
     ) -> None:
         self._statements = statements
         self._translation = translation
         self._builder = translation.builder
         self._expressions = expressions
         self._liveness = translation.body.liveness
-        self._rests = rests
-        # What names were bound to where a rest was first called.
+        self._serials = serials
+        # What names were bound to where each shared continuation was called first.
         self._objects: dict[str, dict[str, Any]] = {}
 
     def join(self, node: Any) -> None:
-        """Translate an `if` without a `return`: the branches hand on what is read after it."""
+        """Translate an `if` in which no path ends; its results are names that are read later."""
         condition = self._statements.condition(node.test)
         taken = self._expressions.decided(condition)
         if taken is not None:
@@ -116,14 +116,14 @@ class Branches:
                 f"this `if` chooses a function, `{name}` is {spellings}: call it in each branch",
             )
 
-    def path(self, node: Any, rest: Rest) -> list[Any]:
+    def path(self, node: Any, continuation: Continuation) -> list[Any]:
         """Translate an `if` in which a path ends, and all that follows, to the returned values."""
         condition = self._statements.condition(node.test)
         taken = self._expressions.decided(condition)
         if taken is not None:
-            return self._statements.path(node.body if taken else node.orelse, rest)
+            return self._statements.path(node.body if taken else node.orelse, continuation)
         shared = None
-        if isinstance(rest, Following) and (
+        if isinstance(continuation, Following) and (
             flow.endings(node.body) + flow.endings(node.orelse) > 1
         ):
             shared = self._share(node)
@@ -131,24 +131,24 @@ class Branches:
         ends = []
         for block, branch in ((fork.then, node.body), (fork.otherwise, node.orelse)):
             with self._branch(block):
-                path = self._statements.path(branch, shared or rest)
+                path = self._statements.path(branch, shared or continuation)
                 ends.append((path, [self._translation.whole(one, node) for one in path]))
         (given, first), (other, second) = ends
         results = fork.join(list(zip(first, second, strict=True)), self._statements.exit.names)
         if shared is not None:
-            self._define_rest(shared, rest)
+            self._define_shared(shared, continuation)
         results = self._statements.exit.joined(results)
         return [self._result(node, *one) for one in zip(results, given, other, strict=True)]
 
     def _result(self, node: Any, value: Any, first: Any, second: Any) -> Any:
-        """Return the binding of a result for which the branches gave these."""
+        """Return the binding of a result of the `if`, given those of the branches."""
         given = [one for one in (first, second) if not _is_raised(one)] or [first]
         self._translation.same_class("the result", given[0], given[-1], node)
         return self._translation.from_whole(value, class_of(given[0]))
 
     @contextlib.contextmanager
     def _branch(self, block: Any) -> Iterator[None]:
-        """Translate in a block, which binds names in an environment of its own."""
+        """Translate in a block that binds names in its own environment."""
         before = self._translation.environment
         self._translation.environment = dict(before)
         with self._builder.into(block):
@@ -156,21 +156,21 @@ class Branches:
         self._translation.environment = before
 
     def _share(self, node: Any) -> Shared:
-        """Name the rest after an `if`, with what it reads.
+        """Name the continuation of an `if`, with what it reads.
 
-        What a branch assigns may be of any type by then; what none does keeps its type.
+        A name that a branch assigns is passed with type any, the others keep their types.
         """
         assigned = set(flow.assigned([node]))
         live = sorted({*self._liveness.after[node], *self._statements.exit.hidden})
         environment = self._translation.environment
         return Shared(
-            f"rest_{next(self._rests)}",
+            f"rest_{next(self._serials)}",
             node,
             changed=tuple(name for name in live if name in assigned),
             kept=tuple(name for name in live if name not in assigned and name in environment),
         )
 
-    def _define_rest(self, shared: Shared, rest: Rest) -> None:
+    def _define_shared(self, shared: Shared, continuation: Continuation) -> None:
         before = self._translation.environment
         kept = [value for name in shared.kept for value in values_in(before[name])]
         given = _unknown(kept)
@@ -191,7 +191,7 @@ class Branches:
             self._translation.environment = inside
             results = [
                 self._translation.value(one, shared.branching)
-                for one in rest.finish(self._statements)
+                for one in continuation.emit(self._statements)
             ]
             self._builder.give_back(
                 [
@@ -202,19 +202,19 @@ class Branches:
         self._translation.environment = before
 
     def _inside(self, kept: list[Any], arguments: Iterator[Any]) -> Iterator[Any]:
-        """Yield what values are in the function of a rest: an argument of it, or a constant."""
+        """Yield the values inside the function: its arguments, and constants as they are."""
         for value in kept:
             known = decisions.static(value)
             yield next(arguments) if known is decisions.ABSENT else self._builder.constant(known)
 
-    def call_rest(self, shared: Shared) -> list[Any]:
-        """Call a shared rest with the values that its names have here."""
+    def call_shared(self, shared: Shared) -> list[Any]:
+        """Call a shared continuation with the values that its names have here."""
         environment = self._translation.environment
         self._note_objects(shared)
         changed = [
             self._builder.cast(self._translation.whole(environment[name], shared.branching), "any")
             if name in environment
-            else self._statements.stand_ins(["any"])[0]  # scopes.py has said so
+            else self._statements.stand_ins(["any"])[0]  # scopes.py has reported it
             for name in shared.changed
         ]
         kept = [value for name in shared.kept for value in values_in(environment[name])]
@@ -223,7 +223,7 @@ class Branches:
         )
 
     def _note_objects(self, shared: Shared) -> None:
-        """Note which of the names that a branch may change are objects: the same on all."""
+        """Note which names that a branch may change are objects, which must be so on every path."""
         environment = self._translation.environment
         here = {name: environment[name] for name in shared.changed if name in environment}
         earlier = self._objects.setdefault(shared.function, here)
@@ -232,12 +232,12 @@ class Branches:
 
 
 def _is_raised(binding: Any) -> bool:
-    """Say whether a path raises instead of giving a value."""
+    """Say whether a path raises instead of returning a value."""
     return is_value(binding) and dialect.producer(binding, "tfr.raise") is not None
 
 
 def _unknown(values: list[Any]) -> list[Any]:
-    """Return the values that are no constants."""
+    """Return the values that are not known constants."""
     return [value for value in values if decisions.static(value) is decisions.ABSENT]
 
 

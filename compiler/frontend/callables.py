@@ -1,4 +1,4 @@
-"""What a body calls that is no op: helpers, functions of the library, functions in the body.
+"""Callees that are not ops: helpers, functions of the library, functions defined in the body.
 
 Not for: ops (tf_ops.py), translating what is found (inline.py).
 """
@@ -29,7 +29,7 @@ from composite.compiler.source import (
 )
 from composite.compiler.tfr.canonicalize import ABSENT
 
-# Calls of Python's own that users reach for, and what to write instead.
+# Built-in functions that have no meaning in a body, and what to write instead.
 _BUILTIN_ADVICE = {
     "print": "call tf.raw_ops.PrintV2",
     "float": "use the number as it is, beside a tensor it takes its dtype",
@@ -40,7 +40,7 @@ _BUILTIN_ADVICE = {
     "sum": "write the additions out, or call tf.raw_ops.AddN",
 }
 
-# Packages whose functions are no helpers: their Python is not written in this language.
+# Packages whose functions are not inlined: they are not written in the language of bodies.
 _FOREIGN = ("numpy", "scipy", "builtins")
 
 
@@ -55,7 +55,7 @@ class Callee:
 
 
 def written(function: Function) -> Callee:
-    """Return how a function in a body is called."""
+    """Return the callee for a function or lambda that is defined in a body."""
     definition = function.body.source.tree
     positional = len(definition.args.posonlyargs) + len(definition.args.args)
     missing = Parameter("", "").default
@@ -67,7 +67,7 @@ def written(function: Function) -> Callee:
 
 
 def find(source: Source, node: Any, static: Static) -> Callee | None:
-    """Return the function of Python that an object is, None if it is none that can be inlined.
+    """Return the callee for an object that is a Python function; None if it cannot be inlined.
 
     Raises:
         CompositeSyntaxError: at `node` if it has no source text, at the function's own line if its
@@ -94,7 +94,7 @@ def _of_library(entry: library.Entry, spelling: str) -> Callee:
 
 
 def method(found: Method, whole: Any) -> Callee:
-    """Return how a method is called: `whole`, the value of its object, is its first argument."""
+    """Return the callee of a method, whose first argument is `whole`, the value of its object."""
     entry = library.find(found.function.object)
     assert entry is not None
     callee = _of_library(entry, found.function.spelling)
@@ -171,7 +171,7 @@ def is_instance(value: Any, type_: str, kinds: Sequence[Any]) -> bool | None:
 
 
 def refuse(source: Source, node: Any, function: Static) -> NoReturn:
-    """Refuse a call of an object that is nothing that a body can call."""
+    """Fail at a call of an object that a body cannot call."""
     mistake = NO_TRANSLATION if callable(function.object) else NOT_CALLABLE
     if tf_ops.is_random(function.object) and tf_ops.is_tensorflow(function.object):
         mistake = RANDOM_STATE

@@ -52,7 +52,7 @@ _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
 
 
 class Unit(Protocol):
-    """What calls need of the whole translation of an op."""
+    """What `Calls` needs of the translation of a whole op."""
 
     resolve: Resolve
 
@@ -75,7 +75,7 @@ class _Op:
 
 
 class Calls:
-    """Translates calls. `visit` is the expression pass: it gives the binding of a node."""
+    """Translates calls. `visit` translates an expression and returns its binding."""
 
     def __init__(self, translation: Translation, visit: Callable[[Any], Any], unit: Unit) -> None:
         self._translation = translation
@@ -178,7 +178,7 @@ class Calls:
         return self._translation.value(self._visit(node), node)
 
     def _python_defaults(self, op: _Op, given: dict[str, Any]) -> dict[str, Any]:
-        """Write out the defaults of the Python wrapper that the OpDef does not have."""
+        """Pass explicitly the defaults of the Python wrapper that the OpDef does not have."""
         return {
             one.op_name: self._translation.value(Static(one.default, one.name), None)
             for one in op.signature.parameters
@@ -186,7 +186,7 @@ class Calls:
         }
 
     def _node_name(self, arguments: list[Argument]) -> str:
-        """Return the name of the node; None is none, as in TensorFlow."""
+        """Return the name that a call gives its node; None means none, as in TensorFlow."""
         for argument in arguments:
             if argument.parameter is _NAME:
                 name = known(argument.value)
@@ -200,7 +200,7 @@ class Calls:
         return ""
 
     def _check(self, op: _Op, argument: Argument) -> None:
-        """Compare an argument with the declaration, as far as the source shows it."""
+        """Check an argument against the declaration, as far as the source shows its value."""
         spec = op.schema.input_or_attr(argument.parameter.op_name)
         value = known(argument.value)
         spelling = f"`{argument.parameter.name}` of {op.spelling}"

@@ -18,7 +18,7 @@ from composite.compiler.tfr import dialect, for_each
 
 
 class Pass(Protocol):
-    """What is needed of the pass over expressions."""
+    """What is needed of `Expressions`."""
 
     source: Source
 
@@ -50,7 +50,7 @@ class _Comprehension:
         self._node = node
 
     def added(self, generators: list[Any], made: Any) -> Any:
-        """Add to a list what the generators give."""
+        """Append the elements that the generators produce to a list."""
         if not generators:
             element = self._builder.make_list([self._expressions.value(self._node.elt)])
             return self._builder.binary("add", made, element)

@@ -1,7 +1,8 @@
-"""What comes after a statement, up to the end of the function.
+"""Continuations: what comes after a statement, up to the end of the function.
 
-An `if` with a `return` in it hands what follows it to the branches that go on: the end, the
-statements that follow, or, where several branches go on, a function of the module.
+An `if` with a `return` in it passes its continuation to the branches that do not return. That is
+the end of the function, the statements that follow, or, where several branches need it, a function
+of the module ("rest_0" in programs), which each of them calls.
 
 Not for: translating statements (statements.py).
 """
@@ -14,52 +15,55 @@ from typing import Any, Protocol
 
 
 class Translator(Protocol):
-    """What a rest needs of the pass over statements; all of it emits at the insertion point."""
+    """What a continuation needs of `Statements`; everything is emitted at the insertion point."""
 
-    def path(self, statements: Sequence[Any], rest: Rest) -> list[Any]:
-        """Translate statements and then a rest."""
+    def path(self, statements: Sequence[Any], continuation: Continuation) -> list[Any]:
+        """Translate statements and then a continuation."""
 
-    def call_rest(self, shared: Shared) -> list[Any]:
-        """Call the function of a shared rest."""
+    def call_shared(self, shared: Shared) -> list[Any]:
+        """Call the function of a shared continuation."""
 
     def fall_off(self) -> list[Any]:
         """End a path that returns nothing."""
 
 
-class Rest(Protocol):
-    """What comes after some statements; `finish` emits it here and gives the returned values."""
+class Continuation(Protocol):
+    """What comes after some statements."""
 
-    def finish(self, translator: Translator) -> list[Any]:
-        """Emit it at the insertion point."""
+    def emit(self, translator: Translator) -> list[Any]:
+        """Emit it at the insertion point; returns the values that the path ends with."""
 
 
 @dataclasses.dataclass(frozen=True)
-class End(Rest):
+class End(Continuation):
     """The end of the function: the path returns nothing."""
 
-    def finish(self, translator: Translator) -> list[Any]:
+    def emit(self, translator: Translator) -> list[Any]:
         """Emit it."""
         return translator.fall_off()
 
 
 @dataclasses.dataclass(frozen=True)
-class Following(Rest):
+class Following(Continuation):
     """Statements, and what comes after them."""
 
     statements: Sequence[Any]
-    after: Rest
+    after: Continuation
 
-    def finish(self, translator: Translator) -> list[Any]:
+    def emit(self, translator: Translator) -> list[Any]:
         """Emit it."""
         return translator.path(self.statements, self.after)
 
 
 @dataclasses.dataclass(frozen=True)
-class Shared(Rest):
-    """A function of the module, which is given names; `branching` is the `if` that it follows.
+class Shared(Continuation):
+    """A continuation that is a function of the module, with names as its parameters.
 
-    `changed` are the names that a branch may have bound anew, each one value of any type; `kept`
-    are the others, which it is given as they are.
+    Attributes:
+        function: its name.
+        branching: the `if` that it follows.
+        changed: the names that a branch may have rebound; each is passed as one value of type any.
+        kept: the other names that it reads; they are passed with the types that they have.
     """
 
     function: str
@@ -67,6 +71,6 @@ class Shared(Rest):
     changed: tuple[str, ...]
     kept: tuple[str, ...]
 
-    def finish(self, translator: Translator) -> list[Any]:
+    def emit(self, translator: Translator) -> list[Any]:
         """Emit it."""
-        return translator.call_rest(self)
+        return translator.call_shared(self)

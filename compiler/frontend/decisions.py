@@ -1,7 +1,10 @@
-"""What is known of a value while a function is inlined: enough to leave out what cannot happen.
+"""Which values are known while a function is inlined, so that dead branches are not translated.
 
-A helper is called with constants more often than not. A branch that they rule out is not
-translated: it may not even fit the arguments, and recursion that constants end does end.
+A helper is called with constants more often than not. A branch that they rule out must not be
+translated: it may not fit the arguments, and a recursion ends only where a constant decides.
+
+What is decided here is what the runtime would fold the same ops to: one table of cases goes through
+both in tests/compiler/frontend/test_decisions.py.
 
 Not for: replacing values by their constants (compiler.tfr.canonicalize), arithmetic beyond ints.
 """
@@ -30,11 +33,11 @@ def truth(value: Any) -> bool | None:
 
 
 def static(value: Any) -> Any:
-    """Return the Python constant that a value is, ABSENT if that is not known or it is a tensor."""
+    """Return the Python constant that a value is known to be, ABSENT if none; never a tensor."""
     return _static(value, {})
 
 
-# What the values are that were looked at for the sake of one; they may be used many times each.
+# The results for the values that one depends on, each of which may be used many times.
 _Seen = dict[Any, Any]
 
 

@@ -18,10 +18,10 @@ from composite.compiler.tfr import dialect
 
 
 class Exit(Protocol):
-    """The end of a path; `types` are the static types that all paths agree on.
+    """How a path ends; `types` are the static types that all paths give their values.
 
-    `names` are what the author calls the values, where they have names.
-    `hidden` are the names in the environment, none of the source's, that it reads.
+    `names` are the author's names for the values, if there are any. `hidden` are the names that the
+    front end has added to the environment and that the end of a path reads.
     """
 
     types: tuple[str, ...]
@@ -40,7 +40,7 @@ class Exit(Protocol):
         raise AssertionError(f"`{word}` stands outside of a loop")
 
     def joined(self, results: list[Any]) -> list[Any]:
-        """Give the results of an `if` the agreed types, where they have to have them."""
+        """Cast the results of an `if` to `types`, if the end requires them."""
 
 
 class ResultExit(Exit):
@@ -63,7 +63,7 @@ class ResultExit(Exit):
         return [self._builder.constant(None)]
 
     def joined(self, results: list[Any]) -> list[Any]:
-        """Keep what is known of the types."""
+        """Return them as they are, so that what is known of their types is kept."""
         return results
 
 
@@ -129,7 +129,7 @@ class OutputsExit(Exit):
         )
 
     def fall_off(self) -> list[Any]:
-        """Raise when the path is taken: TensorFlow cannot leave outputs out."""
+        """Raise an error when the path is taken: an op always has all of its outputs."""
         if not self.types:
             return []
         text = f"{self._schema.op_name}: `{self._source.tree.name}` returns nothing on this path"
@@ -144,7 +144,7 @@ class OutputsExit(Exit):
 
 
 def spoken(names: Iterable[str]) -> list[str]:
-    """Return names as the author knows them: none for those that the front end adds."""
+    """Return the author's names of values; "" for names that the front end has added."""
     return ["" if name.startswith(".") else name for name in names]
 
 

@@ -48,8 +48,8 @@ class Expressions(Visitor):
         self._calls = Calls(translation, self.visit, unit)
 
     def visit(self, node: Any) -> Any:
-        """Translate a node, giving what it builds the node's location."""
-        # A name builds nothing; what a function of the library builds has one place, the call's.
+        """Translate a node; the ops that it builds have the node's location."""
+        # A name builds no op, and all ops of a function of the library have the place of the call.
         if isinstance(node, gast.Name) or self._translation.in_library:
             return super().visit(node)
         with self._builder.at(self._translation.place(node)):
@@ -145,7 +145,7 @@ class Expressions(Visitor):
     def taken_around(self, binding: Any, before: int, after: int, node: Any) -> list[Any]:
         """Take `before` values from the start of a binding and `after` from its end.
 
-        The list of all others is between them: `a, *b, c = xs`.
+        Between them is one list of the others: `a, *b, c = xs`.
         """
         builder = self._builder
         items = builder.items(self._translation.value(binding, node))
@@ -269,7 +269,7 @@ class Expressions(Visitor):
         )
 
     def choose(self, condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
-        """Build the value that a condition chooses, one alone if it is decided."""
+        """Build an `if` between two values, or only the value that a decided condition chooses."""
         taken = self.decided(condition)
         if taken is not None:
             return then() if taken else otherwise()

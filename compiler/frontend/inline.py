@@ -1,8 +1,8 @@
 """Inlining: a function that a body calls is translated at the call, in a scope of its own.
 
-Its source is its own, so its locations and errors are those of its file, with the call beside them;
-what the library's functions say is said at the author's call instead, whose lines are the ones to
-change. Early returns are what they are in a body: continuations (statements.py).
+Locations and errors of a helper are those of its own file, with the place of the call beside them.
+Those of a function of the library are at the author's call, which is what the author can change.
+A `return` before the end is translated as in a body, see continuation.py.
 
 Not for: which function is called (callables.py), matching arguments (arguments.py).
 """
@@ -24,17 +24,17 @@ from composite.compiler.frontend.statements import Statements
 from composite.compiler.source import CompositeSyntaxError
 from composite.compiler.tfr import Place
 
-# Calls in calls. Python's own stack, of a thousand frames by default, holds about twice as many.
+# Nested calls. Python's stack, of a thousand frames by default, has room for about twice as many.
 MOST_NESTED = 16
 MOST_CALLS = 5_000
 
 
 class Inliner:
-    """Inlines the calls of one op. `rests` numbers the functions of its module."""
+    """Inlines the calls of one op; `serials` tells the shared continuations of its module apart."""
 
     def __init__(self, resolve: Resolve) -> None:
         self.resolve = resolve
-        self.rests = itertools.count()
+        self.serials = itertools.count()
         self._calls = 0
         self._endless: CompositeSyntaxError | None = None
 
@@ -91,11 +91,11 @@ class Inliner:
         expressions = Expressions(translation, self)
         exit_ = ResultExit(translation, expressions)
         try:
-            (result,) = Statements(translation, expressions, exit_, self.rests).body()
+            (result,) = Statements(translation, expressions, exit_, self.serials).body()
         except CompositeSyntaxError as error:
             if error is self._endless:
                 raise
-            # What the library makes of wrong arguments, after the first, is no mistake of theirs.
+            # The library reports one mistake of a call; others follow from the same arguments.
             errors = error.parts[:1] if callee.in_library else error.parts
             parts = [_from_caller(one, caller, node, callee) for one in errors]
             raise CompositeSyntaxError.together(parts) from error
@@ -120,7 +120,7 @@ class Inliner:
 
 
 def _place(caller: Translation, node: Any, callee: Callee) -> Place:
-    """Return the place of a call as its ops have it: of the library's, with what they belong to."""
+    """Return the place of the ops of a call; a function of the library is named in it."""
     place = caller.place(node)
     if callee.in_library and not caller.in_library:
         return dataclasses.replace(place, within=callee.signature.spelling)
@@ -130,7 +130,7 @@ def _place(caller: Translation, node: Any, callee: Callee) -> Place:
 def _from_caller(
     error: CompositeSyntaxError, caller: Translation, node: Any, callee: Callee
 ) -> CompositeSyntaxError:
-    """Return an error of an inlined function with the place of its call."""
+    """Return an error of an inlined function with the place of the call added."""
     name = callee.signature.spelling
     if caller.in_library:
         return error

@@ -1,11 +1,17 @@
 """Loops: `for` and `while`, and the static types of what they carry.
 
-Trips are counted when the op expands. A loop carries the values of the names that it assigns and
-that a later trip, or what follows the loop, reads; a `for` carries the number of its item as well.
-Each has a static type that holds for all trips: the one it starts with, or `any` if a trip changes
-it, which is found by translating the body.
+How many trips there are is known when the op expands. A loop carries the names that it assigns and
+that a later trip, or what follows the loop, reads; a `for` also carries the index of its item.
 
-Not for: how a trip ends (trips.py), `return` in a loop and `else` (early.py), comprehensions
+Each carried name has one static type for all trips: that of its first value, or `any` where a trip
+gives it another. Which types a trip gives is known only once the body is translated, since a type
+follows from every operator, call and inlined function in it. So the body is translated with the
+types of the first values, and again with `any` for the names that changed, to the least fixed
+point. An attempt that is not the last widens at least one name, and widened names stay so when a
+loop around this one is translated again: a loop over n carried names is translated at most n times
+more often than the loop around it needs.
+
+Not for: how a trip ends (trips.py), `return` in a loop and `else` (desugar.py), comprehensions
 (comprehensions.py).
 """
 
@@ -18,25 +24,25 @@ from typing import Any, Protocol
 from composite.compiler.frontend import decisions
 from composite.compiler.frontend.analysis import flow
 from composite.compiler.frontend.bindings import Translation, like
-from composite.compiler.frontend.continuation import End, Rest
+from composite.compiler.frontend.continuation import Continuation, End
 from composite.compiler.frontend.exits import Exit, spoken
 from composite.compiler.frontend.trips import ForExit, LoopExit, WhileExit
 from composite.compiler.tfr import UNDEFINED, Fork, Loop, dialect
 
 
-class Pass(Protocol):
-    """What is needed of the pass over statements."""
+class StatementTranslator(Protocol):
+    """What is needed of `Statements`."""
 
     exit: Exit
 
-    def path(self, statements: Sequence[Any], rest: Rest) -> list[Any]:
-        """Translate statements and then a rest."""
+    def path(self, statements: Sequence[Any], continuation: Continuation) -> list[Any]:
+        """Translate statements and then a continuation."""
 
     def condition(self, node: Any) -> Any:
         """Translate the condition of a statement to a value."""
 
     def value_beyond(self, node: Any) -> Any:
-        """Translate an expression whose mistakes are not those of the statements it governs."""
+        """Translate the header of a statement; after a mistake in it, its blocks still are."""
 
     def bind(self, target: Any, binding: Any, node: Any) -> None:
         """Bind the names of a target of an assignment."""
@@ -45,13 +51,13 @@ class Pass(Protocol):
 class Loops:
     """Translates the loops of one function."""
 
-    def __init__(self, statements: Pass, translation: Translation) -> None:
+    def __init__(self, statements: StatementTranslator, translation: Translation) -> None:
         self._statements = statements
         self._translation = translation
         self._builder = translation.builder
         self._liveness = translation.body.liveness
-        # The names whose static type a loop changes, found so far.
-        self._changing: dict[Any, set[str]] = {}
+        # Of each loop, the carried names whose static type has been widened to `any` so far.
+        self._widened: dict[Any, set[str]] = {}
 
     def for_(self, node: Any) -> None:
         """Translate a `for`: a loop over the list of the items."""
@@ -76,7 +82,7 @@ class Loops:
         self._until_typed(node, names, attempt)
 
     def while_(self, node: Any) -> None:
-        """Translate a `while`; a `break` is a condition beside the written one."""
+        """Translate a `while`; with a `break` in it, its predicate is carried as well."""
         names = self._carried_names(node)
         breaks = flow.breaks(node.body)
 
@@ -86,15 +92,15 @@ class Loops:
             loop = self._open(names, head, exit_)
             with self._trip(loop, names, loop.condition):
                 loop.decide(
-                    self._goes_on(loop, node) if breaks else self._statements.condition(node.test)
+                    self._predicate(loop, node) if breaks else self._statements.condition(node.test)
                 )
             with self._trip(loop, names):
                 return self._close(loop, exit_)
 
         self._until_typed(node, names, attempt)
 
-    def _goes_on(self, loop: Loop, node: Any) -> Any:
-        """Ask the condition of a `while` unless it was left by `break`."""
+    def _predicate(self, loop: Loop, node: Any) -> Any:
+        """Build the predicate of a `while` with a `break`: no `break` yet, and the condition."""
         fork = Fork(self._builder, loop.condition.arguments[0])
         with self._builder.into(fork.then):
             test = self._statements.condition(node.test)
@@ -113,7 +119,7 @@ class Loops:
 
     @contextlib.contextmanager
     def _trip(self, loop: Loop, names: Sequence[str], block: Any = None) -> Iterator[None]:
-        """Translate inside of a block of a loop, the carried names bound to its arguments."""
+        """Translate inside a block of a loop, with the carried names bound to its arguments."""
         before, block = self._translation.environment, block or loop.body
         carried = list(block.arguments)[len(block.arguments) - len(names) :]
         pairs = zip(names, carried, strict=True)
@@ -124,7 +130,7 @@ class Loops:
         self._translation.environment = before
 
     def _close(self, loop: Loop, exit_: LoopExit) -> LoopExit:
-        """Translate the body, up to what its trips give."""
+        """Translate the body, up to the values of the next trip."""
         outer, self._statements.exit = self._statements.exit, exit_
         values = self._statements.path(exit_.node.body, End())
         self._statements.exit = outer
@@ -134,22 +140,32 @@ class Loops:
     def _until_typed(
         self, node: Any, names: Sequence[str], attempt: Callable[[Sequence[str]], LoopExit]
     ) -> None:
-        """Build a loop, again with fewer static types while its trips change them."""
+        """Build a loop, and again with wider static types until its trips keep them."""
         environment = self._translation.environment
-        open_ = self._changing.setdefault(node, set())
+        widened = self._widened.setdefault(node, set())
         for name in names:
             start = decisions.static(self._translation.carried(environment[name], node))
             if start is None or start is UNDEFINED:
-                open_.add(name)  # what a name starts with before it has its value
-        while True:
-            starts = {name: self._translation.carried(environment[name], node) for name in names}
-            exit_ = attempt(
-                ["any" if name in open_ else dialect.name_of(starts[name]) for name in names]
-            )
-            if not exit_.changed:
-                break
-            open_ |= exit_.changed
+                widened.add(name)  # what a name starts with before it has its value
+        exit_ = self._attempt(node, names, attempt)
+        while exit_.changed:
+            if exit_.changed <= widened:
+                raise AssertionError(f"translating a loop again widens none of {exit_.changed}")
+            widened |= exit_.changed
+            exit_ = self._attempt(node, names, attempt)
         hidden = [""] * (len(exit_.types) - len(names))
         results = exit_.loop.join(exit_.values, [*hidden, *spoken(names)])
         pairs = zip(names, results[len(results) - len(names) :], strict=True)
         environment.update({name: like(value, environment[name]) for name, value in pairs})
+
+    def _attempt(
+        self, node: Any, names: Sequence[str], attempt: Callable[[Sequence[str]], LoopExit]
+    ) -> LoopExit:
+        environment, widened = self._translation.environment, self._widened[node]
+        starts = [self._translation.carried(environment[name], node) for name in names]
+        return attempt(
+            [
+                "any" if name in widened else dialect.name_of(start)
+                for name, start in zip(names, starts, strict=True)
+            ]
+        )

@@ -1,8 +1,8 @@
-"""Going on after a mistake, so that one compilation shows all that a body makes.
+"""Error recovery: translation goes on after a mistake, so that one compilation reports all of them.
 
-A statement in which there is a mistake is given up, and the next one is translated. The names that
-it would have bound are unknown from there on: a statement that reads one is given up without a
-word, because what is wrong with it may follow from what was said already.
+A statement with a mistake is given up, and the next one is translated. The names that it would have
+bound are unknown from there on: a statement that reads one is given up silently, since whatever is
+wrong with it may follow from the mistake that was reported.
 
 Not for: errors of the compiler itself, which pass through.
 """
@@ -39,14 +39,14 @@ class Mistakes:
         return bool(self._noted)
 
     def later(self) -> Mistakes:
-        """Return the mistakes that the next pass starts with; it finds unknown names anew."""
+        """Return the mistakes that the next pass starts with; it finds the unknown names again."""
         made = Mistakes()
         made.given_up.update(self.given_up)
         made._noted.extend(self._noted)
         return made
 
     def note(self, node: Any, error: CompositeSyntaxError) -> None:
-        """Note what is wrong at or in a node, which may be several mistakes."""
+        """Note the error, or the errors, at a node or in it."""
         # A traceback would keep values of the IR alive that are destroyed at the end.
         error = error.with_traceback(None)
         error.__cause__ = error.__context__ = None
@@ -54,7 +54,7 @@ class Mistakes:
 
     @contextlib.contextmanager
     def beyond(self, node: Any) -> Iterator[None]:
-        """Go on behind the `with` after a mistake in it; what a node binds is unknown then."""
+        """Go on after the `with` on a mistake in it; what the node binds is unknown then."""
         try:
             yield
         except CompositeSyntaxError as error:
@@ -68,12 +68,12 @@ class Mistakes:
         self.give_up(node)
 
     def give_up(self, node: Any) -> None:
-        """Take what a node binds for unknown."""
+        """Mark the names that a node binds as unknown."""
         self.given_up.add(node)
         self.unknown.update(bound_in(node))
 
     def raise_all(self) -> None:
-        """Raise one error that shows them all, in the order of the text; return if there are none.
+        """Raise one error that shows all mistakes in the order of the text, if there are any.
 
         Raises:
             CompositeSyntaxError: the first, with the others.

@@ -1,10 +1,10 @@
-"""Calls of the library that are like an earlier one, for which the same ops are built again.
+"""A cache of inlined library calls: an equal call gets the same ops without being translated.
 
-What a function of the library becomes depends on what can be known of its arguments: static types,
-constants, how long lists are. Its text does not change, and its ops all have the place of the call.
-So a call of which the same is known gives the same ops, on other values.
+The ops that a function of the library is translated to depend only on what is known of its
+arguments: static types, constants, lengths of lists. Its text does not change, and all its ops have
+the place of the call. So two calls with equal knowledge give the same ops, on different values.
 
-Not for: helpers of the author, whose ops have places of their own.
+Not for: the author's helpers, whose ops have places of their own.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from composite.compiler.tfr import Builder, Place, Recipe, Recording, constants,
 # Calls that are remembered; each has a few kilobytes.
 MOST = 1024
 
-# What the front end asks of an op that made a value is in decisions.py, and:
+# The front end asks of the op that made a value what decisions.py asks, and whether it is one of:
 _NAMED = ("tfr.raise", "tfr.list")
 
 
 @dataclasses.dataclass(frozen=True)
 class Specialization:
-    """What a call became; `result` is its binding, with numbers for values."""
+    """The ops of a call; `result` is its binding, with numbers in place of values."""
 
     recipe: Recipe
     result: Any
@@ -49,14 +49,14 @@ class Specialization:
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """A call, by what is known of it: equal keys give equal ops on the values, each there once."""
+    """What is known of a call. Equal keys give equal ops on `values`, which has each value once."""
 
     key: Hashable
     values: list[Any]
 
     @classmethod
     def of(cls, caller: Translation, function: Function, bound: Mapping[str, Any]) -> Call | None:
-        """Return what is known of a call, None if it depends on what has no equals.
+        """Return what is known of a call; None if an argument cannot be compared.
 
         Args:
             caller: the translation of the function that calls.
@@ -76,7 +76,7 @@ class Call:
         return cls((function.body, caller.depth, caller.in_library, *arguments), known.values)
 
     def find(self) -> Specialization | None:
-        """Return what an earlier call like this one became."""
+        """Return the ops of an equal call, if there was one."""
         if self.key not in _made:
             return None
         _made.move_to_end(self.key)
@@ -85,7 +85,7 @@ class Call:
     def remember(
         self, builder: Builder, recording: Recording, place: Place, result: Any, inlined: int
     ) -> None:
-        """Remember what the call became, if that can be built again.
+        """Remember the ops of the call, if they can be built again.
 
         Args:
             builder: the builder.
@@ -111,7 +111,7 @@ _made: collections.OrderedDict[Hashable, Specialization] = collections.OrderedDi
 
 
 def forget() -> None:
-    """Remember no calls any more."""
+    """Empty the cache."""
     _made.clear()
 
 
@@ -120,7 +120,7 @@ class _UnequalError(Exception):
 
 
 class _Known:
-    """Tells what the front end can find out about bindings, in which values have numbers."""
+    """Describes what the front end can know of bindings, with numbers in place of values."""
 
     def __init__(self, builder: Builder) -> None:
         self.values: list[Any] = []
@@ -173,7 +173,7 @@ class _Known:
 
 
 def _constant(value: object) -> Hashable:
-    """Return what compares equal for the same constants only: not 1, 1.0 and True."""
+    """Return a key that is equal for identical constants only, which 1, 1.0 and True are not."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return (type(value), repr(value))
     if isinstance(value, tuple):

@@ -24,7 +24,7 @@ from composite.compiler.frontend.tf_ops import Parameter
 from composite.compiler.tfr import Call, dialect
 from composite.compiler.tfr.canonicalize import ABSENT, constant_of
 
-# Functions that make a list, with how few and how many arguments they take.
+# Functions that make a list, with the least and greatest number of arguments.
 _LISTS: dict[Any, tuple[int, int]] = {
     range: (1, 3),
     enumerate: (1, 2),
@@ -48,7 +48,7 @@ _CONSTANT = Signature("tf.constant", (*_VALUE, _SHAPE, _NAME), 3, unlisted=("nam
 
 
 class Specials:
-    """Translates their calls. `visit` is the expression pass: it gives the binding of a node."""
+    """Translates their calls. `visit` translates an expression and returns its binding."""
 
     def __init__(self, translation: Translation, visit: Callable[[Any], Any]) -> None:
         self._translation = translation
@@ -57,7 +57,7 @@ class Specials:
         self._visit = visit
 
     def find(self, function: object) -> Callable[[Any], Any] | None:
-        """Return what translates a call of an object, None if it is none of these."""
+        """Return the translator of calls of an object; None if it has no special meaning."""
         name = _translators().get(id(function))
         return None if name is None else getattr(self, name)
 
@@ -100,7 +100,7 @@ class Specials:
         return self._builder.unary("not", self._builder.unary("not", value))
 
     def _isinstance(self, node: Any) -> Any:
-        """Answer from the static type, which tells tensors and lists apart; no node is left."""
+        """Answer from the static type, which tells tensors and lists apart; it needs no node."""
         if len(node.args) != 2 or node.keywords:
             self._source.fail(node, BUILTIN_CALL, "isinstance() takes two arguments")
         value = self._translation.value(self._visit(node.args[0]), node.args[0])
@@ -158,7 +158,7 @@ class Specials:
 
 @functools.cache
 def _translators() -> dict[int, str]:
-    """Name the methods of Specials by the identities of the functions, which live for ever."""
+    """The methods of Specials, by the identities of the functions, which are never freed."""
     convert, constant = callables.conversions()
     methods = {
         **dict.fromkeys(_LISTS, "_makes_list"),

@@ -1,7 +1,8 @@
 """Statements of a body: assignments, `return`, `raise`, functions, and what comes after each.
 
-A path ends with the values it returns. What one of the statements governs that hold others is
-translated by Branches and Loops, which come back here for those.
+A path is a run of statements up to a `return`, a `raise` or the end of a trip; translating it gives
+the values that it ends with. Branches and Loops translate `if`, `for` and `while`, and call back
+for the statements in them.
 
 Not for: expressions (expressions.py), `if` (branches.py), `for` and `while` (loops.py), what a
 `return` gives (exits.py).
@@ -20,7 +21,7 @@ from composite.compiler.frontend import strings
 from composite.compiler.frontend.analysis import flow
 from composite.compiler.frontend.bindings import Instance, Translation
 from composite.compiler.frontend.branches import Branches
-from composite.compiler.frontend.continuation import End, Following, Rest, Shared
+from composite.compiler.frontend.continuation import Continuation, End, Following, Shared
 from composite.compiler.frontend.exits import Exit
 from composite.compiler.frontend.expressions import Expressions
 from composite.compiler.frontend.loops import Loops
@@ -31,9 +32,10 @@ from composite.compiler.tfr import dialect
 
 
 class Statements(Visitor):
-    """Translates the statements of one function; `rests` numbers the functions of the module.
+    """Translates the statements of one function.
 
-    `exit` is what the paths end with, at this point.
+    `exit` is how a path ends at this point; `serials` tells the shared continuations of the module
+    apart.
     """
 
     def __init__(
@@ -41,14 +43,14 @@ class Statements(Visitor):
         translation: Translation,
         expressions: Expressions,
         exit_: Exit,
-        rests: Iterator[int],
+        serials: Iterator[int],
     ) -> None:
         super().__init__(translation.source)
         self._translation = translation
         self._builder = translation.builder
         self._expressions = expressions
         self.exit = exit_
-        self._branches = Branches(self, translation, expressions, rests)
+        self._branches = Branches(self, translation, expressions, serials)
         self._loops = Loops(self, translation)
 
     def body(self) -> list[Any]:
@@ -67,19 +69,19 @@ class Statements(Visitor):
         mistakes.raise_all()
         return results
 
-    def path(self, statements: Sequence[Any], rest: Rest) -> list[Any]:
+    def path(self, statements: Sequence[Any], continuation: Continuation) -> list[Any]:
         """Translate statements and what comes after them, up to the returned values."""
         for index, statement in enumerate(statements):
             with self._builder.at(self._translation.place(statement)), self._beyond(statement):
                 if flow.ends(statement):
-                    following = Following(statements[index + 1 :], rest)
-                    return self._end(statement, following if following.statements else rest)
+                    following = Following(statements[index + 1 :], continuation)
+                    return self._end(statement, following if following.statements else continuation)
                 self._visit(statement)
             if flow.ends(statement):
                 return self.stand_ins(self.exit.types)
-        return rest.finish(self)
+        return continuation.emit(self)
 
-    def _end(self, statement: Any, rest: Rest) -> list[Any]:
+    def _end(self, statement: Any, continuation: Continuation) -> list[Any]:
         """Translate a statement in which a path ends, and all that follows."""
         self._skip_given_up(statement)
         if isinstance(statement, gast.Return):
@@ -88,7 +90,7 @@ class Statements(Visitor):
             return self._raised(statement)
         if isinstance(statement, (gast.Break, gast.Continue)):
             return self.exit.ended(isinstance(statement, gast.Break))
-        return self._branches.path(statement, rest)
+        return self._branches.path(statement, continuation)
 
     def _visit(self, statement: Any) -> None:
         self._skip_given_up(statement)
@@ -100,7 +102,7 @@ class Statements(Visitor):
 
     @contextlib.contextmanager
     def _beyond(self, node: Any) -> Iterator[None]:
-        """Go on behind the `with` after a mistake in it, as if the node bound any values."""
+        """Go on after the `with` on a mistake in it, as if the node bound values of type any."""
         environment, exit_ = self._translation.environment, self.exit
         with self._translation.mistakes.beyond(node):
             yield
@@ -110,14 +112,14 @@ class Statements(Visitor):
         environment.update(zip(names, self.stand_ins(["any"] * len(names)), strict=True))
 
     def stand_ins(self, types: Sequence[str]) -> list[Any]:
-        """Build what stands for values that mistakes have left out."""
+        """Build values that stand in for those that a mistake has left out."""
         return self._builder.fail("SyntaxError", [], types)
 
     def condition(self, node: Any) -> Any:
-        """Translate the condition of a statement, whose mistakes are not those of what it governs.
+        """Translate the condition of a statement; after a mistake in it, its blocks still are.
 
-        In a function that is inlined they are: to know nothing of a condition may be to go through
-        a recursion that it ends.
+        Not in an inlined function, where they are given up: with an unknown condition, a recursion
+        that it should end would not.
         """
         if self._translation.caller is not None:
             self._skip_given_up(node)
@@ -125,7 +127,7 @@ class Statements(Visitor):
         return self.value_beyond(node)
 
     def value_beyond(self, node: Any) -> Any:
-        """Translate an expression whose mistakes are not those of the statements it governs."""
+        """Translate the header of a statement; after a mistake in it, its blocks still are."""
         with self._beyond(node):
             self._skip_given_up(node)
             return self._expressions.value(node)
@@ -139,9 +141,9 @@ class Statements(Visitor):
         """End a path that has no `return`."""
         return self.exit.fall_off()
 
-    def call_rest(self, shared: Shared) -> list[Any]:
-        """Call the rest that several branches of an `if` go on to."""
-        return self._branches.call_rest(shared)
+    def call_shared(self, shared: Shared) -> list[Any]:
+        """Call the continuation that several branches of an `if` share."""
+        return self._branches.call_shared(shared)
 
     def visit_all(self, statements: Sequence[Any]) -> None:
         """Translate statements in which no path ends."""

@@ -1,7 +1,7 @@
 """F-strings: constants of a body, and the messages of the errors that it raises.
 
-A constant holds constants only. A message may hold whatever the call knows, attributes and shapes,
-and is put together when it is raised.
+An f-string that is a value holds constants only. One that is a message may also hold attributes and
+shapes, and is formatted when the error is raised.
 
 Not for: other expressions (expressions.py).
 """
@@ -25,7 +25,7 @@ _CONVERSIONS: dict[str, Callable[[object], str]] = {"s": str, "r": repr, "a": as
 
 
 class Pass(Protocol):
-    """What is needed of the pass over expressions."""
+    """What is needed of `Expressions`."""
 
     source: Source
 

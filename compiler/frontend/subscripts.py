@@ -1,4 +1,4 @@
-"""value[...]: the parts of a subscript, in the IR's letters for them.
+"""value[...]: the parts of a subscript, as the IR encodes them, a letter each.
 
 Not for: what a part means for a list or a tensor; the expansion decides that.
 """
@@ -15,7 +15,7 @@ from composite.compiler.tfr import Builder, dialect
 
 
 class Pass(Protocol):
-    """What is needed of the pass over expressions."""
+    """What is needed of `Expressions`."""
 
     source: Source
 

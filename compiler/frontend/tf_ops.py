@@ -29,7 +29,7 @@ from composite.compiler.schema import AttrSpec, OpSchema, same_default
 class Parameter:
     """A parameter of a generated wrapper: its Python name, the OpDef's name, Python's default.
 
-    `differs` says that Python's default is not the OpDef's: a call that leaves it out must give it.
+    `differs`: Python's default is not the OpDef's, so a call that leaves it out must pass it.
     """
 
     name: str
@@ -58,8 +58,8 @@ class TfOp:
 
 
 def find(function: object) -> TfOp | None:
-    """Return the op that a callable of TensorFlow is, None if it is none or more than one."""
-    # What is no function may have no hash; TensorFlow decorates functions as functions.
+    """Return the op that a callable of TensorFlow calls; None if it is not exactly one."""
+    # An object that is not a function may not be hashable. TensorFlow's decorators give functions.
     return _find(function) if isinstance(function, types.FunctionType) else _search(function)
 
 

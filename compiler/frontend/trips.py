@@ -1,6 +1,6 @@
-"""How a trip of a loop ends, and what it gives to the next.
+"""How a trip of a loop ends, and which values it passes to the next.
 
-Not for: building the loop (loops.py), `return` in it and `else` (early.py).
+Not for: building the loop (loops.py), `return` in it and `else` (desugar.py).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from composite.compiler.tfr import dialect
 
 
 class LoopExit(Exit):
-    """The end of a trip: what the next one is given.
+    """The end of a trip: the values that the next one starts with.
 
     Attributes:
-        changed: the carried names that a trip gave another static type.
+        changed: the carried names to which a trip gave another static type.
         node: the loop in the source; `loop` is the one that is built, `values` what a trip gives.
-        hidden: the names, none of the source's, that the end of a trip reads.
+        hidden: the names that the front end has added and that the end of a trip reads.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class LoopExit(Exit):
         self._starts = {name: translation.environment[name] for name in names}
 
     def returned(self, _node: Any) -> NoReturn:
-        """Refuse: early.py has made a `break` of it."""
+        """Refuse: desugar.py has made a `break` of it."""
         raise AssertionError("a return in a loop is written out before it is translated")
 
     def ended(self, by_break: bool) -> list[Any]:
@@ -49,11 +49,11 @@ class LoopExit(Exit):
         return self.ended(by_break=False)
 
     def joined(self, results: list[Any]) -> list[Any]:
-        """Keep the results: each path has given them their types."""
+        """Return the results as they are: each path has cast them."""
         return results
 
     def head(self, by_break: bool) -> list[Any]:
-        """Give what the loop carries beside names."""
+        """Return the values that the loop carries besides those of names."""
         raise NotImplementedError
 
     def _carried(self, name: str) -> Any:
@@ -67,7 +67,7 @@ class LoopExit(Exit):
 
 
 class ForExit(LoopExit):
-    """Carries the number of the item; a `break` goes beyond the last one."""
+    """Carries the index of the item; a `break` sets it to the number of items."""
 
     def __init__(
         self, translation: Translation, node: Any, names: Sequence[str], types: Sequence[str]
@@ -76,7 +76,7 @@ class ForExit(LoopExit):
         self.index, self.count = self.hidden = (".index", ".count")
 
     def head(self, by_break: bool) -> list[Any]:
-        """Give the number of the next item."""
+        """Return the index of the next item."""
         environment, builder = self._translation.environment, self._translation.builder
         if by_break:
             return [environment[self.count]]
@@ -84,10 +84,10 @@ class ForExit(LoopExit):
 
 
 class WhileExit(LoopExit):
-    """Carries whether to go on, if the loop has a `break`."""
+    """Carries its predicate if the loop has a `break`: False once that was reached."""
 
     def head(self, by_break: bool) -> list[Any]:
-        """Say whether to go on."""
+        """Return the predicate."""
         if len(self.types) == len(self._names):
             return []
         return [self._translation.builder.constant(not by_break)]

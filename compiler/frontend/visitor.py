@@ -1,7 +1,7 @@
-"""The base of every pass over a body: a closed world.
+"""The base of every pass over a body. The language is a closed world.
 
-A pass handles the nodes it names; any other is an error at its place, with what to write instead.
-Nothing falls through, so nothing can be dropped.
+A pass handles the nodes that it has methods for. Any other node is an error at its place that says
+what to write instead, so no node is dropped silently.
 
 Not for: deciding what a supported node means.
 """
@@ -22,7 +22,7 @@ from composite.compiler.errors.statements import (
 )
 from composite.compiler.source import Source
 
-# The mistake, what stands in the source, what to write instead. Keys are gast's node classes.
+# By gast's node class: the mistake, the name of the syntax, and what to write instead.
 ADVICE: dict[str, tuple[Mistake, str, str]] = {
     "AsyncFor": (NO_COROUTINE, "an `async for` loop", "write `for`"),
     "Try": (NO_CONTEXT, "`try`", "check the condition with `if` before the call"),

@@ -20,11 +20,12 @@ from composite.compiler.library.names import PUBLIC, Entry
 
 __all__ = ["Entry", "entries", "find", "names"]
 
+# Modules, in the order of docs/language.md: that of their own names.
 SUBJECTS = (
-    *("activation", "arithmetic", "arrays", "assertions", "comparison", "complexes", "conversion"),
-    *("convolution", "creation", "images", "indexing", "layout", "linear", "losses", "matrices"),
-    *("normalization", "pooling", "randoms", "reduction", "scans", "segments", "shaping"),
-    *("sorting", "special", "spectra", "text"),
+    *("nn.activation", "arithmetic", "arrays", "assertions", "comparison", "complexes"),
+    *("conversion", "nn.convolution", "creation", "images", "indexing", "layout", "linear"),
+    *("nn.losses", "matrices", "nn.normalization", "nn.pooling", "randoms", "reduction", "scans"),
+    *("segments", "shaping", "sorting", "special", "spectra", "text"),
 )
 
 

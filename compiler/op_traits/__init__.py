@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from composite.compiler.op_traits import control, movement, pointwise, randoms, reductions
-from composite.compiler.op_traits.traits import Family, InnerDim, OpTraits, Read, Runs, Terms
+from . import control, movement, pointwise, randoms, reductions
+from .traits import Family, InnerDim, OpTraits, Read, Runs, Terms
 
 __all__ = ["TABLE", "Family", "InnerDim", "OpTraits", "Read", "Runs", "Terms", "of", "that_run"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from composite.compiler.op_traits.traits import OpTraits, Runs
+from .traits import OpTraits, Runs
 
 ROWS = (
     OpTraits("PartitionedCall", runs=Runs.CALL),

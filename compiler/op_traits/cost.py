@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from composite.compiler.op_traits.traits import InnerDim, OpTraits, Terms
+from .traits import InnerDim, OpTraits, Terms
 
 Shape: TypeAlias = Sequence[int | None] | None
 """Sizes, None for an unknown one; None for an unknown rank."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from composite.compiler.op_traits.traits import OpTraits, Read, reads
+from .traits import OpTraits, Read, reads
 
 ROWS = (
     # Activations and their gradients.

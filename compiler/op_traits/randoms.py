@@ -7,7 +7,7 @@ which StatelessRandomGetKeyCounter makes of a seed; StatelessShuffle has that fo
 
 from __future__ import annotations
 
-from composite.compiler.op_traits.traits import OpTraits
+from .traits import OpTraits
 
 ROWS = (
     OpTraits("Multinomial", stateless_twin="StatelessMultinomial"),

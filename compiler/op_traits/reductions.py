@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from composite.compiler.op_traits.traits import InnerDim, OpTraits, Read, Terms, reads
+from .traits import InnerDim, OpTraits, Read, Terms, reads
 
 ROWS = (
     # Matrix products.

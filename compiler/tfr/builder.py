@@ -1,4 +1,4 @@
-"""Builds TFR: one method an op, the result's static type derived from the operands'.
+"""Builds TFR: one method an op, which derives the result's static type from the operands'.
 
 Not for: what Python means (the frontend), where ops go (cursor.py), ifs and loops (fork.py,
 loop.py), rewriting (canonicalize.py).
@@ -38,7 +38,7 @@ class Unfinished(Protocol):
 
 
 def arithmetic_type(left: str, right: str) -> str:
-    """Name the type of an operator's result: a tensor absorbs numbers."""
+    """Return the type of an operator's result: with a tensor and a number, a tensor."""
     if "tensor" in (left, right):
         return "tensor"
     return left if left == right and left in ("attr", "sequence") else "any"
@@ -70,12 +70,12 @@ class Builder(Cursor):
         return self._value("tfr.cast", [value], type_)
 
     def element_type(self, value: Any) -> str:
-        """Name the type of the elements of a list, as far as it is known where the list is made."""
+        """Return the type of the elements of a list as far as the op that made it shows it."""
         dims = dialect.name_of(value) in ("dims", "attr")
         return "attr" if dims else self.noted_elements(value)
 
     def noted_elements(self, value: Any) -> str:
-        """Name what was noted of the elements of a value: "any" for nothing."""
+        """Return the noted type of the elements of a value; "any" if none was noted."""
         return self._elements.get(value, "any")
 
     def note_elements(self, value: Any, type_: str) -> None:
@@ -90,7 +90,7 @@ class Builder(Cursor):
         return made
 
     def _alike(self, values: Sequence[Any]) -> Sequence[Any]:
-        """Give values one type, for the operands of a variadic."""
+        """Cast values to one type, as the operands of a variadic must have."""
         if len({dialect.name_of(value) for value in values}) <= 1:
             return values
         return [self.cast(value, "any") for value in values]
@@ -124,7 +124,7 @@ class Builder(Cursor):
         return made
 
     def items(self, value: Any) -> Any:
-        """List what iterating over a value gives."""
+        """Build the list that iterating over a value gives."""
         return value if dialect.name_of(value) == "sequence" else self.builtin("list", [value])
 
     def unpack(self, value: Any, size: int) -> list[Any]:
@@ -179,22 +179,22 @@ class Builder(Cursor):
         return self._value("tfr.compare", [left, right], type_, operator=self._string(operator))
 
     def shape(self, tensor: Any) -> Any:
-        """Take the shape of a tensor."""
+        """Build the shape of a tensor."""
         return self._value("tfr.shape", [tensor], "dims")
 
     def rank(self, shape: Any) -> Any:
-        """Count the dims of a shape; None, as in TF, where a tensor's rank is not known."""
+        """Build the length of a shape; None, as in TF, where a tensor's rank is not known."""
         taken = dialect.producer(shape, "tfr.shape")
         if taken is None:
             return self.length(shape)
         return self._value("tfr.rank", [taken.operands[0]], "attr")
 
     def dtype(self, tensor: Any) -> Any:
-        """Take the dtype of a tensor."""
+        """Build the dtype of a tensor."""
         return self._value("tfr.dtype", [tensor], "attr")
 
     def length(self, value: Any) -> Any:
-        """Count the elements of a list, shape or string."""
+        """Build the length of a list, shape or string."""
         return self._value("tfr.length", [value], "attr")
 
     def fail(self, error: str, pieces: Sequence[Any], types: Sequence[str]) -> list[Any]:
@@ -208,7 +208,7 @@ class Builder(Cursor):
         return [self.cast(result, type_) for result, type_ in zip(op.results, types, strict=True)]
 
     def truth(self, value: Any) -> Any:
-        """Take Python's truth of a value: what an scf op decides on."""
+        """Build Python's truth of a value, which scf ops take as their condition."""
         boolean = ir.IntegerType.get_signless(1, self.context)
         return self.op("tfr.truth", [value], [boolean]).results[0]
 
@@ -227,11 +227,11 @@ class Builder(Cursor):
         self._open.remove(one)
 
     def clear(self) -> None:
-        """Destroy what is no part of the module: what was given up, or is open after an error.
+        """Destroy the ops that are not in the module: given up, or unfinished because of an error.
 
-        MLIR frees memory that is still referred to if a value goes before its uses do, so it goes
-        in the order opposite to that in which it was made; Python would let go of it in the order
-        in which it forgets the error.
+        A value must be destroyed after its uses, or MLIR accesses freed memory. So the ops are
+        destroyed in the reverse order of their creation; left to Python, they would be in the
+        order in which the error's frames are freed.
         """
         for one in reversed(self._open):
             one.abandon()

@@ -1,12 +1,12 @@
-"""Canonicalization: rewrites that are the same by construction, as MLIR patterns.
+"""Canonicalization: rewrites that keep the meaning whatever the call is, as MLIR patterns.
 
 - an element of a list that is built in sight, an unpacked list, the length of one: the elements;
 - an `if` whose condition is a constant: the branch that is taken;
 - `not` and comparisons of constants that Python settles without arithmetic: the answer;
 - casts that cancel out.
 
-Not for: arithmetic on constants. What a number means beside a tensor is the expansion's to say;
-only answers that no such rule could change are folded here, so that `if DEBUG:` costs nothing.
+Not for: arithmetic on constants. What a number means next to a tensor, the expansion decides. Only
+results that do not depend on that are folded here, so that `if DEBUG:` costs nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from composite.compiler.tfr import constants, dialect
 from composite.compiler.tfr.bindings import ir, rewrite
 
-# A pattern returns False if it has rewritten the op: MLIR's bindings ask whether the match failed.
+# A pattern returns False if it has rewritten the op: MLIR's bindings take True for a failed match.
 _MATCHED, _FAILED = False, True
 
 ABSENT = object()
@@ -54,7 +54,7 @@ def _replace_by_constant(op: Any, value: object, rewriter: Any) -> bool:
 
 
 def _replace_by_values(op: Any, values: list[Any], rewriter: Any) -> bool:
-    """Replace an op by values, under casts where the static types differ."""
+    """Replace the results of an op by values, which are cast where the static types differ."""
     replacements = []
     for result, value in zip(op.results, values, strict=True):
         if result.type == value.type:
@@ -143,7 +143,7 @@ def _compare(op: Any, rewriter: Any) -> bool:
 
 
 def settled(name: str, left: Any, right: Any) -> bool | None:
-    """Answer a comparison of two constants if Python has one answer for it, else None.
+    """Return the result of comparing two constants if it does not depend on dtypes, else None.
 
     >>> settled("ne", "RELU", "TANH"), settled("lt", -1, 0), settled("lt", 0.1, 1)
     (True, True, None)

@@ -1,4 +1,4 @@
-"""What the blocks of an `if` or a loop use from outside of them.
+"""The values that the blocks of an `if` or a loop use and that are defined outside of them.
 
 Not for: writing them as functions, whose inputs these are (serialize.py).
 """
@@ -17,7 +17,7 @@ class Captures:
         self._by_op: dict[Any, list[Any]] = {}
 
     def of(self, op: Any) -> list[Any]:
-        """Return the captures of an `if`; those of the ones inside are found once."""
+        """Return the captures of an op; those of nested ops are computed once."""
         if op not in self._by_op:
             found: dict[Any, None] = {}
             for region in op.regions:

@@ -1,4 +1,4 @@
-"""Constants between three worlds: Python, MLIR attributes, TensorFlow's AttrValue.
+"""Conversion of constants between Python, MLIR attributes and TensorFlow's AttrValue.
 
 | Python | MLIR | AttrValue |
 |---|---|---|
@@ -11,7 +11,7 @@
 | tf.DType | #tfr.type<"float32"> | type |
 | NumPy array or scalar | dense elements, or #tfr.tensor_bytes | tensor |
 
-Tuples of those are no constants but a tfr.list of them.
+A tuple of those is not a constant but a tfr.list.
 Not for: the meaning of an operator on constants, which is the expansion's.
 """
 
@@ -29,7 +29,7 @@ INT64 = range(-(2**63), 2**63)
 
 _SIMPLE = (ir.BoolAttr, ir.IntegerAttr, ir.FloatAttr, ir.StringAttr)
 
-# Element types that NumPy, MLIR's dense elements and the way back agree on.
+# Element types that survive the way from NumPy to MLIR's dense elements and back.
 DENSE = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float16", "float32", "float64"),
@@ -48,7 +48,7 @@ UNDEFINED = _Undefined()
 
 
 class NotConstantError(TypeError):
-    """The object is no constant of the IR; the message says why."""
+    """The object cannot be a constant of the IR; the message says why."""
 
 
 def is_dtype(value: object) -> bool:

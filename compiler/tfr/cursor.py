@@ -1,7 +1,7 @@
 """Where ops are built: the insertion point, the location of a line of the source, recordings.
 
-The point and the place are set by context managers, so that what a block is given, and where it
-comes from, is seen at the call.
+The point and the place are set by context managers, so that the code that builds an op shows in
+which block it goes and which line it comes from.
 
 Not for: which ops there are (builder.py), building again what was recorded (recipe.py).
 """
@@ -50,7 +50,7 @@ class Recording:
 
 
 class _Scope:
-    """Sets an attribute of a cursor for a `with`; entered for every node of a source, so plain."""
+    """Sets an attribute of a cursor for a `with`; a plain class, as every node enters one."""
 
     __slots__ = ("_cursor", "_inner", "_name", "_outer")
 
@@ -81,7 +81,7 @@ class Cursor:
         self._recordings: list[Recording] = []
 
     def at(self, place: Place | None) -> _Scope:
-        """Give the ops built inside this location."""
+        """Set the location of the ops that are built inside the `with`."""
         return _Scope(self, "_place", place)
 
     @property
@@ -110,7 +110,7 @@ class Cursor:
         return self._locations[place]
 
     def into(self, block: Any) -> _Scope:
-        """Append the ops built inside to this block."""
+        """Append the ops that are built inside the `with` to this block."""
         return _Scope(self, "_point", ir.InsertionPoint(block))
 
     def op(
@@ -123,7 +123,7 @@ class Cursor:
         attached: bool = True,
         **attributes: Any,
     ) -> Any:
-        """Build any op here, or one that stands nowhere yet (not `attached`)."""
+        """Build any op here; if not `attached`, one that is not in a block yet."""
         operands, results, location = list(operands), list(results), self.locate(self._place)
         if attached:
             return self.append(name, operands, results, attributes, regions, location)
@@ -148,7 +148,7 @@ class Cursor:
         return made
 
     def insert(self, op: Any) -> None:
-        """Put an op here that stands nowhere yet."""
+        """Insert an op here that is not in a block yet."""
         self._point.insert(op)
         self._record(op)
 
@@ -167,6 +167,6 @@ class Cursor:
             self._recordings.remove(recording)
 
     def spoil_recordings(self) -> None:
-        """Note that what is built is no matter of one block."""
+        """Note that something is built outside of one block, so that no recording is complete."""
         for recording in self._recordings:
             recording.whole = False

@@ -41,7 +41,7 @@ PURE_OPS = (
     "subscript",
 )
 
-# MLIR contexts are not for two threads at once, and a context without worker threads even less so.
+# An MLIR context without worker threads must not be used by two threads at once.
 lock = threading.RLock()
 
 
@@ -102,7 +102,7 @@ def context() -> Any:
     """Return the context of all TFR modules of this process, with the dialect loaded."""
     with lock:
         loaded = ir.Context()
-        # A body is small; MLIR's thread pool would only cost threads.
+        # A body is too small for MLIR's thread pool to be of use.
         loaded.enable_multithreading(False)
         with loaded:
             irdl.load_dialects(ir.Module.parse(DECLARATION.read_text(encoding="utf-8")))

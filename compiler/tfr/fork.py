@@ -1,6 +1,6 @@
 """An `if` that is being built.
 
-Not for: deciding what its branches hand on (the frontend).
+Not for: deciding what its branches yield (the frontend).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from composite.compiler.tfr.builder import Builder
 class Fork:
     """Two blocks, `then` and `otherwise`, that `join` makes an scf.if on Python's truth of a value.
 
-    The types of the results of an op are fixed when it is made, and known only when both blocks are
-    there: the blocks grow in an op that stands nowhere, and move.
+    The result types of an op are fixed when it is created, and are known only when both blocks are
+    complete. So the blocks are built in an op that is in no block, and moved.
     """
 
     def __init__(self, builder: Builder, condition: Any) -> None:
@@ -27,11 +27,11 @@ class Fork:
         builder.begin(self)
 
     def abandon(self) -> None:
-        """Destroy the blocks: what is built stays unfinished, because of an error."""
+        """Destroy the blocks, which an error has left unfinished."""
         self._nursery.erase()
 
     def join(self, pairs: Sequence[tuple[Any, Any]], names: Sequence[str] = ()) -> list[Any]:
-        """Make the op; a pair, one value of each block, gives a result.
+        """Create the op; each pair has the values of a result, one of each block.
 
         `names` are what the source calls the results, for messages.
         """
@@ -49,7 +49,7 @@ class Fork:
         self.then.append_to(op.regions[0])
         self.otherwise.append_to(op.regions[1])
         self._builder.finish(self)
-        # Left to Python, it might outlive the condition, whose list of uses it is in.
+        # Erased now: left to Python, it might outlive the condition that it uses.
         self._nursery.erase()
         for result, (first, second) in zip(op.results, pairs, strict=True):
             elements = {self._builder.element_type(first), self._builder.element_type(second)}
@@ -59,7 +59,7 @@ class Fork:
 
 
 def _common_type(first: Any, second: Any) -> str:
-    """Name the type that two values meet in; what stands for a value after an error is of any."""
+    """Return the type of an `if` between two values; a stand-in after an error fits any."""
     names = (dialect.name_of(first), dialect.name_of(second))
     if names[0] == names[1]:
         return names[0]

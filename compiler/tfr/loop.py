@@ -1,6 +1,6 @@
 """A loop that is being built.
 
-Not for: what its trips hand on, how it is left early (the frontend).
+Not for: which values it carries, how `break` leaves it (the frontend).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from composite.compiler.tfr.builder import Builder
 class Loop:
     """Two blocks, `condition` and `body`, that `join` makes an scf.while.
 
-    Both are given the carried values, as arguments of the given types. Whether the types hold is
-    known only when the body is there, so the blocks grow in an op that stands nowhere: `join` puts
-    it in its place. One that is never joined is given up, and destroyed when the module is done:
-    its values may be noted somewhere, and their addresses must not be those of others until then.
+    The carried values are their arguments, of the given types. Whether the types hold is known only
+    when the body is complete, so the op is built outside of any block, and `join` inserts it. One
+    that is never joined is destroyed when the module is complete, not before: other objects may
+    refer to its values by their addresses, which must not be reused until then.
     """
 
     def __init__(self, builder: Builder, initial: Sequence[Any], types: Sequence[str]) -> None:
@@ -37,13 +37,13 @@ class Loop:
         self._op.erase()
 
     def decide(self, condition: Any) -> None:
-        """End the block `condition` with a value whose truth says whether there is a trip."""
+        """End the block `condition` with a value: there is another trip if it is true."""
         with self._builder.into(self.condition):
             truth = self._builder.truth(condition)
             self._builder.op("scf.condition", [truth, *self.condition.arguments])
 
     def join(self, values: Sequence[Any], names: Sequence[str] = ()) -> list[Any]:
-        """End the block `body` with what it carries on; returns what is carried at the end.
+        """End the block `body` with the values of the next trip; returns the results of the loop.
 
         `names` are what the source calls the values, for messages.
         """

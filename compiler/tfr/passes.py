@@ -11,8 +11,8 @@ from composite.compiler.tfr import dialect
 from composite.compiler.tfr.bindings import passmanager
 from composite.compiler.tfr.canonicalize import canonicalize
 
-# MLIR's own passes: equal values become one (in a branch, also one from outside of it); functions
-# that nothing calls any more, because the call was in a branch that cannot be taken, go.
+# MLIR's own passes: they merge common subexpressions, those of a branch also with values outside of
+# it, and drop functions whose only calls were in branches that cannot be taken.
 PIPELINE = "builtin.module(cse,symbol-dce)"
 
 

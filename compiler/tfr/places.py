@@ -1,4 +1,4 @@
-"""The places of ops as text, as a program has them for messages.
+"""Formats the places of ops for a program, whose messages show them.
 
 Not for: giving them to ops (cursor.py).
 """
@@ -21,7 +21,7 @@ class Places:
         self._encoded: dict[Any, bytes] = {}
 
     def of(self, op: Any) -> bytes:
-        """Return the place of an op, in UTF-8; many ops share one, which is put together once."""
+        """Return the place of an op, in UTF-8; one that many ops share is formatted once."""
         location = op.location
         attribute = location.attr  # equal for equal locations, which locations are not
         if attribute not in self._encoded:

@@ -1,9 +1,9 @@
-"""A stretch of ops that was built once, noted so that it can be built again with other operands.
+"""A recipe: a description of ops that were built once, to build them again on other operands.
 
-`Recipe.of` notes what the ops of a recording are, branches and loops included, without those that
+`Recipe.of` describes the ops of a recording, with their branches and loops, except those that
 nothing uses.
 
-Not for: knowing where the same ops are wanted again (compiler.frontend.specialization).
+Not for: finding out where the same ops are needed again (compiler.frontend.specialization).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PURE = frozenset(f"tfr.{name}" for name in dialect.PURE_OPS)
 
 @dataclasses.dataclass(frozen=True)
 class _Step:
-    """An op. Values have numbers: those given come first, then what the steps make, in order.
+    """An op. Values are numbered: first the given ones, then the results of the steps in order.
 
     `elements` are the types that are noted for elements of its results, by their index; `at_call`
     says that it has the location of the call, as the call's arguments have.
@@ -60,7 +60,7 @@ class Recipe:
         given: Sequence[Any],
         outputs: Sequence[Any],
     ) -> Recipe | None:
-        """Return how to build what was recorded, None if it cannot be built elsewhere.
+        """Return the recipe of a recording; None if the ops cannot be built elsewhere.
 
         Args:
             builder: the one that has built it; its place is again that of the call.
@@ -84,7 +84,7 @@ class Recipe:
 
 
 class _BoundError(Exception):
-    """An op uses a value, or has a location, of its surroundings."""
+    """An op depends on its surroundings: it uses a value, or has a location, that is not given."""
 
 
 def _alive(ops: Sequence[Any], used: set[Any]) -> list[tuple[Any, list[Any]]]:
@@ -106,7 +106,7 @@ def _is_pure(op: Any) -> bool:
 
 
 class _Writer:
-    """Notes ops as steps."""
+    """Describes ops as steps."""
 
     def __init__(self, builder: Builder, place: Place, given: Sequence[Any]) -> None:
         self._builder = builder

@@ -1,9 +1,9 @@
 """A TFR module as a program: the FunctionDefLibrary that the runtime reads.
 
 `function[0]` is the op: its signature is the whole OpDef, its nodes are the body in the order of
-evaluation. A block of an `if` or a loop and a shared rest become functions of their own ("then_0",
-"else_0", "body_0", "rest_0"), which see nothing of the outside but their inputs. Casts and
-truths, which compute nothing, leave no node.
+evaluation. A block of an `if` or a loop, and a continuation that several branches share, become
+functions of their own ("then_0", "else_0", "body_0", "rest_0"), which see nothing of the outside
+but their inputs. tfr.cast and tfr.truth, which compute nothing, leave no node.
 
 Not for: the digest (digest.py), expanding a program (the runtime).
 """
@@ -22,7 +22,7 @@ from composite.compiler.tfr.state import is_stateful
 if TYPE_CHECKING:
     from composite.compiler.schema import OpSchema
 
-# Ops whose results are their operands under another type: users read the operand.
+# Ops whose result is their operand with another type: nodes that use it read the operand.
 _TRANSPARENT = frozenset({"tfr.cast", "tfr.truth"})
 
 
@@ -92,9 +92,9 @@ class _Region:
     def write_region(
         self, name: str, inputs: Sequence[Any], block: Any, gives: int | None = None
     ) -> None:
-        """Write a function of `inputs`, called c0, c1, ..., that gives what the block yields.
+        """Write a function of `inputs`, named c0, c1, ..., that returns what the block yields.
 
-        `gives` says how many of the values it yields are given, if not all.
+        `gives` says how many of the yielded values it returns, if not all.
         """
         self._function = self._library.function.add()
         self._function.signature.name = name
@@ -162,12 +162,12 @@ class _Region:
             _Region(self._library, self._functions, self).write_region(name, captured, block)
 
     def _write_while(self, op: Any) -> None:
-        """Write a loop, whose regions take the carried values and then what both read beside."""
+        """Write a loop; its regions take the carried values and then the captures of both."""
         captured = self._captures.of(op)
         node = self._node("tfr.while", op, [*op.operands, *captured])
         _write_results(op, node)
         number = self._fresh("while").removeprefix("while_")
-        # What the condition hands to the body are its own arguments: only its answer is given.
+        # The condition passes its own arguments to the body, so only its result is returned.
         for role, region, gives in zip(("condition", "body"), op.regions, (1, None), strict=True):
             block, name = region.blocks[0], f"{role}_{number}"
             node.attr[role].s = name.encode()
@@ -190,7 +190,7 @@ class _Region:
         node.attr["error"].s = op.attributes["error"].value.encode()
         if len(op.results) == 0:
             return
-        # Evaluation ends at the error; what stands for the values after it is never read.
+        # Evaluation ends at the error: its results, which stand in for values, are never read.
         stand_in = self._node("tfr.constant", op, [], named=False)
         self._names.update(dict.fromkeys(op.results, stand_in.name))
 

@@ -1,6 +1,6 @@
 """Which ops a module calls, and whether it has state: a stateful call, or an Assert.
 
-What becomes an Assert of TensorFlow is a `raise` that a tensor decides.
+A `raise` under a condition that is a tensor becomes an Assert of TensorFlow.
 
 Not for: `raise` on attributes and shapes, which ends the expansion.
 """
@@ -31,13 +31,13 @@ def calls(module: Any) -> Iterator[Any]:
 def is_stateful(module: Any) -> bool:
     """Say whether any op that the body can reach has state.
 
-    A `raise` that a tensor decides is an Assert, which has.
+    A `raise` under a tensor condition is an Assert, which has state.
     """
     return any(op.attributes["stateful"].value for op in calls(module)) or _asserts(module)
 
 
 def _asserts(module: Any) -> bool:
-    """Say whether a tensor, by its static type, decides if some tfr.raise is reached."""
+    """Say whether some tfr.raise is under a condition whose static type is a tensor."""
     raises: list[Any] = []
     calls: dict[str, list[Any]] = defaultdict(list)
 
@@ -53,7 +53,7 @@ def _asserts(module: Any) -> bool:
 
 
 def _behind_tensor(op: Any, calls: dict[str, list[Any]]) -> bool:
-    """Say whether a tensor decides if an op runs, here or where its function is called."""
+    """Say whether an op is under a tensor condition, here or where its function is called."""
     parent = op.parent
     while parent is not None and parent.name != "func.func":
         if _decides_by_tensor(parent):
@@ -61,7 +61,7 @@ def _behind_tensor(op: Any, calls: dict[str, list[Any]]) -> bool:
         parent = parent.parent
     if parent is None:
         return False
-    # A function is called from the one before it only, so this ends.
+    # A function is called only by the one before it, so this terminates.
     return any(
         _behind_tensor(call, calls) for call in calls.get(parent.attributes["sym_name"].value, ())
     )

@@ -1,9 +1,9 @@
 // The `tfr` dialect: the IR of one composite op, between its Python source and its program.
 //
-// Structure comes from upstream dialects: func.func (the op, and rests of its body that several
-// branches share), func.call, func.return, scf.if, scf.while, scf.condition, scf.yield. The ops below are the values of the
-// body. Types are gradual: `any` is a value whose nature only the call shows, and tfr.cast, which
-// computes nothing, goes to and from it.
+// Structure comes from upstream dialects: func.func (the op, and continuations that several of its
+// branches share), func.call, func.return, scf.if, scf.while, scf.condition, scf.yield. The ops below
+// are the values of the body. Types are gradual: `any` is the type of a value of which only the call
+// shows what it is, and tfr.cast, which computes nothing, converts to and from it.
 //
 // IRDL binds a constraint to one type for all the operands of a variadic; tfr.call therefore has a
 // variadic for each type.

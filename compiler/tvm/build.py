@@ -199,8 +199,8 @@ def make_module(
     known, choices = Constants(constants), choices or Choices()
     function, strategies = _kernel(plan, target, known, choices)
     functions = {name: function}
-    for i, write_packer in enumerate(known.writers):
-        functions[f"{name}_pack{i}"] = write_packer()
+    for i, pack_function in enumerate(known.functions):
+        functions[f"{name}_pack{i}"] = pack_function()
     named = {
         symbol: f.with_attr({"global_symbol": symbol, "tirx.noalias": True})
         for symbol, f in functions.items()

@@ -1,9 +1,9 @@
-"""What strategies choose without knowing which is best, so that somebody who measures can.
+"""Numbers that strategies choose by default, and that tuning may choose otherwise.
 
-A strategy that needs a number asks ``context.choose(name, candidates, default)``. Without more, it
-gets its own default. What was asked while a kernel was made is the space that tuning searches, and
-the same kernel can be made again with other candidates chosen. A candidate changes how fast a
-kernel is and in which order it adds, never what it computes.
+A strategy that needs a number asks ``context.choose(name, candidates, default)``, and gets the
+default unless another candidate was given beforehand. The questions asked while a kernel is written
+are the space that tuning searches. A candidate changes how fast a kernel is and in which order it
+adds, never what it computes.
 
 Not here: which candidate is best (``composite/tuning``).
 """

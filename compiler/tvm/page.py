@@ -13,7 +13,8 @@ from typing import Any
 from composite.compiler import op_traits
 from composite.compiler.tvm import table
 from composite.compiler.tvm.errors import NotCovered
-from composite.compiler.tvm.ir.graph import DTYPES, Parameter, Tensor
+from composite.compiler.tvm.ir.dtypes import DTYPES
+from composite.compiler.tvm.ir.tensor import Parameter, Tensor
 from composite.compiler.tvm.read.node import DTYPE_OF_ENUM, VARIANT, OpNode
 
 _HEAD = """\

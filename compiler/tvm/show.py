@@ -10,19 +10,14 @@ from typing import Any, NamedTuple
 
 from composite.compiler.tvm.build import generate, make_module
 from composite.compiler.tvm.ir import dims
-from composite.compiler.tvm.ir.graph import (
-    Constant,
-    Parameter,
-    Pointwise,
-    Reduce,
-    Tensor,
-    topological,
-)
+from composite.compiler.tvm.ir.tensor import Constant, Parameter, Tensor
+from composite.compiler.tvm.ir.walk import topological
+from composite.compiler.tvm.passes.pipeline import PIPELINE
 from composite.compiler.tvm.plan.plan import Plan, make_plan
 from composite.compiler.tvm.read.reader import read_function
 from composite.compiler.tvm.target import Target
 
-STAGES = ("te", "tir", "llvm", "asm")
+STAGES = ("passes", "te", "tir", "llvm", "asm")
 
 
 def show(
@@ -35,6 +30,8 @@ def show(
     if stage not in STAGES:
         raise ValueError(f"{stage!r} is none of {', '.join(STAGES)}")
     plan = make_plan(read_function(library_def, in_shapes))
+    if stage == "passes":
+        return passes_text()
     if stage == "te":
         return plan_text(plan)
     module = make_module(plan, target, "kernel")
@@ -43,6 +40,12 @@ def show(
         return f"# strategies: {' + '.join(module.strategies)}\n{function.script()}\n"
     source = generate(module.functions, target).inspect_source("ll" if stage == "llvm" else "asm")
     return str(source)
+
+
+def passes_text() -> str:
+    """Return the names of the passes over the tensor graph, a line each, with what they do."""
+    width = max(len(one.name) for one in PIPELINE)
+    return "".join(f"{one.name:{width}}  {one.summary}\n" for one in PIPELINE)
 
 
 def show_plan(library_def: Any, in_shapes: Sequence[Sequence[int | str]]) -> list[PlanLine]:
@@ -97,15 +100,8 @@ def _shape(shape: Any) -> str:
 
 
 def _node(tensor: Tensor, names: dict[Tensor, str]) -> str:
-    node = tensor.node
-    if isinstance(node, Parameter):
+    if isinstance(tensor.node, Parameter):
         return names[tensor]
-    if isinstance(node, Constant):
-        flat = node.value.reshape(-1)
-        return f"constant {flat[0]}" if flat.size == 1 else f"constant of {flat.size} elements"
-    name = type(node).__name__
-    if isinstance(node, Pointwise):
-        name = node.op
-    elif isinstance(node, Reduce):
-        name = f"{node.combine.name}{list(node.axes)}"
-    return f"{name}({', '.join(names[operand] for operand in node.operands)})"
+    if isinstance(tensor.node, Constant):
+        return tensor.node.title
+    return f"{tensor.node.title}({', '.join(names[t] for t in tensor.node.operands)})"

@@ -18,7 +18,7 @@ from composite.aot import build_options, enumeration, inputs, manifest, prebuild
 from composite.aot.build_options import Options, Signatures
 from composite.aot.replacing import replaced
 from composite.aot.signatures import Stated, of_ops, stated
-from composite.binding.records import CONSTANTS, NodeDef
+from composite.binding.kernel_request import KernelRequest
 from composite.compiler.emit.timings import read
 from composite.compiler.tvm.target import Target
 from composite.kernels import key
@@ -140,14 +140,13 @@ def _kernels(
             constants = False
             try:
                 for request in prebuild.requests(op, call):
-                    name, constants = prebuild.name(request, machine), CONSTANTS in request.attr
+                    constants = bool(request.constants)
+                    name = prebuild.name(op, request, machine)
                     if name in built:
                         continue
                     built[name] = prebuild.kernel(op, request, machine, plan)
                     if must and built[name].has_loop:
-                        ones = prebuild.of_one(request)
-                        ones = [one for one in ones if prebuild.name(one, machine) not in built]
-                        built |= _of_one(op, ones, machine, plan, notes)
+                        built |= _of_one(op, request, machine, plan, built, notes)
             except ValueError as error:
                 # Without a kernel for constants the one for any inputs serves.
                 if must and not constants:
@@ -156,11 +155,12 @@ def _kernels(
     return list(built.values())
 
 
-def _of_one(
+def _of_one(  # noqa: PLR0913, PLR0917 - what `_kernels` has
     op: CompositeOp,
-    ones: Iterable[NodeDef],
+    stated: KernelRequest,
     machine: Target,
     plan: prebuild.Plan,
+    known: Mapping[str, prebuild.BuiltKernel],
     notes: list[str],
 ) -> dict[str, prebuild.BuiltKernel]:
     """Kernels of a stated call's loop with one row or step: that is another program.
@@ -168,9 +168,11 @@ def _of_one(
     The just-in-time compiler makes them when such a call comes.
     """
     built = {}
-    for one in ones:
+    for one in prebuild.of_one(stated):
         try:
-            built[prebuild.name(one, machine)] = prebuild.kernel(op, one, machine, plan)
+            name = prebuild.name(op, one, machine)
+            if name not in known:
+                built[name] = prebuild.kernel(op, one, machine, plan)
         except ValueError as error:  # the stated kernel serves
             notes.append(str(error))
     return built

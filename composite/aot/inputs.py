@@ -17,9 +17,11 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from importlib import metadata, resources
+from importlib import resources
 from pathlib import Path
 from typing import Any
+
+from composite.kernels import toolchain
 
 MANIFEST = "manifest.json"
 TIMINGS = "timings.json"
@@ -80,12 +82,7 @@ def versions() -> dict[str, str]:
         "python": ".".join(platform.python_version_tuple()[:2]),
         "cc": _c_compiler(),
     }
-    for name in _DISTRIBUTIONS:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+    return found | toolchain.versions(_DISTRIBUTIONS)
 
 
 def _sources() -> str:
@@ -93,10 +90,7 @@ def _sources() -> str:
     root = Path(str(resources.files("composite")))
     paths = {*root.rglob("*.py"), *(root / "compiler").rglob("*.py"), *root.rglob("*.mlir")}
     paths |= {*(root / "compiler").rglob("*.mlir"), *(root / "runtime").glob("*.so")}
-    digest = hashlib.sha256()
-    for path in sorted(paths):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
+    return toolchain.digest(root, paths)
 
 
 def _c_compiler() -> str:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,14 +18,16 @@ import tensorflow as tf
 
 from composite.aot.replacing import naming
 from composite.binding import native
-from composite.binding.records import CONSTANTS, PROGRAM, NodeDef, python_value, serialize
+from composite.binding.kernel_record import KernelRecord
+from composite.binding.kernel_request import KernelRequest
+from composite.binding.records import python_value
+from composite.binding.typed_record import Dims, TypedRecord
 from composite.compiler.emit.library import LibraryKernel
 from composite.compiler.emit.timings import KernelTiming
 from composite.compiler.tvm.choices import Chosen
 from composite.compiler.tvm.target import Target
-from composite.kernels import chosen, produce, verdicts, verify
+from composite.kernels import chosen, produce, shapes, verdicts, verify
 from composite.kernels.decisions import Decision, Point, Times
-from composite.kernels.expansions import constants_of
 from composite.kernels.tuned import Database
 from composite.ops import call_arguments
 from composite.ops.op import CompositeOp
@@ -57,9 +61,12 @@ class Spec(NamedTuple):
         return [d if isinstance(d, int) else None for d in self.dims]
 
 
-def name(wanted: NodeDef, target: Target, choices: Chosen = chosen.NOTHING) -> str:
-    """The C name of the kernel for a request: equal for equal kernels."""
-    return f"{produce.kernel_name(wanted, choices)}_{target.isa.rpartition('-')[2]}"
+def name(
+    op: CompositeOp, wanted: KernelRequest, target: Target, choices: Chosen = chosen.NOTHING
+) -> str:
+    """The C name of the kernel for a request: equal for equal kernels. ValueError without one."""
+    with _refusing(op, wanted):
+        return f"{produce.kernel_name(wanted, choices)}_{target.isa.rpartition('-')[2]}"
 
 
 class Plan(NamedTuple):
@@ -74,18 +81,19 @@ class Plan(NamedTuple):
     tuned: Sequence[Database] = ()
 
 
-def kernel(op: CompositeOp, wanted: NodeDef, target: Target, plan: Plan) -> BuiltKernel:
+def kernel(op: CompositeOp, wanted: KernelRequest, target: Target, plan: Plan) -> BuiltKernel:
     """Compiles, checks and measures the kernel of a request. ValueError if there can be none."""
     from composite.compiler import tvm as backend
 
-    try:
+    with _refusing(op, wanted):
         choices = chosen.choices_for(
-            wanted, target, lambda given: produce.write(wanted, target, given), plan.tuned
+            produce.identity(wanted),
+            target,
+            lambda given: produce.write(wanted, target, given),
+            plan.tuned,
         )
-        own = name(wanted, target, choices)
+        own = name(op, wanted, target, choices)
         compiled = produce.compile_object(wanted, target, own, choices)
-    except (backend.NotCovered, produce.Inexpandable) as answer:
-        raise ValueError(f"no kernel for {op.__name__}({described(wanted)}): {answer}") from answer
     record = produce.record_of(wanted, compiled, target, tuned=bool(choices))
     with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
         path = Path(folder) / "kernel.so"
@@ -96,18 +104,29 @@ def kernel(op: CompositeOp, wanted: NodeDef, target: Target, plan: Plan) -> Buil
             raise ValueError(
                 f"no kernel for {op.__name__}({described(wanted)}): it failed its check: {wrong}"
             ) from wrong
-        produce.add_accuracy(record, wanted, accuracy)
+        record = produce.with_accuracy(record, wanted, accuracy)
         decision = verdicts.measured_library(record, wanted, path, plan.before.get(compiled.name))
     # Where timings.json is missing, the kernel is taken to be no slower.
-    record.attr["_verdict"].s = b"kernel"
+    record = replace(record, verdict="kernel")
     description = LibraryKernel(
         name=compiled.name,
         op_name=op.op_name,
-        record=serialize(record),
+        record=record.serialize(),
         facts=_facts(record),
         packed=len(compiled.packed),
     )
     return BuiltKernel(description, dict(compiled.objects), _timing(decision))
+
+
+@contextmanager
+def _refusing(op: CompositeOp, wanted: KernelRequest) -> Iterator[None]:
+    """Says of which call it is that there can be no kernel, as a ValueError."""
+    from composite.compiler import tvm as backend
+
+    try:
+        yield
+    except (backend.NotCovered, produce.Inexpandable) as answer:
+        raise ValueError(f"no kernel for {op.__name__}({described(wanted)}): {answer}") from answer
 
 
 def _timing(decision: Decision) -> KernelTiming:
@@ -134,43 +153,42 @@ def decisions_of(kernels: Mapping[str, KernelTiming]) -> dict[str, Decision]:
     return found
 
 
-def _facts(record: NodeDef) -> dict[str, Any]:
+def _facts(record: KernelRecord) -> dict[str, Any]:
     return {
         "shapes": _shapes(record),
         "attributes": _attributes(record),
-        "isa": record.attr["_isa"].s.decode(),
-        "strategy": record.attr["_strategy"].s.decode(),
-        "error": float(f"{record.attr['_error'].f:.2g}"),  # as the check gave it
-        "error_unit": record.attr["_error_unit"].s.decode(),
-        "exact": record.attr["_exact"].b,
+        "isa": record.isa,
+        "strategy": record.strategy,
+        "error": float(f"{record.error:.2g}"),  # as the check gave it
+        "error_unit": record.error_unit,
+        "exact": record.exact,
     }
 
 
-def _shapes(wanted: NodeDef) -> str:
-    constants = constants_of(wanted)
-    shapes = []
-    for i, shape in enumerate(wanted.attr["_in_shapes"].list.shape):
-        sizes = (str(d.size) if d.size >= 0 else f"s{-d.size - 1}" for d in shape.dim)
-        shapes.append(("constant " if i in constants else "") + ("x".join(sizes) or "scalar"))
-    return ", ".join(shapes)
+def _shapes(wanted: KernelRequest | KernelRecord) -> str:
+    found = []
+    for i, dims in enumerate(wanted.in_shapes):
+        sizes = "x".join(map(str, dims)) or "scalar"
+        found.append(f"constant {sizes}" if i in wanted.constants else sizes)
+    return ", ".join(found)
 
 
-def _attributes(wanted: NodeDef) -> str:
-    attrs = {n: python_value(v) for n, v in sorted(wanted.attr.items()) if not n.startswith("_")}
+def _attributes(wanted: TypedRecord) -> str:
+    attrs = {name: python_value(value) for name, value in sorted(wanted.attrs.items())}
     return ", ".join(f"{n}={getattr(v, 'name', v)!s}" for n, v in attrs.items())
 
 
-def described(wanted: NodeDef) -> str:
+def described(wanted: KernelRequest) -> str:
     """The shapes and attributes of a request, for people."""
     return "; ".join(filter(None, (_shapes(wanted), _attributes(wanted))))
 
 
-def request(op: CompositeOp, arguments: Mapping[str, Any]) -> NodeDef:
+def request(op: CompositeOp, arguments: Mapping[str, Any]) -> KernelRequest:
     """A stated call as a request: its attributes, and shapes whose varying dims are symbols."""
     return requests(op, arguments)[0]
 
 
-def requests(op: CompositeOp, arguments: Mapping[str, Any]) -> list[NodeDef]:
+def requests(op: CompositeOp, arguments: Mapping[str, Any]) -> list[KernelRequest]:
     """The requests of a stated call: for any inputs, and for constants where some are stated.
 
     TypeError or ValueError for a call that is none.
@@ -186,41 +204,31 @@ def requests(op: CompositeOp, arguments: Mapping[str, Any]) -> list[NodeDef]:
             holders = [tf.compat.v1.placeholder(s.dtype, s.known()) for s in own]
             given[arg.name] = holders if arg.is_list else holders[0]
         attrs = call_arguments.bind(op.op_def, given).attrs
-    node = NodeDef(op=op.op_name)
-    for attr_name, attr in attrs.items():
-        node.attr[attr_name].CopyFrom(attr)
-    node.attr[PROGRAM].s = op.digest.encode()
-    _add_shapes(node, specs)
-    constants = [i for i, spec in enumerate(specs) if _is_packed(spec)]
-    if not constants:
-        return [node]
-    packing = NodeDef()
-    packing.CopyFrom(node)
-    packing.attr[CONSTANTS].list.i.extend(constants)
-    return [node, packing]
+    in_shapes = _with_symbols(specs)
+    hint = (_SIZE,) * len(shapes.symbols(in_shapes))
+    plain = KernelRequest(
+        op=op.op_name, attrs=attrs, program=op.digest, in_shapes=in_shapes, hint=hint
+    )
+    constants = tuple(i for i, spec in enumerate(specs) if _is_packed(spec))
+    return [plain, replace(plain, constants=constants)] if constants else [plain]
 
 
-def of_one(request: NodeDef) -> list[NodeDef]:
+def of_one(request: KernelRequest) -> list[KernelRequest]:
     """A request with 1 in the place of each symbol that a batch or a sequence would be, and of all.
 
     They are dims of the first input, but for its last.
     """
-    (first, *_) = request.attr["_in_shapes"].list.shape
-    symbols = sorted({-1 - dim.size for dim in first.dim[:-1] if dim.size < 0})
+    symbols = shapes.symbols([request.in_shapes[0][:-1]])
     bound = [{symbol} for symbol in symbols] + ([set(symbols)] if len(symbols) > 1 else [])
     return [_with_ones(request, ones) for ones in bound]
 
 
-def _with_ones(request: NodeDef, symbols: set[int]) -> NodeDef:
-    left = [n for n in range(len(request.attr["_hint"].list.i)) if n not in symbols]
-    sizes = {-1 - n: 1 for n in symbols} | {-1 - n: -1 - i for i, n in enumerate(left)}
-    made = NodeDef()
-    made.CopyFrom(request)
-    for shape in made.attr["_in_shapes"].list.shape:
-        for dim in shape.dim:
-            dim.size = sizes.get(dim.size, dim.size)
-    del made.attr["_hint"].list.i[len(left) :]
-    return made
+def _with_ones(request: KernelRequest, ones: set[str]) -> KernelRequest:
+    left = [symbol for symbol in shapes.symbols(request.in_shapes) if symbol not in ones]
+    dims: dict[int | str, int | str] = dict.fromkeys(ones, 1)
+    dims |= {symbol: f"s{i}" for i, symbol in enumerate(left)}
+    in_shapes = tuple(tuple(dims.get(d, d) for d in shape) for shape in request.in_shapes)
+    return replace(request, in_shapes=in_shapes, hint=request.hint[: len(left)])
 
 
 def _is_packed(spec: Spec) -> bool:
@@ -256,15 +264,15 @@ def _no_spec(name: str, value: Any) -> str:
     )
 
 
-def _add_shapes(node: NodeDef, specs: list[Spec]) -> None:
-    symbols: dict[Any, int] = {}
-    node.attr["_in_shapes"].list.SetInParent()
-    for position, spec in enumerate(specs):
-        shape = node.attr["_in_shapes"].list.shape.add()
-        for axis, dim in enumerate(spec.dims):
-            if isinstance(dim, int):
-                shape.dim.add(size=dim)
-            else:  # a dim without a name is like no other
-                number = symbols.setdefault(dim or (position, axis), len(symbols))
-                shape.dim.add(size=-1 - number)
-    node.attr["_hint"].list.i.extend([_SIZE] * len(symbols))
+def _with_symbols(specs: list[Spec]) -> tuple[Dims, ...]:
+    symbols: dict[Any, str] = {}
+
+    def dim(given: int | str | None, own: tuple[int, int]) -> int | str:
+        if isinstance(given, int):
+            return given
+        return symbols.setdefault(given or own, f"s{len(symbols)}")  # without a name: like no other
+
+    return tuple(
+        tuple(dim(given, (position, axis)) for axis, given in enumerate(spec.dims))
+        for position, spec in enumerate(specs)
+    )

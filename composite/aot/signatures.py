@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from composite.aot.build_options import Call, Signatures, plain, text
-from composite.binding.records import NodeDef, python_value
+from composite.binding.kernel_request import KernelRequest
+from composite.binding.records import python_value
 from composite.compiler.schema import ArgSpec, OpSchema
-from composite.kernels import shapes
-from composite.kernels.expansions import constants_of
 from composite.ops.call import op_def
 from composite.ops.op import CompositeOp
 
@@ -59,19 +58,18 @@ def of_ops(
     return own, others
 
 
-def recorded_line(request: NodeDef) -> str | None:
+def recorded_line(request: KernelRequest) -> str | None:
     """The request of a kernel as a line of a record; None where JSON cannot hold an attribute."""
     definition = op_def(request.op)
     schema = OpSchema.from_op_def(definition)
-    attrs = {n: python_value(v) for n, v in request.attr.items() if not n.startswith("_")}
-    constants = constants_of(request)
-    dims = enumerate(shapes.from_record(request))
+    attrs = {name: python_value(value) for name, value in request.attrs.items()}
+    dims = enumerate(request.in_shapes)
     call: dict[str, Any] = {}
     for arg in schema.inputs:
         specs: list[list[Any]] = []
         for dtype in _dtypes(arg, attrs):
             position, shape = next(dims)
-            mark = ["constant"] if position in constants else []
+            mark = ["constant"] if position in request.constants else []
             specs.append([tf.as_dtype(dtype).name, list(shape), *mark])
         call[arg.name] = specs if arg.is_list else specs[0]
     derived = {name for arg in schema.inputs for name in arg.bound_attrs}

@@ -20,7 +20,8 @@ from composite.aot import inputs, manifest, sources
 from composite.aot.loading import SPLIT
 from composite.aot.prebuild import BuiltKernel
 from composite.aot.replacing import naming
-from composite.binding import native
+from composite.binding import native, program_marks
+from composite.binding.program_marks import ProgramMarks
 from composite.binding.records import serialize
 from composite.compiler.emit.docs import docs
 from composite.compiler.emit.library import LibraryOp
@@ -49,14 +50,7 @@ def described(op: CompositeOp) -> LibraryOp:
     """An op as a library has it: the same bytes wherever its source lies."""
     program = type(op.program)()
     program.CopyFrom(op.program)
-    for function in program.function:
-        for attrs in (function.attr, *(node.attr for node in function.node_def)):
-            for name in ("_place", "_origin", "_loc"):
-                if name in attrs:
-                    attrs[name].s = _portable(attrs[name].s.decode()).encode()
-            if "_module" in attrs:
-                name = attrs["_module"].s.decode()
-                attrs["_module"].s = sources.module_in_package(name).encode()
+    program_marks.rename_places(program, _portable, sources.module_in_package)
     return LibraryOp(
         python_name=op.__name__,
         schema=op.schema,
@@ -66,7 +60,7 @@ def described(op: CompositeOp) -> LibraryOp:
         mlir=_portable(op.mlir),
         own_gradient=OPS.overrides_gradient(op),
         composes=op.composes,
-        replaces=op.program.function[0].attr["_replaces"].b if op.composes else False,
+        replaces=ProgramMarks.of(program).replaces,
     )
 
 

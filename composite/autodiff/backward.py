@@ -13,6 +13,7 @@ import functools
 import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -22,6 +23,7 @@ from composite.autodiff import graph_cut, places
 from composite.autodiff import loop_residuals as kept_loops
 from composite.autodiff import residuals as saving
 from composite.binding import native
+from composite.binding.call_request import CallRequest
 from composite.binding.records import AttrValue, NodeDef
 from composite.ops import call, function_op, functions, recorded
 
@@ -107,23 +109,20 @@ class Way(NamedTuple):
 
 @functools.lru_cache(maxsize=LIMIT)
 def differentiate(request: bytes, shapes: tuple[Shape, ...], way: Way) -> Backward:
-    """The backward of a call: `request` is a NodeDef of the op, its attributes and its version.
+    """The backward of a call: `request` is a CallRequest without shapes, serialized.
 
     LookupError: an op of the body has no gradient; FailedPreconditionError: the expansion needs a
     shape that is not known.
     """
-    asked = NodeDef.FromString(request)
-    asked.attr["_in_shapes"].list.SetInParent()
-    for shape in shapes:
-        proto = tf.TensorShape(shape).as_proto()
-        asked.attr["_in_shapes"].list.shape.add().CopyFrom(proto)
+    call = CallRequest.parse(NodeDef.FromString(request))
+    asked = replace(call, in_shapes=tuple(map(tf.TensorShape, shapes))).to_node_def()
     library = FunctionDefLibrary.FromString(native.call("composite_expand", asked))
     body = functions.body(library)
     # TensorFlow's gradient of a While makes functions of its own of condition and body, named after
     # them, in which what this gradient needs is kept. Equal conditions have one name in all ops.
     functions.rename_functions(body.graph_def, f"_differentiated_{next(_differentiated)}")
     of_function = asked.op == function_op.NAME
-    name = function_op.stem(asked.attr["f"].func.name) if of_function else asked.op
+    name = function_op.stem(call.attrs["f"].func.name) if of_function else asked.op
     try:
         with tf.init_scope():  # not a part of whatever is being traced: later traces share it
             return _Differentiation(name, body, shapes, way).backward()

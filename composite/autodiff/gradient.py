@@ -17,14 +17,8 @@ import tensorflow as tf
 
 from composite.autodiff import backward
 from composite.binding import native
-from composite.binding.records import (
-    PROGRAM,
-    AttrValue,
-    NodeDef,
-    attr_value,
-    call_record,
-    serialize,
-)
+from composite.binding.call_request import CallRequest
+from composite.binding.records import BACKEND, NUMERICS, PROGRAM, AttrValue
 from composite.ops import function_op, recorded
 from composite.ops.registry import OPS
 
@@ -105,9 +99,7 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
         return own.function(op, *output_gradients)
     if own is not None:
         raise LookupError(own.refusal)
-    request = _request(op_name, attrs)
-    if digest:
-        request.attr[PROGRAM].s = digest.encode()
+    request = _request(op_name, attrs, digest)
     used = [
         gradient is not None and _has_gradient(output.dtype)
         for gradient, output in zip(output_gradients, op.outputs, strict=True)
@@ -128,14 +120,13 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
     return gradients
 
 
-def _request(op_name: str, attrs: Mapping[str, AttrValue]) -> NodeDef:
+def _request(op_name: str, attrs: Mapping[str, AttrValue], digest: str) -> CallRequest:
     """The call that is differentiated, for `backward`.
 
     It names the versions that stay nodes where a body calls them: TensorFlow asks here for theirs.
     """
-    request = call_record(op_name, attrs)
-    request.attr["_composite_whole"].CopyFrom(attr_value(OPS.underived()))
-    return request
+    whole = tuple(OPS.underived())
+    return CallRequest.of_node(op_name, attrs, program=digest, whole=whole)
 
 
 def _has_gradient(dtype: tf.DType) -> bool:
@@ -144,19 +135,17 @@ def _has_gradient(dtype: tf.DType) -> bool:
 
 def _options_of(attrs: Mapping[str, AttrValue]) -> dict[str, AttrValue]:
     """The options that a node carries, for what is derived from it; "tvm" is about itself alone."""
-    kept = {
-        name: attrs[name] for name in ("_composite_backend", "_composite_numerics") & attrs.keys()
-    }
+    kept = {name: attrs[name] for name in (BACKEND, NUMERICS) if name in attrs}
     return {name: value for name, value in kept.items() if value.s != b"tvm"}
 
 
-def plan(request: NodeDef, outputs: Sequence[tf.DType]) -> backward.Backward:
+def plan(request: CallRequest, outputs: Sequence[tf.DType]) -> backward.Backward:
     """The backward that a traced call has, for `op.request` and the dtypes of its outputs.
 
     LookupError, FailedPreconditionError: it has none, for the reason that they say.
     """
-    shapes = [tf.TensorShape(shape) for shape in request.attr["_in_shapes"].list.shape]
-    key = serialize(_request(request.op, request.attr))
+    shapes = request.in_shapes
+    key = _request(request.op, request.attrs, request.program).serialize()
     used = tuple(map(_has_gradient, outputs))
     if not any(used):
         raise LookupError("no output is floating")
@@ -170,7 +159,7 @@ def _may_keep(op: Any, attrs: Mapping[str, AttrValue]) -> bool:
     An eager call is over, and a node that must have a kernel has none for further outputs.
     """
     node = recorded.node_of(op)
-    if node is None or attrs.get("_composite_backend", _AUTO).s == b"tvm":
+    if node is None or attrs.get(BACKEND, _AUTO).s == b"tvm":
         return False
     return bool(node.graph.building_function and node.graph is tf.compat.v1.get_default_graph())
 
@@ -178,10 +167,10 @@ def _may_keep(op: Any, attrs: Mapping[str, AttrValue]) -> bool:
 _AUTO = AttrValue(s=b"auto")
 
 
-def _backward(request: NodeDef, inputs: Sequence[Any], way: backward.Way) -> backward.Backward:
+def _backward(request: CallRequest, inputs: Sequence[Any], way: backward.Way) -> backward.Backward:
     shapes = tuple(_shape(x.shape) for x in inputs)
     ranks = tuple(x.shape.rank for x in inputs)
-    key = serialize(request)
+    key = request.serialize()
     try:
         common = _family(key, way, ranks).widen(shapes, traced=way.keeps)
         return backward.differentiate(key, common, way)

@@ -101,8 +101,13 @@ def call(name: str, request: bytes | Any = b"") -> bytes:
     The GIL is released meanwhile. Raises the `tf.errors` class of the status, with its message.
     """
     data = request if isinstance(request, bytes) else request.SerializeToString(deterministic=True)
+    return invoke(_function(name), data, len(data))
+
+
+def invoke(function: Any, *arguments: Any) -> bytes:
+    """Calls a C function that takes `arguments` and a reply. Returns and raises as `call`."""
     reply = _Buffer()
-    code = _function(name)(data, len(data), ctypes.byref(reply))
+    code = function(*arguments, ctypes.byref(reply))
     try:
         content = ctypes.string_at(reply.data, reply.size) if reply.data else b""
     finally:

@@ -5,7 +5,6 @@ Not for graph nodes themselves; those are made by `call`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,15 @@ from tensorflow.core.framework.tensor_shape_pb2 import TensorShapeProto
 from composite.compiler.attr_values import attr_value_to_python as python_value
 
 __all__ = [
+    "BACKEND",
     "CONSTANTS",
+    "NUMERICS",
     "PROGRAM",
+    "UNCOUNTED",
     "AttrValue",
     "NodeDef",
     "TensorProto",
     "attr_value",
-    "call_record",
     "python_value",
     "python_values",
     "record",
@@ -32,6 +33,9 @@ __all__ = [
 ]
 
 
+BACKEND = "_composite_backend"  # where a node is to run: "auto", "tvm" or "tf"
+NUMERICS = "_composite_numerics"  # "fast" or "strict"
+UNCOUNTED = "_composite_uncounted"  # a node that composite.stats() leaves out
 CONSTANTS = "_composite_constants"  # the inputs of a node that never change
 PROGRAM = "_composite_program"  # the version of an op that a node, or a record of a call, means
 
@@ -99,15 +103,6 @@ def record(op: str = "", name: str = "", **attrs: Any) -> NodeDef:
 def python_values(node: NodeDef) -> dict[str, Any]:
     """All attributes of a record, as Python values, in the order of their names."""
     return {key: python_value(node.attr[key]) for key in sorted(node.attr)}
-
-
-def call_record(op_name: str, attrs: Mapping[str, AttrValue]) -> NodeDef:
-    """A call by the op's own attributes and its version, without whatever else a node carries."""
-    node = NodeDef(op=op_name)
-    for name, value in attrs.items():
-        if name == PROGRAM or not name.startswith("_"):
-            node.attr[name].CopyFrom(value)
-    return node
 
 
 def serialize(node: Any) -> bytes:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from composite.binding import native
+from composite.binding import native, records
 from composite.binding.records import AttrValue, record
 
 BACKENDS = ("auto", "tvm", "tf")
@@ -80,9 +80,9 @@ def node_attrs() -> dict[str, AttrValue]:
     """What a graph node made now carries of the options of this thread."""
     attrs = {}
     if _local.backend:
-        attrs["_composite_backend"] = AttrValue(s=_local.backend.encode())
+        attrs[records.BACKEND] = AttrValue(s=_local.backend.encode())
     if _local.numerics:
-        attrs["_composite_numerics"] = AttrValue(s=_local.numerics.encode())
+        attrs[records.NUMERICS] = AttrValue(s=_local.numerics.encode())
     return attrs
 
 

@@ -15,12 +15,13 @@ import numpy as np
 import tensorflow as tf
 
 from composite.binding import settings
-from composite.binding.records import NodeDef, serialize
+from composite.binding.kernel_record import KernelRecord
+from composite.binding.kernel_request import KernelRequest
 from composite.checking.compare import Closeness, Difference, same_bits
 from composite.checking.oracle import Case, Outcome, outcome
 from composite.checking.skipped import Skipped
 from composite.jit import worker
-from composite.kernels import bounds, key, produce, verify
+from composite.kernels import bounds, produce, verify
 from composite.kernels.cache import open_default
 
 Array = np.ndarray[Any, Any]
@@ -79,21 +80,19 @@ def _reason(message: str) -> str:
     return why if colon and shapes.startswith("no kernel for shapes") else reason
 
 
-def _compiled(case: Case) -> tuple[NodeDef, Path]:
+def _compiled(case: Case) -> tuple[KernelRecord, Path]:
     """The kernel for exactly these shapes, from the cache or compiled for it."""
     from composite.compiler import tvm as backend
 
-    request = case.op.request(*case.sample.tensors(), **case.sample.attrs)
-    for name in ("_constants", "_composite_backend", "_composite_numerics"):
-        request.attr.pop(name, None)
+    request = KernelRequest.of_call(case.op.request(*case.sample.tensors(), **case.sample.attrs))
     target = backend.Target.host()
     cache = open_default()
-    wanted = key.entry_key(request, target.key)
-    entry = cache.load(wanted)
-    if entry is not None:
-        return NodeDef.FromString(entry[0]), entry[1]
     try:
+        wanted = produce.identity(request).entry_key(target.key)
+        known = produce.cached(request, cache, wanted)
+        if known is not None:
+            return known
         made, library = produce.compile_kernel(request, target)
     except (backend.NotCovered, produce.Inexpandable, verify.Mismatch) as error:
         raise Skipped(f"no kernel: {error}") from error
-    return made, cache.store(wanted, serialize(made), library)
+    return made, cache.store(wanted, made.serialize(), library)

@@ -11,7 +11,7 @@ import click
 from composite.cli import calls, page
 
 _TEXTS = ("source", "mlir", "program")
-_CALLS = ("graph", "te", "tir", "llvm", "asm")
+_CALLS = ("graph", "passes", "te", "tir", "llvm", "asm")
 
 
 @click.command(short_help="Print a stage of an op, from source to machine code.")
@@ -39,7 +39,8 @@ def show(
 
     \b
     Stages: source, mlir (the TFR module), program (what the runtime has), graph (the TensorFlow
-    ops of a call), te (the kernel's tensors and loops), tir, llvm, asm.
+    ops of a call), passes (those over its tensors), te (the kernel's tensors and loops), tir, llvm,
+    asm.
     \b
     Example:
       composite show ops.py:dense --stage graph --shape x=batch,64 --shape w=32,64 --shape b=32
@@ -100,12 +101,10 @@ def _page(op: Any, given: calls.CallOptions, level: str | None) -> str:
 def _expansion(op: Any, call: dict[str, Any]) -> tuple[Any, Any]:
     """The expansion of a call, and its dims with their symbols."""
     from composite.aot import prebuild
-    from composite.kernels import shapes
     from composite.kernels.expansions import expand
 
     request = prebuild.request(op, call)
-    dims = shapes.from_record(request)
-    return expand(request, dims), dims
+    return expand(request, request.in_shapes), request.in_shapes
 
 
 def _of_call(op: Any, stage: str, call: dict[str, Any], level: str | None) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
+from composite.binding.kernel_request import KernelRequest
 from composite.binding.log import logger
-from composite.binding.records import NodeDef
 from composite.ops.registry import OPS
 
 ENVIRONMENT = "COMPOSITE_RECORD"
@@ -17,7 +17,7 @@ ENVIRONMENT = "COMPOSITE_RECORD"
 _written: dict[str, set[str]] = {}  # by file
 
 
-def note(request: NodeDef) -> None:
+def note(request: KernelRequest) -> None:
     """Appends the request, unless the file has it. Nothing without COMPOSITE_RECORD."""
     path = os.environ.get(ENVIRONMENT, "")
     if not path:

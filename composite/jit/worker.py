@@ -19,6 +19,7 @@ from importlib import util
 import tensorflow as tf
 
 from composite.binding import native
+from composite.binding.kernel_request import KernelRequest
 from composite.binding.log import logger
 from composite.binding.records import NodeDef, record
 from composite.jit import recording
@@ -68,40 +69,41 @@ class Worker:
         finally:  # without this, whoever waits for a kernel would wait for ever
             native.call("composite_worker", record(running=False))
 
-    def _serve(self, request: NodeDef, kernels: Callable[[], Cache]) -> None:
-        status, reason = _outcome(request, kernels, self._stopping.is_set)
-        answer = record(name=request.name, status=status, reason=reason)
+    def _serve(self, message: NodeDef, kernels: Callable[[], Cache]) -> None:
+        status, reason = _outcome(message, kernels, self._stopping.is_set)
+        answer = record(name=message.name, status=status, reason=reason)
         try:
             native.call("composite_finish", answer)
         except tf.errors.NotFoundError as error:
             # Whoever asked has withdrawn it meanwhile: a stop, or an op's new definition.
-            logger.debug("%s: the kernel came too late: %s", request.op, error)
+            logger.debug("%s: the kernel came too late: %s", message.op, error)
 
 
 def _outcome(
-    request: NodeDef, kernels: Callable[[], Cache], stopping: Callable[[], bool]
+    message: NodeDef, kernels: Callable[[], Cache], stopping: Callable[[], bool]
 ) -> tuple[str, str]:
     """Status and reason of a request. Whatever goes wrong, the expansion serves its calls."""
     from composite.compiler import tvm as backend
     from composite.kernels import produce, verify
 
     try:
+        request = KernelRequest.parse(message)
         recording.note(request)
         return produce.produce(request, kernels(), stopping)
     except produce.Stopped:
         return "failed", "the process ends"
     except backend.NotCovered as answer:
-        logger.info("%s: no kernel: %s", request.op, answer)
+        logger.info("%s: no kernel: %s", message.op, answer)
         return "not_covered", str(answer)
     except produce.Inexpandable as error:  # the call itself says so, louder
         return "failed", str(error)
     except verify.Mismatch as error:
-        logger.warning("%s: the kernel is not used: %s", request.op, error)
+        logger.warning("%s: the kernel is not used: %s", message.op, error)
         return "failed", f"the kernel failed its check: {error}"
     except Exception as error:  # noqa: BLE001 - the thread serves every op of the process
         if stopping():  # whatever was taken down around us
             return "failed", "the process ends"
-        logger.warning("%s: no kernel, compiling failed", request.op, exc_info=True)
+        logger.warning("%s: no kernel, compiling failed", message.op, exc_info=True)
         return "failed", f"compiling failed: {type(error).__name__}: {error}"
 
 

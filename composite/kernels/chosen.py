@@ -19,6 +19,7 @@ from composite.binding.log import logger
 from composite.compiler.tvm.choices import Chosen
 from composite.kernels import key as keys
 from composite.kernels.cache import default_root
+from composite.kernels.key import Identity
 from composite.kernels.tuned import Damaged, Database, Record, Winner
 
 ENVIRONMENT = "COMPOSITE_TUNED"
@@ -99,19 +100,19 @@ def winner(record: Record, machine: str) -> Winner | None:
 
 
 def choices_for(
-    request: Any,
+    identity: Identity,
     target: Any,
     write: Callable[[Chosen], Any],
     consulted: Sequence[Database],
     known: Callable[[Chosen], bool] = lambda _: False,
 ) -> Chosen:
-    """The choices to compile a request's kernel with; none where it is not tuned.
+    """The choices to compile a kernel of this identity with; none where it is not tuned.
 
     The first of the databases `consulted` that knows the kernel decides. `write(choices)` writes
     the loops (backend.Written). `known(choices)` says that this compiler has made the kernel
     before: then it is not looked at again.
     """
-    key = keys.tuning_key(request, target.key)
+    key = identity.tuning_key(target.key)
     for database in consulted:
         record = database.records.get(key)
         best = winner(record, keys.machine()) if record is not None else None
@@ -125,7 +126,7 @@ def choices_for(
         logger.warning(
             "%s: the kernel was tuned for another version of the compiler; it is made as if it "
             "were not: tune it again",
-            request.op,
+            identity.op,
         )
         return NOTHING
     return NOTHING

@@ -1,4 +1,4 @@
-"""The expansion of a request for a kernel, and which of its inputs never change."""
+"""The expansion of a request for a kernel."""
 
 from __future__ import annotations
 
@@ -9,18 +9,13 @@ import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
 from composite.binding import native
-from composite.binding.records import CONSTANTS, NodeDef, attr_value, call_record
-from composite.kernels import shapes
+from composite.binding.call_request import CallRequest
+from composite.binding.kernel_request import KernelRequest
+from composite.binding.typed_record import Dims
 
 
-def expand(request: NodeDef, dims: Sequence[shapes.Dims]) -> Any:
+def expand(request: KernelRequest, dims: Sequence[Dims]) -> Any:
     """The expansion (FunctionDefLibrary) of a request's call; symbols are unknown dims."""
-    asked = call_record(request.op, request.attr)
-    known = [tf.TensorShape([d if isinstance(d, int) else None for d in s]) for s in dims]
-    asked.attr["_in_shapes"].CopyFrom(attr_value(known))
-    return FunctionDefLibrary.FromString(native.call("composite_expand", asked))
-
-
-def constants_of(request: NodeDef) -> tuple[int, ...]:
-    """The inputs of a request that never change."""
-    return tuple(request.attr[CONSTANTS].list.i) if CONSTANTS in request.attr else ()
+    known = tuple(tf.TensorShape([d if isinstance(d, int) else None for d in s]) for s in dims)
+    call = CallRequest(op=request.op, attrs=request.attrs, program=request.program, in_shapes=known)
+    return FunctionDefLibrary.FromString(native.call("composite_expand", call.to_node_def()))

@@ -1,8 +1,9 @@
-"""What a cached kernel depends on, as one hash.
+"""What a kernel is made of, as one hash: the key of what is cached, built, measured and tuned.
 
-The op's program and the call (attributes, dtypes, shape class), the compiler that made the kernel
-and what was chosen for it, and the machine that it was made for. Left out: anything that may change
-without changing the kernel, places in sources and measured times among them.
+The expansion that is compiled, the call (its op, attributes, shape class and constants), the
+compiler and what was chosen for it, the machine that it is made for. So the runtime and the front
+end are in it by what they do: the expansion. Left out is what may change without changing the
+kernel: the version of the op, places in sources, measured times.
 """
 
 from __future__ import annotations
@@ -12,45 +13,61 @@ import hashlib
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from importlib import metadata, resources
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from composite.binding.records import CONSTANTS, PROGRAM
+from composite.binding import fields
+from composite.binding.kernel_request import KernelRequest
+from composite.kernels import toolchain
+from composite.ops import function_digest
 
-FORMAT = 1  # of records and of the ABI between kernels and the runtime
-CHECK = 2  # what kernels are held to before they are used: one from the cache is not checked again
+FORMAT = 2  # of the ABI between kernels and the runtime
+CHECK = 3  # what kernels are held to before they are used: one from the cache is not checked again
 
 
-def entry_key(request: Any, target: str, choices: Mapping[str, Any] = MappingProxyType({})) -> str:
-    """The key of a request (a NodeDef record) for a target; 32 hex digits.
+@dataclass(frozen=True)
+class Identity:
+    """What the kernels of a request are made of, whatever compiles them and for which machine.
 
-    `choices`: the values of knobs that are not the strategies' own.
+    Attributes:
+        op: the op's name.
+        content: lines, which differ where kernels do.
     """
-    content = [f"format {FORMAT}", f"check {CHECK}", *_call(request, target)]
-    content += [f"{name} {version}" for name, version in toolchain()]
-    content += [f"choice {name} {choices[name]}" for name in sorted(choices)]
-    return _hash(content)
 
+    op: str
+    content: tuple[str, ...]
 
-def tuning_key(request: Any, target: str) -> str:
-    """The key of what was measured of a request's kernels; 32 hex digits.
+    @classmethod
+    def of(cls, request: KernelRequest, expansion: Any) -> Identity:
+        """The identity of a request with this expansion (a FunctionDefLibrary)."""
+        content = [f"op {request.op}", f"expansion {function_digest.digest(expansion)}"]
+        content += [f"shapes {request.in_shapes}", f"constants {request.constants}"]
+        for name, value in sorted(request.attrs.items()):
+            content.append(f"{name} {value.SerializeToString(deterministic=True).hex()}")
+        return cls(request.op, tuple(content))
 
-    Our own compiler is no part of it: what is measured is named by the code that it was measured
-    with, so that a change of the compiler leaves what it does not touch.
-    """
-    versions = [f"{name} {version}" for name, version in toolchain() if name.startswith("apache-")]
-    return _hash(["tuning", *_call(request, target), *versions])
+    def entry_key(self, target: str, choices: Mapping[str, Any] = MappingProxyType({})) -> str:
+        """The key of the kernel that this compiler makes for a target; 32 hex digits.
 
+        `choices`: the values of knobs that are not the strategies' own.
+        """
+        content = [f"format {FORMAT}", f"records {fields.VERSION}", f"check {CHECK}"]
+        content += [f"target {target}", *self.content]
+        content += [f"{name} {version}" for name, version in toolchain.toolchain()]
+        content += [f"choice {name} {choices[name]}" for name in sorted(choices)]
+        return _hash(content)
 
-def _call(request: Any, target: str) -> list[str]:
-    content = [f"target {target}", f"op {request.op}"]
-    for name in sorted(request.attr):
-        if name in (PROGRAM, CONSTANTS, "_in_shapes") or not name.startswith("_"):
-            value = request.attr[name].SerializeToString(deterministic=True)
-            content.append(f"{name} {value.hex()}")
-    return content
+    def tuning_key(self, target: str) -> str:
+        """The key of what was measured of the kernels; 32 hex digits.
+
+        Our own compiler is no part of it: what is measured is named by the code that it was
+        measured with, so that a change of the compiler leaves what it does not touch.
+        """
+        versions = toolchain.versions(("apache-tvm", "apache-tvm-ffi"))
+        others = [f"{name} {version}" for name, version in versions.items()]
+        return _hash(["tuning", f"target {target}", *self.content, *others])
 
 
 def _hash(content: Sequence[str]) -> str:
@@ -60,26 +77,6 @@ def _hash(content: Sequence[str]) -> str:
 def sha256(content: bytes) -> str:
     """The hash that files are named and checked by."""
     return hashlib.sha256(content).hexdigest()
-
-
-@functools.lru_cache(maxsize=1)
-def toolchain() -> tuple[tuple[str, str], ...]:
-    """What compiles: names and versions. Our own compiler's version is the hash of its sources."""
-    versions = [("compiler", _source_hash())]
-    for distribution in ("apache-tvm", "apache-tvm-ffi", "tensorflow", "tensorflow-cpu"):
-        try:
-            versions.append((distribution, metadata.version(distribution)))
-        except metadata.PackageNotFoundError:
-            continue
-    return tuple(versions)
-
-
-def _source_hash() -> str:
-    root = Path(str(resources.files("composite").joinpath("compiler").joinpath("tvm")))
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 @functools.lru_cache(maxsize=1)

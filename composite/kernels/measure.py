@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from composite.binding.records import AttrValue
+from composite.binding.records import BACKEND, NUMERICS, UNCOUNTED, AttrValue
 from composite.kernels.decisions import Times
 from composite.ops import call
 
@@ -175,9 +175,9 @@ def _ratios(rounds: Sequence[tuple[float, float, float]]) -> list[float]:
 
 def _route(backend: str) -> dict[str, AttrValue]:
     return {
-        "_composite_backend": AttrValue(s=backend.encode()),
-        "_composite_numerics": AttrValue(s=b"fast"),  # whatever the process's default
-        "_composite_uncounted": AttrValue(b=True),  # composite.stats() is about the user's calls
+        BACKEND: AttrValue(s=backend.encode()),
+        NUMERICS: AttrValue(s=b"fast"),  # whatever the process's default
+        UNCOUNTED: AttrValue(b=True),  # composite.stats() is about the user's calls
     }
 
 

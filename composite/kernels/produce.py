@@ -9,24 +9,25 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from composite.binding import native
+from composite.binding.kernel_record import KernelRecord
+from composite.binding.kernel_request import KernelRequest
 from composite.binding.log import logger
-from composite.binding.records import NodeDef, attr_value, record, serialize
+from composite.binding.records import NodeDef
 from composite.compiler.tvm.choices import Chosen
 from composite.kernels import chosen, shapes, verify
-from composite.kernels import key as keys
 from composite.kernels.cache import Cache
 from composite.kernels.chosen import NOTHING
 from composite.kernels.exact import is_exact
-from composite.kernels.expansions import constants_of, expand
+from composite.kernels.expansions import expand
+from composite.kernels.key import Identity, sha256
 from composite.kernels.verdicts import verdict
-
-_PRIVATE = ("_must", "_hint")  # of a request, no part of a kernel's record
 
 
 class Outcome(NamedTuple):
@@ -44,7 +45,7 @@ class Stopped(Exception):  # noqa: N818 - not an error
     """The process ends: what is left of a request is not worth waiting for."""
 
 
-def produce(request: NodeDef, cache: Cache, stopping: Callable[[], bool]) -> Outcome:
+def produce(request: KernelRequest, cache: Cache, stopping: Callable[[], bool]) -> Outcome:
     """Serves one request. Raises NotCovered, Inexpandable, verify.Mismatch, what the compiler does.
 
     `stopping()` is asked between the steps; Stopped is raised when it says so.
@@ -52,25 +53,26 @@ def produce(request: NodeDef, cache: Cache, stopping: Callable[[], bool]) -> Out
     from composite.compiler import tvm as backend
 
     target = backend.Target.host()
+    own = identity(request)
     choices = chosen.choices_for(
-        request,
+        own,
         target,
         lambda given: write(request, target, given),
         chosen.databases(),
-        known=lambda given: cache.load(keys.entry_key(request, target.key, given)) is not None,
+        known=lambda given: cache.load(own.entry_key(target.key, given)) is not None,
     )
-    key = keys.entry_key(request, target.key, choices)
-    entry = cache.load(key)
+    key = own.entry_key(target.key, choices)
+    entry = cached(request, cache, key)
     if entry is None:
         made, library = compile_kernel(request, target, choices)
-        path = cache.store(key, serialize(made), library)
+        path = cache.store(key, made.serialize(), library)
     else:
-        made, path = NodeDef.FromString(entry[0]), entry[1]
+        made, path = entry
         logger.info("%s: kernel %s is in the cache", request.op, made.name)
-    made.attr["_library"].s = str(path).encode()
+    made = replace(made, library=str(path))
     if stopping():
         raise Stopped
-    native.call("composite_install", made)
+    native.call("composite_install", made.to_node_def())
     decision = verdict(cache, key, made, request, stopping)
     if decision.kernel_wins:
         return Outcome("kernel", "")
@@ -81,14 +83,34 @@ def produce(request: NodeDef, cache: Cache, stopping: Callable[[], bool]) -> Out
     )
 
 
-def kernel_name(request: NodeDef, choices: Chosen = NOTHING) -> str:
-    """The C name of a request's kernel: deterministic, and different for different ones."""
-    return f"{request.op}_{keys.entry_key(request, '', choices)[:16]}"
+def cached(request: KernelRequest, cache: Cache, key: str) -> tuple[KernelRecord, Path] | None:
+    """The kernel of a request in the cache, and the path of its library; None if there is none.
+
+    Another version of the op may have put it there: one that expands to the same.
+    """
+    entry = cache.load(key)
+    if entry is None:
+        return None
+    made = KernelRecord.parse(NodeDef.FromString(entry[0]))
+    return replace(made, program=request.program), entry[1]
+
+
+def identity(request: KernelRequest) -> Identity:
+    """What the kernels of a request are made of; raises as `compile_object`."""
+    return Identity.of(request, _expansion(request))
+
+
+def kernel_name(request: KernelRequest, choices: Chosen = NOTHING) -> str:
+    """The C name of a request's kernel: deterministic, and different for different ones.
+
+    Raises as `compile_object`.
+    """
+    return f"{request.op}_{identity(request).entry_key('', choices)[:16]}"
 
 
 def compile_kernel(
-    request: NodeDef, target: Any, choices: Chosen = NOTHING
-) -> tuple[NodeDef, bytes]:
+    request: KernelRequest, target: Any, choices: Chosen = NOTHING
+) -> tuple[KernelRecord, bytes]:
     """Compiles and checks a kernel. Returns its record and the bytes of its loadable library."""
     from composite.compiler import tvm as backend
 
@@ -97,14 +119,13 @@ def compile_kernel(
         path = Path(folder) / "kernel.so"
         backend.link(kernel, path, runtime=native.library_path())
         made = record_of(request, kernel, target, tuned=bool(choices))
-        add_accuracy(made, request, check(request, kernel, path))
+        made = with_accuracy(made, request, check(request, kernel, path))
         library = path.read_bytes()
-    made.attr["_library_sha256"].s = keys.sha256(library).encode()
-    return made, library
+    return replace(made, library_sha256=sha256(library)), library
 
 
 def compile_object(
-    request: NodeDef, target: Any, name: str | None = None, choices: Chosen = NOTHING
+    request: KernelRequest, target: Any, name: str | None = None, choices: Chosen = NOTHING
 ) -> Any:
     """Compiles the kernel of a request (backend.Kernel); `name` is another one than kernel_name's.
 
@@ -118,31 +139,39 @@ def compile_object(
     return kernel
 
 
-def write(request: NodeDef, target: Any, choices: Chosen = NOTHING) -> Any:
+def write(request: KernelRequest, target: Any, choices: Chosen = NOTHING) -> Any:
     """Writes the loops of a request's kernel (backend.Written); raises as `compile_object`."""
     from composite.compiler import tvm as backend
 
-    dims = shapes.from_record(request)
-    try:
-        library = expand(request, dims)
-    except tf.errors.OpError as error:
-        kind = backend.NotCovered if native.is_not_yet(error) else Inexpandable
-        raise kind(error.message) from error
     return backend.write(
-        library, dims, target=target, constants=constants_of(request), choices=choices
+        _expansion(request),
+        request.in_shapes,
+        target=target,
+        constants=request.constants,
+        choices=choices,
     )
 
 
-def check(request: NodeDef, kernel: Any, library: Path) -> verify.Accuracy:
+def _expansion(request: KernelRequest) -> Any:
+    from composite.compiler import tvm as backend
+
+    try:
+        return expand(request, request.in_shapes)
+    except tf.errors.OpError as error:
+        kind = backend.NotCovered if native.is_not_yet(error) else Inexpandable
+        raise kind(error.message) from error
+
+
+def check(request: KernelRequest, kernel: Any, library: Path) -> verify.Accuracy:
     """Checks a linked kernel on the sizes of the call and on awkward ones; returns its error."""
     return oracle(request, kernel).check(library, kernel.name, kernel.packed)
 
 
-def oracle(request: NodeDef, kernel: Any) -> verify.Oracle:
+def oracle(request: KernelRequest, kernel: Any) -> verify.Oracle:
     """What the kernels of a request are checked with; `kernel` is any of them."""
-    dims = shapes.from_record(request)
+    dims = request.in_shapes
     names = shapes.symbols(dims)
-    cases = [shapes.samples(names, shapes.hints(request), kernel.minimums, kernel.divisors)]
+    cases = [shapes.samples(names, request.hint, kernel.minimums, kernel.divisors)]
     if names:
         cases.append(shapes.odd_samples(names, kernel.minimums, kernel.divisors))
     return verify.Oracle(
@@ -151,35 +180,36 @@ def oracle(request: NodeDef, kernel: Any) -> verify.Oracle:
     )
 
 
-def add_accuracy(made: NodeDef, request: NodeDef, found: verify.Accuracy) -> None:
-    """Writes what the check found into a record."""
-    made.attr["_error"].f = found.error
-    made.attr["_error_unit"].s = found.unit.encode()
-    expansion = expand(request, shapes.from_record(request))
-    made.attr["_exact"].b = found.same_bits and is_exact(expansion)
+def with_accuracy(
+    made: KernelRecord, request: KernelRequest, found: verify.Accuracy
+) -> KernelRecord:
+    """The record with what the check found."""
+    exact = found.same_bits and is_exact(expand(request, request.in_shapes))
+    return replace(made, error=found.error, error_unit=found.unit, exact=exact)
 
 
-def record_of(request: NodeDef, kernel: Any, target: Any, *, tuned: bool = False) -> NodeDef:
+def record_of(
+    request: KernelRequest, kernel: Any, target: Any, *, tuned: bool = False
+) -> KernelRecord:
     """The kernel record that the runtime dispatches by: see the shape classes in docs."""
-    made = record(
+    packed = kernel.packed
+    return KernelRecord(
         op=request.op,
         name=kernel.name,
-        _out_shapes=list(kernel.out_shapes),
-        _minimums=list(kernel.minimums),
-        _divisors=list(kernel.divisors),
-        _barriers=kernel.barriers,
-        _isa=target.isa,
-        _target=target.key,
-        _device="CPU",
-        _verdict="unmeasured",
-        _strategy=f"{kernel.strategy} (tuned)" if tuned else kernel.strategy,
+        attrs=request.attrs,
+        program=request.program,
+        constants=request.constants,
+        in_shapes=request.in_shapes,
+        out_shapes=tuple(kernel.out_shapes),
+        minimums=tuple(kernel.minimums),
+        divisors=tuple(kernel.divisors),
+        barriers=kernel.barriers,
+        isa=target.isa,
+        target=target.key,
+        device="CPU",
+        verdict="unmeasured",
+        strategy=f"{kernel.strategy} (tuned)" if tuned else kernel.strategy,
+        packed_sources=tuple(one.source for one in packed),
+        packed_elements=tuple(one.elements for one in packed),
+        packed_dtypes=tuple(tf.as_dtype(one.dtype) for one in packed),
     )
-    for name, value in request.attr.items():
-        if name not in _PRIVATE:
-            made.attr[name].CopyFrom(value)
-    if kernel.packed:
-        made.attr["_packed_sources"].CopyFrom(attr_value([p.source for p in kernel.packed]))
-        made.attr["_packed_elements"].CopyFrom(attr_value([p.elements for p in kernel.packed]))
-        dtypes = [tf.as_dtype(p.dtype) for p in kernel.packed]
-        made.attr["_packed_dtypes"].CopyFrom(attr_value(dtypes))
-    return made

@@ -1,4 +1,4 @@
-"""Shape classes as the runtime writes them: a dim below 0 is symbol -(dim + 1).
+"""Shape classes: the dims of a call's inputs, of which some are symbols.
 
 Output dims are postfix expressions over the symbols ("s0 2 *"), which C++ evaluates for each call;
 `evaluate` is the same for checking.
@@ -8,22 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-Dims = tuple[int | str, ...]  # "s0", "s1", ... are symbols
-
-
-def from_record(record: Any) -> list[Dims]:
-    """The input shapes of a record, symbols by name."""
-    return [
-        tuple(d.size if d.size >= 0 else f"s{-d.size - 1}" for d in shape.dim)
-        for shape in record.attr["_in_shapes"].list.shape
-    ]
-
-
-def hints(request: Any) -> list[int]:
-    """The sizes that stand for the symbols of a request: those of the call that asked."""
-    return list(request.attr["_hint"].list.i) if "_hint" in request.attr else []
+from composite.binding.kernel_request import KernelRequest
+from composite.binding.typed_record import Dims
 
 
 def symbols(shapes: Sequence[Dims]) -> list[str]:
@@ -47,7 +34,7 @@ _OPERATORS = {
 
 
 def evaluate(shape: str, values: Mapping[str, int]) -> tuple[int, ...]:
-    """An `_out_shapes` entry as numbers: dims joined by commas, each in postfix."""
+    """The shape of an output as numbers: dims joined by commas, each in postfix."""
     return tuple(_dim(text.split(), values) for text in shape.split(",")) if shape else ()
 
 
@@ -89,10 +76,10 @@ def size(values: Mapping[str, int]) -> int:
 
 
 def to_measure(
-    request: Any, minimums: Sequence[int], divisors: Sequence[int]
+    request: KernelRequest, minimums: Sequence[int], divisors: Sequence[int]
 ) -> list[dict[str, int]]:
     """The values to measure a request's kernels with: those of the call that asked, then others."""
-    asked = samples(symbols(from_record(request)), hints(request), minimums, divisors)
+    asked = samples(symbols(request.in_shapes), request.hint, minimums, divisors)
     return [asked, *others(asked, minimums, divisors)]
 
 

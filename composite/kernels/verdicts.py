@@ -7,19 +7,22 @@ the class follow. What the cache holds stands: a kernel is measured once on a ma
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
 from composite.binding import native
+from composite.binding.kernel_record import KernelRecord
+from composite.binding.kernel_request import KernelRequest
 from composite.binding.log import logger
-from composite.binding.records import CONSTANTS, PROGRAM, AttrValue, NodeDef
+from composite.binding.records import AttrValue
 from composite.kernels import decisions, shapes
 from composite.kernels import key as keys
 from composite.kernels.cache import Cache
 from composite.kernels.decisions import Decision
-from composite.kernels.expansions import constants_of, expand
+from composite.kernels.expansions import expand
 from composite.kernels.measure import measure, sweep
 from composite.ops import call, call_arguments, functions
 
@@ -28,7 +31,11 @@ _LONGEST_US = 4000.0
 
 
 def verdict(
-    cache: Cache, key: str, made: NodeDef, request: NodeDef, stopping: Callable[[], bool]
+    cache: Cache,
+    key: str,
+    made: KernelRecord,
+    request: KernelRequest,
+    stopping: Callable[[], bool],
 ) -> Decision:
     """Installs a record again with its verdict, measured here or by an earlier process."""
     machine = keys.machine()
@@ -59,34 +66,35 @@ def _stored(cache: Cache, key: str, machine: str) -> Decision | None:
     return None if text is None else decisions.from_json(text)
 
 
-def install(made: NodeDef, decision: Decision) -> None:
+def install(made: KernelRecord, decision: Decision) -> None:
     """Installs a record again, with what was measured."""
-    made.attr["_verdict"].s = b"kernel" if decision.kernel_wins else b"expansion"
-    made.attr["_kernel_us"].f = decision.times.kernel_us
-    made.attr["_expansion_us"].f = decision.times.expansion_us
-    for name in ("_sizes", "_kernel_times", "_expansion_times", "_kernel_wins"):
-        made.attr[name].Clear()
-    for point in decision.points:
-        made.attr["_sizes"].list.i.append(point.size)
-        made.attr["_kernel_times"].list.f.append(point.times.kernel_us)
-        made.attr["_expansion_times"].list.f.append(point.times.expansion_us)
-        made.attr["_kernel_wins"].list.b.append(point.kernel_wins)
-    native.call("composite_install", made)
+    points = decision.points
+    measured = replace(
+        made,
+        verdict="kernel" if decision.kernel_wins else "expansion",
+        kernel_us=decision.times.kernel_us,
+        expansion_us=decision.times.expansion_us,
+        sizes=tuple(point.size for point in points),
+        kernel_times=tuple(point.times.kernel_us for point in points),
+        expansion_times=tuple(point.times.expansion_us for point in points),
+        kernel_wins=tuple(point.kernel_wins for point in points),
+    )
+    native.call("composite_install", measured.to_node_def())
 
 
-def measured(made: NodeDef, request: NodeDef, before: Decision | None = None) -> Iterator[Decision]:
+def measured(
+    made: KernelRecord, request: KernelRequest, before: Decision | None = None
+) -> Iterator[Decision]:
     """Measures an installed kernel: decides on the call that asked alone, then on its class.
 
     `before` is an earlier decision on the same kernel and machine: close results keep its verdicts.
     """
-    dims = shapes.from_record(request)
-    allowed = (made.attr[key].list.i for key in ("_minimums", "_divisors"))
-    values, *around = shapes.to_measure(request, *allowed)
+    dims, constants = request.in_shapes, request.constants
+    values, *around = shapes.to_measure(request, made.minimums, made.divisors)
     asked = shapes.size(values)
     exact = shapes.substitute(dims, values)
     dtypes = functions.body(expand(request, exact)).input_dtypes
     node = node_of(request)
-    constants = constants_of(request)
     times = {asked: measure(*node, specs(exact, dtypes), constants)}
     yield decisions.decide(times, asked, before)
     longest = max(times[asked].kernel_us, times[asked].expansion_us)
@@ -105,14 +113,12 @@ def measured(made: NodeDef, request: NodeDef, before: Decision | None = None) ->
 
 
 def measured_library(
-    made: NodeDef, request: NodeDef, library: Path, before: Decision | None = None
+    made: KernelRecord, request: KernelRequest, library: Path, before: Decision | None = None
 ) -> Decision:
     """Measures a linked kernel that is not installed yet; this process has it from then on."""
-    trial = NodeDef()
-    trial.CopyFrom(made)
-    trial.attr["_library"].s = str(library).encode()
-    trial.attr["_library_sha256"].s = keys.sha256(library.read_bytes()).encode()
-    native.call("composite_install", trial)
+    digest = keys.sha256(library.read_bytes())
+    trial = replace(made, library=str(library), library_sha256=digest)
+    native.call("composite_install", trial.to_node_def())
     *_, decision = measured(trial, request, before)
     # Left unmeasured, it would stand in the way of an equal one that served calls before.
     install(trial, decision)
@@ -127,17 +133,15 @@ def specs(dims: Sequence[Any], dtypes: Sequence[tf.DType]) -> list[tf.TensorSpec
 Keywords = Callable[[Sequence[Any]], dict[str, Any]]
 
 
-def node_of(request: NodeDef) -> tuple[str, Keywords, dict[str, AttrValue]]:
+def node_of(request: KernelRequest) -> tuple[str, Keywords, dict[str, AttrValue]]:
     """The nodes that a request is about, as `measure` takes them first.
 
     The op, the keywords of a call with some inputs, and what it is stamped with.
     """
     definition = call.op_def(request.op)
-    attrs = {name: value for name, value in request.attr.items() if not name.startswith("_")}
-    derived = call_arguments.inferred(definition)
-    stamps = {name: request.attr[name] for name in (PROGRAM, CONSTANTS) if name in request.attr}
+    derived, attrs = call_arguments.inferred(definition), request.attrs
     return (
         request.op,
         lambda inputs: call_arguments.keywords(definition, derived, attrs, inputs),
-        stamps,
+        request.stamps(),
     )

@@ -4,6 +4,8 @@ Floating outputs are held against the expansion computed in float64, within the 
 on ordinary inputs and on those of `adversarial`; infinities and NaNs stand where the expansion has
 them. The rest must be equal. Inputs and outputs lie at addresses with no alignment but that of an
 element, and outputs between guards, so a kernel that assumes more or writes outside is found here.
+All of this holds for one task in each parallel loop and for several, whose results may differ in
+rounding only.
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ import numpy as np
 import tensorflow as tf
 
 from composite.compiler.tvm import table
-from composite.kernels import adversarial, bounds, evaluate, native_kernel
+from composite.compiler.tvm.ir.constants import Packed
+from composite.kernels import adversarial, bounds, evaluate, host
 from composite.ops import functions
 
 Array = np.ndarray[Any, Any]
 
 _GUARD = 32  # elements
+_TASKS = 3  # neither a divisor of the usual sizes nor so many that small loops have too few parts
 _KEPT = 256 << 20  # bytes of inputs and results that an oracle keeps
 
 
@@ -43,7 +47,7 @@ def check(
     name: str,
     expansions: Callable[[Sequence[tuple[int, ...]]], Any],
     cases: Sequence[Sequence[tuple[int, ...]]],
-    packed: Sequence[native_kernel.PackedArgument] = (),
+    packed: Sequence[Packed] = (),
 ) -> Accuracy:
     """Runs the kernel on ordinary inputs of each case's shapes, on adversarial ones of the last's.
 
@@ -66,19 +70,14 @@ class Oracle:
         self._cases = cases
         self._kept: list[_Sample] = []
 
-    def check(
-        self, library: Path, name: str, packed: Sequence[native_kernel.PackedArgument] = ()
-    ) -> Accuracy:
+    def check(self, library: Path, name: str, packed: Sequence[Packed] = ()) -> Accuracy:
         """As the function `check`."""
         worst, same_bits, unit = 0.0, True, ""
         for sample in self._samples():
-            found = run_kernel(library, name, sample.inputs, sample.expected, packed=packed)
-            pairs = zip(found, sample.expected, sample.references, strict=True)
-            for i, outputs in enumerate(pairs):
-                what = f"output {i} of {sample.shapes}, {sample.draw.kind},"
-                nearby = functools.partial(sample.source.nearby, sample.inputs, i)
-                worst = max(worst, _compare(what, *outputs, sample.draw, nearby))
-                same_bits = same_bits and outputs[0].tobytes() == outputs[1].tobytes()
+            for tasks, found in _results(library, name, sample, packed):
+                worst = max(worst, _worst(sample, tasks, found))
+                pairs = zip(found, sample.expected, strict=True)
+                same_bits = same_bits and all(y.tobytes() == z.tobytes() for y, z in pairs)
             unit = f"|y| against {sample.source.standard} on adversarial inputs"
         return Accuracy(float(f"{worst:.2g}"), unit, same_bits)
 
@@ -189,16 +188,38 @@ class _Source:
             return None
 
 
+def _results(
+    library: Path, name: str, sample: _Sample, packed: Sequence[Packed]
+) -> Iterator[tuple[int, list[Array]]]:
+    """The outputs by one task, and by several unless they are the same to the bit."""
+    serial = run_kernel(library, name, sample.inputs, sample.expected, packed=packed)
+    yield 1, serial
+    parallel = run_kernel(library, name, sample.inputs, sample.expected, _TASKS, packed=packed)
+    if any(y.tobytes() != z.tobytes() for y, z in zip(parallel, serial, strict=True)):
+        yield _TASKS, parallel
+
+
+def _worst(sample: _Sample, tasks: int, found: Sequence[Array]) -> float:
+    """The largest error of a kernel's outputs. Mismatch when it is more than allowed."""
+    worst = 0.0
+    divided = f" by {tasks} tasks," if tasks > 1 else ""
+    for i, outputs in enumerate(zip(found, sample.expected, sample.references, strict=True)):
+        what = f"output {i} of {sample.shapes}, {sample.draw.kind},{divided}"
+        nearby = functools.partial(sample.source.nearby, sample.inputs, i)
+        worst = max(worst, _compare(what, *outputs, sample.draw, nearby))
+    return worst
+
+
 def run_kernel(  # noqa: PLR0913 - a kernel and all that it is called with
     library: Path,
     name: str,
     inputs: Sequence[Array],
     like: Sequence[Array],
-    threads: int = 1,
+    tasks: int = 1,
     *,
-    packed: Sequence[native_kernel.PackedArgument] = (),
+    packed: Sequence[Packed] = (),
 ) -> list[Array]:
-    """The outputs of a kernel, which are like the arrays of `like`, by a team of threads.
+    """The outputs of a kernel, which are like the arrays of `like`, by so many tasks in each loop.
 
     Mismatch when it writes outside of them, RuntimeError when it refuses its arguments.
     """
@@ -207,8 +228,8 @@ def run_kernel(  # noqa: PLR0913 - a kernel and all that it is called with
         room[_GUARD + 1 : _GUARD + 1 + y.size].reshape(y.shape)
         for room, y in zip(rooms, like, strict=True)
     ]
-    with native_kernel.opened(library, name, threads) as kernel:
-        kernel([*inputs, *outputs, *kernel.packed(inputs, packed)])
+    made = host.pack(library, name, inputs, packed, tasks)
+    host.call(library, name, [*inputs, *outputs, *made], tasks)
     for room, y in zip(rooms, like, strict=True):
         guards = np.concatenate([room[: _GUARD + 1], room[_GUARD + 1 + y.size :]])
         if (guards != np.full(1, 77, y.dtype)).any():

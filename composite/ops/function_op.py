@@ -6,24 +6,22 @@ again, and a node in a saved model says by itself which version it means.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.framework.attr_value_pb2 import AttrValue, NameAttrList
-from tensorflow.core.framework.function_pb2 import FunctionDef, FunctionDefLibrary
+from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
 from composite.binding import native
-from composite.binding.records import PROGRAM, NodeDef, serialize
-from composite.ops import call, functions, recorded
+from composite.binding.records import PROGRAM, NodeDef
+from composite.ops import call, function_digest, functions, recorded
 from composite.ops.registry import OPS
 
 NAME = "CompositeCall"
 TWIN = "_composite_twin"  # names the node whose place this one may take: see twins.h
 _PREFIX = "__composite_"  # of functions in which TensorFlow's own ops stay what they are
-_HERE = "\0"  # in place of the hash, while it is computed
 
 
 def canonical(library: Any, stem: str) -> Any:
@@ -33,45 +31,18 @@ def canonical(library: Any, stem: str) -> Any:
     number, in the order in which they are reached, and the others are left out. Attributes that
     say nothing of the meaning (where a function was made, shapes of its arguments) are dropped.
     """
-    by_name = {f.signature.name: f for f in library.function}
-    order = functions.reachable(library.function[0].signature.name, by_name)
-    names = {name: f"{_HERE}{i}" if i else _HERE for i, name in enumerate(order)}
-    result = FunctionDefLibrary()
-    for name in order:
-        function = result.function.add()
-        function.CopyFrom(by_name[name])
-        _strip(function)
-    functions.rename(result.function, names)
-    main = f"{_PREFIX}{stem}_{_hash(result)}"
-    finals = {
-        f"{_HERE}{i}" if i else _HERE: f"{main}_{i}" if i else main for i in range(len(order))
-    }
-    functions.rename(result.function, finals)
+    result = function_digest.bare(library)
+    main = f"{_PREFIX}{stem}_{function_digest.hashed(result)}"
+    names = (function.signature.name for function in result.function)
+    functions.rename(
+        result.function, {name: f"{main}_{i}" if i else main for i, name in enumerate(names)}
+    )
     return result
 
 
 def stem(name: str) -> str:
     """The stem of a canonical name."""
     return name.removeprefix(_PREFIX).rpartition("_")[0]
-
-
-def _hash(library: FunctionDefLibrary) -> str:
-    """Of all but the author's places, which errors tell and which mean nothing."""
-    bare = FunctionDefLibrary()
-    bare.CopyFrom(library)
-    for function in bare.function:
-        for node in function.node_def:
-            node.ClearField("experimental_debug_info")
-    return hashlib.sha256(serialize(bare)).hexdigest()[:32]
-
-
-def _strip(function: FunctionDef) -> None:
-    for field in ("attr", "arg_attr"):
-        function.ClearField(field)
-    function.signature.description = ""
-    for node in function.node_def:
-        for name in ("_class", "_output_shapes"):
-            node.attr.pop(name, None)
 
 
 def keeps_state(library: Any) -> bool:

@@ -19,7 +19,9 @@ from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 
 from composite.binding import native, settings
-from composite.binding.records import PROGRAM, AttrValue, NodeDef, attr_value
+from composite.binding.call_request import CallRequest
+from composite.binding.program_marks import ProgramMarks
+from composite.binding.records import PROGRAM, AttrValue
 from composite.compiler.schema import OpSchema
 from composite.ops import call_arguments, compiled_call
 
@@ -82,12 +84,12 @@ class CompositeOp:
     def __init__(
         self, program: FunctionDefLibrary, name: str, doc: str, module: str, versions: Versions
     ) -> None:
-        body = program.function[0]
+        marks = ProgramMarks.of(program)
         self.program = program
         self.op_name: str = self.schema.op_name
-        self.digest: str = body.attr["_digest"].s.decode()
-        self.place: str = body.attr["_place"].s.decode()
-        self.composes: str = body.attr["_composes"].s.decode() if "_composes" in body.attr else ""
+        self.digest = marks.digest
+        self.place = marks.place
+        self.composes = marks.composes
         self.signatures: list[dict[str, Any]] = []
         self.__name__ = self.__qualname__ = name
         self.__doc__ = doc
@@ -152,25 +154,26 @@ class CompositeOp:
         functions are those that it calls. Raises the errors of the body. FailedPreconditionError
         "not yet" names a dim or a value that has to be known.
         """
-        reply = native.call("composite_expand", self.request(*args, **attrs))
+        reply = native.call("composite_expand", self.request(*args, **attrs).to_node_def())
         return FunctionDefLibrary.FromString(reply)
 
-    def request(self, *args: Any, **attrs: Any) -> NodeDef:
-        """A call's attributes, shapes and known values as the record that the runtime takes."""
+    def request(self, *args: Any, **attrs: Any) -> CallRequest:
+        """A call's attributes, shapes and known values, as the runtime takes them."""
         arguments = dict(self.__signature__.bind(*args, **attrs).arguments)
         arguments.pop("name", None)
         with tf.Graph().as_default():
             for arg in self.schema.inputs:
                 arguments[arg.name] = tf.nest.map_structure(_stand_in, arguments[arg.name])
             bound = call_arguments.bind(self.op_def, arguments)
-            shapes = [x.shape for x in bound.inputs]
-            constants = [constant(x) for x in bound.inputs]
-        node = NodeDef(op=self.op_name)
-        for name, value in (bound.attrs | self._stamp).items():
-            node.attr[name].CopyFrom(value)
-        node.attr["_in_shapes"].CopyFrom(attr_value(shapes))
-        node.attr["_constants"].CopyFrom(attr_value(constants))
-        return node
+            shapes = tuple(x.shape for x in bound.inputs)
+            constants = tuple(constant(x) for x in bound.inputs)
+        return CallRequest(
+            op=self.op_name,
+            attrs=bound.attrs,
+            program=self.digest,
+            in_shapes=shapes,
+            constants=constants,
+        )
 
     def callees(self) -> list[CompositeOp]:
         """The composites that the body calls, in the order of its nodes."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
 
 from composite.aot import prebuild
-from composite.binding.records import NodeDef
+from composite.binding.call_request import CallRequest
+from composite.binding.kernel_request import KernelRequest
 from composite.kernels import shapes
 from composite.ops.op import CompositeOp
 
 
-def requests(op: CompositeOp, args: tuple[Any, ...], attrs: dict[str, Any]) -> list[NodeDef]:
+def requests(op: CompositeOp, args: tuple[Any, ...], attrs: dict[str, Any]) -> list[KernelRequest]:
     """The requests that a call makes, the one for its constants first.
 
     TypeError or ValueError for a call that is none.
@@ -42,15 +44,18 @@ def _spec(value: Any) -> Any:
     return (tensor.dtype, tuple(tensor.shape.as_list()))
 
 
-def spread_hints(request: NodeDef, offset: int) -> None:
-    """Moves the sizes that stand for dims which vary."""
-    hints = request.attr["_hint"].list.i
-    for i, size in enumerate(hints):
-        hints[i] = size + offset
+def with_larger_hint(request: KernelRequest) -> KernelRequest:
+    """The request with other sizes in place of dims which vary: each is one more."""
+    return replace(request, hint=tuple(size + 1 for size in request.hint))
 
 
-def tensor_shapes(request: NodeDef) -> list[tf.TensorShape]:
-    """The shapes, with the sizes that stand for dims which vary."""
-    dims = shapes.from_record(request)
-    values = shapes.samples(shapes.symbols(dims), shapes.hints(request), [], [])
-    return [tf.TensorShape(shape) for shape in shapes.substitute(dims, values)]
+def sized(request: KernelRequest) -> CallRequest:
+    """The call that a request stands for: dims which vary have the sizes of its hint."""
+    dims = request.in_shapes
+    values = shapes.samples(shapes.symbols(dims), request.hint, [], [])
+    return CallRequest(
+        op=request.op,
+        attrs=request.attrs,
+        program=request.program,
+        in_shapes=tuple(map(tf.TensorShape, shapes.substitute(dims, values))),
+    )

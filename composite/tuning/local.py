@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 
 from composite.binding import native
-from composite.binding.records import NodeDef
+from composite.binding.kernel_request import KernelRequest
 from composite.kernels import key as keys
 from composite.kernels import shapes, verdicts
-from composite.kernels.expansions import constants_of, expand
+from composite.kernels.expansions import expand
 from composite.kernels.measure import Chain
 from composite.kernels.tuned import Measured
 from composite.ops import functions
@@ -29,13 +30,12 @@ class Local:
 
     workers = 1
 
-    def __init__(self, request: NodeDef, default: Built) -> None:
+    def __init__(self, request: KernelRequest, default: Built) -> None:
         self.machine = keys.machine()
         self._request = request
         self._default = default
         self._known: set[str] = set()
         self._node = verdicts.node_of(request)
-        self._dims = shapes.from_record(request)
         kernel = default.kernel
         self._values = shapes.to_measure(request, kernel.minimums, kernel.divisors)
         self._chains: dict[int, Chain] = {}
@@ -68,10 +68,9 @@ class Local:
         return rounds.summary(found, self._default.code)
 
     def _chain(self, number: int) -> Chain:
-        exact = shapes.substitute(self._dims, self._values[number])
+        exact = shapes.substitute(self._request.in_shapes, self._values[number])
         dtypes = functions.body(expand(self._request, exact)).input_dtypes
-        constants = constants_of(self._request)
-        return Chain(*self._node, verdicts.specs(exact, dtypes), constants)
+        return Chain(*self._node, verdicts.specs(exact, dtypes), self._request.constants)
 
     def _runner(self, chain: Chain, built: Built, base: float) -> Callable[[], float]:
         def run() -> float:
@@ -85,8 +84,6 @@ class Local:
         """Makes it the newest, which a node with backend="tvm" takes."""
         record = built.record
         if built.record.name in self._known:
-            record = NodeDef()
-            record.CopyFrom(built.record)
-            del record.attr["_library"]
-        native.call("composite_install", record)
+            record = replace(record, library=None)
+        native.call("composite_install", record.to_node_def())
         self._known.add(built.record.name)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from composite.binding.records import NodeDef
+from composite.binding.kernel_request import KernelRequest
 from composite.compiler.tvm import remote as backend_remote
 from composite.kernels import shapes
 from composite.kernels.expansions import expand
@@ -34,7 +34,7 @@ class Remote:
     server of the key; ImportError when TVM's RPC is not installed.
     """
 
-    def __init__(self, request: NodeDef, default: Built, tracker: str, key: str) -> None:
+    def __init__(self, request: KernelRequest, default: Built, tracker: str, key: str) -> None:
         self._address = _address(tracker)
         if not key or any(c.isspace() for c in key):  # where TVM's protocol ends it
             raise ValueError(f"{key!r} is no key of servers: a word, as they were started with")
@@ -43,7 +43,7 @@ class Remote:
         self.workers = backend_remote.count_servers(self._address, key)
         self._default = default
         self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="composite-tune")
-        dims = shapes.from_record(request)
+        dims = request.in_shapes
         self._arguments = [
             _arguments(request, shapes.substitute(dims, values), default)
             for values in shapes.to_measure(
@@ -80,7 +80,7 @@ class Remote:
 
 
 def _arguments(
-    request: NodeDef, exact: Sequence[tuple[int, ...]], default: Built
+    request: KernelRequest, exact: Sequence[tuple[int, ...]], default: Built
 ) -> list[np.ndarray[Any, Any]]:
     """Inputs and outputs of a call."""
     body = functions.body(expand(request, exact))
@@ -90,7 +90,7 @@ def _arguments(
         floating = dtype.is_floating
         drawn = random.standard_normal(shape) if floating else random.integers(0, 2, shape)
         inputs.append(np.asarray(drawn).astype(dtype.as_numpy_dtype))
-    dims = shapes.from_record(request)
+    dims = request.in_shapes
     values = {
         name: size
         for shape, sizes in zip(dims, exact, strict=True)

@@ -6,11 +6,13 @@ Not for: which of them to make (`search`), or what they take (`local`, `remote`)
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from composite.binding import native
-from composite.binding.records import NodeDef
+from composite.binding.kernel_record import KernelRecord
+from composite.binding.kernel_request import KernelRequest
 from composite.compiler import tvm as backend
 from composite.kernels import key as keys
 from composite.kernels import produce
@@ -24,7 +26,7 @@ class Built(NamedTuple):
     """A kernel that was checked: its record, and the library that it is in."""
 
     code: str  # the digest of its loops
-    record: NodeDef
+    record: KernelRecord
     kernel: backend.Kernel
     library: Path
 
@@ -35,12 +37,13 @@ class Space:
     Raises, when it is made, NotCovered if there is none, or produce.Inexpandable.
     """
 
-    def __init__(self, request: NodeDef, target: backend.Target, folder: Path) -> None:
+    def __init__(self, request: KernelRequest, target: backend.Target, folder: Path) -> None:
         self.request = request
         self.target = target
         self._folder = folder
         self._oracle: Any = None
         self.seconds = 0.0  # that the last kernel took to compile and link
+        self.identity = produce.identity(request)
         self.default = self.write({})
 
     def write(self, choices: backend.Chosen) -> backend.Written:
@@ -71,6 +74,6 @@ class Space:
         except Exception as error:  # a candidate is worth a line, not the whole search
             raise Rejected(f"{type(error).__name__}: {error}") from error
         record = produce.record_of(self.request, kernel, self.target)
-        record.attr["_library"].s = str(path).encode()
-        record.attr["_library_sha256"].s = keys.sha256(path.read_bytes()).encode()
+        digest = keys.sha256(path.read_bytes())
+        record = replace(record, library=str(path), library_sha256=digest)
         return Built(written.digest, record, kernel, path)

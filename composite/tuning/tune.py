@@ -13,11 +13,11 @@ from typing import Any
 from composite.aot.prebuild import described
 from composite.aot.replacing import naming
 from composite.binding import native
-from composite.binding.records import NodeDef, attr_value
+from composite.binding.kernel_request import KernelRequest
+from composite.binding.records import NodeDef, python_values
 from composite.compiler import tvm as backend
 from composite.jit import worker
-from composite.kernels import cache, chosen, produce, shapes
-from composite.kernels import key as keys
+from composite.kernels import cache, chosen, produce
 from composite.kernels.tuned import Database, Record, Winner
 from composite.ops.op import CompositeOp
 from composite.tuning import calls
@@ -120,7 +120,7 @@ def tune(  # noqa: PLR0913 - the budget, and where things are
     worker.wait()  # what compiles beside it would be measured as well
     with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
         space = _space(op, args, attrs, Path(folder))
-        name = keys.tuning_key(space.request, space.target.key)
+        name = space.identity.tuning_key(space.target.key)
         record = known.records.setdefault(
             name, Record(op.op_name, described(space.request), space.target.key)
         )
@@ -172,29 +172,27 @@ def _space(op: CompositeOp, args: tuple[Any, ...], attrs: dict[str, Any], folder
     """The kernels of a call. ValueError where there is none."""
     reason = ""
     for request in calls.requests(op, args, attrs):
-        _avoid_others(request)
         try:
-            return Space(request, backend.Target.host(), folder)
+            return Space(_avoiding_others(request), backend.Target.host(), folder)
         except (backend.NotCovered, produce.Inexpandable) as error:
             reason = str(error)  # of what packs constants, or of the rest
     raise ValueError(f"no kernel for {op.__name__}({described(request)}): {reason}")
 
 
-def _avoid_others(request: NodeDef) -> None:
-    """Takes sizes for dims that vary for which the process has no kernel of their own.
+def _avoiding_others(request: KernelRequest) -> KernelRequest:
+    """With sizes for dims that vary for which the process has no kernel of their own.
 
     A node would run that one, whatever is to be measured.
     """
     for _ in range(8):
-        if not shapes.hints(request):
-            return
-        asked = NodeDef()
-        asked.CopyFrom(request)
-        asked.attr["_in_shapes"].CopyFrom(attr_value(calls.tensor_shapes(request)))
-        reply = NodeDef.FromString(native.call("composite_explain", asked))
-        if "kernel" not in reply.attr or not reply.attr["kernel"].s:
-            return
-        calls.spread_hints(request, 1)
+        if not request.hint:
+            break
+        asked = calls.sized(request).to_node_def()
+        reply = python_values(NodeDef.FromString(native.call("composite_explain", asked)))
+        if not reply.get("kernel"):
+            break
+        request = calls.with_larger_hint(request)
+    return request
 
 
 def _measurer(space: Space, tracker: str | None, key: str) -> Callable[[Built], Measurer]:
@@ -217,7 +215,7 @@ def _saver(file: Path, database: Database) -> Callable[[float], None]:
     return save
 
 
-def _install(request: NodeDef) -> None:
+def _install(request: KernelRequest) -> None:
     """Gives this process the kernel, if it compiles any."""
     if not worker.enabled():
         return

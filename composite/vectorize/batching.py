@@ -11,6 +11,7 @@ Nothing here knows what an op computes.
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
@@ -19,8 +20,9 @@ from tensorflow.python.ops.parallel_for import pfor
 
 from composite.autodiff import backward
 from composite.binding import native
+from composite.binding.call_request import CallRequest
 from composite.binding.log import logger
-from composite.binding.records import NodeDef, TensorProto, attr_value, call_record
+from composite.binding.records import NodeDef, TensorProto
 from composite.compiler import op_traits
 from composite.ops import function_op
 from composite.ops.op import constant
@@ -48,7 +50,7 @@ def _convert(node: Any) -> Any:
     if node.op_type == function_op.NAME:
         function_op.ensure_defined(node.op)
     request = _request(node)
-    asked = request.SerializeToString(deterministic=True)
+    asked = request.serialize()
     mapped = tuple(x.is_stacked for x in node.inputs)
     try:
         expansion = _expansion(asked)
@@ -77,14 +79,15 @@ def _same_node(node: Any, *, is_stacked: bool) -> Any:
     return [pfor.wrap(y, is_stacked) for y in made.outputs] or made
 
 
-def _request(node: Any) -> NodeDef:
+def _request(node: Any) -> CallRequest:
     """What the runtime is asked to expand: the call of one element."""
-    request = call_record(node.op_type, node.op.node_def.attr)
-    shapes = [_element_shape(x, to) for x, to in zip(node.op.inputs, node.inputs, strict=True)]
-    constants = [TensorProto() if to.is_stacked else constant(to.t) for to in node.inputs]
-    request.attr["_in_shapes"].CopyFrom(attr_value(shapes))
-    request.attr["_constants"].CopyFrom(attr_value(constants))
-    return request
+    inputs = zip(node.op.inputs, node.inputs, strict=True)
+    return CallRequest.of_node(
+        node.op_type,
+        node.op.node_def.attr,
+        in_shapes=tuple(_element_shape(x, to) for x, to in inputs),
+        constants=tuple(TensorProto() if to.is_stacked else constant(to.t) for to in node.inputs),
+    )
 
 
 def _element_shape(tensor: Any, converted: Any) -> tf.TensorShape:
@@ -133,29 +136,25 @@ for _call in ("PartitionedCall", "StatefulPartitionedCall"):
 
 @functools.lru_cache(maxsize=_LIMIT)
 def _expansion(request: bytes) -> FunctionGraph:
-    asked = NodeDef.FromString(request)
-    return graph_of(_library(asked), _shapes(asked))
+    asked = CallRequest.parse(NodeDef.FromString(request))
+    return graph_of(_library(asked), asked.in_shapes)
 
 
 @functools.lru_cache(maxsize=4 * _LIMIT)
 def _takes_a_batch(request: bytes, mapped: tuple[bool, ...], count: int | None) -> bool:
-    one, batch = NodeDef.FromString(request), NodeDef.FromString(request)
-    shapes = _shapes(one)
+    one = CallRequest.parse(NodeDef.FromString(request))
+    shapes = one.in_shapes
     inputs = zip(shapes, mapped, strict=True)
-    batched = [tf.TensorShape([count]).concatenate(s) if each else s for s, each in inputs]
-    batch.attr["_in_shapes"].CopyFrom(attr_value(batched))
+    batched = (tf.TensorShape([count]).concatenate(s) if each else s for s, each in inputs)
+    batch = replace(one, in_shapes=tuple(batched))
     try:
         return elementwise.takes_a_batch(_library(one), _library(batch), shapes, mapped)
     except tf.errors.OpError:  # the body refuses a batch, or does not know yet
         return False
 
 
-def _library(asked: NodeDef) -> FunctionDefLibrary:
-    return FunctionDefLibrary.FromString(native.call("composite_expand", asked))
-
-
-def _shapes(asked: NodeDef) -> list[tf.TensorShape]:
-    return [tf.TensorShape(shape) for shape in asked.attr["_in_shapes"].list.shape]
+def _library(asked: CallRequest) -> FunctionDefLibrary:
+    return FunctionDefLibrary.FromString(native.call("composite_expand", asked.to_node_def()))
 
 
 def convert_function(node: Any, function: FunctionGraph) -> Any:

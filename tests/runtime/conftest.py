@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from composite.compiler.tvm import table
-from composite.compiler.tvm.ir.graph import DTYPES
+from composite.compiler.tvm.ir.dtypes import DTYPES
 from composite.jit import worker
 from tests.runtime import kernel_support as k
 

@@ -1,6 +1,7 @@
-"""What a body's free names mean: the closure, the module and builtins, taken when it is compiled.
+"""What the free names of a body are bound to: in its closure, its module and builtins.
 
-A captured number is part of the op: changing the module's variable afterwards does not change it.
+They are looked up when the op is compiled. A captured number is part of the op: assigning to the
+module's variable afterwards does not change it.
 Not for: names that the body binds (scopes.py), calling what was captured (calls.py).
 """
 
@@ -31,7 +32,7 @@ class Static:
 
 
 def capture(source: Source, name: str) -> Any:
-    """Return what a free name of the function is bound to, MISSING if to nothing yet."""
+    """Return what a free name of the function is bound to; MISSING if it is not bound yet."""
     function = source.function
     if name in function.__code__.co_freevars:
         cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
@@ -45,14 +46,14 @@ def capture(source: Source, name: str) -> Any:
 
 
 def member(owner: Static, name: str) -> Any:
-    """Return an attribute of a module or class, MISSING if it has none or is neither."""
+    """Return an attribute of a module or class; MISSING if there is none."""
     if isinstance(owner.object, (types.ModuleType, type)):
         return getattr(owner.object, name, MISSING)
     return MISSING
 
 
 def constant(value: object) -> object:
-    """Return a captured object as what the IR may have a constant (or tuple of constants) for.
+    """Return a captured object in a form that can be a constant of the IR, or a tuple of them.
 
     Raises:
         constants.NotConstantError: with what to write instead.

@@ -1,4 +1,4 @@
-"""Statements written out in simpler ones: `return` in a loop, the `else` of a loop, `assert`.
+"""Desugaring: `return` in a loop, the `else` of a loop and `assert` become simpler statements.
 
     for x in xs:                        left = None; done = False
         if c:                           for x in xs:
@@ -10,7 +10,9 @@
 
 `assert test, message` is `if not test: raise AssertionError(message)`.
 
-What it adds are names with a dot, which no source can have. `break` and `continue` stay.
+The names that it adds begin with a dot, which no name of a source does. `break` and `continue`
+stay. The tree that is given is not changed: statements that change are made anew, and share with
+the old ones only the expressions, which no pass writes to.
 
 Not for: translating loops (loops.py).
 """
@@ -29,20 +31,19 @@ from composite.compiler.source import Source
 from composite.compiler.tfr.constants import UNDEFINED
 
 
-def written_out(source: Source) -> Source:
-    """Return a source that has no `assert`, and no `return` and `else` in its loops."""
+def desugar(source: Source) -> Source:
+    """Return a source without `assert`, and whose loops have no `return` and no `else`."""
+    if not isinstance(source.tree.body, list):  # of a lambda: an expression
+        return source
     writer = _Writer()
-    tree = source.tree
-    body = writer.statements(tree.body) if isinstance(tree.body, list) else tree.body
+    body = writer.statements(source.tree.body)
     if not writer.count:
         return source
-    fields = {field: getattr(tree, field, None) for field in tree._fields}
-    copy = gast.copy_location(type(tree)(**{**fields, "body": body}), tree)
-    return dataclasses.replace(source, tree=copy)
+    return dataclasses.replace(source, tree=_with_body(source.tree, body))
 
 
 class _Writer:
-    """Writes statements anew; `count` numbers the loops that it changed."""
+    """Makes statements anew; `count` is how many of them were desugared, and numbers names."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -57,13 +58,13 @@ class _Writer:
         if isinstance(node, gast.Assert):
             return [self._assertion(node)]
         if isinstance(node, gast.FunctionDef):
-            node.body = self.statements(node.body)
+            return [_with_body(node, self.statements(node.body))]
         if isinstance(node, (gast.For, gast.While)):
             return self._loop(node)
         return [node]
 
     def _assertion(self, node: Any) -> Any:
-        """Write out an `assert`; without a message, the test is what it says."""
+        """Make an `assert` an `if`; without a message of its own, it says its test."""
         self.count += 1
         text = ast.unparse(gast.gast_to_ast(node.test))
         message = node.msg or _at(node, gast.Constant(text, None))
@@ -126,6 +127,11 @@ def _replaced(statements: Sequence[Any], kind: Any, replace: Any) -> list[Any]:
         else:
             result.append(one)
     return result
+
+
+def _with_body(node: Any, body: list[Any]) -> Any:
+    fields = {field: getattr(node, field, None) for field in node._fields}
+    return _at(node, type(node)(**{**fields, "body": body}))
 
 
 def _at(place: Any, node: Any) -> Any:

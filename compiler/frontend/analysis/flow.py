@@ -1,4 +1,4 @@
-"""Where statements return, what they assign, and what they read: of the text alone.
+"""Where statements return, what they assign and what they read, as far as their text shows it.
 
 Not for: which values are needed later (liveness.py), whether a name is bound (scopes.py).
 """
@@ -23,13 +23,13 @@ def returns(statement: Any) -> bool:
 def ends(statement: Any) -> bool:
     """Say whether a path may end in a statement: by `return`, `raise`, `break` or `continue`.
 
-    A loop is left by its own end only: see early.py.
+    No path ends in a loop: desugar.py has removed `return` from it, and `break` leaves it only.
     """
     return _holds(statement, _ENDS)
 
 
 def breaks(statements: Sequence[Any]) -> bool:
-    """Say whether a `break` of the loop whose body they are stands anywhere in statements."""
+    """Say whether the body of a loop has a `break` that leaves this loop."""
     return any(_holds(statement, gast.Break) for statement in statements)
 
 
@@ -40,7 +40,7 @@ def _holds(statement: Any, kind: Any) -> bool:
 
 
 def endings(statements: Sequence[Any]) -> int:
-    """Count the paths of `statements` that reach what stands after them.
+    """Count the paths through `statements` that go on to what follows them.
 
     Counted as they are emitted: an `if` in which no path ends is one path, because it is joined;
     one in which a path ends is a path for each of its branches that goes on.

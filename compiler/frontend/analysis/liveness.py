@@ -1,6 +1,8 @@
-"""Which names are read after an `if` or by the next trip of a loop: what has to be handed on.
+"""Liveness: which names are read after an `if`, or after a trip of a loop.
 
-Runs before translation, backwards over the body, so that no branch is visited twice.
+Only these are results of the `if`, or carried by the loop.
+
+It is computed before translation, backwards over the body, so that no branch is visited twice.
 Not for: whether a name is bound when it is read (scopes.py).
 """
 
@@ -19,13 +21,13 @@ _LOOPS = (gast.For, gast.While)
 class Liveness:
     """`after[node]` are the names that may be read after the gast.If or the trip of a loop `node`.
 
-    Leaving a trip early counts as reading all that the loop hands on.
+    A `break` or `continue` counts as reading all names that the loop carries.
     """
 
     def __init__(self, definition: Any) -> None:
         self.after: dict[Any, frozenset[str]] = {}
         self._head: frozenset[str] = frozenset()
-        # What is read before the first branch or loop, nobody asks.
+        # Nothing asks what is live before the first branch or loop.
         branching = (index for index, one in enumerate(definition.body) if _branches(one))
         self._statements(definition.body[next(branching, len(definition.body)) :], frozenset())
 
@@ -52,7 +54,7 @@ class Liveness:
         return (live - set(targets(statement))) | read
 
     def _loop(self, node: Any, live: frozenset[str]) -> frozenset[str]:
-        """Go through the body until its trips hand nothing more to the next; it is twice."""
+        """Go through the body until the set of carried names is stable: twice."""
         outer = self._head
         is_for = isinstance(node, gast.For)
         own = frozenset(names(node.target)) if is_for else frozenset()

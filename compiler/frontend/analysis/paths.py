@@ -1,6 +1,6 @@
-"""Which names are bound at a point of a function, on the paths that lead there.
+"""Which names are bound at a point of a function, on all paths that lead there or on some.
 
-Not for: going over the function, and what is wrong where a name is not bound (scopes.py).
+Not for: the walk over the function, and the errors about names that are not bound (scopes.py).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Paths:
     ended: bool = False
 
     def copy(self) -> Paths:
-        """Return paths that go on from here."""
+        """Return a copy that can be changed without changing this one."""
         return Paths(dict(self.bound), dict(self.captured), self.ended)
 
     def after_branches(self, node: Any, then: Paths, otherwise: Paths) -> Paths:
-        """Return what holds after the gast.If that is here, whose branches end so."""
+        """Return what holds after a gast.If at this point, given what holds after its branches."""
         captured = {**then.captured, **otherwise.captured}
         if self.ended or (then.ended and otherwise.ended):
             return Paths({**then.bound, **otherwise.bound}, captured, ended=True)
@@ -39,7 +39,7 @@ class Paths:
         return Paths(bound, captured)
 
     def after_loop(self, node: Any, trip: Paths) -> Paths:
-        """Return what holds after the loop that is here, of which a trip ends so."""
+        """Return what holds after a loop at this point, given what holds at the end of a trip."""
         # What the next trip binds again, a function of this one may have taken.
         bound = {name: self.bound.get(name, node) for name in trip.bound}
         return Paths(bound, trip.captured, self.ended)

@@ -27,9 +27,9 @@ class Scopes(Visitor):
 
     Attributes:
         locals: the names that the body binds, parameters first, in the order of the text.
-        inner: the scopes of the functions and lambdas that stand in it, by their nodes.
-        mistakes: what this pass has found; a mistake in a function that stands in it is one of the
-            statement that the function stands in.
+        inner: the scopes of the functions and lambdas in it, by their nodes.
+        mistakes: those that this pass has found; one in an inner function is a mistake of the
+            statement that holds the function.
     """
 
     def __init__(self, source: Source) -> None:
@@ -60,7 +60,7 @@ class Scopes(Visitor):
                 self._paths.ended = True
 
     def _header(self, node: Any) -> None:
-        """Visit the condition of a statement; what it governs is looked at in any case."""
+        """Visit the condition of a statement; its blocks are visited even after a mistake in it."""
         with self.mistakes.beyond(node):
             self.visit(node)
 

@@ -1,10 +1,10 @@
-"""Compute the elements of tensors inside a loop nest.
+"""Compute elements of tensors inside of loops.
 
-An :class:`Access` turns "the element of this tensor at these indices" into TIR: a load for what
-has a buffer, the inlined computation for what has none, each computed once within the scope it was
-made for. Indices are ints, index expressions, or a :class:`Lane`, which makes the result a vector.
+An :class:`Access` turns "the element of this tensor at these indices" into TIR: a load if the
+tensor has a buffer, its inlined computation if not, each written once within a scope. Indices are
+ints, index expressions, or a :class:`Lane`, which makes the result a vector.
 
-Not for: where a tensor lies (space.py), views of others (view_access.py).
+Not for: where a tensor lies (:mod:`.space`), elements of views (:mod:`.view_access`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from composite.compiler.tvm.codegen.block import (
     remainder,
     spread,
 )
-from composite.compiler.tvm.codegen.place import (
+from composite.compiler.tvm.codegen.indices import (
     Index,
     Lane,
     as_expr,
@@ -37,14 +37,14 @@ from composite.compiler.tvm.codegen.space import Space, Storage, Strided, stride
 from composite.compiler.tvm.codegen.view_access import read_view
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim, Shape
-from composite.compiler.tvm.ir.graph import (
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import (
     Constant,
     Expr,
     Pointwise,
     Reshape,
     Tensor,
     Transpose,
-    compute_dtype,
 )
 from composite.compiler.tvm.math import numeric
 
@@ -66,10 +66,9 @@ class Access:
         """The block that is written into."""
         return self._block
 
-    @property
-    def space(self) -> Space:
-        """What can be seen."""
-        return self._space
+    def size(self, dim: Dim) -> Expr | int:
+        """Return a size as an index expression, or the int that it is."""
+        return self._space.size(dim)
 
     def inner(self) -> Access:
         """Return a reader for a scope within this one: what it computes stays in there."""

@@ -11,7 +11,8 @@ from tvm.tirx import stmt as tir_stmt
 from composite.compiler.tvm.codegen.access import Space
 from composite.compiler.tvm.codegen.block import Block, Buffer, index
 from composite.compiler.tvm.ir import dims
-from composite.compiler.tvm.ir.graph import ITEM_SIZE, Tensor
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
+from composite.compiler.tvm.ir.tensor import Tensor
 from composite.compiler.tvm.math.numeric import storage_dtype
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from tvm import tirx
 from tvm.tirx import stmt as tir_stmt
 
-from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.ir.tensor import Expr
 
 Buffer = Any
 Stmt = Any
@@ -93,8 +93,8 @@ class Block:
     """Statements under construction, with a stack of open scopes.
 
     Attributes:
-        fuses: Whether the machine rounds a product and a sum once, as its context says; arithmetic
-            that needs it has another form without.
+        fuses: Whether the target has fused multiply-adds; arithmetic that relies on them has
+            another form without.
     """
 
     def __init__(self) -> None:
@@ -137,8 +137,8 @@ class Block:
     def bind(self, value: Expr | int, hint: str = "i") -> Expr | int:
         """Compute an index once, here.
 
-        Outside of all loops it becomes a TIR variable, which parallel tasks capture; inside, what
-        :meth:`let` makes, for TVM simplifies every index anew through all that it is made of.
+        Outside of all loops it becomes a TIR variable, which parallel tasks capture. Inside it goes
+        through :meth:`let`: TVM would simplify each index anew, down to all that it is made of.
         """
         if isinstance(value, int | tirx.Var | tirx.IntImm):
             return value
@@ -166,9 +166,9 @@ class Block:
     def prefetch(
         self, buffer: Buffer, at: Expr | int, *, write: bool = False, level: int = 1
     ) -> None:
-        """Ask for the cache line of an element, to be read or written soon; it need not exist.
+        """Prefetch the cache line of an element into the cache of a level, to read or write it.
 
-        It is brought into the cache of that level.
+        The element need not exist.
         """
         line = tirx.address_of(tirx.BufferLoad(buffer, [index(at)]))
         locality, data = 4 - level, 1
@@ -188,8 +188,8 @@ class Block:
     def workspace(self, size: Expr | int, dtype: str, hint: str = "work") -> Buffer:
         """Return a flat buffer that lives until the end of this scope.
 
-        A small one lies on the stack, where cache lines begin; a larger one comes from the host's
-        allocator, of whose alignment nothing is assumed.
+        A small one is on the stack, aligned to cache lines; a larger one comes from the host's
+        allocator, whose alignment is not relied on.
         """
         width = tirx.const(0, dtype).ty.dtype.itemsize
         small = isinstance(size, int) and size * width <= _STACK_BYTES
@@ -234,7 +234,7 @@ class Block:
 
     @contextmanager
     def ahead(self, depth: int) -> Iterator[None]:
-        """Write before the scope that was opened when ``depth`` were open."""
+        """Write in front of the scope that was opened while ``depth`` scopes were open."""
         inner = self._scopes[depth:]
         del self._scopes[depth:]
         yield
@@ -247,13 +247,13 @@ class Block:
 
     @contextmanager
     def team(self) -> Iterator[None]:
-        """Let a team of threads each run what is written inside, and share its parallel loops."""
+        """Have each thread of a team run what is written inside; they share its parallel loops."""
         with self._marked("pragma_parallel_launch_point"):
             yield
 
     @contextmanager
     def meeting(self) -> Iterator[None]:
-        """Let no thread of the team go on before all have done what is written inside."""
+        """Put a barrier, at which the threads of the team meet, behind what is written inside."""
         with self._marked("pragma_parallel_barrier_when_finish"):
             yield
 

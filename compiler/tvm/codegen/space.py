@@ -11,14 +11,8 @@ from dataclasses import dataclass
 from composite.compiler.tvm.codegen.block import Buffer, const
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim, Shape
-from composite.compiler.tvm.ir.graph import (
-    Expr,
-    Parameter,
-    Reshape,
-    Tensor,
-    Transpose,
-    is_squeeze,
-)
+from composite.compiler.tvm.ir.graph import is_squeeze
+from composite.compiler.tvm.ir.tensor import Expr, Parameter, Reshape, Tensor, Transpose
 from composite.compiler.tvm.ir.views import Slice
 
 

@@ -13,9 +13,10 @@ from tvm import ir, tirx
 from tvm.tirx import stmt as tir_stmt
 
 from composite.compiler.tvm.codegen.block import Block, index, lanes_of, spread
-from composite.compiler.tvm.codegen.place import Index, Lane, as_expr, lane_of, lanes_at
-from composite.compiler.tvm.codegen.space import Space
-from composite.compiler.tvm.ir.graph import Expr, Tensor, compute_dtype
+from composite.compiler.tvm.codegen.indices import Index, Lane, as_expr, lane_of, lanes_at
+from composite.compiler.tvm.ir.dims import Dim
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.ir.views import Check, Concat, Gather, Iota, Slice
 from composite.compiler.tvm.math.numeric import (
     convert,
@@ -25,31 +26,30 @@ from composite.compiler.tvm.math.numeric import (
 )
 
 
-class Access(Protocol):
-    """What the operands of a view are read through (access.py)."""
+class Elements(Protocol):
+    """Elements of tensors within one scope of a block: an :class:`.access.Access`."""
 
     @property
     def block(self) -> Block:
         """The block that is written into."""
 
-    @property
-    def space(self) -> Space:
-        """What can be seen."""
+    def size(self, dim: Dim) -> Expr | int:
+        """Return a size as an index expression, or the int that it is."""
 
-    def inner(self) -> Access:
-        """Return one for a scope within this one."""
-
-    def compute(self, tensor: Tensor, at: Sequence[Index]) -> Expr:
-        """Return an element that is computed here even if the tensor has a buffer."""
+    def inner(self) -> Elements:
+        """Return the elements within a scope inside of this one."""
 
     def read(self, tensor: Tensor, at: Sequence[Index]) -> Expr:
         """Return an element: loaded if it is stored, else computed."""
 
+    def compute(self, tensor: Tensor, at: Sequence[Index]) -> Expr:
+        """Return an element that is computed here even if the tensor has a buffer."""
 
-Element = Callable[[Access], Expr]
+
+Element = Callable[[Elements], Expr]
 
 
-def read_view(access: Access, tensor: Tensor, at: Sequence[Index]) -> Expr | None:
+def read_view(access: Elements, tensor: Tensor, at: Sequence[Index]) -> Expr | None:
     """Return an element, or a vector, of a view; None if the tensor is something else."""
     node = tensor.node
     if isinstance(node, Slice):
@@ -65,12 +65,12 @@ def read_view(access: Access, tensor: Tensor, at: Sequence[Index]) -> Expr | Non
     return None
 
 
-def _source(access: Access, node: Slice, at: Sequence[Index]) -> list[Index]:
+def _source(access: Elements, node: Slice, at: Sequence[Index]) -> list[Index]:
     """Return the operand's indices of an element of a slice."""
     block = access.block
     source: list[Index] = []
     for i, start, step in zip(at, node.start, node.step, strict=True):
-        first = access.space.size(start)
+        first = access.size(start)
         if isinstance(i, Lane):
             source.append(Lane(block.bind(i.base * step + first), i.lanes, i.step * step))
         else:
@@ -79,7 +79,7 @@ def _source(access: Access, node: Slice, at: Sequence[Index]) -> list[Index]:
     return source
 
 
-def _concat(access: Access, tensor: Tensor, node: Concat, at: Sequence[Index]) -> Expr:
+def _concat(access: Elements, tensor: Tensor, node: Concat, at: Sequence[Index]) -> Expr:
     """Return an element of the part that the index along the axis lies in."""
     place = at[node.axis]
     dtype, lanes = compute_dtype(tensor.dtype), lanes_at(at)
@@ -93,7 +93,7 @@ def _concat(access: Access, tensor: Tensor, node: Concat, at: Sequence[Index]) -
     cases: list[tuple[Expr | bool, Element]] = []
     start: Expr | int = 0
     for number, (part, stop) in enumerate(zip(node.operands, node.ends(), strict=True)):
-        end = access.space.size(stop)
+        end = access.size(stop)
         size = part.shape[node.axis]
         is_last = number == len(node.operands) - 1
         if not (isinstance(place, Lane) and isinstance(size, int) and size < place.reach):
@@ -109,7 +109,7 @@ def _concat(access: Access, tensor: Tensor, node: Concat, at: Sequence[Index]) -
 def _element(part: Tensor, axis: int, at: Sequence[Index], start: Expr | int) -> Element:
     """Return how an element of a part is read, which starts at ``start`` of the whole."""
 
-    def read(access: Access) -> Expr:
+    def read(access: Elements) -> Expr:
         source = list(at)
         i = at[axis]
         if isinstance(i, Lane):
@@ -132,7 +132,7 @@ def _both(a: Expr | bool, b: Expr | bool) -> Expr | bool:
 
 
 def _first_that_holds(
-    access: Access, dtype: str, lanes: int, cases: Sequence[tuple[Expr | bool, Element]]
+    access: Elements, dtype: str, lanes: int, cases: Sequence[tuple[Expr | bool, Element]]
 ) -> Expr:
     """Return the value of the first case whose condition holds; no other is computed."""
     block = access.block
@@ -156,7 +156,7 @@ def _first_that_holds(
     return from_storage(block.let(tirx.BufferLoad(cell, [index(0)])), dtype)
 
 
-def _by_lanes(access: Access, tensor: Tensor, at: Sequence[Index]) -> Expr:
+def _by_lanes(access: Elements, tensor: Tensor, at: Sequence[Index]) -> Expr:
     """Return a vector whose lanes are computed one after the other."""
     block, dtype, lanes = access.block, compute_dtype(tensor.dtype), lanes_at(at)
     cells = block.registers(lanes, storage_dtype(dtype), "lanes")
@@ -167,7 +167,7 @@ def _by_lanes(access: Access, tensor: Tensor, at: Sequence[Index]) -> Expr:
     return from_storage(block.let(block.load(cells, 0, lanes)), dtype)
 
 
-def _gather(access: Access, node: Gather, at: Sequence[Index]) -> Expr:
+def _gather(access: Elements, node: Gather, at: Sequence[Index]) -> Expr:
     own = [at[i] for i in node.at]
     kept = iter(node.kept)
     found = {}
@@ -178,11 +178,11 @@ def _gather(access: Access, node: Gather, at: Sequence[Index]) -> Expr:
     return access.read(node.table, source)
 
 
-def _check(access: Access, node: Check, at: Sequence[Index]) -> Expr:
+def _check(access: Elements, node: Check, at: Sequence[Index]) -> Expr:
     """Return an index after the kernel has failed if it is out of bounds."""
     block = access.block
     value = access.read(node.operand, at)
-    bound = index(access.space.size(node.bound))
+    bound = index(access.size(node.bound))
     lanes = lanes_of(value)
     if lanes == 1:
         _fail_unless_within(block, convert(value, "int64"), bound)

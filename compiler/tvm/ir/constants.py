@@ -1,8 +1,8 @@
-"""Inputs that never change, and what a kernel wants made of them once, before its first call.
+"""Constant inputs, and the packed forms that a kernel needs of them before its first call.
 
-A kernel takes the packed form as a further argument, after its outputs; a function beside it makes
-that of the constant. The constant itself stays an input: not every path reads the packed form.
-Not here: who keeps the packed form, and for how long.
+A kernel takes a packed form as a further argument, after its outputs; a function beside the kernel
+packs the constant. The constant itself stays an input: not every path reads the packed form. Not
+here: who owns the packed form, and for how long.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from composite.compiler.tvm.ir.graph import Parameter, Tensor, is_table
+from composite.compiler.tvm.ir.dims import static_shape
+from composite.compiler.tvm.ir.graph import is_table
+from composite.compiler.tvm.ir.tensor import Parameter, Tensor
+from composite.compiler.tvm.ir.walk import topological
 
-Writer = Callable[[], Any]
+PackFunction = Callable[[], Any]
 """Returns the TIR function ``(input, packed)`` that packs."""
 
 
@@ -34,19 +37,19 @@ class Constants:
         inputs: Which inputs never change.
         packed: What the kernel takes after its outputs.
         parameters: The TIR parameters for it.
-        writers: How each is made.
+        functions: What writes the function that packs each.
     """
 
     inputs: frozenset[int] = frozenset()
     packed: list[Packed] = field(default_factory=list)
     parameters: list[Any] = field(default_factory=list)
-    writers: list[Writer] = field(default_factory=list)
+    functions: list[PackFunction] = field(default_factory=list)
 
-    def add(self, packed: Packed, parameter: Any, writer: Writer) -> None:
+    def add(self, packed: Packed, parameter: Any, function: PackFunction) -> None:
         """Take one more argument."""
         self.packed.append(packed)
         self.parameters.append(parameter)
-        self.writers.append(writer)
+        self.functions.append(function)
 
     def source(self, tensor: Tensor) -> int | None:
         """Return the constant input that the tensor is made of, if it is made of nothing else.
@@ -55,17 +58,8 @@ class Constants:
         """
         if not self.inputs:
             return None
-        found: set[int] = set()
-        seen: set[Tensor] = set()
-        stack = [tensor]
-        while stack:
-            current = stack.pop()
-            if current in seen:
-                continue
-            seen.add(current)
-            if is_table(current) or not all(isinstance(d, int) for d in current.shape):
-                return None
-            if isinstance(current.node, Parameter):
-                found.add(current.node.index)
-            stack.extend(current.node.operands)
+        below = topological([tensor])
+        if any(is_table(t) or static_shape(t.shape) is None for t in below):
+            return None
+        found = {t.node.index for t in below if isinstance(t.node, Parameter)}
         return found.pop() if len(found) == 1 and found <= self.inputs else None

@@ -197,6 +197,11 @@ def extreme(dim: Dim, counts: Mapping[str, Dim]) -> Dim | None:
     return least
 
 
+def ceildiv(size: int, step: int) -> int:
+    """Return ``size / step``, rounded up."""
+    return -(-size // step)
+
+
 def static_shape(shape: Shape) -> tuple[int, ...] | None:
     """Return the shape if all its dimensions are known."""
     known = tuple(d for d in shape if isinstance(d, int))

@@ -1,11 +1,11 @@
 """A loop in the lowered function: a node of its own, whose trips are a small function inside.
 
-The trips read what lies outside through leaves, so that passes over the function around them need
-not look inside: a loop is closed. Its results are tensors that are stored; what a trip computes and
-nobody carries on is not seen from outside.
+A loop is closed: its trips read tensors of outside through leaves, so that passes over the function
+around it need not look inside. Its results are stored tensors; what a trip computes without
+carrying it on cannot be read from outside.
 
-Not here: how TensorFlow's While becomes one (:mod:`.while_loop`), what leaves the trips
-(:mod:`.hoist`), and the loops that are written for it (:mod:`.strategy.recurrence`).
+Not here: how TensorFlow's While becomes a loop (:mod:`..read.while_loop`), which work is taken out
+of the trips (:mod:`..passes.hoist`), and how a loop is written (a strategy of the device).
 """
 
 from __future__ import annotations
@@ -13,19 +13,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
 
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim
-from composite.compiler.tvm.ir.graph import (
-    ANCHORS,
-    Apart,
-    Constant,
-    Parameter,
-    Tensor,
-    is_table,
-    topological,
-)
+from composite.compiler.tvm.ir.graph import Function, is_table
+from composite.compiler.tvm.ir.tensor import Constant, Node, Parameter, Tensor
 from composite.compiler.tvm.ir.views import Slice
+from composite.compiler.tvm.ir.walk import topological
 
 _NUMBERS = itertools.count(1)
 
@@ -62,8 +58,31 @@ class Row:
     place: Dim
 
 
+@dataclass(frozen=True)
+class Trip(Function):
+    """The function of one trip, of which a loop is made.
+
+    Its parameters are the leaves of what is carried, its outputs what a trip makes of each.
+
+    Attributes:
+        counter: The symbol that dims of the trip count with, from 0 on.
+        trips: How many trips there are.
+        captured: Once the loop is closed, the tensors of outside that a trip reads.
+        leaves: A leaf for each of ``captured``.
+    """
+
+    counter: str = ""
+    trips: Dim = 0
+    captured: tuple[Tensor, ...] = ()
+    leaves: tuple[Tensor, ...] = ()
+
+    def varies(self) -> Mapping[Tensor, str | bool]:
+        """Map each tensor of the trip to how it varies from trip to trip; see :func:`varies`."""
+        return varies(self.outputs, self.counter, self.parameters)
+
+
 @dataclass(frozen=True, eq=False)
-class Loop(Apart):
+class Loop(Node):
     """``trips`` times: the values of all ``carried`` leaves become ``following``.
 
     Attributes:
@@ -80,6 +99,10 @@ class Loop(Apart):
         rows: For each result the row that a trip writes; None if it is a whole.
     """
 
+    is_anchor: ClassVar[bool] = True
+    takes_epilogue: ClassVar[bool] = False
+    reads_memory: ClassVar[bool] = True
+
     counter: str
     trips: Dim
     initial: tuple[Tensor | None, ...]
@@ -89,9 +112,9 @@ class Loop(Apart):
     following: tuple[Tensor, ...]
     rows: tuple[Row | None, ...]
 
-    @property
+    @cached_property
     def operands(self) -> tuple[Tensor, ...]:
-        """What is read of outside."""
+        """What is read of outside; the leaves and what the trips make of them are not."""
         return (*(t for t in self.initial if t is not None), *self.captured, *self._parameters())
 
     def _parameters(self) -> Iterable[Tensor]:
@@ -99,26 +122,19 @@ class Loop(Apart):
 
 
 @dataclass(frozen=True)
-class LoopResult:
+class LoopResult(Node):
     """Result ``index`` of a loop."""
+
+    is_given: ClassVar[bool] = True
 
     loop: Tensor
     index: int
 
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """The loop."""
-        return (self.loop,)
-
 
 def is_one_value(tensor: Tensor) -> bool:
     """Return whether all elements are one known value, which is written where it is read."""
-    order = topological((tensor,))
-    return all(
-        not is_table(t)
-        if isinstance(t.node, Constant)
-        else not isinstance(t.node, (Parameter, *ANCHORS, LoopResult))
-        for t in order
+    return not any(
+        is_table(t) or t.node.is_given or t.node.is_anchor for t in topological((tensor,))
     )
 
 

@@ -3,44 +3,44 @@
 Nothing is copied for them: an element is computed, or loaded, where it is read, by
 :mod:`.view_access`. All that moves or selects data is made of the few nodes here: a pad is a
 concatenation with a fill, a reversal a slice of step -1, a one-hot row a comparison with the index.
-Reshapes and transposes, which every strategy knows, stay in :mod:`.graph`.
+Reshapes and transposes, which every strategy knows, are in :mod:`.tensor`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim, Shape
-from composite.compiler.tvm.ir.graph import Constant, Reshape, Tensor, reshape
+from composite.compiler.tvm.ir.graph import reshape
+from composite.compiler.tvm.ir.tensor import Constant, Node, Reshape, Tensor
 
 MOST_PARTS = 64
 """Tensors that one concatenation may join: each is a branch wherever an element is read."""
 
 
 @dataclass(frozen=True)
-class Slice:
+class Slice(Node):
     """Element ``i`` of a dimension is element ``start + step * i`` of the operand's."""
+
+    is_strided_view: ClassVar[bool] = True
+    selects: ClassVar[bool] = True
 
     operand: Tensor
     start: tuple[Dim, ...]
     step: tuple[int, ...]
 
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """The one operand."""
-        return (self.operand,)
-
 
 @dataclass(frozen=True)
-class Concat:
+class Concat(Node):
     """The operands one after the other along ``axis``."""
 
-    operands: tuple[Tensor, ...]
+    operands: tuple[Tensor, ...] = field()
     axis: int
 
     def ends(self) -> list[Dim]:
@@ -54,7 +54,7 @@ class Concat:
 
 
 @dataclass(frozen=True)
-class Gather:
+class Gather(Node):
     """Elements of ``table`` at indices that tensors hold, one for each dimension of ``axes``.
 
     All of ``indices`` have one shape, and are read at the result's dimensions ``at``. The table's
@@ -62,47 +62,33 @@ class Gather:
     what is not known to is a :class:`Check`.
     """
 
+    selects: ClassVar[bool] = True
+
     table: Tensor
     indices: tuple[Tensor, ...]
     axes: tuple[int, ...]
     at: tuple[int, ...]
     kept: tuple[int, ...]
 
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """The table, then the indices."""
-        return (self.table, *self.indices)
-
 
 @dataclass(frozen=True)
-class Check:
+class Check(Node):
     """The operand's integers; the kernel fails where one is not in ``[0, bound)``.
 
     The host then runs the expansion, which raises TensorFlow's own error.
     """
 
+    is_element_wise: ClassVar[bool] = True
+
     operand: Tensor
     bound: Dim
 
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """The one operand."""
-        return (self.operand,)
-
 
 @dataclass(frozen=True)
-class Iota:
+class Iota(Node):
     """Each element is its own index along ``axis``."""
 
     axis: int
-
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """Nothing is read."""
-        return ()
-
-
-VIEWS = (Slice, Concat, Gather, Check, Iota)
 
 
 def sliced(

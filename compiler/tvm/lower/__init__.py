@@ -1,1 +1,1 @@
-"""Lowering of TF ops to :mod:`..graph`, one file a family; :mod:`..table` lists them."""
+"""Lowerings of TF ops to :mod:`..ir`, a file for each family; :mod:`..table` lists them."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.block import Block
-from composite.compiler.tvm.ir.graph import Body, Expr, Tensor, pointwise
+from composite.compiler.tvm.ir.graph import pointwise
+from composite.compiler.tvm.ir.tensor import Body, Expr, Tensor
 from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS, gradient, unary
 from composite.compiler.tvm.math import elementary as math
 from composite.compiler.tvm.math.numeric import absolute, choose, like, neg

@@ -12,7 +12,8 @@ from tvm import tirx
 from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph
-from composite.compiler.tvm.ir.graph import Body, Constant, Expr, Tensor, pointwise
+from composite.compiler.tvm.ir.graph import pointwise
+from composite.compiler.tvm.ir.tensor import Body, Constant, Expr, Tensor
 from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
 from composite.compiler.tvm.math import elementary as math
 from composite.compiler.tvm.math.numeric import (
@@ -222,7 +223,7 @@ def _lower_integer_division(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
         known = _on_sizes(node, *inputs)
         if known is None:
             raise NotCovered(f"{node.op}: integer division (TF checks for zero)")
-        return [Tensor(tuple(known.shape), inputs[0].dtype, graph.Constant(known), known)]
+        return [Tensor(tuple(known.shape), inputs[0].dtype, Constant(known), known)]
     bodies = {"FloorDiv": (_floor_divide, 8), "FloorMod": (_floor_mod, 100), "Div": (_divide, 6)}
     body, cost = bodies[node.op]
     return _binary(body, cost=cost, dtypes=FLOATS)(node, inputs)

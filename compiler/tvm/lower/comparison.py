@@ -9,7 +9,8 @@ from tvm import tirx
 from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import graph
-from composite.compiler.tvm.ir.graph import Body, Expr, Tensor, pointwise
+from composite.compiler.tvm.ir.graph import pointwise
+from composite.compiler.tvm.ir.tensor import Body, Expr, Tensor
 from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
 from composite.compiler.tvm.math.numeric import (
     absolute,

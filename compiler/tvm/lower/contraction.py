@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
-from composite.compiler.tvm.ir.graph import (
-    NARROW_FLOATS,
-    MatMul,
-    Parameter,
-    Tensor,
-    Transpose,
-    pointwise,
-)
+from composite.compiler.tvm.ir.anchors import MatMul
+from composite.compiler.tvm.ir.dtypes import NARROW_FLOATS
+from composite.compiler.tvm.ir.graph import pointwise
+from composite.compiler.tvm.ir.tensor import Parameter, Tensor, Transpose
 from composite.compiler.tvm.lower.unary import NUMBERS
 from composite.compiler.tvm.read.node import OpNode
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph
+from composite.compiler.tvm.ir.anchors import Convolution, FilterGradient, MatMul
 from composite.compiler.tvm.ir.dims import Shape
-from composite.compiler.tvm.ir.graph import Convolution, FilterGradient, MatMul, Tensor
+from composite.compiler.tvm.ir.tensor import Node, Tensor
 from composite.compiler.tvm.ir.window import Window
 from composite.compiler.tvm.lower.static import known_dims, known_ints
 from composite.compiler.tvm.lower.unary import FLOATS
@@ -48,7 +49,7 @@ def _filter_sizes(node: OpNode, image: Tensor, kernel: Tensor) -> tuple[int, int
 def _convolution(node: OpNode, image: Tensor, kernel: Tensor, size: tuple[int, int]) -> Tensor:
     window = window_of(node, image.shape, size)
     count = dims.product((image.shape[0], *window.counts))
-    result: graph.Node = Convolution(image, kernel, window)
+    result: Node = Convolution(image, kernel, window)
     if size == (1, 1) and window.strides == (1, 1) and _is_whole(image, kernel, window):
         depth = kernel.shape[2]
         rows = graph.reshape(image, (count, depth))
@@ -85,7 +86,7 @@ def _lower_filter_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     dims.require_equal(image.shape[3], depth, f"{node.op}: channels")
     dims.require_equal(gradient.shape[3], count, f"{node.op}: filters")
     given = _as_rows(gradient)
-    result: graph.Node = FilterGradient(image, given, window)
+    result: Node = FilterGradient(image, given, window)
     if (rows, columns) == (1, 1) and image.shape[1:3] == window.counts:
         result = MatMul(_as_rows(image), given, transpose_a=True)
     total = Tensor((rows * columns * depth, count), image.dtype, result)

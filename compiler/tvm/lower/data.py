@@ -8,7 +8,9 @@ from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph
 from composite.compiler.tvm.ir.dims import Dim, Shape
-from composite.compiler.tvm.ir.graph import Expr, Tensor, pointwise
+from composite.compiler.tvm.ir.dtypes import NARROW_FLOATS
+from composite.compiler.tvm.ir.graph import pointwise
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.lower.static import known_dims, known_ints, known_tensor
 from composite.compiler.tvm.math.numeric import cast
 from composite.compiler.tvm.read.node import OpNode, dtype_name
@@ -29,7 +31,7 @@ def _lower_const(node: OpNode, _: list[Tensor]) -> list[Tensor]:
     value = np.asarray(tensor_util.MakeNdarray(proto))
     if value.size > _MAX_CONSTANT and not np.all(value == value.flat[0]):
         raise NotCovered(f"Const: {value.size} elements (at most {_MAX_CONSTANT})")
-    if dtype in graph.NARROW_FLOATS:
+    if dtype in NARROW_FLOATS:
         value = value.astype(np.float32)
     return [graph.constant(value, dtype)]
 
@@ -98,7 +100,7 @@ def _lower_broadcast_to(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 
 
 def _lower_tile(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
-    """Repeat along a dimension of its own before each, which is then one with it."""
+    """Repeat along a new dimension in front of each dimension, and merge the two."""
     tensor = inputs[0]
     multiples = known_dims(node, inputs[1], "multiples")
     if len(multiples) != tensor.rank:
@@ -171,7 +173,7 @@ def _lower_transpose(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 
 
 def _lower_ensure_shape(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
-    """Pass the tensor on if its shape is known to be the one that is asked for."""
+    """Return the tensor if its shape is known to be the required one."""
     (tensor,) = inputs
     shape = node.proto.attr["shape"].shape
     if not shape.unknown_rank:

@@ -9,7 +9,8 @@ import numpy as np
 
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph, views
-from composite.compiler.tvm.ir.graph import Expr, Tensor, pointwise
+from composite.compiler.tvm.ir.graph import pointwise
+from composite.compiler.tvm.ir.tensor import Constant, Expr, Tensor
 from composite.compiler.tvm.lower.slicing import axis_of
 from composite.compiler.tvm.lower.static import as_known, known_ints
 from composite.compiler.tvm.math.numeric import choose, equal
@@ -43,7 +44,7 @@ def _folded(table: Tensor, indices: Tensor, axis: int) -> Tensor | None:
     if not all(isinstance(i, int | np.integer) and 0 <= i < size for i in indices.known.flat):
         raise NotCovered("GatherV2: an index is out of range, or depends on an unknown size")
     value = np.asarray(np.take(table.known, indices.known.astype(np.int64), axis=axis), object)
-    return Tensor(tuple(value.shape), table.dtype, graph.Constant(value), value)
+    return Tensor(tuple(value.shape), table.dtype, Constant(value), value)
 
 
 def _lower_gather_nd(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
@@ -57,7 +58,7 @@ def _lower_gather_nd(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 
 
 def _lower_one_hot(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
-    """Compare each index with its place; one that is out of range is nowhere."""
+    """Compare each index with every position; one that is out of range equals none."""
     indices, depth, on, off = inputs
     node.require(indices.dtype, *_INTEGERS)
     node.require(on.dtype)

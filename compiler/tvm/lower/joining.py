@@ -9,7 +9,8 @@ import numpy as np
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import graph, views
 from composite.compiler.tvm.ir.dims import Dim, Shape
-from composite.compiler.tvm.ir.graph import Tensor, pointwise
+from composite.compiler.tvm.ir.graph import pointwise
+from composite.compiler.tvm.ir.tensor import Tensor
 from composite.compiler.tvm.lower.data import filled_like
 from composite.compiler.tvm.lower.slicing import Subscript, axis_of, subscript
 from composite.compiler.tvm.lower.static import (
@@ -113,7 +114,7 @@ def _mirrored(tensor: Tensor, axis: int, first: Dim, count: Dim) -> Tensor:
 
 
 def _lower_mirror_pad_grad(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
-    """Add the gradients of both mirrored ends to those of what they are images of."""
+    """Add the gradients of both mirrored ends to those of the elements that they mirror."""
     dy = inputs[0]
     node.require(dy.dtype, *NUMBERS)
     edge = _edge(node)
@@ -159,7 +160,7 @@ def _lower_strided_slice_grad(node: OpNode, inputs: list[Tensor]) -> list[Tensor
 
 
 def _one_of_each(dy: Tensor, shape: Shape, part: Subscript, axis: int) -> Tensor:
-    """Return what the gradient of a loop's slice adds: one place of an axis in each trip."""
+    """Return the gradient of a loop's slice: zeros, but for one place of an axis in each trip."""
     count = (*shape[:axis], 1, *shape[axis + 1 :])
     if tuple(part.count) != count or set(part.step) != {1}:
         raise NotCovered("StridedSliceGrad: a part of a slice that follows a loop's counter")

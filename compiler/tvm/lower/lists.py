@@ -7,8 +7,8 @@ import numpy as np
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, views
 from composite.compiler.tvm.ir.dims import Dim, Shape
-from composite.compiler.tvm.ir.graph import Constant, Tensor
 from composite.compiler.tvm.ir.loop import Leaf
+from composite.compiler.tvm.ir.tensor import Constant, Tensor
 from composite.compiler.tvm.lower.data import filled
 from composite.compiler.tvm.lower.static import known_dims, known_tensor, known_vector
 from composite.compiler.tvm.read.lists import UNKNOWN, GetRow, KnownRows, Rest, SetRow, Unset, fits

@@ -7,7 +7,9 @@ import numpy as np
 from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph
-from composite.compiler.tvm.ir.graph import Expr, Tensor, pointwise
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.graph import pointwise
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.lower.reduction import ADD, reduce_over
 from composite.compiler.tvm.lower.unary import FLOATS
 from composite.compiler.tvm.math import elementary as math
@@ -20,7 +22,7 @@ _AXES = (0, 1, 2)
 def _lower_batch_norm(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     """Lower to y, the means and variances to keep, those of the batch, and an empty reserve.
 
-    Without training TF leaves what the batch would have had unset; here it is zero.
+    Without training TF leaves the batch's statistics unset; here they are zero.
     """
     x, scale, offset, mean, variance = inputs
     _require(node, x, scale)
@@ -78,7 +80,7 @@ def _require(node: OpNode, x: Tensor, scale: Tensor) -> None:
 def _count(x: Tensor) -> Tensor:
     """Return the number of elements of a channel, which may be a size."""
     count = np.asarray(dims.product(x.shape[:3]), dtype=object)
-    return graph.constant(count, graph.compute_dtype(x.dtype))
+    return graph.constant(count, compute_dtype(x.dtype))
 
 
 def _sum(x: Tensor) -> Tensor:
@@ -118,7 +120,7 @@ def _centered(  # noqa: PLR0913, PLR0917 - one for each operand
 
 
 def _unbiased(_: Block, variance: Expr, count: Expr) -> Expr:
-    """Return the estimate of the variance of what the batch was drawn from."""
+    """Return the unbiased estimate of the variance."""
     from tvm import tirx
 
     return variance * (count / tirx.max(count - like(1.0, count), like(1.0, count)))

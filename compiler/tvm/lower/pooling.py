@@ -9,8 +9,9 @@ import numpy as np
 
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph
+from composite.compiler.tvm.ir.anchors import Combine, Pool, PoolGradient
 from composite.compiler.tvm.ir.dims import Shape
-from composite.compiler.tvm.ir.graph import Combine, Expr, Pool, PoolGradient, Tensor
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.lower.reduction import ADD
 from composite.compiler.tvm.lower.static import known_dims
 from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
@@ -28,7 +29,7 @@ def _lower_max_pool(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 
 
 def _larger(_: Expr, so_far: Expr, value: Expr) -> Expr:
-    """Return the larger of both; a NaN in the image is passed over, as in TF."""
+    """Return the larger of both; a NaN in the image is skipped, as in TF."""
     return choose(value > so_far, value, so_far)
 
 

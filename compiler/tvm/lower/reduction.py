@@ -11,7 +11,9 @@ from ml_dtypes import finfo
 from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph, views
-from composite.compiler.tvm.ir.graph import Combine, Expr, Reduce, Tensor, pointwise
+from composite.compiler.tvm.ir.anchors import Combine, Reduce
+from composite.compiler.tvm.ir.graph import pointwise
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.lower.static import known_ints, known_tensor
 from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
 from composite.compiler.tvm.math.numeric import (

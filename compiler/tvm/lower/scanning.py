@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
-from composite.compiler.tvm.ir.graph import Combine, Expr, Scan, Tensor
+from composite.compiler.tvm.ir.anchors import Combine, Scan
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.lower.reduction import ADD, PRODUCT
 from composite.compiler.tvm.lower.slicing import axis_of
 from composite.compiler.tvm.lower.static import known_ints

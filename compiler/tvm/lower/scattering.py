@@ -5,8 +5,10 @@ from __future__ import annotations
 from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph, views
+from composite.compiler.tvm.ir.anchors import Scatter
 from composite.compiler.tvm.ir.dims import Dim, Shape
-from composite.compiler.tvm.ir.graph import Expr, Scatter, Tensor, pointwise
+from composite.compiler.tvm.ir.graph import pointwise
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.lower.reduction import ADD
 from composite.compiler.tvm.lower.static import as_known, known_dims
 from composite.compiler.tvm.lower.unary import NUMBERS

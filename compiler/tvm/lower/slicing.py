@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph, views
 from composite.compiler.tvm.ir.dims import Dim, Shape
-from composite.compiler.tvm.ir.graph import Tensor
+from composite.compiler.tvm.ir.tensor import Tensor
 from composite.compiler.tvm.lower.static import as_known, constant_values, known_dims, known_ints
 from composite.compiler.tvm.read.node import OpNode
 

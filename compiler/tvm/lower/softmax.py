@@ -5,8 +5,10 @@ from __future__ import annotations
 from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph, views
+from composite.compiler.tvm.ir.anchors import Combine
 from composite.compiler.tvm.ir.dims import Dim
-from composite.compiler.tvm.ir.graph import Combine, Expr, Tensor, pointwise
+from composite.compiler.tvm.ir.graph import pointwise
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.lower.data import broadcast
 from composite.compiler.tvm.lower.reduction import ADD, MAXIMUM, reduce_over
 from composite.compiler.tvm.lower.unary import FLOATS
@@ -36,7 +38,7 @@ def _exp_and_sum(shifted: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _inverse(total: Tensor) -> Tensor:
-    """Return the reciprocal of a sum of a row, which is 1 or more: a product is a quotient then."""
+    """Return the reciprocal of the sum of a row, which is at least 1, to multiply with."""
     return pointwise("Reciprocal", lambda _, s: like(1.0, s) / s, (total,), total.dtype, cost=6)
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from composite.compiler.tvm.errors import NotCovered
-from composite.compiler.tvm.ir import dims, graph
+from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim, Shape
-from composite.compiler.tvm.ir.graph import Tensor
+from composite.compiler.tvm.ir.tensor import Constant, Tensor
 from composite.compiler.tvm.read.node import OpNode
 
 Known = np.ndarray
@@ -37,14 +37,14 @@ def known_ints(node: OpNode, tensor: Tensor, what: str) -> tuple[int, ...]:
 
 def constant_values(node: OpNode, tensor: Tensor, what: str) -> list[Any]:
     """Return the elements of a constant of any dtype."""
-    if not isinstance(tensor.node, graph.Constant):
+    if not isinstance(tensor.node, Constant):
         raise NotCovered(f"{node.op}: its {what} is computed at run time")
     return list(tensor.node.value.reshape(-1))
 
 
 def as_known(tensor: Tensor) -> Tensor:
     """Return a tensor whose elements are known as the constant that it is."""
-    if tensor.known is None or isinstance(tensor.node, graph.Constant):
+    if tensor.known is None or isinstance(tensor.node, Constant):
         return tensor
     return known_tensor(tensor.known, tensor.dtype)
 
@@ -52,7 +52,7 @@ def as_known(tensor: Tensor) -> Tensor:
 def known_tensor(value: Any, dtype: str) -> Tensor:
     """Return the constant of known elements."""
     array = np.asarray(value, dtype=object)
-    return Tensor(tuple(array.shape), dtype, graph.Constant(array), array)
+    return Tensor(tuple(array.shape), dtype, Constant(array), array)
 
 
 def known_vector(elements: list[Dim] | Shape) -> Known:
@@ -104,7 +104,7 @@ def _range(_: OpNode, values: list[Known]) -> Known:
 
 
 def _dynamic_stitch(_: OpNode, values: list[Known]) -> Known:
-    """Put the elements of some vectors at the places that others say; the last one stays."""
+    """Put the elements of some vectors at the indices that others hold; the last write wins."""
     count = len(values) // 2
     found: dict[int, Any] = {}
     for places, elements in zip(values[:count], values[count:], strict=True):

@@ -8,7 +8,8 @@ from dataclasses import replace
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.block import Block
-from composite.compiler.tvm.ir.graph import Body, Expr, Tensor, pointwise
+from composite.compiler.tvm.ir.graph import pointwise
+from composite.compiler.tvm.ir.tensor import Body, Expr, Tensor
 from composite.compiler.tvm.math import elementary as math
 from composite.compiler.tvm.math import trigonometry
 from composite.compiler.tvm.math.numeric import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph
 from composite.compiler.tvm.ir.dims import Dim, Shape
-from composite.compiler.tvm.ir.graph import Tensor
+from composite.compiler.tvm.ir.tensor import Tensor
 from composite.compiler.tvm.ir.window import Window
 from composite.compiler.tvm.read.node import OpNode
 

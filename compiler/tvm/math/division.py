@@ -10,7 +10,8 @@ wrong: ask the target.
 from __future__ import annotations
 
 from composite.compiler.tvm.codegen.block import Block, const, dtype_of
-from composite.compiler.tvm.ir.graph import Expr, Tensor, pointwise
+from composite.compiler.tvm.ir.graph import pointwise
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import (
     bits,
     choose,

@@ -35,7 +35,7 @@ from __future__ import annotations
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.block import Block, const
-from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.exponential import (
     clamp,
     exp,

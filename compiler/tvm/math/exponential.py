@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from composite.compiler.tvm.codegen.block import Block, const
-from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.numeric import (
     absolute,
     bits,

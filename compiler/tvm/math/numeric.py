@@ -10,7 +10,7 @@ from __future__ import annotations
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.block import Block, const, dtype_of, lanes_of
-from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.ir.tensor import Expr
 
 STORAGE = {"bfloat16": "uint16", "bool": "uint8"}
 """How a dtype lies in memory where TVM's own type would go through a legalizing pass."""

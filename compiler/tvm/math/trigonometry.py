@@ -11,7 +11,7 @@ from __future__ import annotations
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.block import Block, const, dtype_of, index, lanes_of
-from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.numeric import (
     absolute,
     bits,

@@ -1,40 +1,35 @@
-"""Move reshapes of what is anchored behind the element-wise work that follows.
+"""Move reshapes of anchors behind the element-wise work that follows them.
 
-A product of two matrices that is reshaped before its bias is added, as a convolution or a dense
-layer of higher rank is, becomes the product with its bias, reshaped: the planner then has both in
-one set of loops. Values and the order of elements stay. Not for transposes, which change the order.
+A convolution, or a dense layer on a tensor of higher rank, is a matrix product that is reshaped
+before its bias is added. The bias is added to the matrix instead, and the sum reshaped: the planner
+then puts both into one set of loops. Not for transposes, which reorder elements.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from composite.compiler.tvm.ir import graph
 from composite.compiler.tvm.ir.dims import Shape
-from composite.compiler.tvm.ir.graph import (
-    ANCHORS,
-    Function,
-    Parameter,
-    Pointwise,
-    Reshape,
-    Tensor,
-    topological,
-)
+from composite.compiler.tvm.ir.graph import Function
+from composite.compiler.tvm.ir.tensor import Parameter, Pointwise, Reshape, Tensor
+from composite.compiler.tvm.ir.walk import rebuilt, rewrite
 
 
 def raise_reshapes(function: Function) -> Function:
-    """Return the function with reshapes of anchors as late as can be."""
-    made: dict[Tensor, Tensor] = {}
+    """Return the function with reshapes of anchors as late as possible."""
     anchored: set[Tensor] = set()
-    for tensor in topological(function.outputs):
+
+    def rule(tensor: Tensor, made: Mapping[Tensor, Tensor]) -> Tensor:
         again = rebuilt(tensor, made)
         if isinstance(again.node, Pointwise):
             again = _raised(again, again.node, anchored)
-        made[tensor] = again
         if _is_anchored(again, anchored):
             anchored.add(again)
+        return again
+
+    made = rewrite(function.outputs, rule)
     origins = dict(function.origins)
     for tensor, instead in made.items():
         if tensor in origins:
@@ -45,32 +40,9 @@ def raise_reshapes(function: Function) -> Function:
     return replace(function, outputs=tuple(made[t] for t in function.outputs), origins=origins)
 
 
-def rebuilt(tensor: Tensor, made: Mapping[Tensor, Tensor]) -> Tensor:
-    """Return the tensor over the operands that were made; itself if they are the same."""
-    node = tensor.node
-    if all(made[t] is t for t in node.operands):
-        return tensor
-    if isinstance(node, Reshape):
-        source = made[node.operand]
-        while isinstance(source.node, Reshape):
-            source = source.node.operand
-        return source if source.shape == tensor.shape else replace(tensor, node=Reshape(source))
-    fields = {name: _remade(value, made) for name, value in vars(node).items()}
-    return replace(tensor, node=type(node)(**fields))
-
-
-def _remade(field: Any, made: Mapping[Tensor, Tensor]) -> Any:
-    """Return the field of a node over the tensors that were made."""
-    if isinstance(field, Tensor):
-        return made.get(field, field)  # what a loop has inside is its own
-    if isinstance(field, tuple):
-        return tuple(_remade(part, made) for part in field)
-    return field
-
-
 def _is_anchored(tensor: Tensor, anchored: set[Tensor]) -> bool:
     """Return whether it is an anchor, or made of one element by element."""
-    if isinstance(tensor.node, ANCHORS):
+    if tensor.node.is_anchor:
         return True
     return isinstance(tensor.node, Pointwise) and any(
         t in anchored and t.shape == tensor.shape for t in tensor.node.operands

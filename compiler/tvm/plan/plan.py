@@ -11,33 +11,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from composite.compiler.tvm.ir import dims
-from composite.compiler.tvm.ir.graph import (
-    ANCHORS,
-    WINDOWED,
-    Apart,
-    Function,
-    MatMul,
-    Parameter,
-    Pointwise,
-    Reshape,
-    Tensor,
-    Transpose,
-    is_squeeze,
-    is_table,
-    pointwise,
-    topological,
-)
+from composite.compiler.tvm.ir.graph import Function, is_squeeze, is_table, pointwise
 from composite.compiler.tvm.ir.loop import Loop, LoopResult, is_one_value
+from composite.compiler.tvm.ir.tensor import Parameter, Pointwise, Reshape, Tensor, Transpose
 from composite.compiler.tvm.ir.views import Check, Concat, Gather, Slice
-from composite.compiler.tvm.passes.raising import raise_reshapes
+from composite.compiler.tvm.ir.walk import reachable, topological
+from composite.compiler.tvm.passes.pipeline import FUNCTION_PASSES, run
 from composite.compiler.tvm.plan.row_stages import join_rows
 from composite.compiler.tvm.plan.stage import Stage
 
 _RECOMPUTE_COST = 8
-"""A value at least this dear is stored before it is spread over a larger shape."""
+"""A value that costs at least this much is stored before a larger shape reads it several times."""
 
 _NESTED_JOINS = 4
-"""Joins within one another that are computed where they are read: each doubles the code."""
+"""Nested concatenations that are computed where they are read: each doubles the code."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +43,7 @@ class Plan:
 
 def make_plan(function: Function) -> Plan:
     """Return the stages of a function."""
-    function = raise_reshapes(function)
+    function = run(FUNCTION_PASSES, function)
     return _Planner(function, _output_buffers(function.outputs)).plan()
 
 
@@ -86,7 +73,7 @@ class _Planner:
         self._position = {t: i for i, t in enumerate(self._order)}
         self._last_anchor: dict[Tensor, Tensor | None] = {}
         self._depends: dict[Tensor, frozenset[Tensor]] = {}
-        self._anchors = {t for t in self._order if isinstance(t.node, ANCHORS)}
+        self._anchors = {t for t in self._order if t.node.is_anchor}
         self._stored = self._choose_stored()
 
     def _choose_stored(self) -> set[Tensor]:
@@ -104,9 +91,9 @@ class _Planner:
                 if isinstance(tensor.node, Concat) and joins[operand] >= _NESTED_JOINS:
                     stored.add(operand)
                 # Each element is computed, so that the call fails wherever TensorFlow's would.
-                if operand in failing and isinstance(tensor.node, Slice | Gather):
+                if operand in failing and tensor.node.selects:
                     stored.add(operand)
-                if isinstance(tensor.node, (Loop, MatMul, *WINDOWED)):
+                if tensor.node.reads_memory:
                     root = _root(operand)
                     given = isinstance(root.node, Parameter)
                     if not given and not (isinstance(tensor.node, Loop) and is_one_value(root)):
@@ -133,7 +120,7 @@ class _Planner:
         anchors: set[Tensor] = set()
         for operand in tensor.node.operands:
             anchors |= self._depends[operand]
-            if isinstance(operand.node, ANCHORS):
+            if operand.node.is_anchor:
                 anchors.add(operand)
         self._depends[tensor] = frozenset(anchors)
         self._last_anchor[tensor] = max(anchors, key=self._position.__getitem__, default=None)
@@ -144,17 +131,15 @@ class _Planner:
         A tensor joins the last anchor that it depends on, if it reads it element for element. All
         else that it reads is then stored by earlier stages.
         """
-        fused: dict[Tensor, list[Tensor]] = {
-            t: [] for t in self._order if isinstance(t.node, ANCHORS)
-        }
+        fused: dict[Tensor, list[Tensor]] = {t: [] for t in self._order if t.node.is_anchor}
         for tensor in self._order:
             anchor = self._last_anchor[tensor]
-            if tensor not in self._stored or isinstance(tensor.node, ANCHORS) or anchor is None:
+            if tensor not in self._stored or tensor.node.is_anchor or anchor is None:
                 continue
             if isinstance(tensor.node, LoopResult):
                 fused[tensor.node.loop].append(tensor)
                 continue
-            if isinstance(anchor.node, Apart):
+            if not anchor.node.takes_epilogue:
                 continue
             members = {anchor, *fused[anchor]}
             if self._reads_in_place(tensor, members) and self._rest_is_earlier(tensor, members):
@@ -187,17 +172,12 @@ class _Planner:
 
     def _inlined(self, tensor: Tensor, members: set[Tensor]) -> set[Tensor]:
         """Return what is computed or read in the loops of ``tensor``: up to stored tensors."""
-        found: set[Tensor] = set()
-        stack = [tensor]
-        while stack:
-            current = stack.pop()
-            if current in found:
-                continue
-            found.add(current)
-            ends = current in members or (current in self._stored and current is not tensor)
-            if not ends and (current is tensor or not isinstance(current.node, ANCHORS)):
-                stack.extend(current.node.operands)
-        return found
+
+        def below(current: Tensor) -> tuple[Tensor, ...]:
+            ends = current is not tensor and (current in self._stored or current.node.is_anchor)
+            return () if ends or current in members else current.node.operands
+
+        return set(reachable([tensor], below))
 
     def _needed_elsewhere(self, anchor: Tensor, members: list[Tensor]) -> bool:
         if anchor in self._stored or not members:
@@ -209,7 +189,7 @@ class _Planner:
         return any(
             anchor in self._inlined(t, set())
             for t in self._order
-            if isinstance(t.node, ANCHORS) and t is not anchor
+            if t.node.is_anchor and t is not anchor
         )
 
     def _build_stages(self, fused: dict[Tensor, list[Tensor]]) -> list[Stage]:
@@ -221,7 +201,7 @@ class _Planner:
             anchored.append((self._position[anchor], Stage(anchor.shape, anchor, stores)))
         loose: dict[int, list[Stage]] = {}
         for tensor in self._order:
-            if tensor not in self._stored or tensor in taken or isinstance(tensor.node, ANCHORS):
+            if tensor not in self._stored or tensor in taken or tensor.node.is_anchor:
                 continue
             last = self._last_anchor[tensor]
             group = loose.setdefault(-1 if last is None else self._position[last], [])
@@ -290,7 +270,6 @@ def _is_more(read: dims.Dim, own: dims.Dim) -> bool:
 
 def _cost(tensor: Tensor, stored: set[Tensor], costs: dict[Tensor, int]) -> int:
     """Return the cost of computing one element from what is stored or given."""
-    if isinstance(tensor.node, ANCHORS):
+    if tensor.node.is_anchor:
         return 0
-    own = tensor.node.cost if isinstance(tensor.node, Pointwise) else 0
-    return own + sum(costs[t] for t in set(tensor.node.operands) if t not in stored)
+    return tensor.node.cost + sum(costs[t] for t in set(tensor.node.operands) if t not in stored)

@@ -3,45 +3,47 @@
 A row is what a reduction over the last dimensions reads for one of its results. Reductions over the
 same dimensions of the same rows, and the element-wise stages around them, become one stage if each
 reads the others' results at its own row only: then all of it can be done while the row is near.
-It asks how tensors are made of each other, never which ops they come from. Sums that cross rows,
-matrix products and rows of one element are left as they are.
+Only the graph decides, never which ops the tensors come from. Sums across rows, matrix products and
+rows of one element are left as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from composite.compiler.tvm.ir import dims
+from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import Shape
-from composite.compiler.tvm.ir.graph import Constant, Parameter, Pointwise, Reduce, Reshape, Tensor
+from composite.compiler.tvm.ir.tensor import Constant, Parameter, Pointwise, Reshape, Tensor
+from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.plan.stage import Stage
 
 FULL, VALUE, FLAT = "full", "value", "flat"
-"""How a tensor lies to the rows: an element for each of theirs; one value a row, with reduced
-dimensions of size 1; the same without those dimensions."""
+"""The role of a tensor: an element for each element of the rows; one value a row, with the reduced
+dimensions as 1; one value a row, without those dimensions."""
 
 
 _NEAR = 16
-"""Entries back from the last that are looked at, so that long functions take linear time."""
+"""How many of the last entries are searched, so that long functions take linear time."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The dimensions of a group: ``kept`` number its rows, ``reduced`` are within a row."""
+    """The dimensions of a group: ``outer`` number its rows, ``reduced`` are within a row."""
 
-    kept: Shape
+    outer: Shape
     reduced: Shape
 
     @property
     def full(self) -> Shape:
         """All dimensions."""
-        return self.kept + self.reduced
+        return self.outer + self.reduced
 
     def shape(self, role: str) -> Shape:
         """Return the shape of a tensor in a role."""
         ends = {FULL: self.reduced, VALUE: (1,) * len(self.reduced), FLAT: ()}
-        return self.kept + ends[role]
+        return self.outer + ends[role]
 
 
 @dataclass(eq=False)
@@ -155,15 +157,12 @@ class _Joiner:
         """Return what a stage reads that other stages make."""
         if stage not in self._read:
             made = stage.made
-            read = self._read[stage] = set()
 
-            def visit(tensor: Tensor) -> bool:
-                if tensor in self._stored and tensor not in made:
-                    read.add(tensor)
-                    return False
-                return True
+            def is_read(tensor: Tensor) -> bool:
+                return tensor in self._stored and tensor not in made
 
-            walk(made, visit)
+            found = reachable(made, lambda t: () if is_read(t) else t.node.operands)
+            self._read[stage] = {t for t in found if is_read(t)}
         return self._read[stage]
 
     def _joins(self, stage: Stage, entry: _Entry, rows: Rows) -> bool:
@@ -171,7 +170,7 @@ class _Joiner:
         own = rows_of(stage)
         if (own is not None and own != rows) or (own is None and stage.anchor is not None):
             return False
-        if any(_is_table(t) for t in stage.stores):
+        if any(isinstance(t.node, Constant) for t in stage.stores):
             return False
         roles = _Roles(rows, {**entry.roles}, self._stored - stage.made - entry.made)
         if not roles.visit(stage):
@@ -228,7 +227,7 @@ class _Roles:
         if isinstance(node, Pointwise):
             return all(self._operand(t, role) for t in node.operands)
         if isinstance(node, Reduce):
-            axes = tuple(range(len(rows.kept), len(rows.full)))
+            axes = tuple(range(len(rows.outer), len(rows.full)))
             is_row = role == FLAT and node.operand.shape == rows.full and node.axes == axes
             return is_row and self._follow(node.operand, FULL)
         if isinstance(node, Reshape):
@@ -241,7 +240,7 @@ class _Roles:
         """Follow what an element-wise node of some role reads, by NumPy's broadcasting."""
         rows = self._rows
         roles = [role, VALUE] if role == FULL else [role]
-        if not rows.kept and not tensor.shape:
+        if not rows.outer and not tensor.shape:
             roles = [FLAT]  # the only row
         for one in roles:
             if tensor.shape == rows.shape(one):
@@ -251,36 +250,19 @@ class _Roles:
     def _waits(self, tensor: Tensor) -> bool:
         """Return whether it is made of results of rows: it may be read at its own row only."""
         if tensor not in self._needs:
-            hit = False
 
-            def visit(t: Tensor) -> bool:
-                nonlocal hit
-                given = t in self._stored and t not in self._known
-                hit = hit or t in self._known or (isinstance(t.node, Reduce) and not given)
-                return not hit and not given
+            def is_made_before(t: Tensor) -> bool:
+                return t in self._stored and t not in self._known
 
-            walk([tensor], visit)
-            self._needs[tensor] = hit
+            found = reachable([tensor], lambda t: () if is_made_before(t) else t.node.operands)
+            self._needs[tensor] = any(
+                t in self._known or (isinstance(t.node, Reduce) and not is_made_before(t))
+                for t in found
+            )
         return self._needs[tensor]
-
-
-def walk(roots: Iterable[Tensor], visit: Callable[[Tensor], bool]) -> None:
-    """Visit all that the roots are made of, each once; what ``visit`` refuses is not entered."""
-    seen: set[Tensor] = set()
-    stack = list(roots)
-    while stack:
-        tensor = stack.pop()
-        if tensor not in seen:
-            seen.add(tensor)
-            if visit(tensor):
-                stack.extend(tensor.node.operands)
 
 
 def _source(tensor: Tensor) -> Tensor:
     while isinstance(tensor.node, Reshape):
         tensor = tensor.node.operand
     return tensor
-
-
-def _is_table(tensor: Tensor) -> bool:
-    return isinstance(tensor.node, Constant)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from composite.compiler.tvm.ir.dims import Shape
-from composite.compiler.tvm.ir.graph import Tensor
+from composite.compiler.tvm.ir.tensor import Tensor
 
 
 @dataclass(eq=False)

@@ -12,76 +12,51 @@ from dataclasses import dataclass
 import numpy as np
 
 from composite.compiler.tvm.ir.dims import Dim
-from composite.compiler.tvm.ir.graph import Tensor
+from composite.compiler.tvm.ir.tensor import Node, Tensor
 
 UNKNOWN = -1
 """A dimension of a list's elements that is told by the first element that is set."""
 
 
 @dataclass(frozen=True)
-class Unset:
+class Unset(Node):
     """A list none of whose elements is set: they read as zeros."""
-
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """Nothing is read."""
-        return ()
 
 
 @dataclass(frozen=True)
-class SetRow:
+class SetRow(Node):
     """``array`` with another row at ``place`` of its first dimension."""
 
     array: Tensor
     place: Dim
     row: Tensor
 
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """The array, then the row."""
-        return (self.array, self.row)
-
 
 @dataclass(frozen=True)
-class GetRow:
+class GetRow(Node):
     """The row at ``place`` of a list that the loop around it sets rows of."""
 
     array: Tensor
     place: Dim
 
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """The array."""
-        return (self.array,)
-
 
 @dataclass(frozen=True)
-class Rest:
+class Rest(Node):
     """What is left of ``base`` when rows were taken off its end."""
 
     base: Tensor
 
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """The array."""
-        return (self.base,)
-
 
 @dataclass(frozen=True, eq=False)
-class KnownRows:
+class KnownRows(Node):
     """Rows whose elements are known: sizes, in which ``counter`` stands for the number of a row."""
 
     value: np.ndarray
     counter: str
 
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """Nothing is read."""
-        return ()
-
 
 @dataclass(frozen=True)
-class Among:
+class Among(Node):
     """Zeros, but for ``operand`` at ``place`` of ``axis``, a dimension that it lacks.
 
     What each trip of a loop adds to a sum. It is never computed by itself.
@@ -90,11 +65,6 @@ class Among:
     operand: Tensor
     axis: int
     place: Dim
-
-    @property
-    def operands(self) -> tuple[Tensor, ...]:
-        """The one operand."""
-        return (self.operand,)
 
 
 def fits(shape: tuple[Dim, ...], known: tuple[Dim, ...]) -> bool:

@@ -1,7 +1,8 @@
-"""A loop under construction: what its trips carry, and the arrays of which each writes a row.
+"""A loop under construction: what its trips carry, and the arrays of which each trip writes a row.
 
-What trips make is asked for by its rows: they are then written to an array, or need not be, as they
-are slices of what is there for all trips at once, or rows of a product that can follow the loop.
+Readers ask for the rows that all trips compute as one tensor. The trips write them to an array,
+unless they are slices of a tensor that exists for all trips at once, or rows of a product that can
+be computed behind the loop.
 """
 
 from __future__ import annotations
@@ -12,18 +13,13 @@ from typing import TypeVar
 
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph
+from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.dims import Dim
-from composite.compiler.tvm.ir.graph import MatMul, Reshape, Tensor, topological
-from composite.compiler.tvm.ir.loop import Leaf, Loop, LoopResult, Row, leaf, varies
-from composite.compiler.tvm.passes.hoist import (
-    AllTrips,
-    close,
-    hoist,
-    is_by_rows,
-    lift,
-    push_slices,
-    times_factor,
-)
+from composite.compiler.tvm.ir.loop import Leaf, Loop, LoopResult, Row, Trip, leaf, varies
+from composite.compiler.tvm.ir.tensor import Reshape, Tensor
+from composite.compiler.tvm.ir.walk import topological
+from composite.compiler.tvm.passes.lift import AllTrips, is_by_rows, lift, times_factor
+from composite.compiler.tvm.passes.pipeline import LOOP_PASSES, run
 from composite.compiler.tvm.read.lists import Among, GetRow
 
 After = Callable[[], Tensor]
@@ -91,8 +87,8 @@ class LoopBuilder:
             self._carried, self._arrays = before
         return made
 
-    def covers(self, place: Dim, count: Dim | None = None) -> bool:
-        """Return whether a place is another in each trip, and all of ``count`` if that is given."""
+    def visits_each(self, place: Dim, count: Dim | None = None) -> bool:
+        """Return whether each trip visits another place, and together they visit all ``count``."""
         return place in (self.trip, self.trips - 1 - self.trip) and count in (None, self.trips)
 
     def array(self, row: Tensor, place: Dim) -> After:
@@ -142,17 +138,16 @@ class LoopBuilder:
         leaves = [one.leaf for one in self._carried]
         made = [one.following for one in self._carried]
         self._refuse(made, leaves)
-        made = hoist(made, leaves, self.counter, self.trips)
-        made = push_slices(made, leaves, self.counter)
-        captured, inner, made = close(made, leaves, self.counter)
+        trip = Trip(tuple(leaves), tuple(made), counter=self.counter, trips=self.trips)
+        trip = run(LOOP_PASSES, trip)
         loop = Loop(
-            self.counter,
-            self.trips,
+            trip.counter,
+            trip.trips,
             tuple(one.initial for one in self._carried),
-            tuple(captured),
-            tuple(leaves),
-            tuple(inner),
-            tuple(made),
+            trip.captured,
+            trip.parameters,
+            trip.leaves,
+            trip.outputs,
             tuple(one.row for one in self._carried),
         )
         self._loop = Tensor((), "int32", loop)

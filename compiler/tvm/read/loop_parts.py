@@ -1,26 +1,27 @@
-"""What a loop is made of once its body is read: what trips carry, the rows they write, their sums.
+"""Sort what a While passes on into carried values, arrays of rows, and sums behind the loop.
 
-What is only added to becomes a sum that follows the loop (:mod:`.loop_sums`); a list of which a
-trip sets or appends one element is an array, which need not be written by the trips if its rows are
-made for all of them at once (:mod:`.loop_builder`).
+A carried value to which trips only add is replaced by its initial value plus a sum over all trips,
+computed behind the loop (:mod:`.loop_sums`): one deep product there is faster than a shallow one in
+each trip. A list of which each trip sets or appends one element becomes an array with a row for
+each trip; if all rows can be computed at once, the trips do not write it (:mod:`.loop_builder`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import graph
 from composite.compiler.tvm.ir.dims import Dim
-from composite.compiler.tvm.ir.graph import Tensor, topological
 from composite.compiler.tvm.ir.loop import Row
+from composite.compiler.tvm.ir.tensor import Tensor
 from composite.compiler.tvm.ir.views import select
+from composite.compiler.tvm.ir.walk import rewrite, topological, users
 from composite.compiler.tvm.lower.data import broadcast, filled
-from composite.compiler.tvm.passes.loop_sums import is_sum_of_rows, sum_of_trips
-from composite.compiler.tvm.passes.raising import rebuilt
 from composite.compiler.tvm.read.lists import GetRow, KnownRows, SetRow, Unset
 from composite.compiler.tvm.read.loop_builder import After, LoopBuilder
+from composite.compiler.tvm.read.loop_sums import is_sum_of_rows, sum_of_trips
 
 
 @dataclass(frozen=True)
@@ -80,12 +81,12 @@ class Parts:
         made = [v.following for v in self._values] + [w.row for w in self._lists]
         made += [row for row in self._pushed.values() if row.known is None]
         self._loop.read(made, [v.leaf for v in self._values])
-        readers = _readers(made)
+        readers = users(topological(made))
         results: dict[int, After] = {}
         # Sums of rows last: they may be of rows that others have written.
         for v in sorted(self._values, key=lambda v: is_sum_of_rows(v.leaf, v.following)):
             passed = (v.leaf, v.initial, v.following)
-            alone = readers.get(v.leaf) == 1 and v.leaf not in made
+            alone = len(readers.get(v.leaf, ())) == 1 and v.leaf not in made
             total = sum_of_trips(self._loop, *passed) if alone else None
             results[v.key] = total or self._loop.carry(*passed)
         for written in self._lists:
@@ -97,24 +98,26 @@ class Parts:
 
     def _read_before_set(self) -> None:
         """Read rows of lists as they were, where a trip sets the very row that it has read."""
-        instead: dict[Tensor, Tensor] = {}
         places = {w.leaf: w for w in self._lists}
-        made = [v.following for v in self._values] + [w.row for w in self._lists]
-        for tensor in topological((*made, *self._pushed.values())):
+
+        def rule(tensor: Tensor, _: Mapping[Tensor, Tensor]) -> Tensor | None:
             node = tensor.node
-            if isinstance(node, GetRow) and node.array in places:
-                written = places[node.array]
-                if node.place == written.place and self._loop.covers(node.place):
-                    instead[tensor] = select(written.initial, 0, written.place)
-                    continue
-            instead[tensor] = rebuilt(tensor, instead)
+            if not isinstance(node, GetRow) or node.array not in places:
+                return None
+            written = places[node.array]
+            if node.place != written.place or not self._loop.visits_each(node.place):
+                return None
+            return select(written.initial, 0, written.place)
+
+        made = [v.following for v in self._values] + [w.row for w in self._lists]
+        instead = rewrite((*made, *self._pushed.values()), rule)
         self._values = [replace(v, following=instead[v.following]) for v in self._values]
         self._lists = [replace(w, row=instead[w.row]) for w in self._lists]
         self._pushed = {key: instead[row] for key, row in self._pushed.items()}
 
     def _list(self, written: _Written) -> After:
         row, place = written.row, written.place
-        if not self._loop.covers(place, written.leaf.shape[0]):
+        if not self._loop.visits_each(place, written.leaf.shape[0]):
             return self._loop.carry(written.leaf, written.initial, row, Row(place))
         return self._loop.product_of_rows(row, place) or self._loop.array(row, place)
 
@@ -132,11 +135,3 @@ def _set_once(argument: Tensor, following: Tensor, op: str) -> SetRow:
     if not isinstance(node, SetRow) or node.array is not argument:
         raise NotCovered(f"{op}: other than once a trip")
     return node
-
-
-def _readers(made: Sequence[Tensor]) -> dict[Tensor, int]:
-    count: dict[Tensor, int] = {}
-    for tensor in topological(tuple(made)):
-        for operand in tensor.node.operands:
-            count[operand] = count.get(operand, 0) + 1
-    return count

@@ -12,7 +12,7 @@ from typing import Any
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim, Poly
-from composite.compiler.tvm.ir.graph import DTYPES
+from composite.compiler.tvm.ir.dtypes import DTYPES
 
 # Numbers of tensorflow.DataType (types.proto), for the dtypes that kernels compute in.
 DTYPE_OF_ENUM = {

@@ -15,7 +15,9 @@ from composite.compiler.tvm import table
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim
-from composite.compiler.tvm.ir.graph import Function, Parameter, Tensor
+from composite.compiler.tvm.ir.graph import Function
+from composite.compiler.tvm.ir.tensor import Parameter, Tensor
+from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.read.node import OpNode, dtype_name
 
 _MAX_CALL_DEPTH = 64
@@ -82,12 +84,14 @@ class _Body:
         """The node for which each tensor was made: of this function, not of those that it calls."""
         found: dict[Tensor, str] = {}
         for name, results in self._values.items():  # operands come before what is made of them
-            stack = list(results)
-            while stack:
-                tensor = stack.pop()
-                if tensor not in found and not isinstance(tensor.node, Parameter):
-                    found[tensor] = name
-                    stack.extend(tensor.node.operands)
+
+            def below(tensor: Tensor, name: str = name) -> tuple[Tensor, ...]:
+                if tensor in found or isinstance(tensor.node, Parameter):
+                    return ()
+                found[tensor] = name
+                return tensor.node.operands
+
+            reachable(results, below)
         return found
 
     def value(self, reference: str) -> Tensor:

@@ -1,9 +1,9 @@
 """TensorFlow's While as a loop of the lowered function, if its trips can be counted beforehand.
 
-What the loop passes on is told apart by reading its body: what it does not change is read from
-outside; an integer that a trip adds a constant to is a size of the trip; a list of which a trip
-sets one element is an array that is written row by row; all else is carried. A condition must
-compare such an integer with a bound from outside.
+The body is read to find out how each operand is passed on. An operand that the body does not change
+is read from outside; an integer to which each trip adds a constant is a function of the counter; a
+list of which each trip sets one element is an array written row by row; all others are carried. The
+condition must compare such an integer with a bound from outside.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from composite.compiler.loop_body import LoopBody
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim, Poly
-from composite.compiler.tvm.ir.graph import Pointwise, Tensor
 from composite.compiler.tvm.ir.loop import counter, leaf
+from composite.compiler.tvm.ir.tensor import Pointwise, Tensor
 from composite.compiler.tvm.lower.static import known_tensor
 from composite.compiler.tvm.read.lists import Rest
 from composite.compiler.tvm.read.loop_parts import Parts
 from composite.compiler.tvm.read.node import VARIANT
 
 _ROUNDS = 8
-"""Guesses at how a value is passed on: a part changes from a step of 1 to another to data."""
+"""How often guesses at how operands are passed on are revised, at most."""
 
 Read = Callable[..., list[Tensor]]
 """Reads a function of the library: its name, arguments, the counts of counters, minimums to note,

@@ -18,11 +18,12 @@ from composite.compiler.tvm.codegen.access import (
     flat_index,
 )
 from composite.compiler.tvm.codegen.block import Block, maximum, spread
-from composite.compiler.tvm.codegen.place import moved
+from composite.compiler.tvm.codegen.indices import moved
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir.constants import Constants
 from composite.compiler.tvm.ir.dims import Dim, product, shape_text, static_shape
-from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, Tensor, compute_dtype
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import storage_dtype, to_storage
 from composite.compiler.tvm.plan.plan import Plan
 from composite.compiler.tvm.plan.stage import Stage
@@ -73,13 +74,13 @@ class Trips(Protocol):
         """Whether the team meets after the stage that is being written."""
 
     def stays(self, tensor: Tensor) -> bool:
-        """Return whether a tensor is the same in all trips."""
+        """Return whether a tensor has the same elements in all trips."""
 
     def next_place(self, tensor: Tensor) -> Strided | None:
-        """Return where the next trip reads what this one reads of an array that was made before."""
+        """Return where the next trip reads an array from before the loop; None if it does not."""
 
     def ahead(self) -> AbstractContextManager[Context]:
-        """Write before the loop, in the context that is left then."""
+        """Write in front of the loop, in the context around it, while this is entered."""
 
 
 @dataclass(frozen=True)
@@ -163,13 +164,13 @@ class Context:
         return self.space.size(dim)
 
     def temporary(self, tensor: Tensor, copies: int = 1) -> Storage:
-        """Return room for a tensor between two stages, or for several of its kind."""
+        """Return a workspace for a tensor that later stages read, or for ``copies`` of its size."""
         dtype = compute_dtype(tensor.dtype)
         size = maximum(1, self.size(product(tensor.shape)) * copies)
         return Storage(self.block.workspace(size, storage_dtype(dtype), "temp"), dtype)
 
     def access(self) -> Access:
-        """Return a reader for the scope that is open now."""
+        """Return what reads elements of tensors in the scope that is open now."""
         return Access(self.block, self.space)
 
     def store(self, tensor: Tensor, at: Sequence[Index], value: Expr) -> None:
@@ -177,7 +178,7 @@ class Context:
         self.store_flat(tensor, flat_index(at, self.space.strides(tensor.shape)), value)
 
     def store_flat(self, tensor: Tensor, place: Index, value: Expr) -> None:
-        """Store at a flat place; a Lane stores a vector."""
+        """Store an element at a row-major index, or a vector at a Lane."""
         storage = self.space.storages[tensor]
         raw = to_storage(self.block, value, storage.dtype)
         place = moved(place, storage.offset)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from composite.compiler.tvm.ir.graph import Pointwise, Tensor
+from composite.compiler.tvm.ir.tensor import Pointwise, Tensor
+from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
 
@@ -14,17 +15,10 @@ def is_read(tensor: Tensor, stage: Stage, context: Context) -> bool:
 
 def chain_cost(stage: Stage, context: Context) -> int:
     """Return the vector instructions that an element-wise stage spends on one vector, roughly."""
-    seen: set[Tensor] = set()
-    stack = list(stage.stores)
-    cost = 0
-    while stack:
-        tensor = stack.pop()
-        if tensor in seen:
-            continue
-        seen.add(tensor)
-        if tensor is stage.anchor or is_read(tensor, stage, context):
-            cost += 1
-            continue
-        cost += tensor.node.cost if isinstance(tensor.node, Pointwise) else 1
-        stack.extend(tensor.node.operands)
-    return cost + len(stage.stores)
+
+    def ends(tensor: Tensor) -> bool:
+        return tensor is stage.anchor or is_read(tensor, stage, context)
+
+    found = reachable(stage.stores, lambda t: () if ends(t) else t.node.operands)
+    costs = (1 if ends(t) or not isinstance(t.node, Pointwise) else t.node.cost for t in found)
+    return sum(costs) + len(stage.stores)

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import Block, index
-from composite.compiler.tvm.ir.graph import Expr, topological
+from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Trips
 
 
-def finish(context: Context, stage: Stage, at: Sequence[Index], total: Expr) -> None:
-    """Store what a stage makes of one element, or one vector, of its anchor."""
+def write_epilogue(context: Context, stage: Stage, at: Sequence[Index], total: Expr) -> None:
+    """Compute and store what a stage makes of ``total``, an element or vector of its anchor."""
     place = list(at)
     if isinstance(place[-1], Lane):
         last = place[-1]
@@ -28,9 +29,9 @@ def finish(context: Context, stage: Stage, at: Sequence[Index], total: Expr) -> 
 
 
 def _ask_for_next(block: Block, trips: Trips, stage: Stage, place: Sequence[Index]) -> None:
-    """Ask for what the next trip reads at this place of arrays: rows that no prefetcher foresees.
+    """Prefetch what the next trip reads of arrays where this one reads: no hardware foresees it.
 
-    Into the L2 cache, for a product may go through the L1 cache before.
+    It goes to the L2 cache: the next trip's product may replace all of the L1 cache before.
     """
     for tensor in topological(tuple(stage.stores)):
         where = trips.next_place(tensor) if tensor.shape == stage.shape else None

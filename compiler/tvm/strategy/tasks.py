@@ -8,21 +8,21 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 
 from composite.compiler.tvm.codegen.block import Block, index
-from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.strategy.context import Context, Trips
 
 PARALLEL_CYCLES = 30_000
-"""Work below this many cycles (about 10 us) stays on the thread that calls: small kernels run
-inline on the executor's thread. Above, the launch decides: waking another thread takes 20 to 45 us,
-but in a stack of layers it is awake already."""
+"""Work below this many cycles (about 10 us) stays on the thread that calls. Above, the launch
+decides whether other threads take part: waking one takes 20 to 45 us, but in a stack of layers it
+is still awake."""
 
 
 def tasks(
     context: Context, extent: Expr | int, cycles: Expr | int, body: Callable[[Expr], None]
 ) -> None:
-    """Write a loop over independent tasks of ``cycles`` in all, on several threads if worth it.
+    """Write a loop over independent tasks, parallel if all ``cycles`` together are worth it.
 
-    Where the size is the call's, both loops are written and the call chooses.
+    If the call decides how many cycles there are, both loops are written and the call chooses.
     """
     block = context.block
     if context.trips is not None:
@@ -51,7 +51,7 @@ def _worth(cycles: int) -> str:
 def _tasks_of_trip(
     block: Block, extent: Expr | int, body: Callable[[Expr], None], trips: Trips
 ) -> None:
-    """Write the tasks of a stage of a trip: for the team that is at it, or for the one thread."""
+    """Write the tasks of a stage of a trip, for the team or the thread that runs the loop."""
     end = block.meeting() if trips.team and trips.meets else nullcontext()
     with end, block.loop(extent, "task", parallel=trips.team) as i:
         body(i)
@@ -61,9 +61,9 @@ def _tasks_of_trip(
 class Tasks:
     """Independent tasks that a strategy has yet to write.
 
-    Tasks of the same ``key`` are cut alike: task i of each makes the same part of its result.
-    ``condition`` says when these are the ones to run; None if the others' conditions did not hold.
-    ``around`` writes what one thread does before and behind them.
+    Sets of tasks with equal ``key`` are cut alike: task i of each makes the same part of its
+    result. They run if ``condition`` holds; None is for the last set, which runs if no other did.
+    ``around`` writes what one thread does before and after them.
     """
 
     key: tuple[object, ...]

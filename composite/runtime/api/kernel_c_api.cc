@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "composite/runtime/api/c_api_reply.h"
 #include "composite/runtime/api/explain.h"
+#include "composite/runtime/base/record_check.h"
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/kernels/kernel_record.h"
 #include "composite/runtime/kernels/kernel_table.h"
@@ -29,6 +30,8 @@ using tensorflow::AttrSlice;
 using tensorflow::AttrValue;
 using tensorflow::FunctionDefLibrary;
 using tensorflow::NodeDef;
+
+static_assert(sizeof(composite_kernel) == 4 * sizeof(void*), "built libraries have this layout");
 
 // An absent attribute is the type's zero.
 const AttrValue& Attr(const NodeDef& node, const std::string& name) {
@@ -58,9 +61,11 @@ NodeDef ReadStats(bool reset) {
 }
 
 absl::StatusOr<NodeDef> ExplainRequest(const NodeDef& request) {
+  absl::Status status = CheckFields("call", kCallFields, request);
+  if (!status.ok()) return status;
   auto version = Registry::Global().Resolve(request.op(), AttrSlice(request));
   if (!version.ok()) return version.status();
-  absl::StatusOr<Signature> call = ParseSignature(Attr(request, "_in_shapes"));
+  absl::StatusOr<Signature> call = ParseSignature(Attr(request, kInShapesField));
   if (!call.ok()) return call.status();
   if (SymbolCount(*call) > 0) {
     return absl::InvalidArgumentError(

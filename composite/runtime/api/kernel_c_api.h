@@ -8,6 +8,9 @@
 extern "C" {
 #endif
 
+/* Records have the fields of composite/binding/fields.py: one that is unknown, missing or of another
+ * type, and a _version (i) that this runtime does not know, is InvalidArgument with its name. */
+
 /* A kernel record -> empty. NodeDef: name = symbol without its prefix, op, attrs of the op, and
  *   _composite_program (s); _in_shapes list(shape), a negative dim is symbol -(dim + 1);
  *   _out_shapes list(s): dims joined by ",", a dim is postfix over numbers, s0, s1, ..., + - * //
@@ -59,6 +62,8 @@ COMPOSITE_EXPORT int composite_set_options(const char* request, size_t size,
 
 /* Built libraries: called by the generated static initializer. */
 
+/* Compiled into every built library, so its layout stays as it is. What changes from version to
+ * version is in the record, whose _version says how it is to be read. */
 typedef struct {
   const char* record; /* a serialized kernel record */
   size_t size;

@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/base/record_check.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/program/signature.h"
 #include "tensorflow/core/framework/tensor.pb.h"
@@ -35,18 +36,19 @@ absl::Status CheckCount(const char* what, int given, size_t inputs, const OpVers
 
 absl::StatusOr<CallRecord> ReadCall(const tensorflow::NodeDef& record) {
   CallRecord call;
+  TF_RETURN_IF_ERROR(CheckFields("call", kCallFields, record));
   TF_ASSIGN_OR_RETURN(call.version, Registry::Global().Resolve(record.op(), AttrSlice(record)));
   TF_ASSIGN_OR_RETURN(tensorflow::NodeDef complete,
                       CompleteAttrs(call.version->op_def, AttrSlice(record)));
   TF_ASSIGN_OR_RETURN(std::vector<FlatArg> inputs,
                       Flatten(call.version->op_def.input_arg(), AttrSlice(complete)));
   for (tensorflow::DataType type : FlatTypes(inputs)) call.facts.push_back({type, {}, nullptr});
-  if (const AttrValue* shapes = AttrSlice(record).Find("_in_shapes"); shapes != nullptr) {
+  if (const AttrValue* shapes = AttrSlice(record).Find(kInShapesField); shapes != nullptr) {
     const auto& list = shapes->list().shape();
     TF_RETURN_IF_ERROR(CheckCount("shapes", list.size(), call.facts.size(), *call.version));
     for (int i = 0; i < list.size(); ++i) TF_RETURN_IF_ERROR(ReadShape(list[i], &call.facts[i]));
   }
-  if (const AttrValue* values = AttrSlice(record).Find("_constants"); values != nullptr) {
+  if (const AttrValue* values = AttrSlice(record).Find(kConstantsField); values != nullptr) {
     const auto& list = values->list().tensor();
     TF_RETURN_IF_ERROR(CheckCount("constants", list.size(), call.facts.size(), *call.version));
     for (int i = 0; i < list.size(); ++i) {

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/base/record_tables.h"
 
 namespace composite {
 namespace {
@@ -37,10 +38,10 @@ int64_t SizeOf(absl::Span<const int64_t> symbols) {
 }
 
 absl::StatusOr<DecisionTable> DecisionTable::Parse(const tensorflow::NodeDef& record) {
-  const ListValue& sizes = ListOf(record, "_sizes");
-  const ListValue& kernel = ListOf(record, "_kernel_times");
-  const ListValue& expansion = ListOf(record, "_expansion_times");
-  const ListValue& wins = ListOf(record, "_kernel_wins");
+  const ListValue& sizes = ListOf(record, kSizesField);
+  const ListValue& kernel = ListOf(record, kKernelTimesField);
+  const ListValue& expansion = ListOf(record, kExpansionTimesField);
+  const ListValue& wins = ListOf(record, kKernelWinsField);
   const int count = sizes.i_size();
   if (kernel.f_size() != count || expansion.f_size() != count || wins.b_size() != count ||
       count > kMostPoints) {

@@ -1,15 +1,12 @@
 #include "composite/runtime/kernels/kernel_library.h"
 
-#include <dlfcn.h>
-
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/base/checked_file.h"
 
 namespace composite {
-namespace {
 
-void Fill(void* library) {
+void FillSlotsOf(void* library) {
   tvm_abi::Slots slots;
   slots.parallel_launch = static_cast<void**>(dlsym(library, tvm_abi::kParallelLaunch));
   slots.parallel_barrier = static_cast<void**>(dlsym(library, tvm_abi::kParallelBarrier));
@@ -18,7 +15,12 @@ void Fill(void* library) {
   tvm_abi::FillSlots(slots);
 }
 
-}  // namespace
+absl::StatusOr<tvm_abi::Function> FindKernel(void* library, absl::string_view path,
+                                             absl::string_view name) {
+  void* function = dlsym(library, absl::StrCat(tvm_abi::kSymbolPrefix, name).c_str());
+  if (function == nullptr) return absl::NotFoundError(absl::StrCat(path, " has no kernel ", name));
+  return reinterpret_cast<tvm_abi::Function>(function);
+}
 
 absl::StatusOr<std::vector<tvm_abi::Function>> LoadKernel(const std::string& path,
                                                           const std::string& sha256,
@@ -31,18 +33,14 @@ absl::StatusOr<std::vector<tvm_abi::Function>> LoadKernel(const std::string& pat
   absl::Status status = file->CheckOwner();
   if (status.ok()) status = file->CheckDigest(sha256);
   if (!status.ok()) return status;
-  // DEEPBIND: the kernel's imports are found in our library, which it names as needed, and not in a
-  // TVM that the same process may have loaded.
-  absl::StatusOr<void*> library = file->Map(RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+  absl::StatusOr<void*> library = file->Map(kOpenFlags);
   if (!library.ok()) return library.status();
-  Fill(*library);
+  FillSlotsOf(*library);
   std::vector<tvm_abi::Function> functions;
   for (const std::string& name : names) {
-    void* function = dlsym(*library, absl::StrCat(tvm_abi::kSymbolPrefix, name).c_str());
-    if (function == nullptr) {
-      return absl::NotFoundError(absl::StrCat(path, " has no kernel ", name));
-    }
-    functions.push_back(reinterpret_cast<tvm_abi::Function>(function));
+    absl::StatusOr<tvm_abi::Function> function = FindKernel(*library, path, name);
+    if (!function.ok()) return function.status();
+    functions.push_back(*function);
   }
   return functions;
 }

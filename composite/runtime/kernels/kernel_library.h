@@ -3,14 +3,29 @@
 #ifndef COMPOSITE_RUNTIME_KERNELS_KERNEL_LIBRARY_H_
 #define COMPOSITE_RUNTIME_KERNELS_KERNEL_LIBRARY_H_
 
+#include <dlfcn.h>
+
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "composite/runtime/launch/tvm_abi.h"
 
 namespace composite {
+
+// How libraries of kernels are opened. DEEPBIND: the imports of a kernel are found in our library,
+// which it names as needed, and not in a TVM that the same process may have loaded.
+inline constexpr int kOpenFlags = RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
+
+// Gives an open library, which dlopen returned, this process's host functions. Before any of its
+// kernels is called.
+void FillSlotsOf(void* library);
+
+// The function of this name in an open library. NotFound, with `path`, when there is none.
+absl::StatusOr<tvm_abi::Function> FindKernel(void* library, absl::string_view path,
+                                             absl::string_view name);
 
 // The functions of these names, kernels and what packs for them, in the library at the absolute
 // path `path`, whose bytes have the SHA-256 `sha256` (hex). The library stays open for ever. Every

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "composite/runtime/base/record_check.h"
 #include "composite/runtime/program/node_attrs.h"
 
 namespace composite {
@@ -59,16 +60,16 @@ float Number(const NodeDef& record, const std::string& attr, float missing = 0) 
 }
 
 absl::Status ParseMeasured(const NodeDef& node, KernelRecord* record) {
-  record->kernel_us = Number(node, "_kernel_us");
-  record->expansion_us = Number(node, "_expansion_us");
+  record->kernel_us = Number(node, kKernelUsField);
+  record->expansion_us = Number(node, kExpansionUsField);
   absl::StatusOr<DecisionTable> decisions = DecisionTable::Parse(node);
   if (!decisions.ok()) return decisions.status();
   record->decisions = *std::move(decisions);
-  record->error = Number(node, "_error", -1);
-  record->error_unit = Text(node, "_error_unit");
-  const AttrValue* exact = Find(node, "_exact");
+  record->error = Number(node, kErrorField, -1);
+  record->error_unit = Text(node, kErrorUnitField);
+  const AttrValue* exact = Find(node, kExactField);
   record->exact = exact != nullptr && exact->b();
-  record->max_error = Text(node, "_max_error");
+  record->max_error = Text(node, kMaxErrorField);
   return absl::OkStatus();
 }
 
@@ -76,18 +77,17 @@ absl::StatusOr<Verdict> ParseVerdict(const std::string& text) {
   if (text.empty() || text == "unmeasured") return Verdict::kUnmeasured;
   if (text == "kernel") return Verdict::kKernel;
   if (text == "expansion") return Verdict::kExpansion;
-  return Malformed("_verdict", absl::StrCat("\"", text, "\" is not kernel, expansion, unmeasured"));
+  return Malformed(kVerdictField,
+                   absl::StrCat("\"", text, "\" is not kernel, expansion, unmeasured"));
 }
 
 absl::Status ParseOutShapes(const NodeDef& node, KernelRecord* record) {
-  const AttrValue* shapes = Find(node, "_out_shapes");
-  if (shapes == nullptr) return Malformed("_out_shapes", "missing");
-  for (const std::string& shape : shapes->list().s()) {
+  for (const std::string& shape : Find(node, kOutShapesField)->list().s()) {
     std::vector<DimExpression>& dims = record->out_shapes.emplace_back();
     if (shape.empty()) continue;  // a scalar
     for (absl::string_view dim : absl::StrSplit(shape, ',')) {
       absl::StatusOr<DimExpression> parsed = DimExpression::Parse(dim, record->symbols());
-      if (!parsed.ok()) return Malformed("_out_shapes", parsed.status().message());
+      if (!parsed.ok()) return Malformed(kOutShapesField, parsed.status().message());
       dims.push_back(*std::move(parsed));
     }
   }
@@ -109,38 +109,36 @@ absl::Status ParseBounds(const NodeDef& node, const std::string& attr, int symbo
 }
 
 absl::Status ParseShapes(const NodeDef& node, KernelRecord* record) {
-  const AttrValue* in_shapes = Find(node, "_in_shapes");
-  if (in_shapes == nullptr) return Malformed("_in_shapes", "missing");
-  absl::StatusOr<Signature> signature = ParseSignature(*in_shapes);
+  absl::StatusOr<Signature> signature = ParseSignature(*Find(node, kInShapesField));
   if (!signature.ok()) return signature.status();
   record->in_shapes = *std::move(signature);
   const int symbols = SymbolCount(record->in_shapes);
   if (symbols > static_cast<int>(record->in_shapes.dims.size())) {
-    return Malformed("_in_shapes", "symbols are not numbered from 0");
+    return Malformed(kInShapesField, "symbols are not numbered from 0");
   }
-  absl::Status status = ParseBounds(node, "_minimums", symbols, 0, &record->minimums);
+  absl::Status status = ParseBounds(node, kMinimumsField, symbols, 0, &record->minimums);
   if (!status.ok()) return status;
-  status = ParseBounds(node, "_divisors", symbols, 1, &record->divisors);
+  status = ParseBounds(node, kDivisorsField, symbols, 1, &record->divisors);
   if (!status.ok()) return status;
   return ParseOutShapes(node, record);
 }
 
 absl::Status ParsePacked(const NodeDef& node, KernelRecord* record) {
   if (const AttrValue* constants = Find(node, kConstantsAttr)) record->constants = *constants;
-  const AttrValue* sources = Find(node, "_packed_sources");
+  const AttrValue* sources = Find(node, kPackedSourcesField);
   if (sources == nullptr) return absl::OkStatus();
-  const AttrValue* elements = Find(node, "_packed_elements");
-  const AttrValue* dtypes = Find(node, "_packed_dtypes");
+  const AttrValue* elements = Find(node, kPackedElementsField);
+  const AttrValue* dtypes = Find(node, kPackedDtypesField);
   const int count = sources->list().i_size();
   if (elements == nullptr || elements->list().i_size() != count || dtypes == nullptr ||
       dtypes->list().type_size() != count) {
-    return Malformed("_packed_sources", "its elements and dtypes are not as many");
+    return Malformed(kPackedSourcesField, "its elements and dtypes are not as many");
   }
   const int inputs = static_cast<int>(record->in_shapes.ranks.size());
   for (int i = 0; i < count; ++i) {
     const int64_t source = sources->list().i(i);
-    if (source < 0 || source >= inputs) return Malformed("_packed_sources", "names no input");
-    if (elements->list().i(i) < 1) return Malformed("_packed_elements", "too small");
+    if (source < 0 || source >= inputs) return Malformed(kPackedSourcesField, "names no input");
+    if (elements->list().i(i) < 1) return Malformed(kPackedElementsField, "too small");
     record->packed.push_back(
         {static_cast<int>(source), elements->list().i(i), dtypes->list().type(i)});
   }
@@ -232,30 +230,32 @@ absl::Status KernelRecord::OutputDims(int i, absl::Span<const int64_t> values,
 }
 
 absl::StatusOr<KernelRecord> ParseKernelRecord(const NodeDef& node) {
+  absl::Status status = CheckFields("kernel record", kKernelRecordFields, node);
+  if (!status.ok()) return status;
   KernelRecord record;
   record.name = node.name();
   record.op = node.op();
-  record.program = Text(node, "_composite_program");
+  record.program = Text(node, kCompositeProgramField);
   if (record.name.empty()) return Malformed("name", "a kernel record without the kernel's name");
-  if (record.program.empty()) return Malformed("_composite_program", "missing");
+  if (record.program.empty()) return Malformed(kCompositeProgramField, "empty");
   for (const auto& [name, value] : node.attr()) {
     if (!name.empty() && name[0] != '_') record.attrs[name] = value;
   }
-  absl::Status status = ParseShapes(node, &record);
+  status = ParseShapes(node, &record);
   if (!status.ok()) return status;
   status = ParsePacked(node, &record);
   if (!status.ok()) return status;
-  record.library = Text(node, "_library");
-  record.library_sha256 = Text(node, "_library_sha256");
-  const AttrValue* barriers = Find(node, "_barriers");
+  record.library = Text(node, kLibraryField);
+  record.library_sha256 = Text(node, kLibrarySha256Field);
+  const AttrValue* barriers = Find(node, kBarriersField);
   record.barriers = barriers == nullptr || barriers->b();
-  record.isa = Text(node, "_isa");
-  record.target = Text(node, "_target");
-  record.device = Text(node, "_device");
+  record.isa = Text(node, kIsaField);
+  record.target = Text(node, kTargetField);
+  record.device = Text(node, kDeviceField);
   status = ParseMeasured(node, &record);
   if (!status.ok()) return status;
-  record.strategy = Text(node, "_strategy");
-  absl::StatusOr<Verdict> verdict = ParseVerdict(Text(node, "_verdict"));
+  record.strategy = Text(node, kStrategyField);
+  absl::StatusOr<Verdict> verdict = ParseVerdict(Text(node, kVerdictField));
   if (!verdict.ok()) return verdict.status();
   record.verdict = *verdict;
   return record;

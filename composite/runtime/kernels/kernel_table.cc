@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/base/record_tables.h"
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/kernels/options.h"
 #include "composite/runtime/program/node_attrs.h"
@@ -170,9 +171,9 @@ absl::optional<NodeDef> KernelTable::NextRequest(absl::Duration timeout) {
   const Request& request = tickets_.at(ticket);
   NodeDef message = request.group->request_;
   message.set_name(ticket);
-  (*message.mutable_attr())["_in_shapes"] = ToAttrValue(request.shapes);
-  (*message.mutable_attr())["_must"].set_b(request.must);
-  AttrValue& hint = (*message.mutable_attr())["_hint"];
+  (*message.mutable_attr())[kInShapesField] = ToAttrValue(request.shapes);
+  (*message.mutable_attr())[kMustField].set_b(request.must);
+  AttrValue& hint = (*message.mutable_attr())[kHintField];
   hint.mutable_list();
   for (int64_t value : request.hint) hint.mutable_list()->add_i(value);
   return message;

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "composite/runtime/base/record_tables.h"
 
 namespace composite {
 namespace {
@@ -89,13 +90,14 @@ bool AddWin(absl::string_view word, AttrValue::ListValue* list) {
 absl::Status AddMeasured(absl::string_view kernel, NodeDef* record) {
   absl::StatusOr<absl::string_view> verdict = Between(kernel, "\"verdict\": \"", '"');
   if (!verdict.ok()) return verdict.status();
-  (*record->mutable_attr())["_verdict"].set_s(std::string(*verdict));
-  absl::Status status = AddNumber(kernel, "kernel_us", "_kernel_us", record);
-  if (status.ok()) status = AddNumber(kernel, "expansion_us", "_expansion_us", record);
-  if (status.ok()) status = AddList(kernel, "sizes", "_sizes", record, AddSize);
-  if (status.ok()) status = AddList(kernel, "kernel_times", "_kernel_times", record, AddTime);
-  if (status.ok()) status = AddList(kernel, "expansion_times", "_expansion_times", record, AddTime);
-  if (status.ok()) status = AddList(kernel, "kernel_wins", "_kernel_wins", record, AddWin);
+  (*record->mutable_attr())[kVerdictField].set_s(std::string(*verdict));
+  absl::Status status = AddNumber(kernel, "kernel_us", kKernelUsField, record);
+  if (status.ok()) status = AddNumber(kernel, "expansion_us", kExpansionUsField, record);
+  if (status.ok()) status = AddList(kernel, "sizes", kSizesField, record, AddSize);
+  if (status.ok()) status = AddList(kernel, "kernel_times", kKernelTimesField, record, AddTime);
+  if (status.ok())
+    status = AddList(kernel, "expansion_times", kExpansionTimesField, record, AddTime);
+  if (status.ok()) status = AddList(kernel, "kernel_wins", kKernelWinsField, record, AddWin);
   return status;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "composite/runtime/base/stats.h"
+#include "composite/runtime/launch/fixed_team.h"
 #include "composite/runtime/launch/launch.h"
 #include "composite/runtime/launch/launch_team.h"
 
@@ -40,6 +41,7 @@ class CallScope {
 
   Pool* pool() const { return host_.pool; }
   bool barriers() const { return host_.barriers; }
+  FixedTeam* team() const { return host_.team; }
 
   void* Allocate(size_t bytes) {
     bytes = std::max(bytes, kAlignment);
@@ -161,8 +163,18 @@ class KernelTeamLoop : public TeamLoop {
 
 Pool* CurrentPool() { return current != nullptr ? current->pool() : nullptr; }
 
+FixedTeam* CurrentTeam() { return current != nullptr ? current->team() : nullptr; }
+
+int LaunchOn(FixedTeam* team, Lambda lambda, void* data) {
+  KernelTeamLoop loop(lambda, data);
+  if (team->Run(loop)) return loop.failure.Return();
+  Raise("RuntimeError", "a task ended while others waited for it at a barrier");
+  return -1;
+}
+
 // TVMBackendParallelLaunch. `tasks` = 0: as many as the host likes.
 int ParallelLaunch(Lambda lambda, void* data, int tasks) {
+  if (FixedTeam* team = CurrentTeam()) return LaunchOn(team, lambda, data);
   Count(GlobalStats().parallel_launches);
   KernelLoop loop(lambda, data);
   Launch(CurrentPool(), tasks, loop);
@@ -171,6 +183,7 @@ int ParallelLaunch(Lambda lambda, void* data, int tasks) {
 
 // The same in a library with barriers. A loop with one runs right with any number of tasks.
 int ParallelLaunchTeam(Lambda lambda, void* data, int tasks) {
+  if (FixedTeam* team = CurrentTeam()) return LaunchOn(team, lambda, data);
   if (current != nullptr && !current->barriers()) return ParallelLaunch(lambda, data, tasks);
   Count(GlobalStats().parallel_launches);
   Count(GlobalStats().team_launches);

@@ -14,6 +14,9 @@
 #include "composite/runtime/launch/pool.h"
 
 namespace composite {
+
+class FixedTeam;
+
 namespace tvm_abi {
 
 // DLDataType. Codes: DLDataTypeCode.
@@ -65,12 +68,15 @@ class Workspace {
   virtual void Free(void* block) = 0;
 };
 
-// What a kernel runs on; both may be null (one thread; the C++ heap).
+// What a kernel runs on; all of these may be null (one thread; the C++ heap).
 struct Host {
   Pool* pool = nullptr;
   Workspace* workspace = nullptr;
   // False: no loop of the kernel has a barrier, whatever else its library holds.
   bool barriers = true;
+  // In place of the pool: every loop runs on all threads of this team at once. Its loops are not
+  // counted.
+  FixedTeam* team = nullptr;
 };
 
 struct Error {

@@ -66,12 +66,6 @@ absl::StatusCode CodeOf(const tvm_abi::Error& error) {
   return caller ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kInternal;
 }
 
-absl::Status KernelError(const KernelRecord& record, const tvm_abi::Error& error) {
-  return absl::Status(
-      CodeOf(error), absl::StrCat("kernel ", record.name, " of ", record.op, " raised ", error.kind,
-                                  error.kind.empty() ? "" : ": ", error.message));
-}
-
 using Tensors = absl::InlinedVector<tvm_abi::Tensor, 8>;
 using DimsOfOutputs = absl::InlinedVector<absl::InlinedVector<int64_t, 8>, 2>;
 
@@ -105,7 +99,7 @@ absl::Status Run(OpKernelContext* context, const KernelRecord& record, tvm_abi::
     return absl::OkStatus();
   }
   Count(GlobalStats().kernel_errors);
-  return KernelError(record, error);
+  return KernelError(absl::StrCat(record.name, " of ", record.op), error);
 }
 
 // What was allocated: an expansion that runs instead sets outputs of its own.
@@ -114,6 +108,11 @@ void ReleaseOutputs(OpKernelContext* context) {
 }
 
 }  // namespace
+
+absl::Status KernelError(absl::string_view kernel, const tvm_abi::Error& error) {
+  return absl::Status(CodeOf(error), absl::StrCat("kernel ", kernel, " raised ", error.kind,
+                                                  error.kind.empty() ? "" : ": ", error.message));
+}
 
 Signature SignatureOf(OpKernelContext* context) {
   Signature call;

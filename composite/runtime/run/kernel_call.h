@@ -4,20 +4,25 @@
 #define COMPOSITE_RUNTIME_RUN_KERNEL_CALL_H_
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "composite/runtime/kernels/kernel_group.h"
+#include "composite/runtime/launch/tvm_abi.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace composite {
 
+// "kernel <kernel> raised <kind>: <message>". OutOfRange for a kernel's IndexError (an index that
+// the expansion will refuse), InvalidArgument for TypeError and ValueError, otherwise Internal.
+absl::Status KernelError(absl::string_view kernel, const tvm_abi::Error& error);
+
 // The shapes of the inputs.
 Signature SignatureOf(tensorflow::OpKernelContext* context);
 
 // Sets all outputs. `choice` must come from Choose with this context's signature, and have a
-// kernel; `packed` are its packed arguments. When the kernel raises, no output is set: OutOfRange
-// for its IndexError (an index that the expansion will refuse), InvalidArgument for TypeError and
-// ValueError, otherwise Internal, with its message.
+// kernel; `packed` are its packed arguments. When the kernel raises, no output is set and
+// the status is that of KernelError.
 absl::Status CallKernel(tensorflow::OpKernelContext* context, const Signature& call,
                         const Choice& choice, absl::Span<const tensorflow::Tensor> packed);
 

@@ -2,6 +2,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/base/op_traits.h"
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/expand/expand.h"
 #include "composite/runtime/graph/not_yet.h"
@@ -26,16 +27,6 @@ using tensorflow::OpRegistry;
 constexpr char kXlaAttr[] = "_XlaMustCompile";
 // Part of the name of a derived gradient (gradient.py), to which tracing adds on both sides.
 constexpr char kBackwardName[] = "composite_backward_";
-
-// What TensorFlow looks for by its name, wherever it stands: an executor, a placer or a partitioner
-// would not know it under another.
-bool IsStructure(absl::string_view op) {
-  static const auto* ops = new absl::flat_hash_set<absl::string_view>(
-      {"Const", "ControlTrigger", "Enter", "Exit", "HostConst", "Identity", "LoopCond", "Merge",
-       "NextIteration", "NoOp", "Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Switch",
-       "_Arg", "_Retval"});
-  return ops->contains(op);
-}
 
 bool HasRefs(const OpDef& op_def) {
   for (const auto* args : {&op_def.input_arg(), &op_def.output_arg()}) {
@@ -73,7 +64,7 @@ absl::StatusOr<OpDef> CompositionDeclaration(const std::string& tf_op) {
   };
   if (Registry::Global().Contains(tf_op)) return refuse("it is a composite itself");
   if (found->is_stateful()) return refuse("it keeps state, which a body has not");
-  if (IsStructure(tf_op)) return refuse("TensorFlow finds it in graphs by its name");
+  if (TraitsOf(tf_op).structural) return refuse("TensorFlow finds it in graphs by its name");
   if (HasRefs(*found)) return refuse("it takes or gives a Ref tensor");
   OpDef declaration = *found;
   declaration.set_name(absl::StrCat("Composite", tf_op));

@@ -2,9 +2,9 @@
 
 #include <set>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/base/op_traits.h"
 #include "composite/runtime/emit/operators.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/platform/errors.h"
@@ -16,33 +16,6 @@ namespace {
 using tensorflow::OpDef;
 using tensorflow::OpRegistry;
 
-// A random op with hidden state draws again when a body is recomputed, as a gradient does.
-absl::string_view StatelessTwin(absl::string_view op) {
-  static const auto* twins = new absl::flat_hash_map<absl::string_view, absl::string_view>({
-      {"Multinomial", "StatelessMultinomial"},
-      {"ParameterizedTruncatedNormal", "StatelessParameterizedTruncatedNormal"},
-      {"RandomGamma", "StatelessRandomGammaV2"},
-      {"RandomPoisson", "StatelessRandomPoisson"},
-      {"RandomPoissonV2", "StatelessRandomPoisson"},
-      {"RandomShuffle", "StatelessShuffle"},
-      {"RandomStandardNormal", "StatelessRandomNormal"},
-      {"RandomUniform", "StatelessRandomUniform"},
-      {"RandomUniformInt", "StatelessRandomUniformInt"},
-      {"SampleDistortedBoundingBox", "StatelessSampleDistortedBoundingBox"},
-      {"SampleDistortedBoundingBoxV2", "StatelessSampleDistortedBoundingBox"},
-      {"StatefulRandomBinomial", "StatelessRandomBinomial"},
-      {"StatefulStandardNormal", "StatelessRandomNormal"},
-      {"StatefulStandardNormalV2", "StatelessRandomNormal"},
-      {"StatefulTruncatedNormal", "StatelessTruncatedNormal"},
-      {"StatefulUniform", "StatelessRandomUniform"},
-      {"StatefulUniformFullInt", "StatelessRandomUniformFullInt"},
-      {"StatefulUniformInt", "StatelessRandomUniformInt"},
-      {"TruncatedNormal", "StatelessTruncatedNormal"},
-  });
-  auto it = twins->find(op);
-  return it == twins->end() ? "" : it->second;
-}
-
 absl::Status CheckTfOp(const ProgramNode& node, const Program& program) {
   const OpDef* op_def = nullptr;
   if (!OpRegistry::Global()->LookUpOpDef(node.symbol, &op_def).ok()) {
@@ -50,7 +23,8 @@ absl::Status CheckTfOp(const ProgramNode& node, const Program& program) {
         absl::StrCat(node.place, ": ", program.op_def.name(), " calls ", node.symbol,
                      ", which is neither an op of this TensorFlow nor a composite"));
   }
-  if (absl::string_view twin = StatelessTwin(node.symbol); !twin.empty()) {
+  // A random op with hidden state draws again when a body is recomputed, as a gradient does.
+  if (absl::string_view twin = TraitsOf(node.symbol).stateless_twin; !twin.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(node.place, ": ", node.symbol,
                      " keeps hidden state, so a gradient that computes ", program.op_def.name(),

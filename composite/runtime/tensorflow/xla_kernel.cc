@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/base/authors_place.h"
+#include "composite/runtime/base/op_traits.h"
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/expand/body_shapes.h"
 #include "composite/runtime/expand/expand.h"
@@ -62,7 +63,8 @@ std::string Unsupported(const Expansion& expansion, const tensorflow::DeviceType
 constexpr char kFindConstants[] = "_xla_propagate_compile_time_consts";
 
 bool HasBodies(absl::string_view op) {
-  return op == "If" || op == "StatelessIf" || op == "While" || op == "StatelessWhile";
+  const Runs runs = TraitsOf(op).runs;
+  return runs == Runs::kBranch || runs == Runs::kLoop;
 }
 
 // What the expansion may call, with that mark in it.

@@ -10,7 +10,6 @@ import pytest
 
 import composite
 from composite.aot import build_options, prebuild, signatures
-from composite.binding.records import CONSTANTS
 from composite.compiler.tvm.target import Target
 from composite.kernels import produce, verdicts
 from composite.kernels.decisions import Decision, Point, Times
@@ -35,7 +34,7 @@ def _trust_what_cannot_run(patch: pytest.MonkeyPatch) -> None:
         return check(request, kernel, path) if runs else Accuracy(0.0, "", same_bits=False)
 
     def timed(made: Any, *others: Any) -> Decision:
-        if made.attr["_isa"].s.decode() <= HOST.isa:
+        if made.isa <= HOST.isa:
             return measured(made, *others)
         return Decision(32, (Point(32, Times(1, 2, 0.5, 0.5, 0.5), kernel_wins=True),))
 
@@ -58,13 +57,12 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_record_says_which_inputs_are_constants() -> None:
     plain, packing = prebuild.requests(dense, CALL)
-    assert CONSTANTS not in plain.attr
-    assert list(packing.attr[CONSTANTS].list.i) == [1]
+    assert (plain.constants, packing.constants) == ((), (1,))
     line = signatures.recorded_line(packing)
     assert line is not None
     call = json.loads(line)["call"]
     assert call["w"] == ["float32", [N, K], "constant"]
-    assert prebuild.requests(dense, call)[1].attr[CONSTANTS] == packing.attr[CONSTANTS]
+    assert prebuild.requests(dense, call)[1].constants == packing.constants
 
 
 @pytest.mark.parametrize("w", [("float32", (N, "k"), "constant"), ("float32", (2, 3), "constant")])

@@ -2,6 +2,9 @@
 
 import pytest
 
+from composite.binding.records import record
+from composite.jit import worker
+
 _FIRST = """
 import threading, time, sys
 import numpy as np
@@ -116,6 +119,13 @@ with composite.options(backend="tvm"):
 np.testing.assert_allclose(found, expected[:5], rtol=1e-4, atol=1e-4)
 """
     )
+
+
+def test_a_request_that_is_none_fails_alone():
+    message = record("Op", "7", _composite_program="abc", _in_shapes=[], _hints=[3])
+    status, reason = worker._outcome(message, lambda: None, lambda: False)
+    assert status == "failed"
+    assert "request 7 of Op: unknown field _hints; did you mean _hint?" in reason
 
 
 def test_nobody_waits_for_a_thread_that_has_ended(run_python):

@@ -1,26 +1,14 @@
 """Shape classes: symbols, output dims, sizes to try."""
 
 import pytest
-import tensorflow as tf
 
-from composite.binding.records import NodeDef
 from composite.kernels import shapes
 
 
-def _record(*dims):
-    node = NodeDef(op="X")
-    node.attr["_in_shapes"].list.SetInParent()
-    for shape in dims:
-        proto = node.attr["_in_shapes"].list.shape.add()
-        for dim in shape:
-            proto.dim.add(size=dim)
-    return node
-
-
-def test_symbols_come_from_negative_dims():
-    found = shapes.from_record(_record((-1, 64), (32, 64), (-2, -1), ()))
-    assert found == [("s0", 64), (32, 64), ("s1", "s0"), ()]
+def test_symbols_are_known_by_their_numbers():
+    found = [("s0", 64), (32, 64), ("s1", "s0"), ()]
     assert shapes.symbols(found) == ["s0", "s1"]
+    assert shapes.symbols([("s10", "s9")]) == ["s9", "s10"]
     exact = shapes.substitute(found, {"s0": 5, "s1": 6})
     assert exact == [(5, 64), (32, 64), (6, 5), ()]
 
@@ -50,12 +38,6 @@ def test_samples_keep_to_the_class():
     assert shapes.samples(["s0"], [33], [1], [16]) == {"s0": 48}
     assert shapes.samples(["s0"], [], [], []) == {"s0": 48}
     assert shapes.odd_samples(["s0", "s1"], [1, 64], [1, 1]) == {"s0": 7, "s1": 64}
-
-
-def test_shapes_of_tensors_are_records_too():
-    node = NodeDef()
-    node.attr["_in_shapes"].list.shape.add().CopyFrom(tf.TensorShape([2, None]).as_proto())
-    assert shapes.from_record(node) == [(2, "s0")]
 
 
 def test_other_sizes_are_powers_around_the_call_that_asked():

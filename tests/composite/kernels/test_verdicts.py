@@ -6,13 +6,19 @@ import pytest
 import tensorflow as tf
 
 from composite.binding import native
-from composite.binding.records import NodeDef, python_values
+from composite.binding.kernel_record import KernelRecord
+from composite.binding.kernel_request import KernelRequest
+from composite.binding.records import python_values
 from composite.kernels import decisions, key, verdicts
 from composite.kernels.cache import Cache
 from composite.kernels.decisions import Times, decide
 from composite.ops import functions
 
 KEY = "0" * 32
+REQUEST = KernelRequest(op="X", program="abc", in_shapes=(("s0", 8),), hint=(32,))
+RECORD = KernelRecord(
+    op="X", name="k", program="abc", in_shapes=REQUEST.in_shapes, out_shapes=("s0",)
+)
 
 
 def times(ratio):
@@ -27,7 +33,7 @@ class World:
     installed: list
 
     def verdict(self, cache, stopping=lambda: False):
-        return verdicts.verdict(cache, KEY, NodeDef(name="k"), NodeDef(op="X"), stopping)
+        return verdicts.verdict(cache, KEY, RECORD, REQUEST, stopping)
 
 
 @pytest.fixture
@@ -103,12 +109,6 @@ def test_what_takes_long_is_not_measured_at_other_sizes(monkeypatch):
         swept.append([case[0][0] for case in cases])
         return [times(0.5)] * len(cases)
 
-    request = NodeDef(op="X")
-    shape = request.attr["_in_shapes"].list.shape.add()
-    for size in (-1, 8):
-        shape.dim.add(size=size)
-    request.attr["_hint"].list.i.append(32)
-
     class Body:
         input_dtypes = (tf.float32,)
 
@@ -121,6 +121,6 @@ def test_what_takes_long_is_not_measured_at_other_sizes(monkeypatch):
             verdicts, "measure", lambda *_, us=kernel_us: Times(us, us, 0.9, 0.8, 0.9)
         )
         swept.clear()
-        decision = list(verdicts.measured(NodeDef(name="k"), request))[-1]
+        decision = list(verdicts.measured(RECORD, REQUEST))[-1]
         assert swept == ([expected] if expected else [])
         assert len(decision.points) == (len(expected) + 1 if expected else 1)

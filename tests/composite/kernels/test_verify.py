@@ -10,7 +10,7 @@ from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
 from composite.binding import native
 from composite.compiler import tvm as backend
-from composite.kernels import native_kernel, verify
+from composite.kernels import verify
 
 
 def library_of(function, *specs):
@@ -55,19 +55,37 @@ def test_a_kernel_of_another_function_does_not(kernel):
 
 
 def test_a_kernel_that_refuses_its_class(kernel):
-    with pytest.raises(RuntimeError, match="k_verify raised an error"):
+    with pytest.raises(RuntimeError, match="kernel k_verify raised "):
         verify.check(kernel, "k_verify", expansion, [[(7, 60), (32, 60), (32,)]])
 
 
-_WRONG = """
+_ABI = """
 typedef struct { void* data; int type, id, ndim; char dtype[4]; long *shape, *strides, offset; } T;
 typedef struct { int index, pad; T* tensor; } Any;
+typedef struct { void* sync; int tasks; } Env;
+int (*__TVMBackendParallelLaunch)(int (*)(int, Env*, void*), void*, int);
+int (*__TVMBackendParallelBarrier)(int, Env*);
+"""
+
+_WRONG = """
 int __tvm_ffi_outside(void* self, const Any* args, int n, void* result) {
   float *x = args[0].tensor->data, *y = args[1].tensor->data;
   for (long i = 0; i < args[0].tensor->shape[0] + PAST; ++i) y[i] = SCALE(x[i]);
   return 0;
 }
 """
+
+
+def linked(folder, source, *flags):
+    """A kernel in C, as a library."""
+    assert shutil.which("cc"), "the tests need a C compiler: apt install gcc"
+    (folder / "k.c").write_text(_ABI + source)
+    subprocess.run(["cc", *flags, "-shared", "-fPIC", "-o", "k.so", "k.c"], cwd=folder, check=True)
+    return folder / "k.so"
+
+
+def double(shapes):
+    return library_of(lambda x: x * 2.0, *map(tf.TensorSpec, shapes))
 
 
 @pytest.mark.parametrize(
@@ -90,16 +108,10 @@ int __tvm_ffi_outside(void* self, const Any* args, int n, void* result) {
     ],
 )
 def test_what_is_found(tmp_path, past, scale, message):
-    assert shutil.which("cc"), "the tests need a C compiler: apt install gcc"
-    (tmp_path / "k.c").write_text(_WRONG)
-    flags = [f"-DPAST={past}", f"-DSCALE(v)=({scale})", "-shared", "-fPIC", "-o", "k.so", "k.c"]
-    subprocess.run(["cc", *flags], cwd=tmp_path, check=True)
-
-    def double(shapes):
-        return library_of(lambda x: x * 2.0, *map(tf.TensorSpec, shapes))
+    library = linked(tmp_path, _WRONG, f"-DPAST={past}", f"-DSCALE(v)=({scale})")
 
     def check():
-        return verify.check(tmp_path / "k.so", "outside", double, [[(50,)]])
+        return verify.check(library, "outside", double, [[(50,)]])
 
     if message is None:
         assert check().error == 0
@@ -108,16 +120,68 @@ def test_what_is_found(tmp_path, past, scale, message):
             check()
 
 
+# Each task scales a part of a vector that another task has copied, after a barrier.
+_PARALLEL = """
+static T *x, *y;
+static int part(int task, Env* env, void* data) {
+  long n = x->shape[0], begin = PART(task), end = PART(task + 1);
+  float *from = x->data, *to = y->data;
+  for (long i = begin; i < end; ++i) to[i] = from[i];
+  if (MEETS) __TVMBackendParallelBarrier(task, env);
+  for (long i = n - end; i < n - begin; ++i) to[i] = to[i] * SCALE;
+  return 0;
+}
+int __tvm_ffi_parallel(void* self, const Any* args, int n, void* result) {
+  x = args[0].tensor, y = args[1].tensor;
+  return __TVMBackendParallelLaunch(part, 0, 0);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("part", "meets", "scale", "message"),
+    [
+        ("n * (t) / env->tasks", "1", "2", None),
+        # The rest of the division is nobody's.
+        ("n / env->tasks * (t)", "1", "2", r"by 3 tasks, (is off|has inf)"),
+        ("n * (t) / env->tasks", "task != 1", "2", "raised RuntimeError: a task ended while"),
+        ("n * (t) / env->tasks", "1", "(task == 2 ? 2.0001f : 2)", "by 3 tasks, is off by"),
+    ],
+)
+def test_what_only_several_tasks_do_wrong(tmp_path, part, meets, scale, message):
+    flags = [f"-DPART(t)=({part})", f"-DMEETS=({meets})", f"-DSCALE={scale}"]
+    library = linked(tmp_path, _PARALLEL, *flags)
+    x = np.arange(50, dtype=np.float32)
+    assert (verify.run_kernel(library, "parallel", [x], [x])[0] == 2 * x).all()
+
+    def check():
+        return verify.check(library, "parallel", double, [[(50,)]])
+
+    if message is None:
+        assert check().error == 0
+    else:
+        with pytest.raises((verify.Mismatch, RuntimeError), match=message):
+            check()
+
+
+@pytest.mark.parametrize(("scale", "exact"), [("1", True), ("(task == 2 ? 1.000001f : 1)", False)])
+def test_an_exact_kernel_has_the_same_bits_by_several_tasks(tmp_path, scale, exact):
+    flags = ["-DPART(t)=(n * (t) / env->tasks)", "-DMEETS=1", f"-DSCALE={scale}"]
+    library = linked(tmp_path, _PARALLEL, *flags)
+
+    def same(shapes):
+        return library_of(tf.identity, *map(tf.TensorSpec, shapes))
+
+    found = verify.check(library, "parallel", same, [[(50,)]])
+    assert found.same_bits == exact
+    assert found.error < 1e-5
+
+
 def test_integers_must_be_equal(tmp_path):
     x = np.arange(6, dtype=np.int32)
     assert verify._compare("y", x, x, verify.Reference(x, x)) == 0
     with pytest.raises(verify.Mismatch, match="differs in 1 element"):
         verify._compare("y", x, np.where(x == 3, 9, x), verify.Reference(x, x))
-
-
-def test_strided_arrays_are_refused():
-    with pytest.raises(ValueError, match="compact"):
-        native_kernel._tensor(np.zeros((4, 4), np.float32)[:, ::2])
 
 
 def test_bfloat16_has_a_bound(tmp_path):

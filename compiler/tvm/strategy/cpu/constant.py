@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from composite.compiler.tvm.ir.graph import Constant, Tensor, compute_dtype, is_table
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.graph import is_table
+from composite.compiler.tvm.ir.tensor import Constant, Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 

@@ -1,20 +1,21 @@
-"""Element-wise chains: one pass over the output, everything else computed in registers.
+"""Element-wise chains: one loop over the output, everything else computed in registers.
 
-Dimensions that every operand has or lacks alike are merged, so that the innermost loop is long.
-It runs over whole vectors, several registers abreast; the last one overlaps its neighbour instead
-of needing a tail, which is right because outputs never alias inputs. Rows shorter than a vector are
-computed one by one.
+Dimensions that every operand either has or broadcasts are merged, so that the innermost loop is
+long. It runs over whole vectors of several registers (:mod:`.interleave`); the last one overlaps
+its neighbour instead of needing a tail, which is right because outputs never alias inputs. Rows
+shorter than a vector are computed element by element.
 """
 
 from __future__ import annotations
 
 from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import ceil_quotient, index, maximum, minimum, quotient
-from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, compute_dtype
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cost import chain_cost, is_read
-from composite.compiler.tvm.strategy.cpu.interleave import abreast, covering
+from composite.compiler.tvm.strategy.cpu.interleave import interleave_in_row, interleaving
 from composite.compiler.tvm.strategy.cpu.merge import merge_dimensions
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter
@@ -76,18 +77,20 @@ class _Run:
         self._stage = stage
         self._context = context
         self._lanes = lanes
-        fit = abreast(stage.stores, lambda tensor: is_read(tensor, stage, context), context.target)
+        fit = interleaving(
+            stage.stores, lambda tensor: is_read(tensor, stage, context), context.target
+        )
         # Where but one fits, something else than arithmetic may be between.
         some = (1, 2, 4) if fit > 1 else (1,)
-        self._abreast = context.choose("elementwise.abreast", some, fit)
+        self._interleave = context.choose("elementwise.interleave", some, fit)
 
     def write(self, row: Expr, start: Expr, stop: Expr, inner: Expr | int) -> None:
         indices = unflatten(self._context, row, self._stage.shape[:-1] or (1,))
         if len(self._stage.shape) <= 1:
             indices = []
-        most = self._abreast
+        most = self._interleave
         if isinstance(inner, int):
-            widths = [covering(most, self._lanes, inner) * self._lanes]
+            widths = [interleave_in_row(most, self._lanes, inner) * self._lanes]
         else:
             widths = [most * self._lanes, self._lanes] if most > 1 else [self._lanes]
         self._run(indices, start, stop, inner, widths)

@@ -1,4 +1,4 @@
-"""From a block of sums to the result: the element-wise rest, in the result's own layout."""
+"""The epilogue of a block of sums: element-wise work and stores, in the result's own layout."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from composite.compiler.tvm.codegen.block import (
     minimum,
     quotient,
 )
-from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cost import chain_cost
 from composite.compiler.tvm.strategy.cpu.product.tile import transpose
 
 _LONG = 24
-"""Instructions of a chain from which on a vector waits for itself, and two are quicker together."""
+"""Instructions from which on latency bounds a chain, so that two interleaved ones are faster."""
 
 
 _SHORT = 8
-"""Instructions of a chain up to which each vector of a tile has a copy of them."""
+"""Instructions up to which the code of a chain is written for each vector of a tile."""
 
 
 class Result(Protocol):
-    """What sums are finished into: a :class:`.product.Product`, or what has rows like one."""
+    """What the sums become: a :class:`.product.Product`, or another stage with rows like one."""
 
     @property
     def stage(self) -> Stage:
@@ -39,16 +40,16 @@ class Result(Protocol):
     def dtype(self) -> str:
         """The dtype that is computed in."""
 
-    def finish(self, context: Context, at: Sequence[Index], total: Expr) -> None:
+    def write_epilogue(self, context: Context, at: Sequence[Index], total: Expr) -> None:
         """Store what is made of one element, or one vector, of the sums."""
 
 
-class Finisher:
-    """Finishes rows of a buffer of sums.
+class Epilogue:
+    """Writes the epilogue of rows of a buffer of sums.
 
     Args:
         context: The kernel.
-        result: What is made of the sums.
+        result: Stores what the sums become.
         batch: Indices of the batch dimensions.
         group: Vectors in a row of the buffer.
         count: How many columns (as the buffer has them) there are in all.
@@ -76,7 +77,7 @@ class Finisher:
         self._swapped = swapped
 
     def write(self, sums: Buffer, start: Expr, first: Expr, rows: Expr | int) -> None:
-        """Finish ``rows`` rows, the first of which is row ``first``, from column ``start`` on."""
+        """Write ``rows`` rows from ``first`` on, of the group that begins at column ``start``."""
         left = quotient(self._count - start + (self._lanes - 1), self._lanes)
         vectors = self._block.bind(minimum(self._group, left), "vectors")
         if self._swapped:
@@ -86,49 +87,49 @@ class Finisher:
 
     @property
     def is_short(self) -> bool:
-        """Whether vectors can be finished where they are computed: little is left, and whole."""
+        """Whether the epilogue is short enough to be written for the registers of each tile."""
         whole = isinstance(self._count, int) and self._count >= self._lanes
         cost = chain_cost(self._result.stage, self._context)
         return whole and not self._swapped and cost <= _SHORT
 
     def write_vector(self, start: Expr, row: Expr, vector: Expr, value: Expr) -> None:
-        """Finish one vector of the group that begins at column ``start``."""
+        """Write one vector of the group that begins at column ``start``."""
         at = minimum(start + vector * self._lanes, self._count - self._lanes)
         column = self._block.bind(index(at), "column")
-        self._finish(row, Lane(column, self._lanes), value)
+        self._write_element(row, Lane(column, self._lanes), value)
 
     def _write_straight(
         self, sums: Buffer, start: Expr, first: Expr, rows: Expr | int, vectors: Expr | int
     ) -> None:
         block, lanes, count = self._block, self._lanes, self._count
-        abreast = self._abreast()
-        width = abreast * lanes
+        interleave = self._interleave()
+        width = interleave * lanes
         long = count >= lanes if isinstance(count, int) else index(count) >= lanes
         with block.loop(rows, "r") as r:
             row = block.bind(first + r, "row")
-            with block.when(long), block.loop(ceil_quotient(vectors, abreast), "j") as j:
-                if abreast > 1:
+            with block.when(long), block.loop(ceil_quotient(vectors, interleave), "j") as j:
+                if interleave > 1:
                     at = block.bind(minimum(j * width, vectors * lanes - width), "at")
                     column = block.bind(start + at, "column")
                 else:
                     at = j * lanes
                     column = block.bind(minimum(start + at, count - lanes), "column")
                 value = block.load(sums, r * self._width + at, width)
-                self._finish(row, Lane(column, width), value)
+                self._write_element(row, Lane(column, width), value)
             if long is True:
                 return
             with block.when(count < lanes), block.loop(count, "e") as e:
-                self._finish(row, e, block.load(sums, r * self._width + e))
+                self._write_element(row, e, block.load(sums, r * self._width + e))
 
-    def _abreast(self) -> int:
-        """Return how many vectors are finished side by side: see :mod:`.abreast`.
+    def _interleave(self) -> int:
+        """Return how many vectors are interleaved: see :mod:`.interleave`.
 
-        Only where all are whole, and each group has as many.
+        1 unless all vectors are whole, and each group has that many.
         """
         count, lanes, most = self._count, self._lanes, 1
         if ITEM_SIZE[self._result.dtype] == 4:
             cost = chain_cost(self._result.stage, self._context)
-            most = self._context.choose("finish.abreast", (1, 2), 2 if cost >= _LONG else 1)
+            most = self._context.choose("epilogue.interleave", (1, 2), 2 if cost >= _LONG else 1)
         if not isinstance(count, int) or count % lanes:
             return 1
         last = count // lanes % self._group or self._group
@@ -153,7 +154,7 @@ class Finisher:
                 block.loop(real, "m") as m,
             ):
                 value = block.load(sums, r * self._width + j * lanes + m)
-                self._finish(block.bind(column + m), first + r, value)
+                self._write_element(block.bind(column + m), first + r, value)
 
     def _squares(
         self,
@@ -179,7 +180,7 @@ class Finisher:
                 block.store(square, i * lanes, vector)
             with block.loop(real, "m") as m:
                 value = block.load(square, m * lanes, lanes)
-                self._finish(block.bind(column + m), Lane(first + r, lanes), value)
+                self._write_element(block.bind(column + m), Lane(first + r, lanes), value)
 
-    def _finish(self, row: Index, column: Index, total: Expr) -> None:
-        self._result.finish(self._context, [*self._batch, row, column], total)
+    def _write_element(self, row: Index, column: Index, total: Expr) -> None:
+        self._result.write_epilogue(self._context, [*self._batch, row, column], total)

@@ -1,63 +1,55 @@
-"""How many vector registers of a chain of operations are computed abreast.
+"""How many registers' worth of elements a chain of operations is computed on at a time.
 
-Each instruction of an element's chain waits for the one before, and a CPU looks a few dozen
-instructions ahead: where vectors come one after the other, it sees the next ones too late. A vector
-of several registers makes LLVM write an instruction for all of them before the next instruction.
+Each instruction of a chain waits for the one before it, and a CPU looks only a few dozen
+instructions ahead: with one register at a time, it reaches the next, independent chain too late.
+Given a vector of several registers, LLVM interleaves their chains, instruction by instruction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import product
-from composite.compiler.tvm.ir.graph import (
-    ITEM_SIZE,
-    Constant,
-    Expr,
-    Pointwise,
-    Reduce,
-    Reshape,
-    Tensor,
-    compute_dtype,
-)
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
+from composite.compiler.tvm.ir.tensor import Constant, Expr, Pointwise, Reshape, Tensor
+from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.target import Target
 
 _CHOICES = (4, 2, 1)
 _BESIDE = 2
-"""Registers that a chain holds beside what it reads."""
+"""Registers that a chain needs beside those for what it reads."""
 _WASTE = 8
-"""At most one in so many elements is computed twice, where the last vector overlaps another."""
+"""The last vector of a row overlaps its neighbour: a width is taken if that computes at most one in
+so many elements twice."""
 
 
-def abreast(roots: Iterable[Tensor], is_read: Callable[[Tensor], bool], target: Target) -> int:
-    """Return how many registers of ``roots`` fit: 1 where anything but arithmetic is between.
+def interleaving(roots: Iterable[Tensor], is_read: Callable[[Tensor], bool], target: Target) -> int:
+    """Return how many chains that compute ``roots`` fit into the registers.
 
-    ``is_read`` tells what is loaded. Functions of float64 may be calls, a lane at a time.
+    1 if a chain is more than arithmetic on what ``is_read``, or computes in 64 bits, where a
+    function may be a call for each lane.
     """
-    reads: set[Tensor] = set()
-    seen: set[Tensor] = set()
-    stack = list(roots)
-    while stack:
-        tensor = stack.pop()
-        if tensor in seen:
-            continue
-        seen.add(tensor)
+
+    def is_inside(tensor: Tensor) -> bool:
+        return not is_read(tensor) and isinstance(tensor.node, Pointwise | Reshape)
+
+    reads: list[Tensor] = []
+    for tensor in reachable(roots, lambda t: t.node.operands if is_inside(t) else ()):
         if ITEM_SIZE[compute_dtype(tensor.dtype)] == 8:
             return 1
         if is_read(tensor):
-            reads.add(tensor)
-        elif isinstance(tensor.node, Pointwise | Reshape):
-            stack += tensor.node.operands
-        elif not isinstance(tensor.node, Constant):
+            reads.append(tensor)
+        elif not isinstance(tensor.node, Pointwise | Reshape | Constant):
             return 1
-    # A value of a whole row takes one register, however many are abreast.
+    # A value of a whole row takes one register, however many chains are interleaved.
     values = sum(isinstance(t.node, Reduce) or product(t.shape) == 1 for t in reads)
     held = len(reads) - values + _BESIDE
     return next((n for n in _CHOICES if n * held + values <= target.registers), 1)
 
 
-def covering(most: int, lanes: int, count: Expr | int) -> int:
-    """Return how many registers suit ``count`` elements, which is 1 where it is not known."""
+def interleave_in_row(most: int, lanes: int, count: Expr | int) -> int:
+    """Return the interleaving, ``most`` or less, for a row of ``count`` elements; 1 if unknown."""
     if not isinstance(count, int):
         return 1
     for n in _CHOICES:

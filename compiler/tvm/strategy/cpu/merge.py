@@ -1,19 +1,23 @@
 """Merge dimensions of an element-wise stage, so that its innermost loop is long.
 
-Neighbours are merged if every tensor has both or lacks both, and no view tells them apart: what
-is cut or joined along a dimension may still take in the whole dimensions that follow it.
+Neighbouring dimensions are merged if every tensor either has both or broadcasts along both, and no
+view begins or ends within them: a slice or a concatenation along a dimension may still be merged
+with whole dimensions that follow it.
 """
 
 from __future__ import annotations
 
 from composite.compiler.tvm.ir.dims import Dim, Shape, product
-from composite.compiler.tvm.ir.graph import Constant, Node, Parameter, Pointwise, Reshape, Tensor
-from composite.compiler.tvm.ir.views import Check, Concat, Iota, Slice
+from composite.compiler.tvm.ir.tensor import Constant, Node, Parameter, Reshape, Tensor
+from composite.compiler.tvm.ir.views import Concat, Iota, Slice
+from composite.compiler.tvm.ir.walk import over, reachable
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cost import is_read
 
 _Pattern = tuple[bool | None, ...]
+_Read = tuple[Tensor, Shape]
+"""A tensor, and the shape that its reader sees it under."""
 
 
 def merge_dimensions(stage: Stage, context: Context) -> Stage:
@@ -66,7 +70,7 @@ class _Accesses:
         self._context = context
         self._rank = len(stage.shape)
         self._patterns: set[_Pattern] = set()
-        self._seen: set[tuple[Tensor, Shape]] = set()
+        self._simple = True
         self.starts: set[int] = set()
 
     def agree(self, i: int, j: int) -> bool:
@@ -74,30 +78,31 @@ class _Accesses:
         return all(p[i] is None or p[j] is None or p[i] == p[j] for p in self._patterns)
 
     def are_simple(self) -> bool:
-        """Look at all that is read; return whether it can be said in these terms."""
-        stack = [(tensor, self._stage.shape) for tensor in self._stage.stores]
-        while stack:
-            tensor, frame = stack.pop()
-            if (tensor, frame) in self._seen:
-                continue
-            self._seen.add((tensor, frame))
-            if tensor.rank > self._rank:
-                return False
-            shape = _padded(tensor.shape, self._rank)
-            self._patterns.add(
-                tuple(None if f == 1 else d != 1 for d, f in zip(shape, frame, strict=True))
-            )
-            node = tensor.node
-            if is_read(tensor, self._stage, self._context) or isinstance(node, Constant):
-                continue
-            if isinstance(node, Pointwise | Check):
-                stack += [(t, frame) for t in node.operands]
-            elif isinstance(node, Slice | Concat | Iota):
-                self._note_starts(tensor, node)
-                stack += [(t, _padded(t.shape, self._rank)) for t in node.operands]
-            elif not self._is_view_of_buffer(node):
-                return False
-        return True
+        """Look at all that is read; return whether merged dimensions can express it."""
+        reachable([(tensor, self._stage.shape) for tensor in self._stage.stores], self._look)
+        return self._simple
+
+    def _look(self, read: _Read) -> list[_Read]:
+        """Note how a tensor is read; return what is read of its operands."""
+        tensor, frame = read
+        node = tensor.node
+        if tensor.rank > self._rank:
+            self._simple = False
+        if not self._simple:
+            return []
+        shape = _padded(tensor.shape, self._rank)
+        self._patterns.add(
+            tuple(None if f == 1 else d != 1 for d, f in zip(shape, frame, strict=True))
+        )
+        if is_read(tensor, self._stage, self._context) or isinstance(node, Constant):
+            return []
+        if node.is_element_wise:
+            return [(t, frame) for t in node.operands]
+        if isinstance(node, Slice | Concat | Iota):
+            self._note_starts(tensor, node)
+            return [(t, _padded(t.shape, self._rank)) for t in node.operands]
+        self._simple = self._is_view_of_buffer(node)
+        return []
 
     def _is_view_of_buffer(self, node: Node) -> bool:
         if not isinstance(node, Reshape):
@@ -154,18 +159,14 @@ class _Merge:
             return node
         if isinstance(node, Reshape):
             return Reshape(node.operand)
-        operands = tuple(self._merged(t) for t in node.operands)
-        if isinstance(node, Pointwise):
-            return Pointwise(node.op, operands, node.body, node.cost)
-        if isinstance(node, Check):
-            return Check(operands[0], node.bound)
+        made = {t: self._merged(t) for t in node.operands}
         if isinstance(node, Concat):
-            return Concat(operands, self._group_of(tensor, node.axis))
+            return Concat(tuple(made[t] for t in node.operands), self._group_of(tensor, node.axis))
         if isinstance(node, Iota):
             return Iota(self._group_of(tensor, node.axis))
         if isinstance(node, Slice):
-            return self._slice(node, operands[0])
-        raise TypeError(f"{type(node).__name__} has no merged form")
+            return self._slice(node, made[node.operand])
+        return over(node, made)  # element-wise: the same under any dimensions
 
     def _group_of(self, tensor: Tensor, axis: int) -> int:
         place = len(self._stage.shape) - tensor.rank + axis

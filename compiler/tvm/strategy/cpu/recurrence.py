@@ -1,14 +1,14 @@
 """A loop whose trips are small functions: an RNN over its steps, a filter over its measurements.
 
-The trips' function is planned as the whole is, and its stages are written inside of the loop by the
-strategies that fit them. What is carried as a whole lies in two buffers, read from one and written
-to the other, so that no stage reads what another one of its trip has written too early; the row of
-an array is written where it stays.
+The function of a trip is planned as a whole function is, and the strategies that match its stages
+write them inside of the loop. A value that is carried as a whole has two buffers: a trip reads one
+and writes the other, so that none of its stages sees the value of the next trip. A row of an array
+is written to its place in the result.
 
-A team of threads goes through the trips together. Each thread makes its part of a stage, and they
-meet before the next; products side by side that are cut alike, such as the gates of a cell, and
-what is made of them element by element are one stage for that. Weights that all trips read are
-packed before the loop. A loop too short for that stays on one thread.
+A team of threads goes through the trips together: each computes its part of a stage, and all meet
+at a barrier before the next stage. Products that are cut alike, such as the gates of a cell, are
+written as one stage with the element-wise work on them, which saves barriers. Weights that all
+trips read are packed before the loop. A loop too short to pay for barriers stays on one thread.
 """
 
 from __future__ import annotations
@@ -20,18 +20,10 @@ from dataclasses import dataclass, field, replace
 from composite.compiler.tvm.codegen.access import Space, Storage, Strided, strided
 from composite.compiler.tvm.codegen.block import index, remainder
 from composite.compiler.tvm.ir.dims import product
-from composite.compiler.tvm.ir.graph import (
-    Expr,
-    Function,
-    Pointwise,
-    Reshape,
-    Tensor,
-    Transpose,
-    pointwise,
-    topological,
-)
+from composite.compiler.tvm.ir.graph import Function, pointwise
 from composite.compiler.tvm.ir.loop import Loop, LoopResult, number_of, varies
-from composite.compiler.tvm.ir.views import Slice
+from composite.compiler.tvm.ir.tensor import Expr, Pointwise, Tensor
+from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.plan.plan import make_plan
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
@@ -86,7 +78,7 @@ class _Trips:
 
     def next_place(self, tensor: Tensor) -> Strided | None:
         """Return where the next trip reads a slice of what was there before the loop."""
-        is_view = isinstance(tensor.node, Slice | Reshape | Transpose)
+        is_view = tensor.node.is_strided_view
         return None if not is_view or self.stays(tensor) else strided(tensor, self.following)
 
     @contextmanager
@@ -116,7 +108,10 @@ class _Unit:
             self.sets.append(sets)
 
     def joins(self, stage: Stage, sets: list[Tasks] | None) -> bool:
-        """Return whether a product is cut as these, and needs of them what its own task made."""
+        """Return whether a product can be written with these, each task making a part of all.
+
+        It must be cut alike, and read of their results only the elements of its own task.
+        """
         if not self.sets or sets is None or stage.anchor is None:
             return False
         if [one.key for one in sets] != [one.key for one in self.sets[0]]:
@@ -126,7 +121,7 @@ class _Unit:
         return _reads_in_place(stage.stores, self.made)
 
     def write(self, context: Context, *, meets: bool) -> None:
-        """Write it; a team meets behind it if others read what it made, or the trip ends."""
+        """Write it, with a barrier behind if ``meets``: others read it, or the trip ends."""
         if isinstance(context.trips, _Trips):
             context = replace(context, trips=replace(context.trips, meets=meets))
         if self.sets:
@@ -187,7 +182,7 @@ class _Writer:
         return replace(storage, offset=self._block.bind(remainder(number, 2) * size, "half"))
 
     def _write_trips(self) -> None:
-        """Write the loop; twice, where it is another one from a number of trips on."""
+        """Write the loop; twice if the call decides by its trips whether weights are packed."""
         trips = self._context.size(self._loop.trips)
         if isinstance(trips, int):
             self._write_loop(trips)
@@ -251,7 +246,7 @@ class _Writer:
         return replace(self._context, space=space, trips=trips)
 
     def _write_stages(self, context: Context) -> None:
-        """Write the stages, those together that are cut alike; a team meets where it must."""
+        """Write the stages, those that are cut alike together, with the barriers they need."""
         units = self._units(context)
         for number, unit in enumerate(units):
             later = [t for other in units[number + 1 :] for t in other.made]

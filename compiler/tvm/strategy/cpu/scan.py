@@ -1,6 +1,6 @@
-"""Running sums: serial along their dimension, lanes and threads across the others.
+"""Running sums: serial along their dimension, with lanes and threads across the others.
 
-Where the dimension is the last one, each row is one chain of scalars, as in TensorFlow.
+Along the last dimension, each row is a chain of scalars, as in TensorFlow.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from composite.compiler.tvm.codegen.block import (
     remainder,
     spread,
 )
+from composite.compiler.tvm.ir.anchors import Scan
 from composite.compiler.tvm.ir.dims import Shape
-from composite.compiler.tvm.ir.graph import Expr, Scan, Tensor, compute_dtype
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cost import chain_cost

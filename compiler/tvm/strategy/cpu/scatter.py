@@ -1,6 +1,6 @@
-"""Rows combined at places that are data: one after the other, since two may have the same place.
+"""Rows combined at indices that are data, one after the other, since two may have the same index.
 
-Threads share out the columns of the rows, so none of them meets another at an element.
+Threads divide the columns of the rows, so that no two threads write one element.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import const, index, minimum, quotient, spread
+from composite.compiler.tvm.ir.anchors import Scatter
 from composite.compiler.tvm.ir.dims import product
-from composite.compiler.tvm.ir.graph import Expr, Scatter, Tensor, compute_dtype
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import convert, from_storage
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer

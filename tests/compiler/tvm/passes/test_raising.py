@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from composite.compiler.tvm.ir.graph import MatMul, Pointwise, Reshape
+from composite.compiler.tvm.ir.anchors import MatMul
+from composite.compiler.tvm.ir.tensor import Pointwise, Reshape
 from composite.compiler.tvm.passes.raising import raise_reshapes
 from composite.compiler.tvm.read.reader import read_function
 from tests.compiler.tvm.conftest import library_of

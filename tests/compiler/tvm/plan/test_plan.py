@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from composite.compiler.tvm.ir.graph import MatMul, Reduce
+from composite.compiler.tvm.ir.anchors import MatMul, Reduce
 from composite.compiler.tvm.plan.plan import Plan, make_plan
 from composite.compiler.tvm.read.reader import read_function
 from tests.compiler.tvm.conftest import library_of

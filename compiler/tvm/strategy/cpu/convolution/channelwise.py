@@ -1,13 +1,13 @@
 """Windows that stay within a channel: pooling, and convolutions channel by channel.
 
 Lanes run along the channels. Neighbouring windows are computed together: each pixel, and each of
-the filter's vectors, is loaded once for all of them. The image is read where it lies. Which rows of
-a window are inside of it is the same for a whole line of windows, and bounds a loop; a line is cut
-into windows whose columns are all inside, and those at its ends, which have a loop over columns.
-So there is a condition in no loop.
+the filter's vectors, is loaded once for all of them. The image is read in place. The rows of a
+window that are inside of the image are the same for a whole line of windows, and bound a loop. A
+line is cut into windows whose columns are all inside, which are written out, and windows at its
+ends, which have a loop over the columns inside. So no loop has a condition in it.
 
-A task is a line of windows. Channels have no tail: the last vector overlaps its neighbour. With
-fewer channels than lanes they are computed one by one.
+A task is a line of windows. Instead of a tail of channels, the last vector overlaps its neighbour;
+channels fewer than lanes are computed one by one.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ from composite.compiler.tvm.codegen.block import (
     remainder,
     spread,
 )
-from composite.compiler.tvm.ir.graph import Convolution, Expr, Pool, compute_dtype
+from composite.compiler.tvm.ir.anchors import Convolution, Pool
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cost import chain_cost
 from composite.compiler.tvm.strategy.cpu.convolution.taps import Channels, Taps
-from composite.compiler.tvm.strategy.epilogue import finish
+from composite.compiler.tvm.strategy.epilogue import write_epilogue
 from composite.compiler.tvm.strategy.tasks import tasks
 
 _TOGETHER = 6
@@ -199,7 +201,7 @@ class _Writer:
                 self._add_row(sums, span.count, at, row, channels)
         number = (line.high - line.low) * (high - low)
         for i in range(span.count):
-            self._finish(
+            self._write_epilogue(
                 block.bind(line.first + span.first + i, "row"),
                 channels,
                 self._mean(tirx.BufferLoad(sums, [index(i)]), number),
@@ -238,9 +240,9 @@ class _Writer:
         share = const(1, self._dtype) / tirx.Cast(self._dtype, index(number))
         return total * spread(share, lanes_of(total))
 
-    def _finish(self, row: Expr, channels: Channels, value: Expr) -> None:
+    def _write_epilogue(self, row: Expr, channels: Channels, value: Expr) -> None:
         """Store what is made of some channels of one window."""
         step = self._taps.multiplier
         first = channels.first * step + channels.filter
         at = Lane(first, channels.lanes, step) if channels.lanes > 1 else first
-        finish(self._context, self._stage, [row, at], value)
+        write_epilogue(self._context, self._stage, [row, at], value)

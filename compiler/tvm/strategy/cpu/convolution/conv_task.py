@@ -10,17 +10,18 @@ from tvm import tirx
 from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import Block, Buffer, index, minimum, quotient, remainder
 from composite.compiler.tvm.ir import graph
-from composite.compiler.tvm.ir.graph import Convolution, Expr, Tensor
+from composite.compiler.tvm.ir.anchors import Convolution
+from composite.compiler.tvm.ir.dims import ceildiv
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.ir.window import Window
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.convolution.strip import Source, Strip, Task, reshaped
-from composite.compiler.tvm.strategy.cpu.epilogue import Finisher
-from composite.compiler.tvm.strategy.cpu.product.blocking import covers
+from composite.compiler.tvm.strategy.cpu.epilogue import Epilogue
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
-from composite.compiler.tvm.strategy.cpu.product.sweep import row_tiles
+from composite.compiler.tvm.strategy.cpu.product.panel_product import row_tiles
 from composite.compiler.tvm.strategy.cpu.product.tile import Operands, Tile, add_products, new_sums
-from composite.compiler.tvm.strategy.epilogue import finish
+from composite.compiler.tvm.strategy.epilogue import write_epilogue
 
 _UNROLLED = 32
 """Windows of at most so many steps are written without a loop: most are steps of short runs."""
@@ -41,7 +42,7 @@ class Filters:
         tile: The register tile.
         dtype: What is computed in.
         lanes: Elements of a vector.
-        transposed: As in :class:`..graph.Convolution`.
+        transposed: As in :class:`..Convolution`.
     """
 
     tensor: Tensor
@@ -62,7 +63,7 @@ class Filters:
     @property
     def panels(self) -> int:
         """Panels of a group."""
-        return covers(self.count, self.width)
+        return ceildiv(self.count, self.width)
 
     @property
     def width(self) -> int:
@@ -109,20 +110,20 @@ class Filters:
 
 @dataclass(frozen=True)
 class _Columns:
-    """What the sums of one group of filters are finished into."""
+    """What the sums of one group of filters become."""
 
     stage: Stage
     dtype: str
     offset: Expr | int
 
-    def finish(self, context: Context, at: Sequence[Index], total: Expr) -> None:
+    def write_epilogue(self, context: Context, at: Sequence[Index], total: Expr) -> None:
         """Store what is made of one element, or one vector, of the sums."""
         row, column = at
         if isinstance(column, Lane):
             column = Lane(column.base + self.offset, column.lanes, column.step)
         else:
             column = column + self.offset
-        finish(context, self.stage, [row, column], total)
+        write_epilogue(context, self.stage, [row, column], total)
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,7 @@ class ConvTask:
         self._column = group * filters.count if of_group else 0
 
     def write(self, piece: tuple[Expr | int, Expr | int], packed: Panels, most: int) -> None:
-        """Multiply the windows with packed panels, ``piece`` (the first, how many); finish them.
+        """Multiply the windows with packed panels, ``piece`` (the first, how many), and store.
 
         There are ``most`` panels at most.
         """
@@ -221,7 +222,7 @@ class ConvTask:
         first, panels = piece
         result = _Columns(self._stage, filters.dtype, self._column)
         group = most * filters.tile.vectors
-        finisher = Finisher(self._context, result, [], group, filters.count, swapped=False)
+        epilogue = Epilogue(self._context, result, [], group, filters.count, swapped=False)
         start = block.bind(index(first * filters.width), "start")
         for at, tile, repeat in row_tiles(self._pixels, filters.tile):
             with block.loop(repeat, "tile") as t:
@@ -239,7 +240,7 @@ class ConvTask:
                 rows: Expr | int = tile.rows
                 if not isinstance(self._pixels, int):
                     rows = block.bind(minimum(tile.rows, self._pixels - pixel), "rows")
-                finisher.write(sums, start, block.bind(self._first + pixel, "row"), rows)
+                epilogue.write(sums, start, block.bind(self._first + pixel, "row"), rows)
 
     def _multiply(self, tile: Tile, reader: _Reader, sums: Buffer, panel: tuple[Expr, int]) -> None:
         """Multiply one tile with one panel, into the sums of the ``most`` panels."""

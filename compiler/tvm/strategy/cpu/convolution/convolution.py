@@ -1,17 +1,17 @@
 """Convolutions as products without the matrix of windows: rows are windows, columns are filters.
 
 The register tile of :mod:`.tile` broadcasts elements of the image and has vectors along the
-filters, which :mod:`.pack` has packed. What a row of the product is read from is the image where it
-lies: ``starts`` holds where each window of the task begins, and from there on a row of the window
-is one contiguous run of pixels and channels (without dilation), the next row of it a line further.
+filters, packed by :mod:`.pack`. A row of the product is read from the image in place: ``starts``
+holds where each window of the task begins; from there a row of the window is one contiguous run of
+pixels and channels (without dilation), and its next row begins a line of the image further.
 
-If windows reach over the border, or the image lies otherwise than it is computed with, the task
-first copies the lines it needs into a strip with zeros around: a part of the work as small as one
-filter's. So no loop has a condition on the place within the image.
+If windows reach over the border, or the image is stored in another dtype than it is computed in,
+the task first copies the lines that it needs into a strip padded with zeros, which costs as much as
+one filter. So no loop has a condition on the position within the image.
 
-A task is some lines of windows of one image, or several small images. Where there are many of them
-the filter is packed once, before; where there are few, tasks also share out the filters, and each
-packs its own. :mod:`.conv_task` writes a task.
+A task is some lines of windows of one image, or several small images. With many tasks, all filters
+are packed once before them; with few, tasks also divide the filters, and each packs its own.
+:mod:`.conv_task` writes a task.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ from composite.compiler.tvm.codegen.block import (
     quotient,
     remainder,
 )
-from composite.compiler.tvm.ir.dims import product, static_shape
-from composite.compiler.tvm.ir.graph import ITEM_SIZE, Convolution, Expr, compute_dtype
+from composite.compiler.tvm.ir.anchors import Convolution
+from composite.compiler.tvm.ir.dims import ceildiv, product, static_shape
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cpu.convolution.conv_task import ConvTask, Filters
 from composite.compiler.tvm.strategy.cpu.convolution.strip import Strip, Task
-from composite.compiler.tvm.strategy.cpu.product.blocking import covers, guess
+from composite.compiler.tvm.strategy.cpu.product.blocking import guess
 from composite.compiler.tvm.strategy.cpu.product.pack import Panels
 from composite.compiler.tvm.strategy.cpu.product.tile import tiles
 from composite.compiler.tvm.strategy.tasks import tasks
@@ -88,28 +90,28 @@ class _Writer:
         filters, rows = self._filters, window.counts[0]
         lines, width = (guess(c) for c in window.counts)
         count = guess(image.shape[0])
-        parts = covers(self._wanted, filters.groups * filters.panels)
+        parts = ceildiv(self._wanted, filters.groups * filters.panels)
         share = max(_FEWEST_PIXELS, count * lines * width // parts)
         pixels = max(1, min(_PIXELS, share) // max(1, width))
         line_bytes = guess(product(image.shape[2:])) * ITEM_SIZE[filters.dtype]
         held = self._context.target.cache_bytes // max(1, line_bytes * window.strides[0])
         own = max(1, min(pixels, held))
         if own < lines or not isinstance(rows, int):
-            own = covers(lines, covers(lines, own)) if isinstance(rows, int) else own
-            return _Cut(1, own, count * covers(lines, own))
+            own = ceildiv(lines, ceildiv(lines, own)) if isinstance(rows, int) else own
+            return _Cut(1, own, count * ceildiv(lines, own))
         images = max(1, own // max(1, lines))
-        images = covers(count, covers(count, images)) or 1
-        return _Cut(images, max(1, lines), covers(count, images))
+        images = ceildiv(count, ceildiv(count, images)) or 1
+        return _Cut(images, max(1, lines), ceildiv(count, images))
 
     def _panels_at_a_time(self) -> int:
         """Return how many panels are multiplied at a time: what the cache holds."""
         filters = self._filters
         size = filters.depth * filters.tile.vectors * filters.lanes * ITEM_SIZE[filters.dtype]
-        pieces = covers(filters.panels, max(1, self._context.target.cache_bytes // size))
+        pieces = ceildiv(filters.panels, max(1, self._context.target.cache_bytes // size))
         if not self._shared:
             others = max(1, self._cut.tasks * filters.groups)
-            pieces = max(pieces, min(filters.panels, covers(self._wanted, others)))
-        return covers(filters.panels, pieces)
+            pieces = max(pieces, min(filters.panels, ceildiv(self._wanted, others)))
+        return ceildiv(filters.panels, pieces)
 
     def write(self) -> None:
         """Write the loop over tasks: images x lines x groups (x pieces of the filters)."""
@@ -118,9 +120,9 @@ class _Writer:
         lines, width = (context.size(c) for c in window.counts)
         images = context.size(self._node.image.shape[0])
         chunks = ceil_quotient(lines, self._cut.lines)
-        pieces = covers(filters.panels, self._panels)
+        pieces = ceildiv(filters.panels, self._panels)
         shares = filters.groups * (1 if self._shared else pieces)
-        vectors = covers(filters.count, filters.lanes) * filters.groups
+        vectors = ceildiv(filters.count, filters.lanes) * filters.groups
         cycles = quotient(images * lines * width * (vectors * filters.depth), 2)
         packed = self._pack_all() if self._shared else None
 
@@ -197,9 +199,9 @@ def _filters(node: Convolution, context: Context) -> Filters | None:
     groups = all_channels // channels
     dtype = compute_dtype(node.image.dtype)
     lanes = context.lanes(dtype)
-    vectors = covers(count // groups, lanes)
+    vectors = ceildiv(count // groups, lanes)
     tile = min(
-        tiles(context.target), key=lambda t: covers(vectors, t.vectors) * t.cycles() / t.rows
+        tiles(context.target), key=lambda t: ceildiv(vectors, t.vectors) * t.cycles() / t.rows
     )
     window, own = (rows, columns, channels), count // groups
     return Filters(node.filter, window, groups, own, tile, dtype, lanes, node.transposed)

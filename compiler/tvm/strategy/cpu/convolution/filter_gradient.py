@@ -1,10 +1,11 @@
-"""Gradients of filters: products whose depth are the windows, without the matrix of windows.
+"""Gradients of filters: products summed over the windows, without the matrix of windows.
 
 The register tile of :mod:`.tile` broadcasts elements of the image, one for each of some steps of a
-window, and has vectors along the filters, of what the windows got. A task is a part of the steps
-and all filters. It goes over the images a few lines of windows at a time: brings their pixels as
-:mod:`.strip` does, packs what they got, and adds the products to its sums, which so are sums of
-short sums. No task waits for another, and sums do not depend on how many threads there are.
+window, and has vectors of the windows' gradients along the filters. A task computes a part of the
+steps for all filters. It goes over the images a few lines of windows at a time: it reads their
+pixels through a :mod:`.strip`, packs their gradients, and adds the products to its sums, which are
+therefore sums of short sums. No task waits for another, and the order of additions does not depend
+on the number of threads.
 """
 
 from __future__ import annotations
@@ -24,14 +25,17 @@ from composite.compiler.tvm.codegen.block import (
     quotient,
     remainder,
 )
-from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, FilterGradient, compute_dtype
+from composite.compiler.tvm.ir.anchors import FilterGradient
+from composite.compiler.tvm.ir.dims import ceildiv
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cpu.convolution.strip import Strip, Task, reshaped
-from composite.compiler.tvm.strategy.cpu.epilogue import Finisher
-from composite.compiler.tvm.strategy.cpu.product.blocking import covers, guess
+from composite.compiler.tvm.strategy.cpu.epilogue import Epilogue
+from composite.compiler.tvm.strategy.cpu.product.blocking import guess
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
-from composite.compiler.tvm.strategy.cpu.product.sweep import row_tiles
+from composite.compiler.tvm.strategy.cpu.product.panel_product import row_tiles
 from composite.compiler.tvm.strategy.cpu.product.tile import (
     Operands,
     Tile,
@@ -39,7 +43,7 @@ from composite.compiler.tvm.strategy.cpu.product.tile import (
     new_sums,
     tiles,
 )
-from composite.compiler.tvm.strategy.epilogue import finish
+from composite.compiler.tvm.strategy.epilogue import write_epilogue
 from composite.compiler.tvm.strategy.tasks import tasks
 
 _WINDOWS = 256
@@ -65,19 +69,19 @@ class FilterGradients:
 
 @dataclass(frozen=True)
 class _Result:
-    """What the sums are finished into."""
+    """What the sums become."""
 
     stage: Stage
     dtype: str
 
-    def finish(self, context: Context, at: Sequence[Index], total: Expr) -> None:
+    def write_epilogue(self, context: Context, at: Sequence[Index], total: Expr) -> None:
         """Store what is made of one element, or one vector, of the sums."""
-        finish(context, self.stage, at, total)
+        write_epilogue(context, self.stage, at, total)
 
 
 @dataclass(frozen=True)
 class _Windows:
-    """Some lines of windows: where their pixels are, how many, and what they got, packed."""
+    """Some lines of windows: where their pixels are, how many, and their packed gradients."""
 
     source: Buffer
     starts: Buffer
@@ -98,11 +102,11 @@ class _Writer:
         self._depth = strip.channels
         self._filters = filters
         self._steps = node.window.size[0] * node.window.size[1] * strip.channels
-        vectors = covers(filters, self._lanes)
+        vectors = ceildiv(filters, self._lanes)
         self._tile = min(
-            tiles(context.target), key=lambda t: covers(vectors, t.vectors) * t.cycles() / t.rows
+            tiles(context.target), key=lambda t: ceildiv(vectors, t.vectors) * t.cycles() / t.rows
         )
-        self._panels = covers(vectors, self._tile.vectors)
+        self._panels = ceildiv(vectors, self._tile.vectors)
         self._width = self._panels * self._tile.vectors * self._lanes
         self._strip = strip
         self._lines = self._lines_at_a_time()
@@ -114,22 +118,22 @@ class _Writer:
         size = guess(image[2]) * self._depth * ITEM_SIZE[self._dtype]
         held = self._context.target.cache_bytes // max(1, size * self._node.window.strides[0])
         fit = max(1, min(_WINDOWS // max(1, width), held))
-        return covers(max(1, lines), covers(max(1, lines), fit))
+        return ceildiv(max(1, lines), ceildiv(max(1, lines), fit))
 
     def _steps_of_task(self) -> int:
         """Return a part of the steps: whole tiles, and sums that the cache holds."""
-        parts = covers(self._steps, self._tile.rows)
+        parts = ceildiv(self._steps, self._tile.rows)
         size = self._tile.rows * self._width * ITEM_SIZE[self._dtype]
         held = max(1, self._context.target.cache_bytes // size)
-        wanted = max(2 * self._context.target.cores, covers(parts, held))
-        return covers(parts, wanted) * self._tile.rows
+        wanted = max(2 * self._context.target.cores, ceildiv(parts, held))
+        return ceildiv(parts, wanted) * self._tile.rows
 
     def write(self) -> None:
         """Write the loop over parts of the steps."""
         context, block, node = self._context, self._block, self._node
         lines, width = (context.size(c) for c in node.window.counts)
         images = context.size(node.image.shape[0])
-        vectors = covers(self._filters, self._lanes)
+        vectors = ceildiv(self._filters, self._lanes)
 
         def body(task: Expr) -> None:
             first = block.bind(index(task * self._share), "first")
@@ -148,11 +152,11 @@ class _Writer:
                 self._add(Task(image, line, 1, count, 1, self._lines), (first, rows), sums)
             result = _Result(self._stage, self._dtype)
             group = self._width // self._lanes
-            finisher = Finisher(context, result, [], group, self._filters, swapped=False)
-            finisher.write(sums, index(0), first, rows)
+            epilogue = Epilogue(context, result, [], group, self._filters, swapped=False)
+            epilogue.write(sums, index(0), first, rows)
 
         cycles = quotient(images * lines * width * (self._steps * vectors), 2)
-        tasks(context, covers(self._steps, self._share), cycles, body)
+        tasks(context, ceildiv(self._steps, self._share), cycles, body)
 
     def _add(self, task: Task, part: tuple[Expr, Expr], sums: Buffer) -> None:
         """Add the products of some lines of windows to the sums of a part of the steps."""

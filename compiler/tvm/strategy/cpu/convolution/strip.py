@@ -1,4 +1,4 @@
-"""The part of an image that a task reads: where it lies, or a copy with zeros around it."""
+"""Strips: the lines of an image that a task reads, in place or as a copy padded with zeros."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from composite.compiler.tvm.codegen.block import (
     minimum,
 )
 from composite.compiler.tvm.ir.dims import Shape
-from composite.compiler.tvm.ir.graph import Expr, Reshape, Tensor, compute_dtype
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr, Reshape, Tensor
 from composite.compiler.tvm.ir.window import Window
 from composite.compiler.tvm.strategy.context import Context
 

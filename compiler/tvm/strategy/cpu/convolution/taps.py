@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from composite.compiler.tvm.codegen.access import Strided, strided
 from composite.compiler.tvm.codegen.block import Block, index
-from composite.compiler.tvm.ir.graph import Convolution, Expr, Pool
+from composite.compiler.tvm.ir.anchors import Convolution, Pool
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.numeric import from_storage
 from composite.compiler.tvm.strategy.context import Context
 

@@ -1,8 +1,9 @@
-"""Gradients of pools: windows give what they got to the pixels they are made of.
+"""Gradients of pools: each window hands its gradient to its pixels.
 
 Windows overlap, so a pixel's sum is complete only after the last of them: a task adds up some
-channels of a whole image in a workspace, window by window, and then finishes its pixels. The first
-of the largest elements of a window is found again, which is cheaper than to have kept its place.
+channels of a whole image in a workspace, window by window, and then writes the epilogue. The first
+of the largest elements of a window is searched again, which is cheaper than storing its index in
+the forward.
 
 Lanes run along the channels; a window that is all inside of the image is written out, one at the
 border has loops over the part of it that is. With fewer channels than lanes they go one by one.
@@ -27,13 +28,16 @@ from composite.compiler.tvm.codegen.block import (
     remainder,
     spread,
 )
-from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, PoolGradient, compute_dtype
+from composite.compiler.tvm.ir.anchors import PoolGradient
+from composite.compiler.tvm.ir.dims import ceildiv
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.numeric import choose, equal, from_storage, like
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cost import chain_cost
-from composite.compiler.tvm.strategy.cpu.product.blocking import covers, guess
-from composite.compiler.tvm.strategy.epilogue import finish
+from composite.compiler.tvm.strategy.cpu.product.blocking import guess
+from composite.compiler.tvm.strategy.epilogue import write_epilogue
 from composite.compiler.tvm.strategy.tasks import tasks
 
 _WRITTEN_OUT = 9
@@ -99,7 +103,7 @@ class _Writer:
         self._lanes = lanes if channels >= lanes else 1
         self._vector = f"{self._dtype}x{lanes}" if self._lanes > 1 else self._dtype
         self._channels = channels
-        self._vectors = covers(channels, self._lanes)
+        self._vectors = ceildiv(channels, self._lanes)
         self._share = self._vectors_of_task()
         self._height, self._width = (context.size(d) for d in node.sizes)
         self._gradient = stored[0]
@@ -107,17 +111,17 @@ class _Writer:
 
     def _vectors_of_task(self) -> int:
         images = max(1, guess(self._node.gradient.shape[0]))
-        pieces = covers(2 * self._context.target.cores, images)
+        pieces = ceildiv(2 * self._context.target.cores, images)
         pixels = guess(self._node.sizes[0]) * guess(self._node.sizes[1])
         size = max(1, pixels) * self._lanes * ITEM_SIZE[self._dtype]
         held = max(1, self._context.target.cache_bytes // size)
-        return covers(self._vectors, max(covers(self._vectors, held), pieces))
+        return ceildiv(self._vectors, max(ceildiv(self._vectors, held), pieces))
 
     def write(self) -> None:
         """Write the loop over images and groups of channels."""
         context, block = self._context, self._block
         images = context.size(self._node.gradient.shape[0])
-        groups = covers(self._vectors, self._share)
+        groups = ceildiv(self._vectors, self._share)
         rows, columns = (context.size(c) for c in self._window.counts)
         size = self._window.size[0] * self._window.size[1]
         work = rows * columns * (size * 4) + self._height * self._width * (
@@ -139,7 +143,7 @@ class _Writer:
                 value = block.load(sums, p * self._pixel + vector.slot, self._lanes)
                 at = vector.channel
                 place = [image * pixels + p, Lane(at, self._lanes) if self._lanes > 1 else at]
-                finish(context, self._stage, place, value)
+                write_epilogue(context, self._stage, place, value)
 
         tasks(context, images * groups, images * work * self._vectors, body)
 

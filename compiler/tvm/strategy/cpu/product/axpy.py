@@ -1,10 +1,10 @@
 """Few rows times a ``[K, N]`` matrix: rows of the matrix, scaled, are added to the result's rows.
 
-Lanes run along N. The matrix is read once, four of its rows side by side and each as far as the
-sums stay in the L1 cache: pages are then read to their end. The four are far apart, so that each
-is in a stretch of its own, which the hardware fetches ahead; four do not yet push each other out
-of the cache where they are a power of two apart. Threads take pieces of K for that rather than
-columns; what they sum up is added behind them.
+Lanes run along N. The matrix is read once, four rows at a time, each over as many columns as there
+are sums in the L1 cache. The four rows are far apart, so that the hardware prefetches each as a
+stream of its own; more than four could evict each other where they are a power of two apart. To
+keep the streams long, threads take pieces of K rather than columns, and the sums of the pieces are
+added behind the tasks.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from composite.compiler.tvm.codegen.block import (
     quotient,
     remainder,
 )
-from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.ir.dims import ceildiv
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.strategy.context import Context
-from composite.compiler.tvm.strategy.cpu.product.blocking import covers
 from composite.compiler.tvm.strategy.cpu.product.product import (
     Matrices,
     Product,
@@ -94,8 +94,8 @@ def _width(matrices: Matrices, lanes: int, context: Context) -> int:
     """Return how many columns a task takes; a team in a loop shares them, and has no pieces."""
     most = _SUMS // matrices.rows
     most = context.choose("axpy.columns", [most >> i for i in range(4)], most)
-    share = covers(matrices.columns, context.target.cores if context.trips is not None else 1)
-    return covers(max(lanes * 4, min(most, share)), lanes) * lanes
+    share = ceildiv(matrices.columns, context.target.cores if context.trips is not None else 1)
+    return ceildiv(max(lanes * 4, min(most, share)), lanes) * lanes
 
 
 def _pieces(
@@ -110,7 +110,7 @@ def _pieces(
         return 1
     if not isinstance(tasks, int) or not isinstance(cycles, int) or cycles < PARALLEL_CYCLES:
         return 1
-    wanted = covers(_TASKS_PER_CORE * context.target.cores, tasks)
+    wanted = ceildiv(_TASKS_PER_CORE * context.target.cores, tasks)
     most = max(1, matrices.depth // _LEAST_DEPTH)
     options = [p for p in (1, 2, 4, 8, 16, 32, 64) if p <= most]
     return context.choose("axpy.pieces", options, max(p for p in options if p <= wanted))
@@ -155,7 +155,7 @@ class _Columns:
         """Write columns ``[first, first + width)``, as far as there are."""
         sums = self._block.workspace(self.size, self._product.dtype, "sums")
         self.add_up(sums, 0, first, 0, self._depth)
-        self.finish(first, lambda at: self._block.load(sums, at, self._lanes))
+        self.write_results(first, lambda at: self._block.load(sums, at, self._lanes))
 
     def add_up(
         self, sums: Buffer, base: Expr | int, first: Expr, k: Expr | int, depth: int
@@ -176,7 +176,7 @@ class _Columns:
         with block.loop(count - whole * steps, "k") as step:
             self._add(sums, base, (first, vectors), [block.bind(k + whole * steps + step, "k")])
 
-    def finish(self, first: Expr, load: Callable[[Expr], Expr]) -> None:
+    def write_results(self, first: Expr, load: Callable[[Expr], Expr]) -> None:
         """Store what is made of the sums, which ``load`` has a vector of for a place in them."""
         block, lanes = self._block, self._lanes
         vectors = self._vectors(first)
@@ -184,7 +184,7 @@ class _Columns:
             with block.loop(vectors, "v") as v:
                 total = load(index(row * self._width + v * lanes))
                 at = [*self._batch, row, Lane(self._column(first, v), lanes)]
-                self._product.finish(self._context, at, total)
+                self._product.write_epilogue(self._context, at, total)
 
     def _vectors(self, first: Expr) -> Expr | int:
         left = minimum(self._width, self._columns - first)
@@ -246,9 +246,9 @@ class _Pieces:
         self._context = context
         self._columns = _Columns(product, matrices, context, width, [])
         self._width = width
-        self._depth = covers(covers(depth, pieces), step) * step
-        self._count = covers(depth, self._depth)
-        self._groups = covers(matrices.columns, width)
+        self._depth = ceildiv(ceildiv(depth, pieces), step) * step
+        self._count = ceildiv(depth, self._depth)
+        self._groups = ceildiv(matrices.columns, width)
 
     def tasks(self, cycles: Expr | int) -> Tasks:
         """Return the tasks: each a piece of k for a group of columns."""
@@ -270,7 +270,7 @@ class _Pieces:
         yield
         with block.loop(self._groups, "group") as group:
             first = block.bind(group * self._width, "first")
-            self._columns.finish(first, lambda at: self._total(group * size + at))
+            self._columns.write_results(first, lambda at: self._total(group * size + at))
 
     def _total(self, at: Expr) -> Expr:
         """Return a vector of sums over the pieces."""

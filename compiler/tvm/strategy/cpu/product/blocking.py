@@ -1,11 +1,12 @@
 """How the work of a tiled product is cut: into tasks, and within a task into what caches hold.
 
-Two ways, and what each is made of, are choices (:mod:`..choices`), with these as the defaults:
+There are two ways, and tuning may choose between them (:mod:`..choices`) and change their numbers:
 
-* narrow and deep: a task packs all of k for a few panels, and finishes a few rows after the other.
+* narrow and deep: a task packs all of k for a few panels, and computes one block of rows after the
+  other.
 * wide and shallow: a task packs at most 256 steps of k of at most 256 columns, in long contiguous
-  reads, and adds up over k in a buffer of at most 256 rows. For a vector side that lies as
-  ``[K, count]`` where k is short, or the call's, or packing is most of the work.
+  reads, and adds up over k in a buffer of at most 256 rows. The default for a vector side that lies
+  as ``[K, count]`` if k is short or known only to the call, or if packing is most of the work.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from composite.compiler.tvm.codegen.block import ceil_quotient, maximum, minimum, quotient
-from composite.compiler.tvm.ir.dims import Dim, product
-from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.ir.dims import Dim, ceildiv, product
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.product.tile import Tile
 
 GUESS = 64
-"""What a size that only the call knows is taken for, where a choice must be made."""
+"""The size assumed for a dimension that only the call knows, where a choice must be made."""
 
 BLOCK_ROWS = 48
-"""Rows of the result that are multiplied before they are finished, while the L1 cache has them."""
+"""Rows of the result whose sums are computed before their epilogue: the L1 cache holds them."""
 
 _WIDE = 256
 
@@ -30,17 +31,12 @@ _DEPTH_PER_ROW = 32
 """With more steps of k than this for each row, packing takes as long as multiplying, about."""
 
 _TASKS_PER_CORE = 4
-"""So that a thread which comes late still finds work, and none waits long for the last one."""
+"""A thread that comes late then still finds work, and none waits long for the last task."""
 
 
 def guess(dim: Dim) -> int:
-    """Return the size, or what it is taken for."""
+    """Return the size, or ``GUESS`` if only the call knows it."""
     return dim if isinstance(dim, int) else GUESS
-
-
-def covers(size: int, step: int) -> int:
-    """Return how many steps cover a size."""
-    return -(-size // step)
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ class Blocking:
         fixed_rows: The rows of every task, if they are known and the same for all.
         depth: Steps of k that are packed at a time.
         k_blocks: How many such pieces there are.
-        block_rows: Rows that are multiplied before they are finished, unless sums are carried.
+        block_rows: Rows whose sums are computed before their epilogue, unless sums are carried.
     """
 
     group: int
@@ -92,7 +88,7 @@ class Sizes:
         """Return the sizes; unknown ones are guessed where a number is needed."""
         return cls(
             guess(product(batch)),
-            covers(guess(columns), lanes),
+            ceildiv(guess(columns), lanes),
             guess(rows[0]),
             guess(depth[0]),
             rows[1],
@@ -101,7 +97,7 @@ class Sizes:
 
 
 def choose_blocking(  # noqa: PLR0913 - all that a cut depends on
-    sizes: Sizes, tile: Tile, lanes: int, context: Context, *, k_first: bool, kept: bool
+    sizes: Sizes, tile: Tile, lanes: int, context: Context, *, k_first: bool, packed: bool
 ) -> Blocking:
     """Return the cut.
 
@@ -111,12 +107,12 @@ def choose_blocking(  # noqa: PLR0913 - all that a cut depends on
         lanes: Elements in a vector.
         context: The kernel.
         k_first: Whether the vector side lies as ``[K, count]``.
-        kept: Whether it is packed once for all calls.
+        packed: Whether it is packed before the tasks.
     """
     if not k_first:
         return _deep(sizes, tile, lanes, context)
     known = isinstance(sizes.depth_expr, int)
-    packs_most = not kept and sizes.depth > _DEPTH_PER_ROW * sizes.rows
+    packs_most = not packed and sizes.depth > _DEPTH_PER_ROW * sizes.rows
     default = "wide" if not known or sizes.depth <= _WIDE or packs_most else "deep"
     # Panels of all of k need a size that is known; so does what is packed once.
     cut = context.choose("gemm.cut", ("wide", "deep"), default) if known else default
@@ -126,15 +122,15 @@ def choose_blocking(  # noqa: PLR0913 - all that a cut depends on
 def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context) -> Blocking:
     cores = context.target.cores
     rows_of_task = context.choose("gemm.wide.rows", (48, 96, 128, _WIDE, 512), _WIDE)
-    chunks = covers(sizes.rows, rows_of_task)
-    wanted = covers(2 * cores, chunks * sizes.batch)
+    chunks = ceildiv(sizes.rows, rows_of_task)
+    wanted = ceildiv(2 * cores, chunks * sizes.batch)
     most = max(tile.vectors, _WIDE // (lanes * tile.vectors) * tile.vectors)
-    group = min(most, _whole(covers(sizes.vectors, wanted), tile.vectors))
+    group = min(most, _whole(ceildiv(sizes.vectors, wanted), tile.vectors))
     panels = _shares(context, sizes, tile, most // tile.vectors) or group // tile.vectors
     group = tile.vectors * _panels(context, sizes, tile, panels)
-    tasks = chunks * sizes.batch * covers(sizes.vectors, group)
+    tasks = chunks * sizes.batch * ceildiv(sizes.vectors, group)
     if tasks < cores:
-        rows_of_task = max(BLOCK_ROWS, covers(sizes.rows, covers(cores, tasks)))
+        rows_of_task = max(BLOCK_ROWS, ceildiv(sizes.rows, ceildiv(cores, tasks)))
     step = context.choose("gemm.wide.depth", (64, 128, _WIDE, 512), _WIDE)
     depth, k_blocks = _split_depth(sizes.depth_expr, step)
     rows, fixed = _split_rows(sizes.rows_expr, rows_of_task)
@@ -145,17 +141,17 @@ def _deep(sizes: Sizes, tile: Tile, lanes: int, context: Context) -> Blocking:
     target = context.target
     panel_bytes = max(1, sizes.depth) * tile.vectors * lanes * 4
     panels = max(1, min(4, target.cache_bytes // panel_bytes))
-    have = covers(sizes.vectors, tile.vectors)
-    spread = covers(2 * target.cores, sizes.batch)
+    have = ceildiv(sizes.vectors, tile.vectors)
+    spread = ceildiv(2 * target.cores, sizes.batch)
     if have >= spread:
-        panels = min(panels, covers(have, spread))
+        panels = min(panels, ceildiv(have, spread))
     panels = _shares(context, sizes, tile, panels) or min(panels, have)
     panels = _panels(context, sizes, tile, panels)
-    tasks = sizes.batch * covers(have, panels)
+    tasks = sizes.batch * ceildiv(have, panels)
     block_rows = context.choose("gemm.deep.rows", (24, BLOCK_ROWS, 96, 192), BLOCK_ROWS)
     # A chunk packs for itself, so it must have rows enough to be worth that.
     most = max(1, sizes.rows // (2 * block_rows))
-    chunks = min(most, covers(_TASKS_PER_CORE * target.cores, tasks))
+    chunks = min(most, ceildiv(_TASKS_PER_CORE * target.cores, tasks))
     chunks = context.choose("gemm.deep.chunks", _powers(most), chunks)
     rows_of_task = maximum(1, quotient(sizes.rows_expr + (chunks - 1), chunks))
     rows, fixed = _split_rows(sizes.rows_expr, rows_of_task)
@@ -165,21 +161,21 @@ def _deep(sizes: Sizes, tile: Tile, lanes: int, context: Context) -> Blocking:
 def _shares(context: Context, sizes: Sizes, tile: Tile, most: int) -> int:
     """Return how many panels a task takes so that a team has equal shares; 0 without a team.
 
-    A team's threads do not take what others have not begun: all wait for the largest share.
+    The threads of a team take no tasks of each other: all wait for the one with the largest share.
     """
     if context.trips is None or not context.trips.team:
         return 0
-    have = covers(sizes.vectors, tile.vectors)
+    have = ceildiv(sizes.vectors, tile.vectors)
 
     def largest_share(panels: int) -> int:
-        return covers(covers(have, panels), context.target.cores) * panels
+        return ceildiv(ceildiv(have, panels), context.target.cores) * panels
 
     return min(range(1, max(1, most) + 1), key=lambda panels: (largest_share(panels), -panels))
 
 
 def _panels(context: Context, sizes: Sizes, tile: Tile, default: int) -> int:
     """Return how many panels a task takes."""
-    have = covers(sizes.vectors, tile.vectors)
+    have = ceildiv(sizes.vectors, tile.vectors)
     return context.choose("gemm.panels", [p for p in _powers(have) if p <= 16], default)
 
 
@@ -189,15 +185,15 @@ def _powers(most: int) -> list[int]:
 
 
 def _whole(count: int, step: int) -> int:
-    return covers(count, step) * step
+    return ceildiv(count, step) * step
 
 
 def _split_depth(depth: Expr | int, most: int) -> tuple[Expr | int, Expr | int]:
     """Return (steps at a time, pieces), the pieces as equal as can be."""
     if not isinstance(depth, int):
         return most, ceil_quotient(depth, most)
-    pieces = covers(depth, most)
-    return (depth, 1) if pieces <= 1 else (_whole(covers(depth, pieces), 4), pieces)
+    pieces = ceildiv(depth, most)
+    return (depth, 1) if pieces <= 1 else (_whole(ceildiv(depth, pieces), 4), pieces)
 
 
 def _split_rows(rows: Expr | int, most: Expr | int) -> tuple[Expr | int, int | None]:

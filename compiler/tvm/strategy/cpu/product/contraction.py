@@ -10,7 +10,9 @@ from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import const, index, minimum, quotient, remainder
-from composite.compiler.tvm.ir.graph import Expr, MatMul, Tensor, compute_dtype
+from composite.compiler.tvm.ir.anchors import MatMul
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import add, mul
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer

@@ -1,11 +1,11 @@
 """Few rows times a ``[N, K]`` matrix: dot products along K, the matrix read once.
 
 Lanes run along K. ``rows x columns x unroll`` sums, 8 to 12, keep the multipliers busy. The columns
-of a pass are far apart: each is in a stretch of the matrix of its own, which later passes go on
-with, so that the hardware sees a few long streams and fetches them ahead; neighbouring rows would
-be as many short ones. After a vector's worth of passes the lanes of the sums are added by
-butterflies, which yields one vector of the result for each stretch and row. Bound by memory for
-one row, by multiplication from four on.
+that are computed at a time are far apart, and the next ones follow each of them: so the hardware
+sees a few long streams and prefetches them, where neighbouring columns would be many short ones.
+Once a vector's worth of columns is computed in each stream, butterflies add the lanes of the sums,
+which yields one vector of the result for each stream and row. Memory bounds one row, multiplication
+four and more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from composite.compiler.tvm.codegen.block import (
     quotient,
     remainder,
 )
-from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.product.product import (
     Matrices,
@@ -155,7 +155,7 @@ class _Columns:
                 base = row * size + i * lanes
                 vectors = [block.load(parts, (base + j) * lanes, lanes) for j in range(lanes)]
                 at = [*self._batch, row, Lane(start, lanes)]
-                self._product.finish(self._context, at, add_lanes(block, vectors))
+                self._product.write_epilogue(self._context, at, add_lanes(block, vectors))
 
     def _dots(self, columns: Sequence[Expr]) -> list[Expr]:
         """Return a vector of partial sums for each row and column, rows first."""

@@ -2,14 +2,14 @@
 
 One side of the product supplies vectors, the other single elements to broadcast (:mod:`.tile`).
 The vector side is packed into panels by :mod:`.pack`; the other side is read where it lies. Each
-block of the result goes through a buffer of sums, from which :mod:`.finish` runs the rest in the
-result's own layout; where that is little, it is done with the registers of a tile.
-:mod:`.blocking` says what a task takes; no task waits for another.
+block of the result goes through a buffer of sums, from which :mod:`..epilogue` computes the
+element-wise work in the result's own layout; a short epilogue is written for the registers of a
+tile instead. :mod:`.blocking` says what a task takes; no task waits for another.
 
-* ``[K, N]`` second factor: vectors run along N, packing copies. So too where it is constant: it is
-  packed before the first call (:mod:`.panels`), and nothing then speaks for the other side.
-* ``[N, K]`` second factor: vectors run along M, packing transposes x instead of the weights, the
-  weights are read once and in order, and the sums are transposed on their way out.
+* Second factor ``[K, N]``, or constant: vectors run along N. Packing copies; a constant factor is
+  packed before the first call (:mod:`.panels`), so that its layout costs nothing.
+* Second factor ``[N, K]``: vectors run along M. Packing transposes the first factor instead of the
+  weights, which are read once and in order, and the epilogue transposes the sums.
 
 The cheaper side is chosen by counting. Vectors never need a tail: the last one overlaps. Where the
 call decides the number of rows, a single one still goes the way of a matrix-vector product.
@@ -22,22 +22,17 @@ from dataclasses import replace
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.block import ceil_quotient, index, minimum, quotient, remainder
-from composite.compiler.tvm.ir.dims import Dim
-from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.ir.dims import Dim, ceildiv
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cpu.product.axpy import Axpy
-from composite.compiler.tvm.strategy.cpu.product.blocking import (
-    Sizes,
-    choose_blocking,
-    covers,
-    guess,
-)
+from composite.compiler.tvm.strategy.cpu.product.blocking import Sizes, choose_blocking, guess
 from composite.compiler.tvm.strategy.cpu.product.dots import Dots
 from composite.compiler.tvm.strategy.cpu.product.gemm_task import GemmTask
+from composite.compiler.tvm.strategy.cpu.product.panel_product import Arrangement
 from composite.compiler.tvm.strategy.cpu.product.panels import pack_once
 from composite.compiler.tvm.strategy.cpu.product.product import Product, float_product, in_place
-from composite.compiler.tvm.strategy.cpu.product.sweep import Arrangement
 from composite.compiler.tvm.strategy.cpu.product.tile import Tile, other_tiles, thin_tiles, tiles
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter
@@ -96,7 +91,7 @@ def arrange(product: Product, context: Context) -> Arrangement | None:
     cheapest = min(counted, key=lambda a: estimate(a, context), default=None)
     if cheapest is None:
         return None
-    # Where one side is packed before the first call, nothing speaks for the other.
+    # If one side is packed before the tasks, the arrangements that pack in the tasks are no choice.
     named = {_name(a): a for a in [*counted, *others] if a.is_packed == cheapest.is_packed}
     return named[context.choose("gemm.tile", list(named), _name(cheapest))]
 
@@ -117,13 +112,13 @@ def _counts(arrangement: Arrangement) -> tuple[Dim, Dim]:
 def estimate(arrangement: Arrangement, context: Context) -> float:
     """Return the cycles that an arrangement would take on one core, roughly."""
     columns, row_count = _counts(arrangement)
-    vectors = covers(guess(columns), context.lanes(arrangement.product.dtype))
+    vectors = ceildiv(guess(columns), context.lanes(arrangement.product.dtype))
     rows, depth, tile = guess(row_count), guess(arrangement.product.depth), arrangement.tile
-    high = covers(rows, covers(rows, tile.rows))  # balanced: the larger of the two sizes
-    panels = covers(vectors, tile.vectors)
+    high = ceildiv(rows, ceildiv(rows, tile.rows))  # balanced: the larger of the two sizes
+    panels = ceildiv(vectors, tile.vectors)
     multiply = rows / high * panels * Tile(high, tile.vectors).cycles() * depth
-    if arrangement.rows[1]:  # broadcast along [K, count]: every step is another cache line
-        multiply += panels * covers(rows, high) * depth * 10.0
+    if arrangement.broadcast[1]:  # broadcast along [K, count]: every step is another cache line
+        multiply += panels * ceildiv(rows, high) * depth * 10.0
     pack = (
         0.0 if arrangement.is_packed else vectors * depth * (2.0 if arrangement.vectors[1] else 4.0)
     )
@@ -134,7 +129,7 @@ def estimate(arrangement: Arrangement, context: Context) -> float:
 def tiled_tasks(arrangement: Arrangement, context: Context) -> Tasks:
     """Return the tasks of an arrangement."""
     product, block, tile = arrangement.product, context.block, arrangement.tile
-    vectors_first, rows_first = arrangement.vectors[1], arrangement.rows[1]
+    vectors_first, rows_first = arrangement.vectors[1], arrangement.broadcast[1]
     lanes = context.lanes(product.dtype)
     columns, row_count = _counts(arrangement)
     rows, depth = context.size(row_count), context.size(product.depth)
@@ -145,7 +140,7 @@ def tiled_tasks(arrangement: Arrangement, context: Context) -> Tasks:
         lanes,
         context,
         k_first=arrangement.vectors[1],
-        kept=arrangement.is_packed,
+        packed=arrangement.is_packed,
     )
     vectors = ceil_quotient(context.size(columns), lanes)
     groups = ceil_quotient(vectors, blocking.group)

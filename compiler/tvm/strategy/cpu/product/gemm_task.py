@@ -14,13 +14,19 @@ from composite.compiler.tvm.codegen.block import (
     minimum,
     quotient,
 )
-from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.ir.dims import ceildiv
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.strategy.context import Context
-from composite.compiler.tvm.strategy.cpu.epilogue import Finisher
-from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking, covers
+from composite.compiler.tvm.strategy.cpu.epilogue import Epilogue
+from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
+from composite.compiler.tvm.strategy.cpu.product.panel_product import (
+    Arrangement,
+    Buffers,
+    PanelProduct,
+    Piece,
+)
 from composite.compiler.tvm.strategy.cpu.product.panels import PackedByTask, PackedFactor, Supply
-from composite.compiler.tvm.strategy.cpu.product.sweep import Arrangement, Buffers, Piece, Sweep
 
 
 class GemmTask:
@@ -51,8 +57,8 @@ class GemmTask:
         self._width = blocking.group * self._lanes
         self._count = context.size(columns)
         self._depth = context.size(product.depth)
-        self._sweep = Sweep(arrangement, blocking, context, batch)
-        self._finisher = Finisher(
+        self._multiply = PanelProduct(arrangement, blocking, context, batch)
+        self._epilogue = Epilogue(
             context, product, batch, blocking.group, self._count, swapped=arrangement.swapped
         )
 
@@ -95,10 +101,10 @@ class GemmTask:
         blocks = _equal_blocks(fixed, most) if fixed is not None else 0
         if fixed is not None and blocks:
             rows = fixed // blocks
-            sums = None if self._finisher.is_short else self._sums(rows)
+            sums = None if self._epilogue.is_short else self._sums(rows)
             with block.loop(blocks, "block") as b:
                 row = block.bind(first + b * rows, "row")
-                self._sweep_block(Buffers(packed, sums, panels), start, row, rows)
+                self._multiply_block(Buffers(packed, sums, panels), start, row, rows)
             return
         sums = self._sums(2 * most)
         blocks = maximum(1, quotient(count, most))
@@ -107,19 +113,19 @@ class GemmTask:
             last = tirx.EQ(b, index(blocks) - 1)
             left = block.bind(tirx.Select(last, count - at, index(most)), "rows")
             row = block.bind(first + at, "row")
-            self._sweep_block(Buffers(packed, sums, panels), start, row, left)
+            self._multiply_block(Buffers(packed, sums, panels), start, row, left)
 
-    def _sweep_block(self, buffers: Buffers, start: Expr, row: Expr, rows: Expr | int) -> None:
+    def _multiply_block(self, buffers: Buffers, start: Expr, row: Expr, rows: Expr | int) -> None:
         """Multiply rows with all of k, and finish them: from the sums, if there are any."""
         if buffers.sums is not None:
-            self._sweep.write(buffers, row, rows, Piece(0, self._depth))
-            self._finisher.write(buffers.sums, start, row, rows)
+            self._multiply.write(buffers, row, rows, Piece(0, self._depth))
+            self._epilogue.write(buffers.sums, start, row, rows)
             return
 
-        def finish(row: Expr, vector: Expr, value: Expr) -> None:
-            self._finisher.write_vector(start, row, vector, value)
+        def epilogue(row: Expr, vector: Expr, value: Expr) -> None:
+            self._epilogue.write_vector(start, row, vector, value)
 
-        self._sweep.write(buffers, row, rows, Piece(0, self._depth, finish=finish))
+        self._multiply.write(buffers, row, rows, Piece(0, self._depth, epilogue=epilogue))
 
     def _write_in_pieces(
         self, supply: Supply, panels: Expr, start: Expr, rows_of_task: tuple[Expr, Expr]
@@ -144,13 +150,13 @@ class GemmTask:
             )
             packed = supply.piece(piece, k, depth)
             piece_of_k = Piece(k, depth, adds=True)
-            self._sweep.write(Buffers(packed, sums, panels), first, rows, piece_of_k)
-        self._finisher.write(sums, start, first, rows)
+            self._multiply.write(Buffers(packed, sums, panels), first, rows, piece_of_k)
+        self._epilogue.write(sums, start, first, rows)
 
 
 def _equal_blocks(rows: int, most: int) -> int:
     """Return the fewest equal blocks of up to twice ``most`` rows; 0 if they would be small."""
-    for blocks in range(covers(rows, 2 * most - 1), covers(rows, most // 2) + 1):
+    for blocks in range(ceildiv(rows, 2 * most - 1), ceildiv(rows, most // 2) + 1):
         if rows % blocks == 0:
             return blocks
     return 0

@@ -1,6 +1,7 @@
 """Pack the vector side of a product into panels ``[k][vectors of a panel]``.
 
-The element-wise work in front of it, and the conversion of 16-bit floats, happen on the way.
+The element-wise work that makes the factor, and the conversion of 16-bit floats, are done while
+packing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from composite.compiler.tvm.codegen.block import (
     remainder,
     spread,
 )
-from composite.compiler.tvm.ir.graph import Expr, Tensor
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.product.tile import transpose
 

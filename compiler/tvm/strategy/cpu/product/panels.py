@@ -28,9 +28,10 @@ from composite.compiler.tvm.codegen.block import (
     remainder,
 )
 from composite.compiler.tvm.ir.constants import Packed
-from composite.compiler.tvm.ir.graph import Expr, Parameter, Tensor
+from composite.compiler.tvm.ir.dims import ceildiv
+from composite.compiler.tvm.ir.tensor import Expr, Parameter, Tensor
 from composite.compiler.tvm.strategy.context import Context, LoopPacking, Packing
-from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking, covers
+from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
 from composite.compiler.tvm.strategy.cpu.product.tile import Tile
 from composite.compiler.tvm.strategy.indexing import unflatten
@@ -126,7 +127,7 @@ class _Layout:
         self._step, self._pieces = int(blocking.depth), int(blocking.k_blocks)
         self._width = blocking.group * lanes
         self._group = blocking.group
-        self._groups = covers(self._count, self._width)
+        self._groups = ceildiv(self._count, self._width)
         self._matrices = shape[:-2]
         self.piece_size = (self._step + 1) * self._width
 
@@ -156,7 +157,7 @@ class _Layout:
         block = context.block
         matrices = math.prod(self._matrices)
         groups, steps = (self._groups, _ROWS) if self._k_first else (1, self._step)
-        across, along = self._groups // groups, covers(self._step, steps)
+        across, along = self._groups // groups, ceildiv(self._step, steps)
 
         def body(task: Expr) -> None:
             first_group = block.bind(remainder(task, across), "group")

@@ -1,4 +1,4 @@
-"""What the strategies for matrix products share: the two factors, and the element-wise rest."""
+"""What the strategies for matrix products share: sizes, factors, and whether a factor is packed."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from composite.compiler.tvm.codegen.access import Index, Strided, strided
+from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.dims import Dim, Shape, static_shape
-from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, MatMul, Tensor, compute_dtype
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
-from composite.compiler.tvm.strategy.epilogue import finish
+from composite.compiler.tvm.strategy.epilogue import write_epilogue
 from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter
 
 _FEW_ROWS = 3
-"""Up to so many rows a product waits for memory, however its second factor lies."""
+"""Up to so many rows, memory bounds a product, however its second factor lies."""
 
 _STREAMED = ((1 << 20, 8), (1 << 25, 24))
-"""Bytes of a factor, and the fewest trips for which so large a one is packed before a loop for few
-rows: a call's packing takes as long as some ten trips save once caches hold neither."""
+"""Up to so many bytes, a factor of a product of few rows is packed before a loop of at least so
+many trips. Packing a factor that no cache holds costs what about ten trips save."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,9 @@ class Product:
         """All sizes: products of the same are cut alike."""
         return (self.batch, self.rows, self.columns, self.depth, self.dtype)
 
-    def finish(self, context: Context, at: Sequence[Index], total: Expr) -> None:
+    def write_epilogue(self, context: Context, at: Sequence[Index], total: Expr) -> None:
         """Store what is made of one element, or one vector, of the product."""
-        finish(context, self.stage, at, total)
+        write_epilogue(context, self.stage, at, total)
 
 
 class ThinProduct(ABC):
@@ -109,7 +111,7 @@ def float_product(stage: Stage) -> Product | None:
 
 
 def is_packed(product: Product, context: Context) -> bool:
-    """Return whether the second factor stays, and is better packed once than read as it lies."""
+    """Return whether the second factor is packed once: it can be, and enough trips pay for it."""
     fewest, trips = packed_from(product, context), context.trips
     least = 0 if trips is None else trips.count
     if least is None:  # the call may well have a single one; a small factor is packed for that
@@ -120,8 +122,8 @@ def is_packed(product: Product, context: Context) -> bool:
 def packed_from(product: Product, context: Context) -> int | None:
     """Return from how many trips on the second factor is packed; None if it never is.
 
-    A packed one is read from one end to the other; a part of each long row is what a task of a few
-    rows reads else.
+    A task with few rows reads a packed factor from one end to the other; unpacked, it reads a part
+    of each long row.
     """
     packing = context.packing(product.node.b)
     if packing is None:

@@ -14,7 +14,7 @@ from tvm import tirx
 
 from composite.compiler.tvm.codegen.block import Block, Buffer, const, index, quotient
 from composite.compiler.tvm.ir.dims import Dim
-from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.numeric import fence
 from composite.compiler.tvm.target import Target
 

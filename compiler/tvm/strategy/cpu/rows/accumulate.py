@@ -1,8 +1,8 @@
-"""The running totals of a reduction: several at once, so that none waits for the one before.
+"""The running totals of a reduction: several at a time, so that no addition waits for another.
 
-Floats are summed in blocks of a fixed length; the sums of the blocks are added with the rounding
-error of each addition kept (Knuth's TwoSum), so that the error does not grow with the number of
-elements. Other reductions are exact, or leave no error to keep.
+Floats are summed in blocks of a fixed length. The sums of the blocks are added with Knuth's TwoSum,
+which keeps the rounding error of each addition, so that the error of the whole does not grow with
+the number of elements. The other reductions round nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.block import Block, const, dtype_of, index, lanes_of
-from composite.compiler.tvm.ir.graph import Combine, Expr, Reduce, compute_dtype
+from composite.compiler.tvm.ir.anchors import Combine, Reduce
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.numeric import choose, is_nan
 from composite.compiler.tvm.strategy.context import Context
 

@@ -1,7 +1,7 @@
-"""Reductions over dimensions, with the element-wise work before and after in the same loops.
+"""Reductions over any dimensions, with the element-wise work before and after in the same loops.
 
-If the last dimension stays, lanes run along it and every lane is summed alone; else lanes run along
-the summed dimension and are added up at the end. Sums are kept in float32 for 16-bit floats.
+If the last dimension stays, lanes run along it, each with a sum of its own. Otherwise lanes run
+along the last dimension and are added up at the end. 16-bit floats are summed in float32.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import Buffer, const, index, minimum, quotient, remainder
-from composite.compiler.tvm.ir.graph import Expr, Reduce, Tensor, compute_dtype
+from composite.compiler.tvm.ir.anchors import Reduce
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import element
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
@@ -98,7 +100,7 @@ class _Writer:
         so_far = block.let(tirx.BufferLoad(total, [index(slot)]))
         block.store(total, slot, self._combine(block, so_far, block.let(value)))
 
-    def _finish(self, kept: list[Index], total: Expr) -> None:
+    def _write_epilogue(self, kept: list[Index], total: Expr) -> None:
         """Store what is made of the sum."""
         access = self._context.access()
         access.give(self._anchor, lambda _: total)
@@ -114,7 +116,7 @@ class _Writer:
         with ExitStack() as stack:
             summed = self._sum_loops(stack, self._axes)
             self._accumulate(total, 0, self._source(kept, summed))
-        self._finish(kept, block.let(tirx.BufferLoad(total, [index(0)])))
+        self._write_epilogue(kept, block.let(tirx.BufferLoad(total, [index(0)])))
 
     def _row_of_sums(self, flat: Expr) -> None:
         """Sum one element with lanes along the last dimension, then over the lanes."""
@@ -140,7 +142,7 @@ class _Writer:
         for lane_index in range(lanes):
             part = block.let(tirx.Shuffle([parts], [lane_index]))
             result = block.let(self._combine(block, result, part))
-        self._finish(kept, result)
+        self._write_epilogue(kept, result)
 
     def _columns(self, row: Expr, at: Expr, inner: Expr | int) -> None:
         """Sum a block of neighbouring columns; the last vectors overlap their neighbours."""
@@ -163,7 +165,7 @@ class _Writer:
                     self._accumulate(total, j, source)
             for j, start in enumerate(starts):
                 value = block.let(tirx.BufferLoad(total, [index(j)]))
-                self._finish([*kept_outer, Lane(start, lanes)], value)
+                self._write_epilogue([*kept_outer, Lane(start, lanes)], value)
         if not isinstance(is_long, bool):
             with block.otherwise(), block.loop(inner, "column") as column:
                 self._single(block.bind(row * inner + column))

@@ -1,7 +1,7 @@
 """Few long rows: cut into pieces, so that several threads work on one row.
 
-Every pass is shared out by itself. Its pieces leave their totals in a small buffer, which one
-thread adds up before the next pass.
+Threads share the pieces of one sweep at a time. Each piece stores its totals in a small buffer,
+which one thread adds up before the next sweep begins.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from composite.compiler.tvm.codegen.block import (
     quotient,
     remainder,
 )
+from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import product
-from composite.compiler.tvm.ir.graph import Expr, Reduce, Tensor, compute_dtype
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.rows.accumulate import Accumulator
-from composite.compiler.tvm.strategy.cpu.rows.row_program import Pass, RowProgram
-from composite.compiler.tvm.strategy.cpu.rows.row_sweep import Kept, Sweep
+from composite.compiler.tvm.strategy.cpu.rows.row_loops import Kept, RowLoops
+from composite.compiler.tvm.strategy.cpu.rows.row_program import RowProgram, Sweep
 from composite.compiler.tvm.strategy.indexing import unflatten
 from composite.compiler.tvm.strategy.tasks import tasks
 
@@ -30,7 +32,7 @@ PIECE = 16384
 
 
 class RowPieces:
-    """Writes the passes over rows, pass by pass."""
+    """Writes the sweeps over rows, sweep by sweep."""
 
     def __init__(self, program: RowProgram, context: Context, lanes: int) -> None:
         self._program = program
@@ -48,9 +50,9 @@ class RowPieces:
         self._totals: dict[Tensor, Buffer] = {}
 
     def write(self) -> None:
-        """Write all passes."""
+        """Write all sweeps."""
         program = self._program
-        for one, values in zip(program.passes, program.values, strict=True):
+        for one, values in zip(program.sweeps, program.values, strict=True):
             parts = [self._buffer(t, self._rows * self._pieces) for t in one.reductions]
 
             cycles = quotient(self._rows * self._width * one.cost, self._lanes)
@@ -62,28 +64,28 @@ class RowPieces:
                 for node, total, part in zip(one.reductions.values(), totals, parts, strict=True):
                     self._block.store(total, row, self._add_up(node, part, row))
                 self._totals |= dict(zip(one.reductions, totals, strict=True))
-                self._sweep(row).store_values(values)
+                self._loops(row).store_values(values)
 
     def _buffer(self, tensor: Tensor, size: Expr | int) -> Buffer:
         return self._block.workspace(size, compute_dtype(tensor.dtype), "pieces")
 
-    def _sweep(self, row: Expr) -> Sweep:
-        """Return a row with the totals of the passes before."""
+    def _loops(self, row: Expr) -> RowLoops:
+        """Return a row with the totals of the sweeps before."""
         place = unflatten(self._context, row, self._program.rows)
         begin = self._block.bind(index(row * self._width), "begin")
         kept = {t: Kept(buffer, begin) for t, buffer in self._kept.items()}
-        sweep = Sweep(self._program, self._context, self._lanes, place, kept)
+        loops = RowLoops(self._program, self._context, self._lanes, place, kept)
         for tensor, total in self._totals.items():
-            sweep.know(tensor, self._block.let(self._block.load(total, row)))
-        return sweep
+            loops.know(tensor, self._block.let(self._block.load(total, row)))
+        return loops
 
-    def _write_piece(self, one: Pass, parts: list[Buffer], task: Expr) -> None:
+    def _write_piece(self, one: Sweep, parts: list[Buffer], task: Expr) -> None:
         block = self._block
         start = block.bind(remainder(task, self._pieces) * self._piece, "start")
         count = block.bind(index(minimum(self._piece, self._first - start)), "count")
-        sweep = self._sweep(block.bind(quotient(task, self._pieces), "row"))
-        sweep.learn(one.values)
-        for total, part in zip(sweep.run(one, start, count), parts, strict=True):
+        loops = self._loops(block.bind(quotient(task, self._pieces), "row"))
+        loops.learn(one.values)
+        for total, part in zip(loops.run(one, start, count), parts, strict=True):
             block.store(part, task, total.result())
 
     def _add_up(self, node: Reduce, parts: Buffer, row: Expr) -> Expr:

@@ -1,46 +1,43 @@
-"""What a stage over rows computes in which pass over a row.
+"""Which sweep over a row computes what, for a stage over rows.
 
-A pass is one loop over the elements of a row. It computes the reductions that need those of earlier
-passes only, and the elements that are stored. A dear element that several passes need is computed
-in the first and kept; a cheap one is computed again from what the pass reads anyway.
+A sweep is one loop over the elements of a row. It computes the reductions that depend on those of
+earlier sweeps only, and stores elements. An expensive element that several sweeps need is computed
+in the first of them and kept in a buffer; a cheap one is computed again from what the sweep reads.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from composite.compiler.tvm.codegen.access import Storage
+from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import Shape
-from composite.compiler.tvm.ir.graph import (
-    Constant,
-    Pointwise,
-    Reduce,
-    Reshape,
-    Tensor,
-    compute_dtype,
-)
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Constant, Pointwise, Reshape, Tensor
+from composite.compiler.tvm.ir.walk import reachable, topological
 from composite.compiler.tvm.plan.row_stages import Rows
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.rows.row_tensors import rebuild
 
 _KEEP_COST = 5
-"""Vector instructions above which an element is kept for the next pass: a store and a load, and
+"""Vector instructions above which an element is kept for the next sweep: a store and a load, and
 room in the cache, cost about as much."""
 
 
 @dataclass
-class Pass:
+class Sweep:
     """One loop over a row.
 
     Attributes:
-        reductions: Computed by this pass, with their nodes.
+        reductions: Computed by this sweep, with their nodes.
         stores: Elements of the row that are stored, in an order in which they can be computed.
-        keeps: Elements that are kept for later passes.
-        kept: Elements of earlier passes that are read.
+        keeps: Elements that are kept for later sweeps.
+        kept: Elements of earlier sweeps that are read.
         in_place: Of those, the ones that nothing reads later, each with a store that is computed
             from it and has its shape: it may lie where the store will.
-        values: One value a row each, needed before the pass.
+        values: One value a row each, needed before the sweep.
         cost: Vector instructions for one vector of elements, roughly.
     """
 
@@ -65,42 +62,42 @@ class RowProgram:
     Attributes:
         rows: The dimensions that number the rows.
         inner: The dimensions within a row.
-        passes: In order.
-        values: For each pass, the stored tensors of one value a row that are known after it.
+        sweeps: In order.
+        values: For each sweep, the stored tensors of one value a row that are known after it.
         streams: What has an element for each of the rows' and lies in a buffer as they do, and
             whether it is a result.
     """
 
     rows: Shape
     inner: Shape
-    passes: list[Pass]
+    sweeps: list[Sweep]
     values: list[list[Tensor]]
     streams: list[tuple[Storage, bool]]
 
     @property
-    def dearest(self) -> Pass:
-        """The pass that takes the most instructions."""
-        return max(self.passes, key=lambda one: one.cost)
+    def most_expensive(self) -> Sweep:
+        """The sweep that takes the most instructions."""
+        return max(self.sweeps, key=lambda one: one.cost)
 
     @property
     def keeps(self) -> list[Tensor]:
-        """All elements that are kept between passes."""
-        return [t for one in self.passes for t in one.keeps]
+        """All elements that are kept between sweeps."""
+        return [t for one in self.sweeps for t in one.keeps]
 
     @property
     def in_place(self) -> dict[Tensor, Tensor]:
         """All that may be kept where a store will be, and that store."""
-        return {t: store for one in self.passes for t, store in one.in_place.items()}
+        return {t: store for one in self.sweeps for t, store in one.in_place.items()}
 
 
 def row_program(stage: Stage, rows: Rows, context: Context) -> RowProgram:
-    """Return the passes of a stage over rows."""
+    """Return the sweeps of a stage over rows."""
     shape, stores = rebuild(stage, rows, context)
-    return _Passes(shape, stores, context).program()
+    return _Sweeps(shape, stores, context).program()
 
 
-class _Passes:
-    """Sorts tensors into passes by how many reductions, one after the other, they wait for."""
+class _Sweeps:
+    """Sorts tensors into sweeps by how many reductions, one after the other, they wait for."""
 
     def __init__(self, rows: Rows, stores: list[Tensor], context: Context) -> None:
         self._rows = rows
@@ -111,23 +108,24 @@ class _Passes:
         self._reductions: dict[Tensor, Reduce] = {}
 
     def program(self) -> RowProgram:
-        for store in self._stores:
-            self._measure(store)
+        # The last operand first: this order is the order of the reductions within a sweep.
+        for tensor in topological(self._stores, lambda t: reversed(self._operands(t))):
+            self._measure(tensor)
         last = max(self._level.values())
         full = [t for t in self._stores if not self._is_value(t)]
         count = last + any(self._level[t] == last for t in full)
-        passes = [Pass() for _ in range(count)]
-        values: list[list[Tensor]] = [[] for _ in passes]
+        sweeps = [Sweep() for _ in range(count)]
+        values: list[list[Tensor]] = [[] for _ in sweeps]
         for tensor, node in self._reductions.items():
-            passes[self._level[tensor] - 1].reductions[tensor] = node
+            sweeps[self._level[tensor] - 1].reductions[tensor] = node
         for tensor in self._stores:
             if self._is_value(tensor):
                 values[max(0, self._level[tensor] - 1)].append(tensor)
             else:
-                passes[self._level[tensor]].stores.append(tensor)
-        self._choose_kept(passes)
-        self._choose_places(passes)
-        return RowProgram(self._rows.kept, self._rows.reduced, passes, values, self._streams())
+                sweeps[self._level[tensor]].stores.append(tensor)
+        self._choose_kept(sweeps)
+        self._choose_places(sweeps)
+        return RowProgram(self._rows.outer, self._rows.reduced, sweeps, values, self._streams())
 
     def _streams(self) -> list[tuple[Storage, bool]]:
         full = [t for t in self._level if t.shape == self._rows.full]
@@ -142,7 +140,7 @@ class _Passes:
 
     def _is_value(self, tensor: Tensor) -> bool:
         """Return whether the tensor has no element dimension: one value a row, or for all rows."""
-        return all(d == 1 for d in tensor.shape[len(self._rows.kept) :])
+        return all(d == 1 for d in tensor.shape[len(self._rows.outer) :])
 
     def _is_given(self, tensor: Tensor) -> bool:
         return self._context.space.storage(tensor) is not None and tensor not in self._stores
@@ -150,62 +148,52 @@ class _Passes:
     def _is_leaf(self, tensor: Tensor) -> bool:
         return self._is_given(tensor) or not isinstance(tensor.node, Pointwise | Reduce)
 
-    def _is_dear(self, tensor: Tensor) -> bool:
+    def _is_expensive(self, tensor: Tensor) -> bool:
         return self._cost[tensor] >= _KEEP_COST and tensor.dtype != "bool"
 
-    def _measure(self, root: Tensor) -> None:
-        """Note level and cost of all that a tensor is made of, operands first."""
-        stack = [root]
-        while stack:
-            tensor = stack[-1]
-            operands = () if self._is_leaf(tensor) else tensor.node.operands
-            missing = [t for t in operands if t not in self._level]
-            if missing:
-                stack += missing
-                continue
-            stack.pop()
-            if tensor in self._level:
-                continue
-            level = max((self._level[t] for t in operands), default=0)
-            cost = 1
-            if isinstance(tensor.node, Reduce):
-                level += 1
-                self._reductions[tensor] = tensor.node
-            elif isinstance(tensor.node, Pointwise):
-                free = (t for t in set(operands) if not self._is_value(t))
-                cost = tensor.node.cost + sum(self._cost[t] for t in free)
-            self._level[tensor], self._cost[tensor] = level, cost
+    def _operands(self, tensor: Tensor) -> tuple[Tensor, ...]:
+        return () if self._is_leaf(tensor) else tensor.node.operands
 
-    def _choose_kept(self, passes: list[Pass]) -> None:
-        first: dict[Tensor, Pass] = {}  # where an element is computed first
-        stored: dict[Tensor, Pass] = {t: one for one in passes for t in one.stores}
-        for one in passes:
-            seen: set[Tensor] = set()
-            stack = one.roots
-            while stack:
-                tensor = stack.pop()
-                if tensor in seen:
-                    continue
-                seen.add(tensor)
-                if self._is_value(tensor):
-                    if not isinstance(tensor.node, Constant):
-                        one.values.append(tensor)
-                    continue
-                if self._is_leaf(tensor) or stored.get(tensor, one) is not one:
-                    one.cost += 1
-                    continue
-                before = first.setdefault(tensor, one)
-                if before is not one and self._is_dear(tensor):
-                    one.kept.append(tensor)
-                    if tensor not in before.keeps:
-                        before.keeps.append(tensor)
-                    continue
-                one.cost += tensor.node.cost if isinstance(tensor.node, Pointwise) else 1
-                stack.extend(tensor.node.operands)
+    def _measure(self, tensor: Tensor) -> None:
+        """Note level and cost of a tensor, those of its operands being known."""
+        operands = self._operands(tensor)
+        level = max((self._level[t] for t in operands), default=0)
+        cost = 1
+        if isinstance(tensor.node, Reduce):
+            level += 1
+            self._reductions[tensor] = tensor.node
+        elif isinstance(tensor.node, Pointwise):
+            free = (t for t in set(operands) if not self._is_value(t))
+            cost = tensor.node.cost + sum(self._cost[t] for t in free)
+        self._level[tensor], self._cost[tensor] = level, cost
+
+    def _choose_kept(self, sweeps: list[Sweep]) -> None:
+        first: dict[Tensor, Sweep] = {}  # where an element is computed first
+        stored: dict[Tensor, Sweep] = {t: one for one in sweeps for t in one.stores}
+
+        def below(one: Sweep, tensor: Tensor) -> tuple[Tensor, ...]:
+            if self._is_value(tensor):
+                if not isinstance(tensor.node, Constant):
+                    one.values.append(tensor)
+                return ()
+            if self._is_leaf(tensor) or stored.get(tensor, one) is not one:
+                one.cost += 1
+                return ()
+            before = first.setdefault(tensor, one)
+            if before is not one and self._is_expensive(tensor):
+                one.kept.append(tensor)
+                if tensor not in before.keeps:
+                    before.keeps.append(tensor)
+                return ()
+            one.cost += tensor.node.cost if isinstance(tensor.node, Pointwise) else 1
+            return tensor.node.operands
+
+        for one in sweeps:
+            reachable(one.roots, partial(below, one))
             one.cost += len(one.reductions) + len(one.stores)
 
-    def _choose_places(self, passes: list[Pass]) -> None:
-        last = {t: one for one in passes for t in one.kept}
+    def _choose_places(self, sweeps: list[Sweep]) -> None:
+        last = {t: one for one in sweeps for t in one.kept}
         taken: set[Tensor] = set()
         for tensor, one in last.items():
             readers = self._element_wise_readers(one, tensor)
@@ -219,21 +207,17 @@ class _Passes:
         dtype = self._context.space.storages[store].dtype
         return store.shape == tensor.shape and dtype == compute_dtype(tensor.dtype)
 
-    def _element_wise_readers(self, one: Pass, tensor: Tensor) -> set[Tensor]:
-        """Return what a pass makes of a kept element at its place; nothing if a view reads it."""
-        reads = {t: t is tensor for t in one.kept}
-        stack = one.roots
-        while stack:
-            reader = stack[-1]
-            known = self._is_given(reader) or self._is_value(reader)
-            operands = () if known else reader.node.operands
-            missing = [t for t in operands if t not in reads]
-            if missing:
-                stack += missing
-                continue
-            stack.pop()
-            if reader not in reads:
-                reads[reader] = any(reads[t] for t in operands)
+    def _element_wise_readers(self, one: Sweep, tensor: Tensor) -> set[Tensor]:
+        """Return what a sweep makes of a kept element at its place; nothing if a view reads it."""
+        kept = set(one.kept)
+
+        def below(t: Tensor) -> tuple[Tensor, ...]:
+            known = t in kept or self._is_given(t) or self._is_value(t)
+            return () if known else t.node.operands
+
+        reads: dict[Tensor, bool] = {}
+        for reader in topological(one.roots, below):
+            reads[reader] = reader is tensor or any(reads[t] for t in below(reader))
             if reads[reader] and reader is not tensor and self._is_leaf(reader):
                 return set()
         return {t for t, does in reads.items() if does}

@@ -1,13 +1,14 @@
-"""A stage's tensors under the shape of rows: a row's number, then the elements within it.
+"""Rebuild a stage's tensors with the dimensions of rows first, then those within a row.
 
-Both in as few dimensions as the operands allow, so that loops are long. What has one value a row
-keeps 1 in the place of the elements, where the body has it with and without those dimensions.
+Neighbouring dimensions are merged where all operands allow it, so that loops are long. A tensor
+with one value a row gets dimensions of 1 for those within a row, whether it had them or not.
 """
 
 from __future__ import annotations
 
+from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import Shape, product
-from composite.compiler.tvm.ir.graph import Constant, Pointwise, Reduce, Reshape, Tensor
+from composite.compiler.tvm.ir.tensor import Constant, Pointwise, Reshape, Tensor
 from composite.compiler.tvm.math import division
 from composite.compiler.tvm.plan.row_stages import Rows
 from composite.compiler.tvm.plan.stage import Stage
@@ -24,8 +25,8 @@ class _Rebuild:
     def __init__(self, stage: Stage, rows: Rows, context: Context) -> None:
         self._stage = stage
         self._rows = rows
-        self._kept = rows.kept or (1,)
-        self._rank = len(self._kept) + len(rows.reduced)
+        self._outer = rows.outer or (1,)
+        self._rank = len(self._outer) + len(rows.reduced)
         self._target = context.target
         self._storages = context.space.storages
         self._storage = context.space.storage
@@ -41,26 +42,26 @@ class _Rebuild:
             storage = self._storages[tensor]
             self._storages[made] = storage
             stores.append(made)
-        full = self._merged(self._kept + self._rows.reduced)
-        cut = sum(group[0] < len(self._kept) for group in self._groups)
+        full = self._merged(self._outer + self._rows.reduced)
+        cut = sum(group[0] < len(self._outer) for group in self._groups)
         return Rows(full[:cut], full[cut:]), stores
 
     def _is_flat(self, tensor: Tensor) -> bool:
         """Return whether a tensor's dimensions are those of the rows alone."""
-        is_value = tensor.rank == len(self._rows.kept) + len(self._rows.reduced)
+        is_value = tensor.rank == len(self._rows.outer) + len(self._rows.reduced)
         return isinstance(tensor.node, Reduce) or not is_value
 
     def _is_total(self, tensor: Tensor) -> bool:
         """Return whether an operand has the rows' dimensions alone, beside one that has all."""
-        return isinstance(tensor.node, Reduce) or not (self._rows.kept or tensor.shape)
+        return isinstance(tensor.node, Reduce) or not (self._rows.outer or tensor.shape)
 
     def _choose_groups(self) -> None:
         """Merge neighbouring dimensions that all tensors have or lack alike."""
         plain = all(self._align(t, self._is_flat(t)) for t in self._stage.stores)
         patterns = {tuple(d != 1 for d in shape) for shape in self._aligned.values()}
         if plain:
-            cut = len(self._kept)
-            full = self._kept + self._rows.reduced
+            cut = len(self._outer)
+            full = self._outer + self._rows.reduced
             inner = dimension_groups(full[cut:], {p[cut:] for p in patterns})
             self._groups = dimension_groups(full[:cut], {p[:cut] for p in patterns})
             self._groups += [[i + cut for i in group] for group in inner]
@@ -71,7 +72,7 @@ class _Rebuild:
             return True
         shape = tensor.shape
         if flat:
-            shape = (1,) * (len(self._kept) - len(shape)) + shape + (1,) * len(self._rows.reduced)
+            shape = (1,) * (len(self._outer) - len(shape)) + shape + (1,) * len(self._rows.reduced)
         self._aligned[tensor, flat] = (1,) * (self._rank - len(shape)) + shape
         if self._is_given(tensor) or isinstance(tensor.node, Constant):
             return True
@@ -93,9 +94,9 @@ class _Rebuild:
             return [(node.operand, False)]
         if isinstance(node, Reshape):
             source = node.operand
-            if flat and source.shape == self._rows.kept + (1,) * len(self._rows.reduced):
+            if flat and source.shape == self._rows.outer + (1,) * len(self._rows.reduced):
                 return [(source, False)]
-            if not flat and source.shape == self._rows.kept:
+            if not flat and source.shape == self._rows.outer:
                 return [(source, True)]
         return None
 
@@ -123,7 +124,7 @@ class _Rebuild:
                 return division.divide_by_one(*operands)
             return Tensor(shape, tensor.dtype, Pointwise(node.op, operands, node.body, node.cost))
         if isinstance(node, Reduce):
-            axes = tuple(i for i, g in enumerate(self._groups) if g[0] >= len(self._kept))
+            axes = tuple(i for i, g in enumerate(self._groups) if g[0] >= len(self._outer))
             return Tensor(shape, tensor.dtype, Reduce(operands[0], axes, node.combine))
         return operands[0]
 
@@ -132,7 +133,7 @@ class _Rebuild:
         if node.op not in division.OPS or not self._target.has_fma:
             return False
         x, divisor = operands
-        cut = sum(group[0] < len(self._kept) for group in self._groups)
+        cut = sum(group[0] < len(self._outer) for group in self._groups)
         one = all(d == 1 for d in divisor.shape[cut:]) and not isinstance(divisor.node, Constant)
         return one and x.shape[:cut] == divisor.shape[:cut] and x.shape != divisor.shape
 

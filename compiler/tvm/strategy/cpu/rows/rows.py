@@ -1,9 +1,10 @@
 """Reductions over the last dimensions, and all that is done to the same rows, a row at a time.
 
-All passes over a row (the maximum, then the sum of exponentials, then the quotients) run one after
-the other while the row is in the cache; rows are shared out among threads once. Short rows are
-computed side by side, one in each lane, so that nothing is left of a vector and no lanes have to be
-added up. Few long rows are cut into pieces, and every pass is shared out by itself.
+All sweeps over a row (the maximum, then the sum of exponentials, then the quotients) run one after
+the other while the row is in the cache, and threads share the rows. Rows shorter than two vectors
+are computed side by side, a row in each lane: no lane of a vector is wasted, and no total has to be
+added up over lanes. A few long rows are cut into pieces, and threads share the pieces of one sweep
+before the next sweep begins.
 """
 
 from __future__ import annotations
@@ -14,27 +15,29 @@ from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Lane
 from composite.compiler.tvm.codegen.block import index, maximum, minimum, quotient
+from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import product
-from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, Reduce, Tensor, compute_dtype
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.row_stages import Rows, rows_of
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
-from composite.compiler.tvm.strategy.cpu.interleave import abreast, covering
+from composite.compiler.tvm.strategy.cpu.interleave import interleave_in_row, interleaving
+from composite.compiler.tvm.strategy.cpu.rows.row_loops import Kept, RowLoops
 from composite.compiler.tvm.strategy.cpu.rows.row_pieces import PIECE, RowPieces
-from composite.compiler.tvm.strategy.cpu.rows.row_program import Pass, RowProgram, row_program
-from composite.compiler.tvm.strategy.cpu.rows.row_sweep import Kept, Sweep
+from composite.compiler.tvm.strategy.cpu.rows.row_program import RowProgram, Sweep, row_program
 from composite.compiler.tvm.strategy.indexing import unflatten
 from composite.compiler.tvm.strategy.tasks import tasks
 
 _TASK_ELEMENTS = 16384
 """Elements of the rows that one task computes, at least."""
-_STRIP_ROWS = 8
-_STRIP_ELEMENTS = 2048
-"""Rows, and elements in them, that passes go over together: a few cycles for each element hide what
-it takes to finish a row."""
+_BLOCK_ROWS = 8
+_BLOCK_ELEMENTS = 2048
+"""Rows, and elements in them, that a sweep goes over before the next sweep begins: the work on one
+row then hides the latency of adding up the totals of another."""
 _NEAR_ELEMENTS = 16384
-"""So many elements stay in a cache from call to call; of more, those of the next rows are asked for
-ahead. CPUs do not see by themselves what comes after several passes over some rows."""
+"""Elements that stay in a cache from one call to the next. With more, the next rows are prefetched:
+the hardware does not foresee what follows several sweeps over the same rows."""
 _ACROSS = 2
 """Vectors that a row must fill; shorter ones are computed side by side."""
 
@@ -59,10 +62,10 @@ class _Writer:
     def write(self) -> None:
         """Write the loops over rows."""
         program = row_program(self.stage, self.rows, self.context)
-        _RowLoops(program, self.context).write()
+        _StageLoops(program, self.context).write()
 
 
-class _RowLoops:
+class _StageLoops:
     def __init__(self, program: RowProgram, context: Context) -> None:
         self._program = program
         self._context = context
@@ -70,7 +73,9 @@ class _RowLoops:
         self._rows = context.size(product(program.rows))
         self._width = context.size(product(program.inner))
         self._lanes = _lanes(program, context)
-        self._wide = self._lanes * covering(_abreast(program, context), self._lanes, self._last())
+        self._wide = self._lanes * interleave_in_row(
+            _interleaving(program, context), self._lanes, self._last()
+        )
 
     def _last(self) -> Expr | int:
         return self._context.size(self._program.inner[-1])
@@ -107,29 +112,31 @@ class _RowLoops:
         block = self._block
         groups = quotient(self._rows + (step - 1), step)
         size = maximum(1, self._width * step)
-        near = self._context.choose("rows.strip", (512, _STRIP_ELEMENTS, 8192), _STRIP_ELEMENTS)
-        strip = maximum(1, minimum(_STRIP_ROWS, quotient(near, size)))
-        strips = quotient(groups + (strip - 1), strip)
+        near = self._context.choose("rows.block", (512, _BLOCK_ELEMENTS, 8192), _BLOCK_ELEMENTS)
+        rows_of_block = maximum(1, minimum(_BLOCK_ROWS, quotient(near, size)))
+        blocks = quotient(groups + (rows_of_block - 1), rows_of_block)
         least = self._context.choose("rows.task", (4096, _TASK_ELEMENTS, 65536), _TASK_ELEMENTS)
-        own = maximum(1, quotient(least, strip * size))
+        own = maximum(1, quotient(least, rows_of_block * size))
 
         def body(task: Expr) -> None:
             lanes = self._wide if step == 1 else self._lanes
-            writer = _Strip(self._program, self._context, lanes, step, strip)
+            writer = _RowBlock(self._program, self._context, lanes, step, rows_of_block)
             first = block.bind(index(task * own), "first")
-            with block.loop(minimum(own, strips - first), "s") as s:
-                start = block.bind((first + s) * strip, "start")
-                writer.write(start, block.bind(index(minimum(strip, groups - start)), "count"))
+            with block.loop(minimum(own, blocks - first), "s") as s:
+                start = block.bind((first + s) * rows_of_block, "start")
+                writer.write(
+                    start, block.bind(index(minimum(rows_of_block, groups - start)), "count")
+                )
 
-        cost = sum(one.cost for one in self._program.passes)
+        cost = sum(one.cost for one in self._program.sweeps)
         cycles = quotient(self._rows * self._width * cost, self._lanes)
-        tasks(self._context, quotient(strips + (own - 1), own), cycles, body)
+        tasks(self._context, quotient(blocks + (own - 1), own), cycles, body)
 
 
-class _Strip:
-    """Some rows that fit into the cache together: each pass goes over all of them.
+class _RowBlock:
+    """Some rows that fit into the cache together: each sweep goes over all of them.
 
-    So the next row's elements are worked on while a total is added up over the lanes.
+    The elements of the next row are computed while a total of this one is added up over the lanes.
     """
 
     def __init__(
@@ -141,7 +148,7 @@ class _Strip:
         self._lanes = lanes
         self._step = step
         cut = len(program.rows)
-        # Side by side, rows lie in another order while they are kept.
+        # Rows side by side are kept transposed, so they cannot be kept in the result's place.
         self._in_place = program.in_place if step == 1 else {}
         own = [t for t in program.keeps if t not in self._in_place]
         sizes = {t: context.size(product(t.shape[cut:])) * step for t in own}
@@ -154,8 +161,8 @@ class _Strip:
         near = isinstance(elements, int) and elements <= _NEAR_ELEMENTS
         self._next = None if near or step > 1 else rows * self._size
         self._totals = {
-            t: self._block.registers(_STRIP_ROWS, self._total_dtype(t), "totals")
-            for one in program.passes
+            t: self._block.registers(_BLOCK_ROWS, self._total_dtype(t), "totals")
+            for one in program.sweeps
             for t in one.reductions
         }
 
@@ -164,24 +171,24 @@ class _Strip:
         return dtype if self._step == 1 else f"{dtype}x{self._step}"
 
     def write(self, start: Expr, count: Expr) -> None:
-        """Write all passes over ``count`` rows, or groups of rows, from ``start`` on."""
+        """Write all sweeps over ``count`` rows, or groups of rows, from ``start`` on."""
         known: list[Tensor] = []
-        for one, values in zip(self._program.passes, self._program.values, strict=True):
+        for one, values in zip(self._program.sweeps, self._program.values, strict=True):
             with self._block.loop(count, "r") as r:
-                sweep = self._sweep(self._block.bind(start + r, "row"), r)
+                loops = self._loops(self._block.bind(start + r, "row"), r)
                 for tensor in known:
-                    sweep.know(tensor, self._load(tensor, r))
-                sweep.learn(one.values)
-                for tensor, total in zip(one.reductions, self._run(sweep, one), strict=True):
-                    sweep.know(tensor, total)
+                    loops.know(tensor, self._load(tensor, r))
+                loops.learn(one.values)
+                for tensor, total in zip(one.reductions, self._run(loops, one), strict=True):
+                    loops.know(tensor, total)
                     self._block.store(self._totals[tensor], r, total)
-                sweep.store_values(values)
+                loops.store_values(values)
             known += one.reductions
 
     def _load(self, tensor: Tensor, r: Expr) -> Expr:
         return self._block.let(tirx.BufferLoad(self._totals[tensor], [index(r)]))
 
-    def _sweep(self, row: Expr, r: Expr) -> Sweep:
+    def _loops(self, row: Expr, r: Expr) -> RowLoops:
         if self._step == 1:
             place = unflatten(self._context, row, self._program.rows)
         else:
@@ -191,32 +198,32 @@ class _Strip:
         kept = {t: Kept(buffer, begin) for t, buffer in self._kept.items()}
         storages = self._context.space.storages
         kept |= {t: Kept(storages[s].buffer, None) for t, s in self._in_place.items()}
-        sweep = Sweep(self._program, self._context, self._lanes, place, kept)
+        loops = RowLoops(self._program, self._context, self._lanes, place, kept)
         if self._next is not None:
-            sweep.fetch(self._next)
-        return sweep
+            loops.fetch(self._next)
+        return loops
 
-    def _run(self, sweep: Sweep, one: Pass) -> list[Expr]:
+    def _run(self, loops: RowLoops, one: Sweep) -> list[Expr]:
         size = self._context.size(self._program.inner[0])
         if self._step > 1 and isinstance(size, int):
-            return [t.total() for t in sweep.run_across(one, size)]
-        return [t.result() for t in sweep.run(one, 0, size)]
+            return [t.total() for t in loops.run_across(one, size)]
+        return [t.result() for t in loops.run(one, 0, size)]
 
 
-def _abreast(program: RowProgram, context: Context) -> int:
-    roots = [t for one in program.passes for t in one.roots]
-    stores = {t for one in program.passes for t in one.stores}
+def _interleaving(program: RowProgram, context: Context) -> int:
+    roots = [t for one in program.sweeps for t in one.roots]
+    stores = {t for one in program.sweeps for t in one.stores}
 
     def is_read(tensor: Tensor) -> bool:
         stored = context.space.storage(tensor) is not None and tensor not in stores
         return stored or isinstance(tensor.node, Reduce)
 
-    return abreast(roots, is_read, context.target)
+    return interleaving(roots, is_read, context.target)
 
 
 def _lanes(program: RowProgram, context: Context) -> int:
     """Return lanes for the narrowest dtype that is computed with; wider ones take two registers."""
-    roots = [t for one in program.passes for t in one.roots] + [
+    roots = [t for one in program.sweeps for t in one.roots] + [
         t for values in program.values for t in values
     ]
     dtypes = {compute_dtype(t.dtype) for t in roots} - {"bool"}

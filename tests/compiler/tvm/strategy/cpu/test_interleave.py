@@ -1,4 +1,4 @@
-"""How many registers are computed abreast, and that the elements are right with each number."""
+"""How many registers are interleaved, and that the elements are right with each number."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from composite.compiler.tvm.strategy.cpu.interleave import covering
+from composite.compiler.tvm.strategy.cpu.interleave import interleave_in_row
 from tests.compiler.tvm.conftest import check
 
 
@@ -25,8 +25,8 @@ from tests.compiler.tvm.conftest import check
         (4, 5, 1),
     ],
 )
-def test_no_more_are_abreast_than_suit_a_row(most: int, count: int, expected: int) -> None:
-    assert covering(most, 8, count) == expected
+def test_no_more_are_interleaved_than_suit_a_row(most: int, count: int, expected: int) -> None:
+    assert interleave_in_row(most, 8, count) == expected
 
 
 @pytest.mark.parametrize("width", [None, 31, 48, 100])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tvm import sym, tirx
 
-from composite.compiler.tvm.strategy.cpu.product.sweep import row_tiles
+from composite.compiler.tvm.strategy.cpu.product.panel_product import row_tiles
 from composite.compiler.tvm.strategy.cpu.product.tile import Tile
 
 

@@ -1,4 +1,4 @@
-"""Indices: where an element lies, as ints, index expressions, and lanes of a vector.
+"""Indices of elements: ints, index expressions, and lanes of a vector.
 
 Nothing here reads or writes; :mod:`.access` does.
 """
@@ -15,7 +15,7 @@ from composite.compiler.tvm.codegen.block import INDEX, Block, index, lanes_of, 
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim, Shape
-from composite.compiler.tvm.ir.graph import Expr
+from composite.compiler.tvm.ir.tensor import Expr
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ Index = Any  # int, TVM expression or Lane
 
 
 def moved(place: Index, by: Expr | int) -> Index:
-    """Return a place further on."""
+    """Return an index moved by some elements."""
     if isinstance(by, int) and by == 0:
         return place
     if isinstance(place, Lane):

@@ -1,4 +1,7 @@
-"""Multiply rows with packed panels: which of the two goes round in the inner loop."""
+"""Multiply rows with packed panels, the panels or the rows in the inner loop.
+
+What the inner loop goes through again and again should stay in a cache.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,11 @@ from composite.compiler.tvm.codegen.block import (
     quotient,
     remainder,
 )
-from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, Tensor
+from composite.compiler.tvm.ir.dims import ceildiv
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.strategy.context import Context, Packing
-from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking, covers
+from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking
 from composite.compiler.tvm.strategy.cpu.product.pack import Panels
 from composite.compiler.tvm.strategy.cpu.product.product import Product, batch_offset
 from composite.compiler.tvm.strategy.cpu.product.tile import UNROLL, Operands, Tile, multiply
@@ -41,8 +46,9 @@ class Arrangement:
     Attributes:
         product: The product and what is made of it.
         vectors: The factor that supplies vectors, and whether its matrices are ``[K, count]``.
-        rows: The factor whose elements are broadcast, and whether its matrices are ``[K, count]``.
-        rows_at: Where that lies.
+        broadcast: The factor that supplies single elements, and whether its matrices are
+            ``[K, count]``.
+        broadcast_at: Where that factor lies in memory.
         swapped: Whether vectors run along the rows of the result.
         tile: The register tile.
         packing: Who packs the factor that supplies vectors once; None if each task packs.
@@ -50,8 +56,8 @@ class Arrangement:
 
     product: Product
     vectors: tuple[Tensor, bool]
-    rows: tuple[Tensor, bool]
-    rows_at: Strided
+    broadcast: tuple[Tensor, bool]
+    broadcast_at: Strided
     swapped: bool
     tile: Tile
     packing: Packing | None = None
@@ -71,8 +77,8 @@ class Buffers:
     panels: Expr | int
 
 
-Finish = Callable[[Expr, Expr, Expr], None]
-"""Stores what is made of a vector of sums, given its row, its number in the group, and itself."""
+VectorEpilogue = Callable[[Expr, Expr, Expr], None]
+"""Writes the epilogue of a vector of sums, given its row, its number in the group, and the sums."""
 
 
 @dataclass(frozen=True)
@@ -83,16 +89,17 @@ class Piece:
         k: The first step.
         depth: How many.
         adds: Whether they are added to what the sums hold.
-        finish: What is done with sums instead of keeping them; all rows are those of tiles then.
+        epilogue: Takes the sums from the registers; None stores them in the buffer. With it, the
+            rows must be whole tiles.
     """
 
     k: Expr | int
     depth: Expr | int
     adds: bool = False
-    finish: Finish | None = None
+    epilogue: VectorEpilogue | None = None
 
 
-class Sweep:
+class PanelProduct:
     """Multiplies rows of an arrangement, at the given batch indices, with a task's panels.
 
     ``blocking`` says how many rows come at a time.
@@ -193,8 +200,8 @@ class Sweep:
         for i in range(tile.rows):
             for j in range(tile.vectors):
                 value = tirx.BufferLoad(total, [index(i * tile.vectors + j)])
-                if piece.finish is not None:
-                    piece.finish(block.bind(first + at + i, "row"), p * tile.vectors + j, value)
+                if piece.epilogue is not None:
+                    piece.epilogue(block.bind(first + at + i, "row"), p * tile.vectors + j, value)
                 else:
                     block.store(sums, place(i, j), value)
 
@@ -206,10 +213,11 @@ class Sweep:
         piece: Piece,
         turn: tuple[Expr | int, Expr | int] | None,
     ) -> Callable[[Expr | int], None] | None:
-        """Return how to ask for the next panel while this one is multiplied.
+        """Return what prefetches the next panel while this one is multiplied; None if nothing.
 
-        Panels that are kept are read from one end to the other, from beyond the L2 cache; the few
-        rows of the first tile alone would wait for that. Each tile asks for its share.
+        Panels that were packed before the tasks are read once, from memory beyond the L2 cache. The
+        first tile of a panel would wait for all of it, so each tile of the panel before prefetches
+        a share.
         """
         if not self._arrangement.is_packed or turn is None or tile.rows < _LEAST_HEIGHT:
             return None
@@ -218,8 +226,8 @@ class Sweep:
         block, (number, count) = self._block, turn
         line = LINE_BYTES // ITEM_SIZE[self._dtype]
         steps = piece.depth // self._unroll
-        lines = covers(tile.vectors * self._lanes * self._unroll, line)
-        each = covers(lines, count) if isinstance(count, int) else 1
+        lines = ceildiv(tile.vectors * self._lanes * self._unroll, line)
+        each = ceildiv(lines, count) if isinstance(count, int) else 1
         start = packed.panel_at(p + 1) + number * (steps * each * line)
         start = block.bind(index(start), "next")
 
@@ -234,7 +242,7 @@ class Sweep:
         self, first: Expr, tile: Tile, k: Expr | int
     ) -> Callable[[int, Expr | int], Expr]:
         """Return how to read step k of row i; rows past the end repeat the last."""
-        (tensor, k_first), where = self._arrangement.rows, self._arrangement.rows_at
+        (tensor, k_first), where = self._arrangement.broadcast, self._arrangement.broadcast_at
         k_axis, row_axis = (-2, -1) if k_first else (-1, -2)
         base = batch_offset(tensor, where, self._batch) + k * where.strides[k_axis]
         bases = [
@@ -259,7 +267,7 @@ def row_tiles(rows: Expr | int, tile: Tile) -> list[tuple[Expr | int, Tile, Expr
     """
     if not isinstance(rows, int):
         return _unknown_row_tiles(rows, tile)
-    count = -(-rows // tile.rows)
+    count = ceildiv(rows, tile.rows)
     small, larger = divmod(rows, count)
     parts: list[tuple[Expr | int, Tile, Expr | int]] = []
     if larger:
@@ -274,7 +282,7 @@ def _unknown_row_tiles(rows: Expr, tile: Tile) -> list[tuple[Expr | int, Tile, E
 
     What full tiles have more rows than there are is taken off in steps, first one of each tile.
     """
-    step = covers(tile.rows, _HEIGHTS)
+    step = ceildiv(tile.rows, _HEIGHTS)
     heights = range(tile.rows, min(_LEAST_HEIGHT, tile.rows) - 1, -step)
     count = index(ceil_quotient(rows, tile.rows))
     steps = minimum(quotient(count * tile.rows - rows, step), count * (len(heights) - 1))

@@ -1,8 +1,9 @@
-"""Sums over the trips of a loop, which need not be carried.
+"""Compute a sum over the trips of a loop behind the loop, instead of carrying it.
 
-Where what a trip adds is a product of its own rows, as the gradient of a recurrent weight is, the
-trips write those rows, and one product of all of them follows the loop: many times as deep, and
-made once. So too for sums of rows; the gradient of a sequence is the array of its rows.
+The gradient of a recurrent weight is a sum in which each trip adds a product of its own rows. The
+trips then only write their rows, and one product of all rows follows the loop: as deep as all the
+products together, and computed once. Sums of rows are computed likewise. The gradient of a sequence
+adds each trip's row at its own place, so it is the array of the rows.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import functools
 from dataclasses import replace
 
 from composite.compiler.tvm.ir import graph
-from composite.compiler.tvm.ir.graph import MatMul, Pointwise, Reduce, Tensor, topological
+from composite.compiler.tvm.ir.anchors import MatMul, Reduce
 from composite.compiler.tvm.ir.loop import is_one_value
+from composite.compiler.tvm.ir.tensor import Constant, Pointwise, Tensor
+from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.lower.arithmetic import plus
 from composite.compiler.tvm.lower.reduction import ADD, reduce_over
-from composite.compiler.tvm.passes.hoist import flat_rows
+from composite.compiler.tvm.passes.lift import flat_rows
 from composite.compiler.tvm.read.lists import Among
 from composite.compiler.tvm.read.loop_builder import After, LoopBuilder, unsqueezed
 
@@ -25,7 +28,7 @@ _SUMS = ("AddN", "AddV2", "Add")
 def sum_of_trips(
     loop: LoopBuilder, argument: Tensor, initial: Tensor, following: Tensor
 ) -> After | None:
-    """Return a carried value as what it starts as and the sum of what trips add, if it is."""
+    """Return a carried value as its initial value plus what all trips add; None if it is not."""
     added = _addends(following, argument)
     if not added or not argument.dtype.startswith("float"):
         return None
@@ -99,7 +102,7 @@ def _reduced(loop: LoopBuilder, node: Reduce) -> After | None:
 
 def _moved(loop: LoopBuilder, source: Tensor, node: Among) -> After | None:
     """Return rows that each lie at a place of their own, as the dimension they are among."""
-    if not loop.covers(node.place, source.shape[node.axis]):
+    if not loop.visits_each(node.place, source.shape[node.axis]):
         return None
     rows = loop.product_of_rows(node.operand, node.place) or loop.rows(node.operand, node.place)
     if rows is None:
@@ -115,7 +118,7 @@ def _deep_product(loop: LoopBuilder, source: Tensor, node: MatMul) -> After | No
         return None
     lifted = [one for one in (loop.lifted(node.a), loop.lifted(node.b)) if one is not None]
     place = lifted[0].at if lifted else loop.trip
-    if not loop.covers(place):
+    if not loop.visits_each(place):
         return None
     a, b = loop.rows(node.a, place), loop.rows(node.b, place)
     if a is None or b is None:
@@ -127,7 +130,7 @@ def _is_zero(tensor: Tensor) -> bool:
     """Return whether a tensor is known to be all zeros."""
     if not is_one_value(tensor):
         return False
-    constants = [t.node.value for t in topological((tensor,)) if isinstance(t.node, graph.Constant)]
+    constants = [t.node.value for t in topological((tensor,)) if isinstance(t.node, Constant)]
     views = ("Fill", "Cast", "BroadcastTo", "Identity")
     plain = all(
         not isinstance(t.node, Pointwise) or t.node.op in views for t in topological((tensor,))

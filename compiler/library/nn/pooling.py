@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from composite.compiler.library.names import public
-from composite.compiler.library.windows import channels_first, explicit, of_each_axis
+from composite.compiler.library.nn.windows import channels_first, explicit, of_each_axis
 
 
 @public("tf.nn.avg_pool")

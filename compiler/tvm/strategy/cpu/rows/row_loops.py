@@ -1,7 +1,8 @@
-"""One pass over the elements of a row: whole vectors, several at a time, and what is left.
+"""The loops of the sweeps over one row: whole vectors, several at a time, and a last one.
 
-The last vector overlaps its neighbour, as outputs never alias inputs; what it would count twice in
-a reduction is left out. Rows shorter than a vector are taken element by element.
+The last vector overlaps its neighbour instead of needing a tail, which is right because outputs
+never alias inputs; a reduction masks out the elements that it would count twice. Rows shorter than
+a vector are computed element by element.
 """
 
 from __future__ import annotations
@@ -21,18 +22,19 @@ from composite.compiler.tvm.codegen.block import (
     remainder,
     spread,
 )
-from composite.compiler.tvm.ir.graph import ITEM_SIZE, Expr, Tensor
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.rows.accumulate import BLOCK, Accumulator
-from composite.compiler.tvm.strategy.cpu.rows.row_program import Pass, RowProgram
+from composite.compiler.tvm.strategy.cpu.rows.row_program import RowProgram, Sweep
 
-_DEAR = 8
+_EXPENSIVE = 8
 """Instructions for a vector from which on its totals are folded into one register each."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Where the elements of a tensor lie between passes.
+    """Where the elements of a tensor lie between sweeps.
 
     Attributes:
         buffer: What they are kept in.
@@ -45,24 +47,24 @@ class Kept:
 
 
 @dataclass
-class _Loops:
-    """A pass under construction: its totals, and the counters of the loops that are open."""
+class _OpenSweep:
+    """A sweep under construction: its totals, and the counters of the loops that are open."""
 
-    one: Pass
+    one: Sweep
     totals: list[Accumulator]
     ways: int
     outer: list[Index] = field(default_factory=list)
 
 
-class Sweep:
-    """Writes the passes over one row, whose place is ``row``.
+class RowLoops:
+    """Writes the sweeps over one row, whose place is ``row``.
 
     Args:
-        program: What the passes compute.
+        program: What the sweeps compute.
         context: The kernel.
-        lanes: Elements in a vector, which may be several registers abreast.
+        lanes: Elements in a vector, which may be several registers long.
         row: The row's indices; a :class:`Lane` stands for as many rows.
-        kept: Where the elements are that are kept between passes.
+        kept: Where the elements are that are kept between sweeps.
     """
 
     def __init__(
@@ -83,14 +85,14 @@ class Sweep:
         self._known: dict[Tensor, Expr] = {}
 
     def fetch(self, distance: Expr | int) -> None:
-        """Ask, in the dearest pass, for the elements of a row that lies that many further.
+        """Prefetch, in the most expensive sweep, the row that begins ``distance`` elements on.
 
-        For a row that is worked on a while later; it need not exist.
+        The row need not exist: a prefetch never faults.
         """
         self._distance = distance
 
     def know(self, tensor: Tensor, value: Expr) -> None:
-        """Say what a reduction, or another value of the row, is."""
+        """Give the value of a reduction, or another value of the row."""
         self._known[tensor] = value
         self._values.give(tensor, partial(_at_any_place, value))
 
@@ -114,14 +116,14 @@ class Sweep:
     def _is_store(self, tensor: Tensor) -> bool:
         return any(tensor in stores for stores in self._program.values)
 
-    def run(self, one: Pass, start: Expr | int, count: Expr | int) -> list[Accumulator]:
-        """Write a pass over ``count`` places of a row's first dimension, from ``start`` on."""
+    def run(self, one: Sweep, start: Expr | int, count: Expr | int) -> list[Accumulator]:
+        """Write a sweep over ``count`` places of a row's first dimension, from ``start`` on."""
         ways = max(1, _ways(one) * self._context.lanes("float32") // self._lanes)
         totals = [
             Accumulator.of(self._context, node, self._lanes_of_total(one, tensor), ways)
             for tensor, node in one.reductions.items()
         ]
-        loops = _Loops(one, totals, ways)
+        loops = _OpenSweep(one, totals, ways)
         spans = [(start, count)]
         spans += [(0, self._context.size(d)) for d in self._program.inner[1:]]
         with ExitStack() as stack:
@@ -131,22 +133,22 @@ class Sweep:
             self._last_dimension(loops, *spans[-1])
         return loops.totals
 
-    def _lanes_of_total(self, one: Pass, tensor: Tensor) -> int:
+    def _lanes_of_total(self, one: Sweep, tensor: Tensor) -> int:
         """Return one register's lanes where an element takes many registers to compute."""
         register = self._context.lanes(tensor.dtype)
-        return min(self._lanes, register) if one.cost > _DEAR else self._lanes
+        return min(self._lanes, register) if one.cost > _EXPENSIVE else self._lanes
 
-    def run_across(self, one: Pass, width: int) -> list[Accumulator]:
-        """Write a pass over the ``width`` elements of as many rows as there are lanes."""
+    def run_across(self, one: Sweep, width: int) -> list[Accumulator]:
+        """Write a sweep over the ``width`` elements of as many rows as there are lanes."""
         ways = min(2, width)
         nodes = one.reductions.values()
         totals = [Accumulator.of(self._context, node, self._lanes, ways) for node in nodes]
-        loops = _Loops(one, totals, ways)
+        loops = _OpenSweep(one, totals, ways)
         for e in range(width):
             self._element(loops, e, e % ways)
         return loops.totals
 
-    def _last_dimension(self, loops: _Loops, start: Expr | int, count: Expr | int) -> None:
+    def _last_dimension(self, loops: _OpenSweep, start: Expr | int, count: Expr | int) -> None:
         block, lanes = self._context.block, self._lanes
         size = self._context.size(self._program.inner[-1])
         is_long = size >= lanes if isinstance(size, int) else index(size) >= lanes
@@ -157,7 +159,7 @@ class Sweep:
         with block.when(True) if is_long is False else block.otherwise(), block.loop(count) as e:
             self._element(loops, start + e)
 
-    def _vectors(self, loops: _Loops, start: Expr | int, count: Expr | int) -> None:
+    def _vectors(self, loops: _OpenSweep, start: Expr | int, count: Expr | int) -> None:
         block, lanes, ways = self._context.block, self._lanes, loops.ways
 
         def vector(at: Expr | int, way: int) -> None:
@@ -183,7 +185,7 @@ class Sweep:
         with block.when(rest > 0 if isinstance(rest, int) else index(rest) > 0):
             self._element(loops, last, ways - 1, lanes - rest, ahead)
 
-    def _read_in_place(self, loops: _Loops, last: Lane) -> dict[Tensor, Expr]:
+    def _read_in_place(self, loops: _OpenSweep, last: Lane) -> dict[Tensor, Expr]:
         at = [*self._row, *loops.outer, last]
         overwritten = [t for t in loops.one.in_place if self._kept[t].begin is None]
         return {t: self._context.block.let(self._load_kept(t, at)) for t in overwritten}
@@ -207,13 +209,13 @@ class Sweep:
 
     def _element(
         self,
-        loops: _Loops,
+        loops: _OpenSweep,
         last: Index,
         way: int | None = None,
         skipped: Expr | int = 0,
         ahead: Mapping[Tensor, Expr] | None = None,
     ) -> None:
-        """Write the pass at one place of the last dimension, a vector as a rule.
+        """Write the sweep at one place of the last dimension, a vector as a rule.
 
         ``way`` says which of the totals take it, without the first ``skipped`` lanes; None stands
         for a single element. ``ahead`` holds kept elements that were read before.
@@ -227,7 +229,7 @@ class Sweep:
         for tensor, value in (ahead or {}).items():
             access.give(tensor, partial(_at_any_place, value))
         at = [*self._row, *loops.outer, last]
-        if self._distance is not None and one is self._program.dearest:
+        if self._distance is not None and one is self._program.most_expensive:
             self._fetch(at, self._distance)
         for tensor in one.stores:
             context.store(tensor, _place(tensor, at), access.compute(tensor, _place(tensor, at)))
@@ -286,8 +288,8 @@ def _place(tensor: Tensor, at: Sequence[Index]) -> list[Index]:
     return [0 if d == 1 else i for d, i in zip(tensor.shape, at, strict=True)]
 
 
-def _ways(one: Pass) -> int:
-    """Return how many vectors are in flight: as many as hide the latency of what is done to one."""
+def _ways(one: Sweep) -> int:
+    """Return how many vectors are computed at a time: enough to hide the latency of one."""
     if not one.reductions:
         return 2
     return 8 if one.cost <= 4 else 4

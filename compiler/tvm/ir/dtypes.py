@@ -1,0 +1,20 @@
+"""The dtypes of tensors, and in which of them values are computed."""
+
+from __future__ import annotations
+
+DTYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "bool")
+NARROW_FLOATS = ("float16", "bfloat16")
+ITEM_SIZE = {
+    "float64": 8,
+    "int64": 8,
+    "float32": 4,
+    "int32": 4,
+    "float16": 2,
+    "bfloat16": 2,
+    "bool": 1,
+}
+
+
+def compute_dtype(dtype: str) -> str:
+    """Return the dtype in which values of ``dtype`` are computed: 16-bit floats in float32."""
+    return "float32" if dtype in NARROW_FLOATS else dtype

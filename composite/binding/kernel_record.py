@@ -1,0 +1,76 @@
+"""A compiled kernel, as the runtime installs it and as libraries and the cache keep it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import tensorflow as tf
+
+from composite.binding.typed_record import Dims, TypedRecord
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelRecord(TypedRecord):
+    """A kernel; its name is its C symbol without the prefix.
+
+    Attributes:
+        program: the digest of the op's version.
+        in_shapes: the dims of each input; a text is a symbol.
+        out_shapes: dims joined by commas, each in postfix over numbers and symbols.
+        constants: the inputs that the kernel takes for constant.
+        minimums: the least value of each symbol.
+        divisors: what divides each symbol's value.
+        packed_sources: the constant inputs that packed arguments are made of.
+        packed_elements: how many elements each packed argument has.
+        packed_dtypes: and of which dtype.
+        barriers: some loop of the kernel has one.
+        isa: the level of x86-64 that a CPU must have.
+        target: what it was compiled for.
+        device: "CPU".
+        strategy: how it was made, for people.
+        library: the path of its library; None: it came with a built one.
+        library_sha256: the hash of that file.
+        error: the largest that the check found, in units of `error_unit`.
+        error_unit: for people.
+        exact: it has the bits of the expansion for any inputs.
+        max_error: the error as a text, in records older than `error`.
+        verdict: "kernel", "expansion" or "unmeasured".
+        kernel_us: at the size of the call that asked; so `expansion_us`.
+        expansion_us: see kernel_us.
+        sizes: at which it was measured, ascending; `kernel_times`, `expansion_times` and
+            `kernel_wins` have what was found at each.
+        kernel_times: see sizes.
+        expansion_times: see sizes.
+        kernel_wins: see sizes.
+    """
+
+    KIND: ClassVar[str] = "kernel record"
+
+    program: str
+    in_shapes: tuple[Dims, ...]
+    out_shapes: tuple[str, ...]
+    constants: tuple[int, ...] = ()
+    minimums: tuple[int, ...] = ()
+    divisors: tuple[int, ...] = ()
+    packed_sources: tuple[int, ...] = ()
+    packed_elements: tuple[int, ...] = ()
+    packed_dtypes: tuple[tf.DType, ...] = ()
+    barriers: bool = True
+    isa: str = ""
+    target: str = ""
+    device: str = ""
+    strategy: str = ""
+    library: str | None = None
+    library_sha256: str | None = None
+    error: float | None = None
+    error_unit: str | None = None
+    exact: bool | None = None
+    max_error: str | None = None
+    verdict: str = "unmeasured"
+    kernel_us: float | None = None
+    expansion_us: float | None = None
+    sizes: tuple[int, ...] = ()
+    kernel_times: tuple[float, ...] = ()
+    expansion_times: tuple[float, ...] = ()
+    kernel_wins: tuple[bool, ...] = ()

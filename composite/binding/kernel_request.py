@@ -1,0 +1,51 @@
+"""A kernel that a call asks for, or that a library is built with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from tensorflow.core.framework.attr_value_pb2 import AttrValue
+
+from composite.binding.call_request import CallRequest
+from composite.binding.records import CONSTANTS, PROGRAM, attr_value
+from composite.binding.typed_record import Dims, TypedRecord
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelRequest(TypedRecord):
+    """A request; its name is the ticket that it is answered by.
+
+    Attributes:
+        program: the digest of the op's version.
+        in_shapes: the dims of each input; a text is a symbol.
+        constants: the inputs that never change.
+        hint: the sizes of the symbols, s0 first, in the call that asked.
+        must: the call waits for the kernel.
+    """
+
+    KIND: ClassVar[str] = "kernel request"
+
+    program: str
+    in_shapes: tuple[Dims, ...]
+    constants: tuple[int, ...] = ()
+    hint: tuple[int, ...] = ()
+    must: bool = False
+
+    @classmethod
+    def of_call(cls, call: CallRequest) -> Self:
+        """The request for a kernel of exactly the shapes of a call, which are known."""
+        return cls(
+            op=call.op,
+            attrs=call.attrs,
+            program=call.program,
+            in_shapes=tuple(tuple(shape.as_list()) for shape in call.in_shapes),
+        )
+
+    def stamps(self) -> dict[str, AttrValue]:
+        """What a node of this call carries."""
+        found = {PROGRAM: attr_value(self.program)}
+        return found | ({CONSTANTS: attr_value(self.constants)} if self.constants else {})

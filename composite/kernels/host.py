@@ -1,0 +1,93 @@
+"""Calls a compiled kernel on NumPy arrays, outside a graph: for checking it before it is used.
+
+The runtime is the kernel's host here as it is in a graph (composite/runtime/api/host_c_api.h); only
+the threads are the call's own, so that each loop runs as exactly so many tasks as are asked for.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from composite.binding import native
+from composite.compiler.tvm.ir.constants import Packed
+
+Array = np.ndarray[Any, Any]
+
+
+class _Array(ctypes.Structure):
+    """composite_array."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("rank", ctypes.c_int32),
+        ("dtype", ctypes.c_int32),
+    ]
+
+
+class _Call(ctypes.Structure):
+    """composite_kernel_call."""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("library", ctypes.c_char_p),
+        ("kernel", ctypes.c_char_p),
+        ("arguments", ctypes.POINTER(_Array)),
+        ("count", ctypes.c_size_t),
+        ("tasks", ctypes.c_int32),
+    ]
+
+
+def call(library: Path, kernel: str, arrays: Sequence[Array], tasks: int = 1) -> None:
+    """Calls a kernel of a library, which fills its outputs.
+
+    Args:
+        library: Its file; closed again afterwards.
+        kernel: Its name, or that of what packs a constant for it.
+        arrays: Inputs, outputs and packed constants: row-major and compact; their memory needs the
+            alignment of an element only.
+        tasks: Into how many each parallel loop is divided. All of them run at the same time.
+
+    Raises:
+        RuntimeError: If there is no such kernel, or it refuses its arguments, or its tasks do not
+            meet at the same barriers.
+    """
+    arguments = (_Array * len(arrays))(*map(_argument, arrays))
+    asked = _Call(
+        ctypes.sizeof(_Call), str(library).encode(), kernel.encode(), arguments, len(arrays), tasks
+    )
+    try:
+        native.invoke(native.library().composite_call_kernel, ctypes.byref(asked))
+    except tf.errors.OpError as error:
+        raise RuntimeError(error.message) from error
+
+
+def pack(
+    library: Path,
+    kernel: str,
+    inputs: Sequence[Array],
+    arguments: Sequence[Packed],
+    tasks: int = 1,
+) -> list[Array]:
+    """Makes what a kernel takes after its outputs, of its inputs; raises as `call`."""
+    made = []
+    for number, argument in enumerate(arguments):
+        # Not aligned, and no number where the kernel must not read.
+        room = np.full(argument.elements + 1, np.nan, argument.dtype)[1:]
+        call(library, f"{kernel}_pack{number}", [inputs[argument.source], room], tasks)
+        made.append(room)
+    return made
+
+
+def _argument(array: Array) -> _Array:
+    if not array.flags.c_contiguous:
+        raise ValueError("kernels take compact row-major arrays")
+    shape = (ctypes.c_int64 * array.ndim)(*array.shape)
+    dtype = tf.as_dtype(array.dtype).as_datatype_enum
+    return _Array(array.ctypes.data, shape, array.ndim, dtype)

@@ -1,0 +1,139 @@
+#include "composite/runtime/api/host_c_api.h"
+
+#include <dlfcn.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "composite/runtime/api/c_api_reply.h"
+#include "composite/runtime/kernels/dtypes.h"
+#include "composite/runtime/kernels/kernel_library.h"
+#include "composite/runtime/launch/fixed_team.h"
+#include "composite/runtime/launch/tvm_abi.h"
+#include "composite/runtime/run/kernel_call.h"
+#include "tensorflow/core/framework/tensor_shape.h"
+#include "tensorflow/core/framework/types.h"
+
+namespace composite {
+namespace {
+
+constexpr int kMostTasks = 64;
+constexpr size_t kMostArguments = 4096;
+
+// A library that is open as long as this object lives.
+class OpenLibrary {
+ public:
+  explicit OpenLibrary(const char* path) : handle_(dlopen(path, kOpenFlags)) {
+    if (handle_ == nullptr) {
+      const char* why = dlerror();
+      error_ = why != nullptr ? why : "no reason given";
+      return;
+    }
+    FillSlotsOf(handle_);
+  }
+  ~OpenLibrary() {
+    if (handle_ != nullptr) dlclose(handle_);
+  }
+  OpenLibrary(const OpenLibrary&) = delete;
+  OpenLibrary& operator=(const OpenLibrary&) = delete;
+
+  void* handle() const { return handle_; }  // null: `error` says why
+  const std::string& error() const { return error_; }
+
+ private:
+  void* const handle_;
+  std::string error_;
+};
+
+absl::Status CheckCall(const composite_kernel_call* call) {
+  if (call == nullptr) return absl::InvalidArgumentError("call: a null pointer");
+  if (call->size != sizeof(composite_kernel_call)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "call.size: ", call->size, ", and this runtime's is ", sizeof(composite_kernel_call)));
+  }
+  if (call->library == nullptr) return absl::InvalidArgumentError("call.library: a null pointer");
+  if (call->kernel == nullptr) return absl::InvalidArgumentError("call.kernel: a null pointer");
+  if (call->count > kMostArguments) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("call.count: ", call->count, " is more than ", kMostArguments));
+  }
+  if (call->arguments == nullptr && call->count > 0) {
+    return absl::InvalidArgumentError("call.arguments: a null pointer");
+  }
+  if (call->tasks < 1 || call->tasks > kMostTasks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("call.tasks: ", call->tasks, " is not from 1 to ", kMostTasks));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<tvm_abi::Tensor> Describe(const composite_array& array) {
+  if (array.rank < 0 || array.rank > tensorflow::TensorShape::MaxDimensions()) {
+    return absl::InvalidArgumentError(absl::StrCat("its rank is ", array.rank));
+  }
+  if (array.shape == nullptr && array.rank > 0) {
+    return absl::InvalidArgumentError("its shape is a null pointer");
+  }
+  const auto dtype = static_cast<tensorflow::DataType>(array.dtype);
+  if (ToAbi(dtype).code == kNoAbiCode) {
+    return absl::InvalidArgumentError(absl::StrCat("no kernel takes its dtype, ", array.dtype));
+  }
+  tensorflow::TensorShape shape;
+  absl::Status status = tensorflow::TensorShape::BuildTensorShape(
+      absl::MakeConstSpan(array.shape, array.rank), &shape);
+  if (!status.ok()) return status;
+  if (array.data == nullptr && shape.num_elements() > 0) {
+    return absl::InvalidArgumentError("its data is a null pointer");
+  }
+  // The ABI has no const: kernels do not write to shapes.
+  return tvm_abi::Tensor{array.data,
+                         {tvm_abi::kCpu, 0},
+                         array.rank,
+                         ToAbi(dtype),
+                         const_cast<int64_t*>(array.shape),
+                         nullptr,
+                         0};
+}
+
+absl::StatusOr<std::vector<tvm_abi::Tensor>> DescribeAll(const composite_kernel_call& call) {
+  std::vector<tvm_abi::Tensor> tensors;
+  for (size_t i = 0; i < call.count; ++i) {
+    absl::StatusOr<tvm_abi::Tensor> tensor = Describe(call.arguments[i]);
+    if (!tensor.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("argument ", i, " of kernel ", call.kernel,
+                                                     ": ", tensor.status().message()));
+    }
+    tensors.push_back(*tensor);
+  }
+  return tensors;
+}
+
+absl::Status CallOutsideGraph(const composite_kernel_call* call) {
+  absl::Status status = CheckCall(call);
+  if (!status.ok()) return status;
+  absl::StatusOr<std::vector<tvm_abi::Tensor>> tensors = DescribeAll(*call);
+  if (!tensors.ok()) return tensors.status();
+  const OpenLibrary library(call->library);
+  if (library.handle() == nullptr) return absl::NotFoundError(library.error());
+  absl::StatusOr<tvm_abi::Function> function =
+      FindKernel(library.handle(), call->library, call->kernel);
+  if (!function.ok()) return function.status();
+  FixedTeam team(call->tasks);
+  tvm_abi::Host host;
+  host.team = &team;
+  tvm_abi::Error error;
+  const int count = static_cast<int>(tensors->size());
+  if (tvm_abi::Call(*function, host, tensors->data(), count, &error)) return absl::OkStatus();
+  return KernelError(call->kernel, error);
+}
+
+}  // namespace
+}  // namespace composite
+
+extern "C" int composite_call_kernel(const composite_kernel_call* call, composite_buffer* error) {
+  return composite::Reply(error, [&] { return composite::CallOutsideGraph(call); });
+}

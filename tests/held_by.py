@@ -1,0 +1,184 @@
+"""Which test holds a source that has no test file of its own name.
+
+A source `<folder>/<name>` is held by `tests/<folder>/test_<name>.py`, where that is a file. Sources
+whose behaviour shows only together have a line here: a test file, and the sources that it holds. A
+name without a folder is in the folder that the test mirrors.
+
+tests/test_layers.py reads this list: each source has its own file or one line, and each line is
+needed.
+"""
+
+from __future__ import annotations
+
+HELD_BY: dict[str, str] = {
+    # What users call.
+    "tests/composite/cli/test_main.py": "failures.py composite/__main__.py composite/__init__.py",
+    "tests/composite/cli/test_calls.py": "bench.py check.py explain.py show.py",
+    "tests/composite/ops/test_call.py": "compiled_call.py composite/counters.py",
+    "tests/composite/kernels/test_numerics.py": "composite/explanation.py",
+    # What runs an op.
+    "tests/composite/binding/test_native.py": "log.py tensorflow_version.py",
+    "tests/composite/ops/test_semantics.py": "op.py",
+    "tests/composite/ops/test_attributes.py": "traced_call.py",
+    "tests/composite/autodiff/test_gradient.py": "backward.py",
+    "tests/composite/autodiff/test_residuals.py": "graph_cut.py",
+    "tests/composite/vectorize/test_batching.py": "elementwise.py",
+    # What makes kernels.
+    "tests/composite/kernels/test_verify.py": "adversarial.py bounds.py",
+    "tests/composite/jit/test_worker.py": (
+        "composite/kernels/expansions.py composite/kernels/produce.py"
+    ),
+    "tests/composite/tuning/test_tune.py": (
+        "calls.py local.py session.py space.py composite/kernels/chosen.py"
+    ),
+    "tests/composite/tuning/test_remote.py": "compiler/tvm/remote.py",
+    "tests/composite/aot/test_library.py": "building.py manifest.py writing.py",
+    "tests/composite/cli/test_build.py": (
+        "composite/aot/build_options.py composite/aot/inputs.py composite/aot/signatures.py"
+    ),
+    "tests/composite/checking/test_check.py": (
+        "__init__.py batching.py gradients.py oracle.py report.py run.py skipped.py ways.py"
+    ),
+    "tests/composite/checking/test_wrong.py": "kernels.py",
+    "tests/composite/checking/test_samples.py": "sample.py templates.py",
+    # The compiler.
+    "tests/compiler/emit/test_texts.py": (
+        "docs.py library.py literals.py registration.py stubs.py timings.py wrapper.py"
+    ),
+    "tests/compiler/errors/test_catalogue.py": (
+        "__init__.py calls.py declarations.py expressions.py mistake.py names.py page.py sources.py"
+        " statements.py"
+    ),
+    "tests/compiler/op_traits/test_table.py": (
+        "__init__.py control.py movement.py pointwise.py randoms.py reductions.py"
+    ),
+    "tests/compiler/op_traits/test_cpp_table.py": "composite/runtime/base/op_traits",
+    "tests/compiler/frontend/test_translate.py": (
+        "__init__.py arguments.py attributes.py bindings.py body.py calls.py expressions.py"
+        " operators.py statements.py subscripts.py analysis/capture.py"
+    ),
+    "tests/compiler/frontend/test_constructs.py": (
+        "comprehensions.py specials.py strings.py analysis/flow.py"
+    ),
+    "tests/compiler/frontend/test_meaning.py": (
+        "branches.py continuation.py exits.py trips.py analysis/liveness.py"
+    ),
+    "tests/compiler/frontend/test_errors.py": "analysis/paths.py analysis/scopes.py",
+    "tests/compiler/frontend/test_inline.py": "callables.py",
+    "tests/compiler/library/test_library.py": (
+        "__init__.py names.py page.py arithmetic.py assertions.py comparison.py complexes.py"
+        " creation.py dtypes.py images.py indexing.py layout.py linear.py randoms.py reduction.py"
+        " scans.py segments.py shaping.py sorting.py special.py spectra.py text.py"
+    ),
+    "tests/compiler/library/nn/test_nn.py": (
+        "activation.py convolution.py losses.py normalization.py pooling.py windows.py"
+    ),
+    "tests/compiler/test_speed.py": "attr_values.py",
+    "tests/composite/autodiff/test_loop_residuals.py": "compiler/loop_body.py",
+    "tests/composite/autodiff/test_places.py": "compiler/node_place.py",
+    "tests/compiler/tfr/test_dialect.py": "bindings.py builder.py",
+    "tests/compiler/tfr/test_passes.py": "__init__.py canonicalize.py state.py",
+    "tests/compiler/tfr/test_serialize.py": "captures.py digest.py places.py",
+    "tests/compiler/tfr/test_fork.py": "cursor.py loop.py",
+    "tests/compiler/tfr/test_recipe.py": "text.py",
+    # From a TensorFlow function to machine code.
+    "tests/compiler/tvm/test_build.py": "__init__.py errors.py link.py show.py codegen/argument.py",
+    "tests/compiler/tvm/codegen/test_access.py": "block.py indices.py space.py",
+    "tests/compiler/tvm/lower/test_lower.py": (
+        "activation.py arithmetic.py comparison.py contraction.py convolution.py data.py lists.py"
+        " pooling.py static.py unary.py windows.py compiler/tvm/ir/window.py"
+        " compiler/tvm/strategy/cpu/constant.py compiler/tvm/read/node.py"
+    ),
+    "tests/compiler/tvm/lower/test_lower_views.py": (
+        "joining.py slicing.py compiler/tvm/ir/views.py compiler/tvm/codegen/view_access.py"
+    ),
+    "tests/compiler/tvm/lower/test_lower_gathering.py": (
+        "gathering.py scattering.py compiler/tvm/strategy/cpu/scatter.py"
+    ),
+    "tests/compiler/tvm/lower/test_lower_reduction.py": "reduction.py",
+    "tests/compiler/tvm/lower/test_lower_scanning.py": (
+        "scanning.py compiler/tvm/strategy/cpu/scan.py"
+    ),
+    "tests/compiler/tvm/lower/test_lower_softmax.py": "softmax.py",
+    "tests/compiler/tvm/ir/test_walk.py": "anchors.py dtypes.py graph.py tensor.py",
+    "tests/compiler/tvm/math/test_elementary.py": (
+        "exponential.py fit.py numeric.py trigonometry.py"
+    ),
+    "tests/compiler/tvm/read/test_loops.py": (
+        "lists.py loop_builder.py loop_parts.py loop_sums.py reader.py while_loop.py"
+        " compiler/tvm/ir/loop.py compiler/tvm/strategy/cpu/recurrence.py"
+    ),
+    "tests/compiler/tvm/passes/test_pipeline.py": "close.py hoist.py lift.py split_products.py",
+    "tests/compiler/tvm/plan/test_plan.py": "row_stages.py stage.py",
+    "tests/compiler/tvm/strategy/test_context.py": (
+        "__init__.py cost.py indexing.py tasks.py epilogue.py cpu/__init__.py"
+    ),
+    "tests/compiler/tvm/strategy/cpu/test_elementwise.py": "merge.py",
+    "tests/compiler/tvm/strategy/cpu/convolution/test_convolution.py": "conv_task.py strip.py",
+    "tests/compiler/tvm/strategy/cpu/convolution/test_channelwise.py": "taps.py",
+    "tests/compiler/tvm/strategy/cpu/product/test_gemm.py": (
+        "blocking.py contraction.py gemm_task.py pack.py product.py tile.py"
+        " compiler/tvm/strategy/cpu/epilogue.py"
+    ),
+    "tests/compiler/tvm/strategy/cpu/product/test_matvec.py": "axpy.py dots.py",
+    "tests/compiler/tvm/strategy/cpu/product/test_panels.py": "compiler/tvm/ir/constants.py",
+    "tests/compiler/tvm/strategy/cpu/rows/test_rows.py": (
+        "row_loops.py row_pieces.py row_program.py row_tensors.py compiler/tvm/math/division.py"
+    ),
+    "tests/compiler/tvm/strategy/cpu/rows/test_reduction.py": "accumulate.py",
+    # The runtime: a unit is x.h and x.cc.
+    "tests/runtime/program/test_registry.py": (
+        "function_versions node_attrs op_def_text op_version signature"
+        " composite/runtime/tensorflow/registration composite/runtime/tensorflow/resolve_calls"
+        " composite/runtime/tensorflow/op_kernel_registration composite/runtime/base/text"
+        " composite/runtime/api/c_api composite/runtime/api/c_api_reply"
+        " composite/runtime/api/program_c_api"
+    ),
+    "tests/runtime/program/test_loader_fuzz.py": "parse_program program region_check",
+    "tests/runtime/expand/test_expand.py": (
+        "body_shapes carried_values evaluator evaluator_if evaluator_while expansion inner_function"
+        " trip_count composite/runtime/api/request composite/runtime/base/authors_place"
+        " composite/runtime/graph/graph_builder composite/runtime/graph/graph_builder_shapes"
+        " composite/runtime/graph/list_shapes composite/runtime/graph/common_shape"
+        " composite/runtime/emit/emitter composite/runtime/emit/emitter_bind"
+        " composite/runtime/emit/emitter_values composite/runtime/emit/join"
+        " composite/runtime/emit/condition composite/runtime/value/constant"
+        " composite/runtime/value/value"
+    ),
+    "tests/runtime/expand/test_expand_errors.py": "composite/runtime/graph/not_yet",
+    "tests/runtime/expand/test_expansion_cache.py": (
+        "composite/runtime/base/fingerprint composite/runtime/graph/facts"
+    ),
+    "tests/runtime/expand/test_operators.py": (
+        "composite/runtime/emit/builtins composite/runtime/emit/item"
+        " composite/runtime/emit/operators composite/runtime/emit/subscript"
+        " composite/runtime/value/fold composite/runtime/value/fold_array"
+        " composite/runtime/value/fold_compare"
+    ),
+    "tests/runtime/harness/launch_test.cc": "launch_history launch_state launch_team pool",
+    "tests/runtime/kernels/test_decide.py": (
+        "decision_text dtypes node_groups options composite/runtime/api/explain"
+    ),
+    "tests/runtime/kernels/test_decision_table.py": "timings",
+    "tests/runtime/kernels/test_kernel_library.py": (
+        "kernel_install machine composite/runtime/base/checked_file composite/runtime/base/sha256"
+    ),
+    "tests/runtime/kernels/test_kernel_table.py": (
+        "kernel_group kernel_record kernel_shapes composite/runtime/api/kernel_c_api"
+    ),
+    "tests/runtime/run/test_expansion_runner.py": "expansion_library private_runtime",
+    "tests/runtime/run/test_kernel_call.py": "composite/runtime/base/stats",
+    "tests/composite/ops/test_constants.py": (
+        "composite/runtime/run/kernel_view composite/runtime/run/packed_constants"
+        " composite/runtime/tensorflow/constant_inputs"
+    ),
+    "tests/runtime/tensorflow/test_graph_pass.py": "final_call function_rewrite",
+    "tests/composite/ops/test_function_op.py": "composite/runtime/tensorflow/function_op",
+    "tests/composite/autodiff/test_gradient_inputs.py": "composite/runtime/tensorflow/twins",
+    "tests/composite/test_xla.py": (
+        "composite/runtime/tensorflow/xla_constants composite/runtime/tensorflow/xla_kernel"
+    ),
+    "tests/examples/test_serving.py": (
+        "composite/runtime/api/library_c_api composite/runtime/api/library_folder"
+    ),
+}
