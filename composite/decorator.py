@@ -188,8 +188,10 @@ def set_up() -> None:
     OPS.on_new_name(batching.register)
     if worker.enabled():
         from composite.compiler.tvm import table
+        from composite.compiler.tvm.ir.dtypes import DTYPES
 
-        native.call("composite_set_kernel_ops", record(ops=sorted(table.NAMES)))
+        dtypes = [tf.as_dtype(name) for name in DTYPES]
+        native.call("composite_set_kernel_ops", record(ops=sorted(table.NAMES), dtypes=dtypes))
 
 
 def _check_place(

@@ -37,6 +37,8 @@ class Explanation:
         op_name: the op.
         path: "kernel", "compiling" (the expansion runs until the kernel is ready) or "expansion".
         reason: why, in one sentence.
+        final: whether a graph gets TensorFlow's own ops in the node's place, which TensorFlow then
+            optimizes as hand-written ops: no kernel serves this call, and none will be compiled.
         kernel: the kernel's name; "" if no kernel covers the call.
         kernel_us: microseconds per node, measured at the size nearest to the call's; None if it was
             not measured.
@@ -50,6 +52,7 @@ class Explanation:
     op_name: str
     path: str
     reason: str
+    final: bool
     kernel: str
     kernel_us: float | None
     expansion_us: float | None
@@ -96,6 +99,7 @@ def explain(op: CompositeOp, *args: Any, **attrs: Any) -> Explanation:
         op_name=op.op_name,
         path=str(values.pop("path")),
         reason=str(values.pop("reason", "")),
+        final=bool(values.pop("final", False)),
         kernel=str(values.pop("kernel", "")),
         kernel_us=_time(values.pop("kernel_us", None)),
         expansion_us=_time(values.pop("expansion_us", None)),

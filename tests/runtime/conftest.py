@@ -6,16 +6,18 @@ import itertools
 from collections.abc import Callable, Iterator
 
 import pytest
+import tensorflow as tf
 
 from composite.compiler.tvm import table
+from composite.compiler.tvm.ir.dtypes import DTYPES
 from composite.jit import worker
 from tests.runtime import kernel_support as k
 
 _numbers = itertools.count()
 
 
-def _set_kernel_ops(ops: list[str]) -> None:
-    k.request("composite_set_kernel_ops", k.node("", "", ops=ops))
+def _set_kernel_ops(ops: list[str], **dtypes: list[tf.DType]) -> None:
+    k.request("composite_set_kernel_ops", k.node("", "", ops=ops, **dtypes))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -25,7 +27,7 @@ def no_compiler() -> Iterator[None]:
     worker.stop()
     _set_kernel_ops([])
     yield
-    _set_kernel_ops(sorted(table.NAMES))
+    _set_kernel_ops(sorted(table.NAMES), dtypes=[tf.as_dtype(name) for name in DTYPES])
     if compiling:
         worker.start()
 

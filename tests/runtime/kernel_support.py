@@ -85,9 +85,11 @@ def attr(value: Any) -> AttrValue:
     return result
 
 
-def _append(values: Any, element: str | float | tuple[int, ...]) -> None:
+def _append(values: Any, element: str | float | tuple[int, ...] | tf.DType) -> None:
     if isinstance(element, str):
         values.s.append(element.encode())
+    elif isinstance(element, tf.DType):
+        values.type.append(element.as_datatype_enum)
     elif isinstance(element, bool):
         values.b.append(element)
     elif isinstance(element, float):

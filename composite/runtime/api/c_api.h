@@ -48,7 +48,8 @@ COMPOSITE_EXPORT int composite_register_function(const char* request, size_t siz
  * to know. */
 COMPOSITE_EXPORT int composite_constant_arguments(const char* request, size_t size,
                                                   composite_buffer* reply);
-/* NodeDef attr ops: list(s), the TF ops that the kernel compiler can lower -> empty. */
+/* NodeDef attrs ops: list(s), the TF ops that the kernel compiler can lower; dtypes: list(type),
+ * those that it computes in (absent: not known) -> empty. */
 COMPOSITE_EXPORT int composite_set_kernel_ops(const char* request, size_t size,
                                               composite_buffer* reply);
 /* NodeDef op = name; the op's attributes, derived ones included; optional `_composite_program` (s),

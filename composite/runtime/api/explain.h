@@ -1,5 +1,5 @@
-// Which path a call would take now, and why, in words. Decides nothing: it asks what op_kernel.cc
-// asks, in the same order.
+// Which path a call would take now, and why, in words: the decision that the node's kernel would
+// carry out (kernels/decide.h).
 #ifndef COMPOSITE_RUNTIME_API_EXPLAIN_H_
 #define COMPOSITE_RUNTIME_API_EXPLAIN_H_
 

@@ -45,7 +45,9 @@ COMPOSITE_EXPORT int composite_worker(const char* request, size_t size, composit
 /* NodeDef attr reset (b, optional) -> NodeDef, one attr (i) for each counter. */
 COMPOSITE_EXPORT int composite_stats(const char* request, size_t size, composite_buffer* reply);
 
-/* As composite_expand, all dims known -> NodeDef: path (s) kernel | compiling | expansion; reason
+/* As composite_expand, all dims known; optional _composite_constants, _composite_variables list(i),
+ * as a node of a graph has them, and _device (s), CPU if absent -> NodeDef: path (s) kernel |
+ * compiling | expansion; final (b): the graph pass puts the expansion in the node's place; reason
  * (s); if a kernel covers the call: kernel, target, strategy, accuracy, error_unit, library (s),
  * exact (b), error, kernel_us, expansion_us (f), and its decision table: sizes list(i),
  * kernel_times, expansion_times list(f), kernel_wins list(b); of a composition: composes (s), the

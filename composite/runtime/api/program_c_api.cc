@@ -10,6 +10,7 @@
 #include "composite/runtime/api/c_api_reply.h"
 #include "composite/runtime/api/request.h"
 #include "composite/runtime/expand/expand.h"
+#include "composite/runtime/kernels/dtypes.h"
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/op_def_text.h"
 #include "composite/runtime/program/registry.h"
@@ -68,6 +69,15 @@ absl::StatusOr<NodeDef> ConstantArguments(const char* request, size_t size) {
 
 absl::Status SetKernelOps(const char* request, size_t size) {
   TF_ASSIGN_OR_RETURN(NodeDef record, ParseRequest<NodeDef>(request, size));
+  auto dtypes = record.attr().find("dtypes");
+  DtypeSet compiled = DtypeSet::All();
+  if (dtypes != record.attr().end()) {
+    compiled = DtypeSet();
+    for (int dtype : dtypes->second.list().type()) {
+      compiled.Add(static_cast<tensorflow::DataType>(dtype));
+    }
+  }
+  SetCompiledDtypes(compiled);
   Registry::Global().SetKernelOps(Strings(record, "ops"));
   return absl::OkStatus();
 }

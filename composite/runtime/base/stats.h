@@ -26,7 +26,7 @@ struct Stats {
   Counter rejected{0};           // kernel records refused: damaged, missing, of another machine
   Counter replaced{0};           // nodes of TensorFlow's own ops that became a composition's
   Counter xla_nodes{0};          // nodes that XLA was given as their expansion, at each compilation
-  Counter copies{0};             // inputs that did not reach a kernel where they lay
+  Counter copies{0};             // inputs that were copied for a kernel: constants, when packed
   Counter packed_constants{0};   // constants that were packed for a kernel
   Counter packed_bytes{0};       // what they take at present
 };

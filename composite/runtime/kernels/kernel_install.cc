@@ -101,7 +101,7 @@ absl::Status KernelTable::Install(KernelRecord record, tvm_abi::Function functio
   const AttrSlice attrs(&own);
   KernelGroup* group =
       Group(**version, attrs, record.constants.has_value() ? &*record.constants : nullptr);
-  absl::Status status = CheckMachine(record);
+  absl::Status status = CheckMachine(record, HostCpu());
   // What tells the times of a kernel brings none, and a refusal is then no second one.
   const bool brings = function != nullptr || !record.library.empty();
   const bool opens = function == nullptr && !record.library.empty();

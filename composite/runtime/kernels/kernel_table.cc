@@ -84,9 +84,8 @@ KernelTable::Family* KernelTable::FamilyOf(const OpVersion& version, AttrSlice a
 }
 
 void KernelTable::Ask(KernelGroup* group, const Signature& call) {
-  // Without a lock, for the calls that ask in vain again and again.
-  if (!worker_running() || !JitAllowed() || group->snapshot().full || call.has_empty_input())
-    return;
+  // Without the lock, for nodes that keep to what they knew at their first call, and ask for ever.
+  if (group->snapshot().full) return;
   absl::MutexLock lock(&mu_);
   AskLocked(group, call, /*must=*/false).IgnoreError();  // the next call asks again
 }

@@ -20,12 +20,10 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "absl/types/span.h"
 #include "composite/runtime/kernels/kernel_group.h"
 #include "composite/runtime/program/op_version.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
-#include "tensorflow/core/framework/partial_tensor_shape.h"
 
 namespace composite {
 
@@ -53,8 +51,7 @@ class KernelTable {
   absl::Status Install(KernelRecord record, tvm_abi::Function function,
                        std::vector<tvm_abi::Function> packers = {}) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Asks for a kernel that covers the call, unless that was done or is not possible. Cheap when
-  // there is no worker.
+  // Asks for a kernel that covers the call, unless that was done meanwhile or is not possible.
   void Ask(KernelGroup* group, const Signature& call) ABSL_LOCKS_EXCLUDED(mu_);
 
   // For backend="tvm": returns when Choose(group, call, must) finds a kernel. FailedPrecondition
@@ -114,11 +111,6 @@ class KernelTable {
   int64_t next_ticket_ ABSL_GUARDED_BY(mu_) = 0;
   std::atomic<bool> worker_running_{false};
 };
-
-// Whether a node of these attributes and input shapes (flattened; unknown dims allowed) will run
-// its expansion for good, so that the graph pass may put it in the node's place.
-bool FinalVerdictIsExpansion(const OpVersion& version, tensorflow::AttrSlice attrs,
-                             absl::Span<const tensorflow::PartialTensorShape> shapes);
 
 }  // namespace composite
 

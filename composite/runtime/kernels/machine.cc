@@ -16,6 +16,7 @@ namespace {
 constexpr char kEnvironment[] = "COMPOSITE_ISA";
 constexpr absl::string_view kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
 constexpr int kUnknown = -1;
+constexpr absl::string_view kCpuType = "CPU";
 
 int LevelOf(absl::string_view isa) {
   int level = 0;
@@ -56,11 +57,10 @@ std::string ReadEnvironment() {
   return value != nullptr ? value : "";
 }
 
-absl::Status CheckIsa(const std::string& isa) {
-  static const int* const cpu = new int(LevelOfCpu());
+absl::Status CheckIsa(const std::string& isa, const Device& cpu) {
   static const std::string* const chosen = new std::string(ReadEnvironment());
   const int needed = LevelOf(isa);
-  if (needed == kUnknown || needed > *cpu) {
+  if (needed == kUnknown || needed > cpu.level) {
     return absl::FailedPreconditionError(
         absl::StrCat("it was built for ", isa, ", which this CPU does not have"));
   }
@@ -72,12 +72,21 @@ absl::Status CheckIsa(const std::string& isa) {
 
 }  // namespace
 
-absl::Status CheckMachine(const KernelRecord& record) {
-  if (!record.device.empty() && record.device != "CPU") {
+const Device& HostCpu() {
+  static const Device* const cpu = new Device{Device::kCpu, LevelOfCpu()};
+  return *cpu;
+}
+
+Device DeviceOfType(absl::string_view type) {
+  return type.empty() || type == kCpuType ? HostCpu() : Device{Device::kOther, 0};
+}
+
+absl::Status CheckMachine(const KernelRecord& record, const Device& device) {
+  if (DeviceOfType(record.device).kind != device.kind) {
     return absl::FailedPreconditionError(
         absl::StrCat("it was built for ", record.device, ", and kernels run on the CPU so far"));
   }
-  return record.isa.empty() ? absl::OkStatus() : CheckIsa(record.isa);
+  return record.isa.empty() ? absl::OkStatus() : CheckIsa(record.isa, device);
 }
 
 }  // namespace composite

@@ -15,7 +15,6 @@
 namespace composite {
 namespace {
 
-using tensorflow::DataType;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
@@ -110,8 +109,6 @@ void ReleaseOutputs(OpKernelContext* context) {
 
 }  // namespace
 
-bool IsKernelDtype(DataType dtype) { return ToAbi(dtype).code != kNoAbiCode; }
-
 absl::Status KernelError(absl::string_view kernel, const tvm_abi::Error& error) {
   return absl::Status(CodeOf(error), absl::StrCat("kernel ", kernel, " raised ", error.kind,
                                                   error.kind.empty() ? "" : ": ", error.message));
@@ -135,7 +132,6 @@ absl::Status CallKernel(OpKernelContext* context, const Signature& call, const C
   for (int i = 0; i < context->num_inputs(); ++i) {
     const Tensor& input = context->input(i);
     tensors.push_back(Describe(input, dims));
-    if (tensors.back().data != input.data()) Count(GlobalStats().copies);
     dims += input.dims();
   }
   DimsOfOutputs output_dims;

@@ -13,9 +13,6 @@
 
 namespace composite {
 
-// Whether tensors of this dtype can be handed to a kernel.
-bool IsKernelDtype(tensorflow::DataType dtype);
-
 // "kernel <kernel> raised <kind>: <message>". OutOfRange for a kernel's IndexError (an index that
 // the expansion will refuse), InvalidArgument for TypeError and ValueError, otherwise Internal.
 absl::Status KernelError(absl::string_view kernel, const tvm_abi::Error& error);

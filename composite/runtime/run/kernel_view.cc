@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "composite/runtime/kernels/kernel_table.h"
-#include "composite/runtime/program/node_attrs.h"
+#include "composite/runtime/kernels/node_groups.h"
+#include "composite/runtime/run/kernel_call.h"
 #include "tensorflow/core/util/determinism.h"
 
 namespace composite {
@@ -13,11 +13,6 @@ namespace {
 // A variable that is written to now and then is waited for longer each time.
 constexpr int64_t kPatience = 8;
 constexpr int64_t kMostCalls = int64_t{1} << 40;
-
-std::vector<int> Positions(const tensorflow::AttrValue* inputs) {
-  if (inputs == nullptr) return {};
-  return {inputs->list().i().begin(), inputs->list().i().end()};
-}
 
 }  // namespace
 
@@ -42,44 +37,50 @@ bool AtRest::Note(tensorflow::OpKernelContext* context) {
   return calls_ >= needed_;
 }
 
-const KernelSnapshot& KernelView::snapshot() {
+const KernelSnapshot& KernelView::snapshot(bool deterministic) {
   const KernelSnapshot& now = group_->snapshot();
-  if (!tensorflow::OpDeterminismRequired()) return now;
+  if (!deterministic) return now;
   const KernelSnapshot* first = nullptr;
   return first_.compare_exchange_strong(first, &now) ? now : *first;
 }
 
-bool KernelView::Applies(tensorflow::OpKernelContext* context) {
-  if (needs_ != kRest) return true;
+bool KernelView::Applies(tensorflow::OpKernelContext* context, bool deterministic) {
+  if (needs_ != Needs::kRest) return true;
   // With deterministic ops the path is that of the first call, when nobody knows yet what rests.
-  if (!tensorflow::OpDeterminismRequired() && rest_.Note(context)) return true;
+  if (!deterministic && rest_.Note(context)) return true;
   packed_.Clear();
   return false;
 }
 
-std::vector<std::unique_ptr<KernelView>> ViewsOf(const OpVersion& version,
-                                                 tensorflow::AttrSlice attrs, bool counted) {
-  KernelTable& table = KernelTable::Global();
-  const auto* constants = attrs.Find(kConstantsAttr);
-  std::vector<int> variables = Positions(attrs.Find(kVariablesAttr));
-  std::vector<std::unique_ptr<KernelView>> views;
-  const auto add = [&](const tensorflow::AttrValue* known, KernelView::Needs needs) {
-    views.push_back(std::make_unique<KernelView>(table.Group(version, attrs, known), needs,
-                                                 variables, counted));
-  };
-  if (!variables.empty()) {
-    std::vector<int> every = Positions(constants);
-    // A variable that was frozen since is among both.
-    every.insert(every.end(), variables.begin(), variables.end());
-    std::sort(every.begin(), every.end());
-    every.erase(std::unique(every.begin(), every.end()), every.end());
-    tensorflow::AttrValue known;
-    for (int input : every) known.mutable_list()->add_i(input);
-    add(&known, KernelView::kRest);
+KernelViews ViewsOf(const OpVersion& version, tensorflow::AttrSlice attrs, bool counted) {
+  KernelViews views;
+  for (const NodeGroup& group : GroupsOf(version, attrs)) {
+    views.push_back(
+        std::make_unique<KernelView>(group.group, group.needs, VariableInputs(attrs), counted));
   }
-  if (constants != nullptr) add(constants, KernelView::kConstants);
-  add(nullptr, KernelView::kNothing);
   return views;
+}
+
+const Signature* CallSnapshots::Call() {
+  if (!call_.has_value()) call_ = SignatureOf(context_);
+  return &*call_;
+}
+
+const KernelSnapshot* CallSnapshots::At(size_t i, bool must) {
+  const unsigned bit = 1u << i;
+  if ((left_ & bit) != 0) return nullptr;
+  KernelView& view = *views_[i];
+  if (view.needs() == Needs::kRest) {
+    if ((asked_ & bit) == 0 && view.Applies(context_, Deterministic())) applies_ |= bit;
+    asked_ |= bit;
+    if ((applies_ & bit) == 0) return nullptr;
+  }
+  return must ? &view.group()->snapshot() : &view.snapshot(Deterministic());
+}
+
+bool CallSnapshots::Deterministic() {
+  if (!deterministic_.has_value()) deterministic_ = tensorflow::OpDeterminismRequired();
+  return *deterministic_;
 }
 
 }  // namespace composite

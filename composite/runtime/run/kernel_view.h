@@ -1,5 +1,5 @@
 // The kernels of one group as one node sees them: when they may run, and with which packed
-// arguments.
+// arguments. And those of all its groups, in one call.
 #ifndef COMPOSITE_RUNTIME_RUN_KERNEL_VIEW_H_
 #define COMPOSITE_RUNTIME_RUN_KERNEL_VIEW_H_
 
@@ -10,6 +10,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
+#include "composite/runtime/kernels/decide.h"
 #include "composite/runtime/kernels/kernel_group.h"
 #include "composite/runtime/program/op_version.h"
 #include "composite/runtime/run/packed_constants.h"
@@ -41,9 +43,7 @@ class AtRest {
 // Thread-safe.
 class KernelView {
  public:
-  enum Needs { kNothing, kConstants, kRest };
-
-  // `variables`: of kRest, the inputs that have to rest. `counted`: see PackedConstants.
+  // `variables`: of Needs::kRest, the inputs that have to rest. `counted`: see PackedConstants.
   KernelView(KernelGroup* group, Needs needs, std::vector<int> variables, bool counted)
       : group_(group), needs_(needs), rest_(std::move(variables)), packed_(counted) {}
 
@@ -52,10 +52,10 @@ class KernelView {
 
   // With deterministic ops, what the group knew at the first call is all that the node ever sees: a
   // kernel that arrives later would change bits in the middle of a training.
-  const KernelSnapshot& snapshot();
+  const KernelSnapshot& snapshot(bool deterministic);
 
-  // Whether these kernels may run in this call. Must be asked in every call.
-  bool Applies(tensorflow::OpKernelContext* context);
+  // Whether these kernels may run in this call. Must be asked once in every call.
+  bool Applies(tensorflow::OpKernelContext* context, bool deterministic);
 
   // The packed arguments of a kernel of the group. Null: it cannot be used in this call.
   absl::StatusOr<std::shared_ptr<const PackedConstants::Tensors>> Packed(
@@ -71,9 +71,37 @@ class KernelView {
   PackedConstants packed_;
 };
 
-// The views of a node, the most special first; the last one needs nothing.
-std::vector<std::unique_ptr<KernelView>> ViewsOf(const OpVersion& version,
-                                                 tensorflow::AttrSlice attrs, bool counted);
+using KernelViews = std::vector<std::unique_ptr<KernelView>>;
+
+// The views of a node, one for each of its groups.
+KernelViews ViewsOf(const OpVersion& version, tensorflow::AttrSlice attrs, bool counted);
+
+// The views of a node in one call, for as many decisions as the call takes.
+class CallSnapshots : public Snapshots {
+ public:
+  CallSnapshots(const KernelViews& views, tensorflow::OpKernelContext* context)
+      : views_(views), context_(context) {}
+
+  const Signature* Call() override;
+  size_t size() override { return views_.size(); }
+  Needs NeedsOf(size_t i) override { return views_[i]->needs(); }
+  const KernelSnapshot* At(size_t i, bool must) override;
+  bool Deterministic() override;
+
+  // The next decision has nothing of this group.
+  void Leave(size_t i) { left_ |= 1u << i; }
+  // Nor of those before it.
+  void LeaveUpTo(size_t i) { left_ |= (2u << i) - 1; }
+
+ private:
+  const KernelViews& views_;
+  tensorflow::OpKernelContext* const context_;
+  absl::optional<Signature> call_;
+  absl::optional<bool> deterministic_;
+  unsigned left_ = 0;     // bit i: group i
+  unsigned applies_ = 0;  // of those that were asked
+  unsigned asked_ = 0;
+};
 
 }  // namespace composite
 

@@ -1,6 +1,5 @@
 #include "composite/runtime/run/op_kernel.h"
 
-#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <memory>
@@ -14,7 +13,10 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "composite/runtime/base/stats.h"
+#include "composite/runtime/kernels/decide.h"
+#include "composite/runtime/kernels/decision_text.h"
 #include "composite/runtime/kernels/kernel_table.h"
+#include "composite/runtime/kernels/node_groups.h"
 #include "composite/runtime/kernels/options.h"
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/node_attrs.h"
@@ -25,7 +27,6 @@
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
 #include "tensorflow/core/framework/op_kernel.h"
-#include "tensorflow/core/util/determinism.h"
 
 namespace composite {
 namespace {
@@ -35,21 +36,15 @@ using tensorflow::OpKernel;
 using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 
-// Whether it is no use to wait for kernels of this snapshot's group.
-bool NoneWillCome(const KernelSnapshot& snapshot, const Choice& choice) {
-  if (choice.shape_class == nullptr) return snapshot.full;
-  return choice.shape_class->state != ShapeClass::kPending;
-}
-
 class CompositeOp : public OpKernel {
  public:
   CompositeOp(OpKernelConstruction* context, std::string op_name)
       : OpKernel(context),
         op_name_(std::move(op_name)),
-        on_cpu_(context->device_type() == tensorflow::DEVICE_CPU),
+        device_(DeviceOfType(context->device_type().type_string())),
         eager_(AttrSlice(def()).Find(kProgramAttr) == nullptr),
         uncounted_(AttrSlice(def()).Find(kUncountedAttr) != nullptr),
-        expansion_(on_cpu_) {
+        expansion_(context->device_type() == tensorflow::DEVICE_CPU) {
     if (context->function_library() != nullptr) {
       OP_REQUIRES_OK(
           context,
@@ -58,10 +53,9 @@ class CompositeOp : public OpKernel {
     absl::StatusOr<Options> options = NodeOptions(AttrSlice(def()));
     OP_REQUIRES_OK(context, options.status());
     own_options_ = *options;
-    const auto fits = [](tensorflow::DataTypeSlice dtypes) {
-      return std::all_of(dtypes.begin(), dtypes.end(), IsKernelDtype);
-    };
-    may_have_kernel_ = on_cpu_ && fits(context->input_types()) && fits(context->output_types());
+    for (auto dtypes : {context->input_types(), context->output_types()}) {
+      for (tensorflow::DataType dtype : dtypes) dtypes_.Add(dtype);
+    }
   }
 
   void Compute(OpKernelContext* context) override {
@@ -77,7 +71,7 @@ class CompositeOp : public OpKernel {
   // The version that this node stands for at present.
   struct Binding {
     std::shared_ptr<const OpVersion> version;
-    std::vector<std::unique_ptr<KernelView>> views;
+    KernelViews views;
   };
 
   absl::Status Run(OpKernelContext* context) {
@@ -85,40 +79,58 @@ class CompositeOp : public OpKernel {
     if (!binding.ok()) return binding.status();
     absl::StatusOr<Options> options = OptionsNow();
     if (!options.ok()) return options.status();
-    if (options->must()) return RunMust(context, **binding, options->strict());
-    if (options->expansion_only() || !may_have_kernel_) {
-      return RunExpansion(context, **binding);
-    }
-    return RunAuto(context, **binding);
+    return Run(context, **binding, *options);
   }
 
-  absl::Status RunAuto(OpKernelContext* context, const Binding& binding) {
-    const Signature call = SignatureOf(context);
-    bool may_ask = binding.version->kernel_possible.load(std::memory_order_relaxed);
-    for (const auto& view : binding.views) {
-      if (!view->Applies(context)) continue;
-      const KernelSnapshot& snapshot = view->snapshot();
-      const Choice choice = Choose(snapshot, call, /*must=*/false);
-      if (may_ask && choice.ones.has_value()) KernelTable::Global().Ask(view->group(), call);
-      if (choice.kernel != nullptr) {
-        absl::optional<absl::Status> done = RunKernel(context, binding, call, choice, *view);
-        if (done.has_value()) return *done;
-        continue;
+  // Carries out decisions until one holds: a kernel may turn out to be of no use in this call, and
+  // one that is waited for may not come.
+  absl::Status Run(OpKernelContext* context, const Binding& binding, const Options& options) {
+    CallSnapshots snapshots(binding.views, context);
+    absl::Status awaited;
+    for (;;) {
+      const Decision decision =
+          Decide(snapshots, CallerOf(*binding.version, dtypes_, uncounted_), options, device_);
+      if (decision.asks != 0) Ask(binding, &snapshots, decision.asks);
+      const size_t group = decision.group;
+      switch (decision.route) {
+        case Route::kExpansion:
+          return RunExpansion(context, binding);
+        case Route::kRefuse:
+          return Refuse(*binding.version, decision, awaited);
+        case Route::kCompile:
+          awaited = Await(context, *binding.views[group], *snapshots.Call());
+          if (!awaited.ok() && !absl::IsFailedPrecondition(awaited)) return awaited;
+          if (!awaited.ok()) snapshots.LeaveUpTo(group);
+          break;
+        case Route::kKernel:
+          absl::optional<absl::Status> done = RunKernel(context, binding, *snapshots.Call(),
+                                                        decision.choice, *binding.views[group]);
+          if (done.has_value()) return *done;
+          snapshots.Leave(group);
+          break;
       }
-      if (choice.slower != nullptr) {
-        // At rest, it was slower than an expansion that has constants for variables.
-        if (view->needs() == KernelView::kRest) continue;
-        break;
-      }
-      if (may_ask && choice.shape_class == nullptr) KernelTable::Global().Ask(view->group(), call);
-      may_ask = may_ask && NoneWillCome(snapshot, choice);
     }
-    return RunExpansion(context, binding);
   }
 
-  absl::Status RunMust(OpKernelContext* context, const Binding& binding, bool strict);
-  absl::StatusOr<Choice> AwaitKernel(OpKernelContext* context, KernelView& view,
-                                     const Signature& call);
+  static void Ask(const Binding& binding, CallSnapshots* snapshots, unsigned groups) {
+    for (size_t i = 0; i < binding.views.size(); ++i) {
+      if ((groups >> i & 1) == 0) continue;
+      KernelTable::Global().Ask(binding.views[i]->group(), *snapshots->Call());
+    }
+  }
+
+  // FailedPrecondition when none will come.
+  static absl::Status Await(OpKernelContext* context, const KernelView& view,
+                            const Signature& call) {
+    tensorflow::CancellationManager* cancellation = context->cancellation_manager();
+    return KernelTable::Global().Await(view.group(), call, [cancellation] {
+      return cancellation != nullptr && cancellation->IsCancelled();
+    });
+  }
+
+  // `awaited`: what became of the last kernel that was waited for.
+  absl::Status Refuse(const OpVersion& version, const Decision& decision,
+                      const absl::Status& awaited) const;
 
   // Empty when the kernel cannot be used in this call. A kernel that meets an index out of range
   // says so: the error is TensorFlow's own to raise.
@@ -143,11 +155,7 @@ class CompositeOp : public OpKernel {
     if (eager_) options = options.Or(ThreadOptions());
     absl::StatusOr<Options> process = ProcessOptions();
     if (!process.ok()) return process.status();
-    options = options.Or(*process);
-    // The user's must is about the op that he calls, not about what is derived from it. That of a
-    // measurement is about the node that is measured.
-    if (options.must() && op_name_ == kFunctionOp && !uncounted_) options.backend = Backend::kAuto;
-    return options;
+    return options.Or(*process);
   }
 
   // A redefinition reaches the kernels that the eager context has cached: they look whether the
@@ -177,13 +185,13 @@ class CompositeOp : public OpKernel {
   }
 
   const std::string op_name_;  // of the composite; a node of a TF op may have its composition here
-  const bool on_cpu_;
+  const Device device_;
   // Graph nodes are stamped with their program, eager calls are not. TF 2.21 runs an eager call on
   // the thread that makes it, wrapped into a function of one node; nothing in the context tells it
   // from a function of the user.
   const bool eager_;
   const bool uncounted_;
-  bool may_have_kernel_ = false;
+  DtypeSet dtypes_;  // of inputs and outputs
   Options own_options_;
   std::atomic<uint64_t> bound_generation_{0};
   std::atomic<const Binding*> bound_{nullptr};
@@ -192,55 +200,13 @@ class CompositeOp : public OpKernel {
   std::vector<std::unique_ptr<const Binding>> bindings_ ABSL_GUARDED_BY(mu_);
 };
 
-absl::Status CompositeOp::RunMust(OpKernelContext* context, const Binding& binding, bool strict) {
-  const auto refuse = [this](absl::string_view why) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(type_string(), " (node ", name(), ") was called with backend=\"tvm\": ", why));
-  };
-  if (!on_cpu_) return refuse("kernels run on the CPU so far, and this node is placed elsewhere");
-  if (!may_have_kernel_) return refuse("no kernel takes its dtypes");
-  const Signature call = SignatureOf(context);
-  absl::Status status;
-  for (const auto& view : binding.views) {
-    if (!view->Applies(context)) continue;
-    absl::StatusOr<Choice> choice = AwaitKernel(context, *view, call);
-    status = choice.status();
-    if (!choice.ok() && !absl::IsFailedPrecondition(status)) return status;
-    if (!choice.ok()) continue;
-    if (strict) {
-      absl::Status exact = CheckExact(choice->kernel->record);
-      if (!exact.ok()) return exact;
-    }
-    absl::optional<absl::Status> done = RunKernel(context, binding, call, *choice, *view);
-    if (done.has_value()) return *done;
-  }
-  return refuse(status.message());
-}
-
-// FailedPrecondition when none will come.
-absl::StatusOr<Choice> CompositeOp::AwaitKernel(OpKernelContext* context, KernelView& view,
-                                                const Signature& call) {
-  Choice choice = Choose(view.group()->snapshot(), call, /*must=*/true);
-  // With deterministic ops the kernel of a call stays the same.
-  if (choice.ones.has_value() && !uncounted_ && !tensorflow::OpDeterminismRequired()) {
-    KernelTable::Global().Ask(view.group(), call);
-  }
-  if (choice.kernel != nullptr) return choice;
-  // A call that has a kernel already does not stop for a better one.
-  if (view.needs() == KernelView::kRest) {
-    if (choice.shape_class == nullptr) KernelTable::Global().Ask(view.group(), call);
-    return absl::FailedPreconditionError("its kernel is not there yet");
-  }
-  // The worker measures on the thread that makes kernels: it would wait for itself.
-  if (uncounted_) return absl::FailedPreconditionError("the kernel to measure does not cover it");
-  tensorflow::CancellationManager* cancellation = context->cancellation_manager();
-  absl::Status status = KernelTable::Global().Await(view.group(), call, [cancellation] {
-    return cancellation != nullptr && cancellation->IsCancelled();
-  });
-  if (!status.ok()) return status;
-  choice = Choose(view.group()->snapshot(), call, /*must=*/true);
-  if (choice.kernel != nullptr) return choice;
-  return absl::FailedPreconditionError("its kernel was replaced meanwhile; call again");
+absl::Status CompositeOp::Refuse(const OpVersion& version, const Decision& decision,
+                                 const absl::Status& awaited) const {
+  if (decision.why == Why::kNotExact) return CheckExact(decision.choice.kernel->record);
+  const Caller caller = CallerOf(version, dtypes_, uncounted_);
+  return absl::FailedPreconditionError(absl::StrCat(
+      type_string(), " (node ", name(), ") was called with backend=\"tvm\": ",
+      awaited.ok() ? Sentence(decision, version, caller) : std::string(awaited.message())));
 }
 
 class CompositeOpFactory : public tensorflow::kernel_factory::OpKernelFactory {

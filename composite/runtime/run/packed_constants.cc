@@ -71,6 +71,7 @@ absl::StatusOr<std::shared_ptr<const PackedForm>> Obtain(OpKernelContext* contex
   PackedForm form{source, Tensor()};
   absl::Status status = CallPacker(context, kernel, i, &form.packed);
   if (!status.ok()) return status;
+  if (counted) Count(GlobalStats().copies);
   return Pool::Global().Add(std::move(form), kernel.packers[i], counted);
 }
 

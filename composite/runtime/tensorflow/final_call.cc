@@ -4,11 +4,14 @@
 
 #include "absl/strings/match.h"
 #include "composite/runtime/expand/expand.h"
-#include "composite/runtime/kernels/kernel_table.h"
+#include "composite/runtime/kernels/decide.h"
+#include "composite/runtime/kernels/node_groups.h"
+#include "composite/runtime/kernels/options.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/util/device_name_utils.h"
 
 namespace composite {
 
@@ -17,15 +20,51 @@ using tensorflow::AttrValue;
 using tensorflow::NodeDef;
 using tensorflow::PartialTensorShape;
 
-std::shared_ptr<const Expansion> FinalExpansion(const NodeDef& def, std::vector<InputFact> facts) {
+namespace {
+
+absl::optional<Signature> KnownSignature(absl::Span<const InputFact> facts) {
+  Signature call;
+  for (const InputFact& fact : facts) {
+    if (!fact.shape.IsFullyDefined()) return absl::nullopt;
+    call.ranks.push_back(fact.shape.dims());
+    for (int i = 0; i < fact.shape.dims(); ++i) call.dims.push_back(fact.shape.dim_size(i));
+  }
+  return call;
+}
+
+bool RunsItsExpansionForGood(const OpVersion& version, AttrSlice attrs,
+                             absl::Span<const InputFact> facts, const Device& device) {
+  const absl::StatusOr<Options> own = NodeOptions(attrs);
+  const absl::StatusOr<Options> process = ProcessOptions();
+  // Wrong options are an error, and the node's kernel reports it.
+  if (!own.ok() || !process.ok()) return false;
+  GroupSnapshots snapshots(version, attrs, KnownSignature(facts));
+  const bool measuring = attrs.Find(kUncountedAttr) != nullptr;
+  const Caller caller = CallerOf(version, NodeDtypes(version, attrs), measuring);
+  return Decide(snapshots, caller, own->Or(*process), device).is_final;
+}
+
+}  // namespace
+
+Device PlacedOn(const std::string& requested, const tensorflow::DeviceSet* devices) {
+  tensorflow::DeviceNameUtils::ParsedName name;
+  if (devices == nullptr || !tensorflow::DeviceNameUtils::ParseFullName(requested, &name) ||
+      !name.has_type) {
+    return HostCpu();
+  }
+  std::vector<tensorflow::Device*> found;
+  devices->FindMatchingDevices(name, &found);
+  return found.empty() ? HostCpu() : DeviceOfType(name.type);
+}
+
+std::shared_ptr<const Expansion> FinalExpansion(const NodeDef& def, std::vector<InputFact> facts,
+                                                const Device& device) {
   // An eager op comes here as a function of one node, which the eager context keeps for good. It
   // has no stamp: its kernel follows redefinitions and the thread's options, a call would not.
   if (AttrSlice(def).Find(kProgramAttr) == nullptr) return nullptr;
   auto version = Registry::Global().Resolve(def.op(), AttrSlice(def));
   if (!version.ok()) return nullptr;
-  std::vector<PartialTensorShape> shapes;
-  for (const InputFact& fact : facts) shapes.push_back(fact.shape);
-  if (!FinalVerdictIsExpansion(**version, AttrSlice(def), shapes)) return nullptr;
+  if (!RunsItsExpansionForGood(**version, AttrSlice(def), facts, device)) return nullptr;
   auto expansion = GetExpansion(*version, AttrSlice(def), facts);
   if (expansion.ok()) return *std::move(expansion);
   VLOG(1) << "Composite " << def.name() << " keeps its node: " << expansion.status();

@@ -8,17 +8,23 @@
 
 #include "composite/runtime/expand/expansion.h"
 #include "composite/runtime/graph/facts.h"
+#include "composite/runtime/kernels/machine.h"
+#include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 
 namespace composite {
 
+// Where a node that asks for this device will run, before anything is placed: a device that is not
+// among `devices` (null: not known) decides nothing, and the CPU is what there always is.
+Device PlacedOn(const std::string& requested, const tensorflow::DeviceSet* devices);
+
 // The expansion of a node whose verdict is final; null to leave the node: it is no stamped
 // composite, a kernel may serve it, a fact is missing, or something is wrong, which the node's own
 // kernel reports better than a pass can. `facts` may be fewer than the node's inputs have if it is
-// no composite.
+// no composite. `device`: where the node will run.
 std::shared_ptr<const Expansion> FinalExpansion(const tensorflow::NodeDef& def,
-                                                std::vector<InputFact> facts);
+                                                std::vector<InputFact> facts, const Device& device);
 
 // PartitionedCall (StatefulPartitionedCall if the expansion has state) with the name, device,
 // inputs and underscored attributes of `def`.

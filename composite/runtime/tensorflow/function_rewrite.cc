@@ -25,9 +25,9 @@ using tensorflow::NodeDef;
 
 class Rewriter {
  public:
-  Rewriter(const FunctionDef& function, bool replace,
+  Rewriter(const FunctionDef& function, bool replace, const tensorflow::DeviceSet* devices,
            std::vector<std::shared_ptr<const Expansion>>* used)
-      : function_(function), replace_(replace), used_(*used) {}
+      : function_(function), replace_(replace), devices_(devices), used_(*used) {}
 
   absl::optional<FunctionDef> Run() {
     absl::optional<FunctionDef> changed;
@@ -65,7 +65,7 @@ class Rewriter {
                                  VariablesOf(composition ? *composition : original, facts));
     if (!stamped) stamped = composition;
     const NodeDef& node = stamped ? *stamped : original;
-    auto expansion = FinalExpansion(node, facts);
+    auto expansion = FinalExpansion(node, facts, PlacedOn(node.device(), devices_));
     if (expansion == nullptr || !RememberOutputs(node)) return stamped;
     NodeDef call = CallNode(node, *expansion);
     used_.push_back(std::move(expansion));
@@ -157,6 +157,7 @@ class Rewriter {
   const FunctionDef& function_;
   const absl::flat_hash_map<std::string, NodeDef> twins_ = TwinIdentities(function_);
   const bool replace_;
+  const tensorflow::DeviceSet* const devices_;
   std::vector<std::shared_ptr<const Expansion>>& used_;
   absl::flat_hash_map<std::string, Bases> replaced_;
   absl::flat_hash_map<std::string, int> args_;
@@ -167,8 +168,9 @@ class Rewriter {
 }  // namespace
 
 absl::optional<FunctionDef> RewriteFunction(const FunctionDef& function, bool replace,
+                                            const tensorflow::DeviceSet* devices,
                                             std::vector<std::shared_ptr<const Expansion>>* used) {
-  return Rewriter(function, replace, used).Run();
+  return Rewriter(function, replace, devices, used).Run();
 }
 
 }  // namespace composite

@@ -7,15 +7,16 @@
 
 #include "absl/types/optional.h"
 #include "composite/runtime/expand/expansion.h"
+#include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/framework/function.pb.h"
 
 namespace composite {
 
 // The function with calls in the place of its composites that have a final verdict, whose
-// expansions are added to `used`; with `replace`, also with compositions in the place of TF ops
-// whose nodes they replace. Empty when there is neither.
+// expansions are added to `used` (`devices`: see PlacedOn); with `replace`, also with compositions
+// in the place of TF ops whose nodes they replace. Empty when there is neither.
 absl::optional<tensorflow::FunctionDef> RewriteFunction(
-    const tensorflow::FunctionDef& function, bool replace,
+    const tensorflow::FunctionDef& function, bool replace, const tensorflow::DeviceSet* devices,
     std::vector<std::shared_ptr<const Expansion>>* used);
 
 }  // namespace composite

@@ -87,7 +87,8 @@ absl::Status Replace(Graph* graph, Node* node, tensorflow::NodeDef def) {
 }
 
 // `function` is where the graph comes from; null for a session's.
-absl::StatusOr<Expansions> RewriteGraph(Graph* graph, const tensorflow::FunctionDef* function) {
+absl::StatusOr<Expansions> RewriteGraph(Graph* graph, const tensorflow::FunctionDef* function,
+                                        const tensorflow::DeviceSet* devices) {
   const bool replace =
       Registry::Global().has_replacements() && (function == nullptr || !KeepsTfOps(*function));
   const NodeContext context =
@@ -105,7 +106,7 @@ absl::StatusOr<Expansions> RewriteGraph(Graph* graph, const tensorflow::Function
     const auto stamped =
         WithConstants(composition ? *composition : node->def(), known, VariablesOf(*node));
     const tensorflow::NodeDef& def = stamped ? *stamped : composition ? *composition : node->def();
-    auto expansion = FinalExpansion(def, known);
+    auto expansion = FinalExpansion(def, known, PlacedOn(def.device(), devices));
     if (expansion != nullptr) {
       TF_RETURN_IF_ERROR(Replace(graph, node, CallNode(def, *expansion)));
       used.push_back(std::move(expansion));
@@ -121,7 +122,8 @@ absl::StatusOr<Expansions> RewriteGraph(Graph* graph, const tensorflow::Function
   return used;
 }
 
-absl::Status RewriteLibrary(FunctionLibraryDefinition* library, Expansions* used) {
+absl::Status RewriteLibrary(FunctionLibraryDefinition* library,
+                            const tensorflow::DeviceSet* devices, Expansions* used) {
   const bool replace = Registry::Global().has_replacements();
   absl::flat_hash_set<std::string> keep;
   if (replace) keep = FunctionsOfXla(*library);
@@ -132,7 +134,7 @@ absl::Status RewriteLibrary(FunctionLibraryDefinition* library, Expansions* used
     // The wrapper of an eager call is rewritten when it is instantiated itself.
     const bool stays =
         KeepsTfOps(record->fdef()) || IsEagerWrapper(record->fdef()) || keep.contains(name);
-    auto rewritten = RewriteFunction(record->fdef(), /*replace=*/replace && !stays, used);
+    auto rewritten = RewriteFunction(record->fdef(), /*replace=*/replace && !stays, devices, used);
     if (rewritten.has_value()) TF_RETURN_IF_ERROR(library->ReplaceFunction(name, *rewritten));
   }
   return absl::OkStatus();
@@ -159,9 +161,10 @@ class CompositePass : public tensorflow::GraphOptimizationPass {
     TF_RETURN_IF_ERROR(LearnFunctions(
         *graph, options.flib_def != nullptr ? *options.flib_def : graph->flib_def()));
     TF_RETURN_IF_ERROR(MergeTwins(graph));
-    TF_ASSIGN_OR_RETURN(Expansions used, RewriteGraph(graph, options.function_def));
+    TF_ASSIGN_OR_RETURN(Expansions used,
+                        RewriteGraph(graph, options.function_def, options.device_set));
     if (options.flib_def != nullptr) {
-      TF_RETURN_IF_ERROR(RewriteLibrary(options.flib_def, &used));
+      TF_RETURN_IF_ERROR(RewriteLibrary(options.flib_def, options.device_set, &used));
       TF_RETURN_IF_ERROR(AddMissing(used, options.flib_def));
     }
     // A Session looks functions up in the graph's own library, a tf.function in options.flib_def.

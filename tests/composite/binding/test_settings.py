@@ -83,6 +83,7 @@ def test_explain_tells_the_path_and_why():
     with composite.options(backend="tf"):
         told = composite.explain(dense, X, W, B)
     assert told.path == "expansion"
+    assert told.final
     assert told.reason
     assert str(told).startswith("TestDense -> expansion")
     assert composite.explain(dense, tf.TensorSpec([2, 3]), W, B).path in (

@@ -40,6 +40,38 @@ def test_inputs_are_not_copied(unique: Callable[[str], str], tmp_path: Path) -> 
     assert int(k.call(op, {"x": x}, T=tf.int64)[0]) == address
 
 
+def test_a_constant_that_is_packed_is_a_copy(dense: tuple[str, str], tmp_path: Path) -> None:
+    """Counted each time that it is made, which is once while the constant stays where it is."""
+    op, digest = dense
+    source = (
+        "int __tvm_ffi_NAME_pack0(void* self, const Any* args, int32_t count, Any* result) {"
+        "  memcpy(ARG(1)->data, ARG(0)->data, 4 * ARG(1)->shape[0]); return 0; }"
+        "KERNEL(NAME) { memcpy(ARG(3)->data, ARG(4)->data, 4 * ARG(4)->shape[0]); return 0; }"
+    )
+    path = k.build(tmp_path, "k_packing", source)
+    packed = {
+        "_composite_constants": [1],
+        "_packed_sources": [1],
+        "_packed_elements": [20],
+        "_packed_dtypes": [tf.float32],
+    }
+    shapes = [(4, 4), (4, 5), (5,)]
+    k.request(
+        "composite_install", k.record("k_packing", op, digest, shapes, ["4,5"], path, **packed)
+    )
+    stamps = {"_composite_program": digest, "_composite_constants": [1]}
+    node = tf.function(
+        lambda x, w, b: k.call(op, {"x": x, "w": w, "b": b}, **stamps), autograph=False
+    )
+    first, second = (k.dense_inputs(4, 4, 5, seed=seed) for seed in (0, 1))
+    copies = []
+    for inputs in (first, first, second):
+        before = k.stats()["copies"]
+        np.testing.assert_array_equal(node(**inputs), inputs["w"])
+        copies.append(k.stats()["copies"] - before)
+    assert copies == [1, 0, 1]
+
+
 def test_scalars(unique: Callable[[str], str], tmp_path: Path) -> None:
     op = unique("RtScalar")
     digest = k.register(k.twice(op))
