@@ -36,8 +36,8 @@ def entry(
     "other",
     [
         replace(BASE, op="Other"),
-        replace(BASE, attrs=BASE.attrs | {"act": attr_value("TANH")}),
-        replace(BASE, attrs=BASE.attrs | {"T": attr_value(tf.float64)}),
+        replace(BASE, attrs={**BASE.attrs, "act": attr_value("TANH")}),
+        replace(BASE, attrs={**BASE.attrs, "T": attr_value(tf.float64)}),
         replace(BASE, in_shapes=(("s0", 4),)),
         replace(BASE, in_shapes=(("s0", "s0"),)),
         replace(BASE, constants=(0,)),

@@ -6,7 +6,7 @@ from composite.kernels import shapes
 
 
 def test_symbols_are_known_by_their_numbers():
-    found = [("s0", 64), (32, 64), ("s1", "s0"), ()]
+    found: list[tuple[int | str, ...]] = [("s0", 64), (32, 64), ("s1", "s0"), ()]
     assert shapes.symbols(found) == ["s0", "s1"]
     assert shapes.symbols([("s10", "s9")]) == ["s9", "s10"]
     exact = shapes.substitute(found, {"s0": 5, "s1": 6})

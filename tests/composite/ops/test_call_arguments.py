@@ -40,7 +40,9 @@ def test_flat_outputs_get_their_structure_back():
     assert call_arguments.structured([1, 2], [2]) == [1, 2]
 
 
-@pytest.mark.parametrize("given", [[1.0, 2.0], tf.constant([1.0, 2.0]), np.float32([1, 2])])
+@pytest.mark.parametrize(
+    "given", [[1.0, 2.0], tf.constant([1.0, 2.0]), np.array([1, 2], np.float32)]
+)
 def test_an_attribute_that_is_a_tensor_takes_what_is_known(given):
     bound = call_arguments.bind(call.op_def("Const"), {"value": given, "dtype": tf.float32})
     np.testing.assert_array_equal(tf.make_ndarray(bound.attrs["value"].tensor), [1, 2])

@@ -7,6 +7,7 @@ other, field by field, in the compiled library.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import tensorflow as tf
@@ -18,11 +19,11 @@ from composite.binding.kernel_request import KernelRequest
 from tests.runtime import kernel_support as k
 
 
-def _kernel_record(**changes: object) -> NodeDef:
+def _kernel_record(**changes: Any) -> NodeDef:
     return k.record("k_fields", "RtFields", "0" * 32, [(-1,)], ["s0"], **changes)
 
 
-def _call(**changes: object) -> NodeDef:
+def _call(**changes: Any) -> NodeDef:
     return k.node("", "RtFields", **{"_in_shapes": [(1,)]} | changes)
 
 
