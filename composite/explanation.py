@@ -76,8 +76,8 @@ class Explanation:
             found = gradient.plan(self._request, outputs)
         except (LookupError, tf.errors.OpError) as error:
             return f"none: {getattr(error, 'message', None) or error}"
-        kept = f"keeps {', '.join(found.kept)}" if found.kept else "keeps nothing"
-        again = ", ".join(sorted(set(found.again)))
+        kept = f"keeps {', '.join(found.saved)}" if found.saved else "keeps nothing"
+        again = ", ".join(sorted(set(found.recomputed)))
         return f"{kept}; computes {again} again" if again else f"{kept}; computes nothing again"
 
     def __str__(self) -> str:

@@ -177,7 +177,9 @@ HELD_BY: dict[str, str] = {
     ),
     "tests/runtime/tensorflow/test_graph_pass.py": "final_call function_rewrite",
     "tests/composite/ops/test_function_op.py": "composite/runtime/tensorflow/function_op",
-    "tests/composite/autodiff/test_gradient_inputs.py": "composite/runtime/tensorflow/twins",
+    "tests/composite/autodiff/test_gradient_inputs.py": (
+        "composite/runtime/tensorflow/saving_forward"
+    ),
     "tests/composite/test_xla.py": (
         "composite/runtime/tensorflow/xla_constants composite/runtime/tensorflow/xla_kernel"
     ),

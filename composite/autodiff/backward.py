@@ -19,9 +19,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
-from composite.autodiff import graph_cut, places
-from composite.autodiff import loop_residuals as kept_loops
-from composite.autodiff import residuals as saving
+from composite.autodiff import graph_cut, loop_residuals, places, residuals
 from composite.binding import native
 from composite.binding.call_request import CallRequest
 from composite.binding.records import AttrValue, NodeDef
@@ -61,41 +59,43 @@ class _Function(NamedTuple):
 class Backward(NamedTuple):
     """A differentiated expansion.
 
-    Its arguments are inputs, outputs, gradients of outputs, and what the forward keeps. `twin` is
-    the forward once more, of the inputs, with what it keeps behind its outputs; the graph pass has
-    it take the place of the forward node.
+    Its arguments are inputs, outputs, gradients of outputs, and residuals. `saving_forward` is the
+    forward once more, of the same inputs, with the residuals behind its outputs; the graph pass
+    puts it in the place of the forward node.
     """
 
     function: _Function
     gives: list[int | None]  # by input: which of arguments and results; None: no gradient
-    twin: _Function | None
-    kept: list[str]  # what the twin keeps, for people: "MatMul (64, 512)"
-    again: list[str]  # the ops of the forward that the backward computes again
+    saving_forward: _Function | None
+    saved: list[str]  # what the forward saves, for people: "MatMul (64, 512)"
+    recomputed: list[str]  # the ops of the forward that the backward computes again
 
     def __call__(
         self, op: Any, gradients: Sequence[Any], stamps: Mapping[str, AttrValue]
     ) -> list[Any | None]:
         """The gradient of each input of `op`, whose node it is; its own nodes have `stamps`."""
         outputs = list(op.outputs)
-        if self.twin is not None:
-            outputs = _twin_outputs(self.twin, recorded.node_of(op), stamps)
+        if self.saving_forward is not None:
+            outputs = _saving_forward_outputs(self.saving_forward, recorded.node_of(op), stamps)
         count = len(op.outputs)
         arguments = [*op.inputs, *outputs[:count], *gradients, *outputs[count:]]
         values = [*arguments, *self.function(arguments, stamps)]
         return [None if one is None else values[one] for one in self.gives]
 
 
-def _twin_outputs(twin: _Function, node: Any, stamps: Mapping[str, AttrValue]) -> list[Any]:
-    """The outputs of the twin of a node, which is made once for all gradients of the node."""
-    name = twin.function.function[0].signature.name
-    for reader in node.inputs[twin.takes[0]].consumers() if twin.takes else ():
+def _saving_forward_outputs(
+    saving_forward: _Function, node: Any, stamps: Mapping[str, AttrValue]
+) -> list[Any]:
+    """The outputs of a node's saving forward, made once for all gradients of the node."""
+    name = saving_forward.function.function[0].signature.name
+    for reader in node.inputs[saving_forward.takes[0]].consumers() if saving_forward.takes else ():
         attrs = reader.node_def.attr if reader.type == function_op.NAME else {}
-        same = function_op.TWIN in attrs and attrs["f"].func.name == name
-        if same and attrs[function_op.TWIN].s.decode() == node.name:
+        same = function_op.SAVING_FORWARD in attrs and attrs["f"].func.name == name
+        if same and attrs[function_op.SAVING_FORWARD].s.decode() == node.name:
             return list(reader.outputs)
-    mark = {function_op.TWIN: AttrValue(s=node.name.encode())}
+    mark = {function_op.SAVING_FORWARD: AttrValue(s=node.name.encode())}
     with tf.control_dependencies(None):  # it runs when the forward does
-        return twin(node.inputs, {**stamps, **mark})
+        return saving_forward(node.inputs, {**stamps, **mark})
 
 
 class Way(NamedTuple):
@@ -119,7 +119,7 @@ def differentiate(request: bytes, shapes: tuple[Shape, ...], way: Way) -> Backwa
     library = FunctionDefLibrary.FromString(native.call("composite_expand", asked))
     body = functions.body(library)
     # TensorFlow's gradient of a While makes functions of its own of condition and body, named after
-    # them, in which what this gradient needs is kept. Equal conditions have one name in all ops.
+    # them, in which what this gradient needs is saved. Equal conditions have one name in all ops.
     functions.rename_functions(body.graph_def, f"_differentiated_{next(_differentiated)}")
     of_function = asked.op == function_op.NAME
     name = function_op.stem(call.attrs["f"].func.name) if of_function else asked.op
@@ -160,7 +160,7 @@ class _Differentiation:
         self._graph_def = graph.as_graph_def()
         places.spread(self._graph_def)
         self._of_loops: dict[str, str] = {}  # what the loops of the forward keep
-        self._keeps = way.keeps and saving.is_possible(graph, inputs, outputs)
+        self._keeps = way.keeps and residuals.is_possible(graph, inputs, outputs)
         if self._keeps:
             graph = self._without_lists(graph)
         self._graph = graph
@@ -170,8 +170,8 @@ class _Differentiation:
         )
 
     def _without_lists(self, graph: tf.Graph) -> tf.Graph:
-        """The graph with loops whose lists are kept as tensors, see `kept_loops`."""
-        graph_def, self._of_loops = kept_loops.without_lists(self._graph_def, self._forward)
+        """The graph with loops whose lists are saved as tensors, see `loop_residuals`."""
+        graph_def, self._of_loops = loop_residuals.without_lists(self._graph_def, self._forward)
         if graph_def is self._graph_def:
             return graph
         self._graph_def = graph_def
@@ -188,11 +188,11 @@ class _Differentiation:
         own = list(dict.fromkeys(name for name in self._results if name is not None))
         arguments = [*self._inputs, *self._outputs, *self._seeds]
         pruned, read = self._cut(arguments, own)
-        kept = self._kept(pruned) if self._keeps else []
-        if kept:
-            pruned, read = self._cut([*arguments, *kept], own)
-            kept = [tensor for tensor in kept if tensor.name in read]
-            arguments += kept
+        saved = self._to_save(pruned) if self._keeps else []
+        if saved:
+            pruned, read = self._cut([*arguments, *saved], own)
+            saved = [tensor for tensor in saved if tensor.name in read]
+            arguments += saved
         first: dict[str, int] = {}  # an output that is an input: the input
         for position, tensor in enumerate(arguments):
             first.setdefault(tensor.name, position)
@@ -202,8 +202,8 @@ class _Differentiation:
         return Backward(
             self._function(f"{NAME}{self._op_name}", pruned, taken, made, lasts=self._way.lasts),
             [None if name is None else places_of[name] for name in self._results],
-            self._twin(kept) if kept else None,
-            [self._described(tensor) for tensor in kept],
+            self._saving_forward(saved) if saved else None,
+            [self._described(tensor) for tensor in saved],
             [n.op for n in pruned.node if n.name in self._forward & self._rounded],
         )
 
@@ -212,19 +212,19 @@ class _Differentiation:
             self._graph_def, {t.name for t in arguments}, results, self._rounded
         )
 
-    def _kept(self, pruned: Any) -> list[Any]:
+    def _to_save(self, pruned: Any) -> list[Any]:
         """What the forward is to keep of what the pruned graph would compute again."""
-        again = {node.name for node in pruned.node} & self._forward
-        names = [*self._of_loops, *saving.kept(self._graph, again)]
+        recomputed = {node.name for node in pruned.node} & self._forward
+        names = [*self._of_loops, *residuals.to_save(self._graph, recomputed)]
         if self._of_loops:
-            names += saving.around_loops(self._graph, self._forward, again & self._rounded)
+            names += residuals.around_loops(self._graph, self._forward, recomputed & self._rounded)
         return [self._graph.get_tensor_by_name(name) for name in dict.fromkeys(names)]
 
     def _described(self, tensor: Any) -> str:
         return self._of_loops.get(tensor.name) or f"{tensor.op.type} {tensor.shape}"
 
-    def _twin(self, kept: Sequence[Any]) -> _Function:
-        names = [tensor.name for tensor in (*self._outputs, *kept)]
+    def _saving_forward(self, saved: Sequence[Any]) -> _Function:
+        names = [tensor.name for tensor in (*self._outputs, *saved)]
         inputs = {tensor.name for tensor in self._inputs}
         pruned, read = graph_cut.needed(self._graph_def, inputs, names)
         taken = {i: tensor for i, tensor in enumerate(self._inputs) if tensor.name in read}

@@ -38,7 +38,7 @@ def _calls(op: Any) -> bool:
     return op.type != "StatelessWhile" and any(map(functions.named_by, values))
 
 
-def kept(graph: Any, recomputed: Collection[str]) -> list[str]:
+def to_save(graph: Any, recomputed: Collection[str]) -> list[str]:
     """The tensors to keep, by name, of the nodes that a backward would compute again."""
     return [
         op.outputs[0].name

@@ -20,7 +20,9 @@ from composite.ops import call, function_digest, functions, recorded
 from composite.ops.registry import OPS
 
 NAME = "CompositeCall"
-TWIN = "_composite_twin"  # names the node whose place this one may take: see twins.h
+SAVING_FORWARD = (
+    "_composite_twin"  # names the node whose place this one may take: see saving_forward.h
+)
 _PREFIX = "__composite_"  # of functions in which TensorFlow's own ops stay what they are
 
 

@@ -75,8 +75,8 @@ class Evaluator {
   // the first trip on that a tensor decides, a While.
   absl::StatusOr<std::vector<Value>> RunWhile(const Frame& frame, const ProgramNode& node,
                                               std::vector<Value> inputs);
-  absl::StatusOr<absl::optional<bool>> GoesOn(const Frame& frame, const ProgramNode& node,
-                                              const std::vector<Value>& inputs);
+  absl::StatusOr<absl::optional<bool>> Predicate(const Frame& frame, const ProgramNode& node,
+                                                 const std::vector<Value>& inputs);
   absl::StatusOr<std::vector<Value>> RunLoop(const Frame& frame, const ProgramNode& node,
                                              std::vector<Value> inputs);
   absl::Status RunTrip(const Frame& frame, const ProgramNode& node,

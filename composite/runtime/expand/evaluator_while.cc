@@ -28,7 +28,7 @@ struct Trip {
 
   InnerFunction condition, body;
   Tensors condition_parameters, body_parameters;
-  TensorValue goes_on;
+  TensorValue predicate;
   std::vector<Value> next;
 };
 
@@ -56,13 +56,15 @@ absl::StatusOr<Tensors> AddCounters(InnerFunction* function) {
 }
 
 // What the counters start with.
-absl::StatusOr<Tensors> Counters(Value most, Emitter* emitter) {
-  if (most.as_tensor() != nullptr && most.as_tensor()->dtype != tensorflow::DT_INT32) {
+absl::StatusOr<Tensors> Counters(Value max_iterations, Emitter* emitter) {
+  if (max_iterations.as_tensor() != nullptr &&
+      max_iterations.as_tensor()->dtype != tensorflow::DT_INT32) {
     TF_ASSIGN_OR_RETURN(
-        most, emitter->Call("Cast", {"x", "DstT"}, {most, Value::Type(tensorflow::DT_INT32)}));
+        max_iterations,
+        emitter->Call("Cast", {"x", "DstT"}, {max_iterations, Value::Type(tensorflow::DT_INT32)}));
   }
   Tensors counters;
-  for (const Value& value : {Value::Int(0), most}) {
+  for (const Value& value : {Value::Int(0), max_iterations}) {
     TF_ASSIGN_OR_RETURN(TensorValue counter, emitter->ToTensor(value, tensorflow::DT_INT32));
     counters.push_back(std::move(counter));
   }
@@ -100,9 +102,9 @@ tensorflow::NodeDef WhileNode(const Tensors& operands, const CarriedValues& carr
 absl::StatusOr<std::vector<Value>> Evaluator::RunWhile(const Frame& frame, const ProgramNode& node,
                                                        std::vector<Value> inputs) {
   for (int64_t trip = 0;; ++trip) {
-    TF_ASSIGN_OR_RETURN(absl::optional<bool> goes_on, GoesOn(frame, node, inputs));
-    if (!goes_on.has_value()) return RunLoop(frame, node, std::move(inputs));
-    if (!*goes_on) break;
+    TF_ASSIGN_OR_RETURN(absl::optional<bool> predicate, Predicate(frame, node, inputs));
+    if (!predicate.has_value()) return RunLoop(frame, node, std::move(inputs));
+    if (!*predicate) break;
     if (trip >= kMaxItems) {
       return absl::ResourceExhaustedError(
           absl::StrCat("the loop is unrolled when the op is expanded, and does not end in ",
@@ -116,8 +118,9 @@ absl::StatusOr<std::vector<Value>> Evaluator::RunWhile(const Frame& frame, const
 }
 
 // Evaluated aside: a loop on a tensor asks its condition in a function of its own.
-absl::StatusOr<absl::optional<bool>> Evaluator::GoesOn(const Frame& frame, const ProgramNode& node,
-                                                       const std::vector<Value>& inputs) {
+absl::StatusOr<absl::optional<bool>> Evaluator::Predicate(const Frame& frame,
+                                                          const ProgramNode& node,
+                                                          const std::vector<Value>& inputs) {
   InnerFunction aside(emitter_);
   TF_ASSIGN_OR_RETURN(std::vector<Value> answer, RunInside(&aside, frame, node.regions[0], inputs));
   TF_ASSIGN_OR_RETURN(Condition condition, Decide(answer[0], &aside.emitter));
@@ -149,7 +152,7 @@ absl::Status Evaluator::RunTrip(const Frame& frame, const ProgramNode& node,
       TF_ASSIGN_OR_RETURN(condition.tensor, function.emitter.ToTensor(Value::Bool(*condition.known),
                                                                       tensorflow::DT_BOOL));
     }
-    trip->goes_on = condition.tensor;
+    trip->predicate = condition.tensor;
   }
   return absl::OkStatus();
 }
@@ -187,17 +190,17 @@ absl::StatusOr<std::vector<Value>> Evaluator::FinishLoop(const Frame& frame,
   const auto variable = [](const Tensors& all) {
     return absl::MakeConstSpan(all).subspan(kCounters);
   };
-  const Value most = MostTrips(
-      trip->goes_on,
+  const Value max_iterations = MaxIterations(
+      trip->predicate,
       {variable(trip->condition_parameters), variable(trip->body_parameters), given, started},
       trip->condition.graph);
-  TF_ASSIGN_OR_RETURN(Tensors operands, Counters(most, emitter_));
+  TF_ASSIGN_OR_RETURN(Tensors operands, Counters(max_iterations, emitter_));
   Append(started, &operands);
   // Results that are outer tensors are captured, so this is asked when all results are there.
   for (TensorValue& tensor : given) {
     TF_ASSIGN_OR_RETURN(tensor, trip->body.graph.Capture(tensor));
   }
-  TF_ASSIGN_OR_RETURN(trip->goes_on, trip->condition.graph.Capture(trip->goes_on));
+  TF_ASSIGN_OR_RETURN(trip->predicate, trip->condition.graph.Capture(trip->predicate));
   const Tensors captures = AllCaptures(functions);
   Append(captures, &operands);
   for (const TensorValue& tensor : operands) ReadShape(tensor, &graph);
@@ -210,8 +213,8 @@ absl::StatusOr<std::vector<Value>> Evaluator::FinishLoop(const Frame& frame,
   Append(captures, &trip->body_parameters);
   const std::string stem = frame.version.op_name;
   TF_ASSIGN_OR_RETURN((*def.mutable_attr())["cond"],
-                      FinishInner(stem + "_condition", trip->condition_parameters, {trip->goes_on},
-                                  &trip->condition));
+                      FinishInner(stem + "_condition", trip->condition_parameters,
+                                  {trip->predicate}, &trip->condition));
   TF_ASSIGN_OR_RETURN((*def.mutable_attr())["body"],
                       FinishInner(stem + "_body", trip->body_parameters, results, &trip->body));
   TF_ASSIGN_OR_RETURN(Tensors outputs, AddControlNode(std::move(def), operands, functions));

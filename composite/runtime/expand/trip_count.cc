@@ -44,10 +44,10 @@ bool CountsUp(const TensorValue& entered, const TensorValue& next) {
 
 }  // namespace
 
-Value MostTrips(const TensorValue& goes_on, const LoopVariables& variables,
-                const GraphBuilder& condition) {
-  if (goes_on.node->type_string() != "Less") return Value::Int(-1);
-  const TensorValue counter = Operand(goes_on.node, 0), limit = Operand(goes_on.node, 1);
+Value MaxIterations(const TensorValue& predicate, const LoopVariables& variables,
+                    const GraphBuilder& condition) {
+  if (predicate.node->type_string() != "Less") return Value::Int(-1);
+  const TensorValue counter = Operand(predicate.node, 0), limit = Operand(predicate.node, 1);
   for (size_t i = 0; i < variables.parameters.size(); ++i) {
     if (!IsSame(variables.parameters[i], counter)) continue;
     const absl::optional<int64_t> start = ConstantInt(variables.started[i]);

@@ -10,16 +10,16 @@
 
 namespace composite {
 
-// What counts the trips of a loop that goes on while `goes_on`: `parameters` are the variables in
-// its condition, `entered` in its body, which gives `next`; they start as `started`.
+// What counts the trips of a loop that runs while `predicate` holds: `parameters` are the variables
+// in its condition, `entered` in its body, which gives `next`; they start as `started`.
 struct LoopVariables {
   absl::Span<const TensorValue> parameters, entered, next, started;
 };
 
 // The limit of a variable that starts at 0 or more and is one more after each trip, an integer
 // before the loop: there are no more trips than that. -1 when no such variable decides.
-Value MostTrips(const TensorValue& goes_on, const LoopVariables& variables,
-                const GraphBuilder& condition);
+Value MaxIterations(const TensorValue& predicate, const LoopVariables& variables,
+                    const GraphBuilder& condition);
 
 }  // namespace composite
 

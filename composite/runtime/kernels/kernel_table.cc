@@ -83,7 +83,7 @@ KernelTable::Family* KernelTable::FamilyOf(const OpVersion& version, AttrSlice a
   return &families_.at(FamilyKey(version, Describe(version, attrs, nullptr)));
 }
 
-void KernelTable::Ask(KernelGroup* group, const Signature& call) {
+void KernelTable::Request(KernelGroup* group, const Signature& call) {
   // Without the lock, for nodes that keep to what they knew at their first call, and ask for ever.
   if (group->snapshot().full) return;
   absl::MutexLock lock(&mu_);
@@ -127,7 +127,7 @@ absl::Status KernelTable::AskLocked(KernelGroup* group, const Signature& call, b
   return absl::OkStatus();
 }
 
-void KernelTable::Urge(KernelGroup* group, const Signature& shapes) {
+void KernelTable::Prioritize(KernelGroup* group, const Signature& shapes) {
   for (auto& [ticket, request] : tickets_) {
     if (request.group != group || !(request.shapes == shapes) || request.must) continue;
     request.must = true;
@@ -154,7 +154,7 @@ absl::Status KernelTable::Await(KernelGroup* group, const Signature& call,
     if (!worker_running()) return NoWorker();
     if (cancelled())
       return absl::CancelledError("the call was cancelled while its kernel compiled");
-    Urge(group, choice.shape_class->shapes);
+    Prioritize(group, choice.shape_class->shapes);
     changed_.WaitWithTimeout(&mu_, kCancelPoll);
   }
 }

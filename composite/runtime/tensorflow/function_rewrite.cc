@@ -13,7 +13,7 @@
 #include "composite/runtime/tensorflow/composition.h"
 #include "composite/runtime/tensorflow/constant_inputs.h"
 #include "composite/runtime/tensorflow/final_call.h"
-#include "composite/runtime/tensorflow/twins.h"
+#include "composite/runtime/tensorflow/saving_forward.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
 namespace composite {
@@ -51,8 +51,8 @@ class Rewriter {
 
   // What takes the node's place; empty if it stays.
   absl::optional<NodeDef> Rewritten(const NodeDef& original) {
-    if (auto twin = twins_.find(original.name()); twin != twins_.end()) {
-      return RememberOutputs(original) ? absl::make_optional(twin->second) : absl::nullopt;
+    if (auto identity = identities_.find(original.name()); identity != identities_.end()) {
+      return RememberOutputs(original) ? absl::make_optional(identity->second) : absl::nullopt;
     }
     absl::optional<NodeDef> composition;
     if (replace_) {
@@ -155,7 +155,7 @@ class Rewriter {
   }
 
   const FunctionDef& function_;
-  const absl::flat_hash_map<std::string, NodeDef> twins_ = TwinIdentities(function_);
+  const absl::flat_hash_map<std::string, NodeDef> identities_ = SavingForwardIdentities(function_);
   const bool replace_;
   const tensorflow::DeviceSet* const devices_;
   std::vector<std::shared_ptr<const Expansion>>& used_;

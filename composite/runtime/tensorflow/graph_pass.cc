@@ -20,7 +20,7 @@
 #include "composite/runtime/tensorflow/constant_inputs.h"
 #include "composite/runtime/tensorflow/final_call.h"
 #include "composite/runtime/tensorflow/function_rewrite.h"
-#include "composite/runtime/tensorflow/twins.h"
+#include "composite/runtime/tensorflow/saving_forward.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/graph/graph.h"
@@ -160,7 +160,7 @@ class CompositePass : public tensorflow::GraphOptimizationPass {
     Graph* graph = options.graph->get();
     TF_RETURN_IF_ERROR(LearnFunctions(
         *graph, options.flib_def != nullptr ? *options.flib_def : graph->flib_def()));
-    TF_RETURN_IF_ERROR(MergeTwins(graph));
+    TF_RETURN_IF_ERROR(MergeSavingForwards(graph));
     TF_ASSIGN_OR_RETURN(Expansions used,
                         RewriteGraph(graph, options.function_def, options.device_set));
     if (options.flib_def != nullptr) {

@@ -186,7 +186,7 @@ def test_an_output_is_fed_where_nothing_else_is_computed_again():
     way = backward.Way((True,), (True,) * 3, keeps=True, lasts=True)
     found = backward.differentiate(call.serialize(), shapes, way)
     ops = [node.op for node in found.function.function.function[0].node_def]
-    assert found.twin is None
+    assert found.saving_forward is None
     assert "TanhGrad" in ops and "Tanh" not in ops and ops.count("MatMul") == 2
 
 

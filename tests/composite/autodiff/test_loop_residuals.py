@@ -186,9 +186,9 @@ def test_a_step_is_two_kernels(unknown: bool) -> None:
     request = op.request(*inputs)
     call = replace(request, in_shapes=(), constants=None)
     found = backward.differentiate(call.serialize(), shapes, way)
-    kept = [(5, 3, 4)] * len(found.kept)
+    kept = [(5, 3, 4)] * len(found.saved)
     sizes = [tuple(x.shape) for x in (*inputs, *op(*inputs), *op(*inputs))] + kept
-    for part in (found.twin, found.function):
+    for part in (found.saving_forward, found.function):
         assert part is not None
         written = tvm.write(part.function, [sizes[i] for i in part.takes])
         assert "recurrence" in written.generate("kernel").strategy

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 import composite
 from composite import Composite, options
-from composite.autodiff import residuals as saving
+from composite.autodiff import residuals
 from composite.ops import function_op
 
 pytestmark = pytest.mark.many_cases
@@ -50,9 +50,9 @@ def assert_like_python(op: Any, inputs: list[Any], found: Any) -> None:
         np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-4)
 
 
-def twins(traced: Any, *inputs: Any) -> list[Any]:
+def saving_forwards(traced: Any, *inputs: Any) -> list[Any]:
     operations = traced.get_concrete_function(*inputs).graph.get_operations()
-    return [op for op in operations if function_op.TWIN in op.node_def.attr]
+    return [op for op in operations if function_op.SAVING_FORWARD in op.node_def.attr]
 
 
 @pytest.mark.parametrize("backend", ["auto", "tf"])
@@ -75,8 +75,8 @@ def test_a_step_has_three_products() -> None:
 
     inputs = tensors([5, 256], [256, 6])
     traced = tf.function(step)
-    (twin,) = twins(traced, dense, *inputs)
-    library = {f.signature.name: f for f in twin.graph.as_graph_def().library.function}
+    (saving_forward,) = saving_forwards(traced, dense, *inputs)
+    library = {f.signature.name: f for f in saving_forward.graph.as_graph_def().library.function}
     products = {
         name: [node.op for node in function.node_def].count("MatMul")
         for name, function in library.items()
@@ -86,7 +86,7 @@ def test_a_step_has_three_products() -> None:
     before = composite.stats()
     assert_like_python(dense, inputs, traced(dense, *inputs))
     seen = composite.stats() - before
-    # The twin and the backward; the forward node is an identity of the twin.
+    # The saving forward and the backward; the forward node is an identity of the former.
     assert seen["kernel_launches"] + seen["expansion_runs"] == 2
 
 
@@ -100,7 +100,7 @@ def test_gradients_of_one_node_share_its_twin() -> None:
         return tape.gradient(y, x), tape.gradient(y, w)
 
     traced = tf.function(both)
-    assert len(twins(traced, x, w)) == 1
+    assert len(saving_forwards(traced, x, w)) == 1
     with tf.GradientTape() as tape:
         tape.watch([x, w])
         y = dense.python_function(x, w)
@@ -128,14 +128,14 @@ def test_what_is_cheap_is_computed_again() -> None:
     def cheap(x, w):
         return tf.math.softplus(tf.matmul(x, w))
 
-    assert not twins(tf.function(step), cheap, *tensors([5, 8], [8, 6]))
+    assert not saving_forwards(tf.function(step), cheap, *tensors([5, 8], [8, 6]))
 
 
 def test_a_node_that_must_have_a_kernel_stays() -> None:
     inputs = tensors([5, 256], [256, 6])
     with options(backend="tvm"):
         traced = tf.function(step)
-        assert not twins(traced, dense, *inputs)
+        assert not saving_forwards(traced, dense, *inputs)
         assert_like_python(dense, inputs, traced(dense, *inputs))
 
 
@@ -186,7 +186,7 @@ def test_what_is_dear(text: str, kept: list[str]) -> None:
         x = tf.compat.v1.placeholder(tf.float32, [None, 64])
         eval(text, {"tf": tf, "x": x})
         names = {op.name for op in graph.get_operations()}
-        found = [graph.get_tensor_by_name(name).op.type for name in saving.kept(graph, names)]
+        found = [graph.get_tensor_by_name(name).op.type for name in residuals.to_save(graph, names)]
     assert found == kept
 
 

@@ -1,4 +1,4 @@
-#include "composite/runtime/tensorflow/twins.h"
+#include "composite/runtime/tensorflow/saving_forward.h"
 
 #include <set>
 #include <utility>
@@ -23,9 +23,9 @@ using tensorflow::Graph;
 using tensorflow::Node;
 using tensorflow::NodeDef;
 
-// The name of the forward node; empty for a node that is no twin.
+// The name of the forward node; empty for a node that is no saving forward.
 std::string ForwardOf(const std::string& op, AttrSlice attrs) {
-  const tensorflow::AttrValue* forward = attrs.Find(kTwinAttr);
+  const tensorflow::AttrValue* forward = attrs.Find(kSavingForwardAttr);
   return op == kFunctionOp && forward != nullptr ? forward->s() : "";
 }
 
@@ -44,13 +44,14 @@ bool BeginsWith(const std::vector<DataType>& types, const std::vector<DataType>&
   return types.size() >= first.size() && std::equal(first.begin(), first.end(), types.begin());
 }
 
-// Whether the twin reads nothing but what the forward node reads, so that it can run as early.
-bool ReadsTheSame(const Node& twin, const Node& forward) {
+// Whether the saving forward reads nothing but what the forward node reads, so that it can run as
+// early.
+bool ReadsTheSame(const Node& saving, const Node& forward) {
   std::set<std::pair<const Node*, int>> given;
   for (const Edge* edge : forward.in_edges()) {
     if (!edge->IsControlEdge()) given.emplace(edge->src(), edge->src_output());
   }
-  for (const Edge* edge : twin.in_edges()) {
+  for (const Edge* edge : saving.in_edges()) {
     const bool known = edge->IsControlEdge() ? edge->src()->IsSource()
                                              : given.count({edge->src(), edge->src_output()}) > 0;
     if (!known) return false;
@@ -58,29 +59,29 @@ bool ReadsTheSame(const Node& twin, const Node& forward) {
   return true;
 }
 
-bool ReadsTheSame(const NodeDef& twin, const NodeDef& forward) {
+bool ReadsTheSame(const NodeDef& saving, const NodeDef& forward) {
   const std::set<std::string> given(forward.input().begin(), forward.input().end());
-  for (const std::string& input : twin.input()) {
+  for (const std::string& input : saving.input()) {
     if (absl::StartsWith(input, "^") || given.count(input) == 0) return false;
   }
   return true;
 }
 
-bool Fits(const Node& twin, const Node& forward) {
-  return &twin != &forward && Registry::Global().Contains(forward.type_string()) &&
-         BeginsWith({twin.output_types().begin(), twin.output_types().end()},
+bool Fits(const Node& saving, const Node& forward) {
+  return &saving != &forward && Registry::Global().Contains(forward.type_string()) &&
+         BeginsWith({saving.output_types().begin(), saving.output_types().end()},
                     {forward.output_types().begin(), forward.output_types().end()}) &&
-         ReadsTheSame(twin, forward);
+         ReadsTheSame(saving, forward);
 }
 
-absl::Status Merge(Graph* graph, Node* twin, Node* forward) {
+absl::Status Merge(Graph* graph, Node* saving, Node* forward) {
   NodeDef def = Identity(forward->name(), forward->requested_device(),
                          {forward->output_types().begin(), forward->output_types().end()});
   for (int i = 0; i < forward->num_outputs(); ++i) {
-    def.add_input(absl::StrCat(twin->name(), ":", i));
+    def.add_input(absl::StrCat(saving->name(), ":", i));
   }
   TF_ASSIGN_OR_RETURN(Node * identity, graph->AddNode(std::move(def)));
-  for (int i = 0; i < forward->num_outputs(); ++i) graph->AddEdge(twin, i, identity, i);
+  for (int i = 0; i < forward->num_outputs(); ++i) graph->AddEdge(saving, i, identity, i);
   for (const Edge* edge : forward->in_edges()) {
     if (edge->IsControlEdge()) graph->AddControlEdge(edge->src(), identity);
   }
@@ -93,34 +94,35 @@ absl::Status Merge(Graph* graph, Node* twin, Node* forward) {
 
 }  // namespace
 
-absl::Status MergeTwins(Graph* graph) {
-  std::vector<Node*> twins;
+absl::Status MergeSavingForwards(Graph* graph) {
+  std::vector<Node*> saving_forwards;
   for (Node* node : graph->op_nodes()) {
-    if (!ForwardOf(node->type_string(), node->attrs()).empty()) twins.push_back(node);
+    if (!ForwardOf(node->type_string(), node->attrs()).empty()) saving_forwards.push_back(node);
   }
-  if (twins.empty()) return absl::OkStatus();
+  if (saving_forwards.empty()) return absl::OkStatus();
   absl::flat_hash_map<std::string, Node*> nodes;
   for (Node* node : graph->op_nodes()) nodes[node->name()] = node;
-  for (Node* twin : twins) {
-    auto forward = nodes.find(ForwardOf(twin->type_string(), twin->attrs()));
-    if (forward == nodes.end() || !Fits(*twin, *forward->second)) continue;
-    TF_RETURN_IF_ERROR(Merge(graph, twin, forward->second));
-    nodes.erase(forward);  // a second twin of the same node stays
+  for (Node* saving : saving_forwards) {
+    auto forward = nodes.find(ForwardOf(saving->type_string(), saving->attrs()));
+    if (forward == nodes.end() || !Fits(*saving, *forward->second)) continue;
+    TF_RETURN_IF_ERROR(Merge(graph, saving, forward->second));
+    nodes.erase(forward);  // a second one of the same node stays
   }
   return absl::OkStatus();
 }
 
-absl::flat_hash_map<std::string, NodeDef> TwinIdentities(const tensorflow::FunctionDef& function) {
-  absl::flat_hash_map<std::string, const NodeDef*> twins;
+absl::flat_hash_map<std::string, NodeDef> SavingForwardIdentities(
+    const tensorflow::FunctionDef& function) {
+  absl::flat_hash_map<std::string, const NodeDef*> saving_forwards;
   for (const NodeDef& node : function.node_def()) {
     const std::string forward = ForwardOf(node.op(), AttrSlice(node));
-    if (!forward.empty()) twins.emplace(forward, &node);
+    if (!forward.empty()) saving_forwards.emplace(forward, &node);
   }
   absl::flat_hash_map<std::string, NodeDef> identities;
-  if (twins.empty()) return identities;
+  if (saving_forwards.empty()) return identities;
   for (const NodeDef& node : function.node_def()) {
-    auto twin = twins.find(node.name());
-    if (twin == twins.end() || !ReadsTheSame(*twin->second, node)) continue;
+    auto saving = saving_forwards.find(node.name());
+    if (saving == saving_forwards.end() || !ReadsTheSame(*saving->second, node)) continue;
     auto version = Registry::Global().Resolve(node.op(), AttrSlice(node));
     if (!version.ok()) continue;
     auto outputs = Flatten((*version)->op_def.output_arg(), AttrSlice(node));
@@ -128,7 +130,7 @@ absl::flat_hash_map<std::string, NodeDef> TwinIdentities(const tensorflow::Funct
     const std::vector<DataType> types = FlatTypes(*outputs);
     NodeDef identity = Identity(node.name(), node.device(), types);
     for (size_t i = 0; i < types.size(); ++i) {
-      identity.add_input(absl::StrCat(twin->second->name(), ":output:", i));
+      identity.add_input(absl::StrCat(saving->second->name(), ":output:", i));
     }
     for (const std::string& input : node.input()) {
       if (absl::StartsWith(input, "^")) identity.add_input(input);
