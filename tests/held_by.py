@@ -108,7 +108,7 @@ HELD_BY: dict[str, str] = {
         "exponential.py fit.py numeric.py trigonometry.py"
     ),
     "tests/compiler/tvm/read/test_loops.py": (
-        "lists.py loop_builder.py loop_parts.py loop_sums.py reader.py while_loop.py"
+        "lists.py loop_builder.py loop_parts.py reader.py while_loop.py"
         " compiler/tvm/ir/loop.py compiler/tvm/strategy/cpu/recurrence.py"
     ),
     "tests/compiler/tvm/passes/test_pipeline.py": "close.py hoist.py lift.py split_products.py",

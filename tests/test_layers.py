@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -167,3 +168,16 @@ def test_each_source_has_a_test_that_holds_it() -> None:
     without = sources_without_a_test_of_their_name()
     assert sorted(without - lines.keys()) == []
     assert sorted(lines.keys() - without) == []
+
+
+def test_files_stay_readable() -> None:
+    files = [
+        path
+        for folder in ("composite", "compiler", "tests", "benchmarks")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".py", ".cc", ".h")
+    ]
+    lengths = {relative(p): len(p.read_text(encoding="utf-8").splitlines()) for p in files}
+    assert {path: length for path, length in lengths.items() if length > 400} == {}
+    assert sorted(lengths.values())[len(lengths) // 2] < 130
+    assert [f for f, n in Counter(path.parent for path in files).items() if n > 30] == []

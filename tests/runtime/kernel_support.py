@@ -367,3 +367,8 @@ class Worker:
 def shapes_of(asked: NodeDef) -> list[tuple[int, ...]]:
     shapes = asked.attr["_in_shapes"].list.shape
     return [tuple(dim.size for dim in shape.dim) for shape in shapes]
+
+
+def graph_function(op: str) -> Any:
+    """A dense op in a function of its three inputs."""
+    return tf.function(lambda x, w, b: call(op, {"x": x, "w": w, "b": b}))

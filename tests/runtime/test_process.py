@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).resolve().parent
+FILES = ("run/test_op_kernel.py", "run/test_contexts.py", "run/test_kernel_call.py")
 
 
 @pytest.mark.slow
@@ -19,7 +20,7 @@ def test_dispatch_at_few_threads(run_python: Any, threads: int) -> None:
     code = f"""
 import sys, pytest
 options = ["-x", "-q", "-p", "no:cacheprovider", "--rootdir", {str(HERE.parent.parent)!r}]
-tests = [{str(HERE)!r} + "/" + name for name in ("test_op_kernel.py", "test_kernel_call.py")]
+tests = [{str(HERE)!r} + "/" + name for name in {FILES!r}]
 sys.exit(pytest.main(options + tests))
 """
     done = run_python(code, intra=threads, inter=threads, timeout=600)

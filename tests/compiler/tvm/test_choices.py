@@ -11,7 +11,7 @@ import tensorflow as tf
 from composite.compiler import tvm as backend
 from composite.compiler.tvm.choices import Choices, Knob
 from tests.compiler.tvm.conftest import check, library_of
-from tests.compiler.tvm.read.test_loops import cells, lstm
+from tests.compiler.tvm.read.cells import cells, lstm
 
 
 def test_without_a_choice_the_default_is_taken() -> None:

@@ -17,37 +17,7 @@ import tensorflow as tf
 from tensorflow.python.framework import kernels
 
 from tests.runtime import kernel_support as k
-
-pytestmark = pytest.mark.usefixtures("kernel_ops")
-
-
-@pytest.fixture
-def dense(unique: Callable[[str], str]) -> tuple[str, str]:
-    op = unique("RtDense")
-    return op, k.register(k.dense(op))
-
-
-@pytest.fixture
-def fused(dense: tuple[str, str], tmp_path: Path) -> str:
-    """A dense op with a kernel for all shapes, parallel over rows."""
-    op, digest = dense
-    k.install_dense(tmp_path, op, digest, "-DPARALLEL", "-O2")
-    return op
-
-
-class Counted:
-    """The growth of the counters since it was made."""
-
-    def __init__(self) -> None:
-        self._before = k.stats()
-
-    def __getitem__(self, name: str) -> int:
-        return int(k.stats()[name]) - int(self._before[name])
-
-
-@pytest.fixture
-def counted() -> Counted:
-    return Counted()
+from tests.runtime.run.conftest import Counted
 
 
 def close(actual: Any, inputs: dict[str, Any]) -> None:
@@ -80,73 +50,6 @@ def test_kernel(fused: str, counted: Counted) -> None:
     assert counted["copies"] == 0
     assert k.explain(fused, inputs)["path"] == "kernel"
     assert k.explain(fused, inputs)["kernel"] == f"k_{fused.lower()}"
-
-
-def graph_function(op: str) -> Any:
-    return tf.function(lambda x, w, b: k.call(op, {"x": x, "w": w, "b": b}))
-
-
-def in_function(op: str, inputs: dict[str, Any]) -> Any:
-    return graph_function(op)(**inputs)
-
-
-def in_cond(op: str, inputs: dict[str, Any]) -> Any:
-    @tf.function
-    def run(flag: Any) -> Any:
-        return tf.cond(flag, lambda: k.call(op, inputs), lambda: -k.call(op, inputs))
-
-    return run(tf.constant(True))
-
-
-def in_while(op: str, inputs: dict[str, Any]) -> Any:
-    @tf.function
-    def run(n: Any) -> Any:
-        start = (tf.constant(0), tf.zeros_like(k.dense_reference(**inputs)))
-        return tf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, k.call(op, inputs)), start)[1]
-
-    return run(tf.constant(3))
-
-
-def in_map(op: str, inputs: dict[str, Any]) -> Any:
-    data = tf.data.Dataset.from_tensors(inputs).repeat(4)
-    mapped = data.map(lambda element: k.call(op, element), num_parallel_calls=2)
-    return list(mapped)[-1]
-
-
-def in_session(op: str, inputs: dict[str, Any]) -> Any:
-    with tf.Graph().as_default():
-        holders = {
-            name: tf.compat.v1.placeholder(tf.float32, value.shape)
-            for name, value in inputs.items()
-        }
-        feed = {holders[name]: value.numpy() for name, value in inputs.items()}
-        y = k.call(op, holders)
-        with tf.compat.v1.Session() as session:
-            session.run(y, feed)
-            return session.run(y, feed)
-
-
-CONTEXTS = [in_function, in_cond, in_while, in_map, in_session]
-
-
-@pytest.mark.parametrize("context", CONTEXTS)
-def test_expansion_in_context(
-    dense: tuple[str, str], context: Callable[[str, dict[str, Any]], Any]
-) -> None:
-    inputs = k.dense_inputs(6)
-    np.testing.assert_allclose(
-        context(dense[0], inputs), k.dense_reference(**inputs), rtol=1e-6, atol=1e-6
-    )
-
-
-@pytest.mark.parametrize("context", CONTEXTS)
-def test_kernel_in_context(
-    fused: str, counted: Counted, context: Callable[[str, dict[str, Any]], Any]
-) -> None:
-    inputs = k.dense_inputs(6)
-    close(context(fused, inputs), inputs)
-    assert counted["kernel_launches"] >= 1
-    assert counted["expansion_runs"] == 0
 
 
 def test_constant_folding_has_no_function_library(dense: tuple[str, str]) -> None:
@@ -350,7 +253,7 @@ def test_redefinition_reaches_cached_kernels(unique: Callable[[str], str]) -> No
 
 def test_many_threads(fused: str, dense: tuple[str, str], unique: Callable[[str], str]) -> None:
     """Kernel and expansion of one op, eager and in graphs, all at once."""
-    function = graph_function(fused)
+    function = k.graph_function(fused)
 
     def work(seed: int) -> None:
         for i in range(20):
@@ -386,7 +289,7 @@ def test_no_thread_is_started(fused: str) -> None:
         k.call(fused, inputs)
         with k.options("tf"):
             k.call(fused, inputs)
-    graph_function(fused)(**inputs)
+    k.graph_function(fused)(**inputs)
 
 
 def test_gpu_kernels_take_int32_from_host_memory(unique: Callable[[str], str]) -> None:

@@ -10,126 +10,24 @@ import pytest
 import tensorflow as tf
 
 from composite.compiler import tvm as backend
-from composite.compiler.tvm.ir.anchors import MatMul
-from composite.compiler.tvm.ir.graph import Function
-from composite.compiler.tvm.ir.loop import Loop
-from composite.compiler.tvm.ir.tensor import Tensor
-from composite.compiler.tvm.ir.walk import topological
-from composite.compiler.tvm.read.reader import read_function
 from composite.compiler.tvm.show import show
 from tests.compiler.tvm.conftest import library_of
+from tests.compiler.tvm.read.cells import (
+    cells,
+    gru,
+    gru_before,
+    loop_of,
+    lstm,
+    numbers,
+    over,
+    products,
+    put,
+    rows,
+    simple_rnn,
+    stacked,
+)
 
 raw = tf.raw_ops
-
-
-def numbers(*shapes: tuple[int, ...], dtype: Any = np.float32) -> list[np.ndarray]:
-    random = np.random.default_rng(0)
-    return [random.uniform(-0.5, 0.5, shape).astype(dtype) for shape in shapes]
-
-
-def rows(count: Any, like: Any) -> Any:
-    """A list that each trip of a loop sets an element of."""
-    return raw.TensorListReserve(
-        element_shape=tf.shape(like), num_elements=count, element_dtype=like.dtype
-    )
-
-
-def put(array: Any, t: Any, row: Any) -> Any:
-    return raw.TensorListSetItem(input_handle=array, index=t, item=row)
-
-
-def stacked(array: Any, like: Any) -> Any:
-    return raw.TensorListStack(
-        input_handle=array,
-        element_shape=tf.shape(like),
-        element_dtype=like.dtype,
-        num_elements=-1,
-    )
-
-
-def over(steps: Any, body: Callable[..., Any], *carried: Any) -> Any:
-    """Run the body for t = 0, 1, ... with what it carries."""
-    results = tf.while_loop(
-        lambda t, *_: t < steps, lambda t, *now: (t + 1, *body(t, *now)), [0, *carried]
-    )
-    return results[1:]
-
-
-def simple_rnn(x: Any, k: Any, r: Any, b: Any) -> Any:
-    h = tf.zeros([tf.shape(x)[0], tf.shape(r)[0]], x.dtype)
-    steps = tf.shape(x)[1]
-
-    def step(t: Any, h: Any, ys: Any) -> Any:
-        h = tf.tanh(x[:, t] @ k + h @ r + b)
-        return h, put(ys, t, h)
-
-    h, ys = over(steps, step, h, rows(steps, h))
-    return tf.transpose(stacked(ys, h), [1, 0, 2]), h
-
-
-def lstm(x: Any, k: Any, r: Any, b: Any) -> Any:
-    h = tf.zeros([tf.shape(x)[0], r.shape[0]], x.dtype)
-    steps = tf.shape(x)[1]
-
-    def step(t: Any, h: Any, c: Any, ys: Any) -> Any:
-        i, f, g, o = tf.split(x[:, t] @ k + h @ r + b, 4, axis=1)
-        c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
-        h = tf.sigmoid(o) * tf.tanh(c)
-        return h, c, put(ys, t, h)
-
-    h, c, ys = over(steps, step, h, h, rows(steps, h))
-    return stacked(ys, h), h, c
-
-
-def gru(x: Any, k: Any, r: Any, b: Any, mask: Any) -> Any:
-    """With the reset behind the product, backwards, and a mask."""
-    h = tf.zeros([tf.shape(x)[0], r.shape[0]], x.dtype)
-    steps = tf.shape(x)[1]
-
-    def step(t: Any, h: Any, ys: Any) -> Any:
-        at = steps - 1 - t
-        z, n, a = tf.split(x[:, at] @ k + b, 3, axis=1)
-        hz, hn, ha = tf.split(h @ r, 3, axis=1)
-        z = tf.sigmoid(z + hz)
-        a = tf.tanh(a + tf.sigmoid(n + hn) * ha)
-        new = tf.where(mask[:, at][:, None], z * h + (1.0 - z) * a, h)
-        return new, put(ys, at, new)
-
-    h, ys = over(steps, step, h, rows(steps, h))
-    return stacked(ys, h), h
-
-
-def gru_before(x: Any, k: Any, r: Any, q: Any) -> Any:
-    """With the reset in front of a second product: two stages a trip."""
-    h = tf.zeros([tf.shape(x)[0], q.shape[0]], x.dtype)
-
-    def step(t: Any, h: Any) -> Any:
-        z, n = tf.split(x[:, t] @ k + h @ r, 2, axis=1)
-        z = tf.sigmoid(z)
-        return (z * h + (1.0 - z) * tf.tanh((tf.sigmoid(n) * h) @ q),)
-
-    return over(tf.shape(x)[1], step, h)
-
-
-def cells(*sizes: int) -> list[np.ndarray]:
-    """An input, weights and a bias, of batch, steps, inputs, units and gates."""
-    b, t, i, h, gates = sizes
-    return numbers((b, t, i), (i, gates * h), (h, gates * h), (gates * h,))
-
-
-def loop_of(function: Callable[..., Any], arrays: Any, shapes: Any = None) -> tuple[Function, Loop]:
-    shapes = shapes or [a.shape for a in arrays]
-    specs = [
-        tf.TensorSpec([d if isinstance(d, int) else None for d in s], a.dtype)
-        for a, s in zip(arrays, shapes, strict=True)
-    ]
-    read = read_function(library_of(function, specs), shapes)
-    (loop,) = {t.node for t in topological(read.outputs) if isinstance(t.node, Loop)}
-    return read, loop
-
-
-def products(tensors: Any) -> list[Tensor]:
-    return [t for t in topological(tuple(tensors)) if isinstance(t.node, MatMul)]
 
 
 @pytest.mark.parametrize("size", [(1, 3, 16, 32), (5, 4, 7, 20), (9, 1, 33, 48), (2, 3, 5, 3)])
@@ -332,60 +230,6 @@ def test_constant_weights(compiler: Any) -> None:
     arrays = cells(8, 6, 32, 48, 4)
     loaded = compiler.compare(lstm, *arrays, rtol=2e-5, atol=1e-6, constants=[1, 2, 3])
     assert {p.source for p in loaded.kernel.packed} == {1, 2}
-
-
-def test_what_leaves_the_loop() -> None:
-    read, loop = loop_of(lstm, cells(8, 6, 32, 48, 4))
-    assert len(products(loop.following)) == 4  # a gate each, of what is carried
-    (before,) = [t for t in products(read.outputs) if t not in products(loop.following)]
-    assert before.shape == (8 * 6, 4 * 48)  # the sequence's, for all steps at once
-
-
-@pytest.mark.parametrize("steps", [4, "s1"])
-@pytest.mark.parametrize(("cell", "gates"), [(simple_rnn, 1), (lstm, 4)])
-def test_gradients(compiler: Any, cell: Any, gates: int, steps: int | str) -> None:
-    """TensorFlow's gradient of a loop: one that appends to lists, one that takes off them."""
-    arrays = cells(3, 4, 5, 24, gates)
-
-    def gradients(*inputs: Any) -> Any:
-        with tf.GradientTape() as tape:
-            tape.watch(inputs)
-            y = cell(*inputs)[0]
-            loss = tf.reduce_sum(y * tf.cos(y))
-        return tape.gradient(loss, inputs)
-
-    shapes = [(3, steps, 5), *(a.shape for a in arrays[1:])]
-    compiler.compare(tf.function(gradients), *arrays, shapes=shapes, rtol=2e-4, atol=2e-6)
-
-
-def test_sums_of_all_trips_leave_the_loop() -> None:
-    arrays = cells(3, 4, 5, 24, 4)
-
-    def gradients(*inputs: Any) -> Any:
-        with tf.GradientTape() as tape:
-            tape.watch(inputs)
-            loss = tf.reduce_sum(lstm(*inputs)[0])
-        return tape.gradient(loss, inputs)
-
-    specs = [tf.TensorSpec(a.shape) for a in arrays]
-    read = read_function(library_of(gradients, specs), [a.shape for a in arrays])
-    order = topological(read.outputs)
-    loops = [t.node for t in order if isinstance(t.node, Loop)]
-    inside = [products(loop.following) for loop in loops]
-    assert sorted(map(len, inside)) == [1, 4]
-    # The sequence's, and the gradients of the sequence and both weights: all steps at once.
-    assert len(products(read.outputs)) == 4
-
-
-def test_a_sum_of_products_under_another_shape(compiler: Any) -> None:
-    def outer(x: Any) -> Any:
-        def step(t: Any, total: Any) -> Any:
-            row = x[t : t + 1]
-            return (total + tf.reshape(tf.matmul(row, row, transpose_a=True), [1, 3, 3]),)
-
-        return over(4, step, tf.zeros([1, 3, 3]))
-
-    compiler.compare(outer, *numbers((4, 3)), rtol=1e-5)
 
 
 def test_not_covered() -> None:
