@@ -175,7 +175,7 @@ HELD_BY: dict[str, str] = {
         "composite/runtime/run/kernel_view composite/runtime/run/packed_constants"
         " composite/runtime/tensorflow/constant_inputs"
     ),
-    "tests/runtime/tensorflow/test_graph_pass.py": "final_call function_rewrite",
+    "tests/runtime/tensorflow/test_graph_pass.py": "final_call function_rewrite node_rewrite",
     "tests/composite/ops/test_function_op.py": "composite/runtime/tensorflow/function_op",
     "tests/composite/autodiff/test_gradient_inputs.py": (
         "composite/runtime/tensorflow/saving_forward"

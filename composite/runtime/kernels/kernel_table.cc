@@ -83,14 +83,14 @@ KernelTable::Family* KernelTable::FamilyOf(const OpVersion& version, AttrSlice a
   return &families_.at(FamilyKey(version, Describe(version, attrs, nullptr)));
 }
 
-void KernelTable::Request(KernelGroup* group, const Signature& call) {
+void KernelTable::Enqueue(KernelGroup* group, const Signature& call) {
   // Without the lock, for nodes that keep to what they knew at their first call, and ask for ever.
   if (group->snapshot().full) return;
   absl::MutexLock lock(&mu_);
-  AskLocked(group, call, /*must=*/false).IgnoreError();  // the next call asks again
+  EnqueueLocked(group, call, /*must=*/false).IgnoreError();  // the next call asks again
 }
 
-absl::Status KernelTable::AskLocked(KernelGroup* group, const Signature& call, bool must) {
+absl::Status KernelTable::EnqueueLocked(KernelGroup* group, const Signature& call, bool must) {
   if (!worker_running() || !JitAllowed()) return NoWorker();
   if (queue_.size() >= kMaxQueue) {
     return absl::ResourceExhaustedError("too many kernels are waiting to be compiled");
@@ -146,7 +146,7 @@ absl::Status KernelTable::Await(KernelGroup* group, const Signature& call,
     const Choice choice = Choose(group->snapshot(), call, /*must=*/true);
     if (choice.kernel != nullptr) return absl::OkStatus();
     if (choice.shape_class == nullptr) {
-      absl::Status asked = AskLocked(group, call, /*must=*/true);
+      absl::Status asked = EnqueueLocked(group, call, /*must=*/true);
       if (!asked.ok()) return asked;
       continue;
     }

@@ -52,7 +52,7 @@ class KernelTable {
                        std::vector<tvm_abi::Function> packers = {}) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Asks for a kernel that covers the call, unless that was done meanwhile or is not possible.
-  void Request(KernelGroup* group, const Signature& call) ABSL_LOCKS_EXCLUDED(mu_);
+  void Enqueue(KernelGroup* group, const Signature& call) ABSL_LOCKS_EXCLUDED(mu_);
 
   // For backend="tvm": returns when Choose(group, call, must) finds a kernel. FailedPrecondition
   // when none will come, with the reason; Cancelled when `cancelled` says so.
@@ -96,7 +96,7 @@ class KernelTable {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddBuiltLocked(Family* family, InstalledKernel kernel)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status AskLocked(KernelGroup* group, const Signature& call, bool must)
+  absl::Status EnqueueLocked(KernelGroup* group, const Signature& call, bool must)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Prioritize(KernelGroup* group, const Signature& shapes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static void SetState(KernelGroup* group, const Signature& shapes, ShapeClass::State state,

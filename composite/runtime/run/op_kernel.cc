@@ -90,7 +90,7 @@ class CompositeOp : public OpKernel {
     for (;;) {
       const Decision decision =
           Decide(snapshots, CallerOf(*binding.version, dtypes_, uncounted_), options, device_);
-      if (decision.asks != 0) RequestKernels(binding, &snapshots, decision.asks);
+      if (decision.asks != 0) EnqueueRequests(binding, &snapshots, decision.asks);
       const size_t group = decision.group;
       switch (decision.route) {
         case Route::kExpansion:
@@ -112,10 +112,10 @@ class CompositeOp : public OpKernel {
     }
   }
 
-  static void RequestKernels(const Binding& binding, CallSnapshots* snapshots, unsigned groups) {
+  static void EnqueueRequests(const Binding& binding, CallSnapshots* snapshots, unsigned groups) {
     for (size_t i = 0; i < binding.views.size(); ++i) {
       if ((groups >> i & 1) == 0) continue;
-      KernelTable::Global().Request(binding.views[i]->group(), *snapshots->Call());
+      KernelTable::Global().Enqueue(binding.views[i]->group(), *snapshots->Call());
     }
   }
 

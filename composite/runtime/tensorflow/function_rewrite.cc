@@ -10,8 +10,6 @@
 #include "absl/strings/str_split.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/program/signature.h"
-#include "composite/runtime/tensorflow/composition.h"
-#include "composite/runtime/tensorflow/constant_inputs.h"
 #include "composite/runtime/tensorflow/final_call.h"
 #include "composite/runtime/tensorflow/saving_forward.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -25,9 +23,9 @@ using tensorflow::NodeDef;
 
 class Rewriter {
  public:
-  Rewriter(const FunctionDef& function, bool replace, const tensorflow::DeviceSet* devices,
+  Rewriter(const FunctionDef& function, const RewriteOptions& options,
            std::vector<std::shared_ptr<const Expansion>>* used)
-      : function_(function), replace_(replace), devices_(devices), used_(*used) {}
+      : function_(function), options_(options), used_(*used) {}
 
   absl::optional<FunctionDef> Run() {
     absl::optional<FunctionDef> changed;
@@ -54,22 +52,17 @@ class Rewriter {
     if (auto identity = identities_.find(original.name()); identity != identities_.end()) {
       return RememberOutputs(original) ? absl::make_optional(identity->second) : absl::nullopt;
     }
-    absl::optional<NodeDef> composition;
-    if (replace_) {
-      composition = CompositionNode(original, NodeContext::kGraph,
-                                    [this](const NodeDef& node) { return FactsOf(node); });
+    auto rewrite = RewriteNode(
+        original, options_, [this](const NodeDef& node) { return FactsOf(node); },
+        [this](const NodeDef& node) { return VariablesOf(node); });
+    if (!rewrite) return absl::nullopt;
+    if (rewrite->expansion != nullptr && RememberOutputs(rewrite->composite)) {
+      NodeDef call = CallNode(rewrite->composite, *rewrite->expansion);
+      used_.push_back(std::move(rewrite->expansion));
+      return call;
     }
-    if (!composition && !Registry::Global().Contains(original.op())) return absl::nullopt;
-    const std::vector<InputFact> facts = FactsOf(composition ? *composition : original);
-    auto stamped = WithConstants(composition ? *composition : original, facts,
-                                 VariablesOf(composition ? *composition : original, facts));
-    if (!stamped) stamped = composition;
-    const NodeDef& node = stamped ? *stamped : original;
-    auto expansion = FinalExpansion(node, facts, PlacedOn(node.device(), devices_));
-    if (expansion == nullptr || !RememberOutputs(node)) return stamped;
-    NodeDef call = CallNode(node, *expansion);
-    used_.push_back(std::move(expansion));
-    return call;
+    if (!rewrite->is_composition && !rewrite->is_stamped) return absl::nullopt;
+    return std::move(rewrite->composite);
   }
 
   // Where each output arg of a replaced node begins among the call's outputs.
@@ -130,10 +123,12 @@ class Rewriter {
     return FactFromProducer("Const", AttrSlice(*node->second), 0, type, &constants_);
   }
 
-  std::vector<int> VariablesOf(const NodeDef& node, const std::vector<InputFact>& facts) const {
+  std::vector<int> VariablesOf(const NodeDef& node) const {
     std::vector<int> variables;
-    for (size_t i = 0; i < facts.size(); ++i) {
-      if (IsVariableRead(node.input(i))) variables.push_back(static_cast<int>(i));
+    for (int i = 0; i < node.input_size(); ++i) {
+      if (!absl::StartsWith(node.input(i), "^") && IsVariableRead(node.input(i))) {
+        variables.push_back(i);
+      }
     }
     return variables;
   }
@@ -156,8 +151,7 @@ class Rewriter {
 
   const FunctionDef& function_;
   const absl::flat_hash_map<std::string, NodeDef> identities_ = SavingForwardIdentities(function_);
-  const bool replace_;
-  const tensorflow::DeviceSet* const devices_;
+  const RewriteOptions options_;
   std::vector<std::shared_ptr<const Expansion>>& used_;
   absl::flat_hash_map<std::string, Bases> replaced_;
   absl::flat_hash_map<std::string, int> args_;
@@ -167,10 +161,10 @@ class Rewriter {
 
 }  // namespace
 
-absl::optional<FunctionDef> RewriteFunction(const FunctionDef& function, bool replace,
-                                            const tensorflow::DeviceSet* devices,
+absl::optional<FunctionDef> RewriteFunction(const FunctionDef& function,
+                                            const RewriteOptions& options,
                                             std::vector<std::shared_ptr<const Expansion>>* used) {
-  return Rewriter(function, replace, devices, used).Run();
+  return Rewriter(function, options, used).Run();
 }
 
 }  // namespace composite

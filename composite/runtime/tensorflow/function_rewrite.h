@@ -7,16 +7,15 @@
 
 #include "absl/types/optional.h"
 #include "composite/runtime/expand/expansion.h"
-#include "tensorflow/core/common_runtime/device_set.h"
+#include "composite/runtime/tensorflow/node_rewrite.h"
 #include "tensorflow/core/framework/function.pb.h"
 
 namespace composite {
 
-// The function with calls in the place of its composites that have a final verdict, whose
-// expansions are added to `used` (`devices`: see PlacedOn); with `replace`, also with compositions
-// in the place of TF ops whose nodes they replace. Empty when there is neither.
+// The function with each node as RewriteNode has it; the expansions that it calls then are added to
+// `used`. Empty when all nodes stay.
 absl::optional<tensorflow::FunctionDef> RewriteFunction(
-    const tensorflow::FunctionDef& function, bool replace, const tensorflow::DeviceSet* devices,
+    const tensorflow::FunctionDef& function, const RewriteOptions& options,
     std::vector<std::shared_ptr<const Expansion>>* used);
 
 }  // namespace composite

@@ -17,9 +17,9 @@
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/tensorflow/composition.h"
-#include "composite/runtime/tensorflow/constant_inputs.h"
 #include "composite/runtime/tensorflow/final_call.h"
 #include "composite/runtime/tensorflow/function_rewrite.h"
+#include "composite/runtime/tensorflow/node_rewrite.h"
 #include "composite/runtime/tensorflow/saving_forward.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/framework/function.h"
@@ -89,33 +89,31 @@ absl::Status Replace(Graph* graph, Node* node, tensorflow::NodeDef def) {
 // `function` is where the graph comes from; null for a session's.
 absl::StatusOr<Expansions> RewriteGraph(Graph* graph, const tensorflow::FunctionDef* function,
                                         const tensorflow::DeviceSet* devices) {
-  const bool replace =
+  RewriteOptions rewriting;
+  rewriting.compositions =
       Registry::Global().has_replacements() && (function == nullptr || !KeepsTfOps(*function));
-  const NodeContext context =
-      function != nullptr && IsEagerWrapper(*function) ? NodeContext::kEager : NodeContext::kGraph;
+  if (function != nullptr && IsEagerWrapper(*function)) rewriting.context = NodeContext::kEager;
+  rewriting.devices = devices;
   std::vector<Node*> nodes;
   for (Node* node : graph->op_nodes()) nodes.push_back(node);
   Expansions used;
   for (Node* node : nodes) {
     std::vector<std::unique_ptr<tensorflow::Tensor>> constants;
-    const auto facts = [&](const tensorflow::NodeDef&) { return FactsOf(*node, &constants); };
-    absl::optional<tensorflow::NodeDef> composition;
-    if (replace) composition = CompositionNode(node->def(), context, facts);
-    if (!composition && !Registry::Global().Contains(node->type_string())) continue;
-    const std::vector<InputFact> known = facts(composition ? *composition : node->def());
-    const auto stamped =
-        WithConstants(composition ? *composition : node->def(), known, VariablesOf(*node));
-    const tensorflow::NodeDef& def = stamped ? *stamped : composition ? *composition : node->def();
-    auto expansion = FinalExpansion(def, known, PlacedOn(def.device(), devices));
-    if (expansion != nullptr) {
-      TF_RETURN_IF_ERROR(Replace(graph, node, CallNode(def, *expansion)));
-      used.push_back(std::move(expansion));
-    } else if (composition) {
-      TF_RETURN_IF_ERROR(Replace(graph, node, def));
-    } else if (stamped) {
+    auto rewrite = RewriteNode(
+        node->def(), rewriting,
+        [&](const tensorflow::NodeDef&) { return FactsOf(*node, &constants); },
+        [&](const tensorflow::NodeDef&) { return VariablesOf(*node); });
+    if (!rewrite) continue;
+    const tensorflow::NodeDef& composite = rewrite->composite;
+    if (rewrite->expansion != nullptr) {
+      TF_RETURN_IF_ERROR(Replace(graph, node, CallNode(composite, *rewrite->expansion)));
+      used.push_back(std::move(rewrite->expansion));
+    } else if (rewrite->is_composition) {
+      TF_RETURN_IF_ERROR(Replace(graph, node, composite));
+    } else if (rewrite->is_stamped) {
       for (const char* name : {kConstantsAttr, kVariablesAttr}) {
-        auto stamp = stamped->attr().find(name);
-        if (stamp != stamped->attr().end()) node->AddAttr(name, stamp->second);
+        auto stamp = composite.attr().find(name);
+        if (stamp != composite.attr().end()) node->AddAttr(name, stamp->second);
       }
     }
   }
@@ -134,7 +132,10 @@ absl::Status RewriteLibrary(FunctionLibraryDefinition* library,
     // The wrapper of an eager call is rewritten when it is instantiated itself.
     const bool stays =
         KeepsTfOps(record->fdef()) || IsEagerWrapper(record->fdef()) || keep.contains(name);
-    auto rewritten = RewriteFunction(record->fdef(), /*replace=*/replace && !stays, devices, used);
+    RewriteOptions options;
+    options.compositions = replace && !stays;
+    options.devices = devices;
+    auto rewritten = RewriteFunction(record->fdef(), options, used);
     if (rewritten.has_value()) TF_RETURN_IF_ERROR(library->ReplaceFunction(name, *rewritten));
   }
   return absl::OkStatus();

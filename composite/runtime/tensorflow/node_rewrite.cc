@@ -1,0 +1,33 @@
+#include "composite/runtime/tensorflow/node_rewrite.h"
+
+#include <utility>
+
+#include "composite/runtime/program/registry.h"
+#include "composite/runtime/tensorflow/constant_inputs.h"
+#include "composite/runtime/tensorflow/final_call.h"
+
+namespace composite {
+
+using tensorflow::NodeDef;
+
+absl::optional<NodeRewrite> RewriteNode(const NodeDef& node, const RewriteOptions& options,
+                                        FactsOfNode facts, VariablesOfNode variables) {
+  NodeRewrite rewrite;
+  absl::optional<NodeDef> composition;
+  if (options.compositions) composition = CompositionNode(node, options.context, facts);
+  if (!composition && !Registry::Global().Contains(node.op())) return absl::nullopt;
+  rewrite.is_composition = composition.has_value();
+  rewrite.composite = composition ? *std::move(composition) : node;
+  std::vector<InputFact> known = facts(rewrite.composite);
+  std::vector<int> read = variables(rewrite.composite);
+  // Of a composite that is not known here nothing is known, and nothing is noted.
+  while (!read.empty() && read.back() >= static_cast<int>(known.size())) read.pop_back();
+  auto stamped = WithConstants(rewrite.composite, known, read);
+  rewrite.is_stamped = stamped.has_value();
+  if (stamped) rewrite.composite = *std::move(stamped);
+  const Device device = PlacedOn(rewrite.composite.device(), options.devices);
+  rewrite.expansion = FinalExpansion(rewrite.composite, std::move(known), device);
+  return rewrite;
+}
+
+}  // namespace composite

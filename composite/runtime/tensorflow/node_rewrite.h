@@ -1,0 +1,43 @@
+// What the graph pass makes of one node, whether it is a Graph's or a FunctionDef's.
+#ifndef COMPOSITE_RUNTIME_TENSORFLOW_NODE_REWRITE_H_
+#define COMPOSITE_RUNTIME_TENSORFLOW_NODE_REWRITE_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/types/optional.h"
+#include "composite/runtime/expand/expansion.h"
+#include "composite/runtime/tensorflow/composition.h"
+#include "tensorflow/core/common_runtime/device_set.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+
+namespace composite {
+
+struct NodeRewrite {
+  // The composite that is there now: the node with its stamps, or the composition in its place.
+  tensorflow::NodeDef composite;
+  bool is_composition = false;
+  bool is_stamped = false;
+  // Of a final verdict: a call of it (CallNode) takes the composite's place. Null to leave that.
+  std::shared_ptr<const Expansion> expansion;
+};
+
+// How the nodes of one graph are rewritten.
+struct RewriteOptions {
+  bool compositions = false;  // whether they take the place of TF's ops
+  NodeContext context = NodeContext::kGraph;
+  const tensorflow::DeviceSet* devices = nullptr;  // null: not known
+};
+
+// The inputs of a node that are what a variable holds, in order.
+using VariablesOfNode = absl::FunctionRef<std::vector<int>(const tensorflow::NodeDef&)>;
+
+// Empty for a node that is no composite and becomes none.
+absl::optional<NodeRewrite> RewriteNode(const tensorflow::NodeDef& node,
+                                        const RewriteOptions& options, FactsOfNode facts,
+                                        VariablesOfNode variables);
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_TENSORFLOW_NODE_REWRITE_H_
