@@ -134,7 +134,7 @@ HELD_BY: dict[str, str] = {
         "function_versions node_attrs op_def_text op_version signature"
         " composite/runtime/tensorflow/registration composite/runtime/tensorflow/resolve_calls"
         " composite/runtime/tensorflow/op_kernel_registration composite/runtime/base/text"
-        " composite/runtime/api/c_api composite/runtime/api/c_api_reply"
+        " composite/runtime/api/c_api_reply"
         " composite/runtime/api/program_c_api"
     ),
     "tests/runtime/program/test_loader_fuzz.py": "parse_program program region_check",

@@ -2,7 +2,7 @@
 
 `call(name, request)` is all of it: one C function takes a serialized proto and answers with one, or
 with a status that becomes the `tf.errors` exception of the same code. What the functions mean is
-written in composite/runtime/api/c_api.h. Nothing of TensorFlow's Python internals is used here.
+written in composite/runtime/c_api.h. Nothing of TensorFlow's Python internals is used here.
 """
 
 from __future__ import annotations

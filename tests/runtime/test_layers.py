@@ -20,6 +20,7 @@ RUNTIME = ROOT / "composite" / "runtime"
 SOURCES = sorted(p.relative_to(RUNTIME) for p in RUNTIME.glob("*/*") if p.suffix in (".h", ".cc"))
 FOLDERS = rooms.runtime_rooms()  # each may include those before it, and itself
 GENERATED = {Path("base/record_tables.h")}  # by the build
+PUBLIC = {Path("c_api.h"), Path("library_c_api.h")}  # the C API, which api/ implements
 INCLUDE = re.compile(r'^#include ([<"])([^">]+)[">]', re.MULTILINE)
 OURS = "composite/runtime/"
 
@@ -32,8 +33,9 @@ def includes(path: Path) -> list[str]:
 
 
 def ours(path: Path) -> list[Path]:
-    """The runtime's own headers that a source includes, relative to the runtime."""
-    return [Path(n.removeprefix(OURS)) for n in includes(path) if n.startswith(OURS)]
+    """The headers of the runtime's rooms that a source includes, relative to the runtime."""
+    found = [Path(n.removeprefix(OURS)) for n in includes(path) if n.startswith(OURS)]
+    return [header for header in found if header not in PUBLIC]
 
 
 def unit_of(path: Path) -> str:
@@ -71,6 +73,11 @@ def test_a_folder_includes_those_before_it() -> None:
                 f"{path} includes {header}, which is not there"
             )
             assert header.parts[0] in below, f"{path} includes {header}"
+
+
+def test_the_c_api_is_implemented_in_api() -> None:
+    users = {p.parts[0] for p in SOURCES for h in PUBLIC if f"{OURS}{h}" in includes(p)}
+    assert users == {"api"}
 
 
 def test_no_unit_includes_itself_through_others() -> None:

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "composite/runtime/api/c_api.h"
+#include "composite/runtime/c_api.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -2,7 +2,7 @@
 #ifndef COMPOSITE_RUNTIME_API_KERNEL_C_API_H_
 #define COMPOSITE_RUNTIME_API_KERNEL_C_API_H_
 
-#include "composite/runtime/api/c_api.h"
+#include "composite/runtime/c_api.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,4 +1,4 @@
-#include "composite/runtime/api/library_c_api.h"
+#include "composite/runtime/library_c_api.h"
 
 #include <cstdio>
 #include <cstring>

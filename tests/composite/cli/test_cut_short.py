@@ -111,7 +111,7 @@ def test_whenever_a_build_is_killed_a_whole_library_is_there(sources, former, tm
 
 _KILLED = """
 import os, signal, sys
-from composite import building  # with TensorFlow, once for all children
+from composite.aot import building  # with TensorFlow, once for all children
 from composite.cli.main import main
 
 source, *cases = sys.argv[1:]

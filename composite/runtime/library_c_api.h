@@ -1,11 +1,11 @@
 /* The part of libcomposite_runtime.so's C API for programs without Python: plain C, no protos.
  * docs/deploy.md shows its use. No function throws or aborts; all are thread-safe. */
-#ifndef COMPOSITE_RUNTIME_API_LIBRARY_C_API_H_
-#define COMPOSITE_RUNTIME_API_LIBRARY_C_API_H_
+#ifndef COMPOSITE_RUNTIME_LIBRARY_C_API_H_
+#define COMPOSITE_RUNTIME_LIBRARY_C_API_H_
 
 #include <stdint.h>
 
-#include "composite/runtime/api/c_api.h"
+#include "composite/runtime/c_api.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,4 +24,4 @@ COMPOSITE_EXPORT int64_t composite_counter(const char* name);
 }
 #endif
 
-#endif /* COMPOSITE_RUNTIME_API_LIBRARY_C_API_H_ */
+#endif /* COMPOSITE_RUNTIME_LIBRARY_C_API_H_ */

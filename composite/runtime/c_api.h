@@ -9,8 +9,8 @@
  * COMPOSITE_NOT_YET is added to FAILED_PRECONDITION where an expansion lacks nothing but a fact: a
  * dim or a value that is not known so far.
  */
-#ifndef COMPOSITE_RUNTIME_API_C_API_H_
-#define COMPOSITE_RUNTIME_API_C_API_H_
+#ifndef COMPOSITE_RUNTIME_C_API_H_
+#define COMPOSITE_RUNTIME_C_API_H_
 
 #include <stddef.h>
 
@@ -63,4 +63,4 @@ COMPOSITE_EXPORT int composite_expand(const char* request, size_t size, composit
 }
 #endif
 
-#endif /* COMPOSITE_RUNTIME_API_C_API_H_ */
+#endif /* COMPOSITE_RUNTIME_C_API_H_ */
