@@ -8,8 +8,9 @@
 extern "C" {
 #endif
 
-/* Records have the fields of composite/binding/fields.py: one that is unknown, missing or of another
- * type, and a _version (i) that this runtime does not know, is InvalidArgument with its name. */
+/* Records have the fields of composite/binding/fields.py: one that is unknown, missing or of
+ * another type, and a _version (i) that this runtime does not know, is InvalidArgument with its
+ * name. */
 
 /* A kernel record -> empty. NodeDef: name = symbol without its prefix, op, attrs of the op, and
  *   _composite_program (s); _in_shapes list(shape), a negative dim is symbol -(dim + 1);

@@ -6,9 +6,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "composite/runtime/c_api.h"
 #include "composite/runtime/api/c_api_reply.h"
 #include "composite/runtime/api/request.h"
+#include "composite/runtime/c_api.h"
 #include "composite/runtime/expand/expand.h"
 #include "composite/runtime/kernels/dtypes.h"
 #include "composite/runtime/program/function_versions.h"
