@@ -34,13 +34,11 @@ def runtime_rooms() -> list[str]:
 def room_of(module: str) -> str:
     """The room of a module of composite or composite.compiler, as the page names it."""
     _, *parts = module.split(".")
-    if parts[:1] == ["compiler"]:
-        return (
-            f"compiler/{parts[1]}/"
-            if (ROOT / Path(*parts[:2])).is_dir() and parts[1:]
-            else "compiler/"
-        )
     if not parts:
         return "composite/"
-    folder = ROOT / "composite" / parts[0]
-    return f"composite/{parts[0]}/" if folder.is_dir() else f"composite/{parts[0]}.py"
+    if parts[0] != "compiler":
+        is_folder = (ROOT / "composite" / parts[0]).is_dir()
+        return f"composite/{parts[0]}/" if is_folder else f"composite/{parts[0]}.py"
+    if len(parts) > 1 and (ROOT / "compiler" / parts[1]).is_dir():
+        return f"compiler/{parts[1]}/"
+    return "compiler/"
