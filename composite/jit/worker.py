@@ -54,6 +54,7 @@ class Worker:
     def stop(self) -> None:
         """Finishes the request in hand, if any, and ends the thread."""
         self._stopping.set()
+        recording.flush()
         native.call("composite_worker", record(running=False))
         # Leaving the interpreter while the compiler runs would crash in its callbacks.
         self._thread.join()
