@@ -178,7 +178,9 @@ def test_rows_of_what_another_stage_has_reduced(compiler: Any, shape: tuple[int,
 @pytest.mark.parametrize("reduce", ["reduce_sum", "reduce_max", "reduce_logsumexp"])
 def test_rows_of_what_a_loop_has_reduced(compiler: Any, reduce: str) -> None:
     def function(e: Any, t: Any) -> Any:
-        step = lambda i, a: (i + 1, getattr(tf, reduce)(a[:, None] + t, axis=0) + e[i])
+        def step(i: Any, a: Any) -> Any:
+            return i + 1, getattr(tf, reduce)(a[:, None] + t, axis=0) + e[i]
+
         _, a = tf.while_loop(lambda i, _: i < 6, step, (1, e[0]))
         return getattr(tf, reduce)(a), tf.reduce_max(a - e[0]), a
 
