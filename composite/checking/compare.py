@@ -1,6 +1,6 @@
 """Whether two results of one call agree.
 
-Integers, booleans and strings must be equal. Floating numbers may differ within `jit.bounds`, the
+Integers, booleans and strings must be equal. Floating numbers may differ within `kernels.bounds`, the
 bounds that a kernel is held to before it is used: measured against the body in float64. Where that
 is not enough, rounding errors may have been lucky in what is compared with: it is run again with
 inputs a rounding error away. NaNs and infinities must stand in the same places. Complex numbers are
