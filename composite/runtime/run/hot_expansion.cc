@@ -30,8 +30,11 @@ struct HotExpansion::Form {
   std::vector<PartialTensorShape> shapes;
   std::unique_ptr<const InstantiatedFunction> function;  // null: it cannot be optimized
 
+  // oneDNN's ops, which optimizers rewrite graphs to on some machines, end the process in TF 2.21
+  // when an inner product is empty.
   bool Takes(OpKernelContext* context) const {
     for (size_t i = 0; i < shapes.size(); ++i) {
+      if (context->input(i).NumElements() == 0) return false;
       if (!shapes[i].IsCompatibleWith(context->input(i).shape())) return false;
     }
     return true;
