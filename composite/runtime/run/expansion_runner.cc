@@ -109,9 +109,9 @@ class InstantiatedExpansion {
            plain_->is_alive();
   }
 
-  absl::Status Run(FunctionLibraryRuntime* runtime, OpKernelContext* context) const {
+  absl::Status Run(FunctionLibraryRuntime* runtime, OpKernelContext* context, bool strict) const {
     const InstantiatedFunction* optimized =
-        hot_ != nullptr ? hot_->Find(runtime, context) : nullptr;
+        hot_ != nullptr && !strict ? hot_->Find(runtime, context) : nullptr;
     KernelFrame frame(context);
     return Run(runtime, context, optimized != nullptr ? *optimized : *plain_, &frame);
   }
@@ -174,7 +174,7 @@ ExpansionRunner::~ExpansionRunner() = default;
 
 absl::Status ExpansionRunner::Run(OpKernelContext* context,
                                   const std::shared_ptr<const OpVersion>& version,
-                                  tensorflow::AttrSlice attrs) {
+                                  tensorflow::AttrSlice attrs, bool strict) {
   FunctionLibraryRuntime* runtime = context->function_library();
   if (runtime == nullptr) {
     absl::StatusOr<FunctionLibraryRuntime*> own = PrivateRuntime();
@@ -183,7 +183,7 @@ absl::Status ExpansionRunner::Run(OpKernelContext* context,
   }
   absl::StatusOr<Ready> ready = Find(runtime, context, version, attrs);
   if (!ready.ok()) return ready.status();
-  absl::Status status = (*ready)->Run(runtime, context);
+  absl::Status status = (*ready)->Run(runtime, context, strict);
   if (absl::IsInvalidArgument(status)) {
     absl::Status placed = (*ready)->CheckShapes(Facts(context, on_cpu_, /*constants=*/false));
     if (absl::IsInvalidArgument(placed)) return placed;

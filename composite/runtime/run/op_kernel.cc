@@ -94,7 +94,7 @@ class CompositeOp : public OpKernel {
       const size_t group = decision.group;
       switch (decision.route) {
         case Route::kExpansion:
-          return RunExpansion(context, binding);
+          return RunExpansion(context, binding, options);
         case Route::kRefuse:
           return Refuse(*binding.version, decision, awaited);
         case Route::kCompile:
@@ -103,11 +103,13 @@ class CompositeOp : public OpKernel {
           if (!awaited.ok()) snapshots.LeaveUpTo(group);
           break;
         case Route::kKernel:
-          absl::optional<absl::Status> done = RunKernel(context, binding, *snapshots.Call(),
-                                                        decision.choice, *binding.views[group]);
-          if (done.has_value()) return *done;
-          snapshots.Leave(group);
-          break;
+          absl::optional<absl::Status> done =
+              RunKernel(context, *snapshots.Call(), decision.choice, *binding.views[group]);
+          if (!done.has_value()) {
+            snapshots.Leave(group);
+            break;
+          }
+          return absl::IsOutOfRange(*done) ? RunExpansion(context, binding, options) : *done;
       }
     }
   }
@@ -133,21 +135,20 @@ class CompositeOp : public OpKernel {
                       const absl::Status& awaited) const;
 
   // Empty when the kernel cannot be used in this call. A kernel that meets an index out of range
-  // says so: the error is TensorFlow's own to raise.
-  absl::optional<absl::Status> RunKernel(OpKernelContext* context, const Binding& binding,
-                                         const Signature& call, const Choice& choice,
-                                         KernelView& view) {
+  // says OutOfRange: the error is TensorFlow's own to raise.
+  absl::optional<absl::Status> RunKernel(OpKernelContext* context, const Signature& call,
+                                         const Choice& choice, KernelView& view) {
     auto packed = view.Packed(context, *choice.kernel);
     if (!packed.ok()) return packed.status();
     if (*packed == nullptr) return absl::nullopt;
     if (!uncounted_) Count(GlobalStats().kernel_launches);
-    absl::Status status = CallKernel(context, call, choice, **packed);
-    return absl::IsOutOfRange(status) ? RunExpansion(context, binding) : status;
+    return CallKernel(context, call, choice, **packed);
   }
 
-  absl::Status RunExpansion(OpKernelContext* context, const Binding& binding) {
+  absl::Status RunExpansion(OpKernelContext* context, const Binding& binding,
+                            const Options& options) {
     if (!uncounted_) Count(GlobalStats().expansion_runs);
-    return expansion_.Run(context, binding.version, AttrSlice(def()));
+    return expansion_.Run(context, binding.version, AttrSlice(def()), options.strict());
   }
 
   absl::StatusOr<Options> OptionsNow() const {

@@ -131,6 +131,14 @@ def test_an_error_still_has_the_author_s_line():
         gather(normal(5), tf.constant([7]))
 
 
+def test_strict_numbers_are_those_of_the_ops_one_by_one():
+    dense = dense_op("OptimizedStrict")
+    x, w, b = normal(40, 30), normal(30, 20), normal(20)
+    with composite.options(numerics="strict"):
+        assert not runs_until_optimized(lambda: dense(x, w, b), wait=0.5)
+        np.testing.assert_array_equal(dense(x, w, b), tf.nn.relu(tf.matmul(x, w) + b))
+
+
 def test_state_is_changed_once_a_call():
     variable = tf.Variable(0.0)
     calls = 0
