@@ -12,11 +12,12 @@ class Stats(Mapping[str, int]):
     """A snapshot of the counters: a read-only mapping of names to counts.
 
     `expansion_runs` and `kernel_launches` count calls by the path they took, `expansions` the
-    evaluations of a program, `compiles` the kernels that the background worker compiled,
-    `xla_nodes` the nodes that XLA compiled, `copies` the inputs that were copied for a kernel:
-    constants, each time one is packed. Kernels read all other inputs in place.
-    `parallel_launches` counts the loops of kernels that ran, or could have run, on several threads,
-    and `team_launches` the loops whose threads synchronize at barriers.
+    evaluations of a program, `optimized` the expansions that TensorFlow's optimizers rewrote,
+    `compiles` the kernels that the background worker compiled, `xla_nodes` the nodes that XLA
+    compiled, `copies` the inputs that were copied for a kernel: constants, each time one is packed.
+    Kernels read all other inputs in place. `parallel_launches` counts the loops of kernels that
+    ran, or could have run, on several threads, and `team_launches` the loops whose threads
+    synchronize at barriers.
     """
 
     def __init__(self, counts: Mapping[str, int]) -> None:

@@ -171,6 +171,7 @@ HELD_BY: dict[str, str] = {
         "kernel_group kernel_record kernel_shapes composite/runtime/api/kernel_c_api"
     ),
     "tests/runtime/run/test_expansion_runner.py": "expansion_library private_runtime",
+    "tests/runtime/run/test_optimized_expansion.py": "hot_expansion instantiated_function",
     "tests/runtime/run/test_kernel_call.py": "composite/runtime/base/stats",
     "tests/composite/ops/test_constants.py": (
         "composite/runtime/run/kernel_view composite/runtime/run/packed_constants"

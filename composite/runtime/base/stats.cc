@@ -11,6 +11,7 @@ std::vector<std::pair<const char*, Counter*>> AllCounters() {
   Stats& s = GlobalStats();
   return {{"expansions", &s.expansions},
           {"instantiations", &s.instantiations},
+          {"optimized", &s.optimized},
           {"expansion_runs", &s.expansion_runs},
           {"kernel_launches", &s.kernel_launches},
           {"kernel_errors", &s.kernel_errors},

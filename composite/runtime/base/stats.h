@@ -15,6 +15,7 @@ using Counter = std::atomic<int64_t>;
 struct Stats {
   Counter expansions{0};         // evaluations of a program that no cache answered
   Counter instantiations{0};     // expansions made ready to run inside a node
+  Counter optimized{0};          // of these, expansions that TensorFlow's optimizers rewrote
   Counter expansion_runs{0};     // calls that a node answered by running its expansion
   Counter kernel_launches{0};    // calls that a node answered by its kernel
   Counter kernel_errors{0};      // of these, calls in which the kernel raised

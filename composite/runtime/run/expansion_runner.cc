@@ -5,17 +5,19 @@
 #include <utility>
 #include <vector>
 
-#include "composite/runtime/base/stats.h"
 #include "composite/runtime/expand/body_shapes.h"
 #include "composite/runtime/expand/expand.h"
 #include "composite/runtime/graph/not_yet.h"
 #include "composite/runtime/run/expansion_library.h"
+#include "composite/runtime/run/hot_expansion.h"
+#include "composite/runtime/run/instantiated_function.h"
 #include "composite/runtime/run/private_runtime.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/statusor.h"
+#include "tensorflow/core/util/determinism.h"
 
 namespace composite {
 namespace {
@@ -24,12 +26,8 @@ using tensorflow::FunctionLibraryRuntime;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
-// The fastest; it refuses graphs with asynchronous ops, which the standard one runs.
-constexpr char kFastExecutor[] = "SINGLE_THREADED_EXECUTOR";
 constexpr char kNeverKnown[] =
     ", even when the op runs: it follows neither from shapes of inputs nor from small inputs";
-
-std::atomic<int> live_handles{0};
 
 absl::InlinedVector<InputFact, 8> Facts(OpKernelContext* context, bool on_cpu, bool constants) {
   absl::InlinedVector<InputFact, 8> facts(context->num_inputs());
@@ -75,26 +73,6 @@ class KernelFrame : public tensorflow::CallFrameInterface {
 
 using Library = tensorflow::FunctionLibraryDefinition;
 
-absl::StatusOr<FunctionLibraryRuntime::Handle> Instantiate(FunctionLibraryRuntime* runtime,
-                                                           const Expansion& expansion,
-                                                           const Library& library,
-                                                           const char* executor) {
-  FunctionLibraryRuntime::InstantiateOptions options;
-  options.lib_def = &library;
-  options.target = runtime->device()->name();
-  options.allow_control_flow_sync_execution = true;
-  options.executor_type = executor;
-  // So that an executor which cannot run this graph says so now.
-  options.create_kernels_eagerly = true;
-  FunctionLibraryRuntime::Handle handle = tensorflow::kInvalidHandle;
-  const tensorflow::AttrValueMap no_attrs;
-  absl::Status status =
-      runtime->Instantiate(expansion.name, tensorflow::AttrSlice(&no_attrs), options, &handle);
-  if (status.ok()) return handle;
-  if (handle != tensorflow::kInvalidHandle) runtime->ReleaseHandle(handle).IgnoreError();
-  return status;
-}
-
 }  // namespace
 
 class InstantiatedExpansion {
@@ -104,34 +82,22 @@ class InstantiatedExpansion {
       std::shared_ptr<const Expansion> expansion) {
     TF_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library,
                         LibraryFor(*runtime->GetFunctionLibraryDefinition(), *expansion));
-    auto handle = Instantiate(runtime, *expansion, *library, kFastExecutor);
-    if (!handle.ok()) handle = Instantiate(runtime, *expansion, *library, "");
-    if (!handle.ok()) return handle.status();
+    TF_ASSIGN_OR_RETURN(std::unique_ptr<const InstantiatedFunction> plain,
+                        InstantiatedFunction::Make(runtime, expansion->name, library));
     return std::make_shared<const InstantiatedExpansion>(
-        runtime, std::move(version), std::move(expansion), std::move(library), *handle);
+        runtime, std::move(version), std::move(expansion), std::move(library), std::move(plain));
   }
 
   InstantiatedExpansion(FunctionLibraryRuntime* runtime, std::shared_ptr<const OpVersion> version,
                         std::shared_ptr<const Expansion> expansion,
                         std::shared_ptr<const Library> library,
-                        FunctionLibraryRuntime::Handle handle)
+                        std::unique_ptr<const InstantiatedFunction> plain)
       : runtime_(runtime),
-        alive_(runtime),
         version_(std::move(version)),
         expansion_(std::move(expansion)),
         library_(std::move(library)),
-        handle_(handle) {
-    Count(GlobalStats().instantiations);
-    live_handles.fetch_add(1, std::memory_order_relaxed);
-  }
-
-  // A kernel that a session keeps for its state outlives the runtimes that it was called with, and
-  // with them the handle.
-  ~InstantiatedExpansion() {
-    live_handles.fetch_sub(1, std::memory_order_relaxed);
-    auto runtime = alive_.GetNewRef();
-    if (runtime != nullptr) runtime->ReleaseHandle(handle_).IgnoreError();
-  }
+        plain_(std::move(plain)),
+        hot_(MayBeOptimized() ? std::make_unique<HotExpansion>(expansion_) : nullptr) {}
 
   InstantiatedExpansion(const InstantiatedExpansion&) = delete;
   InstantiatedExpansion& operator=(const InstantiatedExpansion&) = delete;
@@ -140,12 +106,14 @@ class InstantiatedExpansion {
   bool Serves(FunctionLibraryRuntime* runtime, const OpVersion* version,
               absl::Span<const InputFact> facts) const {
     return runtime_ == runtime && version_.get() == version && expansion_->Matches(facts) &&
-           alive_.GetNewRef() != nullptr;
+           plain_->is_alive();
   }
 
-  absl::Status Run(FunctionLibraryRuntime* runtime, OpKernelContext* context) const {
+  absl::Status Run(FunctionLibraryRuntime* runtime, OpKernelContext* context, bool strict) const {
+    const InstantiatedFunction* optimized =
+        hot_ != nullptr && !strict ? hot_->Find(runtime, context) : nullptr;
     KernelFrame frame(context);
-    return Run(runtime, context, handle_, &frame);
+    return Run(runtime, context, optimized != nullptr ? *optimized : *plain_, &frame);
   }
 
   // A failed run's error with the node that failed, and so with the author's place: the fast
@@ -154,11 +122,10 @@ class InstantiatedExpansion {
   absl::Status Placed(FunctionLibraryRuntime* runtime, OpKernelContext* context,
                       const absl::Status& status) const {
     if (!expansion_->fdef.control_ret().empty()) return status;
-    auto handle = Instantiate(runtime, *expansion_, *library_, "");
-    if (!handle.ok()) return status;
+    auto telling = InstantiatedFunction::MakeTelling(runtime, expansion_->name, library_);
+    if (!telling.ok()) return status;
     KernelFrame frame(context, /*keeps_results=*/false);
-    absl::Status again = Run(runtime, context, *handle, &frame);
-    runtime->ReleaseHandle(*handle).IgnoreError();
+    absl::Status again = Run(runtime, context, **telling, &frame);
     return again.ok() ? status : again;
   }
 
@@ -171,7 +138,7 @@ class InstantiatedExpansion {
 
  private:
   static absl::Status Run(FunctionLibraryRuntime* runtime, OpKernelContext* context,
-                          FunctionLibraryRuntime::Handle handle, KernelFrame* frame) {
+                          const InstantiatedFunction& function, KernelFrame* frame) {
     FunctionLibraryRuntime::Options options(context->step_id());
     options.rendezvous = context->rendezvous();
     options.cancellation_manager = context->cancellation_manager();
@@ -184,15 +151,22 @@ class InstantiatedExpansion {
       work();
     };
     options.runner = &inline_runner;
-    return runtime->RunSync(options, handle, frame);
+    return runtime->RunSync(options, function.handle(), frame);
+  }
+
+  // Where ops are deterministic, all calls run the same graph; functions of the caller's library
+  // are not in the expansion's.
+  bool MayBeOptimized() const {
+    return runtime_->device()->device_type() == tensorflow::DEVICE_CPU &&
+           !tensorflow::OpDeterminismRequired() && library_ == expansion_->library;
   }
 
   FunctionLibraryRuntime* const runtime_;
-  const tensorflow::core::WeakPtr<FunctionLibraryRuntime> alive_;
   const std::shared_ptr<const OpVersion> version_;
   const std::shared_ptr<const Expansion> expansion_;
-  const std::shared_ptr<const Library> library_;  // of the handle
-  const FunctionLibraryRuntime::Handle handle_;
+  const std::shared_ptr<const Library> library_;
+  const std::unique_ptr<const InstantiatedFunction> plain_;
+  const std::unique_ptr<HotExpansion> hot_;
 };
 
 ExpansionRunner::ExpansionRunner(bool on_cpu) : on_cpu_(on_cpu) {}
@@ -200,7 +174,7 @@ ExpansionRunner::~ExpansionRunner() = default;
 
 absl::Status ExpansionRunner::Run(OpKernelContext* context,
                                   const std::shared_ptr<const OpVersion>& version,
-                                  tensorflow::AttrSlice attrs) {
+                                  tensorflow::AttrSlice attrs, bool strict) {
   FunctionLibraryRuntime* runtime = context->function_library();
   if (runtime == nullptr) {
     absl::StatusOr<FunctionLibraryRuntime*> own = PrivateRuntime();
@@ -209,7 +183,7 @@ absl::Status ExpansionRunner::Run(OpKernelContext* context,
   }
   absl::StatusOr<Ready> ready = Find(runtime, context, version, attrs);
   if (!ready.ok()) return ready.status();
-  absl::Status status = (*ready)->Run(runtime, context);
+  absl::Status status = (*ready)->Run(runtime, context, strict);
   if (absl::IsInvalidArgument(status)) {
     absl::Status placed = (*ready)->CheckShapes(Facts(context, on_cpu_, /*constants=*/false));
     if (absl::IsInvalidArgument(placed)) return placed;
@@ -254,7 +228,7 @@ ExpansionRunner::Ready ExpansionRunner::FindCached(FunctionLibraryRuntime* runti
 void ExpansionRunner::Cache(const Ready& ready) {
   std::vector<Ready> dropped;  // destroyed without the lock: to release a handle takes others
   absl::MutexLock lock(&mu_);
-  const bool many = live_handles.load(std::memory_order_relaxed) > kManyHandles;
+  const bool many = InstantiatedFunction::count() > kManyHandles;
   const size_t keep = many ? 0 : kHandles - 1;
   while (ready_.size() > keep) {
     dropped.push_back(std::move(ready_.back()));

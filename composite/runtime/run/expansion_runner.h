@@ -39,9 +39,11 @@ class ExpansionRunner {
   explicit ExpansionRunner(bool on_cpu);
   ~ExpansionRunner();
 
-  // Computes all outputs of `context`, or says why not. `attrs` are those of the node.
+  // Computes all outputs of `context`, or says why not. `attrs` are those of the node. `strict`:
+  // the ops of the body run as they are, one after the other.
   absl::Status Run(tensorflow::OpKernelContext* context,
-                   const std::shared_ptr<const OpVersion>& version, tensorflow::AttrSlice attrs);
+                   const std::shared_ptr<const OpVersion>& version, tensorflow::AttrSlice attrs,
+                   bool strict);
 
  private:
   using Ready = std::shared_ptr<const InstantiatedExpansion>;

@@ -95,7 +95,7 @@ class CompositeOp : public OpKernel {
       const size_t group = decision.group;
       switch (decision.route) {
         case Route::kExpansion:
-          return RunExpansion(context, binding);
+          return RunExpansion(context, binding, options);
         case Route::kRefuse:
           return Refuse(*binding.version, decision, awaited);
         case Route::kCompile:
@@ -106,7 +106,7 @@ class CompositeOp : public OpKernel {
         case Route::kKernel:
           absl::optional<absl::Status> done =
               RunKernel(context, binding, *snapshots.Call(), decision.choice, *binding.views[group],
-                        OptionsOf(caller, options).must());
+                        OptionsOf(caller, options));
           if (done.has_value()) return *done;
           snapshots.Leave(group);
           break;
@@ -139,7 +139,7 @@ class CompositeOp : public OpKernel {
   // the call to the expansion, which may need less.
   absl::optional<absl::Status> RunKernel(OpKernelContext* context, const Binding& binding,
                                          const Signature& call, const Choice& choice,
-                                         KernelView& view, bool must) {
+                                         KernelView& view, const Options& options) {
     auto packed = view.Packed(context, *choice.kernel);
     absl::Status status = packed.status();
     if (status.ok()) {
@@ -147,18 +147,19 @@ class CompositeOp : public OpKernel {
       if (!uncounted_) Count(GlobalStats().kernel_launches);
       status = CallKernel(context, call, choice, **packed);
     }
-    if (absl::IsOutOfRange(status)) return RunExpansion(context, binding);
-    if (must || !absl::IsResourceExhausted(status)) return status;
+    if (absl::IsOutOfRange(status)) return RunExpansion(context, binding, options);
+    if (options.must() || !absl::IsResourceExhausted(status)) return status;
     if (!told_.exchange(true, std::memory_order_relaxed)) {
       LOG(WARNING) << type_string() << " (node " << name()
                    << "): TensorFlow's own ops run instead: " << status.message();
     }
-    return RunExpansion(context, binding);
+    return RunExpansion(context, binding, options);
   }
 
-  absl::Status RunExpansion(OpKernelContext* context, const Binding& binding) {
+  absl::Status RunExpansion(OpKernelContext* context, const Binding& binding,
+                            const Options& options) {
     if (!uncounted_) Count(GlobalStats().expansion_runs);
-    return expansion_.Run(context, binding.version, AttrSlice(def()));
+    return expansion_.Run(context, binding.version, AttrSlice(def()), options.strict());
   }
 
   absl::StatusOr<Options> OptionsNow() const {

@@ -1,0 +1,94 @@
+#include "composite/runtime/run/hot_expansion.h"
+
+#include <utility>
+
+#include "composite/runtime/base/stats.h"
+#include "tensorflow/core/framework/tensor_shape.h"
+
+namespace composite {
+
+using tensorflow::FunctionLibraryRuntime;
+using tensorflow::OpKernelContext;
+using tensorflow::PartialTensorShape;
+using tensorflow::TensorShape;
+
+namespace {
+
+// The shape that both are, with unknown dims where they differ.
+PartialTensorShape Common(const PartialTensorShape& a, const TensorShape& b) {
+  if (a.unknown_rank() || a.dims() != b.dims()) return PartialTensorShape();
+  auto dims = a.dim_sizes();
+  for (int i = 0; i < b.dims(); ++i) {
+    if (dims[i] != b.dim_size(i)) dims[i] = -1;
+  }
+  return PartialTensorShape(dims);
+}
+
+}  // namespace
+
+struct HotExpansion::Form {
+  std::vector<PartialTensorShape> shapes;
+  std::unique_ptr<const InstantiatedFunction> function;  // null: it cannot be optimized
+
+  // oneDNN's ops, which optimizers rewrite graphs to on some machines, end the process in TF 2.21
+  // when an inner product is empty.
+  bool Takes(OpKernelContext* context) const {
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      if (context->input(i).NumElements() == 0) return false;
+      if (!shapes[i].IsCompatibleWith(context->input(i).shape())) return false;
+    }
+    return true;
+  }
+};
+
+HotExpansion::HotExpansion(std::shared_ptr<const Expansion> expansion)
+    : expansion_(std::move(expansion)) {}
+
+HotExpansion::~HotExpansion() = default;
+
+const InstantiatedFunction* HotExpansion::Find(FunctionLibraryRuntime* runtime,
+                                               OpKernelContext* context) {
+  const Form* form = form_.load(std::memory_order_acquire);
+  if (form == nullptr || !form->Takes(context)) form = Advance(runtime, context);
+  return form == nullptr ? nullptr : form->function.get();
+}
+
+const HotExpansion::Form* HotExpansion::Advance(FunctionLibraryRuntime* runtime,
+                                                OpKernelContext* context) {
+  absl::MutexLock lock(&mu_);
+  if (forms_.size() == kForms) return nullptr;
+  if (requested_ == nullptr) {
+    Widen(context);
+    if (++runs_ == kRuns) requested_ = OptimizedExpansion::Request(expansion_, shapes_);
+    return nullptr;
+  }
+  if (!requested_->done()) return nullptr;
+  auto form = std::make_unique<Form>();
+  form->shapes = shapes_;
+  if (const auto& optimized = requested_->function(); optimized.ok()) {
+    auto function = InstantiatedFunction::Make(runtime, optimized->name, optimized->library);
+    if (function.ok()) {
+      form->function = *std::move(function);
+      Count(GlobalStats().optimized);
+    }
+  }
+  requested_ = nullptr;
+  runs_ = 0;
+  form_.store(form.get(), std::memory_order_release);
+  forms_.push_back(std::move(form));
+  return forms_.back()->Takes(context) ? forms_.back().get() : nullptr;
+}
+
+void HotExpansion::Widen(OpKernelContext* context) {
+  const bool is_first = shapes_.empty();
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    const TensorShape& shape = context->input(i).shape();
+    if (is_first) {
+      shapes_.emplace_back(shape.dim_sizes());
+    } else {
+      shapes_[i] = Common(shapes_[i], shape);
+    }
+  }
+}
+
+}  // namespace composite

@@ -1,0 +1,71 @@
+#include "composite/runtime/run/instantiated_function.h"
+
+#include <atomic>
+#include <utility>
+
+#include "composite/runtime/base/stats.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace composite {
+namespace {
+
+using Runtime = InstantiatedFunction::Runtime;
+using Library = InstantiatedFunction::Library;
+
+// It refuses graphs with asynchronous ops, which the standard one runs.
+constexpr char kFastExecutor[] = "SINGLE_THREADED_EXECUTOR";
+
+std::atomic<int> alive{0};
+
+absl::StatusOr<std::unique_ptr<const InstantiatedFunction>> Instantiate(
+    Runtime* runtime, const std::string& name, std::shared_ptr<const Library> library,
+    const char* executor) {
+  Runtime::InstantiateOptions options;
+  options.lib_def = library.get();
+  options.target = runtime->device()->name();
+  options.allow_control_flow_sync_execution = true;
+  options.executor_type = executor;
+  // So that an executor which cannot run this graph says so now.
+  options.create_kernels_eagerly = true;
+  Runtime::Handle handle = tensorflow::kInvalidHandle;
+  const tensorflow::AttrValueMap no_attrs;
+  absl::Status status =
+      runtime->Instantiate(name, tensorflow::AttrSlice(&no_attrs), options, &handle);
+  if (status.ok()) {
+    return std::make_unique<const InstantiatedFunction>(runtime, std::move(library), handle);
+  }
+  if (handle != tensorflow::kInvalidHandle) runtime->ReleaseHandle(handle).IgnoreError();
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const InstantiatedFunction>> InstantiatedFunction::Make(
+    Runtime* runtime, const std::string& name, std::shared_ptr<const Library> library) {
+  auto fast = Instantiate(runtime, name, library, kFastExecutor);
+  return fast.ok() ? std::move(fast) : MakeTelling(runtime, name, std::move(library));
+}
+
+absl::StatusOr<std::unique_ptr<const InstantiatedFunction>> InstantiatedFunction::MakeTelling(
+    Runtime* runtime, const std::string& name, std::shared_ptr<const Library> library) {
+  return Instantiate(runtime, name, std::move(library), "");
+}
+
+InstantiatedFunction::InstantiatedFunction(Runtime* runtime, std::shared_ptr<const Library> library,
+                                           Runtime::Handle handle)
+    : runtime_(runtime), library_(std::move(library)), handle_(handle) {
+  Count(GlobalStats().instantiations);
+  alive.fetch_add(1, std::memory_order_relaxed);
+}
+
+InstantiatedFunction::~InstantiatedFunction() {
+  alive.fetch_sub(1, std::memory_order_relaxed);
+  auto runtime = runtime_.GetNewRef();
+  if (runtime != nullptr) runtime->ReleaseHandle(handle_).IgnoreError();
+}
+
+int InstantiatedFunction::count() { return alive.load(std::memory_order_relaxed); }
+
+}  // namespace composite

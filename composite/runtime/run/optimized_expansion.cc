@@ -1,0 +1,192 @@
+#include "composite/runtime/run/optimized_expansion.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <functional>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "composite/runtime/base/fork_mutex.h"
+#include "composite/runtime/run/private_runtime.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/device_set.h"
+#include "tensorflow/core/common_runtime/function_body.h"
+#include "tensorflow/core/common_runtime/optimization_registry.h"
+#include "tensorflow/core/framework/graph_to_functiondef.h"
+#include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/grappler/grappler_item.h"
+#include "tensorflow/core/grappler/optimizers/meta_optimizer.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/statusor.h"
+#include "tensorflow/core/platform/threadpool.h"
+#include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow/core/protobuf/rewriter_config.pb.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::Device;
+using tensorflow::FunctionLibraryDefinition;
+using tensorflow::Graph;
+using tensorflow::Node;
+using tensorflow::PartialTensorShape;
+
+tensorflow::ConfigProto Config() {
+  tensorflow::ConfigProto config;
+  auto* rewrites = config.mutable_graph_options()->mutable_rewrite_options();
+  rewrites->set_min_graph_nodes(-1);  // by hand these nodes would stand in a larger graph
+  return config;
+}
+
+// The expansion's graph on a device, its arguments with their shapes.
+absl::StatusOr<std::unique_ptr<Graph>> PlacedGraph(const tensorflow::FunctionBody& body,
+                                                   absl::Span<const PartialTensorShape> shapes,
+                                                   const FunctionLibraryDefinition& library,
+                                                   const Device& device) {
+  if (body.arg_nodes.size() != shapes.size()) {
+    return absl::InternalError("an expansion has other arguments than its op");
+  }
+  auto graph = std::make_unique<Graph>(&library);
+  graph->Copy(*body.graph);
+  absl::flat_hash_map<std::string, int> arguments;
+  for (size_t i = 0; i < shapes.size(); ++i) arguments[body.arg_nodes[i]->name()] = i;
+  for (Node* node : graph->op_nodes()) {
+    node->set_assigned_device_name(device.name());
+    auto argument = arguments.find(node->name());
+    if (argument == arguments.end()) continue;
+    node->AddAttr("_output_shapes", std::vector<PartialTensorShape>{shapes[argument->second]});
+  }
+  return graph;
+}
+
+std::vector<std::string> NamesOf(absl::Span<Node* const> nodes) {
+  std::vector<std::string> names;
+  for (const Node* node : nodes) names.push_back(node->name());
+  return names;
+}
+
+// The passes that TensorFlow runs on each partition of a graph: oneDNN's rewrites.
+absl::Status RunPartitionPasses(const Device& device, FunctionLibraryDefinition* library,
+                                std::unique_ptr<Graph>* graph) {
+  std::unordered_map<std::string, std::unique_ptr<Graph>> partitions;
+  partitions[device.name()] = std::move(*graph);
+  tensorflow::GraphOptimizationPassOptions options;
+  options.flib_def = library;
+  options.is_function_graph = true;
+  options.partition_graphs = &partitions;
+  absl::Status status = tensorflow::OptimizationPassRegistry::Global()->RunGrouping(
+      tensorflow::OptimizationPassRegistry::POST_PARTITIONING, options);
+  *graph = std::move(partitions.begin()->second);
+  return status;
+}
+
+// One thread, never destroyed. The process does not end while it works: TensorFlow's registries,
+// which it reads, are destroyed then.
+class Background {
+ public:
+  static Background& Global() {
+    static Background* background = [] {
+      auto* made = new Background;
+      std::atexit([] { Global().Finish(); });
+      return made;
+    }();
+    return *background;
+  }
+
+  // Does nothing in the child of a fork, which has no such thread.
+  void Schedule(std::function<void()> work) {
+    if (getpid() != process_) return;
+    {
+      absl::MutexLock lock(&mu_);
+      if (ends_) return;
+      ++pending_;
+    }
+    pool_.Schedule([this, work = std::move(work)] {
+      bool ends = false;
+      {
+        absl::MutexLock lock(&mu_);
+        ends = ends_;
+      }
+      if (!ends) work();
+      absl::MutexLock lock(&mu_);
+      --pending_;
+    });
+  }
+
+ private:
+  void Finish() {
+    if (getpid() != process_) return;
+    absl::MutexLock lock(&mu_);
+    ends_ = true;
+    mu_.Await(absl::Condition(+[](int* pending) { return *pending == 0; }, &pending_));
+  }
+
+  const pid_t process_ = getpid();
+  ForkMutex mu_;
+  bool ends_ ABSL_GUARDED_BY(mu_) = false;
+  int pending_ ABSL_GUARDED_BY(mu_) = 0;
+  tensorflow::thread::ThreadPool pool_{tensorflow::Env::Default(), "composite_optimize", 1};
+};
+
+}  // namespace
+
+absl::StatusOr<OptimizedFunction> Optimize(const Expansion& expansion,
+                                           absl::Span<const PartialTensorShape> shapes) {
+  TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body, expansion.Body());
+  TF_ASSIGN_OR_RETURN(tensorflow::FunctionLibraryRuntime * runtime, PrivateRuntime());
+  Device* device = runtime->device();
+  tensorflow::DeviceSet devices;
+  devices.AddDevice(device);
+  devices.set_client_device(device);
+  auto library = std::make_shared<FunctionLibraryDefinition>(*expansion.library);
+  TF_ASSIGN_OR_RETURN(std::unique_ptr<Graph> graph, PlacedGraph(*body, shapes, *library, *device));
+  std::vector<std::string> results = NamesOf(body->ret_nodes);
+  std::vector<std::string> keep = NamesOf(body->arg_nodes);
+  const std::vector<std::string> control = NamesOf(body->control_ret_nodes);
+  keep.insert(keep.end(), control.begin(), control.end());
+  tensorflow::grappler::GrapplerItem::OptimizationOptions options;
+  options.allow_pruning_stateful_and_dataset_ops = false;
+  TF_RETURN_IF_ERROR(tensorflow::grappler::OptimizeGraph(
+      results, keep, library.get(), devices, device, Config(), expansion.name, options, &graph));
+  TF_RETURN_IF_ERROR(RunPartitionPasses(*device, library.get(), &graph));
+  OptimizedFunction optimized;
+  optimized.name = absl::StrCat(expansion.name, "_optimized");
+  tensorflow::FunctionDef fdef;
+  TF_RETURN_IF_ERROR(tensorflow::GraphToFunctionDef(*graph, optimized.name, &fdef));
+  for (tensorflow::NodeDef& node : *fdef.mutable_node_def()) node.clear_device();
+  TF_RETURN_IF_ERROR(library->AddFunctionDef(fdef));
+  optimized.library = std::move(library);
+  return optimized;
+}
+
+std::shared_ptr<const OptimizedExpansion> OptimizedExpansion::Request(
+    std::shared_ptr<const Expansion> expansion, std::vector<PartialTensorShape> shapes) {
+  static auto* const mu = new ForkMutex;
+  static auto* const known =
+      new absl::flat_hash_map<std::string, std::weak_ptr<const OptimizedExpansion>>;
+  std::string key = expansion->name;
+  for (const PartialTensorShape& shape : shapes) absl::StrAppend(&key, ";", shape.DebugString());
+  absl::MutexLock lock(mu);
+  auto& same = (*known)[key];
+  if (auto found = same.lock()) return found;
+  auto made = std::make_shared<OptimizedExpansion>();
+  same = made;
+  absl::erase_if(*known, [](const auto& one) { return one.second.expired(); });
+  Background::Global().Schedule(
+      [made, expansion = std::move(expansion), shapes = std::move(shapes)] {
+        made->function_ = Optimize(*expansion, shapes);
+        if (!made->function_.ok()) {
+          VLOG(1) << expansion->name << " stays as it is: " << made->function_.status();
+        }
+        made->done_.store(true, std::memory_order_release);
+      });
+  return made;
+}
+
+}  // namespace composite

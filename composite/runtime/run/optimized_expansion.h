@@ -1,0 +1,54 @@
+// What TensorFlow's optimizers make of an expansion, so that a node which runs it runs what the
+// same ops written by hand would: grappler's rewrites, then the passes over the partition of a CPU.
+//
+// Made in the background, once for all nodes that run the expansion with these shapes.
+#ifndef COMPOSITE_RUNTIME_RUN_OPTIMIZED_EXPANSION_H_
+#define COMPOSITE_RUNTIME_RUN_OPTIMIZED_EXPANSION_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "composite/runtime/expand/expansion.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/partial_tensor_shape.h"
+
+namespace composite {
+
+// A function with the arguments and results of the expansion.
+struct OptimizedFunction {
+  std::string name;
+  std::shared_ptr<const tensorflow::FunctionLibraryDefinition> library;
+};
+
+// For inputs of these shapes, dims of which may be unknown. Takes milliseconds for ten nodes.
+absl::StatusOr<OptimizedFunction> Optimize(const Expansion& expansion,
+                                           absl::Span<const tensorflow::PartialTensorShape> shapes);
+
+// The optimized function of an expansion, once it is there.
+class OptimizedExpansion {
+ public:
+  // Starts the work, unless another holder of the same has done so.
+  static std::shared_ptr<const OptimizedExpansion> Request(
+      std::shared_ptr<const Expansion> expansion,
+      std::vector<tensorflow::PartialTensorShape> shapes);
+
+  OptimizedExpansion() = default;
+  OptimizedExpansion(const OptimizedExpansion&) = delete;
+  OptimizedExpansion& operator=(const OptimizedExpansion&) = delete;
+
+  bool done() const { return done_.load(std::memory_order_acquire); }
+  // Once it is done.
+  const absl::StatusOr<OptimizedFunction>& function() const { return function_; }
+
+ private:
+  absl::StatusOr<OptimizedFunction> function_ = absl::UnavailableError("not made yet");
+  std::atomic<bool> done_{false};
+};
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_RUN_OPTIMIZED_EXPANSION_H_
