@@ -10,8 +10,10 @@
 #include "absl/strings/str_split.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/program/signature.h"
+#include "composite/runtime/tensorflow/call_names.h"
 #include "composite/runtime/tensorflow/final_call.h"
 #include "composite/runtime/tensorflow/saving_forward.h"
+#include "composite/runtime/tensorflow/stand_in.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
 namespace composite {
@@ -37,6 +39,7 @@ class Rewriter {
     }
     if (!changed.has_value()) return absl::nullopt;
     FunctionDef& result = *changed;
+    for (NodeDef& call : renamed_) *result.add_node_def() = std::move(call);
     for (NodeDef& node : *result.mutable_node_def()) {
       for (std::string& input : *node.mutable_input()) Rename(&input);
     }
@@ -57,12 +60,31 @@ class Rewriter {
         [this](const NodeDef& node) { return VariablesOf(node); });
     if (!rewrite) return absl::nullopt;
     if (rewrite->expansion != nullptr && RememberOutputs(rewrite->composite)) {
-      NodeDef call = CallNode(rewrite->composite, *rewrite->expansion);
+      NodeDef call = Call(rewrite->composite, *rewrite->expansion);
       used_.push_back(std::move(rewrite->expansion));
       return call;
     }
     if (!rewrite->is_composition && !rewrite->is_stamped) return absl::nullopt;
     return std::move(rewrite->composite);
+  }
+
+  // What takes the place of `node`: the call, or a stand-in for one that has to have another name.
+  NodeDef Call(const NodeDef& node, const Expansion& expansion) {
+    if (!names_) names_.emplace(function_);
+    NodeDef call = CallNode(node, expansion);
+    call.set_name(names_->Take(node.name(), expansion));
+    if (call.name() == node.name()) return call;
+    std::vector<tensorflow::DataType> types;
+    for (int type : call.attr().at("Tout").list().type()) {
+      types.push_back(static_cast<tensorflow::DataType>(type));
+    }
+    NodeDef stand_in = StandIn(node.name(), node.device(), types);
+    for (size_t i = 0; i < types.size(); ++i) {
+      stand_in.add_input(absl::StrCat(call.name(), ":output:", i));
+    }
+    if (types.empty()) stand_in.add_input(absl::StrCat("^", call.name()));
+    renamed_.push_back(std::move(call));
+    return stand_in;
   }
 
   // Where each output arg of a replaced node begins among the call's outputs.
@@ -154,6 +176,8 @@ class Rewriter {
   const RewriteOptions options_;
   std::vector<std::shared_ptr<const Expansion>>& used_;
   absl::flat_hash_map<std::string, Bases> replaced_;
+  absl::optional<CallNames> names_;
+  std::vector<NodeDef> renamed_;  // calls that do not have the name of what they replace
   absl::flat_hash_map<std::string, int> args_;
   absl::flat_hash_map<std::string, const NodeDef*> nodes_;
   std::vector<std::unique_ptr<tensorflow::Tensor>> constants_;
