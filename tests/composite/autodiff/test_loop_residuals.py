@@ -88,6 +88,15 @@ def behind(x, w):
     return x
 
 
+@Composite("KeptPrevious", inputs=["x: T", "w: T"], derived_attrs=FLOATS, outputs=["y: T"])
+def previous(x, w):
+    """What a trip begins with goes on as another variable."""
+    before, far = x, w
+    for _ in range(tf.shape(w)[0]):
+        before, far, x = x, before, tf.sin(x) * w
+    return x * before + far
+
+
 def normal(*shape: int) -> Any:
     return tf.constant(RANDOM.standard_normal(shape) * 0.5, tf.float32)
 
@@ -100,6 +109,7 @@ CASES = [
     (nested, [normal(3, 3), normal(3, 3)]),
     (chosen, [normal(3, 3), normal(3, 3)]),
     (behind, [normal(3, 3), normal(3, 3)]),
+    (previous, [normal(3, 3), normal(3, 3)]),
 ]
 EACH = pytest.mark.parametrize(("op", "inputs"), CASES, ids=lambda one: getattr(one, "op_name", ""))
 
@@ -149,7 +159,7 @@ def test_a_step_of_unknown_sizes_is_right(op: Any, inputs: list[Any]) -> None:
         composite.wait()
 
 
-@pytest.mark.parametrize("op", [around, chosen, behind])
+@pytest.mark.parametrize("op", [around, chosen, behind, previous])
 @pytest.mark.usefixtures("expansions_only")
 def test_a_second_derivative_is_right(op: Any) -> None:
     """Nothing is lost on the way through what the forward keeps."""
