@@ -127,8 +127,21 @@ class Rewriter {
     return facts;
   }
 
-  InputFact FactOf(const std::string& input, tensorflow::DataType type) {
+  // What a tensor is, seen through Identity, which a frozen variable is. A function that was loaded
+  // may be damaged: an Identity has no input, or comes to itself.
+  std::string Origin(std::string input) const {
+    for (size_t steps = 0; steps < nodes_.size(); ++steps) {
+      auto node = nodes_.find(input.substr(0, input.find(':')));
+      if (node == nodes_.end() || node->second->op() != "Identity") break;
+      if (node->second->input_size() == 0) break;
+      input = node->second->input(0);
+    }
+    return input;
+  }
+
+  InputFact FactOf(const std::string& given, tensorflow::DataType type) {
     IndexProducers();
+    const std::string input = Origin(given);
     const std::vector<std::string> parts = absl::StrSplit(input, ':');
     if (auto arg = args_.find(parts[0]); arg != args_.end()) {
       auto attrs = function_.arg_attr().find(arg->second);
@@ -136,11 +149,7 @@ class Rewriter {
       return FactFromProducer("_Arg", AttrSlice(&attrs->second.attr()), 0, type, &constants_);
     }
     auto node = nodes_.find(parts[0]);
-    // Which output of a node with several "a:b:c" is would need its OpDef; only Const matters here,
-    // and the Identity of one, which a frozen variable is.
-    if (node != nodes_.end() && node->second->op() == "Identity") {
-      return FactOf(node->second->input(0), type);
-    }
+    // Which output of a node with several "a:b:c" is would need its OpDef; only Const matters here.
     if (node == nodes_.end() || node->second->op() != "Const") return {type, {}, nullptr};
     return FactFromProducer("Const", AttrSlice(*node->second), 0, type, &constants_);
   }
@@ -156,11 +165,10 @@ class Rewriter {
   }
 
   // Whether a tensor is what a resource variable holds, maybe through Identity.
-  bool IsVariableRead(const std::string& input) const {
+  bool IsVariableRead(const std::string& given) const {
+    const std::string input = Origin(given);
     auto node = nodes_.find(input.substr(0, input.find(':')));
-    if (node == nodes_.end()) return false;
-    if (node->second->op() == "Identity") return IsVariableRead(node->second->input(0));
-    return node->second->op() == "ReadVariableOp";
+    return node != nodes_.end() && node->second->op() == "ReadVariableOp";
   }
 
   void IndexProducers() {
