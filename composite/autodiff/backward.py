@@ -118,9 +118,10 @@ def differentiate(request: bytes, shapes: tuple[Shape, ...], way: Way) -> Backwa
     asked = replace(call, in_shapes=tuple(map(tf.TensorShape, shapes))).to_node_def()
     library = FunctionDefLibrary.FromString(native.call("composite_expand", asked))
     body = functions.body(library)
-    # TensorFlow's gradient of a While makes functions of its own of condition and body, named after
-    # them, in which what this gradient needs is saved. Equal conditions have one name in all ops.
-    functions.rename_functions(body.graph_def, f"_differentiated_{next(_differentiated)}")
+    # TensorFlow's gradient of an If or a While makes functions of its own of the branches, or of
+    # condition and body, named after them, in which what the gradient of this node needs is saved.
+    # Equal functions have one name, in all nodes and all ops.
+    functions.unshare_functions(body.graph_def, f"_differentiated_{next(_differentiated)}")
     of_function = asked.op == function_op.NAME
     name = function_op.stem(call.attrs["f"].func.name) if of_function else asked.op
     try:

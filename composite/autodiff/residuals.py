@@ -52,7 +52,8 @@ def around_loops(graph: Any, forward: Collection[str], recomputed: Collection[st
 
     `forward` names the nodes of the forward, `recomputed` those that a backward computes again.
     Computed again, values in front of a loop would not be those that the trips had, and values
-    behind it would have it run again.
+    behind it would have it run again. Lists are never kept: a loop that makes one runs again, and
+    no gradient would come back through a function that gives or takes a list.
     """
     operations = graph.get_operations()
     producers = {op.name: [x.name for x in op.inputs] for op in operations}
@@ -60,8 +61,8 @@ def around_loops(graph: Any, forward: Collection[str], recomputed: Collection[st
     for loop in operations:
         if loop.type == "StatelessWhile" and loop.name in forward:
             before = graph_cut.ancestors(loop.name, producers, ()) & set(recomputed)
-            found += [y.name for op in operations if op.name in before for y in op.outputs]
-            found += [y.name for y in loop.outputs if y.dtype != tf.variant]
+            made = [y for op in operations if op.name in before for y in op.outputs]
+            found += [y.name for y in (*made, *loop.outputs) if y.dtype != tf.variant]
             found += _behind(loop, recomputed)
     return found
 

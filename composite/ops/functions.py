@@ -126,6 +126,35 @@ def rename_functions(graph_def: Any, suffix: str) -> None:
     rename(graph_def.library.function, names)
 
 
+def unshare_functions(graph_def: Any, suffix: str) -> None:
+    """Gives each place that names a function of the GraphDef's library a copy of its own.
+
+    The copies are called as the function, `suffix` and a number; the functions themselves go.
+    """
+    library = {f.signature.name: f for f in graph_def.library.function}
+    copies: list[Any] = []
+
+    def unshare(nodes: Iterable[Any]) -> None:
+        for node in nodes:
+            if node.op in library:
+                node.op = copied(node.op)
+            for value in _in_order(node.attr):
+                for function in named_by(value):
+                    if function.name in library:
+                        function.name = copied(function.name)
+
+    def copied(name: str) -> str:
+        copy = type(library[name]).FromString(library[name].SerializeToString())
+        copy.signature.name = f"{name}{suffix}_{len(copies)}"
+        copies.append(copy)
+        unshare(copy.node_def)
+        return str(copy.signature.name)
+
+    unshare(graph_def.node)
+    del graph_def.library.function[:]
+    graph_def.library.function.extend(copies)
+
+
 def rename(definitions: Iterable[Any], names: Mapping[str, str]) -> None:
     """Gives FunctionDefs other names, wherever they stand in their nodes."""
     for function in definitions:

@@ -234,7 +234,10 @@ absl::StatusOr<Value> Emitter::Known(const Value& value) {
       sizes[i] = graph_.Dim(shape->source, i);
       if (sizes[i] < 0) return NotYet(absl::StrCat("dim ", i, " of ", NameOf(shape->source)));
     }
-    return Value::Shape({{}, tensorflow::PartialTensorShape(sizes)});
+    ShapeValue known;
+    TF_RETURN_IF_ERROR(
+        tensorflow::PartialTensorShape::BuildPartialTensorShape(sizes, &known.known));
+    return Value::Shape(std::move(known));
   }
   if (value.as_list() == nullptr) return value;
   Value::List known;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/base/authors_place.h"
 #include "composite/runtime/graph/common_shape.h"
+#include "composite/runtime/graph/known_shape.h"
 #include "composite/runtime/graph/not_yet.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/shape_inference.h"
@@ -142,9 +143,7 @@ absl::Status BodyShapes::FollowTrips(const Node* node) {
   InferenceContext* context = refiner_.GetContext(node);
   std::vector<InputFact> facts;
   for (int i = 0; i < node->num_inputs(); ++i) {
-    tensorflow::TensorShapeProto proto;
-    context->ShapeHandleToProto(context->output(i), &proto);
-    facts.push_back({node->input_type(i), tensorflow::PartialTensorShape(proto), nullptr});
+    facts.push_back({node->input_type(i), KnownShape(context, context->output(i)), nullptr});
   }
   TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body,
                       expansion_.Body(node->attrs().Find("body")->func().name()));
@@ -167,9 +166,7 @@ absl::Status BodyShapes::FollowBranches(const Node* node) {
   InferenceContext* context = refiner_.GetContext(node);
   std::vector<InputFact> facts;
   for (int i = 1; i < node->num_inputs(); ++i) {  // after the condition
-    tensorflow::TensorShapeProto proto;
-    context->ShapeHandleToProto(context->input(i), &proto);
-    facts.push_back({node->input_type(i), tensorflow::PartialTensorShape(proto), nullptr});
+    facts.push_back({node->input_type(i), KnownShape(context, context->input(i)), nullptr});
   }
   std::vector<tensorflow::PartialTensorShape> shapes[2];
   std::vector<ListShape> lists[2];
@@ -181,9 +178,8 @@ absl::Status BodyShapes::FollowBranches(const Node* node) {
     branch.SetLists(InputLists(node, /*first=*/1));
     TF_RETURN_IF_ERROR(branch.Run());
     for (int j = 0; j < node->num_outputs(); ++j) {
-      tensorflow::TensorShapeProto proto;
-      TF_RETURN_IF_ERROR(branch.OutputShape(j, &proto));
-      shapes[i].emplace_back(proto);
+      TF_ASSIGN_OR_RETURN(tensorflow::PartialTensorShape shape, branch.OutputShape(j));
+      shapes[i].push_back(std::move(shape));
       lists[i].push_back(branch.OutputList(j));
     }
   }
@@ -234,12 +230,11 @@ std::vector<int> BodyShapes::WantedInputs() const {
   return wanted;
 }
 
-absl::Status BodyShapes::OutputShape(int output, tensorflow::TensorShapeProto* proto) const {
+absl::StatusOr<tensorflow::PartialTensorShape> BodyShapes::OutputShape(int output) const {
   const Edge* edge = nullptr;
   TF_RETURN_IF_ERROR(body_.ret_nodes[output]->input_edge(0, &edge));
   InferenceContext* context = refiner_.GetContext(copies_.at(edge->src()));
-  context->ShapeHandleToProto(context->output(edge->src_output()), proto);
-  return absl::OkStatus();
+  return KnownShape(context, context->output(edge->src_output()));
 }
 
 ListShape BodyShapes::OutputList(int output) const {

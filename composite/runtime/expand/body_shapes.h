@@ -39,7 +39,7 @@ class BodyShapes {
 
   // After Run: inputs whose values some shape function asked for.
   std::vector<int> WantedInputs() const;
-  absl::Status OutputShape(int output, tensorflow::TensorShapeProto* proto) const;
+  absl::StatusOr<tensorflow::PartialTensorShape> OutputShape(int output) const;
   ListShape OutputList(int output) const;
 
  private:

@@ -10,6 +10,7 @@
 #include "composite/runtime/expand/evaluator.h"
 #include "composite/runtime/expand/inner_function.h"
 #include "composite/runtime/graph/common_shape.h"
+#include "composite/runtime/graph/known_shape.h"
 #include "composite/runtime/graph/not_yet.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/platform/errors.h"
@@ -87,7 +88,7 @@ class Joined {
     if (rank < 0) return tensorflow::PartialTensorShape();
     std::vector<int64_t> sizes(rank);
     for (int d = 0; d < rank; ++d) sizes[d] = branch->graph.Dim(*part.as_tensor(), d);
-    return tensorflow::PartialTensorShape(sizes);
+    return KnownShape(sizes);
   }
 
   absl::Status AddTensor(const Value& a, const Value& b, const PartType& type) {

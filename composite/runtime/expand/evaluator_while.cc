@@ -97,6 +97,23 @@ tensorflow::NodeDef WhileNode(const Tensors& operands, const CarriedValues& carr
   return def;
 }
 
+// TensorFlow's gradient of a While takes an argument that is among the results for one that no trip
+// changes, wherever it is among them: one that goes on as another variable does so as a copy.
+absl::Status CopyMoved(absl::Span<const TensorValue> parameters, Emitter* emitter,
+                       Tensors* results) {
+  for (size_t i = 0; i < results->size(); ++i) {
+    TensorValue& result = (*results)[i];
+    for (size_t k = 0; k < parameters.size(); ++k) {
+      if (k == i || result.node != parameters[k].node) continue;
+      TF_ASSIGN_OR_RETURN(Value copy,
+                          emitter->Call("Identity", {"input"}, {Value::Tensor(result)}));
+      result = *copy.as_tensor();
+      break;
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Value>> Evaluator::RunWhile(const Frame& frame, const ProgramNode& node,
@@ -200,6 +217,7 @@ absl::StatusOr<std::vector<Value>> Evaluator::FinishLoop(const Frame& frame,
   for (TensorValue& tensor : given) {
     TF_ASSIGN_OR_RETURN(tensor, trip->body.graph.Capture(tensor));
   }
+  TF_RETURN_IF_ERROR(CopyMoved(variable(trip->body_parameters), &trip->body.emitter, &given));
   TF_ASSIGN_OR_RETURN(trip->predicate, trip->condition.graph.Capture(trip->predicate));
   const Tensors captures = AllCaptures(functions);
   Append(captures, &operands);

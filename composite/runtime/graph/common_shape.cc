@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "composite/runtime/graph/known_shape.h"
+
 namespace composite {
 
 using tensorflow::PartialTensorShape;
@@ -13,7 +15,7 @@ PartialTensorShape Common(const PartialTensorShape& a, const PartialTensorShape&
   for (int i = 0; i < a.dims(); ++i) {
     sizes[i] = a.dim_size(i) == b.dim_size(i) ? a.dim_size(i) : -1;
   }
-  return PartialTensorShape(sizes);
+  return KnownShape(sizes);
 }
 
 }  // namespace composite

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "composite/runtime/graph/equal_shapes.h"
 #include "composite/runtime/graph/graph_builder.h"
+#include "composite/runtime/graph/known_shape.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/shape_inference.h"
 #include "tensorflow/core/framework/tensor_shape.pb.h"
@@ -33,9 +34,7 @@ absl::Status SetShape(InferenceContext* context, int output, const PartialTensor
 }
 
 PartialTensorShape ShapeOf(InferenceContext* context, int output) {
-  tensorflow::TensorShapeProto proto;
-  context->ShapeHandleToProto(context->output(output), &proto);
-  return PartialTensorShape(proto);
+  return KnownShape(context, context->output(output));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "composite/runtime/graph/common_shape.h"
+#include "composite/runtime/graph/known_shape.h"
 #include "tensorflow/core/common_runtime/eval_const_tensor.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/shape_inference.h"
@@ -21,12 +22,6 @@ using tensorflow::ShapeRefiner;
 using tensorflow::shape_inference::InferenceContext;
 using tensorflow::shape_inference::ShapeHandle;
 
-PartialTensorShape ShapeOf(InferenceContext* context, ShapeHandle handle) {
-  tensorflow::TensorShapeProto proto;
-  context->ShapeHandleToProto(handle, &proto);
-  return PartialTensorShape(proto);
-}
-
 // What both say; the first where they contradict each other.
 PartialTensorShape Merged(const PartialTensorShape& a, const PartialTensorShape& b) {
   PartialTensorShape merged;
@@ -37,7 +32,7 @@ PartialTensorShape Merged(const PartialTensorShape& a, const PartialTensorShape&
 PartialTensorShape Bound(InferenceContext* context) {
   const auto* given = context->output_handle_shapes_and_types(0);
   if (given == nullptr || given->empty()) return PartialTensorShape();
-  return ShapeOf(context, given->front().shape);
+  return KnownShape(context, given->front().shape);
 }
 
 // The value of a scalar input if the graph shows it, else -1.
@@ -64,7 +59,7 @@ ListShape FromTensor(InferenceContext* context) {
   ListShape list;
   list.known = true;
   list.bound = Bound(context);
-  const PartialTensorShape whole = ShapeOf(context, context->input(0));
+  const PartialTensorShape whole = KnownShape(context, context->input(0));
   if (whole.unknown_rank() || whole.dims() == 0) return list;
   list.length = whole.dim_size(0);
   PartialTensorShape element = whole;
@@ -83,13 +78,13 @@ ListShape Written(const Node& node, InferenceContext* context, ListShape list) {
   item.known = item.written = true;
   item.length = list.length;
   item.bound = list.bound;
-  item.items = Merged(list.bound, ShapeOf(context, context->input(2)));
+  item.items = Merged(list.bound, KnownShape(context, context->input(2)));
   return Common(list, item);
 }
 
 absl::Status Refine(const PartialTensorShape& shape, InferenceContext* context) {
   ShapeHandle handle;
-  const PartialTensorShape merged = Merged(ShapeOf(context, context->output(0)), shape);
+  const PartialTensorShape merged = Merged(KnownShape(context, context->output(0)), shape);
   TF_RETURN_IF_ERROR(context->MakeShapeFromPartialTensorShape(merged, &handle));
   context->set_output(0, handle);
   return absl::OkStatus();
@@ -140,7 +135,9 @@ absl::Status ListShapes::Follow(const Node* node, ShapeRefiner* refiner) {
   } else if (op == "TensorListGetItem") {
     return Refine(list.element(), context);
   } else if (op == "TensorListStack" && !list.element().unknown_rank()) {
-    return Refine(PartialTensorShape({list.length}).Concatenate(list.element()), context);
+    std::vector<int64_t> sizes = {list.length};
+    for (int i = 0; i < list.element().dims(); ++i) sizes.push_back(list.element().dim_size(i));
+    return Refine(KnownShape(sizes), context);
   }
   return absl::OkStatus();
 }

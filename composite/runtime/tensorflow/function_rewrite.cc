@@ -10,8 +10,10 @@
 #include "absl/strings/str_split.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/program/signature.h"
+#include "composite/runtime/tensorflow/call_names.h"
 #include "composite/runtime/tensorflow/final_call.h"
 #include "composite/runtime/tensorflow/saving_forward.h"
+#include "composite/runtime/tensorflow/stand_in.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
 namespace composite {
@@ -37,6 +39,7 @@ class Rewriter {
     }
     if (!changed.has_value()) return absl::nullopt;
     FunctionDef& result = *changed;
+    for (NodeDef& call : renamed_) *result.add_node_def() = std::move(call);
     for (NodeDef& node : *result.mutable_node_def()) {
       for (std::string& input : *node.mutable_input()) Rename(&input);
     }
@@ -57,12 +60,31 @@ class Rewriter {
         [this](const NodeDef& node) { return VariablesOf(node); });
     if (!rewrite) return absl::nullopt;
     if (rewrite->expansion != nullptr && RememberOutputs(rewrite->composite)) {
-      NodeDef call = CallNode(rewrite->composite, *rewrite->expansion);
+      NodeDef call = Call(rewrite->composite, *rewrite->expansion);
       used_.push_back(std::move(rewrite->expansion));
       return call;
     }
     if (!rewrite->is_composition && !rewrite->is_stamped) return absl::nullopt;
     return std::move(rewrite->composite);
+  }
+
+  // What takes the place of `node`: the call, or a stand-in for one that has to have another name.
+  NodeDef Call(const NodeDef& node, const Expansion& expansion) {
+    if (!names_) names_.emplace(function_);
+    NodeDef call = CallNode(node, expansion);
+    call.set_name(names_->Take(node.name(), expansion));
+    if (call.name() == node.name()) return call;
+    std::vector<tensorflow::DataType> types;
+    for (int type : call.attr().at("Tout").list().type()) {
+      types.push_back(static_cast<tensorflow::DataType>(type));
+    }
+    NodeDef stand_in = StandIn(node.name(), node.device(), types);
+    for (size_t i = 0; i < types.size(); ++i) {
+      stand_in.add_input(absl::StrCat(call.name(), ":output:", i));
+    }
+    if (types.empty()) stand_in.add_input(absl::StrCat("^", call.name()));
+    renamed_.push_back(std::move(call));
+    return stand_in;
   }
 
   // Where each output arg of a replaced node begins among the call's outputs.
@@ -105,8 +127,21 @@ class Rewriter {
     return facts;
   }
 
-  InputFact FactOf(const std::string& input, tensorflow::DataType type) {
+  // What a tensor is, seen through Identity, which a frozen variable is. A function that was loaded
+  // may be damaged: an Identity has no input, or comes to itself.
+  std::string Origin(std::string input) const {
+    for (size_t steps = 0; steps < nodes_.size(); ++steps) {
+      auto node = nodes_.find(input.substr(0, input.find(':')));
+      if (node == nodes_.end() || node->second->op() != "Identity") break;
+      if (node->second->input_size() == 0) break;
+      input = node->second->input(0);
+    }
+    return input;
+  }
+
+  InputFact FactOf(const std::string& given, tensorflow::DataType type) {
     IndexProducers();
+    const std::string input = Origin(given);
     const std::vector<std::string> parts = absl::StrSplit(input, ':');
     if (auto arg = args_.find(parts[0]); arg != args_.end()) {
       auto attrs = function_.arg_attr().find(arg->second);
@@ -114,11 +149,7 @@ class Rewriter {
       return FactFromProducer("_Arg", AttrSlice(&attrs->second.attr()), 0, type, &constants_);
     }
     auto node = nodes_.find(parts[0]);
-    // Which output of a node with several "a:b:c" is would need its OpDef; only Const matters here,
-    // and the Identity of one, which a frozen variable is.
-    if (node != nodes_.end() && node->second->op() == "Identity") {
-      return FactOf(node->second->input(0), type);
-    }
+    // Which output of a node with several "a:b:c" is would need its OpDef; only Const matters here.
     if (node == nodes_.end() || node->second->op() != "Const") return {type, {}, nullptr};
     return FactFromProducer("Const", AttrSlice(*node->second), 0, type, &constants_);
   }
@@ -134,11 +165,10 @@ class Rewriter {
   }
 
   // Whether a tensor is what a resource variable holds, maybe through Identity.
-  bool IsVariableRead(const std::string& input) const {
+  bool IsVariableRead(const std::string& given) const {
+    const std::string input = Origin(given);
     auto node = nodes_.find(input.substr(0, input.find(':')));
-    if (node == nodes_.end()) return false;
-    if (node->second->op() == "Identity") return IsVariableRead(node->second->input(0));
-    return node->second->op() == "ReadVariableOp";
+    return node != nodes_.end() && node->second->op() == "ReadVariableOp";
   }
 
   void IndexProducers() {
@@ -154,6 +184,8 @@ class Rewriter {
   const RewriteOptions options_;
   std::vector<std::shared_ptr<const Expansion>>& used_;
   absl::flat_hash_map<std::string, Bases> replaced_;
+  absl::optional<CallNames> names_;
+  std::vector<NodeDef> renamed_;  // calls that do not have the name of what they replace
   absl::flat_hash_map<std::string, int> args_;
   absl::flat_hash_map<std::string, const NodeDef*> nodes_;
   std::vector<std::unique_ptr<tensorflow::Tensor>> constants_;

@@ -16,11 +16,13 @@
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
+#include "composite/runtime/tensorflow/call_names.h"
 #include "composite/runtime/tensorflow/composition.h"
 #include "composite/runtime/tensorflow/final_call.h"
 #include "composite/runtime/tensorflow/function_rewrite.h"
 #include "composite/runtime/tensorflow/node_rewrite.h"
 #include "composite/runtime/tensorflow/saving_forward.h"
+#include "composite/runtime/tensorflow/stand_in.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/graph/graph.h"
@@ -72,15 +74,16 @@ std::vector<int> VariablesOf(const Node& node) {
   return variables;
 }
 
-// Puts `def` where `node` was; edges keep their order and places.
+// Puts `def` where `node` was; edges keep their order and places. The name of `node` stays.
 absl::Status Replace(Graph* graph, Node* node, tensorflow::NodeDef def) {
   def.set_device(node->requested_device());
-  TF_ASSIGN_OR_RETURN(Node * call, graph->AddNode(std::move(def)));
+  TF_ASSIGN_OR_RETURN(Node * other, graph->AddNode(std::move(def)));
   for (const Edge* edge : node->in_edges()) {
-    graph->AddEdge(edge->src(), edge->src_output(), call, edge->dst_input());
+    graph->AddEdge(edge->src(), edge->src_output(), other, edge->dst_input());
   }
+  if (other->name() != node->name()) return PutInPlace(graph, other, node);
   for (const Edge* edge : node->out_edges()) {
-    graph->AddEdge(call, edge->src_output(), edge->dst(), edge->dst_input());
+    graph->AddEdge(other, edge->src_output(), edge->dst(), edge->dst_input());
   }
   graph->RemoveNode(node);
   return absl::OkStatus();
@@ -97,6 +100,7 @@ absl::StatusOr<Expansions> RewriteGraph(Graph* graph, const tensorflow::Function
   std::vector<Node*> nodes;
   for (Node* node : graph->op_nodes()) nodes.push_back(node);
   Expansions used;
+  absl::optional<CallNames> names;
   for (Node* node : nodes) {
     std::vector<std::unique_ptr<tensorflow::Tensor>> constants;
     auto rewrite = RewriteNode(
@@ -106,7 +110,10 @@ absl::StatusOr<Expansions> RewriteGraph(Graph* graph, const tensorflow::Function
     if (!rewrite) continue;
     const tensorflow::NodeDef& composite = rewrite->composite;
     if (rewrite->expansion != nullptr) {
-      TF_RETURN_IF_ERROR(Replace(graph, node, CallNode(composite, *rewrite->expansion)));
+      if (!names) names.emplace(*graph);
+      tensorflow::NodeDef call = CallNode(composite, *rewrite->expansion);
+      call.set_name(names->Take(node->name(), *rewrite->expansion));
+      TF_RETURN_IF_ERROR(Replace(graph, node, std::move(call)));
       used.push_back(std::move(rewrite->expansion));
     } else if (rewrite->is_composition) {
       TF_RETURN_IF_ERROR(Replace(graph, node, composite));

@@ -9,9 +9,9 @@
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/program/signature.h"
+#include "composite/runtime/tensorflow/stand_in.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/platform/statusor.h"
 
 namespace composite {
 namespace {
@@ -27,17 +27,6 @@ using tensorflow::NodeDef;
 std::string ForwardOf(const std::string& op, AttrSlice attrs) {
   const tensorflow::AttrValue* forward = attrs.Find(kSavingForwardAttr);
   return op == kFunctionOp && forward != nullptr ? forward->s() : "";
-}
-
-NodeDef Identity(const std::string& name, const std::string& device,
-                 const std::vector<DataType>& types) {
-  NodeDef identity;
-  identity.set_name(name);
-  identity.set_op("IdentityN");
-  identity.set_device(device);
-  auto* list = (*identity.mutable_attr())["T"].mutable_list();
-  for (DataType type : types) list->add_type(type);
-  return identity;
 }
 
 bool BeginsWith(const std::vector<DataType>& types, const std::vector<DataType>& first) {
@@ -74,24 +63,6 @@ bool Fits(const Node& saving, const Node& forward) {
          ReadsTheSame(saving, forward);
 }
 
-absl::Status Merge(Graph* graph, Node* saving, Node* forward) {
-  NodeDef def = Identity(forward->name(), forward->requested_device(),
-                         {forward->output_types().begin(), forward->output_types().end()});
-  for (int i = 0; i < forward->num_outputs(); ++i) {
-    def.add_input(absl::StrCat(saving->name(), ":", i));
-  }
-  TF_ASSIGN_OR_RETURN(Node * identity, graph->AddNode(std::move(def)));
-  for (int i = 0; i < forward->num_outputs(); ++i) graph->AddEdge(saving, i, identity, i);
-  for (const Edge* edge : forward->in_edges()) {
-    if (edge->IsControlEdge()) graph->AddControlEdge(edge->src(), identity);
-  }
-  for (const Edge* edge : forward->out_edges()) {
-    graph->AddEdge(identity, edge->src_output(), edge->dst(), edge->dst_input());
-  }
-  graph->RemoveNode(forward);
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::Status MergeSavingForwards(Graph* graph) {
@@ -105,7 +76,7 @@ absl::Status MergeSavingForwards(Graph* graph) {
   for (Node* saving : saving_forwards) {
     auto forward = nodes.find(ForwardOf(saving->type_string(), saving->attrs()));
     if (forward == nodes.end() || !Fits(*saving, *forward->second)) continue;
-    TF_RETURN_IF_ERROR(Merge(graph, saving, forward->second));
+    TF_RETURN_IF_ERROR(PutInPlace(graph, saving, forward->second));
     nodes.erase(forward);  // a second one of the same node stays
   }
   return absl::OkStatus();
@@ -128,7 +99,7 @@ absl::flat_hash_map<std::string, NodeDef> SavingForwardIdentities(
     auto outputs = Flatten((*version)->op_def.output_arg(), AttrSlice(node));
     if (!outputs.ok()) continue;
     const std::vector<DataType> types = FlatTypes(*outputs);
-    NodeDef identity = Identity(node.name(), node.device(), types);
+    NodeDef identity = StandIn(node.name(), node.device(), types);
     for (size_t i = 0; i < types.size(); ++i) {
       identity.add_input(absl::StrCat(saving->second->name(), ":output:", i));
     }

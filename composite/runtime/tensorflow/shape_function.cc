@@ -106,10 +106,9 @@ absl::StatusOr<bool> GiveValues(const std::vector<int>& wanted, const std::vecto
 
 absl::Status SetOutputs(const BodyShapes& shapes, InferenceContext* c) {
   for (int i = 0; i < c->num_outputs(); ++i) {
-    tensorflow::TensorShapeProto proto;
-    TF_RETURN_IF_ERROR(shapes.OutputShape(i, &proto));
+    TF_ASSIGN_OR_RETURN(tensorflow::PartialTensorShape shape, shapes.OutputShape(i));
     ShapeHandle handle;
-    TF_RETURN_IF_ERROR(c->MakeShapeFromShapeProto(proto, &handle));
+    TF_RETURN_IF_ERROR(c->MakeShapeFromPartialTensorShape(shape, &handle));
     c->set_output(i, handle);
   }
   return absl::OkStatus();

@@ -15,6 +15,7 @@
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/expand/body_shapes.h"
 #include "composite/runtime/expand/expand.h"
+#include "composite/runtime/graph/known_shape.h"
 #include "composite/runtime/graph/not_yet.h"
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/registry.h"
@@ -136,7 +137,7 @@ class Lowering {
     for (size_t d = 0; d < dims.size(); ++d) {
       if (shape.is_dynamic_dimension(d)) dims[d] = -1;  // the size is a bound
     }
-    return tensorflow::PartialTensorShape(dims);
+    return KnownShape(dims);
   }
 
   // XLA evaluates what it has built so far to learn a value, so that is done only when the

@@ -79,6 +79,24 @@ def chosen(x, w):
     return x
 
 
+@Composite("KeptBehind", inputs=["x: T", "w: T"], derived_attrs=FLOATS, outputs=["y: T"])
+def behind(x, w):
+    """A loop that is kept behind one whose lists of lists stay what they are."""
+    x = nested(x, w)
+    for _ in range(tf.shape(w)[0]):
+        x = tf.sin(x) * w
+    return x
+
+
+@Composite("KeptPrevious", inputs=["x: T", "w: T"], derived_attrs=FLOATS, outputs=["y: T"])
+def previous(x, w):
+    """What a trip begins with goes on as another variable."""
+    before, far = x, w
+    for _ in range(tf.shape(w)[0]):
+        before, far, x = x, before, tf.sin(x) * w
+    return x * before + far
+
+
 def normal(*shape: int) -> Any:
     return tf.constant(RANDOM.standard_normal(shape) * 0.5, tf.float32)
 
@@ -90,6 +108,8 @@ CASES = [
     (until, [normal(3, 4), 1.0 + tf.abs(normal(3, 4))]),
     (nested, [normal(3, 3), normal(3, 3)]),
     (chosen, [normal(3, 3), normal(3, 3)]),
+    (behind, [normal(3, 3), normal(3, 3)]),
+    (previous, [normal(3, 3), normal(3, 3)]),
 ]
 EACH = pytest.mark.parametrize(("op", "inputs"), CASES, ids=lambda one: getattr(one, "op_name", ""))
 
@@ -137,6 +157,24 @@ def test_a_step_of_unknown_sizes_is_right(op: Any, inputs: list[Any]) -> None:
     for _ in range(2):
         assert_like_python(op, inputs, traced(*inputs))
         composite.wait()
+
+
+@pytest.mark.parametrize("op", [around, chosen, behind, previous])
+@pytest.mark.usefixtures("expansions_only")
+def test_a_second_derivative_is_right(op: Any) -> None:
+    """Nothing is lost on the way through what the forward keeps."""
+
+    def twice(op: Any, *inputs: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            first = tf.add_n([tf.reduce_sum(tf.sin(g)) for g in step(op, *inputs)[1]])
+        return tape.gradient(first, inputs, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+
+    doubles = [tf.cast(x, tf.float64) for x in dict(CASES)[op]]
+    found = tf.function(twice)(op, *doubles)
+    expected = tf.function(twice)(op.python_function, *doubles)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("unknown", [False, True])

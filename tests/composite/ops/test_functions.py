@@ -1,5 +1,7 @@
 """FunctionDefs as graphs."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -79,3 +81,32 @@ def test_in_double_computes_in_double():
     assert result.dtype == tf.float64
     # The constant is what the op computes with: a third rounded to float32.
     assert result.numpy()[0] == pytest.approx(3 * np.float64(np.float32(1 / 3)), abs=1e-15)
+
+
+def test_unshared_functions_have_one_place_each() -> None:
+    """Also those that a shared function names; the graph computes what it did."""
+
+    def once(x: Any) -> Any:
+        return tf.cond(tf.reduce_sum(x) > 0.0, lambda: x * 2.0, lambda: x - 1.0)
+
+    with tf.Graph().as_default() as graph:
+        x = tf.compat.v1.placeholder(tf.float32, [2], name="x")
+        inner = tf.function(once).get_concrete_function(tf.TensorSpec([2]))
+        y = tf.identity(inner(x) + inner(x + 1.0), name="y")
+    shared = graph.as_graph_def()
+    unshared = graph.as_graph_def()
+    functions.unshare_functions(unshared, "_own")
+
+    def places(graph_def: Any) -> list[str]:
+        nodes = [*graph_def.node, *(n for f in graph_def.library.function for n in f.node_def)]
+        found = [functions.named_by(value) for node in nodes for value in node.attr.values()]
+        return [function.name for named in found for function in named]
+
+    assert (
+        len(places(shared)) == 4 and len(set(places(shared))) == 3
+    )  # one call twice, two branches
+    names = [f.signature.name for f in unshared.library.function]
+    assert sorted(places(unshared)) == sorted(names) and len(set(names)) == 6
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        tf.graph_util.import_graph_def(unshared, name="")
+        np.testing.assert_allclose(session.run(y.name, {x.name: [1.0, -2.0]}), [4.0, -5.0])

@@ -249,3 +249,24 @@ def test_wrong_shapes_at_run_time_name_the_place(unique: Unique) -> None:
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"ops\.py:\d+:5") as e:
         run(x[:, :3], w, b)
     assert "Matrix size-incompatible" in str(e.value)
+
+
+def test_a_damaged_function_of_the_library_ends_nothing(unique: Unique) -> None:
+    """Identities that come to themselves in front of a composite: TensorFlow says what it finds."""
+    op = Op(unique("Damaged"), _composite_backend="tf")
+    specs = [tf.TensorSpec([4, 4])] * 2 + [tf.TensorSpec([4])]
+    whole = tf.function(lambda x, w, b: op(tf.identity(x), tf.identity(w), b))
+    function = whole.get_concrete_function(*specs).function_def
+    function.signature.name = unique("damaged")
+    first, second = [node for node in function.node_def if node.op == "Identity"][:2]
+    first.input[:] = [f"{second.name}:output:0"]
+    second.input[:] = [f"{first.name}:output:0"]
+    context.context().add_function_def(function)
+
+    @tf.function
+    def caller(*given: Any) -> Any:
+        target = tf.compat.v1.NameAttrList(name=function.signature.name)
+        return tf.raw_ops.PartitionedCall(args=given, Tout=[tf.float32], f=target)[0]
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="cycle"):
+        caller(*inputs())
