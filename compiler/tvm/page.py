@@ -28,7 +28,8 @@ composite op runs its expansion, and `composite.explain` names the reason.
 
 The dtypes are those of the op's data, and TensorFlow's own kernels may take more. *floats* are
 float32, float64, float16 and bfloat16; *numbers* are floats, int32 and int64; *all* are numbers and
-bool. 16-bit floats are computed in float32 and rounded where a tensor is stored.
+bool. 16-bit floats are computed in float32 and rounded where a tensor is stored, and where a
+discontinuous op reads it.
 
 Ranks must be known. Dims may vary from call to call, unless a column says otherwise. Sizes, axes,
 paddings, permutations and similar operands must be known when the kernel is compiled: they are

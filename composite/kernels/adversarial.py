@@ -1,8 +1,8 @@
 """Inputs on which a kernel may go wrong where it is right on ordinary numbers.
 
 Magnitudes are such that a product of four inputs is still a normal number of the dtype, so that
-what overflows does so in the expansion as well. Integers are 0 and 1 throughout: in range wherever
-one is an index, a flag or a count.
+what overflows does so in the expansion as well. Integers are 0 and 1, which are in range wherever
+one is an index, a flag or a count, and in draws of their own anything that the expansion takes.
 
 Not for: what is made of the outputs (`verify`).
 """
@@ -20,8 +20,8 @@ from composite.kernels import bounds
 
 Array = np.ndarray[Any, Any]
 
-# Elements of all inputs up to which every kind is drawn; beyond, only the first two of them, since
-# the reference in float64 takes longer than compiling does.
+# Elements of all inputs up to which every kind is drawn; beyond, only the first two of them and one
+# with special numbers, since the reference in float64 takes longer than compiling does.
 MANY = 1 << 16
 _MATRIX = 2  # dimensions
 _MOST_SPECIAL = 4  # inputs that get infinities and NaNs, one after the other
@@ -36,6 +36,8 @@ class Draw(NamedTuple):
     special: bool = False
     # Whether denormals are, which TensorFlow's threads take for zeros, and a kernel here does not.
     denormal: bool = False
+    # Whether the expansion may refuse them: an integer may be an index that is out of range.
+    refusable: bool = False
 
 
 def draws(
@@ -52,18 +54,30 @@ def draws(
         that are trained, lest each trip makes any rounding error larger.
     """
     random = np.random.default_rng(seed)
-    kinds: dict[str, Callable[..., Array]] = {"ordinary inputs": _ordinary}
+    kinds: dict[str, Callable[..., Array]] = {"ordinary inputs": _shifted}
     floating = [i for i, dtype in enumerate(dtypes) if dtype.is_floating]
     small = sum(int(np.prod(shape)) for shape in shapes) <= MANY
     if all_kinds and floating:
         kinds |= {"inputs of mixed magnitudes": _mixed} | (_OTHERS if small else {})
+    if len({(dtypes[i], shapes[i]) for i in floating}) == len(floating):
+        kinds.pop("equal inputs", None)
+    share = {"equal inputs": 1.0, "inputs of mixed magnitudes": 0.0 if small else 0.25}
     if tf.float64 in dtypes:
         # An ELU of TensorFlow's, exp(x) - 1, has few right digits there: no reference for doubles.
         kinds.pop("small inputs", None)
     for kind, draw in kinds.items():
         arrays = _arrays(draw, dtypes, shapes, random, fed_back=fed_back)
+        _make_equal(arrays, random, share.get(kind, 0.0))
         yield Draw(kind, arrays, denormal=draw is _denormals)
-    if not all_kinds or not small:
+    if not all_kinds:
+        return
+    yield from _of_integers(dtypes, shapes, random, fed_back=fed_back)
+    if not small and floating:
+        arrays = _arrays(_ordinary, dtypes, shapes, random, fed_back=fed_back)
+        for i in floating:
+            _put_specials(arrays[i], random)
+        yield Draw("inputs with special numbers", arrays, special=True, denormal=True)
+    if not small:
         return
     for i in floating[:_MOST_SPECIAL]:
         for special in (np.inf, -np.inf, np.nan):
@@ -71,6 +85,45 @@ def draws(
             if arrays[i].size:
                 arrays[i].flat[random.integers(arrays[i].size)] = special
                 yield Draw(f"inputs with a {special} in input {i}", arrays, special=True)
+
+
+def _make_equal(arrays: list[Array], random: np.random.Generator, share: float) -> None:
+    """Give arrays of one shape and dtype the same elements, in a share of the places."""
+    if not share:
+        return
+    first: dict[Any, Array] = {}
+    for i, array in enumerate(arrays):
+        model = first.setdefault((array.shape, array.dtype), array)
+        if model is not array and bounds.is_floating(array):
+            arrays[i] = np.where(random.random(array.shape) < share, model, array)
+
+
+def _of_integers(
+    dtypes: Sequence[tf.DType],
+    shapes: Sequence[tuple[int, ...]],
+    random: np.random.Generator,
+    *,
+    fed_back: bool,
+) -> Iterator[Draw]:
+    """Draws in which integers are more than 0 and 1: all of their range, and some small ones."""
+    if not any(dtype.is_integer for dtype in dtypes):
+        return
+    for kind, most in _INTEGERS.items():
+        arrays = _arrays(_ordinary, dtypes, shapes, random, fed_back=fed_back)
+        for i, (dtype, shape) in enumerate(zip(dtypes, shapes, strict=True)):
+            if dtype.is_integer:
+                least, top = max(dtype.min, -most), min(dtype.max, most)
+                arrays[i] = random.integers(least, top, shape, arrays[i].dtype, endpoint=True)
+        yield Draw(kind, arrays, refusable=True)
+
+
+def _put_specials(array: Array, random: np.random.Generator) -> None:
+    """Put each special number somewhere into an array of floating numbers."""
+    kind = ml_dtypes.finfo(array.dtype)
+    ends = [float(kind.max), float(kind.tiny), float(kind.smallest_subnormal)]
+    specials = [np.inf, -np.inf, np.nan, 0.0, -0.0, *ends, *(-x for x in ends)]
+    places = random.choice(array.size, min(array.size, len(specials)), replace=False)
+    array.reshape(-1)[places] = np.asarray(specials[: len(places)]).astype(array.dtype)
 
 
 def _arrays(
@@ -107,6 +160,18 @@ def _array(
 
 def _ordinary(shape: tuple[int, ...], _finfo: Any, random: np.random.Generator) -> Array:
     return np.asarray(random.standard_normal(shape))
+
+
+def _shifted(shape: tuple[int, ...], finfo: Any, random: np.random.Generator) -> Array:
+    """Ordinary numbers, whose mean is not zero in the second half: sums cancel in one alone."""
+    values = _ordinary(shape, finfo, random)
+    if shape:
+        values[shape[0] // 2 :] += 1
+    return values
+
+
+def _of_one_sign(shape: tuple[int, ...], _finfo: Any, random: np.random.Generator) -> Array:
+    return np.asarray(random.uniform(0.5, 1.5, shape))
 
 
 def _large(shape: tuple[int, ...], finfo: Any, random: np.random.Generator) -> Array:
@@ -152,9 +217,14 @@ _OTHERS: dict[str, Callable[..., Array]] = {
     "small inputs": _small,
     "zeros of both signs and ones": _zeros_and_ones,
     "sparse inputs": _sparse,
+    "inputs of one sign": _of_one_sign,
+    "equal inputs": _ordinary,
     "integers": _integers,
     "inputs with denormals": _denormals,
 }
+
+
+_INTEGERS = {"integers of all sizes": 1 << 63, "small integers of both signs": 8}
 
 
 def _most(finfo: Any) -> float:

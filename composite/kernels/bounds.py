@@ -22,6 +22,7 @@ _ROUNDINGS = 64
 _MOST_RAISED = 8.0
 _OF_OWN = 4  # summation in another order is luck: a factor of two happens by itself
 _NEARBY = 4  # runs with other roundings
+_SIGNS = 4099  # a prime: neighbouring rows are moved in other ways
 
 
 def is_floating(array: Array) -> bool:
@@ -61,6 +62,25 @@ def _rounded(random: np.random.Generator, array: Array) -> Array:
     signs = random.choice([-1.0, 1.0], array.shape)
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(array.astype(np.float64) * (1 + step * signs)).astype(array.dtype)
+
+
+class Rounder:
+    """Moves numbers by a rounding error up or down: others each time, the same for each seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = np.random.default_rng(seed)
+        self._signs = self._random.choice([-1.0, 1.0], _SIGNS)
+
+    def __call__(self, array: Array) -> Array:
+        """A copy with each floating number moved."""
+        if not is_floating(array) or not array.size:
+            return array
+        step = float(ml_dtypes.finfo(array.dtype).eps)
+        signs = np.roll(self._signs, self._random.integers(_SIGNS))[: array.size]
+        factors = np.resize(1 + step * signs, array.shape)
+        wide = np.float64 if array.dtype != np.float32 else np.float32
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(array.astype(wide) * factors.astype(wide)).astype(array.dtype)
 
 
 def smallest_normal(dtype: Any) -> float:

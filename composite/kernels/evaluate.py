@@ -7,26 +7,37 @@ and control flow, whose ops run their branches in that pool, is walked here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from graphlib import TopologicalSorter
 from typing import Any
 
 import tensorflow as tf
 
+from composite.compiler import op_traits
 from composite.ops import call, functions
 
+_EXP_MINUS_ONE = ("Elu", "Selu")  # TensorFlow rounds e^x, of which 1 is then taken off
 
-def evaluate(source: functions.Body, inputs: Sequence[Any]) -> list[Any]:
-    """The outputs of `source` for these inputs, as eager tensors on the CPU."""
+
+def evaluate(
+    source: functions.Body,
+    inputs: Sequence[Any],
+    rounded: Callable[[Any], Any] | None = None,
+) -> list[Any]:
+    """The outputs of `source` for these inputs, as eager tensors on the CPU.
+
+    rounded: what becomes of each floating result that an op computes; None for the result as it is.
+    """
     library = {f.signature.name: f for f in source.graph_def.library.function}
     tensors = [tf.constant(x, dtype) for x, dtype in zip(inputs, source.input_dtypes, strict=True)]
     with tf.device("CPU:0"):
-        return _Evaluation(library).graph(source, tensors)
+        return _Evaluation(library, rounded).graph(source, tensors)
 
 
 class _Evaluation:
-    def __init__(self, library: dict[str, Any]) -> None:
+    def __init__(self, library: dict[str, Any], rounded: Callable[[Any], Any] | None) -> None:
         self._library = library
+        self._rounded = rounded
         self._bodies: dict[str, functions.Body] = {}
 
     def graph(self, source: functions.Body, inputs: Sequence[Any]) -> list[Any]:
@@ -58,7 +69,12 @@ class _Evaluation:
             return self._function(branches[index if 0 <= index < last else last].name, inputs[1:])
         if kind == "While":
             return self._while(node, inputs)
-        return call.eager_node(node, inputs)
+        results = call.eager_node(node, inputs)
+        if self._rounded is None or node.op == "Const" or op_traits.of(node.op).moves_data:
+            return results
+        if node.op in _EXP_MINUS_ONE:
+            return [self._rounded(x + 1) - 1 for x in results]
+        return [self._rounded(x) if x.dtype.is_floating else x for x in results]
 
     def _while(self, node: Any, state: list[Any]) -> list[Any]:
         condition, body = node.attr["cond"].func.name, node.attr["body"].func.name

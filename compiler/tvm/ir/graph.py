@@ -7,7 +7,7 @@ which loops, nor hold anything of TVM.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -44,11 +44,12 @@ def pointwise(  # noqa: PLR0913 - a node and its result
     dtype: str,
     *,
     cost: int = 1,
+    jumps: bool = False,
     shape: Shape | None = None,
 ) -> Tensor:
     """Return the element-wise result; ``shape`` only where it is larger than the operands give."""
     full = dims.broadcast_shapes((*(t.shape for t in operands), *([shape] if shape else [])), op)
-    return Tensor(full, dtype, Pointwise(op, operands, body, cost))
+    return Tensor(full, dtype, Pointwise(op, operands, body, cost, jumps))
 
 
 def constant(value: np.ndarray, dtype: str) -> Tensor:
@@ -75,7 +76,7 @@ def reshape(tensor: Tensor, shape: Shape) -> Tensor:
         t.shape == tensor.shape or not t.shape for t in node.operands
     ):
         moved = tuple(reshape(t, shape) if t.shape else t for t in node.operands)
-        return Tensor(shape, tensor.dtype, Pointwise(node.op, moved, node.body, node.cost), known)
+        return replace(tensor, shape=shape, node=replace(node, operands=moved), known=known)
     return Tensor(shape, tensor.dtype, Reshape(tensor), known)
 
 

@@ -75,13 +75,15 @@ class Tensor:
     """A value: its shape, its TF dtype, how it is computed, and its elements where known.
 
     ``known`` holds ints and sizes (:data:`dims.Dim`) as an object array, for the shape arithmetic
-    of a body; such a tensor can still be read as data.
+    of a body; such a tensor can still be read as data. ``is_result`` says that it is what an op of
+    TensorFlow's returns, which rounds it to its dtype.
     """
 
     shape: Shape
     dtype: str
     node: Node
     known: np.ndarray | None = None
+    is_result: bool = False
 
     @property
     def rank(self) -> int:
@@ -115,7 +117,8 @@ class Constant(Node):
 class Pointwise(Node):
     """Each element from the operands' elements at its place, by NumPy's broadcasting.
 
-    ``cost`` is the number of vector instructions, roughly.
+    ``cost`` is the number of vector instructions, roughly. ``jumps`` states that results may be far
+    apart where operands are near each other; results that are no floats always may.
     """
 
     is_element_wise: ClassVar[bool] = True
@@ -124,6 +127,7 @@ class Pointwise(Node):
     operands: tuple[Tensor, ...] = field()
     body: Body
     cost: int = 1
+    jumps: bool = False
 
     @property
     def title(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -88,12 +89,12 @@ def _on_sizes(node: OpNode, a: Tensor, b: Tensor) -> Any:
 
 
 def _binary(
-    body: Body, *, cost: int = 1, dtypes: tuple[str, ...] = NUMBERS
+    body: Body, *, cost: int = 1, dtypes: tuple[str, ...] = NUMBERS, jumps: bool = False
 ) -> Callable[[OpNode, list[Tensor]], list[Tensor]]:
     def lower(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
         a, b = inputs
         node.require(a.dtype, *dtypes)
-        result = pointwise(node.op, body, (a, b), a.dtype, cost=cost)
+        result = pointwise(node.op, body, (a, b), a.dtype, cost=cost, jumps=jumps)
         known = _on_sizes(node, a, b)
         return [result if known is None else Tensor(result.shape, a.dtype, result.node, known)]
 
@@ -141,8 +142,12 @@ def _multiply_no_nan(_: Block, a: Expr, b: Expr) -> Expr:
     return choose(equal(b, like(0.0, b)), like(0.0, a), a * b)
 
 
-def _floor_divide(block: Block, a: Expr, b: Expr) -> Expr:
-    return tirx.floor(block.let(a / b))
+def _lower_floor_division(node: OpNode, a: Tensor, b: Tensor) -> list[Tensor]:
+    """Lower FloorDiv of floats: the floor of the quotient as TensorFlow rounds it."""
+    node.require(a.dtype, *FLOATS)
+    quotient = replace(pointwise("RealDiv", _divide, (a, b), a.dtype, cost=6), is_result=True)
+    floor = lambda _, x: tirx.floor(x)  # noqa: E731
+    return [pointwise(node.op, floor, (quotient,), a.dtype, cost=2, jumps=True)]
 
 
 def _floor_mod(block: Block, a: Expr, b: Expr) -> Expr:
@@ -224,9 +229,11 @@ def _lower_integer_division(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
         if known is None:
             raise NotCovered(f"{node.op}: integer division (TF checks for zero)")
         return [Tensor(tuple(known.shape), inputs[0].dtype, Constant(known), known)]
-    bodies = {"FloorDiv": (_floor_divide, 8), "FloorMod": (_floor_mod, 100), "Div": (_divide, 6)}
-    body, cost = bodies[node.op]
-    return _binary(body, cost=cost, dtypes=FLOATS)(node, inputs)
+    if node.op == "FloorDiv":
+        return _lower_floor_division(node, *inputs)
+    if node.op == "FloorMod":
+        return _binary(_floor_mod, cost=100, dtypes=FLOATS, jumps=True)(node, inputs)
+    return _binary(_divide, cost=6, dtypes=FLOATS)(node, inputs)
 
 
 LOWERINGS = {

@@ -147,7 +147,7 @@ def _lower_place_of_extreme(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
             limit = like(worst, x)
             return choose(x > limit if largest else x < limit, x, limit)
 
-        tensor = pointwise("Comparable", comparable, (tensor,), tensor.dtype)
+        tensor = pointwise("Comparable", comparable, (tensor,), tensor.dtype, jumps=True)
     best = reduce_over(MAXIMUM if largest else MINIMUM, tensor, (axis,), keep=True)
     nowhere = int(np.iinfo(dtype).max)
 

@@ -28,14 +28,14 @@ NUMBERS = (*FLOATS, "int32", "int64")
 
 
 def unary(
-    body: Body, *, cost: int = 1, dtypes: tuple[str, ...] = FLOATS
+    body: Body, *, cost: int = 1, dtypes: tuple[str, ...] = FLOATS, jumps: bool = False
 ) -> Callable[[OpNode, list[Tensor]], list[Tensor]]:
     """Return the lowering of an op that maps one tensor to one of its own dtype."""
 
     def lower(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
         (x,) = inputs
         node.require(x.dtype, *dtypes)
-        return [pointwise(node.op, body, (x,), x.dtype, cost=cost)]
+        return [pointwise(node.op, body, (x,), x.dtype, cost=cost, jumps=jumps)]
 
     return lower
 
@@ -98,7 +98,7 @@ LOWERINGS = {
     "Conj": unary(lambda _, x: x, dtypes=()),
     "Neg": _lower_neg,
     "Abs": unary(absolute, dtypes=NUMBERS),
-    "Sign": unary(sign, cost=3, dtypes=NUMBERS),
+    "Sign": unary(sign, cost=3, dtypes=NUMBERS, jumps=True),
     "Square": unary(square, dtypes=NUMBERS),
     "Sqrt": unary(_plain(tirx.sqrt), cost=6),
     "Rsqrt": unary(math.rsqrt, cost=12),
@@ -113,10 +113,10 @@ LOWERINGS = {
     "Sin": unary(trigonometry.sin, cost=35),
     "Cos": unary(trigonometry.cos, cost=35),
     "Tan": unary(trigonometry.tan, cost=40),
-    "Floor": unary(_plain(tirx.floor)),
-    "Ceil": unary(_plain(tirx.ceil)),
-    "Rint": unary(_plain(tirx.nearbyint)),
-    "Round": unary(_plain(tirx.nearbyint)),
+    "Floor": unary(_plain(tirx.floor), jumps=True),
+    "Ceil": unary(_plain(tirx.ceil), jumps=True),
+    "Rint": unary(_plain(tirx.nearbyint), jumps=True),
+    "Round": unary(_plain(tirx.nearbyint), jumps=True),
     "SqrtGrad": gradient(_sqrt_grad),
     "RsqrtGrad": gradient(_rsqrt_grad),
     "ReciprocalGrad": gradient(_reciprocal_grad),

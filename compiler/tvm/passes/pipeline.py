@@ -18,6 +18,7 @@ from composite.compiler.tvm.ir.loop import Trip
 from composite.compiler.tvm.passes.close import close_loop
 from composite.compiler.tvm.passes.hoist import hoist_products
 from composite.compiler.tvm.passes.raising import raise_reshapes
+from composite.compiler.tvm.passes.rounding import round_operands
 from composite.compiler.tvm.passes.split_products import split_products
 
 F = TypeVar("F", bound=Function)
@@ -41,7 +42,10 @@ LOOP_PASSES: tuple[Pass[Trip], ...] = (
     Pass("split-products", split_products),
     Pass("close-loop", close_loop),
 )
-FUNCTION_PASSES: tuple[Pass[Function], ...] = (Pass("raise-reshapes", raise_reshapes),)
+FUNCTION_PASSES: tuple[Pass[Function], ...] = (
+    Pass("round-operands", round_operands),
+    Pass("raise-reshapes", raise_reshapes),
+)
 
 PIPELINE: tuple[Pass[Any], ...] = (*LOOP_PASSES, *FUNCTION_PASSES)
 

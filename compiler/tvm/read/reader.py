@@ -7,6 +7,7 @@ read. A node with an effect is refused: an effect may not be dropped, and kernel
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from composite.compiler import op_traits
@@ -16,7 +17,7 @@ from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim
 from composite.compiler.tvm.ir.graph import Function
-from composite.compiler.tvm.ir.tensor import Parameter, Tensor
+from composite.compiler.tvm.ir.tensor import Parameter, Pointwise, Tensor
 from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.read.node import OpNode, dtype_name
 
@@ -48,6 +49,18 @@ def read_function(library: Any, in_shapes: Sequence[Sequence[int | str]]) -> Fun
     minimums: dict[str, int] = {}
     body = _Body(functions, function, parameters, minimums)
     return Function(parameters, tuple(body.outputs()), minimums, body.origins())
+
+
+def _results(tensors: list[Tensor], operands: list[Tensor]) -> list[Tensor]:
+    """Return the results of an op, the one that it computes marked as such.
+
+    Several are left alone: one may be made of another, and would be computed twice.
+    """
+    if len(tensors) != 1 or tensors[0].is_result or tensors[0] in operands:
+        return tensors
+    (tensor,) = tensors
+    computed = tensor.node.is_anchor or isinstance(tensor.node, Pointwise)
+    return [replace(tensor, is_result=True)] if computed else tensors
 
 
 class _Body:
@@ -136,7 +149,7 @@ class _Body:
         lower = table.lowering(node.op)
         if lower is None:
             raise NotCovered(f"op {node.op} is not in the kernel table")
-        return lower(OpNode(node, self._minimums, self._counts), inputs)
+        return _results(lower(OpNode(node, self._minimums, self._counts), inputs), inputs)
 
     def _call(self, node: Any, inputs: list[Tensor]) -> list[Tensor]:
         callee = self._functions.get(node.attr["f"].func.name)

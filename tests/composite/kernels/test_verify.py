@@ -10,7 +10,8 @@ from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
 from composite.binding import native
 from composite.compiler import tvm as backend
-from composite.kernels import verify
+from composite.kernels import adversarial, verify
+from composite.kernels.tolerance import Reference
 
 
 def library_of(function, *specs):
@@ -120,6 +121,88 @@ def test_what_is_found(tmp_path, past, scale, message):
             check()
 
 
+@pytest.mark.parametrize(
+    ("scale", "message"),
+    [
+        ("(v) != (v) ? 0 : 2 * (v)", "special numbers, has infinities or NaNs"),
+        ("2 * (v) > 1e38f ? 1e38f : 2 * (v)", "special numbers, has infinities or NaNs"),
+        # A hundredth of the largest number, and less, is no excuse for the others.
+        ("2 * (v) + ((v) < 1e-3f && (v) > -1e-3f ? 1e-9f : 0)", "is off by"),
+        ("2 * (v)", None),
+    ],
+)
+def test_what_is_found_in_large_inputs(tmp_path, scale, message):
+    library = linked(tmp_path, _WRONG, "-DPAST=0", f"-DSCALE(v)=({scale})")
+
+    def check():
+        return verify.check(library, "outside", double, [[(70_000,)]])
+
+    if message is None:
+        assert check().error == 0
+    else:
+        with pytest.raises(verify.Mismatch, match=message):
+            check()
+
+
+_INTEGERS = """
+int __tvm_ffi_integers(void* self, const Any* args, int n, void* result) {
+  int *x = args[0].tensor->data, *y = args[1].tensor->data;
+  for (long i = 0; i < args[0].tensor->shape[0]; ++i) y[i] = SCALE((unsigned)x[i]);
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("scale", "message"),
+    [
+        ("2 * (v)", None),
+        ("(v) > 9 ? 0 : 2 * (v)", "integers of all sizes, differs"),
+        ("(v) + ((v) & 0x7fffffff)", "integers of all sizes, differs|of both signs, differs"),
+        ("(v) == -3u ? 0 : 2 * (v)", "small integers of both signs, differs"),
+    ],
+)
+def test_integers_are_of_all_sizes(tmp_path, scale, message):
+    library = linked(tmp_path, _INTEGERS, f"-DSCALE(v)=({scale})")
+
+    def check():
+        def twice(shapes):
+            return library_of(lambda x: x * 2, tf.TensorSpec(shapes[0], tf.int32))
+
+        return verify.check(library, "integers", twice, [[(50,)]])
+
+    if message is None:
+        check()
+    else:
+        with pytest.raises(verify.Mismatch, match=message):
+            check()
+
+
+def test_integers_that_the_expansion_refuses_are_left_out(tmp_path):
+    def gather(shapes):
+        specs = [tf.TensorSpec(shapes[0]), tf.TensorSpec(shapes[1], tf.int32)]
+        return library_of(lambda x, i: tf.raw_ops.GatherV2(params=x, indices=i, axis=0), *specs)
+
+    shapes = [(3, 4), (7,)]
+    compiled = backend.compile(gather(shapes), shapes, name="k_gather")
+    path = tmp_path / "kernel.so"
+    backend.link(compiled, path, runtime=native.library_path())
+    assert verify.check(path, "k_gather", gather, [shapes]).same_bits
+
+
+@pytest.mark.parametrize("rows", [8, 4096])
+def test_some_inputs_are_equal_and_some_have_a_mean(rows):
+    shape = (rows, 20)
+    dtypes = [tf.float32, tf.float32, tf.int32]
+    drawn = adversarial.draws(dtypes, [shape, shape, shape], 0, all_kinds=True)
+    arrays = {draw.kind: draw.arrays for draw in drawn}
+    assert arrays["ordinary inputs"][0][rows // 2 :].mean() > 0.5
+    kind = "equal inputs" if rows == 8 else "inputs of mixed magnitudes"
+    x, y, _ = arrays[kind]
+    assert (x == y).mean() > 0.2
+    assert (x != y).any() == (rows != 8)
+
+
 # Each task scales a part of a vector that another task has copied, after a barrier.
 _PARALLEL = """
 static T *x, *y;
@@ -179,14 +262,14 @@ def test_an_exact_kernel_has_the_same_bits_by_several_tasks(tmp_path, scale, exa
 
 def test_integers_must_be_equal(tmp_path):
     x = np.arange(6, dtype=np.int32)
-    assert verify._compare("y", x, x, verify.Reference(x, x)) == 0
+    assert verify._compare("y", x, x, Reference(x, x)) == 0
     with pytest.raises(verify.Mismatch, match="differs in 1 element"):
-        verify._compare("y", x, np.where(x == 3, 9, x), verify.Reference(x, x))
+        verify._compare("y", x, np.where(x == 3, 9, x), Reference(x, x))
 
 
 def test_bfloat16_has_a_bound(tmp_path):
     y = np.ones(3, tf.bfloat16.as_numpy_dtype)
-    reference = verify.Reference(y.astype(np.float64), y)
+    reference = Reference(y.astype(np.float64), y)
     assert verify._compare("y", y, y, reference) == 0
-    with pytest.raises(verify.Mismatch, match=r"is off by 0\.\d+ of .y.; 0\.5 is allowed"):
+    with pytest.raises(verify.Mismatch, match=r"is off by 1 of .y. at \[0\]; 0\.016 is allowed"):
         verify._compare("y", y * 2, y, reference)

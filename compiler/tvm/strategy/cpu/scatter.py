@@ -1,6 +1,7 @@
 """Rows combined at indices that are data, one after the other, since two may have the same index.
 
-Threads divide the columns of the rows, so that no two threads write one element.
+Threads divide the columns of the rows, so that no two threads write one element. Where many floats
+are added to each row, as in sums of segments, what rounding loses is added up beside the sums.
 """
 
 from __future__ import annotations
@@ -16,14 +17,18 @@ from composite.compiler.tvm.ir.anchors import Scatter
 from composite.compiler.tvm.ir.dims import product
 from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
-from composite.compiler.tvm.math.numeric import convert, from_storage
+from composite.compiler.tvm.math.numeric import choose, convert, from_storage, is_nan
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
+from composite.compiler.tvm.strategy.cpu.rows.accumulate import two_sum
 from composite.compiler.tvm.strategy.indexing import elements
 from composite.compiler.tvm.strategy.tasks import tasks
 
 _COLUMNS = 8
 """Vectors of a row that one task combines, at least."""
+_MANY = 64
+"""Updates for each row of the result above which what rounding loses is added up too, which takes
+twice the time: fewer have few roundings."""
 
 
 class ScatteredRows:
@@ -62,12 +67,59 @@ class _Writer:
             block = context.block
             first = block.bind(task * width, "first")
             stop = block.bind(index(minimum(first + width, self._inner)), "stop")
-            with block.loop(self._rows, "row") as row:
-                base = block.bind(row * self._inner, "base")
-                self._along(first, stop, lambda at, lanes: self._start(base, at, lanes))
-            self._rows_of(first, stop)
+            many = self._are_many()
+            with block.when(many):
+                self._add_exactly(first, stop, width)
+            if many is not True:
+                with block.when(True) if many is False else block.otherwise():
+                    self._combine_in_place(first, stop)
 
         tasks(context, blocks, cycles, body)
+
+    def _are_many(self) -> Expr | bool:
+        """Return whether many floats are added to a row, on the average."""
+        if self._node.combine.name != "Sum" or not self._dtype.startswith("float"):
+            return False
+        updates = elements(self._node.updates.shape[:-1], self._context)
+        return updates > self._rows * _MANY
+
+    def _combine_in_place(self, first: Expr, stop: Expr) -> None:
+        with self._context.block.loop(self._rows, "row") as row:
+            self._along(first, stop, lambda at, lanes: self._start(row, at, lanes))
+        self._rows_of(first, stop, self._combine)
+
+    def _add_exactly(self, first: Expr, stop: Expr, width: int) -> None:
+        """Add up columns in buffers: of the sums, and of what rounding lost."""
+        block, lanes = self._context.block, self._lanes
+        size = self._rows * width
+        sums, lost = (block.workspace(size, self._dtype, hint) for hint in ("sums", "lost"))
+        zero = const(0, self._vector(lanes))
+        with block.loop(quotient(size, lanes), "z") as z:
+            for buffer in (sums, lost):
+                block.store(buffer, z * lanes, zero)
+
+        def add(row: list[Index], to: Expr, at: Expr | int, lanes: int) -> None:
+            place = block.bind(to * width + (at - first), "place")
+            before = block.let(block.load(sums, place, lanes))
+            total, error = two_sum(block, before, self._update(row, at, lanes))
+            block.store(sums, place, total)
+            block.store(lost, place, block.load(lost, place, lanes) + error)
+
+        self._rows_of(first, stop, add)
+        with block.loop(self._rows, "row") as row:
+
+            def finish(at: Expr | int, lanes: int) -> None:
+                place = block.bind(row * width + (at - first), "place")
+                rest = block.let(block.load(lost, place, lanes))
+                # What was lost on the way to an infinite sum is NaN, and of no use.
+                rest = choose(is_nan(rest), const(0, self._vector(lanes)), rest)
+                total = block.let(block.load(sums, place, lanes) + rest)
+                self._context.store_flat(self._anchor, self._place(row, at, lanes), total)
+
+            self._along(first, stop, finish)
+
+    def _vector(self, lanes: int) -> str:
+        return self._dtype if lanes == 1 else f"{self._dtype}x{lanes}"
 
     def _along(self, first: Expr, stop: Expr, write: Callable[[Expr | int, int], None]) -> None:
         """Write for the vectors of a run of columns, then for the single ones that are left."""
@@ -79,17 +131,21 @@ class _Writer:
         with block.loop(stop - rest, "e") as e:
             write(block.bind(rest + e, "at"), 1)
 
-    def _start(self, base: Expr, at: Expr | int, lanes: int) -> None:
-        dtype = self._dtype if lanes == 1 else f"{self._dtype}x{lanes}"
-        value = const(self._node.combine.identity(self._dtype), dtype)
-        self._context.store_flat(self._anchor, self._place(base, at, lanes), value)
+    def _start(self, row: Expr, at: Expr | int, lanes: int) -> None:
+        value = const(self._node.combine.identity(self._dtype), self._vector(lanes))
+        self._context.store_flat(self._anchor, self._place(row, at, lanes), value)
 
-    @staticmethod
-    def _place(base: Expr, at: Expr | int, lanes: int) -> Index:
-        return Lane(base + at, lanes) if lanes > 1 else base + at
+    def _place(self, row: Expr, at: Expr | int, lanes: int) -> Index:
+        place = self._context.block.bind(row * self._inner + at, "place")
+        return Lane(place, lanes) if lanes > 1 else place
 
-    def _rows_of(self, first: Expr, stop: Expr) -> None:
-        """Write the loops over the rows of the updates."""
+    def _rows_of(
+        self,
+        first: Expr,
+        stop: Expr,
+        write: Callable[[list[Index], Expr, Expr | int, int], None],
+    ) -> None:
+        """Write the loops over the rows of the updates, each to its row of the result."""
         context, block = self._context, self._context.block
         shape = self._node.indices[0].shape
         with ExitStack() as stack:
@@ -98,22 +154,26 @@ class _Writer:
             places = [
                 block.let(convert(access.read(t, at), "int64"), "place") for t in self._node.indices
             ]
-            row: Expr | int = 0
+            to: Expr | int = 0
             for place, dim in zip(places, self._anchor.shape[:-1], strict=True):
-                row = row * context.size(dim) + place
-            base = block.bind(row * self._inner, "base")
+                to = to * context.size(dim) + place
+            row = block.bind(index(to), "row")
             inside = places[0] >= index(0)
             for place in places[1:]:
                 inside = tirx.And(inside, place >= index(0))
             with block.when(inside):
-                self._along(first, stop, lambda c, lanes: self._combine(at, base, c, lanes))
+                self._along(first, stop, lambda c, lanes: write(at, row, c, lanes))
 
-    def _combine(self, row: list[Index], base: Expr, at: Expr | int, lanes: int) -> None:
-        context, block = self._context, self._context.block
+    def _update(self, row: list[Index], at: Expr | int, lanes: int) -> Expr:
         column: Index = Lane(at, lanes) if lanes > 1 else at
-        value = spread(context.access().read(self._node.updates, [*row, column]), lanes)
-        where = base + at + self._storage.offset
+        value = spread(self._context.access().read(self._node.updates, [*row, column]), lanes)
+        return self._context.block.let(value)
+
+    def _combine(self, row: list[Index], to: Expr, at: Expr | int, lanes: int) -> None:
+        context, block = self._context, self._context.block
+        value = self._update(row, at, lanes)
+        where = to * self._inner + at + self._storage.offset
         raw = block.let(block.load(self._storage.buffer, where, lanes))
         before = block.let(from_storage(raw, self._storage.dtype))
-        after = self._node.combine.apply(block, before, block.let(value))
-        context.store_flat(self._anchor, self._place(base, at, lanes), block.let(after))
+        after = block.let(self._node.combine.apply(block, before, value))
+        context.store_flat(self._anchor, self._place(to, at, lanes), after)

@@ -31,7 +31,13 @@ def test_passes_run_in_the_order_of_the_list() -> None:
 
 def test_each_pass_has_a_name_of_its_own_and_says_what_it_does() -> None:
     names = [one.name for one in PIPELINE]
-    assert names == ["hoist-products", "split-products", "close-loop", "raise-reshapes"]
+    assert names == [
+        "hoist-products",
+        "split-products",
+        "close-loop",
+        "round-operands",
+        "raise-reshapes",
+    ]
     assert all(one.summary.endswith(".") for one in PIPELINE)
 
 

@@ -36,6 +36,7 @@ from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cost import chain_cost
 from composite.compiler.tvm.strategy.cpu.convolution.taps import Channels, Taps
+from composite.compiler.tvm.strategy.cpu.product.tile import PIECE
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
 from composite.compiler.tvm.strategy.tasks import tasks
 
@@ -179,9 +180,7 @@ class _Writer:
         """Compute some channels of the windows of a span."""
         block, window = self._block, self._window
         dtype = self._dtype if channels.lanes == 1 else f"{self._dtype}x{channels.lanes}"
-        sums = block.registers(span.count, dtype)
-        for i in range(span.count):
-            block.store(sums, i, const(self._identity(), dtype))
+        sums = self._identities(span.count, dtype)
         left = block.bind(index(span.first * window.strides[1] - window.before[1]), "left")
         low: Expr | int = 0
         high: Expr | int = window.size[1]
@@ -189,16 +188,20 @@ class _Writer:
             first = ceil_quotient(maximum(0, 0 - left), window.dilations[1])
             low = block.bind(index(first), "low")
             high = block.bind(self._end(self._width, left, 1), "high")
+        is_large = window.size[0] * window.size[1] > PIECE
         with block.loop(line.high - line.low, "row") as r:
             row = block.bind(line.low + r, "row")
+            parts = self._identities(span.count, dtype) if is_large else sums
             at = self._taps.line(line.image, line.top + row * window.dilations[0], left, channels)
             if span.at_border:
                 with block.loop(high - low, "column") as k:
                     column = block.bind(low + k, "column")
                     pixel = self._taps.pixel(at, column * window.dilations[1], channels.lanes)
-                    self._add(sums, 0, pixel, self._taps.tap(row, column, channels))
+                    self._add(parts, 0, pixel, self._taps.tap(row, column, channels))
             else:
-                self._add_row(sums, span.count, at, row, channels)
+                self._add_row(parts, span.count, at, row, channels)
+            for i in range(span.count if is_large else 0):
+                self._put(sums, i, tirx.BufferLoad(parts, [index(i)]))
         number = (line.high - line.low) * (high - low)
         for i in range(span.count):
             self._write_epilogue(
@@ -223,15 +226,23 @@ class _Writer:
             for i, k in pairs:
                 self._add(sums, i, pixel, filters[k])
 
-    def _identity(self) -> float:
-        return self._node.combine.identity(self._dtype) if isinstance(self._node, Pool) else 0
+    def _identities(self, count: int, dtype: str) -> Buffer:
+        identity = self._node.combine.identity(self._dtype) if isinstance(self._node, Pool) else 0
+        buffer = self._block.registers(count, dtype)
+        for i in range(count):
+            self._block.store(buffer, i, const(identity, dtype))
+        return buffer
 
     def _add(self, sums: Buffer, i: int, pixel: Expr, tap: Expr | None) -> None:
+        self._put(sums, i, pixel if isinstance(self._node, Pool) else pixel * tap)
+
+    def _put(self, sums: Buffer, i: int, value: Expr) -> None:
+        """Add a value to a sum."""
         so_far = tirx.BufferLoad(sums, [index(i)])
         if isinstance(self._node, Pool):
-            total = self._node.combine.apply(self._block, so_far, pixel)
+            total = self._node.combine.apply(self._block, so_far, value)
         else:
-            total = so_far + pixel * tap
+            total = so_far + value
         self._block.store(sums, i, total)
 
     def _mean(self, total: Expr, number: Expr | int) -> Expr:

@@ -20,14 +20,17 @@ from composite.compiler.tvm.strategy.cpu.convolution.strip import Source, Strip,
 from composite.compiler.tvm.strategy.cpu.epilogue import Epilogue
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
 from composite.compiler.tvm.strategy.cpu.product.panel_product import row_tiles
-from composite.compiler.tvm.strategy.cpu.product.tile import Operands, Tile, add_products, new_sums
+from composite.compiler.tvm.strategy.cpu.product.tile import (
+    PIECE,
+    Operands,
+    Tile,
+    add_products,
+    new_sums,
+)
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
 
 _UNROLLED = 32
 """Windows of at most so many steps are written without a loop: most are steps of short runs."""
-
-_PIECE = 512
-"""Steps that are added up by themselves at most: a longer sum loses accuracy."""
 
 
 @dataclass(frozen=True)
@@ -137,9 +140,9 @@ class _Runs:
     @property
     def at_once(self) -> int:
         """Runs that are added up by themselves."""
-        if self.count * self.length <= _PIECE:
+        if self.count * self.length <= PIECE:
             return self.count
-        fit = range(1, max(1, _PIECE // self.length) + 1)
+        fit = range(1, max(1, PIECE // self.length) + 1)
         return max(n for n in fit if self.count % n == 0)
 
 
@@ -148,9 +151,9 @@ def _runs(window: Window, filters: Filters, strip: Strip) -> _Runs:
     rows, columns, depth = filters.window
     down, across = window.dilations
     line, pixel = strip.line, strip.channels
-    if filters.groups == 1 and (across == 1 or columns == 1) and columns * depth <= _PIECE:
+    if filters.groups == 1 and (across == 1 or columns == 1) and columns * depth <= PIECE:
         return _Runs(rows, columns * depth, lambda r: r * down * line)
-    parts = next((n for n in range(1, 65) if depth % n == 0 and depth // n <= _PIECE), 1)
+    parts = next((n for n in range(1, 65) if depth % n == 0 and depth // n <= PIECE), 1)
     length = depth // parts
 
     def place(r: Expr | int) -> Expr | int:

@@ -4,7 +4,7 @@ Lanes run along N. The matrix is read once, four rows at a time, each over as ma
 are sums in the L1 cache. The four rows are far apart, so that the hardware prefetches each as a
 stream of its own; more than four could evict each other where they are a power of two apart. To
 keep the streams long, threads take pieces of K rather than columns, and the sums of the pieces are
-added behind the tasks.
+added behind the tasks. So are those of shorter pieces within a task, lest a long sum lose accuracy.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from composite.compiler.tvm.strategy.cpu.product.product import (
     batch_offset,
     is_packed,
 )
+from composite.compiler.tvm.strategy.cpu.product.tile import PIECE
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import PARALLEL_CYCLES, Tasks
 
@@ -161,20 +162,58 @@ class _Columns:
         self, sums: Buffer, base: Expr | int, first: Expr, k: Expr | int, depth: int
     ) -> None:
         """Set the sums from ``base`` on to those of steps ``[k, k + depth)``, if there are."""
-        block, lanes, steps = self._block, self._lanes, self._steps
+        block = self._block
         vectors = self._vectors(first)
-        zero = const(0, f"{self._product.dtype}x{lanes}")
-        with block.loop(vectors, "v") as v:
-            for row in range(self._rows):
-                block.store(sums, base + row * self._width + v * lanes, zero)
         exact = self._depth % depth == 0
         count = depth if exact else block.bind(minimum(depth, self._depth - k), "count")
+        self._clear(sums, base, vectors)
+        if depth <= PIECE:
+            self._add_steps(sums, base, (first, vectors), k, count)
+            return
+        part = block.workspace(self.size, self._product.dtype, "part")
+        size = ceildiv(ceildiv(depth, ceildiv(depth, PIECE)), self._steps) * self._steps
+        with block.loop(ceil_quotient(count, size), "piece") as piece:
+            start = block.bind(piece * size, "start")
+            own = size if exact and depth % size == 0 else minimum(size, count - start)
+            self._clear(part, 0, vectors)
+            self._add_steps(part, 0, (first, vectors), k + start, block.bind(own, "own"))
+            self._add_part(sums, base, part, vectors)
+
+    def _places(self, vectors: Expr | int, write: Callable[[Expr], None]) -> None:
+        """Write for the place of each vector of sums."""
+        with self._block.loop(vectors, "v") as v:
+            for row in range(self._rows):
+                write(index(row * self._width + v * self._lanes))
+
+    def _clear(self, sums: Buffer, base: Expr | int, vectors: Expr | int) -> None:
+        zero = const(0, f"{self._product.dtype}x{self._lanes}")
+        self._places(vectors, lambda at: self._block.store(sums, base + at, zero))
+
+    def _add_part(self, sums: Buffer, base: Expr | int, part: Buffer, vectors: Expr | int) -> None:
+        block, lanes = self._block, self._lanes
+
+        def add(at: Expr) -> None:
+            value = block.load(sums, base + at, lanes) + block.load(part, at, lanes)
+            block.store(sums, base + at, value)
+
+        self._places(vectors, add)
+
+    def _add_steps(
+        self,
+        sums: Buffer,
+        base: Expr | int,
+        columns: tuple[Expr, Expr | int],
+        k: Expr | int,
+        count: Expr | int,
+    ) -> None:
+        """Add steps ``[k, k + count)`` to the sums of columns, as in :meth:`_add`."""
+        block, steps = self._block, self._steps
         whole = block.bind(quotient(count, steps), "whole")
         with block.loop(whole, "k") as step:
             rows = [block.bind(k + whole * s + step, "k") for s in range(steps)]
-            self._add(sums, base, (first, vectors), rows)
+            self._add(sums, base, columns, rows)
         with block.loop(count - whole * steps, "k") as step:
-            self._add(sums, base, (first, vectors), [block.bind(k + whole * steps + step, "k")])
+            self._add(sums, base, columns, [block.bind(k + whole * steps + step, "k")])
 
     def write_results(self, first: Expr, load: Callable[[Expr], Expr]) -> None:
         """Store what is made of the sums, which ``load`` has a vector of for a place in them."""

@@ -6,18 +6,19 @@ columns of the result; a row of the result is one task.
 
 from __future__ import annotations
 
-from tvm import tirx
-
 from composite.compiler.tvm.codegen.access import Index, Lane
-from composite.compiler.tvm.codegen.block import const, index, minimum, quotient, remainder
-from composite.compiler.tvm.ir.anchors import MatMul
+from composite.compiler.tvm.codegen.block import index, minimum, quotient, remainder, spread
+from composite.compiler.tvm.ir.anchors import Combine, MatMul
 from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import add, mul
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
+from composite.compiler.tvm.strategy.cpu.rows.accumulate import Accumulator, write_sums
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import tasks
+
+_SUM = Combine("Sum", lambda _: 0, add)
 
 
 class PlainContraction:
@@ -71,17 +72,17 @@ class _Writer:
     def _element(self, at: list[Index], lanes: int) -> None:
         """Compute one element or one vector of the result."""
         block = self._context.block
-        dtype = self._dtype if lanes == 1 else f"{self._dtype}x{lanes}"
-        total = block.registers(1, dtype)
-        block.store(total, 0, const(0, dtype))
-        with block.loop(self._inner, "k") as k:
+        total = Accumulator(self._context, _SUM, self._dtype, lanes, 1)
+
+        def body(counters: list[Expr]) -> None:
+            (k,) = counters
             node = self._node
             a = self._read(node.a, at[:-2], [at[-2], k], node.transpose_a)
             b = self._read(node.b, at[:-2], [k, at[-1]], node.transpose_b)
-            a = tirx.Broadcast(a, lanes) if lanes > 1 else a
-            product = mul(block, a, b)
-            block.store(total, 0, add(block, tirx.BufferLoad(total, [index(0)]), product))
-        result = block.let(tirx.BufferLoad(total, [index(0)]))
+            total.add(0, mul(block, spread(a, lanes), b))
+
+        write_sums(block, [self._inner], [total], body)
+        result = total.total()
         access = self._context.access()
         access.give(self._anchor, lambda _: result)
         for tensor in self._stage.stores:

@@ -10,7 +10,7 @@ four and more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tvm import tirx
 
@@ -42,6 +42,8 @@ from composite.compiler.tvm.strategy.tasks import Tasks
 _SHAPES = {1: (4, 2), 2: (4, 1), 3: (2, 2), 4: (2, 1), 5: (2, 1), 6: (2, 1), 7: (1, 1)}
 """Rows of the result -> (columns at a time, steps of K at a time)."""
 _TASK_COLUMNS = 64
+_STEPS = 256
+"""Vectors that are added up by themselves where there are many: a longer sum loses accuracy."""
 
 
 class Dots(ThinProduct):
@@ -160,28 +162,63 @@ class _Columns:
     def _dots(self, columns: Sequence[Expr]) -> list[Expr]:
         """Return a vector of partial sums for each row and column, rows first."""
         block = self._block
-        count = self._rows * self._columns
-        sums = block.registers(count * self._unroll, self._vector)
-        for i in range(count * self._unroll):
+        count_of_sums = self._rows * self._columns
+        sums = block.registers(count_of_sums * self._unroll, self._vector)
+        for i in range(count_of_sums * self._unroll):
             block.store(sums, i, const(0, self._vector))
         stride = self._b.strides[-2]
         bases = [block.bind(index(self._b_base + c * stride), "b") for c in columns]
         step = self._lanes * self._unroll
         whole = self._depth // step
-        with block.loop(whole, "k") as k:
-            at = block.bind(k * step, "k")
-            for u in range(self._unroll):
-                self._step(sums, u * count, bases, at + u * self._lanes)
+
+        def steps(first: Expr | int, count: Expr | int) -> None:
+            with block.loop(count, "k") as k:
+                at = block.bind((first + k) * step, "k")
+                for u in range(self._unroll):
+                    self._step(sums, u * count_of_sums, bases, at + u * self._lanes)
+
+        totals = self._in_pieces(sums, whole, steps)
         for k_rest in range(whole * step, self._depth - self._lanes + 1, self._lanes):
             self._step(sums, 0, bases, k_rest)
         if self._depth % self._lanes:
             self._last(sums, bases)
-        return [self._total(sums, i, count) for i in range(count)]
+        return [self._total([sums, *totals], i, count_of_sums) for i in range(count_of_sums)]
 
-    def _total(self, sums: Buffer, i: int, count: int) -> Expr:
-        total = tirx.BufferLoad(sums, [index(i)])
-        for u in range(1, self._unroll):
-            total = total + tirx.BufferLoad(sums, [index(u * count + i)])
+    def _in_pieces(
+        self, sums: Buffer, whole: int, steps: Callable[[Expr | int, Expr | int], None]
+    ) -> list[Buffer]:
+        """Write all steps; return what the sums of pieces were added to, where there are many."""
+        if whole <= 2 * _STEPS:
+            steps(0, whole)
+            return []
+        block, count = self._block, self._rows * self._columns * self._unroll
+        totals = block.workspace(count * self._lanes, self._product.dtype, "totals")
+        zero = const(0, self._vector)
+        for i in range(count):
+            block.store(totals, i * self._lanes, zero)
+        with block.loop(whole // _STEPS, "piece") as piece:
+            steps(block.bind(piece * _STEPS, "first"), _STEPS)
+            for i in range(count):
+                so_far = block.load(totals, i * self._lanes, self._lanes)
+                value = so_far + tirx.BufferLoad(sums, [index(i)])
+                block.store(totals, i * self._lanes, value)
+                block.store(sums, i, zero)
+        steps(whole // _STEPS * _STEPS, whole % _STEPS)
+        return [totals]
+
+    def _total(self, buffers: Sequence[Buffer], i: int, count: int) -> Expr:
+        """Return the vector of a sum from all buffers that hold a part of it."""
+        sums, *others = buffers
+        places = [u * count + i for u in range(self._unroll)]
+        parts = [tirx.BufferLoad(sums, [index(place)]) for place in places]
+        parts += [
+            self._block.load(other, place * self._lanes, self._lanes)
+            for other in others
+            for place in places
+        ]
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
         return total
 
     def _step(

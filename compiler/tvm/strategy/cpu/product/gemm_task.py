@@ -25,6 +25,7 @@ from composite.compiler.tvm.strategy.cpu.product.panel_product import (
     Buffers,
     PanelProduct,
     Piece,
+    is_long,
 )
 from composite.compiler.tvm.strategy.cpu.product.panels import PackedByTask, PackedFactor, Supply
 
@@ -98,10 +99,11 @@ class GemmTask:
         block, (first, count) = self._block, rows_of_task
         packed = supply.piece(0, 0, self._depth)
         fixed, most = self._blocking.fixed_rows, self._blocking.block_rows
+        at_once = self._epilogue.is_short and not is_long(self._depth)
         blocks = _equal_blocks(fixed, most) if fixed is not None else 0
         if fixed is not None and blocks:
             rows = fixed // blocks
-            sums = None if self._epilogue.is_short else self._sums(rows)
+            sums = None if at_once else self._sums(rows)
             with block.loop(blocks, "block") as b:
                 row = block.bind(first + b * rows, "row")
                 self._multiply_block(Buffers(packed, sums, panels), start, row, rows)

@@ -1,6 +1,7 @@
 """Multiply rows with packed panels, the panels or the rows in the inner loop.
 
-What the inner loop goes through again and again should stay in a cache.
+What the inner loop goes through again and again should stay in a cache. Long sums are cut: the sums
+of pieces of k are added up in the buffer of sums.
 """
 
 from __future__ import annotations
@@ -28,7 +29,14 @@ from composite.compiler.tvm.strategy.context import Context, Packing
 from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking
 from composite.compiler.tvm.strategy.cpu.product.pack import Panels
 from composite.compiler.tvm.strategy.cpu.product.product import Product, batch_offset
-from composite.compiler.tvm.strategy.cpu.product.tile import UNROLL, Operands, Tile, multiply
+from composite.compiler.tvm.strategy.cpu.product.tile import (
+    PIECE,
+    UNROLL,
+    Operands,
+    Tile,
+    multiply,
+    new_sums,
+)
 
 _NEAR_BYTES = 24 * 1024
 """Bytes of a panel that stay in an L1 cache, beside what is multiplied with it."""
@@ -88,9 +96,9 @@ class Piece:
     Attributes:
         k: The first step.
         depth: How many.
-        adds: Whether they are added to what the sums hold.
+        adds: Whether they are added to what the sums hold; they are few then.
         epilogue: Takes the sums from the registers; None stores them in the buffer. With it, the
-            rows must be whole tiles.
+            rows must be whole tiles, and the steps not too many to be added up at once.
     """
 
     k: Expr | int
@@ -183,27 +191,39 @@ class PanelProduct:
         def vector(j: int, k: Expr | int) -> Expr:
             return block.load(packed.buffer, base + k * step + j * lanes, lanes)
 
-        def carried(i: int, j: int) -> Expr:
-            return block.load(sums, place(i, j), lanes)
-
-        row = self._row_reader(block.bind(first + at), tile, piece.k)
         operands = Operands(
             self._dtype,
             lanes,
-            row,
+            self._row_reader(block.bind(first + at), tile, piece.k),
             vector,
-            carried if piece.adds else None,
-            self._ahead(packed, p, tile, piece, turn),
+            ahead=self._ahead(packed, p, tile, piece, turn),
             far=self._arrangement.is_packed and tile.rows < _LEAST_HEIGHT,
         )
-        total = multiply(block, tile, piece.depth, operands, self._unroll)
-        for i in range(tile.rows):
-            for j in range(tile.vectors):
-                value = tirx.BufferLoad(total, [index(i * tile.vectors + j)])
-                if piece.epilogue is not None:
-                    piece.epilogue(block.bind(first + at + i, "row"), p * tile.vectors + j, value)
-                else:
+
+        def leave(total: Buffer, *, adds: bool) -> None:
+            for i in range(tile.rows):
+                for j in range(tile.vectors):
+                    value = tirx.BufferLoad(total, [index(i * tile.vectors + j)])
+                    if piece.epilogue is not None:
+                        row = block.bind(first + at + i, "row")
+                        piece.epilogue(row, p * tile.vectors + j, value)
+                        continue
+                    if adds:
+                        value = block.load(sums, place(i, j), lanes) + value
                     block.store(sums, place(i, j), value)
+
+        if piece.adds or not is_long(piece.depth):
+            total = multiply(block, tile, piece.depth, operands, self._unroll)
+            leave(total, adds=piece.adds)
+            return
+        leave(new_sums(block, tile, operands), adds=False)
+        steps, count = _pieces(piece.depth)
+        with block.loop(count, "piece") as number:
+            k = block.bind(number * steps, "k")
+            exact = isinstance(piece.depth, int) and piece.depth % steps == 0
+            depth = steps if exact else block.bind(minimum(steps, piece.depth - k), "depth")
+            total = multiply(block, tile, depth, operands.behind(k), self._unroll)
+            leave(total, adds=True)
 
     def _ahead(
         self,
@@ -257,6 +277,19 @@ class PanelProduct:
             return tirx.BufferLoad(where.storage.buffer, [index(place)])
 
         return read
+
+
+def is_long(depth: Expr | int) -> bool:
+    """Return whether a product may be of more steps than are added up by themselves."""
+    return not isinstance(depth, int) or depth > PIECE
+
+
+def _pieces(depth: Expr | int) -> tuple[int, Expr | int]:
+    """Return (steps at a time, pieces), the pieces as equal as can be."""
+    if not isinstance(depth, int):
+        return PIECE, ceil_quotient(depth, PIECE)
+    steps = ceildiv(ceildiv(depth, ceildiv(depth, PIECE)), UNROLL) * UNROLL
+    return steps, ceildiv(depth, steps)
 
 
 def row_tiles(rows: Expr | int, tile: Tile) -> list[tuple[Expr | int, Tile, Expr | int]]:

@@ -8,7 +8,7 @@ AVX2 (12 sums, 2 vectors, 1 broadcast), 12 x 2 the 32 of AVX-512; more would spi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tvm import tirx
 
@@ -19,6 +19,9 @@ from composite.compiler.tvm.math.numeric import fence
 from composite.compiler.tvm.target import Target
 
 UNROLL = 4
+
+PIECE = 512
+"""Steps of k that are added up by themselves at most: a longer sum loses accuracy."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,6 @@ class Operands:
         lanes: Elements in a vector.
         row: Element k of row i, as a scalar.
         vector: Vector j at step k.
-        carried: What the sum of row i and vector j starts from; None for zero.
         ahead: Asks, at step k of those that are unrolled, for what is read later.
         far: Whether the steps that are unrolled are far apart, not next to each other: for vectors
             from beyond the caches, which the hardware then fetches ahead in several streams.
@@ -76,9 +78,18 @@ class Operands:
     lanes: int
     row: Callable[[int, Expr | int], Expr]
     vector: Callable[[int, Expr | int], Expr]
-    carried: Callable[[int, int], Expr] | None = None
     ahead: Callable[[Expr | int], None] | None = None
     far: bool = False
+
+    def behind(self, first: Expr | int) -> Operands:
+        """Return the operands of the steps from ``first`` on."""
+        ahead = self.ahead
+        return replace(
+            self,
+            row=lambda i, k: self.row(i, first + k),
+            vector=lambda j, k: self.vector(j, first + k),
+            ahead=None if ahead is None else lambda k: ahead(first + k),
+        )
 
 
 def multiply(
@@ -91,13 +102,11 @@ def multiply(
 
 
 def new_sums(block: Block, tile: Tile, operands: Operands) -> Buffer:
-    """Return the registers of the sums, holding what they start from."""
+    """Return the registers of the sums, holding zeros."""
     vector = f"{operands.dtype}x{operands.lanes}"
     sums = block.registers(tile.rows * tile.vectors, vector)
     for i in range(tile.rows * tile.vectors):
-        row, j = divmod(i, tile.vectors)
-        start = operands.carried(row, j) if operands.carried else const(0, vector)
-        block.store(sums, i, start)
+        block.store(sums, i, const(0, vector))
     return sums
 
 

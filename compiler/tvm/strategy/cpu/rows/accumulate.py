@@ -7,9 +7,21 @@ the number of elements. The other reductions round nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.block import Block, const, dtype_of, index, lanes_of
+from composite.compiler.tvm.codegen.block import (
+    Block,
+    Buffer,
+    ceil_quotient,
+    const,
+    dtype_of,
+    index,
+    lanes_of,
+    minimum,
+)
 from composite.compiler.tvm.ir.anchors import Combine, Reduce
 from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr
@@ -18,6 +30,41 @@ from composite.compiler.tvm.strategy.context import Context
 
 BLOCK = 64
 """Elements that one total takes before it is put aside."""
+
+
+class _Aside:
+    """A sum of the sums of blocks, with what its roundings lost."""
+
+    def __init__(self, block: Block, dtype: str) -> None:
+        self._block = block
+        self._none = const(0, dtype)
+        self._total, self._lost = (block.registers(1, dtype) for _ in range(2))
+        for buffer in (self._total, self._lost):
+            block.store(buffer, 0, self._none)
+
+    def _load(self, buffer: Buffer) -> Expr:
+        return self._block.let(tirx.BufferLoad(buffer, [index(0)]))
+
+    def add(self, part: Expr) -> None:
+        """Add the sum of a block."""
+        block, total = self._block, self._load(self._total)
+        following, lost = two_sum(block, total, part)
+        block.store(self._total, 0, following)
+        block.store(self._lost, 0, self._load(self._lost) + lost)
+
+    def with_rest(self, rest: Expr) -> Expr:
+        """Return the sum of all blocks and of what is in none."""
+        lost = self._load(self._lost)
+        # What was lost on the way to an infinite total is NaN, and of no use.
+        lost = self._block.let(choose(is_nan(lost), self._none, lost))
+        return self._block.let((self._load(self._total) + rest) + lost)
+
+
+def two_sum(block: Block, a: Expr, b: Expr) -> tuple[Expr, Expr]:
+    """Return a + b, and what rounding it lost (Knuth, The Art of Computer Programming 2, 4.2.2)."""
+    total = block.let(a + b)
+    other = block.let(total - a)
+    return total, block.let((a - (total - other)) + (b - other))
 
 
 class Accumulator:
@@ -40,8 +87,8 @@ class Accumulator:
         self._parts = self._registers(ways, self._vector, self._none)
         self._single = self._registers(1, dtype, const(self._start, dtype))
         if self.has_blocks:
-            self._total = self._registers(1, self._vector, self._none)
-            self._lost = self._registers(1, self._vector, self._none)
+            self._aside = _Aside(self._block, self._vector)
+            self._aside_single = _Aside(self._block, dtype)
 
     @classmethod
     def of(cls, context: Context, node: Reduce, lanes: int, ways: int = 1) -> Accumulator:
@@ -87,15 +134,11 @@ class Accumulator:
     def end_block(self) -> None:
         """Put the totals of a block aside; the next begins from nothing."""
         block = self._block
-        part = self._tree([self._load(self._parts, i) for i in range(self._ways)])
-        total = self._load(self._total)
-        following = block.let(total + part)
-        other = block.let(following - total)
-        lost = block.let((total - (following - other)) + (part - other))
-        block.store(self._total, 0, following)
-        block.store(self._lost, 0, self._load(self._lost) + lost)
+        self._aside.add(self._tree([self._load(self._parts, i) for i in range(self._ways)]))
+        self._aside_single.add(self._load(self._single))
         for i in range(self._ways):
             block.store(self._parts, i, self._none)
+        block.store(self._single, 0, const(self._start, str(dtype_of(self._load(self._single)))))
 
     def _tree(self, values: list[Expr]) -> Expr:
         while len(values) > 1:
@@ -106,16 +149,62 @@ class Accumulator:
 
     def total(self) -> Expr:
         """Return the vector of the lanes' totals."""
-        parts = [self._load(self._parts, i) for i in range(self._ways)]
-        if not self.has_blocks:
-            return self._tree(parts)
-        total, lost = self._load(self._total), self._load(self._lost)
-        # What was lost on the way to an infinite total is NaN, and of no use.
-        lost = self._block.let(choose(is_nan(lost), self._none, lost))
-        return self._block.let(self._tree([total, *parts]) + lost)
+        parts = self._tree([self._load(self._parts, i) for i in range(self._ways)])
+        return self._aside.with_rest(parts) if self.has_blocks else parts
 
     def result(self) -> Expr:
         """Return the total over lanes and single elements."""
         block = self._block
-        value = self._folded(self.total(), 1)
-        return block.let(self._apply(block, value, self._load(self._single)))
+        single = self._load(self._single)
+        if self.has_blocks:
+            single = self._aside_single.with_rest(single)
+        return block.let(self._apply(block, self._folded(self.total(), 1), single))
+
+
+def write_sums(
+    block: Block,
+    extents: Sequence[Expr | int],
+    totals: Sequence[Accumulator],
+    body: Callable[[list[Expr]], None],
+    each: int = 1,
+) -> None:
+    """Write loops whose body adds to totals, which are put aside after each block.
+
+    Args:
+        block: What is written into.
+        extents: Of the loops, the innermost last.
+        totals: What the body adds to.
+        body: Receives the counters.
+        each: How many elements each total takes in the body.
+    """
+    sums = [t for t in totals if t.has_blocks]
+    cut, size = _cut(extents, each) if sums else (len(extents), 1)
+    with ExitStack() as stack:
+        at = [stack.enter_context(block.loop(extent, "k")) for extent in extents[:cut]]
+        if cut == len(extents):
+            body(at)
+            return
+        extent = extents[cut]
+        whole = isinstance(extent, int) and extent % size == 0
+        with block.loop(ceil_quotient(extent, size), "b") as b:
+            first = block.bind(b * size, "first")
+            count = size if whole else minimum(size, extent - first)
+            with block.loop(count, "k") as k, ExitStack() as inside:
+                own = block.bind(first + k, "k")
+                inner = [inside.enter_context(block.loop(e, "k")) for e in extents[cut + 1 :]]
+                body([*at, own, *inner])
+            for one in sums:
+                one.end_block()
+
+
+def _cut(extents: Sequence[Expr | int], each: int) -> tuple[int, int]:
+    """Return the loop that is cut into blocks, none being their number, and its part of a block.
+
+    It is the innermost one within which a total may take more elements than a block has.
+    """
+    for cut in reversed(range(len(extents))):
+        extent = extents[cut]
+        if not isinstance(extent, int) or each * extent > BLOCK:
+            return cut, max(1, BLOCK // each)
+        each *= max(1, extent)
+    return len(extents), 1

@@ -7,8 +7,7 @@ a vector are computed element by element.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,7 +16,6 @@ from composite.compiler.tvm.codegen.block import (
     LINE_BYTES,
     Buffer,
     index,
-    minimum,
     quotient,
     remainder,
     spread,
@@ -25,7 +23,7 @@ from composite.compiler.tvm.codegen.block import (
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.strategy.context import Context
-from composite.compiler.tvm.strategy.cpu.rows.accumulate import BLOCK, Accumulator
+from composite.compiler.tvm.strategy.cpu.rows.accumulate import BLOCK, Accumulator, write_sums
 from composite.compiler.tvm.strategy.cpu.rows.row_program import RowProgram, Sweep
 
 _EXPENSIVE = 8
@@ -126,12 +124,25 @@ class RowLoops:
         loops = _OpenSweep(one, totals, ways)
         spans = [(start, count)]
         spans += [(0, self._context.size(d)) for d in self._program.inner[1:]]
-        with ExitStack() as stack:
-            for first, extent in spans[:-1]:
-                k = stack.enter_context(self._context.block.loop(extent, "k"))
-                loops.outer.append(self._context.block.bind(first + k, "k"))
+        starts = [first for first, _ in spans[:-1]]
+
+        def body(counters: list[Expr]) -> None:
+            pairs = zip(starts, counters, strict=True)
+            loops.outer = [self._context.block.bind(first + k, "k") for first, k in pairs]
             self._last_dimension(loops, *spans[-1])
+
+        extents = [extent for _, extent in spans[:-1]]
+        write_sums(self._context.block, extents, totals, body, self._left_in_totals(loops))
         return loops.totals
+
+    def _left_in_totals(self, loops: _OpenSweep) -> int:
+        """Return how many elements of one last dimension a total takes that it does not put aside.
+
+        At most: more than a few where all of its vectors are one block.
+        """
+        size = self._context.size(self._program.inner[-1])
+        groups = size // (self._lanes * loops.ways) if isinstance(size, int) else 0
+        return max(self._lanes, (groups if groups <= BLOCK else 0) + loops.ways + 1)
 
     def _lanes_of_total(self, one: Sweep, tensor: Tensor) -> int:
         """Return one register's lanes where an element takes many registers to compute."""
@@ -165,7 +176,8 @@ class RowLoops:
         def vector(at: Expr | int, way: int) -> None:
             self._element(loops, Lane(block.bind(at, "at"), lanes), way)
 
-        def group(g: Expr) -> None:
+        def group(counters: list[Expr]) -> None:
+            (g,) = counters
             for way in range(ways):
                 vector(start + (g * ways + way) * lanes, way)
 
@@ -175,7 +187,7 @@ class RowLoops:
         ahead = self._read_in_place(loops, last) if not isinstance(rest, int) or rest else {}
         whole = block.bind(quotient(count, lanes), "whole")
         groups = block.bind(quotient(whole, ways), "groups")
-        self._in_blocks(groups, loops.totals, group)
+        write_sums(block, [groups], loops.totals, group)
         if isinstance(whole, int) and isinstance(groups, int):
             for way in range(whole - groups * ways):
                 vector(start + (groups * ways + way) * lanes, way)
@@ -189,23 +201,6 @@ class RowLoops:
         at = [*self._row, *loops.outer, last]
         overwritten = [t for t in loops.one.in_place if self._kept[t].begin is None]
         return {t: self._context.block.let(self._load_kept(t, at)) for t in overwritten}
-
-    def _in_blocks(
-        self, groups: Expr | int, totals: list[Accumulator], body: Callable[[Expr], object]
-    ) -> None:
-        """Repeat a body; sums of many elements are put aside in between."""
-        block = self._context.block
-        blocked = [t for t in totals if t.has_blocks]
-        if not blocked or (isinstance(groups, int) and groups <= BLOCK):
-            with block.loop(groups, "g") as g:
-                body(g)
-            return
-        with block.loop(quotient(groups + (BLOCK - 1), BLOCK), "b") as b:
-            first = block.bind(b * BLOCK, "first")
-            with block.loop(minimum(BLOCK, groups - first), "g") as g:
-                body(block.bind(first + g, "g"))
-            for total in blocked:
-                total.end_block()
 
     def _element(
         self,

@@ -6,6 +6,8 @@ with one value a row gets dimensions of 1 for those within a row, whether it had
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import Shape, product
 from composite.compiler.tvm.ir.tensor import Constant, Pointwise, Reshape, Tensor
@@ -122,7 +124,7 @@ class _Rebuild:
         if isinstance(node, Pointwise):
             if self._divides_rows(node, operands):
                 return division.divide_by_one(*operands)
-            return Tensor(shape, tensor.dtype, Pointwise(node.op, operands, node.body, node.cost))
+            return Tensor(shape, tensor.dtype, replace(node, operands=operands))
         if isinstance(node, Reduce):
             axes = tuple(i for i, g in enumerate(self._groups) if g[0] >= len(self._outer))
             return Tensor(shape, tensor.dtype, Reduce(operands[0], axes, node.combine))

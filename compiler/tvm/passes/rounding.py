@@ -1,0 +1,68 @@
+"""Round 16-bit floats to their dtype where what follows tells neighbouring numbers apart.
+
+Within a kernel they are float32, so that rounding does not add up from op to op. A comparison, a
+floor or the place of an extreme may then differ from TensorFlow's, whose ops round their results:
+``x // 0.1`` by one, ``x * 0.1 == y`` altogether. So what such an op is computed from is rounded
+after each op of the author's, and nothing else is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from composite.compiler.tvm.codegen.block import Block
+from composite.compiler.tvm.ir.dtypes import NARROW_FLOATS
+from composite.compiler.tvm.ir.graph import Function, pointwise
+from composite.compiler.tvm.ir.loop import Leaf, Loop, LoopResult
+from composite.compiler.tvm.ir.tensor import Expr, Pointwise, Tensor
+from composite.compiler.tvm.ir.walk import reachable, rebuilt, rewrite, topological
+from composite.compiler.tvm.math.numeric import round_to
+
+
+def round_operands(function: Function) -> Function:
+    """Return the function with what discontinuous ops read rounded."""
+    jumps = [t for t in topological(function.outputs) if _jumps(t)]
+    told_apart = set(reachable([t for jump in jumps for t in jump.node.operands], _below))
+    wanted = {t for t in told_apart if _is_wider_than_its_dtype(t)}
+    if not wanted:
+        return function
+
+    def rule(tensor: Tensor, made: Mapping[Tensor, Tensor]) -> Tensor | None:
+        return _rounded(rebuilt(tensor, made)) if tensor in wanted else None
+
+    made = rewrite(function.outputs, rule)
+    origins = dict(function.origins)
+    for tensor, instead in made.items():
+        if tensor in origins:
+            origins.setdefault(instead, origins[tensor])
+    return replace(function, outputs=tuple(made[t] for t in function.outputs), origins=origins)
+
+
+def _jumps(tensor: Tensor) -> bool:
+    """Return whether elements may differ much where those of its operands differ little."""
+    node = tensor.node
+    return isinstance(node, Pointwise) and (node.jumps or not _is_floating(tensor))
+
+
+def _is_floating(tensor: Tensor) -> bool:
+    return "float" in tensor.dtype
+
+
+def _below(tensor: Tensor) -> tuple[Tensor, ...]:
+    """Return what a tensor is made of; a loop's trips are functions of their own."""
+    return () if isinstance(tensor.node, Loop | LoopResult) else tensor.node.operands
+
+
+def _is_wider_than_its_dtype(tensor: Tensor) -> bool:
+    """Return whether TensorFlow has the tensor in 16 bits, but a kernel in more."""
+    if tensor.dtype not in NARROW_FLOATS:
+        return False
+    return tensor.is_result or isinstance(tensor.node, Leaf | LoopResult)
+
+
+def _rounded(tensor: Tensor) -> Tensor:
+    def body(block: Block, x: Expr) -> Expr:
+        return round_to(block, x, tensor.dtype)
+
+    return pointwise("Rounded", body, (tensor,), tensor.dtype, cost=4)

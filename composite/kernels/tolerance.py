@@ -1,0 +1,140 @@
+"""How far a kernel's floating result may be from the reference, element by element.
+
+An element may be off by a few of its own rounding errors, and by a few times what rounding does
+there to the result of TensorFlow's ops. If the ops sum, the elements of a row share what they are
+computed from, so that what rounding does to most of a row is allowed to each of its elements.
+Otherwise no element is excused by another. Where that does not do, the ops are run again with other
+roundings: where a result cancels, they show what is left of it, which one run may hide by luck.
+
+Not for: where the reference comes from, and what else must agree (dtypes, infinities, NaNs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+# Rounding errors of an element, and multiples of what rounding does to TensorFlow's result: the
+# order of a sum is luck, and an elementary function may be off by six units in the last place. A
+# kernel computes 16-bit floats in float32 and rounds them once.
+_ROUNDINGS, _NARROW_ROUNDINGS = 64, 2
+_OF_OWN, _NARROW_OF_OWN = 8, 2
+_NARROW = 2  # bytes
+_ROW = 16  # elements that a row has at least
+_MOST_OF_ROW = 0.75  # of a row, so that one element at a jump is not the measure of all others
+_LARGE_TINY = 1e-30  # a smallest normal number above it is half's
+_TERMS = 4
+_SPREAD = 2  # from most of a row's errors to the largest of many rows
+
+
+class Verdict(NamedTuple):
+    """How far a result is from the reference, and what is allowed where it is too far.
+
+    Attributes:
+        error: The largest distance, as a part of the largest |y| of its row, or of what rounding
+            may do there if that is more: at most 1 of what is right.
+        allowed: At the element that is furthest beyond what is allowed, in the same unit.
+        at: The flat index of that element; None if the result is right.
+    """
+
+    error: float
+    allowed: float = 0.0
+    at: int | None = None
+
+
+class Reference(NamedTuple):
+    """What a result is held against.
+
+    Attributes:
+        exact: The reference.
+        own: The result of the same ops by TensorFlow, whose distance from `exact` shows what
+            rounding does.
+        coarser: By how much the roundings of `own` are coarser than those of the result.
+        sums: Whether an op may read more than the one element at its place.
+        nearby: Gives the result of the ops with other roundings, as often as it is asked.
+    """
+
+    exact: Array
+    own: Array
+    coarser: float = 1.0
+    sums: bool = True
+    nearby: Callable[[], Iterable[Array]] = tuple
+
+
+def judge(found: Array, reference: Reference) -> Verdict:
+    """Whether the finite elements of a result are as near to the reference as they must be."""
+    kind = ml_dtypes.finfo(found.dtype)
+    narrow = found.dtype.itemsize <= _NARROW
+    exact, rows = _wide(reference.exact), _rows(found.shape)
+    result = _wide(found)
+    known = np.isfinite(exact) & np.isfinite(result)
+    distance = _distance(result, exact, known)
+    size = np.where(known, np.abs(exact), 0.0)
+    scale = _spread(size.reshape(rows).max(axis=1), rows)
+    noise = _distance(_wide(reference.own), exact, known) / reference.coarser
+    base = (_NARROW_ROUNDINGS if narrow else _ROUNDINGS) * float(kind.eps) * size + _least(kind)
+
+    def allowed() -> Array:
+        whole = _with_row(noise, rows) if reference.sums else noise
+        return np.asarray(base + (_NARROW_OF_OWN if narrow else _OF_OWN) * whole)
+
+    bound = allowed()
+    if (distance > bound).any():
+        for other in reference.nearby():
+            noise = np.maximum(noise, _distance(_wide(other), exact, known))
+            bound = allowed()
+            if not (distance > bound).any():
+                break
+    if not (distance > bound).any():
+        return Verdict(float((distance / np.maximum(scale, bound)).max(initial=0.0)))
+    at = int(np.argmax(distance / bound))
+    unit = scale[at] or 1.0
+    return Verdict(float(distance[at] / unit), float(bound[at] / unit), at)
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.float64).reshape(-1)
+
+
+def _distance(found: Array, exact: Array, known: Array) -> Array:
+    """How far finite elements are apart; 0 elsewhere."""
+    both = known & np.isfinite(found)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where(both, np.abs(np.where(both, found, 0.0) - np.where(both, exact, 0.0)), 0.0)
+
+
+def _rows(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Rows and their length: the last dimensions, as many as hold some elements."""
+    total, length = int(np.prod(shape)), 1
+    for dim in reversed(shape):
+        if length >= _ROW:
+            break
+        length *= dim
+    return total // length, length
+
+
+def _spread(values: Array, rows: tuple[int, int]) -> Array:
+    return np.repeat(values, rows[1])
+
+
+def _with_row(noise: Array, rows: tuple[int, int]) -> Array:
+    """What rounding does to an element, or to most of its row."""
+    lines = noise.reshape(rows)
+    place = min(rows[1] - 1, int(rows[1] * _MOST_OF_ROW))
+    most = np.partition(lines, place, axis=1)[:, place]
+    return np.maximum(noise, _SPREAD * _spread(most, rows))
+
+
+def _least(kind: Any) -> float:
+    """What may be lost where numbers end, in a few terms.
+
+    TensorFlow's threads take denormals for zeros; not those of half, whose smallest normal number
+    is no small one.
+    """
+    is_half = float(kind.tiny) > _LARGE_TINY
+    return _TERMS * float(kind.smallest_subnormal if is_half else kind.tiny)

@@ -1,0 +1,79 @@
+"""What tells numbers apart sees 16-bit floats as TensorFlow rounds them, not those of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from composite.compiler.tvm.ir.tensor import Pointwise
+from composite.compiler.tvm.ir.walk import topological
+from composite.compiler.tvm.passes.rounding import round_operands
+from composite.compiler.tvm.read.reader import read_function
+from tests.compiler.tvm.conftest import library_of
+
+JUMPS: dict[str, Callable[[Any, Any], Any]] = {
+    "greater": lambda x, y: x * 0.1 > y * 0.1,
+    "equal": lambda x, y: tf.equal(x * 0.1 + y, y),
+    "not equal": lambda x, y: tf.not_equal(x - y * 0.25, x),
+    "floor": lambda x, y: tf.floor(x * y + 0.5),
+    "ceil": lambda x, y: tf.math.ceil(x * y),
+    "round": lambda x, y: tf.round(x * 3.7 - y),
+    "sign": lambda x, y: tf.sign(x * 1.1 + x - x * 2.1),
+    "floor division": lambda x, _: x // 0.1,
+    "floor division of both": lambda x, y: x // y,
+    "remainder": lambda x, y: (x * 1.7) % (y * y + 0.1),
+    "cast to an integer": lambda x, y: tf.cast(x * y * 3.0, tf.int32),
+    "cast to another float": lambda x, y: tf.cast(x * y, tf.float32) > tf.cast(y * x, tf.float32),
+    "argmax": lambda x, y: tf.argmax(x * 0.001 + y, 1),
+    "argmin": lambda x, y: tf.argmin(x + y * 64.0, 0, tf.int32),
+    "finite": lambda x, y: tf.math.is_finite(x * 60000.0 + y),
+    "where": lambda x, y: tf.where(x * y > y * 0.3, x, y),
+    "of a sum": lambda x, y: tf.reduce_sum(tf.round(x * 4.0), 1) + tf.reduce_max(y, 1) > 3.0,
+    "of a view": lambda x, y: tf.transpose(x * 0.3)[1:] > tf.transpose(y * 0.3)[:-1],
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("function", JUMPS.values(), ids=JUMPS)
+def test_the_result_is_tensorflows(compiler: Any, function: Any, dtype: Any) -> None:
+    random = np.random.default_rng(0)
+    x, y = (random.choice(np.arange(-8, 8, 0.125), (40, 50)) for _ in range(2))
+    compiler.compare(function, x.astype(dtype), np.where(y == 0, 1, y).astype(dtype))
+
+
+def test_what_a_loop_carries_is_rounded(compiler: Any) -> None:
+    def function(x: Any) -> Any:
+        total, count = tf.zeros_like(x), tf.zeros([20], tf.int32)
+        for _ in tf.range(5):
+            total = total + x * 0.1
+            count = count + tf.cast(total > 0.3, tf.int32)
+        return count
+
+    x = np.random.default_rng(0).uniform(0, 2, 20).astype(np.float16)
+    compiler.compare(tf.autograph.to_graph(function), x)
+
+
+def _rounded(function: Any, dtype: Any) -> list[str]:
+    library = library_of(function, [tf.TensorSpec([4, 4], dtype)])
+    made = round_operands(read_function(library, [(4, 4)]))
+    nodes = [t.node for t in topological(made.outputs) if isinstance(t.node, Pointwise)]
+    return [n.operands[0].node.title for n in nodes if n.op == "Rounded"]
+
+
+def test_nothing_else_is_rounded() -> None:
+    assert _rounded(lambda x: tf.exp(x * 0.1) + 1.0, tf.float16) == []
+    assert _rounded(lambda x: x * 0.1 > 1.0, tf.float32) == []
+    assert _rounded(lambda x: (x > 1.0, x * 0.1), tf.float16) == []
+
+
+def test_all_ops_on_the_way_are_rounded_once() -> None:
+    def function(x: Any) -> Any:
+        y = tf.exp(x * 0.1)
+        return y > 1.0, tf.floor(y), y + 1.0
+
+    assert _rounded(function, tf.bfloat16) == ["Mul", "Exp"]
