@@ -1,4 +1,4 @@
-"""Which sequences are lists, as far as the ops that made them show it.
+"""Which sequences are lists, and which tensors NumPy arrays, as far as their ops show it.
 
 Not for: what a list and a tuple do differently; the expansion knows which of them a value is.
 """
@@ -40,3 +40,20 @@ def _is_list_at_start(argument: Any) -> bool:
     if owner.name == "scf.while":
         return is_list(owner.operands[argument.arg_number])
     return owner.name == "func.func" and "arg_attrs" in owner.attributes
+
+
+def may_be_array(value: Any) -> bool:
+    """Say whether a value of the static type tensor may be a NumPy array of the program."""
+    op = dialect.maker(value)
+    if op is None:
+        return False
+    if op.name == "tfr.constant":
+        return True
+    if op.name == "scf.if":
+        place = list(op.results).index(value)
+        blocks = [region.blocks[0] for region in op.regions]
+        return any(may_be_array(list(block.operations)[-1].operands[place]) for block in blocks)
+    if op.name in ("tfr.unary", "tfr.binary", "tfr.cast"):  # with a tensor it is one
+        tensors = [one for one in op.operands if dialect.name_of(one) == "tensor"]
+        return bool(tensors) and all(map(may_be_array, tensors))
+    return False

@@ -20,6 +20,7 @@ from composite.compiler.frontend import callables
 from composite.compiler.frontend.analysis.capture import Static
 from composite.compiler.frontend.arguments import Signature, match
 from composite.compiler.frontend.bindings import Translation, known
+from composite.compiler.frontend.kinds import may_be_array
 from composite.compiler.frontend.python_calls import PythonCalls
 from composite.compiler.frontend.tf_ops import Parameter
 from composite.compiler.tfr import Call, dialect
@@ -65,11 +66,12 @@ class Specials:
         if len(node.args) != 2 or node.keywords:
             self._source.fail(node, BUILTIN_CALL, "isinstance() takes two arguments")
         value = self._translation.value(self._visit(node.args[0]), node.args[0])
-        kinds = self._kinds(node.args[1])
-        answer = callables.is_instance(known(value), dialect.name_of(value), kinds)
-        if answer is not None:
+        asked = self._kinds(node.args[1])
+        answer = callables.is_instance(known(value), dialect.name_of(value), asked)
+        if answer is not None and not (dialect.name_of(value) == "tensor" and may_be_array(value)):
             return self._builder.constant(answer)
-        names = [callables.type_names().get(kind) for kind in kinds]
+        types = callables.type_names()
+        names = [types.get(kind) if isinstance(kind, type) else None for kind in asked]
         if None in names:
             self._source.fail(
                 node.args[1],
@@ -77,8 +79,8 @@ class Specials:
                 "isinstance() knows int, float, bool, str, list, tuple, tf.Tensor, tf.TensorShape "
                 "and tf.DType, and tuples of these",
             )
-        constants_ = [self._builder.constant(name) for name in dict.fromkeys(names)]
-        return self._builder.builtin("isinstance", [value, *constants_])
+        texts = [self._builder.constant(name) for name in dict.fromkeys(names)]
+        return self._builder.builtin("isinstance", [value, *texts])
 
     def _kinds(self, node: Any) -> list[Any]:
         """Return the types that isinstance() asks for."""
@@ -86,7 +88,7 @@ class Specials:
             return [kind for element in node.elts for kind in self._kinds(element)]
         binding = self._visit(node)
         kind = binding.object if isinstance(binding, Static) else known(binding)
-        return list(kind) if isinstance(kind, tuple) else [kind]
+        return _flat(kind) if isinstance(kind, tuple) else [kind]
 
     def _convert(self, node: Any) -> Any:
         """tf.convert_to_tensor: a tensor is itself, anything else becomes the input of an op."""
@@ -123,6 +125,11 @@ class Specials:
         if dialect.name_of(value) == "tensor":
             return value
         return self._builder.call(Call("Identity", ("input",), False, "tensor"), [value])
+
+
+def _flat(kinds: tuple[Any, ...]) -> list[Any]:
+    """Return the types in a tuple of types, which may be nested."""
+    return [one for kind in kinds for one in (_flat(kind) if isinstance(kind, tuple) else [kind])]
 
 
 @functools.cache

@@ -279,6 +279,7 @@ REFUSED = {
     "return tf.stack(reversed([x, x]))": "reversed() gives an iterator",
     "t = (x, x)\nls = [x]\nls += [x]\nreturn ls[0]": "this would change the list in place",
     "return x * isinstance(k, complex)": "isinstance() knows int, float",
+    "return x * isinstance(k, np.e)": "isinstance() knows int, float",
 }  # fmt: skip
 
 
@@ -311,6 +312,31 @@ def test_an_iterator_that_is_used_once(lines: str) -> None:
     op = define(returning_last(lines))
     for attrs in SAMPLES[:3]:
         assert same(folded(op, attrs), plain(op, attrs)), attrs
+
+
+TABLE = np.ones([2])
+KINDS = (int, (float, str))
+
+
+def test_an_array_is_no_tensor() -> None:
+    """Which of the two it is, only the call knows here, and the expansion has both as constants."""
+
+    @Composite("PythonCallsArray", inputs=["x: double"], attrs=["k: int"], outputs=["y: double"])
+    def body(x, k):
+        table = TABLE if k > 0 else x
+        return x * 2 if isinstance(table, tf.Tensor) else x
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"isinstance\(\) of a double array"):
+        body([1.0, 2.0], k=1)
+    np.testing.assert_array_equal(body([1.0, 2.0], k=0), [2.0, 4.0])
+
+
+def test_types_in_nested_tuples() -> None:
+    @Composite("PythonCallsKinds", inputs=["x: double"], attrs=["k: int"], outputs=["y: double"])
+    def body(x, k):
+        return x * 2 if isinstance(k, KINDS) and not isinstance(x.shape, KINDS) else x
+
+    np.testing.assert_array_equal(body([1.0, 2.0], k=1), [2.0, 4.0])
 
 
 IN_PLACE = [
