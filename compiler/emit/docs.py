@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from composite.compiler.declared_text import written
 from composite.compiler.emit.library import LibraryKernel, LibraryOp
 from composite.compiler.emit.literals import literal, parameter, type_text
 
@@ -49,7 +50,7 @@ def _arguments(op: LibraryOp) -> list[list[str]]:
         if attr.allowed:
             kind += " of " + ", ".join(f"`{literal(v)}`" for v in attr.allowed)
         if attr.has_default:
-            kind += f", default `{literal(attr.default)}`"
+            kind += f", default `{literal(written(attr))}`"
         rows.append(["attribute", f"`{attr.name}`", kind])
     for attr in schema.derived:
         allowed = ", ".join(f"`{getattr(v, 'name', v)}`" for v in attr.allowed)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from composite.compiler.declared_text import written
 from composite.compiler.schema import ArgSpec, AttrSpec
 
 _ANNOTATIONS = {
@@ -20,6 +22,8 @@ _ANNOTATIONS = {
 
 def literal(value: Any) -> str:
     """The source of a default. ValueError for a kind of value that has none."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float({str(value)!r})"
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return repr(value)
     if isinstance(value, list | tuple):
@@ -41,8 +45,8 @@ def parameter(attr: AttrSpec, annotation: str = "") -> str:
     if not attr.has_default:
         return attr.name + (f": {annotation}" if annotation else "")
     if annotation:
-        return f"{attr.name}: {annotation} = {literal(attr.default)}"
-    return f"{attr.name}={literal(attr.default)}"
+        return f"{attr.name}: {annotation} = {literal(written(attr))}"
+    return f"{attr.name}={literal(written(attr))}"
 
 
 def annotation(attr: AttrSpec) -> str:
@@ -50,7 +54,7 @@ def annotation(attr: AttrSpec) -> str:
     kind = attr.type
     if kind.startswith("list("):
         return f"Sequence[{_ANNOTATIONS[kind[5:-1]]}]"
-    if attr.allowed and kind == "string":
+    if attr.allowed and kind in ("string", "int"):
         return f"Literal[{', '.join(map(repr, attr.allowed))}]"
     return _ANNOTATIONS[kind]
 

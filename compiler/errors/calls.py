@@ -94,3 +94,16 @@ BUILTIN_CALL = Mistake(
 return x * len(y)
 """,
 )
+
+ONE_PASS = Mistake(
+    "C079",
+    "An iterator that is used as a value",
+    cause="`enumerate`, `zip` and `reversed` give iterators, which one pass uses up: they have no "
+    "length and no elements, and a second loop over one has no iterations.",
+    fix="Use it where it is made, or give it a name that is read once. Otherwise write "
+    "`list(zip(...))`.",
+    example="""\
+pairs = zip([x, y], [1, 2])
+return x * len(pairs)
+""",
+)

@@ -5,7 +5,8 @@
 - `Static`: an object known at compile time, which becomes a constant where a value is needed;
 - `Function`: a function that is known at compile time, and is translated where it is called;
 - `Instance`: an object of a class of TensorFlow, whose methods are functions of the library;
-- `Method`: one of these with its object.
+- `Method`: one of these with its object;
+- `OnePass`: what enumerate(), zip() and reversed() give, which one pass uses up.
 
 Not for: how expressions make them (expressions.py).
 """
@@ -17,13 +18,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from composite.compiler import library
+from composite.compiler.errors.calls import ONE_PASS
 from composite.compiler.errors.names import FUNCTION_VALUE, NO_CONSTANT, OBJECT_VALUE
-from composite.compiler.frontend.analysis import capture
+from composite.compiler.frontend.analysis import capture, uses
 from composite.compiler.frontend.analysis.capture import Static
 from composite.compiler.frontend.body import Body
 from composite.compiler.frontend.recovery import Mistakes, UnknownError
 from composite.compiler.source import Source
 from composite.compiler.tfr import Builder, NotConstantError, Place
+from composite.compiler.tfr.canonicalize import ABSENT, constant_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +87,19 @@ class Method:
     owner: Instance
 
 
+@dataclasses.dataclass(frozen=True)
+class OnePass:
+    """An iterator of Python: the list of its items, for the one use that it may have.
+
+    Attributes:
+        value: the list.
+        function: what has made it, "zip".
+    """
+
+    value: Any
+    function: str
+
+
 def function_name(binding: Any) -> str:
     """Return the name that the source has for a binding that is a function, else ""."""
     if isinstance(binding, Function):
@@ -97,14 +113,14 @@ def function_name(binding: Any) -> str:
 
 def is_value(binding: Any) -> bool:
     """Say whether a binding is a value of the IR as it is."""
-    return not isinstance(binding, (Static, Outputs, Function, Instance, Method))
+    return not isinstance(binding, (Static, Outputs, Function, Instance, Method, OnePass))
 
 
 def values_in(binding: Any) -> list[Any]:
     """Return the values of the IR that a binding holds."""
     if isinstance(binding, Static):
         return []
-    if isinstance(binding, Outputs):
+    if isinstance(binding, (Outputs, OnePass)):
         return [binding.value]
     if isinstance(binding, Instance):
         return [binding.value, binding.fixed]
@@ -119,7 +135,7 @@ def with_values(binding: Any, values: Iterator[Any]) -> Any:
     """Return a binding with its values replaced by others, in the order of `values_in`."""
     if isinstance(binding, Static):
         return binding
-    if isinstance(binding, Outputs):
+    if isinstance(binding, (Outputs, OnePass)):
         return dataclasses.replace(binding, value=next(values))
     if isinstance(binding, Instance):
         return dataclasses.replace(binding, value=next(values), fixed=next(values))
@@ -197,6 +213,18 @@ class Translation:
             raise UnknownError
         return self.environment[name]
 
+    def read(self, name: str, node: Any) -> Any:
+        """Return the binding of a name that is read at `node`.
+
+        Raises:
+            CompositeSyntaxError: if it is an iterator that is read elsewhere, or again in a loop.
+        """
+        binding = self.local(name)
+        if isinstance(binding, OnePass) and not uses.once(self.source.tree, name):
+            message = f"`{name}` is read more than once: {_only_iterated(binding)}"
+            self.source.fail(node, ONE_PASS, message)
+        return binding
+
     def value(self, binding: Any, node: Any) -> Any:
         """Return a binding as a value of the IR, building a constant for a static object."""
         if isinstance(binding, Outputs):
@@ -207,12 +235,18 @@ class Translation:
             )
         if isinstance(binding, Instance):
             self.source.fail(node, OBJECT_VALUE, _no_value(binding))
+        if isinstance(binding, OnePass):
+            self.source.fail(node, ONE_PASS, _only_iterated(binding))
         if not isinstance(binding, Static):
             return binding
         try:
             return self._constant(capture.constant(binding.object))
         except NotConstantError as error:
             self.source.fail(node, NO_CONSTANT, f"`{binding.spelling}`: {error}")
+
+    def iterated(self, binding: Any, node: Any) -> Any:
+        """Return the value whose items a loop, a call or an assignment goes through."""
+        return binding.value if isinstance(binding, OnePass) else self.value(binding, node)
 
     def carried(self, binding: Any, node: Any) -> Any:
         """Return the value that a loop carries for a binding; `like` is the inverse."""
@@ -246,8 +280,15 @@ class Translation:
 
     def _constant(self, value: object) -> Any:
         if isinstance(value, tuple):
-            return self.builder.make_list([self._constant(element) for element in value])
+            return self.builder.make_tuple([self._constant(element) for element in value])
         return self.builder.constant(value)
+
+
+def known(binding: Any) -> Any:
+    """Return the Python constant that a binding is known to be, ABSENT if it is not."""
+    if isinstance(binding, Static):
+        return binding.object
+    return constant_of(binding) if is_value(binding) else ABSENT
 
 
 def class_of(binding: Any) -> type | None:
@@ -258,6 +299,13 @@ def class_of(binding: Any) -> type | None:
 def like(value: Any, binding: Any) -> Any:
     """Return a binding of the same kind as another, with this value."""
     return dataclasses.replace(binding, value=value) if isinstance(binding, Instance) else value
+
+
+def _only_iterated(binding: OnePass) -> str:
+    return (
+        f"{binding.function}() gives an iterator, which one pass uses up: go through it once, in a "
+        f"`for`, list() or the like, or write `list({binding.function}(...))`"
+    )
 
 
 def _no_value(binding: Instance) -> str:

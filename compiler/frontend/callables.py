@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from composite.compiler import library
 from composite.compiler.errors.calls import NO_TRANSLATION, NOT_CALLABLE, RANDOM_STATE
-from composite.compiler.frontend import tf_ops
+from composite.compiler.frontend import advice, tf_ops
 from composite.compiler.frontend.analysis import flow
 from composite.compiler.frontend.analysis.capture import Static
 from composite.compiler.frontend.arguments import Signature
@@ -32,12 +32,13 @@ from composite.compiler.tfr.canonicalize import ABSENT
 # Built-in functions that have no meaning in a body, and what to write instead.
 _BUILTIN_ADVICE = {
     "print": "call tf.raw_ops.PrintV2",
-    "float": "use the number as it is, beside a tensor it takes its dtype",
-    "int": "use `//` for whole numbers",
-    "abs": "write `-k if k < 0 else k`, or tf.raw_ops.Abs for a tensor",
-    "max": "write `a if a > b else b`, or tf.raw_ops.Maximum for tensors",
-    "min": "write `a if a < b else b`, or tf.raw_ops.Minimum for tensors",
-    "sum": "write the additions out, or call tf.raw_ops.AddN",
+    "str": "write an f-string of constants",
+    "map": "write a comprehension, `[f(x) for x in xs]`",
+    "filter": "write a comprehension, `[x for x in xs if f(x)]`",
+    "iter": "go through it in a `for`",
+    "next": "take the element by its index, `xs[0]`",
+    "complex": "call tf.complex",
+    "slice": "write the slice out, `xs[a:b]`",
 }
 
 # Packages whose functions are not inlined: they are not written in the language of bodies.
@@ -151,6 +152,15 @@ def conversions() -> tuple[Any, Any]:
     return tf.convert_to_tensor, tf.constant
 
 
+@functools.cache
+def type_names() -> dict[Any, str]:
+    """Return the types that isinstance() asks for when the op is expanded, and their names."""
+    import tensorflow as tf
+
+    plain = (int, float, bool, str, list, tuple, range, type(None))
+    return {one: one.__name__ for one in (*plain, tf.Tensor, tf.TensorShape)} | {tf.DType: "DType"}
+
+
 def is_instance(value: Any, type_: str, kinds: Sequence[Any]) -> bool | None:
     """Answer isinstance() for a known value, or one of a static type; None if it is not known."""
     import tensorflow as tf
@@ -187,6 +197,9 @@ def _advice(function: Static) -> str:
         return _tensorflow_advice(function, name)
     if not callable(function.object):
         return f"`{function.spelling}` is not a function"
+    if tf_ops.has_custom_gradient(function.object):
+        instead = advice.instead_of("custom_gradient")
+        return f"`{function.spelling}` is decorated with tf.custom_gradient: {instead}"
     raw = tf_ops.nearest_raw_op(name)
     instead = f"call tf.raw_ops.{raw}" if raw else "write what it does here, or in a function"
     return (
@@ -203,6 +216,8 @@ def _tensorflow_advice(function: Static, name: str) -> str:
             f"{function.spelling} keeps its own random state, which a gradient that computes "
             f"the body again would not see; {instead} of the composite"
         )
+    if advised := advice.instead_of(name):
+        return f"{function.spelling} is not supported in the body of a composite: {advised}"
     raw = tf_ops.nearest_raw_op(name)
     instead = f"tf.raw_ops.{raw}" if raw else "the raw ops that it is made of (tf.raw_ops.*)"
     return f"{function.spelling} is a Python function of TensorFlow, not one op; call {instead}"

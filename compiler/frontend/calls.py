@@ -32,10 +32,11 @@ from composite.compiler.frontend.bindings import (
     Method,
     Outputs,
     Translation,
+    known,
     like,
 )
 from composite.compiler.frontend.callables import Callee
-from composite.compiler.frontend.specials import Specials, known
+from composite.compiler.frontend.specials import Specials
 from composite.compiler.frontend.tf_ops import Parameter
 from composite.compiler.schema import AttrSpec, Composable, OpSchema
 from composite.compiler.tfr import Call, constants, dialect

@@ -25,6 +25,9 @@ class Pass(Protocol):
     def value(self, node: Any) -> Any:
         """Translate a node to a value of the IR."""
 
+    def iterated(self, node: Any) -> Any:
+        """Translate a node to the value whose items a loop goes through."""
+
     def taken_apart(self, binding: Any, size: int, node: Any) -> list[Any]:
         """Take a binding apart into `size` values."""
 
@@ -55,7 +58,7 @@ class _Comprehension:
             element = self._builder.make_list([self._expressions.value(self._node.elt)])
             return self._builder.binary("add", made, element)
         first, *others = generators
-        items = self._builder.items(self._expressions.value(first.iter))
+        items = self._builder.items(self._expressions.iterated(first.iter))
 
         def trip(item: Any, carried: Any) -> Any:
             self._bind(first.target, item)

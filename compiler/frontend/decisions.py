@@ -24,6 +24,8 @@ _INTEGERS: dict[str, Callable[[int, int], int]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
+    "iadd": operator.add,
+    "imul": operator.mul,
 }
 
 

@@ -29,10 +29,16 @@ from composite.compiler.frontend import (
 )
 from composite.compiler.frontend.analysis import capture, flow
 from composite.compiler.frontend.analysis.capture import MISSING, Static
-from composite.compiler.frontend.bindings import Function, Outputs, Translation, is_value
+from composite.compiler.frontend.bindings import (
+    Function,
+    OnePass,
+    Outputs,
+    Translation,
+    is_value,
+    known,
+)
 from composite.compiler.frontend.calls import Calls, Unit
 from composite.compiler.frontend.recovery import UnknownError
-from composite.compiler.frontend.specials import known
 from composite.compiler.frontend.visitor import Visitor
 from composite.compiler.tfr import Fork, NotConstantError, dialect
 
@@ -54,6 +60,10 @@ class Expressions(Visitor):
             return super().visit(node)
         with self._builder.at(self._translation.place(node)):
             return super().visit(node)
+
+    def iterated(self, node: Any) -> Any:
+        """Translate a node to the value whose items a loop goes through."""
+        return self._translation.iterated(self.visit(node), node)
 
     def value(self, node: Any) -> Any:
         """Translate a node to a value of the IR."""
@@ -91,7 +101,7 @@ class Expressions(Visitor):
         """A local value, or what the function captures."""
         environment, unknown = self._translation.environment, self._translation.mistakes.unknown
         if node.id in environment or node.id in self._locals or node.id in unknown:
-            return self._translation.local(node.id)
+            return self._translation.read(node.id, node)
         captured = capture.capture(self.source, node.id)
         if captured is not MISSING:
             return Static(captured, node.id)
@@ -118,10 +128,12 @@ class Expressions(Visitor):
         return comprehensions.translate(self, self._translation, node)
 
     def visit_Tuple(self, node: Any) -> Any:
-        """A list of values: the IR does not tell tuples and lists apart."""
-        return self._builder.make_list([self.value(element) for element in node.elts])
+        """A tuple of values."""
+        return self._builder.make_tuple([self.value(element) for element in node.elts])
 
-    visit_List = visit_Tuple
+    def visit_List(self, node: Any) -> Any:
+        """A list of values."""
+        return self._builder.make_list([self.value(element) for element in node.elts])
 
     def taken_apart(self, binding: Any, size: int, node: Any) -> list[Any]:
         """Take a binding apart into `size` values."""
@@ -132,7 +144,7 @@ class Expressions(Visitor):
                 f"{len(binding.names)} outputs ({', '.join(binding.names)}) are assigned to "
                 f"{size} names",
             )
-        value = self._translation.value(binding, node)
+        value = self._translation.iterated(binding, node)
         if dialect.name_of(value) in ("tensor", "attr"):
             self.source.fail(
                 node,
@@ -148,7 +160,7 @@ class Expressions(Visitor):
         Between them is one list of the others: `a, *b, c = xs`.
         """
         builder = self._builder
-        items = builder.items(self._translation.value(binding, node))
+        items = builder.builtin("list", [self._translation.iterated(binding, node)])
 
         def part(value: Any, start: int | None, stop: int | None) -> Any:
             return builder.subscript(value, "s", [*map(builder.constant, (start, stop, None))])
@@ -174,9 +186,11 @@ class Expressions(Visitor):
         read = flow.free(node)
         if not self._translation.mistakes.unknown.isdisjoint(read):
             raise UnknownError
-        made = Function(
-            body, {name: environment[name] for name in read if name in environment}, defaults
-        )
+        captured = {name: environment[name] for name in read if name in environment}
+        for binding in (*captured.values(), *defaults.values()):
+            if isinstance(binding, OnePass):  # of which each call would take a part
+                self._translation.value(binding, node)
+        made = Function(body, captured, defaults)
         if body.name in read and body.name in self._locals:
             made.captured[body.name] = made
         return made

@@ -41,8 +41,8 @@ class StatementTranslator(Protocol):
     def condition(self, node: Any) -> Any:
         """Translate the condition of a statement to a value."""
 
-    def value_beyond(self, node: Any) -> Any:
-        """Translate the header of a statement; after a mistake in it, its blocks still are."""
+    def iterated(self, node: Any) -> Any:
+        """Translate what a `for` goes through; after a mistake in it, its block still is."""
 
     def bind(self, target: Any, binding: Any, node: Any) -> None:
         """Bind the names of a target of an assignment."""
@@ -61,7 +61,7 @@ class Loops:
 
     def for_(self, node: Any) -> None:
         """Translate a `for`: a loop over the list of the items."""
-        items = self._builder.items(self._statements.value_beyond(node.iter))
+        items = self._builder.items(self._statements.iterated(node.iter))
         count = self._builder.length(items)
         names = self._carried_names(node)
 

@@ -20,6 +20,7 @@ from composite.compiler.frontend.bindings import (
     Function,
     Instance,
     Method,
+    OnePass,
     Outputs,
     Translation,
     values_in,
@@ -134,7 +135,7 @@ class _Known:
             return _constant(binding.object)
         if isinstance(binding, Function):
             raise _UnequalError
-        if isinstance(binding, (Instance, Method)):
+        if isinstance(binding, (Instance, Method, OnePass)):
             raise _UnequalError
         if isinstance(binding, Outputs):
             return (binding.names, binding.types, self._value(binding.value))
@@ -167,7 +168,7 @@ class _Known:
         if name == "tfr.shape":  # of which the rank is asked
             return (name, self._number(op.operands[0]))
         if name in _NAMED:
-            return (name, len(op.operands))
+            return (name, len(op.operands), "kind" in op.attributes)
         known = decisions.static(value)
         return None if known is decisions.ABSENT else (name, _constant(known))
 

@@ -1,14 +1,14 @@
 """The few functions of Python and TensorFlow that have a meaning of their own in a body.
 
-len() and bool() are nodes of the program; isinstance() is answered here, from the static type;
-tf.convert_to_tensor makes an op's input of what is no tensor.
+len(), bool() and isinstance(), and tf.convert_to_tensor, which makes an op's input of what is no
+tensor.
 
-Not for: functions that are inlined (callables.py), ops (calls.py).
+Not for: functions of lists and numbers (python_calls.py), functions that are inlined
+(callables.py), ops (calls.py).
 """
 
 from __future__ import annotations
 
-import builtins
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -19,27 +19,11 @@ from composite.compiler.errors.calls import BUILTIN_CALL
 from composite.compiler.frontend import callables
 from composite.compiler.frontend.analysis.capture import Static
 from composite.compiler.frontend.arguments import Signature, match
-from composite.compiler.frontend.bindings import Translation, is_value
+from composite.compiler.frontend.bindings import Translation, known
+from composite.compiler.frontend.kinds import may_be_array
+from composite.compiler.frontend.python_calls import PythonCalls
 from composite.compiler.frontend.tf_ops import Parameter
 from composite.compiler.tfr import Call, dialect
-from composite.compiler.tfr.canonicalize import ABSENT, constant_of
-
-# Functions that make a list, with the least and greatest number of arguments.
-_LISTS: dict[Any, tuple[int, int]] = {
-    range: (1, 3),
-    enumerate: (1, 2),
-    zip: (0, 64),
-    reversed: (1, 1),
-    list: (0, 1),
-    tuple: (0, 1),
-}
-
-_KINDS = {
-    "tensor": "a tensor, whose value is known only when the op runs",
-    "sequence": "a list: write range(len(...))",
-    "dims": "a shape: write range(x.shape[0])",
-}
-
 
 _VALUE = (Parameter("value", "value"), Parameter("dtype", "dtype", None))
 _SHAPE, _NAME = Parameter("shape", "shape", None), Parameter("name", "name", None)
@@ -55,34 +39,12 @@ class Specials:
         self._source = translation.source
         self._builder = translation.builder
         self._visit = visit
+        self._python = PythonCalls(translation, visit)
 
     def find(self, function: object) -> Callable[[Any], Any] | None:
         """Return the translator of calls of an object; None if it has no special meaning."""
         name = _translators().get(id(function))
-        return None if name is None else getattr(self, name)
-
-    def _makes_list(self, node: Any) -> Any:
-        """range(), enumerate(), zip(), reversed(), list(), tuple(): lists, all of them."""
-        name = self._visit(node.func).object.__name__
-        for keyword in node.keywords:
-            if (name, keyword.arg) != ("enumerate", "start") or len(node.args) != 1:
-                self._source.fail(
-                    keyword.value,
-                    BUILTIN_CALL,
-                    f"{name}() takes no `{keyword.arg}` in the body of a composite",
-                )
-        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
-        least, most = _LISTS[getattr(builtins, name)]
-        if not least <= len(arguments) <= most:
-            self._source.fail(node, BUILTIN_CALL, f"{name}() takes {least} to {most} arguments")
-        values = [self._translation.value(self._visit(one), one) for one in arguments]
-        refused = {"range": ("sequence", "dims"), "reversed": ("tensor",)}.get(name, ())
-        for one, value in zip(arguments, values, strict=True):
-            if dialect.name_of(value) in refused:
-                self._source.fail(
-                    one, BUILTIN_CALL, f"{name}() of {_KINDS[dialect.name_of(value)]}"
-                )
-        return self._builder.builtin("list" if name == "tuple" else name, values)
+        return self._python.find(function) if name is None else getattr(self, name)
 
     def _only_argument(self, node: Any, message: str) -> Any:
         if len(node.args) != 1 or node.keywords:
@@ -100,24 +62,33 @@ class Specials:
         return self._builder.unary("not", self._builder.unary("not", value))
 
     def _isinstance(self, node: Any) -> Any:
-        """Answer from the static type, which tells tensors and lists apart; it needs no node."""
+        """Answer from the static type if it shows the answer: it decides what is translated."""
         if len(node.args) != 2 or node.keywords:
             self._source.fail(node, BUILTIN_CALL, "isinstance() takes two arguments")
         value = self._translation.value(self._visit(node.args[0]), node.args[0])
-        kinds = node.args[1].elts if isinstance(node.args[1], gast.Tuple) else [node.args[1]]
-        answer = callables.is_instance(
-            known(value),
-            dialect.name_of(value),
-            [known(self._visit(kind)) for kind in kinds],
-        )
-        if answer is None:
+        asked = self._kinds(node.args[1])
+        answer = callables.is_instance(known(value), dialect.name_of(value), asked)
+        if answer is not None and not (dialect.name_of(value) == "tensor" and may_be_array(value)):
+            return self._builder.constant(answer)
+        types = callables.type_names()
+        names = [types.get(kind) if isinstance(kind, type) else None for kind in asked]
+        if None in names:
             self._source.fail(
-                node,
+                node.args[1],
                 BUILTIN_CALL,
-                "isinstance() tells tensors (tf.Tensor) and lists ((list, tuple)) from others, "
-                "where the source shows which it is; compare `x.dtype`, or make it an attribute",
+                "isinstance() knows int, float, bool, str, list, tuple, tf.Tensor, tf.TensorShape "
+                "and tf.DType, and tuples of these",
             )
-        return self._builder.constant(answer)
+        texts = [self._builder.constant(name) for name in dict.fromkeys(names)]
+        return self._builder.builtin("isinstance", [value, *texts])
+
+    def _kinds(self, node: Any) -> list[Any]:
+        """Return the types that isinstance() asks for."""
+        if isinstance(node, gast.Tuple):
+            return [kind for element in node.elts for kind in self._kinds(element)]
+        binding = self._visit(node)
+        kind = binding.object if isinstance(binding, Static) else known(binding)
+        return _flat(kind) if isinstance(kind, tuple) else [kind]
 
     def _convert(self, node: Any) -> Any:
         """tf.convert_to_tensor: a tensor is itself, anything else becomes the input of an op."""
@@ -156,12 +127,16 @@ class Specials:
         return self._builder.call(Call("Identity", ("input",), False, "tensor"), [value])
 
 
+def _flat(kinds: tuple[Any, ...]) -> list[Any]:
+    """Return the types in a tuple of types, which may be nested."""
+    return [one for kind in kinds for one in (_flat(kind) if isinstance(kind, tuple) else [kind])]
+
+
 @functools.cache
 def _translators() -> dict[int, str]:
     """The methods of Specials, by the identities of the functions, which are never freed."""
     convert, constant = callables.conversions()
     methods = {
-        **dict.fromkeys(_LISTS, "_makes_list"),
         len: "_length",
         bool: "_bool",
         isinstance: "_isinstance",
@@ -169,10 +144,3 @@ def _translators() -> dict[int, str]:
         constant: "_constant",
     }
     return {id(function): name for function, name in methods.items()}
-
-
-def known(binding: Any) -> Any:
-    """Return the Python constant that a binding is known to be, ABSENT if it is not."""
-    if isinstance(binding, Static):
-        return binding.object
-    return constant_of(binding) if is_value(binding) else ABSENT

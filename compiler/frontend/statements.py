@@ -11,15 +11,15 @@ Not for: expressions (expressions.py), `if` (branches.py), `for` and `while` (lo
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import gast
 
 from composite.compiler.errors.statements import IN_PLACE
-from composite.compiler.frontend import strings
+from composite.compiler.frontend import kinds, strings
 from composite.compiler.frontend.analysis import flow
-from composite.compiler.frontend.bindings import Instance, Translation
+from composite.compiler.frontend.bindings import Instance, OnePass, Translation
 from composite.compiler.frontend.branches import Branches
 from composite.compiler.frontend.continuation import Continuation, End, Following, Shared
 from composite.compiler.frontend.exits import Exit
@@ -124,13 +124,16 @@ class Statements(Visitor):
         if self._translation.caller is not None:
             self._skip_given_up(node)
             return self._expressions.value(node)
-        return self.value_beyond(node)
+        return self._beyond_header(node, self._expressions.value)
 
-    def value_beyond(self, node: Any) -> Any:
-        """Translate the header of a statement; after a mistake in it, its blocks still are."""
+    def iterated(self, node: Any) -> Any:
+        """Translate what a `for` goes through; after a mistake in it, its block still is."""
+        return self._beyond_header(node, self._expressions.iterated)
+
+    def _beyond_header(self, node: Any, translate: Callable[[Any], Any]) -> Any:
         with self._beyond(node):
             self._skip_given_up(node)
-            return self._expressions.value(node)
+            return translate(node)
         return self.stand_ins(["any"])[0]
 
     def _raised(self, node: Any) -> list[Any]:
@@ -174,14 +177,22 @@ class Statements(Visitor):
             if not _takes_apart(target, value):
                 break
         else:
-            bindings = [self._expressions.visit(element) for element in value.elts]
+            given = [self._expressions.visit(element) for element in value.elts]
+            for binding, element in zip(given, value.elts, strict=True):
+                self._one_name(node, binding, element)
             for target in node.targets:
-                for name, binding in zip(target.elts, bindings, strict=True):
+                for name, binding in zip(target.elts, given, strict=True):
                     self.bind(name, binding, value)
             return
         binding = self._expressions.visit(value)
+        self._one_name(node, binding, value)
         for target in node.targets:
             self.bind(target, binding, value)
+
+    def _one_name(self, node: Any, binding: Any, value: Any) -> None:
+        """Refuse to give an iterator two names: a pass through one uses up the other."""
+        if len(node.targets) > 1 and isinstance(binding, OnePass):
+            self._translation.value(binding, value)
 
     def bind(self, target: Any, binding: Any, node: Any) -> None:
         """Bind the names of a target of an assignment; `node` is what is assigned."""
@@ -203,14 +214,19 @@ class Statements(Visitor):
         """`a += value`."""
         name = node.target.id
         left = self._translation.value(self._translation.local(name), node)
-        if dialect.name_of(left) == "sequence":
+        if kinds.is_list(left):
             self.source.fail(
                 node,
                 IN_PLACE,
                 f"this would change the list in place: write `{name} = {name} + ...`",
             )
         right = self._expressions.value(node.value)
-        result = self._expressions.binary(node, left, node.op, right)
+        listed = dialect.name_of(left) in ("sequence", "any")
+        in_place = _IN_PLACE.get(type(node.op)) if listed else None
+        if in_place is not None:  # only the call knows whether it is a list
+            result = self._builder.binary(in_place, left, right)
+        else:
+            result = self._expressions.binary(node, left, node.op, right)
         self._translation.environment[name] = result
 
     def visit_AnnAssign(self, node: Any) -> None:
@@ -233,6 +249,10 @@ class Statements(Visitor):
 
     def visit_Pass(self, node: Any) -> None:
         """Nothing."""
+
+
+# Operators that change a list in place.
+_IN_PLACE = {gast.Add: "iadd", gast.Mult: "imul"}
 
 
 def _takes_apart(target: Any, value: Any) -> bool:

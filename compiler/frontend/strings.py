@@ -16,7 +16,7 @@ import gast
 from composite.compiler.errors.expressions import FORMATTED
 from composite.compiler.errors.statements import RAISED
 from composite.compiler.frontend.analysis.capture import Static
-from composite.compiler.frontend.specials import known
+from composite.compiler.frontend.bindings import known
 from composite.compiler.source import Source
 from composite.compiler.tfr import dialect
 from composite.compiler.tfr.canonicalize import ABSENT

@@ -81,6 +81,11 @@ def is_tensorflow(function: object) -> bool:
     return module.split(".")[0] in ("tensorflow", "keras", "tf_keras")
 
 
+def has_custom_gradient(function: object) -> bool:
+    """Say whether a function is what tf.custom_gradient makes of one."""
+    return type(function).__module__ == "tensorflow.python.ops.custom_gradient"
+
+
 def is_random(function: object) -> bool:
     """Say whether a Python function of TensorFlow draws random numbers from a state of its own."""
     wrapped = _unwrap(function)

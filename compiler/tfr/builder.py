@@ -14,6 +14,9 @@ from composite.compiler.tfr import constants, dialect
 from composite.compiler.tfr.bindings import ir
 from composite.compiler.tfr.cursor import Cursor
 
+_GIVE_LISTS = ("range", "enumerate", "zip", "reversed", "list", "tuple", "sorted", "divmod")
+_TAKE_ITEMS = ("min", "max", "sum", "sum_compensated", "any", "all")
+
 # Comparisons whose answer is one bool, whatever their operands are.
 _ONE_ANSWER = frozenset({"is", "is_not", "in", "not_in"})
 
@@ -83,9 +86,16 @@ class Builder(Cursor):
         self._elements[value] = type_
 
     def make_list(self, elements: Sequence[Any]) -> Any:
-        """Build a list or tuple of values."""
+        """Build a list of values."""
+        return self._sequence(elements)
+
+    def make_tuple(self, elements: Sequence[Any]) -> Any:
+        """Build a tuple of values."""
+        return self._sequence(elements, kind=self._string("tuple"))
+
+    def _sequence(self, elements: Sequence[Any], **attributes: Any) -> Any:
         types = list(dict.fromkeys(dialect.name_of(element) for element in elements))
-        made = self._value("tfr.list", self._alike(elements), "sequence")
+        made = self._value("tfr.list", self._alike(elements), "sequence", **attributes)
         self.note_elements(made, types[0] if len(types) == 1 else "any")
         return made
 
@@ -110,18 +120,34 @@ class Builder(Cursor):
         return made
 
     def builtin(self, function: str, arguments: Sequence[Any]) -> Any:
-        """Call a function of Python that makes a list."""
+        """Call a function of Python: one that makes a list, or one of numbers."""
+        type_ = self._builtin_type(function, arguments)
         made = self._value(
-            "tfr.builtin", self._alike(arguments), "sequence", function=self._string(function)
+            "tfr.builtin", self._alike(arguments), type_, function=self._string(function)
         )
         if function == "range":
             self.note_elements(made, "attr")
         elif function in ("enumerate", "zip"):
             self.note_elements(made, "sequence")
-        elif arguments:
-            tensor = dialect.name_of(arguments[0]) == "tensor"
-            self.note_elements(made, "tensor" if tensor else self.element_type(arguments[0]))
+        elif type_ == "sequence" and arguments:
+            self.note_elements(made, self._item_type(arguments[0]))
         return made
+
+    def _builtin_type(self, function: str, arguments: Sequence[Any]) -> str:
+        if function in _GIVE_LISTS:
+            return "sequence"
+        if function == "isinstance":
+            return "attr"
+        first, *others = arguments
+        types = {dialect.name_of(one) for one in others}
+        types.add(self._item_type(first) if function in _TAKE_ITEMS else dialect.name_of(first))
+        if types == {"tensor"} and function == "abs":
+            return "tensor"
+        return "attr" if types == {"attr"} else "any"
+
+    def _item_type(self, value: Any) -> str:
+        """Return the type of what iterating over a value gives."""
+        return "tensor" if dialect.name_of(value) == "tensor" else self.element_type(value)
 
     def items(self, value: Any) -> Any:
         """Build the list that iterating over a value gives."""

@@ -80,10 +80,17 @@ def to_attribute(value: object) -> Any:
     if isinstance(value, float):
         return ir.FloatAttr.get(ir.F64Type.get(context), value, ir.Location.unknown(context))
     if isinstance(value, str):
+        if not _is_unicode(value):
+            raise NotConstantError(f"the string {value!r} cannot be encoded as UTF-8")
         return ir.StringAttr.get(value, context)
     if is_dtype(value):
         return _type_attribute(value.name)  # type: ignore[attr-defined]
     raise NotConstantError(f"a {type(value).__name__} cannot be a constant of an op")
+
+
+def _is_unicode(text: str) -> bool:
+    """Say whether a string has no half of a surrogate pair."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 @functools.cache
@@ -93,7 +100,8 @@ def _type_attribute(name: str) -> Any:
 
 def _array_attribute(array: np.ndarray) -> Any:
     context = dialect.context()
-    if array.dtype.kind in "OUSVM" and array.dtype.name not in _extension_dtypes():
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if not _has_tensor_dtype(array.dtype):
         raise NotConstantError(
             f"a NumPy array of dtype {array.dtype} cannot be a constant of an op; "
             "numbers and booleans can"
@@ -109,6 +117,15 @@ def _array_attribute(array: np.ndarray) -> Any:
         f'"{array.dtype.name}", array<i64{": " + dims if dims else ""}>, "{little.tobytes().hex()}"'
     )
     return ir.Attribute.parse(f"#tfr.tensor_bytes<{parameters}>", context)
+
+
+def _has_tensor_dtype(dtype: np.dtype) -> bool:
+    """Say whether tensors of this dtype can be made of bytes."""
+    if dtype.kind in "OUSVM":
+        return dtype.name in _extension_dtypes()
+    if dtype.kind == "c":
+        return dtype.itemsize <= 16
+    return dtype.kind in "biuf" and dtype.itemsize <= 8
 
 
 def _extension_dtypes() -> frozenset[str]:

@@ -23,13 +23,15 @@ TYPES = ("tensor", "sequence", "dims", "attr", "any")
 # The attribute that names the results of scf.if and scf.while as the source does.
 NAMES = "tfr.names"
 
+# Binary operators that Python has change a list in place: `+=` and `*=`.
+IN_PLACE = ("iadd", "imul")
+
 PURE_OPS = (
     "constant",
     "list",
     "item",
     "unpack",
     "unary",
-    "binary",
     "compare",
     "truth",
     "cast",
@@ -60,6 +62,16 @@ class _CallEffects(ir.MemoryEffectsOpInterface):
     def get_effects(op: Any, effects: Any) -> None:
         """Report a write if the called op has state."""
         if op.attributes["stateful"].value:
+            effects.append(ir.MemoryEffect.Write)
+
+
+class _BinaryEffects(ir.MemoryEffectsOpInterface):
+    """What would change a list is an error, even where nothing reads the result."""
+
+    @staticmethod
+    def get_effects(op: Any, effects: Any) -> None:
+        """Report a write for the operators that change a list in place."""
+        if op.attributes["operator"].value in IN_PLACE:
             effects.append(ir.MemoryEffect.Write)
 
 
@@ -108,6 +120,7 @@ def context() -> Any:
             irdl.load_dialects(ir.Module.parse(DECLARATION.read_text(encoding="utf-8")))
             for name in PURE_OPS:
                 _NoEffects.attach(f"tfr.{name}")
+            _BinaryEffects.attach("tfr.binary")
             _CallEffects.attach("tfr.call")
             _RaiseEffects.attach("tfr.raise")
             _CallVerifier.attach("tfr.call")

@@ -102,6 +102,8 @@ def _alive(ops: Sequence[Any], used: set[Any]) -> list[tuple[Any, list[Any]]]:
 def _is_pure(op: Any) -> bool:
     if op.name == "tfr.call":
         return not op.attributes["stateful"].value
+    if op.name == "tfr.binary":
+        return op.attributes["operator"].value not in dialect.IN_PLACE
     return op.name in _PURE
 
 

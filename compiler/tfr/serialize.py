@@ -205,6 +205,11 @@ def _write_constant(op: Any, node: Any) -> None:
         node.attr["value"].CopyFrom(value)
 
 
+def _write_list(op: Any, node: Any) -> None:
+    if kind := _text(op.attributes, "kind"):
+        node.attr["kind"].s = kind.encode()
+
+
 def _write_operator(op: Any, node: Any) -> None:
     node.attr["operator"].s = op.attributes["operator"].value.encode()
 
@@ -240,6 +245,7 @@ def _write_call(op: Any, node: Any) -> None:
 
 _WRITE_ATTRIBUTES = {
     "tfr.constant": _write_constant,
+    "tfr.list": _write_list,
     "tfr.unary": _write_operator,
     "tfr.binary": _write_operator,
     "tfr.compare": _write_operator,

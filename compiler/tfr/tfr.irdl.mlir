@@ -44,6 +44,7 @@ irdl.dialect @tfr {
     irdl.results(result: %result)
   }
 
+  // A list, or a tuple: then the string attribute `kind` is there, and is "tuple".
   irdl.operation @list {
     %tensor = irdl.base @tfr::@tensor
     %attr = irdl.base @tfr::@attr
@@ -142,8 +143,10 @@ irdl.dialect @tfr {
     %xor = irdl.is "xor"
     %lshift = irdl.is "lshift"
     %rshift = irdl.is "rshift"
+    %iadd = irdl.is "iadd"  // `+=` and `*=` on what may be a list, which they would change.
+    %imul = irdl.is "imul"
     %operator = irdl.any_of(%add, %sub, %mul, %truediv, %floordiv, %mod, %pow, %matmul, %and, %or,
-                            %xor, %lshift, %rshift)
+                            %xor, %lshift, %rshift, %iadd, %imul)
     %tensor = irdl.base @tfr::@tensor
     %sequence = irdl.base @tfr::@sequence
     %dims = irdl.base @tfr::@dims
@@ -246,21 +249,42 @@ irdl.dialect @tfr {
     irdl.results(result: %result)
   }
 
-  // range(), enumerate(), zip(), reversed(), list(): a list, of what the values hold.
+  // A function of Python by its name. enumerate(), zip() and reversed() give lists.
   irdl.operation @builtin {
     %range = irdl.is "range"
     %enumerate = irdl.is "enumerate"
     %zip = irdl.is "zip"
     %reversed = irdl.is "reversed"
     %list = irdl.is "list"
-    %function = irdl.any_of(%range, %enumerate, %zip, %reversed, %list)
+    %tuple = irdl.is "tuple"
+    %float = irdl.is "float"
+    %int = irdl.is "int"
+    %round = irdl.is "round"
+    %abs = irdl.is "abs"
+    %divmod = irdl.is "divmod"
+    %pow = irdl.is "pow"
+    %min = irdl.is "min"
+    %max = irdl.is "max"
+    %sum = irdl.is "sum"
+    %sum_compensated = irdl.is "sum_compensated"  // sum() of Python 3.12 and later
+    %any_of = irdl.is "any"
+    %all_of = irdl.is "all"
+    %sorted = irdl.is "sorted"
+    %isinstance = irdl.is "isinstance"
+    %function = irdl.any_of(%range, %enumerate, %zip, %reversed, %list, %tuple, %float, %int, %round,
+                            %abs, %divmod, %pow, %min, %max, %sum, %sum_compensated, %any_of,
+                            %all_of, %sorted, %isinstance)
     %tensor = irdl.base @tfr::@tensor
     %sequence = irdl.base @tfr::@sequence
     %dims = irdl.base @tfr::@dims
     %attr = irdl.base @tfr::@attr
     %any = irdl.base @tfr::@any
     %argument = irdl.any_of(%tensor, %sequence, %dims, %attr, %any)
-    %result = irdl.base @tfr::@sequence
+    %tensor_result = irdl.base @tfr::@tensor
+    %sequence_result = irdl.base @tfr::@sequence
+    %attr_result = irdl.base @tfr::@attr
+    %any_result = irdl.base @tfr::@any
+    %result = irdl.any_of(%tensor_result, %sequence_result, %attr_result, %any_result)
     irdl.operands(arguments: variadic %argument)
     irdl.attributes { "function" = %function }
     irdl.results(result: %result)

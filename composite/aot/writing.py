@@ -54,7 +54,7 @@ def described(op: CompositeOp) -> LibraryOp:
     return LibraryOp(
         python_name=op.__name__,
         schema=op.schema,
-        doc=op.__doc__ or "",
+        doc=op.doc,
         digest=op.digest,
         program=serialize(program),
         mlir=_portable(op.mlir),

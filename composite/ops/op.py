@@ -22,6 +22,7 @@ from composite.binding import native, settings
 from composite.binding.call_request import CallRequest
 from composite.binding.program_marks import ProgramMarks
 from composite.binding.records import PROGRAM, AttrValue
+from composite.compiler import declared_text
 from composite.compiler.schema import OpSchema
 from composite.ops import call_arguments, compiled_call
 
@@ -74,6 +75,7 @@ class CompositeOp:
         schema: its declaration (OpSchema).
         digest: identifies this version of the body; nodes store it.
         place: file and line of the body, "ops.py:12".
+        doc: the author's docstring; `__doc__` has the declaration as well.
         composes: the TensorFlow op of which this is a composition, or "".
         program: the compiled body that the runtime has (FunctionDefLibrary); treat it as read-only.
         signatures: the calls for which `composite.build` compiles kernels; see `add_signature`.
@@ -93,9 +95,11 @@ class CompositeOp:
         self.composes = marks.composes
         self.signatures: list[dict[str, Any]] = []
         self.__name__ = self.__qualname__ = name
-        self.__doc__ = doc
+        self.doc = doc
+        self.__doc__ = declared_text.document(doc, self.schema)
         self.__module__ = module
-        self.__signature__ = self.schema.signature()
+        self.__signature__ = declared_text.signature(self.schema)
+        self.__annotations__ = declared_text.types(self.schema)
         self._stamp = {PROGRAM: AttrValue(s=self.digest.encode())}
         self._versions = versions
 
@@ -121,7 +125,7 @@ class CompositeOp:
         return self.__qualname__
 
     def __repr__(self) -> str:
-        return f"<composite op {self.op_name}: {self.__name__}{self.__signature__}>"
+        return f"<composite op {self.op_name}: {self.__name__}{self.schema.signature()}>"
 
     def get_config(self) -> dict[str, Any]:
         """What a saved Keras model says of the op, beside the name that it is registered by."""
@@ -235,15 +239,35 @@ class DecoratedOp(CompositeOp):
         self._function = function
         self._mlir = mlir
 
-    @property
+    @functools.cached_property
     def python_function(self) -> Callable[..., Any]:
-        """The decorated function itself: the body in Python, with TensorFlow's ops."""
-        return self._function
+        """The decorated function itself: the body in Python, with TensorFlow's ops.
+
+        It takes attributes by keyword as the op does, and as many by position as it declares. One
+        that is not given has its declared default.
+        """
+        given = inspect.signature(self._function).parameters
+        defaults = {attr.name: attr.default for attr in self.schema.attrs if attr.has_default}
+        if all(given[name].default is not inspect.Parameter.empty for name in defaults):
+            return self._function
+        return _with_defaults(self._function, defaults)
 
     @functools.cached_property
     def mlir(self) -> str:
         """The TFR module of the body, as text."""
         return self._mlir()
+
+
+def _with_defaults(function: Callable[..., Any], defaults: dict[str, Any]) -> Callable[..., Any]:
+    """A function whose parameters have defaults."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind_partial(*args, **kwargs).arguments
+        return function(**{**defaults, **given})
+
+    return called
 
 
 def _stand_in(value: Any) -> Any:

@@ -38,4 +38,5 @@ class Choices:
 MAKERS = {
     "f": "f", "i": "i", "b": "b", "int": "whole", "float": "real", "bool": "truth", "str": "text",
     "ints": "ints", "tensors": "tensors", "dtype": "dtype", "literal": "literal",
+    "tuple": "tuple", "nested": "nested",
 }  # fmt: skip

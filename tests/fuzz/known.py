@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tests.fuzz.choices import COMPARE, Choices
+from tests.fuzz.choices import COMPARE
+from tests.fuzz.sequences import Sequences
 
 
-class Known(Choices):
+class Known(Sequences):
     """Makes numbers, strings and lists."""
 
     def dtype(self, _depth: int) -> str:
@@ -40,6 +41,7 @@ class Known(Choices):
             (1, lambda: f"({self.whole(d)} {s.pick(['and', 'or'])} {self.whole(d)})"),
             (1, lambda: f"({self.truth(d)} + {self.whole(d)})"),
             (1, lambda: f"add_up({self.ints(d)})"),
+            (4, lambda: self.whole_call(d)),
         ])  # fmt: skip
 
     def real(self, depth: int) -> str:
@@ -57,6 +59,7 @@ class Known(Choices):
             (1, lambda: f"({self.real(d)} ** {s.pick('0123')})"),
             (1, lambda: f"(-{self.real(d)})"),
             (1, lambda: f"({self.real(d)} if {self.truth(d)} else {self.real(d)})"),
+            (3, lambda: self.real_call(d)),
         ])  # fmt: skip
 
     def truth(self, depth: int) -> str:
@@ -80,6 +83,7 @@ class Known(Choices):
             (1, lambda: f"({self.ints(d)} {s.pick(['==', '!='])} {self.ints(d)})"),
             (1, lambda: f"(x.shape {s.pick(['==', '!='])} {s.pick(['y.shape', '[4, 3]'])})"),
             (1, lambda: f"bool({self.of(s.pick(['int', 'float', 'str']), d)})"),
+            (3, lambda: self.truth_call(d)),
         ])  # fmt: skip
 
     def text(self, depth: int) -> str:
@@ -121,6 +125,7 @@ class Known(Choices):
             (1, lambda: f"({self.ints(d)} * {s.pick(['2', '0'])})"),
             (1, lambda: f"list({self.of('f', d)}.shape)"),
             (1, lambda: f"({self.ints(d)} if {self.truth(d)} else {self.ints(d)})"),
+            (3, lambda: self.list_call(d)),
         ])  # fmt: skip
 
     def tensors(self, depth: int) -> str:

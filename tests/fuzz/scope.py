@@ -1,8 +1,8 @@
 """What a random program is made of: its source of choices, and the names it can read.
 
 Kinds of values: tensors "f" (of the op's dtype T, which the attribute d names), "i" (int32) and "b"
-(bool), known values "int", "float", "bool" and "str", lists "ints" and "tensors". Tensors broadcast
-to [4, 3], mostly.
+(bool), known values "int", "float", "bool" and "str", lists "ints" and "tensors", tuples of ints
+"tuple", lists of lists of ints "nested". Tensors broadcast to [4, 3], mostly.
 """
 
 from __future__ import annotations

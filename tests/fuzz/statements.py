@@ -17,10 +17,11 @@ Lines = list[str]
 
 _NONE: Mapping[str, str] = {}
 
-_KINDS = ["f", "f", "f", "f", "i", "b", "int", "int", "float", "bool", "str", "ints", "tensors"]
+_KINDS = ["f", "f", "f", "f", "i", "b", "int", "int", "float", "bool", "str", "ints", "tensors",
+          "tuple", "nested"]  # fmt: skip
 _IN_LOOPS = ["f", "f", "f", "f", "i", "b", "int", "bool", "grown"]
 _PREFIX = {"f": "a", "i": "m", "b": "q", "int": "c", "float": "g", "bool": "w", "str": "z",
-           "ints": "ls", "tensors": "ts"}  # fmt: skip
+           "ints": "ls", "tensors": "ts", "tuple": "tu", "nested": "ns"}  # fmt: skip
 _AUGMENTED = {"f": ["+=", "-=", "*="], "i": ["+=", "*=", "-=", "|=", "&=", "^="],
               "b": ["&=", "|=", "^="], "int": ["+=", "-="], "bool": ["&=", "^="]}  # fmt: skip
 
@@ -51,6 +52,8 @@ class Statements:
             (1 * deep, lambda: self._while(depth)),
             (1, self._return),
             (1, self._local_function),
+            (1, self._shared),
+            (1, self._iterator),
             (2 * in_loop, self._leave),
             (deep, lambda: [f"if {self._expressions.whole(1)} > 5:", "    raise ValueError('no')"]),
         ])  # fmt: skip
@@ -111,6 +114,34 @@ class Statements:
         if kind in "fi" and scope.chance(0.3):
             value = self._expressions.whole(1)
         return [f"{scope.pick(names)} {scope.pick(_AUGMENTED[kind])} {value}"]
+
+    def _shared(self) -> Lines:
+        """A second name for a list or a tuple, which is then changed as Python changes it."""
+        scope, make = self._scope, self._expressions
+        kind = scope.pick(["ints", "tuple"])
+        name = scope.fresh(_PREFIX[kind])
+        held = make.of("nested", 1) + scope.pick(["[0]", "[-1]"])
+        value = make.of("tuple", 1) if kind == "tuple" else scope.pick([make.of("ints", 0), held])
+        scope.names[name] = kind
+        if kind == "tuple":
+            return [f"{name} = {value}", f"{name} {scope.pick(['+= (1, k)', '*= 2', '+= ()'])}"]
+        if scope.chance(0.5):
+            return [f"{name} = {value}"]
+        return [f"{name} = {value}", f"{name} {scope.pick(['+= [k]', '*= 2', '+= (1, 2)'])}"]
+
+    def _iterator(self) -> Lines:
+        """A name for an iterator, and a loop over it, or two."""
+        scope, make = self._scope, self._expressions
+        name, a, b, total = (scope.fresh(p) for p in ("it", "v", "v", "c"))
+        made = scope.pick([
+            f"zip({make.of('ints', 1)}, {make.of('tuple', 1)})",
+            f"enumerate({make.of('ints', 1)})",
+            f"zip(range(3), reversed({make.of('ints', 1)}))",
+        ])  # fmt: skip
+        loop = [f"for {a}, {b} in {name}:", f"    {total} = ({total} + {a} * {b}) % 7"]
+        lines = [f"{name} = {made}", f"{total} = 0", *loop]
+        scope.names[total] = "int"
+        return lines + loop if scope.chance(0.1) else lines
 
     def _tuples(self) -> Lines:
         scope = self._scope

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+import enum
 import types
 from typing import Any
 
@@ -46,9 +47,11 @@ def capture(source: Source, name: str) -> Any:
 
 
 def member(owner: Static, name: str) -> Any:
-    """Return an attribute of a module or class; MISSING if there is none."""
+    """Return an attribute of a module, class or member of an enum; MISSING if there is none."""
     if isinstance(owner.object, (types.ModuleType, type)):
         return getattr(owner.object, name, MISSING)
+    if isinstance(owner.object, enum.Enum) and name in ("name", "value"):
+        return getattr(owner.object, name)
     return MISSING
 
 
@@ -58,23 +61,50 @@ def constant(value: object) -> object:
     Raises:
         constants.NotConstantError: with what to write instead.
     """
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if value is None or type(value) in (bool, int, float, str):
         return value
-    if isinstance(value, tuple):
+    if type(value) is tuple:
         return tuple(constant(element) for element in value)
+    _refuse_subclass(value)
     if isinstance(value, (list, dict, set)):
         raise constants.NotConstantError(
             f"a {type(value).__name__} may change after the op is compiled: make it a tuple"
         )
     if isinstance(value, type) and issubclass(value, np.generic):
-        import tensorflow as tf
-
-        return tf.as_dtype(value)
+        return _dtype(value)
     if _is_tensor(value):
         raise constants.NotConstantError(
             "a tensor cannot be a constant of an op: make it an input, or a NumPy array"
         )
     return value
+
+
+def _refuse_subclass(value: object) -> None:
+    """Refuse an object of a class of one's own, whose operators may mean something else."""
+    own = type(value).__name__
+    if isinstance(value, enum.Enum):
+        raise constants.NotConstantError(
+            f"a member of the enum {own} is not a constant of an op: write `.value` after it"
+        )
+    if isinstance(value, np.generic):
+        return
+    for base in (bool, int, float, str, tuple, np.ndarray):
+        if isinstance(value, base) and type(value) is not base:
+            plain = "np.asarray" if base is np.ndarray else base.__name__
+            raise constants.NotConstantError(
+                f"a {own} is a {base.__name__} with operators of its own: convert it at the top of "
+                f"the module, with {plain}(...)"
+            )
+
+
+def _dtype(value: type) -> object:
+    import tensorflow as tf
+
+    try:
+        return tf.as_dtype(value)
+    except TypeError:
+        message = f"TensorFlow has no dtype for np.{value.__name__}"
+        raise constants.NotConstantError(message) from None
 
 
 def _is_tensor(value: object) -> bool:

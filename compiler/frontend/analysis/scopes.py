@@ -15,6 +15,7 @@ import gast
 from composite.compiler.errors.declarations import NOT_PLAIN
 from composite.compiler.errors.names import NOT_ASSIGNED, PARTLY_ASSIGNED, TAKEN
 from composite.compiler.errors.statements import DECORATED, IN_PLACE, NO_COROUTINE, RAISED, STARRED
+from composite.compiler.frontend import advice
 from composite.compiler.frontend.analysis import flow
 from composite.compiler.frontend.analysis.paths import Paths
 from composite.compiler.frontend.recovery import Mistakes
@@ -134,10 +135,12 @@ class Scopes(Visitor):
     def visit_FunctionDef(self, node: Any) -> None:
         """Bind the function, which takes the values of the names that it reads."""
         if node.decorator_list:
+            decorator = node.decorator_list[0]
+            instead = advice.instead_of(getattr(decorator, "attr", "")) or "leave it out"
             self.source.fail(
-                node.decorator_list[0],
+                decorator,
                 DECORATED,
-                "a decorator is not supported in the body of a composite: leave it out",
+                f"a decorator is not supported in the body of a composite: {instead}",
             )
         self._bind_name(node.name, node)
         self._function(node, node)

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/base/text.h"
+#include "composite/runtime/emit/numbers.h"
 #include "composite/runtime/emit/operators.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
@@ -16,14 +17,6 @@
 
 namespace composite {
 namespace {
-
-using BuiltinFn = absl::StatusOr<Value> (*)(const std::vector<Value>&, Emitter*);
-
-struct Rule {
-  BuiltinFn function;
-  size_t least;
-  size_t most;
-};
 
 absl::StatusOr<int64_t> KnownInt(const Value& value, absl::string_view function, Emitter* emitter) {
   TF_ASSIGN_OR_RETURN(Value known, emitter->Known(value));
@@ -106,7 +99,7 @@ absl::StatusOr<Value> Range(const std::vector<Value>& arguments, Emitter* emitte
   for (uint64_t i = 0; i < count; ++i) {
     items.push_back(Value::Int(start + static_cast<int64_t>(i) * step));
   }
-  return Value::MakeList(std::move(items));
+  return Value::MakeList(std::move(items), SequenceKind::kRange);
 }
 
 absl::StatusOr<Value> Enumerate(const std::vector<Value>& arguments, Emitter* emitter) {
@@ -121,7 +114,8 @@ absl::StatusOr<Value> Enumerate(const std::vector<Value>& arguments, Emitter* em
     if (__builtin_add_overflow(number, static_cast<int64_t>(i), &count)) {
       return absl::InvalidArgumentError("enumerate() counts beyond 2**63 - 1");
     }
-    pairs.push_back(Value::MakeList({Value::Int(count), std::move(items[i])}));
+    pairs.push_back(
+        Value::MakeList({Value::Int(count), std::move(items[i])}, SequenceKind::kTuple));
   }
   return Value::MakeList(std::move(pairs));
 }
@@ -138,7 +132,7 @@ absl::StatusOr<Value> Zip(const std::vector<Value>& arguments, Emitter* emitter)
   for (size_t i = 0; i < rows; ++i) {
     Value::List row;
     for (const Value::List& column : columns) row.push_back(column[i]);
-    result.push_back(Value::MakeList(std::move(row)));
+    result.push_back(Value::MakeList(std::move(row), SequenceKind::kTuple));
   }
   return Value::MakeList(std::move(result));
 }
@@ -155,16 +149,22 @@ absl::StatusOr<Value> List(const std::vector<Value>& arguments, Emitter* emitter
   return Value::MakeList(std::move(items));
 }
 
-const Rule* Find(absl::string_view name) {
-  static const auto* rules = new absl::flat_hash_map<absl::string_view, Rule>({
+absl::StatusOr<Value> Tuple(const std::vector<Value>& arguments, Emitter* emitter) {
+  TF_ASSIGN_OR_RETURN(Value list, List(arguments, emitter));
+  return Value::MakeList(*list.as_list(), SequenceKind::kTuple);
+}
+
+const BuiltinRule* Find(absl::string_view name) {
+  static const auto* rules = new absl::flat_hash_map<absl::string_view, BuiltinRule>({
       {"range", {&Range, 1, 3}},
       {"enumerate", {&Enumerate, 1, 2}},
       {"zip", {&Zip, 0, 64}},
       {"reversed", {&Reversed, 1, 1}},
       {"list", {&List, 0, 1}},
+      {"tuple", {&Tuple, 0, 1}},
   });
   auto it = rules->find(name);
-  return it == rules->end() ? nullptr : &it->second;
+  return it == rules->end() ? FindNumberRule(name) : &it->second;
 }
 
 }  // namespace
@@ -199,7 +199,7 @@ absl::StatusOr<Value::List> Items(const Value& value, Emitter* emitter) {
 
 absl::StatusOr<Value> Builtin(absl::string_view name, const std::vector<Value>& arguments,
                               Emitter* emitter) {
-  const Rule* rule = Find(name);
+  const BuiltinRule* rule = Find(name);
   if (rule == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("no function '", name, "'"));
   }
@@ -207,7 +207,11 @@ absl::StatusOr<Value> Builtin(absl::string_view name, const std::vector<Value>& 
     return absl::InvalidArgumentError(
         absl::StrCat(name, "() does not take ", arguments.size(), " arguments"));
   }
-  return rule->function(arguments, emitter);
+  if (!rule->of_items) return rule->function(arguments, emitter);
+  std::vector<Value> given = arguments;
+  TF_ASSIGN_OR_RETURN(Value::List items, Items(arguments[0], emitter));
+  given[0] = Value::MakeList(std::move(items));
+  return rule->function(given, emitter);
 }
 
 }  // namespace composite

@@ -1,4 +1,5 @@
-// The functions of Python that make lists: range(), enumerate(), zip(), reversed(), list().
+// The functions of Python that a program calls: those that make lists, range(), enumerate(), zip(),
+// reversed(), list(), tuple(); and those of numbers.h.
 #ifndef COMPOSITE_RUNTIME_EMIT_BUILTINS_H_
 #define COMPOSITE_RUNTIME_EMIT_BUILTINS_H_
 
@@ -18,7 +19,7 @@ constexpr int64_t kMaxItems = 65536;
 // What iterating over a value gives: elements, dims, characters, the rows of a tensor.
 absl::StatusOr<Value::List> Items(const Value& value, Emitter* emitter);
 
-// `name` as Python has it; all of them give lists. InvalidArgument for another name, and for
+// `name` as Python has it; zip() and the like give lists. InvalidArgument for another name, and for
 // arguments that Python refuses; NotYet for numbers that are not known.
 absl::StatusOr<Value> Builtin(absl::string_view name, const std::vector<Value>& arguments,
                               Emitter* emitter);

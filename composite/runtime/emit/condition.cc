@@ -62,9 +62,8 @@ absl::StatusOr<Condition> Decide(const Value& value, Emitter* emitter) {
     const std::vector<Value> elements = ElementsOf(*array);
     if (elements.size() != 1) return Ambiguous(array->NumElements());
     known = elements[0];
-  } else if (value.as_shape() != nullptr) {
-    TF_ASSIGN_OR_RETURN(known, emitter->Length(value));
-  } else if (value.as_list() == nullptr) {  // a list is true by its length, whatever it holds
+  } else if (value.as_list() == nullptr && value.as_shape() == nullptr) {
+    // A list is true by its length and a shape by its rank, whatever they hold.
     TF_ASSIGN_OR_RETURN(known, emitter->Known(value));
   }
   TF_ASSIGN_OR_RETURN(bool truth, Truth(known));

@@ -67,7 +67,7 @@ absl::StatusOr<Value> ResultOf(const OpDef& op_def, std::vector<TensorValue> out
   }
   if (results.empty()) return Value();
   if (results.size() == 1) return std::move(results[0]);
-  return Value::MakeList(std::move(results));
+  return Value::MakeList(std::move(results), SequenceKind::kTuple);
 }
 
 }  // namespace
@@ -245,7 +245,7 @@ absl::StatusOr<Value> Emitter::Known(const Value& value) {
     TF_ASSIGN_OR_RETURN(Value next, Known(item));
     known.push_back(std::move(next));
   }
-  return Value::MakeList(std::move(known));
+  return Value::MakeList(std::move(known), value.kind());
 }
 
 }  // namespace composite

@@ -53,7 +53,7 @@ absl::StatusOr<Value> RunTimeItem(const Value::List& list, const Value& index, E
       TF_ASSIGN_OR_RETURN(Value item, RunTimeItem(column, index, emitter));
       chosen.push_back(std::move(item));
     }
-    return Value::MakeList(std::move(chosen));
+    return Value::MakeList(std::move(chosen), list[0].kind());
   }
   PartType type = TypeOf(list[0]);
   for (const Value& item : list) {

@@ -84,14 +84,14 @@ Value WithParts(const Value& like, const Value** next) {
   if (like.as_list() == nullptr) return *(*next)++;
   Value::List items;
   for (const Value& item : *like.as_list()) items.push_back(WithParts(item, next));
-  return Value::MakeList(std::move(items));
+  return Value::MakeList(std::move(items), like.kind());
 }
 
 bool SameStructure(const Value& a, const Value& b) {
   if (a.as_list() == nullptr || b.as_list() == nullptr) {
     return a.as_list() == nullptr && b.as_list() == nullptr;
   }
-  if (a.as_list()->size() != b.as_list()->size()) return false;
+  if (a.kind() != b.kind() || a.as_list()->size() != b.as_list()->size()) return false;
   for (size_t i = 0; i < a.as_list()->size(); ++i) {
     if (!SameStructure((*a.as_list())[i], (*b.as_list())[i])) return false;
   }

@@ -228,11 +228,11 @@ absl::StatusOr<Value> BinaryStrong(const BinaryRule& rule, const Value& a, const
                                                  Describe(a), " ", rule.symbol, " ", Describe(b)));
 }
 
-// A shape in an expression is the list of its dims.
+// A shape in an expression is the sequence of its dims.
 absl::StatusOr<Value> ShapeAsList(const Value& value, Emitter* emitter) {
   if (value.as_shape() == nullptr) return value;
   TF_ASSIGN_OR_RETURN(Value::List dims, emitter->Dims(*value.as_shape()));
-  return Value::MakeList(std::move(dims));
+  return Value::MakeList(std::move(dims), SequenceKind::kShape);
 }
 
 // list + list and list * int move values without looking at them, so they may hold tensors.
@@ -241,10 +241,23 @@ bool MovesLists(const BinaryRule& rule, const Value& a, const Value& b) {
   return rule.fold == &FoldMul && ((a.as_list() && b.as_int()) || (a.as_int() && b.as_list()));
 }
 
+// `left += right`, `left *= right`: Python changes a list in place, anything else is made anew.
+absl::StatusOr<Value> Augmented(absl::string_view name, const Value& left, const Value& right,
+                                Emitter* emitter) {
+  if (left.as_list() != nullptr && left.kind() == SequenceKind::kList) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("this would change a list in place, which other names may hold: write `a = a ",
+                     name == "add" ? "+" : "*", " ...`, which makes a new list"));
+  }
+  return Binary(name, left, right, emitter);
+}
+
 }  // namespace
 
 bool IsUnaryOperator(absl::string_view name) { return FindUnary(name) != nullptr; }
-bool IsBinaryOperator(absl::string_view name) { return FindBinary(name) != nullptr; }
+bool IsBinaryOperator(absl::string_view name) {
+  return FindBinary(name) != nullptr || name == "iadd" || name == "imul";
+}
 
 absl::StatusOr<Value> Unary(absl::string_view name, const Value& a, Emitter* emitter) {
   const UnaryRule* rule = FindUnary(name);
@@ -284,6 +297,8 @@ absl::StatusOr<Value> Unary(absl::string_view name, const Value& a, Emitter* emi
 
 absl::StatusOr<Value> Binary(absl::string_view name, const Value& left, const Value& right,
                              Emitter* emitter) {
+  if (name == "iadd") return Augmented("add", left, right, emitter);
+  if (name == "imul") return Augmented("mul", left, right, emitter);
   const BinaryRule* rule = FindBinary(name);
   if (rule == nullptr) return absl::InvalidArgumentError(absl::StrCat("no operator '", name, "'"));
   if (rule->form == Form::kIdentity && !left.is_strong() && !right.is_strong()) {

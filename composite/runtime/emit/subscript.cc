@@ -126,7 +126,8 @@ int64_t Bound(int64_t bound, int64_t size, int64_t low, int64_t high) {
   return std::clamp(bound < 0 ? bound + size : bound, low, high);
 }
 
-absl::StatusOr<Value> SliceList(const Value::List& list, const Value* bounds, Emitter* emitter) {
+absl::StatusOr<Value> SliceList(const Value::List& list, SequenceKind kind, const Value* bounds,
+                                Emitter* emitter) {
   int64_t numbers[3] = {0, 0, 1};
   bool given[3];
   for (int i = 0; i < 3; ++i) {
@@ -147,13 +148,13 @@ absl::StatusOr<Value> SliceList(const Value::List& list, const Value* bounds, Em
   const int64_t step = std::clamp(numbers[2], -size - 1, size + 1);
   Value::List taken;
   for (int64_t i = start; forward ? i < stop : i > stop; i += step) taken.push_back(list[i]);
-  return Value::MakeList(std::move(taken));
+  return Value::MakeList(std::move(taken), kind);
 }
 
 absl::StatusOr<Value> SliceString(const std::string& text, const Value* bounds, Emitter* emitter) {
   Value::List characters;
   for (std::string& c : Characters(text)) characters.push_back(Value::String(std::move(c)));
-  TF_ASSIGN_OR_RETURN(Value taken, SliceList(characters, bounds, emitter));
+  TF_ASSIGN_OR_RETURN(Value taken, SliceList(characters, SequenceKind::kList, bounds, emitter));
   std::string result;
   for (const Value& character : *taken.as_list()) result += *character.as_string();
   return Value::String(std::move(result));
@@ -182,11 +183,11 @@ absl::StatusOr<Value> Subscript(absl::string_view spec, const std::vector<Value>
   if (value.is_strong()) return SliceTensor(spec, inputs, emitter);
   if (spec == "i") return Item(value, inputs[1], emitter);
   if (spec == "s" && value.as_list() != nullptr) {
-    return SliceList(*value.as_list(), &inputs[1], emitter);
+    return SliceList(*value.as_list(), value.kind(), &inputs[1], emitter);
   }
   if (spec == "s" && value.as_shape() != nullptr) {
     TF_ASSIGN_OR_RETURN(Value::List dims, emitter->Dims(*value.as_shape()));
-    return SliceList(dims, &inputs[1], emitter);
+    return SliceList(dims, SequenceKind::kShape, &inputs[1], emitter);
   }
   if (spec == "s" && value.as_string() != nullptr) {
     return SliceString(*value.as_string(), &inputs[1], emitter);

@@ -178,7 +178,8 @@ absl::StatusOr<Value> Evaluator::RunSimple(const ProgramNode& node,
     case NodeKind::kConstant:
       return FromConstant(node.constant);
     case NodeKind::kList:
-      return Value::MakeList(inputs);
+      return Value::MakeList(inputs,
+                             node.symbol.empty() ? SequenceKind::kList : SequenceKind::kTuple);
     case NodeKind::kItem:
       return Item(inputs[0], inputs[1], emitter_);
     case NodeKind::kUnary:
@@ -262,7 +263,7 @@ absl::StatusOr<Value> Evaluator::RunComposite(const Frame& frame, const ProgramN
   }
   if (results.empty()) return Value();
   if (results.size() == 1) return std::move(results[0]);
-  return Value::MakeList(std::move(results));
+  return Value::MakeList(std::move(results), SequenceKind::kTuple);
 }
 
 }  // namespace composite

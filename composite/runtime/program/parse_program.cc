@@ -152,6 +152,13 @@ class RegionParser {
                                       rule.symbol, "'"));
       }
     }
+    if (rule.kind == NodeKind::kList) {
+      node->symbol = StringAttr(def, "kind");
+      if (!node->symbol.empty() && node->symbol != "tuple") {
+        return Malformed(absl::StrCat("node ", def.name(), " is a list of the kind '", node->symbol,
+                                      "', which this version of the runtime does not know"));
+      }
+    }
     if (rule.sized) {
       const AttrValue* size = FindAttr(def, "size");
       if (size == nullptr || size->i() < 0 || size->i() > kMostTensors) {

@@ -39,7 +39,7 @@ struct ProgramNode {
   int first_slot = 0;                 // results are consecutive slots
   int results = 1;                    // 0 only for kRaise
   std::string symbol;                 // kCall: TF op; operators, kBuiltin: name; kRaise: exception;
-                                      // kSubscript: see subscript.h
+                                      // kSubscript: see subscript.h; kList: "tuple" or empty
   std::string name;                   // kCall: what the author called the node, or empty
   std::string callee_digest;          // kCall: `_composite_program`, empty for a plain TF op
   std::vector<std::string> keywords;  // kCall: the argument name of each input

@@ -1,10 +1,12 @@
 #include "composite/runtime/value/fold.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
 
+#include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -13,9 +15,6 @@
 
 namespace composite {
 namespace {
-
-// Holds every int64 exactly, so that a quotient of ints is rounded once more only.
-using Wide = long double;
 
 absl::Status Unsupported(const char* symbol, const Value& a, const Value& b) {
   return absl::InvalidArgumentError(absl::StrCat("unsupported operand types for ", symbol, ": ",
@@ -38,6 +37,26 @@ bool GetFloat(const Value& value, double* out) {
     return false;
   }
   return true;
+}
+
+int64_t Bits(absl::uint128 number) {
+  int64_t bits = 0;
+  for (; number != 0; number >>= 1) ++bits;
+  return bits;
+}
+
+// The double nearest to x / y, as Python has it: of more bits than a double keeps, the last one
+// says whether there is a remainder, so that the quotient is rounded once.
+double Quotient(int64_t x, int64_t y) {
+  const bool negative = (x < 0) != (y < 0);
+  const absl::uint128 divisor = y < 0 ? 0 - static_cast<uint64_t>(y) : static_cast<uint64_t>(y);
+  absl::uint128 dividend = x < 0 ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x);
+  const int64_t shift = std::max<int64_t>(0, 56 + Bits(divisor) - Bits(dividend));
+  dividend <<= static_cast<int>(shift);
+  uint64_t quotient = static_cast<uint64_t>(dividend / divisor);
+  if (dividend % divisor != 0) quotient |= 1;
+  const double rounded = std::ldexp(static_cast<double>(quotient), -static_cast<int>(shift));
+  return negative ? -rounded : rounded;
 }
 
 using IntFunction = bool (*)(int64_t, int64_t, int64_t*);  // true when the result does not fit
@@ -107,8 +126,36 @@ bool IntegerPower(int64_t base, int64_t exponent, int64_t* out) {
 // A loop that doubles a list or a text must not take all memory.
 constexpr int64_t kMostItems = 1 << 20;
 
+absl::Status CheckDims(const Value& sequence) {
+  for (const Value& dim : *sequence.as_list()) {
+    if (!dim.as_float() && !dim.as_string() && !dim.as_list() && !dim.as_type()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("a dim of a shape is an integer or None, got ", Describe(dim)));
+  }
+  return absl::OkStatus();
+}
+
+// Of a + b: both are of one kind, or one is a shape, which takes any other as more dims.
+absl::StatusOr<SequenceKind> SumKind(const Value& a, const Value& b) {
+  if (a.kind() == SequenceKind::kShape || b.kind() == SequenceKind::kShape) {
+    return SequenceKind::kShape;
+  }
+  if (a.kind() == b.kind() && a.kind() != SequenceKind::kRange) return a.kind();
+  if (a.kind() == SequenceKind::kRange) return Unsupported("+", a, b);
+  return absl::InvalidArgumentError(absl::StrCat("can only concatenate ", TypeName(a), " (not \"",
+                                                 TypeName(b), "\") to ", TypeName(a), ": write ",
+                                                 TypeName(a), "(...) around it"));
+}
+
 absl::StatusOr<Value> Concatenated(const Value& a, const Value& b) {
   const bool lists = a.as_list() != nullptr;
+  SequenceKind kind = SequenceKind::kList;
+  if (lists) {
+    TF_ASSIGN_OR_RETURN(kind, SumKind(a, b));
+    for (const Value* side : {&a, &b}) {
+      if (kind == SequenceKind::kShape) TF_RETURN_IF_ERROR(CheckDims(*side));
+    }
+  }
   const int64_t size = lists ? a.as_list()->size() + b.as_list()->size()
                              : a.as_string()->size() + b.as_string()->size();
   if (size > kMostItems) {
@@ -118,7 +165,13 @@ absl::StatusOr<Value> Concatenated(const Value& a, const Value& b) {
   if (!lists) return Value::String(*a.as_string() + *b.as_string());
   Value::List all = *a.as_list();
   all.insert(all.end(), b.as_list()->begin(), b.as_list()->end());
-  return Value::MakeList(std::move(all));
+  return Value::MakeList(std::move(all), kind);
+}
+
+bool Repeats(const Value& value) {
+  if (value.as_string() != nullptr) return true;
+  return value.as_list() != nullptr &&
+         (value.kind() == SequenceKind::kList || value.kind() == SequenceKind::kTuple);
 }
 
 absl::StatusOr<Value> Bitwise(const char* symbol, const Value& a, const Value& b, IntFunction f) {
@@ -130,7 +183,7 @@ absl::StatusOr<Value> Bitwise(const char* symbol, const Value& a, const Value& b
   return Arithmetic(symbol, a, b, f, nullptr);
 }
 
-// list * int and str * int, as far as a program can mean it.
+// list * int, tuple * int and str * int, as far as a program can mean it.
 absl::StatusOr<Value> Repeated(const Value& a, int64_t count) {
   const int64_t size = a.as_list() ? a.as_list()->size() : a.as_string()->size();
   if (count > 0 && size > kMostItems / count) {
@@ -146,7 +199,7 @@ absl::StatusOr<Value> Repeated(const Value& a, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     all.insert(all.end(), a.as_list()->begin(), a.as_list()->end());
   }
-  return Value::MakeList(std::move(all));
+  return Value::MakeList(std::move(all), a.kind());
 }
 
 }  // namespace
@@ -195,8 +248,8 @@ absl::StatusOr<Value> FoldSub(const Value& a, const Value& b) {
 
 absl::StatusOr<Value> FoldMul(const Value& a, const Value& b) {
   int64_t count = 0;
-  if ((a.as_list() || a.as_string()) && GetInt(b, &count)) return Repeated(a, count);
-  if ((b.as_list() || b.as_string()) && GetInt(a, &count)) return Repeated(b, count);
+  if (Repeats(a) && GetInt(b, &count)) return Repeated(a, count);
+  if (Repeats(b) && GetInt(a, &count)) return Repeated(b, count);
   return Arithmetic(
       "*", a, b, [](int64_t x, int64_t y, int64_t* z) { return __builtin_mul_overflow(x, y, z); },
       [](double x, double y) { return x * y; });
@@ -208,7 +261,7 @@ absl::StatusOr<Value> FoldTrueDiv(const Value& a, const Value& b) {
   if (!GetFloat(a, &u) || !GetFloat(b, &v)) return Unsupported("/", a, b);
   int64_t x = 0, y = 0;
   if (GetInt(a, &x) && GetInt(b, &y)) {
-    return Value::Float(static_cast<double>(static_cast<Wide>(x) / static_cast<Wide>(y)));
+    return Value::Float(Quotient(x, y));
   }
   return Value::Float(u / v);
 }

@@ -41,7 +41,7 @@ absl::StatusOr<Value> FoldNotIn(const Value& a, const Value& b);
 absl::StatusOr<Value> FoldIs(const Value& a, const Value& b);
 absl::StatusOr<Value> FoldIsNot(const Value& a, const Value& b);
 
-// bool(value). A tensor or a shape has none here.
+// bool(value). A tensor has none here.
 absl::StatusOr<bool> Truth(const Value& value);
 
 }  // namespace composite

@@ -1,4 +1,5 @@
 // Comparison, membership, identity and truth of known values; see fold.h.
+#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -35,22 +36,49 @@ bool GetWide(const Value& value, Wide* out) {
 // -1, 0, 1, or 2 when a NaN makes them unordered.
 int Order(Wide x, Wide y) { return x < y ? -1 : x > y ? 1 : x == y ? 0 : 2; }
 
+absl::StatusOr<bool> Equal(const Value& a, const Value& b);
+absl::StatusOr<bool> ItemsEqual(const Value& a, const Value& b);
+
+bool CanBeOrdered(const Value& a, const Value& b) {
+  return a.as_list() && b.as_list() && a.kind() == b.kind() &&
+         (a.kind() == SequenceKind::kList || a.kind() == SequenceKind::kTuple);
+}
+
 absl::StatusOr<int> Ordered(const char* symbol, const Value& a, const Value& b) {
-  Wide x = 0, y = 0;
-  if (GetWide(a, &x) && GetWide(b, &y)) return Order(x, y);
+  Wide u = 0, v = 0;
+  if (GetWide(a, &u) && GetWide(b, &v)) return Order(u, v);
   if (a.as_string() != nullptr && b.as_string() != nullptr) {
     const int order = a.as_string()->compare(*b.as_string());
     return order < 0 ? -1 : order > 0 ? 1 : 0;
   }
-  return Unsupported(symbol, a, b);
+  // Sequences are ordered as their first items that differ.
+  if (!CanBeOrdered(a, b)) return Unsupported(symbol, a, b);
+  const Value::List &x = *a.as_list(), &y = *b.as_list();
+  for (size_t i = 0; i < x.size() && i < y.size(); ++i) {
+    TF_ASSIGN_OR_RETURN(bool equal, ItemsEqual(x[i], y[i]));
+    if (!equal) return Ordered(symbol, x[i], y[i]);
+  }
+  return x.size() < y.size() ? -1 : x.size() > y.size() ? 1 : 0;
 }
 
-absl::StatusOr<bool> Equal(const Value& a, const Value& b);
+// As an item of a sequence is compared: Python asks `is` first, so that a NaN may equal itself.
+absl::StatusOr<bool> ItemsEqual(const Value& a, const Value& b) {
+  if (a.as_float() && b.as_float() && std::isnan(*a.as_float()) && std::isnan(*b.as_float())) {
+    return absl::InvalidArgumentError(
+        "two NaNs in lists are equal in Python if they are one object, which is not known here; "
+        "compare the numbers one by one");
+  }
+  return Equal(a, b);
+}
 
-absl::StatusOr<bool> ListsEqual(const Value::List& a, const Value::List& b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i) {
-    TF_ASSIGN_OR_RETURN(bool equal, Equal(a[i], b[i]));
+absl::StatusOr<bool> SequencesEqual(const Value& a, const Value& b) {
+  const bool shape = a.kind() == SequenceKind::kShape || b.kind() == SequenceKind::kShape;
+  if (a.kind() != b.kind() && !shape) return false;
+  const Value::List &x = *a.as_list(), &y = *b.as_list();
+  if (x.size() != y.size()) return false;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (shape && (x[i].as_float() || y[i].as_float())) return false;  // a float is no dim
+    TF_ASSIGN_OR_RETURN(bool equal, ItemsEqual(x[i], y[i]));
     if (!equal) return false;
   }
   return true;
@@ -61,7 +89,7 @@ absl::StatusOr<bool> Equal(const Value& a, const Value& b) {
   if (GetWide(a, &x) && GetWide(b, &y)) return x == y;
   if (a.as_string() && b.as_string()) return *a.as_string() == *b.as_string();
   if (a.as_type() && b.as_type()) return *a.as_type() == *b.as_type();
-  if (a.as_list() && b.as_list()) return ListsEqual(*a.as_list(), *b.as_list());
+  if (a.as_list() && b.as_list()) return SequencesEqual(a, b);
   if (a.as_tensor() || b.as_tensor() || a.as_constant() || b.as_constant()) {
     return absl::InvalidArgumentError(
         "a list that holds tensors cannot be compared; compare the tensors one by one");
@@ -107,7 +135,7 @@ absl::StatusOr<Value> FoldIn(const Value& a, const Value& b) {
   }
   if (b.as_list() == nullptr) return Unsupported("in", a, b);
   for (const Value& item : *b.as_list()) {
-    TF_ASSIGN_OR_RETURN(bool equal, Equal(a, item));
+    TF_ASSIGN_OR_RETURN(bool equal, ItemsEqual(a, item));
     if (equal) return Value::Bool(true);
   }
   return Value::Bool(false);
@@ -137,8 +165,13 @@ absl::StatusOr<bool> Truth(const Value& value) {
   if (value.is_none()) return false;
   if (GetWide(value, &number)) return number != 0;
   if (value.as_string()) return !value.as_string()->empty();
-  if (value.as_list()) return !value.as_list()->empty();
+  // A tf.TensorShape is true where its rank is known, which that of a sequence of dims is.
+  if (value.as_list()) return value.kind() == SequenceKind::kShape || !value.as_list()->empty();
   if (value.as_type() || value.as_func()) return true;
+  // As of a tf.TensorShape; the rank of a tensor is known in the end.
+  if (const ShapeValue* shape = value.as_shape(); shape != nullptr) {
+    return shape->source.node != nullptr || !shape->known.unknown_rank();
+  }
   return absl::InvalidArgumentError(absl::StrCat(Describe(value), " has no truth value here"));
 }
 

@@ -173,6 +173,19 @@ absl::Status SetList(const Value& value, absl::string_view element, const OpDef:
   return absl::OkStatus();
 }
 
+const char* SequenceName(SequenceKind kind) {
+  switch (kind) {
+    case SequenceKind::kTuple:
+      return "tuple";
+    case SequenceKind::kRange:
+      return "range";
+    case SequenceKind::kShape:
+      return "TensorShape";
+    default:
+      return "list";
+  }
+}
+
 std::string FloatText(double v) {
   std::string text = absl::StrCat(v);
   const bool plain = text.find_first_of(".en") == std::string::npos;
@@ -206,7 +219,7 @@ std::string TypeName(const Value& value) {
   if (value.as_string()) return "str";
   if (value.as_type()) return "DType";
   if (value.as_shape()) return "TensorShape";
-  if (value.as_list()) return "list";
+  if (value.as_list()) return SequenceName(value.kind());
   if (value.as_range()) return "range";
   if (value.as_func()) return "function";
   if (value.is_weak()) {
@@ -248,12 +261,12 @@ std::string Describe(const Value& value) {
     if (tensor->weak) return absl::StrCat("a number that depends on ", *tensor->fact);
     return absl::StrCat(WithArticle(tensor->dtype), " tensor");
   }
-  return absl::StrCat("[",
-                      absl::StrJoin(*value.as_list(), ", ",
-                                    [](std::string* out, const Value& item) {
-                                      absl::StrAppend(out, Describe(item));
-                                    }),
-                      "]");
+  const Value::List& items = *value.as_list();
+  const std::string text = absl::StrJoin(items, ", ", [](std::string* out, const Value& item) {
+    absl::StrAppend(out, Describe(item));
+  });
+  if (value.kind() == SequenceKind::kList) return absl::StrCat("[", text, "]");
+  return absl::StrCat("(", text, items.size() == 1 ? ",)" : ")");
 }
 
 absl::StatusOr<Value> FromAttr(const AttrValue& attr) {

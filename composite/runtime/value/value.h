@@ -46,6 +46,10 @@ struct ShapeValue {
 
 struct RangeValue;
 
+// What Python calls the type of a sequence: it decides what is equal to it, and what it adds to. A
+// kShape has the dims of a tf.TensorShape, which equals both a list and a tuple of them.
+enum class SequenceKind { kList, kTuple, kRange, kShape };
+
 class Value {
  public:
   struct None {};
@@ -70,8 +74,8 @@ class Value {
   static Value Shape(ShapeValue v) {
     return Value(Variant(std::in_place_type<ShapeValue>, std::move(v)));
   }
-  static Value MakeList(List v) {
-    return Value(Variant(std::make_shared<const List>(std::move(v))));
+  static Value MakeList(List v, SequenceKind kind = SequenceKind::kList) {
+    return Value(Variant(std::make_shared<const Sequence>(Sequence{std::move(v), kind})));
   }
   static Value Constant(tensorflow::Tensor v) {
     return Value(Variant(std::make_shared<const tensorflow::Tensor>(std::move(v))));
@@ -91,7 +95,13 @@ class Value {
   const tensorflow::DataType* as_type() const { return std::get_if<tensorflow::DataType>(&v_); }
   const TensorValue* as_tensor() const { return std::get_if<TensorValue>(&v_); }
   const ShapeValue* as_shape() const { return std::get_if<ShapeValue>(&v_); }
-  const List* as_list() const { return Get<List>(); }
+  // The items of a sequence of any kind.
+  const List* as_list() const {
+    const Sequence* sequence = Get<Sequence>();
+    return sequence == nullptr ? nullptr : &sequence->items;
+  }
+  // Of a sequence only.
+  SequenceKind kind() const { return Get<Sequence>()->kind; }
   const tensorflow::Tensor* as_constant() const { return Get<tensorflow::Tensor>(); }
   const RangeValue* as_range() const { return Get<RangeValue>(); }
   const tensorflow::NameAttrList* as_func() const { return Get<tensorflow::NameAttrList>(); }
@@ -103,9 +113,14 @@ class Value {
   bool is_strong() const { return as_constant() || (as_tensor() && !as_tensor()->weak); }
 
  private:
+  struct Sequence {
+    List items;
+    SequenceKind kind;
+  };
+
   using Variant =
       std::variant<None, Undefined, bool, int64_t, double, std::string, tensorflow::DataType,
-                   TensorValue, ShapeValue, std::shared_ptr<const List>,
+                   TensorValue, ShapeValue, std::shared_ptr<const Sequence>,
                    std::shared_ptr<const tensorflow::Tensor>, std::shared_ptr<const RangeValue>,
                    std::shared_ptr<const tensorflow::NameAttrList>>;
   explicit Value(Variant v) : v_(std::move(v)) {}

@@ -158,7 +158,7 @@ REFUSED = {
     "with": ("with tf.name_scope('a'):\n    return x", "C020"),
     "try": ("try:\n    return x\nexcept ValueError:\n    return -x", "C020"),
     "starred": ("return tf.maximum(*[x, x])", "C028"),
-    "max": ("return x * max(k, 2)", "C071"),
+    "max": ("return x * max(k, x)", "C078"),
     "print": ("print(x)\nreturn x", "C071"),
     "type_of_an_attribute": ("return tf.raw_ops.Cast(x=x, DstT='float32')", "C075"),
     "unknown_argument": ("return tf.raw_ops.Relu(x=x)", "C072"),

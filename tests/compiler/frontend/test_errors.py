@@ -120,7 +120,7 @@ BODIES = {
         "return helper(x, x=y)",
         "return helper(x, z=y)",
         "return no_text(x)",
-        "return isinstance(k, int) * x",
+        "return isinstance(k, complex) * x",
         "return tf.matmul(x)",
         "return tf.matmul(x, y, transpose_a=x)",
         "return tf.concat(x, 0)",

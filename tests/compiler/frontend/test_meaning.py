@@ -21,6 +21,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "neg": operator.neg,
     "not": operator.not_,
     "add": operator.add,
+    "iadd": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
     "eq": operator.eq,
