@@ -17,6 +17,10 @@ from typing import Any, Protocol
 
 import pytest
 
+# Where TensorFlow uses oneDNN by default (AVX-512), its ops give other bits, and an empty product
+# ends the process: the tests run the same ops on every machine. Read when TensorFlow is imported.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+
 from composite.binding import native
 from tests.fork_server import Server
 
