@@ -12,6 +12,7 @@ import fcntl
 import os
 import re
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -89,12 +90,20 @@ def _remove_left_over(target: Path) -> None:
         except OSError:
             continue  # gone meanwhile, or not ours
         try:
+            if not _is_own(lock):
+                continue
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if (folder / "former").is_dir() and not target.exists():
-                (folder / "former").rename(target)  # killed between the two renames of _exchange
+                os.rename("former", target, src_dir_fd=lock)  # killed between _exchange's renames
             if (folder / "made").is_dir() or time.time() - folder.stat().st_mtime > _STARTING:
                 shutil.rmtree(folder, ignore_errors=True)
         except BlockingIOError:
             continue  # its process is at work
         finally:
             os.close(lock)
+
+
+def _is_own(folder: int) -> bool:
+    """Whether nobody else can have put anything into a folder: where many may write, many do."""
+    status = os.fstat(folder)
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

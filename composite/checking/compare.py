@@ -1,10 +1,10 @@
 """Whether two results of one call agree.
 
-Integers, booleans and strings must be equal. Floating numbers may differ within `jit.bounds`, the
-bounds that a kernel is held to before it is used: measured against the body in float64. Where that
-is not enough, rounding errors may have been lucky in what is compared with: it is run again with
-inputs a rounding error away. NaNs and infinities must stand in the same places. Complex numbers are
-compared by their parts.
+Integers, booleans and strings must be equal. Floating numbers may differ within the bounds that a
+kernel is held to before it is used (`kernels.bounds`): measured against the body in float64. Where
+that is not enough, rounding errors may have been lucky in what is compared with: it is run again
+with inputs a rounding error away. NaNs and infinities must stand in the same places. Complex
+numbers are compared by their parts.
 
 Not for: computing any of the results (ways.py).
 """

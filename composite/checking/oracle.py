@@ -87,7 +87,9 @@ class Case:
         """
         # Attributes stand in the order of the declaration, which may not be the OpDef's.
         attrs = {spec.name: self.sample.attrs[spec.name] for spec in self.op.schema.attrs}
-        result = self._function(*inputs, **attrs)
+        eager = tf.executing_eagerly()
+        function = self._function if eager else _for_graphs(self._function)
+        result = function(*inputs, **attrs)
         flat = _flat(result)
         if len(flat) != len(self.dtypes):
             raise ValueError(f"{len(flat)} results for {len(self.dtypes)} outputs")
@@ -124,6 +126,16 @@ class Case:
             self.reference,
             lambda: runs(self.sample.nearby(), lambda near: self.python(near.tensors())),
         )
+
+
+@functools.lru_cache(maxsize=64)
+def _for_graphs(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A Python function as tf.function runs it: tensors may decide its branches and loops."""
+    try:
+        converted: Callable[..., Any] = tf.autograph.to_graph(function)
+    except Exception:  # noqa: BLE001 - one without source, or with what AutoGraph does not know
+        return function
+    return converted
 
 
 def runs(samples: Iterable[Sample], function: Callable[[Sample], Any]) -> Iterator[list[Array]]:

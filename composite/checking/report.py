@@ -9,14 +9,14 @@ from composite.checking.compare import Closeness
 
 
 class CheckError(AssertionError):
-    """An op differs from its Python function; the message says where, and by how much.
+    """An op differs from its Python function, or each call raised; the message says where and what.
 
     Attributes:
         report: the Report up to this point; `report.difference` is the difference.
     """
 
     def __init__(self, report: Report) -> None:
-        super().__init__(str(report.difference))
+        super().__init__(report.failure)
         self.report = report
 
 
@@ -98,19 +98,36 @@ class Report:
     Attributes:
         op_name: the op.
         rows: in the order in which the ways are tried.
-        raised: in how many calls the Python function raised an error, as the op must then do too.
+        calls: how many were tried.
+        raised: in how many of them the Python function raised an error, as the op must then do too.
+        error: the first of these errors; "" if there was none.
         difference: what does not agree; None if everything does.
     """
 
     op_name: str
     rows: list[Row]
+    calls: int = 0
     raised: int = 0
+    error: str = ""
     difference: DifferenceFound | None = None
 
     @property
     def ok(self) -> bool:
-        """Whether no difference was found."""
-        return self.difference is None
+        """Whether results were compared, and no difference was found."""
+        return not self.failure
+
+    @property
+    def failure(self) -> str:
+        """What is wrong, in a few lines; "" if nothing is."""
+        if self.difference is not None:
+            return str(self.difference)
+        if 0 < self.calls == self.raised:
+            calls = f"each of {self.calls} calls" if self.calls > 1 else "the only call"
+            return (
+                f"{self.op_name}: no result was compared, since the Python function raises in "
+                f"{calls}: {self.error}; give the inputs of a call that it takes"
+            )
+        return ""
 
     def row(self, way: str) -> Row:
         """The row of a way; KeyError if it was not asked for."""
@@ -132,7 +149,8 @@ class Report:
             + ("  " + line[4]).rstrip()
             for line in lines
         ]
-        title = f"{self.op_name}: {'every way agrees' if self.ok else 'a way differs'}"
+        differs = self.difference is not None
+        title = f"{self.op_name}: {'a way differs' if differs else 'every way agrees'}"
         if self.raised:
             title += f"; in {self.raised} calls an error, everywhere"
         return "\n".join([title, *(text.rstrip() for text in texts)])

@@ -85,8 +85,11 @@ class Run:
 
     def _agrees(self, case: Case) -> bool:
         """Runs one sample; after a difference only in the way that showed it."""
-        if self.failure is None and case.expected.error is not None:
-            self.report.raised += 1
+        if self.failure is None:
+            self.report.calls += 1
+            if case.expected.error is not None:
+                self.report.raised += 1
+                self.report.error = self.report.error or case.expected.told
         for row in self.report.rows:
             if self.failure is not None and row.way != self.failure.way:
                 continue

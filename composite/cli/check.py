@@ -46,7 +46,8 @@ def check(  # noqa: PLR0913 - one parameter an option
       composite check ops.py
       composite check ops.py:dense --shape x=4,8 --shape w=3,8 --shape b=3 --attr act=RELU
 
-    Without shapes, inputs are drawn. The exit code is 3 when an op differs.
+    Without shapes, inputs are drawn. The exit code is 3 when an op differs,
+    or raises in every call.
     """  # noqa: D301 - click's mark for lines that are not rewrapped
     import composite
 
@@ -63,7 +64,7 @@ def check(  # noqa: PLR0913 - one parameter an option
         )  # fmt: skip
         reports.append(report)
         if not as_json:
-            click.echo(f"{report}\n" if report.ok else f"{report}\n\n{report.difference}\n")
+            click.echo(f"{report}\n" if report.ok else f"{report}\n\n{report.failure}\n")
     if as_json:
         click.echo(json.dumps([_plain(report) for report in reports], indent=1))
     if not all(report.ok for report in reports):
@@ -75,5 +76,10 @@ def _plain(report: Any) -> dict[str, Any]:
         {"way": r.way, "samples": r.samples, "error": r.error, "bound": r.bound, "note": r.note}
         for r in report.rows
     ]
-    difference = None if report.ok else str(report.difference)
-    return {"op": report.op_name, "ok": report.ok, "ways": rows, "difference": difference}
+    return {
+        "op": report.op_name,
+        "ok": report.ok,
+        "ways": rows,
+        "difference": str(report.difference) if report.difference is not None else None,
+        "failure": report.failure or None,
+    }

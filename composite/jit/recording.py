@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 
+from composite.binding import native
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.log import logger
+from composite.binding.records import NodeDef, record
 from composite.ops.registry import OPS
 
 ENVIRONMENT = "COMPOSITE_RECORD"
@@ -38,6 +40,14 @@ def note(request: KernelRequest) -> None:
             known.add(line)
     except OSError as error:
         logger.warning("%s=%s cannot be written: %s", ENVIRONMENT, path, error)
+
+
+def flush() -> None:
+    """Notes the requests that nobody will serve: a script may end before its kernels are made."""
+    if not os.environ.get(ENVIRONMENT):
+        return
+    while reply := native.call("composite_next_request", record(timeout_ms=0)):
+        note(KernelRequest.parse(NodeDef.FromString(reply)))
 
 
 def _known(path: str) -> set[str]:

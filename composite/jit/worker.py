@@ -58,6 +58,7 @@ class Worker:
     def stop(self) -> None:
         """Finishes the request in hand, if any, and ends the thread."""
         self._stopping.set()
+        recording.flush()
         native.call("composite_worker", record(running=False))
         # Leaving the interpreter while TensorFlow runs ops of a check would crash.
         self._thread.join()

@@ -27,6 +27,8 @@ _CONSTANTS = 16 << 20  # bytes of constants, which tracing and grappler copy a f
 _ROUNDS = 60
 _FEWEST = 5  # rounds, however long one takes
 _BUDGET = 0.15  # seconds of timed runs, roughly
+_LEAST = 1e-8  # seconds of a node: less cannot be told from the function without it
+_CLOCK = 1e-7  # seconds that the clock can tell apart
 _OPINIONS = 3  # times that a close result is measured, at most
 # Of a size beside the one that was asked for:
 _SWEEP_COPIES = 8
@@ -55,7 +57,7 @@ def measure(
     rounds: list[tuple[float, float, float]] = []
     for _ in range(_OPINIONS):
         rounds += _rounds(functions, inputs, _BUDGET)
-        below, _, above = statistics.quantiles(_ratios(rounds), n=4)
+        below, _, above = statistics.quantiles(_ratios(rounds, copies), n=4)
         if not below <= 1.0 <= above:
             break  # not close, or not noisy: more rounds would say the same
     return _times(rounds, copies)
@@ -161,16 +163,22 @@ def _functions(op_name: str, node: _Call, specs: Sequence[tf.TensorSpec], copies
 
 def _times(rounds: Sequence[tuple[float, float, float]], copies: int) -> Times:
     base = min(nothing for _, _, nothing in rounds)
-    low, ratio, high = statistics.quantiles(_ratios(rounds), n=4)
-    seconds = statistics.median(expansion for _, expansion, _ in rounds) - base
-    # 10 ns: less cannot be told apart. The kernel's time follows, so that times and verdict agree.
-    expansion_us = max(seconds * 1e6 / copies, 0.01)
-    return Times(ratio * expansion_us, expansion_us, ratio, low, high)
+    low, ratio, high = statistics.quantiles(_ratios(rounds, copies), n=4)
+    median = statistics.median(expansion for _, expansion, _ in rounds)
+    expansion_us = max(median - base, _least(copies)) * 1e6 / copies
+    # From the ratio, so that times and verdict agree.
+    kernel_us = max(ratio * expansion_us, _LEAST * 1e6)
+    return Times(kernel_us, expansion_us, ratio, low, high)
 
 
-def _ratios(rounds: Sequence[tuple[float, float, float]]) -> list[float]:
-    base = min(nothing for _, _, nothing in rounds)
-    return [max(a - base, 1e-9) / max(b - base, 1e-9) for a, b, _ in rounds]
+def _ratios(rounds: Sequence[tuple[float, float, float]], copies: int) -> list[float]:
+    base, least = min(nothing for _, _, nothing in rounds), _least(copies)
+    return [max(a - base, least) / max(b - base, least) for a, b, _ in rounds]
+
+
+def _least(copies: int) -> float:
+    """Seconds of so many nodes below which a difference is none."""
+    return max(copies * _LEAST, _CLOCK)
 
 
 def _route(backend: str) -> dict[str, AttrValue]:

@@ -248,7 +248,7 @@ class DecoratedOp(CompositeOp):
 
 def _stand_in(value: Any) -> Any:
     """What an input is in a scratch graph: its value if it is small and known, else its type."""
-    if isinstance(value, tf.TensorSpec):
+    if isinstance(value, tf.TensorSpec) or (tf.is_tensor(value) and _is_handle(value.dtype)):
         return tf.compat.v1.placeholder(value.dtype, value.shape)
     if not tf.is_tensor(value):
         return value  # converted as in a call
@@ -256,6 +256,11 @@ def _stand_in(value: Any) -> Any:
     if known is not None:
         return tf.constant(known, value.dtype)
     return tf.compat.v1.placeholder(value.dtype, value.shape)
+
+
+def _is_handle(dtype: tf.DType) -> bool:
+    """Whether tensors of it stand for something else, such as a variable, and have no value."""
+    return dtype in (tf.resource, tf.variant)
 
 
 def constant(tensor: Any) -> TensorProto:

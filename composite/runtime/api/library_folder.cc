@@ -14,8 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/synchronization/mutex.h"
 #include "composite/runtime/base/checked_file.h"
+#include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/program/registry.h"
 #include "google/protobuf/json/json.h"
 #include "google/protobuf/struct.pb.h"
@@ -112,7 +112,7 @@ absl::Status CheckConflicts(const std::string& folder, const Manifest& manifest)
 
 // Libraries by their digests. Held while one is loaded, so that no two of an op's bodies pass.
 struct Loaded {
-  absl::Mutex mu;
+  ForkMutex mu;
   std::set<std::string> digests ABSL_GUARDED_BY(mu);
 };
 

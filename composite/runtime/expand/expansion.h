@@ -9,8 +9,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/graph/facts.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/function.pb.h"
@@ -40,7 +40,7 @@ struct Expansion {
   bool Matches(absl::Span<const InputFact> facts) const;
 
  private:
-  mutable absl::Mutex mu_;
+  mutable ForkMutex mu_;
   mutable absl::flat_hash_map<std::string, std::shared_ptr<const tensorflow::FunctionBody>> bodies_
       ABSL_GUARDED_BY(mu_);
 };

@@ -10,8 +10,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/expand/expansion.h"
 #include "composite/runtime/graph/facts.h"
 
@@ -57,7 +57,7 @@ class ExpansionCache {
   void DropOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const size_t capacity_;
-  mutable absl::Mutex mu_;
+  mutable ForkMutex mu_;
   Order order_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<std::string, std::vector<ReadSet>> by_base_ ABSL_GUARDED_BY(mu_);
 };

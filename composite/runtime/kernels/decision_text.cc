@@ -33,8 +33,16 @@ std::string Division(const KernelRecord& record) {
   return absl::StrCat(text, ", ", kernel ? "the kernel" : "the expansion", " from there on");
 }
 
+// composite/kernels/measure.py tells no smaller times apart.
+constexpr float kLeastUs = 0.01f;
+
+std::string Time(float us) {
+  return us <= kLeastUs ? absl::StrFormat("less than %g us", kLeastUs)
+                        : absl::StrFormat("%.3g us", us);
+}
+
 std::string Times(float kernel_us, float expansion_us) {
-  return absl::StrFormat("%.3g us, against %.3g us for the expansion", kernel_us, expansion_us);
+  return absl::StrCat(Time(kernel_us), ", against ", Time(expansion_us), " for the expansion");
 }
 
 // What was measured for a call of these values, and how near the results are.

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/kernels/kernel_group.h"
 #include "composite/runtime/program/op_version.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -108,7 +110,10 @@ class KernelTable {
   static void SetState(KernelGroup* group, const Signature& shapes, ShapeClass::State state,
                        const std::string& reason);
 
-  mutable absl::Mutex mu_;
+  mutable ForkMutex mu_{[this] {
+    new (&work_) absl::CondVar;
+    new (&changed_) absl::CondVar;
+  }};
   absl::CondVar work_;     // signalled when a request comes or the worker stops
   absl::CondVar changed_;  // signalled when a group or the worker's state changes
   std::map<std::string, Family> families_ ABSL_GUARDED_BY(mu_);

@@ -10,18 +10,22 @@ class FixedTeam::Meeting : public Barrier {
  public:
   explicit Meeting(int size) : present_(size) {}
 
-  void Wait() override {
+  bool Wait() override {
     std::unique_lock<std::mutex> lock(mu_);
-    if (broken_) return;
+    if (broken_) return false;
     if (++waiting_ == present_) {
-      if (left_) return Abandon();
+      if (left_) {
+        Abandon();
+        return false;
+      }
       waiting_ = 0;
       ++round_;
       released_.notify_all();
-      return;
+      return true;
     }
     const int64_t round = round_;
     released_.wait(lock, [&] { return broken_ || round_ != round; });
+    return round_ != round;
   }
 
   void Break() override {

@@ -23,17 +23,19 @@ class SpinBarrier : public Barrier {
   // Called once, before any member can see the barrier.
   void SetSize(int size) { size_ = size; }
 
-  void Wait() override {
+  bool Wait() override {
+    if (broken_.load(std::memory_order_relaxed)) return false;
     const int round = round_.load(std::memory_order_relaxed);
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
       arrived_.store(0, std::memory_order_relaxed);
       round_.store(round + 1, std::memory_order_release);
-      return;
+      return true;
     }
     for (int i = 0; round_.load(std::memory_order_acquire) == round; ++i) {
-      if (broken_.load(std::memory_order_relaxed)) return;
+      if (broken_.load(std::memory_order_relaxed)) return false;
       Pause(i);
     }
+    return true;
   }
 
   void Break() override { broken_.store(true, std::memory_order_relaxed); }

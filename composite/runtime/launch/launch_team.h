@@ -10,9 +10,10 @@ namespace composite {
 class Barrier {
  public:
   virtual ~Barrier() = default;
-  // Returns when every task of the loop has called it as often, or after Break.
-  virtual void Wait() = 0;
-  // For a task that leaves early: the others would wait for it for ever.
+  // True when every task of the loop has called it as often. False when one never will: what it had
+  // to write is missing, so the caller must leave the loop too.
+  virtual bool Wait() = 0;
+  // For a task that leaves early: every Wait that has not returned then gives up.
   virtual void Break() = 0;
 };
 

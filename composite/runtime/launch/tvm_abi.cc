@@ -1,6 +1,7 @@
 #include "composite/runtime/launch/tvm_abi.h"
 
 #include <algorithm>
+#include <csetjmp>
 #include <cstdlib>
 #include <mutex>
 #include <utility>
@@ -140,16 +141,27 @@ class KernelLoop : public Loop {
   void* data_;
 };
 
+// What the handle of a team's task stands for.
+struct Member {
+  Barrier* barrier;
+  std::jmp_buf leave;
+};
+
 class KernelTeamLoop : public TeamLoop {
  public:
   KernelTeamLoop(Lambda lambda, void* data) : scope_(current), lambda_(lambda), data_(data) {}
 
   void Run(int task, int tasks, Barrier& barrier) override {
     CurrentScope on_this_thread(scope_);
-    GroupEnv env{&barrier, tasks};
+    Member member{&barrier, {}};
+    GroupEnv env{&member, tasks};
+    // Generated code does not look at what its barrier returns, and behind it reads what the others
+    // wrote: a task that is left alone there is taken out. In between are generated frames, which
+    // have nothing to destroy; workspace belongs to the call.
+    if (setjmp(member.leave) != 0) return;
     if (lambda_(task, &env, data_) == 0) return;
     failure.Keep();
-    barrier.Break();  // what the others then compute is dropped with the error
+    barrier.Break();
   }
   const void* code() const override { return reinterpret_cast<const void*>(lambda_); }
 
@@ -192,8 +204,10 @@ int ParallelLaunchTeam(Lambda lambda, void* data, int tasks) {
   return loop.failure.Return();
 }
 
+// TVMBackendParallelBarrier.
 int ParallelBarrier(int, GroupEnv* env) {
-  static_cast<Barrier*>(env->sync_handle)->Wait();
+  auto* member = static_cast<Member*>(env->sync_handle);
+  if (!member->barrier->Wait()) std::longjmp(member->leave, 1);
   return 0;
 }
 

@@ -3,7 +3,7 @@
 // this ABI; it knows nothing of TensorFlow, so that a small program can drive a kernel without it.
 //
 // The structs repeat those of <tvm/ffi/c_api.h> and <dlpack/dlpack.h>, so that the runtime is built
-// without TVM installed; tests/runtime/abi_test.cc compares them with those headers.
+// without TVM installed; tests/runtime/harness/tvm_abi_test.cc compares them.
 #ifndef COMPOSITE_RUNTIME_LAUNCH_TVM_ABI_H_
 #define COMPOSITE_RUNTIME_LAUNCH_TVM_ABI_H_
 

@@ -16,7 +16,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
+#include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/program/op_version.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
@@ -83,7 +83,7 @@ class Registry {
 
   bool KernelPossible(const OpVersion& version) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
-  mutable absl::Mutex mu_;
+  mutable ForkMutex mu_;
   absl::flat_hash_map<std::string, Versions> ops_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_set<std::string> kernel_ops_ ABSL_GUARDED_BY(mu_);
   // From a TensorFlow op to the composite that takes its place.

@@ -13,8 +13,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/expand/expansion.h"
 #include "composite/runtime/graph/facts.h"
 #include "composite/runtime/program/op_version.h"
@@ -58,7 +58,7 @@ class ExpansionRunner {
   // Set when an expansion asked for the value of an input: values are facts only then, so that
   // nobody compares them in vain.
   std::atomic<bool> needs_constants_{false};
-  absl::Mutex mu_;
+  ForkMutex mu_;
   std::list<Ready> ready_ ABSL_GUARDED_BY(mu_);  // the one used last comes first
 };
 

@@ -62,6 +62,7 @@ tvm_abi::Tensor Describe(const Tensor& tensor, int64_t* dims) {
 
 absl::StatusCode CodeOf(const tvm_abi::Error& error) {
   if (error.kind == "IndexError") return absl::StatusCode::kOutOfRange;
+  if (error.kind == "MemoryError") return absl::StatusCode::kResourceExhausted;
   const bool caller = error.kind == "TypeError" || error.kind == "ValueError";
   return caller ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kInternal;
 }

@@ -9,8 +9,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
+#include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/kernels/decide.h"
 #include "composite/runtime/kernels/kernel_group.h"
 #include "composite/runtime/program/op_version.h"
@@ -33,7 +33,7 @@ class AtRest {
 
  private:
   const std::vector<int> inputs_;
-  absl::Mutex mu_;
+  ForkMutex mu_;
   std::vector<const void*> places_ ABSL_GUARDED_BY(mu_);
   std::vector<tensorflow::Tensor> held_ ABSL_GUARDED_BY(mu_);
   int64_t calls_ ABSL_GUARDED_BY(mu_) = 0;  // in a row with these places

@@ -9,9 +9,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/kernels/decide.h"
 #include "composite/runtime/kernels/decision_text.h"
@@ -27,6 +27,7 @@
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/platform/logging.h"
 
 namespace composite {
 namespace {
@@ -88,8 +89,8 @@ class CompositeOp : public OpKernel {
     CallSnapshots snapshots(binding.views, context);
     absl::Status awaited;
     for (;;) {
-      const Decision decision =
-          Decide(snapshots, CallerOf(*binding.version, dtypes_, uncounted_), options, device_);
+      const Caller caller = CallerOf(*binding.version, dtypes_, uncounted_);
+      const Decision decision = Decide(snapshots, caller, options, device_);
       if (decision.asks != 0) EnqueueRequests(binding, &snapshots, decision.asks);
       const size_t group = decision.group;
       switch (decision.route) {
@@ -103,8 +104,9 @@ class CompositeOp : public OpKernel {
           if (!awaited.ok()) snapshots.LeaveUpTo(group);
           break;
         case Route::kKernel:
-          absl::optional<absl::Status> done = RunKernel(context, binding, *snapshots.Call(),
-                                                        decision.choice, *binding.views[group]);
+          absl::optional<absl::Status> done =
+              RunKernel(context, binding, *snapshots.Call(), decision.choice, *binding.views[group],
+                        OptionsOf(caller, options).must());
           if (done.has_value()) return *done;
           snapshots.Leave(group);
           break;
@@ -133,16 +135,25 @@ class CompositeOp : public OpKernel {
                       const absl::Status& awaited) const;
 
   // Empty when the kernel cannot be used in this call. A kernel that meets an index out of range
-  // says so: the error is TensorFlow's own to raise.
+  // says so: the error is TensorFlow's own to raise. One without memory for its workspace leaves
+  // the call to the expansion, which may need less.
   absl::optional<absl::Status> RunKernel(OpKernelContext* context, const Binding& binding,
                                          const Signature& call, const Choice& choice,
-                                         KernelView& view) {
+                                         KernelView& view, bool must) {
     auto packed = view.Packed(context, *choice.kernel);
-    if (!packed.ok()) return packed.status();
-    if (*packed == nullptr) return absl::nullopt;
-    if (!uncounted_) Count(GlobalStats().kernel_launches);
-    absl::Status status = CallKernel(context, call, choice, **packed);
-    return absl::IsOutOfRange(status) ? RunExpansion(context, binding) : status;
+    absl::Status status = packed.status();
+    if (status.ok()) {
+      if (*packed == nullptr) return absl::nullopt;
+      if (!uncounted_) Count(GlobalStats().kernel_launches);
+      status = CallKernel(context, call, choice, **packed);
+    }
+    if (absl::IsOutOfRange(status)) return RunExpansion(context, binding);
+    if (must || !absl::IsResourceExhausted(status)) return status;
+    if (!told_.exchange(true, std::memory_order_relaxed)) {
+      LOG(WARNING) << type_string() << " (node " << name()
+                   << "): TensorFlow's own ops run instead: " << status.message();
+    }
+    return RunExpansion(context, binding);
   }
 
   absl::Status RunExpansion(OpKernelContext* context, const Binding& binding) {
@@ -191,12 +202,13 @@ class CompositeOp : public OpKernel {
   // from a function of the user.
   const bool eager_;
   const bool uncounted_;
-  DtypeSet dtypes_;  // of inputs and outputs
+  DtypeSet dtypes_;                // of inputs and outputs
+  std::atomic<bool> told_{false};  // that there was no memory for a kernel
   Options own_options_;
   std::atomic<uint64_t> bound_generation_{0};
   std::atomic<const Binding*> bound_{nullptr};
   ExpansionRunner expansion_;
-  absl::Mutex mu_;
+  ForkMutex mu_;
   std::vector<std::unique_ptr<const Binding>> bindings_ ABSL_GUARDED_BY(mu_);
 };
 

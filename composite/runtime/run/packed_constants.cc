@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/run/kernel_call.h"
 
@@ -59,7 +60,7 @@ class Pool {
     delete form;
   }
 
-  absl::Mutex mu_;
+  ForkMutex mu_;
   std::map<Key, std::weak_ptr<const PackedForm>> forms_ ABSL_GUARDED_BY(mu_);
 };
 

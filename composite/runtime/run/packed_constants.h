@@ -8,7 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/kernels/kernel_group.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -44,7 +44,7 @@ class PackedConstants {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const bool counted_;
-  absl::Mutex mu_;
+  ForkMutex mu_;
   const InstalledKernel* kernel_ ABSL_GUARDED_BY(mu_) = nullptr;
   std::vector<std::shared_ptr<const PackedForm>> forms_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<const Tensors> tensors_ ABSL_GUARDED_BY(mu_);

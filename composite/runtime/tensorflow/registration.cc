@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
+#include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/program/op_version.h"
 #include "composite/runtime/program/parse_program.h"
 #include "composite/runtime/program/registry.h"
@@ -103,8 +103,8 @@ absl::StatusOr<std::shared_ptr<const OpVersion>> FindCallee(absl::string_view op
 }
 
 // Held across TensorFlow's own registration.
-absl::Mutex& RegistrationMutex() {
-  static auto* mu = new absl::Mutex;
+ForkMutex& RegistrationMutex() {
+  static auto* mu = new ForkMutex;
   return *mu;
 }
 

@@ -110,6 +110,20 @@ def test_what_was_moved_away_comes_back(target, run_python):
     assert not [name for name in content(target.parent) if name.startswith(".")]
 
 
+@pytest.mark.parametrize("theirs", ["owner", "mode"])
+def test_what_somebody_else_has_put_beside_is_not_taken(target, theirs, monkeypatch):
+    planted = target.with_name(".out.abcdefgh")
+    (planted / "former").mkdir(parents=True)
+    planted.chmod(0o777 if theirs == "mode" else 0o700)
+    if theirs == "owner":
+        monkeypatch.setattr(os, "geteuid", lambda: planted.stat().st_uid + 1)
+    target.rename(target.with_name("gone"))
+    with pytest.raises(RuntimeError):
+        write_half(target)
+    assert not target.exists()
+    assert content(planted) == ["former"]
+
+
 def test_a_move_that_fails_is_taken_back(target, monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: object())
     rename = Path.rename

@@ -57,3 +57,18 @@ def no_kernel(x):
 def numbers(k):
     """Results that are Python's numbers."""
     return k / 2, k * 3
+
+
+@Composite("CheckedTruncated", inputs=["x: float"], outputs=["y: float"])
+def truncated(x):
+    """The sum of the rows' whole parts; of a NaN, XLA has another than the ops run one by one."""
+    y = tf.zeros_like(x[0])
+    for t in range(tf.shape(x)[0]):
+        y = y + tf.cast(tf.cast(x[t], tf.int32), tf.float32)
+    return y
+
+
+@Composite("CheckedSelfProduct", inputs=["x: float"], outputs=["y: float"])
+def self_product(x):
+    """A matrix times itself."""
+    return x @ x

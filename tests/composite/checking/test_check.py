@@ -7,6 +7,7 @@ import composite
 from composite.checking.ways import WAYS
 from examples.signatures import ops as signatures
 from tests.composite import dense_ops, xla_ops
+from tests.composite.checking import ops
 
 pytestmark = pytest.mark.usefixtures("kernels_win")
 
@@ -31,7 +32,9 @@ def test_what_xla_cannot_compile_is_skipped():
     assert "XLA has no kernel for AsString" in str(report)
     report = composite.check(xla_ops.spelled, x, ways=["XLA"], samples=2, spell=False)
     assert report.row("XLA").samples == 2
-    report = composite.check(xla_ops.asserted, -np.abs(x) - 1, ways=["XLA"], samples=1)
+    report = composite.check(
+        xla_ops.asserted, -np.abs(x) - 1, ways=["XLA"], samples=1, raise_on_failure=False
+    )
     assert "the call raises, and XLA looks at no values" in str(report)
     report = composite.check(xla_ops.drawn, x, [1, 2], ways=["XLA"], samples=1)
     assert report.row("XLA").samples == 1
@@ -42,3 +45,22 @@ def test_an_op_without_outputs_is_compared():
         signatures.nothing_in_nothing_out, samples=2, ways=["eager", "tf.function"]
     )
     assert report.ok and report.raised == 0 and report.row("tf.function").samples == 2
+
+
+def test_xla_is_held_to_what_it_makes_of_a_body_whose_loop_tensors_decide():
+    x = DENSE[0]
+    report = composite.check(ops.truncated, x, ways=["XLA"])
+    assert report.row("XLA").samples > 4
+
+
+def test_a_check_in_which_every_call_raises_has_shown_nothing():
+    x = DENSE[0]  # 5 rows of 8: no product with itself
+    with pytest.raises(composite.CheckError) as raised:
+        composite.check(ops.self_product, x, ways=["eager", "tf.function"], samples=2)
+    report = raised.value.report
+    assert (report.calls, report.raised, report.difference) == (2, 2, None)
+    assert "CheckedSelfProduct: no result was compared" in str(raised.value)
+    assert "raises in each of 2 calls: InvalidArgumentError" in str(raised.value)
+    # One that does not raise is something.
+    report = composite.check(ops.self_product, x[:, :5], ways=["eager"])
+    assert report.ok and 0 < report.raised < report.calls

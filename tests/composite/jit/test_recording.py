@@ -43,3 +43,19 @@ def test_a_file_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch, caplo
     with composite.options(backend="tvm"):
         dense_ops.dense(x, tf.ones([2, 17]), tf.ones([2]))
     assert "COMPOSITE_RECORD=" in caplog.text
+
+
+_ENDS = """
+import tensorflow as tf
+from tests.composite.dense_ops import dense
+
+for act in ("", "RELU", "RELU6", "TANH"):
+    dense(tf.ones([3, 8]), tf.ones([4, 8]), tf.ones([4]), act=act)
+"""
+
+
+def test_a_script_that_just_ends_has_recorded_each_call(tmp_path, run_python):
+    path = tmp_path / "calls.jsonl"
+    run_python(_ENDS, env={recording.ENVIRONMENT: str(path)})
+    calls = build_options.read(path)["TestDense"]
+    assert sorted(call["act"] for call in calls) == ["", "RELU", "RELU6", "TANH"]

@@ -367,3 +367,26 @@ assert composite.stats()["compiles"] <= 8
 """,
         timeout=300,
     )
+
+
+_MANY_WAIT = """
+import tensorflow as tf
+import composite
+from tests.composite.dense_ops import dense
+
+@tf.function
+def step(inputs, w, b):
+    with composite.options(backend="tvm"):
+        return [dense(x, w, b, act=("", "RELU", "RELU6", "TANH")[i % 4])
+                for i, x in enumerate(inputs)]
+
+step([tf.ones([8 + i, 64]) for i in range(8)], tf.ones([32, 64]), tf.ones([32]))
+assert composite.stats()["kernel_launches"] == 8, composite.stats()
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_more_nodes_wait_for_kernels_than_there_are_threads(threads, tmp_path, run_python):
+    # Kernels are measured on the threads that the waiting nodes have; none is in the cache.
+    env = {"COMPOSITE_CACHE_DIR": str(tmp_path / "cache")}
+    run_python(_MANY_WAIT, inter=threads, intra=threads, env=env, timeout=200)

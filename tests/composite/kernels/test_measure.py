@@ -6,6 +6,7 @@ from tensorflow.core.framework.attr_value_pb2 import NameAttrList
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
 from composite.binding.records import PROGRAM, AttrValue
+from composite.kernels import measure as measuring
 from composite.kernels.measure import measure
 from composite.ops import function_op
 from tests.composite import dense_ops
@@ -44,3 +45,16 @@ def test_a_function_without_a_kernel_is_refused_as_an_op_is():
     stamps = {PROGRAM: AttrValue(s=name.encode())}
     with pytest.raises(tf.errors.FailedPreconditionError, match="does not cover"):
         measure(function_op.NAME, arguments, stamps, [tf.TensorSpec((3,), tf.float32)])
+
+
+def test_what_the_clock_does_not_tell_is_neither_a_time_nor_a_verdict():
+    empty = 5e-6
+    for copies in (1, 16):
+        # All that is measured is what runs of an empty function differ by.
+        noise = [(empty + i % 3 * 1e-9, empty + i % 2 * 2e-9, empty) for i in range(9)]
+        times = measuring._times(noise, copies)
+        assert times.kernel_us >= 0.01 and times.expansion_us >= 0.01
+        assert times.ratio == 1 and times.close
+        # A kernel that is below what can be told, and an expansion that is not.
+        found = measuring._times([(empty, empty + copies * 1e-6, empty)] * 9, copies)
+        assert found.kernel_us >= 0.01 and found.ratio < 0.2 and not found.close

@@ -104,6 +104,10 @@ def test_resources_and_no_outputs() -> None:
     np.testing.assert_array_equal(value, X * 3)
     assert shape.numpy().tolist() == [2, 3]
     check(argument_ops.read, variable.handle, dtype=tf.float32)
+    with composite.options(backend="auto"):
+        explained = composite.explain(argument_ops.read, variable.handle, dtype=tf.float32)
+    assert explained.path == "expansion" and explained.reason == "no kernel takes its dtypes"
+    assert explained.gradient.startswith("keeps nothing")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

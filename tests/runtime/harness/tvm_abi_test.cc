@@ -1,12 +1,15 @@
 // composite/runtime/launch/tvm_abi.h with kernels written by hand in the form that TVM generates.
 #include "composite/runtime/launch/tvm_abi.h"
 
+#include <atomic>
 #include <cstdlib>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "composite/runtime/base/stats.h"
+#include "composite/runtime/launch/fixed_team.h"
 #include "tests/runtime/harness/check.h"
 #include "tests/runtime/harness/pools.h"
 
@@ -128,6 +131,31 @@ int TeamFailKernel(void*, const Any*, int32_t, Any*) {
   return launch_team(TeamFailPart, nullptr, 0);
 }
 
+// Stages with barriers behind them, as the trips of a loop: what a stage reads, all tasks wrote in
+// the one before.
+struct Stages {
+  static constexpr int kCount = 4, kFails = 1;
+  int failing;                       // the task, modulo their number, that fails in stage kFails
+  std::atomic<int> begun[kCount]{};  // by stage, the tasks that came to it
+};
+
+int StagesPart(int task, GroupEnv* env, void* data) {
+  auto* stages = static_cast<Stages*>(data);
+  if (alloc(1, 0, 100, 2, 32) == nullptr) return -1;  // not freed by a task that leaves
+  for (int stage = 0; stage < Stages::kCount; ++stage) {
+    ++stages->begun[stage];
+    if (stage == Stages::kFails && task == stages->failing % env->num_task) {
+      return Raise("IndexError", "out of range");
+    }
+    barrier(task, env);
+  }
+  return 0;
+}
+
+int StagesKernel(void*, const Any* args, int32_t, Any*) {
+  return launch_team(StagesPart, Argument(args, 0)->data, 0);
+}
+
 Tensor FloatTensor(std::vector<float>& data, int64_t* size) {
   return {data.data(),
           {composite::tvm_abi::kCpu, 0},
@@ -143,16 +171,21 @@ class CountingWorkspace : public composite::tvm_abi::Workspace {
   void* Allocate(size_t bytes) override {
     if (bytes > (size_t{1} << 40)) return nullptr;
     void* block = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    std::lock_guard<std::mutex> lock(mu_);
     held.insert(block);
     ++total;
     return block;
   }
   void Free(void* block) override {
+    std::lock_guard<std::mutex> lock(mu_);
     EXPECT(held.erase(block) == 1);
     std::free(block);
   }
   std::set<void*> held;
   int total = 0;
+
+ private:
+  std::mutex mu_;
 };
 
 void StructsAreTvmFfis() {
@@ -236,6 +269,28 @@ void BarriersMeet() {
   }
 }
 
+void NobodyGoesOnWithoutATaskThatFailed() {
+  for (int threads = 1; threads <= 4; ++threads) {
+    ThreadPool pool(threads, /*spin=*/true);
+    composite::FixedTeam team(threads);
+    for (int round = 0; round < 100; ++round) {
+      Stages stages{round};
+      CountingWorkspace workspace;
+      Tensor tensor{};
+      tensor.data = &stages;
+      Error error;
+      composite::tvm_abi::Host host{&pool, &workspace};
+      if (round % 2 == 0) host.team = &team;
+      EXPECT(!Call(StagesKernel, host, &tensor, 1, &error));
+      EXPECT(error.kind == "IndexError" && error.message == "kernel: out of range");
+      EXPECT(stages.begun[Stages::kFails] > 0 && workspace.total > 0 && workspace.held.empty());
+      for (int later = Stages::kFails + 1; later < Stages::kCount; ++later) {
+        EXPECT(stages.begun[later] == 0);
+      }
+    }
+  }
+}
+
 void OnlyBarriersNeedATeam() {
   ThreadPool pool(3);
   std::vector<float> in(1000, 1), out(1000);
@@ -273,12 +328,14 @@ void ManyArguments() {
 
 int main(int argc, char** argv) {
   Fill();
-  return RunTests({{"structs_are_tvm_ffis", StructsAreTvmFfis},
-                   {"kernel_runs_on_the_pool", KernelRunsOnThePool},
-                   {"errors_are_carried_to_the_caller", ErrorsAreCarriedToTheCaller},
-                   {"workspace_is_checked_and_aligned", WorkspaceIsCheckedAndAligned},
-                   {"barriers_meet", BarriersMeet},
-                   {"only_barriers_need_a_team", OnlyBarriersNeedATeam},
-                   {"many_arguments", ManyArguments}},
-                  argc, argv);
+  return RunTests(
+      {{"structs_are_tvm_ffis", StructsAreTvmFfis},
+       {"kernel_runs_on_the_pool", KernelRunsOnThePool},
+       {"errors_are_carried_to_the_caller", ErrorsAreCarriedToTheCaller},
+       {"workspace_is_checked_and_aligned", WorkspaceIsCheckedAndAligned},
+       {"barriers_meet", BarriersMeet},
+       {"nobody_goes_on_without_a_task_that_failed", NobodyGoesOnWithoutATaskThatFailed},
+       {"only_barriers_need_a_team", OnlyBarriersNeedATeam},
+       {"many_arguments", ManyArguments}},
+      argc, argv);
 }

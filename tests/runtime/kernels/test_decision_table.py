@@ -82,6 +82,13 @@ def test_explain_has_the_numbers(dense: tuple[str, str], tmp_path: Path) -> None
     assert told["error"] == pytest.approx(3.1e-7)
 
 
+def test_times_below_the_clock_are_not_told(dense: tuple[str, str], tmp_path: Path) -> None:
+    times: dict[str, Any] = {"_kernel_us": 6.33e-5, "_expansion_us": 0.5, "_verdict": "expansion"}
+    install(tmp_path, *dense, **times)
+    told = k.explain(dense[0], k.dense_inputs(20))["reason"]
+    assert "less than 0.01 us, against 0.5 us for the expansion" in told
+
+
 def test_several_symbols_count_by_their_product(
     unique: Callable[[str], str], tmp_path: Path
 ) -> None:

@@ -6,10 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 import composite
+from composite.aot import prebuild
+from composite.binding import native
+from composite.compiler import tvm as backend
+from composite.kernels import host, produce
 from examples.lstm.ops import lstm
 
 BATCH, STEPS, UNITS = 4, 16, 64
@@ -150,3 +155,53 @@ def test_thirty_two_layers_at_once_beside_other_ops(
 ) -> None:
     code = _START + _AT_ONCE
     run_python(code, str(library), intra=threads, inter=4, env=_ENVIRONMENT, timeout=120)
+
+
+@composite.Composite(
+    "TeamsWalk", inputs=["at: int32", "following: int32", "rows: T", "w: T"],
+    derived_attrs=["T: {float}"], outputs=["y: T"],
+)  # fmt: skip
+def walk(at: Any, following: Any, rows: Any, w: Any) -> Any:
+    """Each trip reads rows where the trip before said."""
+    steps = tf.shape(following)[0]
+    h = tf.gather(rows, at)
+    ys = tf.TensorArray(h.dtype, size=steps, element_shape=h.shape)
+    for t in range(steps):
+        at = tf.gather(following, at)
+        h = tf.tanh(h @ w + tf.gather(rows, at))
+        ys = ys.write(t, h)
+    return ys.stack()
+
+
+@pytest.fixture(scope="module")
+def walking(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    specs = {
+        "at": ("int32", (BATCH,)), "following": ("int32", (STEPS,)),
+        "rows": ("float32", (STEPS, 2 * UNITS)), "w": ("float32", (2 * UNITS, 2 * UNITS)),
+    }  # fmt: skip
+    # Two cores, whatever this machine has: for one there would be no barrier.
+    target = backend.Target.of(backend.Target.host().isa, 2)
+    kernel = produce.compile_object(prebuild.requests(walk, specs)[0], target, "walk")
+    assert kernel.barriers
+    path = tmp_path_factory.mktemp("walking") / "walk.so"
+    backend.link([kernel], path, native.library_path())
+    return path
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 3, 4])
+@pytest.mark.parametrize("row", [0, BATCH - 1])
+def test_no_trip_is_run_on_what_a_failed_one_did_not_write(
+    walking: Path, row: int, tasks: int
+) -> None:
+    random = np.random.default_rng(0)
+    rows = random.standard_normal((STEPS, 2 * UNITS)).astype(np.float32)
+    w = (random.standard_normal((2 * UNITS, 2 * UNITS)) / 16).astype(np.float32)
+    at = np.zeros(BATCH, np.int32)
+    at[row] = 1
+    following = np.zeros(STEPS, np.int32)
+    following[1:4] = 2, 3, 2**30  # the third trip is given an index that is no row
+    y = np.full((STEPS, BATCH, 2 * UNITS), np.nan, np.float32)
+    with pytest.raises(RuntimeError, match="walk raised IndexError: an index is out of range"):
+        host.call(walking, "walk", [at, following, rows, w, y], tasks=tasks)
+    assert not np.isnan(y[:2]).any()
+    assert np.isnan(y[3:]).all()

@@ -186,6 +186,35 @@ def test_workspace(dense: tuple[str, str], tmp_path: Path) -> None:
     np.testing.assert_array_equal(result, np.arange(5000).reshape(100, 50))
 
 
+def test_without_memory_for_workspace_the_expansion_runs(
+    dense: tuple[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    op, digest = dense
+    source = """
+    void* (*__TVMBackendAllocWorkspace)(int, int, uint64_t, int, int);
+    KERNEL(NAME) {
+      return __TVMBackendAllocWorkspace(1, 0, (uint64_t)1 << 60, 2, 32) == 0 ? -1 : 0;
+    }
+    """
+    path = k.build(tmp_path, "k_large", source)
+    k.request("composite_install", k.record("k_large", op, digest, SHAPES, ["s0,s2"], path))
+    inputs = k.dense_inputs(4)
+    function = k.graph_function(op)
+    capfd.readouterr()
+    before = k.stats()
+    for _ in range(3):
+        np.testing.assert_allclose(
+            function(*inputs.values()), k.dense_reference(**inputs), rtol=1e-5
+        )
+    after = k.stats()
+    assert after["expansion_runs"] - before["expansion_runs"] == 3
+    told = "TensorFlow's own ops run instead: kernel k_large"
+    assert capfd.readouterr().err.count(told) == 1
+    refused = pytest.raises(tf.errors.ResourceExhaustedError, match="no memory for 115292150")
+    with k.options(backend="tvm"), refused:
+        k.call(op, inputs)
+
+
 def test_output_shapes_are_computed(unique: Callable[[str], str], tmp_path: Path) -> None:
     op = unique("RtShapes")
     digest = k.register(k.twice(op))
