@@ -1,9 +1,6 @@
 #include "composite/runtime/kernels/kernel_table.h"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -62,22 +59,8 @@ absl::Status ClassStatus(const ShapeClass& shape_class) {
 }  // namespace
 
 KernelTable& KernelTable::Global() {
-  static KernelTable* table = [] {
-    pthread_atfork(BeforeFork, InParent, InChild);
-    return new KernelTable;  // nodes of other threads may outlive static objects
-  }();
+  static KernelTable* table = new KernelTable;  // nodes of other threads may outlive static objects
   return *table;
-}
-
-void KernelTable::BeforeFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { Global().mu_.Lock(); }
-
-void KernelTable::InParent() ABSL_NO_THREAD_SAFETY_ANALYSIS { Global().mu_.Unlock(); }
-
-void KernelTable::InChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  KernelTable& table = Global();
-  new (&table.mu_) absl::Mutex;
-  new (&table.work_) absl::CondVar;
-  new (&table.changed_) absl::CondVar;
 }
 
 KernelGroup* KernelTable::Group(const OpVersion& version, AttrSlice attrs,

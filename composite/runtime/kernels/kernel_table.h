@@ -91,12 +91,6 @@ class KernelTable {
 
   KernelTable() = default;
 
-  // The process forks with the table in order, and its child has locks that no thread holds or
-  // waits for: those of the parent would be waited for, and woken, for ever.
-  static void BeforeFork();
-  static void InParent();
-  static void InChild();
-
   // The family of a group that there is.
   Family* FamilyOf(const OpVersion& version, tensorflow::AttrSlice attrs)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
