@@ -154,6 +154,39 @@ def environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": path}
 
 
+class Mounts:
+    """Small file systems in memory. Skips the test where this user may not mount them."""
+
+    def __init__(self) -> None:
+        self.folders: list[Path] = []
+
+    def __call__(self, folder: Path, options: str) -> Path:
+        """Mounts a new one on a folder that is made."""
+        folder.mkdir()
+        self._mount("-t", "tmpfs", "-o", options, "none", str(folder))
+        self.folders.append(folder)
+        return folder
+
+    def again(self, folder: Path, options: str) -> None:
+        """With other options, and what is in it."""
+        self._mount("-o", f"remount,{options}", str(folder))
+
+    @staticmethod
+    def _mount(*arguments: str) -> None:
+        done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            pytest.skip(f"this user may not mount: {done.stderr.strip()}")
+
+
+@pytest.fixture
+def mounted() -> Iterator[Mounts]:
+    """`mounted(folder, "mode=700,size=1m")` is that folder, a file system of its own."""
+    mounts = Mounts()
+    yield mounts
+    for folder in mounts.folders:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
 class RunPython(Protocol):
     """The type of the `run_python` fixture."""
 

@@ -28,6 +28,7 @@ HELD_BY: dict[str, str] = {
     "tests/composite/autodiff/test_residuals.py": "graph_cut.py",
     "tests/composite/vectorize/test_batching.py": "elementwise.py",
     # What makes kernels.
+    "tests/composite/compiler_process/test_client.py": "process.py server.py service.py",
     "tests/composite/kernels/test_verify.py": "adversarial.py bounds.py",
     "tests/composite/jit/test_worker.py": (
         "composite/kernels/expansions.py composite/kernels/produce.py"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from composite.compiler.tvm.build import Kernel, Written, compile, write  # noqa: A004 - always used as backend.compile
 from composite.compiler.tvm.choices import Chosen, Knob, Value
 from composite.compiler.tvm.errors import NotCovered
-from composite.compiler.tvm.link import LinkError, link
+from composite.compiler.tvm.link import LinkError, link, linked
 from composite.compiler.tvm.target import Target
 
 __all__ = [
@@ -25,5 +25,6 @@ __all__ = [
     "Written",
     "compile",
     "link",
+    "linked",
     "write",
 ]

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import tempfile
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -290,7 +289,7 @@ def _check_name(name: str) -> None:
 
 
 def _object(functions: dict[str, Any], target: Target) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="composite-") as folder:
-        path = Path(folder) / "kernel.o"
-        generate(functions, target).write_to_file(str(path), "o")
-        return path.read_bytes()
+    # LLVM ends the process when a file cannot be written; memory has no folder that may be full.
+    with open(os.memfd_create("kernel.o"), "rb") as file:
+        generate(functions, target).write_to_file(f"/proc/self/fd/{file.fileno()}", "o")
+        return file.read()

@@ -15,6 +15,9 @@ from pathlib import Path
 
 from composite.compiler.tvm.build import Kernel
 
+_OTHER_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
+_ROOM = 16 << 20  # bytes; a library and its object files are a few hundred kilobytes at most
+
 
 class LinkError(RuntimeError):
     """The system's linker is missing or failed; the message says what to do."""
@@ -44,8 +47,28 @@ def link(kernels: Kernel | Iterable[Kernel], path: str | Path, runtime: str | Pa
                 file.write_bytes(data)
                 files.append(str(file))
         made = Path(folder) / path.name
-        _run([_driver(), "-shared", "-Wl,-z,now", "-o", str(made), *files, *_needed(runtime)])
+        command = [_driver(), "-shared", "-Wl,-z,now", "-o", str(made), *files, *_needed(runtime)]
+        _run(command, folder)
         os.replace(made, path)
+
+
+def linked(kernels: Kernel | Iterable[Kernel], runtime: str | Path | None) -> bytes:
+    """Return the bytes of the library that `link` writes. LinkError too if no folder has room."""
+    with tempfile.TemporaryDirectory(prefix="composite-", dir=_roomy()) as folder:
+        path = Path(folder) / "kernels.so"
+        link(kernels, path, runtime)
+        return path.read_bytes()
+
+
+def _roomy() -> str:
+    """Return a folder for files of the moment that has room for them."""
+    folders = [os.environ.get("TMPDIR") or "/tmp", *_OTHER_FOLDERS]
+    for folder in folders:
+        if os.access(folder, os.W_OK | os.X_OK):
+            found = os.statvfs(folder)
+            if found.f_bavail * found.f_frsize >= _ROOM:
+                return folder
+    raise LinkError(f"no folder has room for the linker's files: {', '.join(folders)}")
 
 
 def _needed(runtime: str | Path | None) -> list[str]:
@@ -65,8 +88,9 @@ def _driver() -> str:
     )
 
 
-def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def _run(command: list[str], folder: str) -> None:
+    variables = os.environ | {"TMPDIR": folder}  # of the driver's own files
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
     if done.returncode != 0:
         lines = (done.stderr or done.stdout).strip().splitlines()
         reason = lines[0] if lines else "it printed nothing"

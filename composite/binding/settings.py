@@ -18,8 +18,10 @@ from composite.binding.records import AttrValue, record
 BACKENDS = ("auto", "tvm", "tf")
 NUMERICS = ("fast", "strict")
 LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
-# What is chosen for a process, which the runtime reads as well.
+COMPILERS = ("process", "thread")
+# What is chosen for a process. The runtime reads all but the compiler's.
 ENVIRONMENT = {
+    "COMPOSITE_COMPILER": COMPILERS,  # where kernels are compiled
     "COMPOSITE_BACKEND": BACKENDS,
     "COMPOSITE_NUMERICS": NUMERICS,
     "COMPOSITE_ISA": LEVELS,  # the highest level whose kernels may run

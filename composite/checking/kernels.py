@@ -20,6 +20,8 @@ from composite.binding.kernel_request import KernelRequest
 from composite.checking.compare import Closeness, Difference, same_bits
 from composite.checking.oracle import Case, Outcome, outcome
 from composite.checking.skipped import Skipped
+from composite.compiler.tvm import NotCovered, Target
+from composite.compiler_process.client import UNMADE
 from composite.jit import worker
 from composite.kernels import bounds, produce, verify
 from composite.kernels.cache import open_default
@@ -82,10 +84,8 @@ def _reason(message: str) -> str:
 
 def _compiled(case: Case) -> tuple[KernelRecord, Path]:
     """The kernel for exactly these shapes, from the cache or compiled for it."""
-    from composite.compiler import tvm as backend
-
     request = KernelRequest.of_call(case.op.request(*case.sample.tensors(), **case.sample.attrs))
-    target = backend.Target.host()
+    target = Target.host()
     cache = open_default()
     try:
         wanted = produce.identity(request).entry_key(target.key)
@@ -93,6 +93,6 @@ def _compiled(case: Case) -> tuple[KernelRecord, Path]:
         if known is not None:
             return known
         made, library = produce.compile_kernel(request, target)
-    except (backend.NotCovered, produce.Inexpandable, verify.Mismatch) as error:
+    except (NotCovered, produce.Inexpandable, verify.Mismatch, *UNMADE) as error:
         raise Skipped(f"no kernel: {error}") from error
     return made, cache.store(wanted, made.serialize(), library)

@@ -1,18 +1,19 @@
 """The one background thread that compiles kernels while expansions serve the calls.
 
 It starts with the first decorated op, unless COMPOSITE_JIT=0 or TVM is not installed, sleeps in the
-runtime until a kernel is wanted, and ends with the interpreter. A forked child has no worker (a
-thread does not survive fork) and runs expansions and whatever kernels it has.
+runtime until a kernel is wanted, and ends with the interpreter. The compiler itself is another
+process (`composite.compiler_process`). A thread does not survive a fork: a forked child has one of
+its own, which shares the compiler and the cache.
 """
 
 from __future__ import annotations
 
 import atexit
 import functools
+import logging
 import os
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from importlib import util
 
@@ -22,9 +23,14 @@ from composite.binding import native
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.log import logger
 from composite.binding.records import NodeDef, record
+from composite.compiler.tvm import NotCovered
+from composite.compiler_process.client import UNMADE, CompilerPaused, Stopped
+from composite.compiler_process.tasks import CompilerError
 from composite.jit import recording
+from composite.kernels import produce, verify
 from composite.kernels.cache import Cache, open_default
 from composite.ops import call
+from composite.ops.registry import OPS
 
 ENVIRONMENT = "COMPOSITE_JIT"
 _WAKE_MS = 1000  # a stop is told to the runtime, which wakes the thread; this only bounds a miss
@@ -34,7 +40,9 @@ _POLL = 0.005
 class Worker:
     """The thread and the cache it fills. Not for use from outside: see `start` and `wait`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_without_threads: bool = False) -> None:
+        """`is_without_threads`: TensorFlow's were lost in a fork, and there are no new ones."""
+        self._is_without_threads = is_without_threads
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="composite-jit", daemon=True)
 
@@ -42,10 +50,6 @@ class Worker:
         """Tells the runtime that requests are served from now on, and begins."""
         native.call("composite_worker", record(running=True))
         self._thread.start()
-        # Exit functions run last in, first out. Those of weakref.finalize, which remove temporary
-        # folders, must come after ours: the compiler writes to one.
-        weakref.finalize(self, int)
-        atexit.register(stop)
 
     def is_alive(self) -> bool:
         """Whether requests are served."""
@@ -56,7 +60,7 @@ class Worker:
         self._stopping.set()
         recording.flush()
         native.call("composite_worker", record(running=False))
-        # Leaving the interpreter while the compiler runs would crash in its callbacks.
+        # Leaving the interpreter while TensorFlow runs ops of a check would crash.
         self._thread.join()
 
     def _run(self) -> None:
@@ -71,7 +75,9 @@ class Worker:
             native.call("composite_worker", record(running=False))
 
     def _serve(self, message: NodeDef, kernels: Callable[[], Cache]) -> None:
-        status, reason = _outcome(message, kernels, self._stopping.is_set)
+        status, reason = _outcome(
+            message, kernels, self._stopping.is_set, must_be_known=self._is_without_threads
+        )
         answer = record(name=message.name, status=status, reason=reason)
         try:
             native.call("composite_finish", answer)
@@ -81,21 +87,24 @@ class Worker:
 
 
 def _outcome(
-    message: NodeDef, kernels: Callable[[], Cache], stopping: Callable[[], bool]
+    message: NodeDef,
+    kernels: Callable[[], Cache],
+    stopping: Callable[[], bool],
+    *,
+    must_be_known: bool = False,
 ) -> tuple[str, str]:
     """Status and reason of a request. Whatever goes wrong, the expansion serves its calls."""
-    from composite.compiler import tvm as backend
-    from composite.kernels import produce, verify
-
     try:
         request = KernelRequest.parse(message)
         recording.note(request)
-        return produce.produce(request, kernels(), stopping)
-    except produce.Stopped:
+        return produce.produce(request, kernels(), stopping, must_be_known=must_be_known)
+    except Stopped:
         return "failed", "the process ends"
-    except backend.NotCovered as answer:
+    except NotCovered as answer:
         logger.info("%s: no kernel: %s", message.op, answer)
         return "not_covered", str(answer)
+    except produce.Unknown as answer:
+        return "failed", str(answer)
     except produce.Inexpandable as error:  # the call itself says so, louder
         return "failed", str(error)
     except verify.Mismatch as error:
@@ -104,8 +113,25 @@ def _outcome(
     except Exception as error:  # noqa: BLE001 - the thread serves every op of the process
         if stopping():  # whatever was taken down around us
             return "failed", "the process ends"
-        logger.warning("%s: no kernel, compiling failed", message.op, exc_info=True)
-        return "failed", f"compiling failed: {type(error).__name__}: {error}"
+        told = _in_one_line(error)
+        level = logging.INFO if isinstance(error, CompilerPaused) else logging.WARNING
+        logger.log(level, "%s: no kernel, compiling failed: %s", _named(message.op), told)
+        logger.debug("%s: where", message.op, exc_info=True)
+        return "failed", f"compiling failed: {told}"
+
+
+def _named(op: str) -> str:
+    """The op, and where its author wrote it; a function without a name has no such place."""
+    known = OPS.current(op)
+    return f"{op} ({known.place})" if known is not None and known.place else op
+
+
+def _in_one_line(error: Exception) -> str:
+    """What was raised: its kind unless it is ours, and its message."""
+    if isinstance(error, CompilerError):
+        logger.debug("the compiler's lines: %s", error.trace)
+    text = str(error) if isinstance(error, UNMADE) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())
 
 
 class _Process:
@@ -114,6 +140,7 @@ class _Process:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.worker: Worker | None = None
+        self.is_without_threads = False
 
 
 _process = _Process()
@@ -130,7 +157,7 @@ def start() -> None:
     """Starts the worker; nothing when it runs already or this process does not compile."""
     with _process.lock:
         if _process.worker is None and enabled():
-            _process.worker = Worker()
+            _process.worker = Worker(is_without_threads=_process.is_without_threads)
             _process.worker.start()
 
 
@@ -165,11 +192,14 @@ def stop() -> None:
         worker.stop()
 
 
-def _forget_in_child() -> None:
+def _start_in_child() -> None:
     _process.lock = threading.Lock()  # the parent's may have been held
+    _process.is_without_threads |= call.tensorflow_has_started()
     if _process.worker is not None:
         _process.worker = None
         native.call("composite_worker", record(running=False))
+        start()
 
 
-os.register_at_fork(after_in_child=_forget_in_child)
+atexit.register(stop)
+os.register_at_fork(after_in_child=_start_in_child)

@@ -4,6 +4,8 @@ Loading an entry runs native code, so the folder is the user's own and nobody el
 names are the hashes of contents, files are read through descriptors that follow no links, and every
 byte is checked against its hash before it is used. Several processes may share the folder: a file
 appears complete, by rename, or not at all, and two that make the same entry make the same bytes.
+What the folder does not take (it is full, read-only, another user's, or there is none) is kept in
+memory, for this process; what a read-only folder has is used.
 
     <root>/v1/records/<key>     hash of the rest, newline, a kernel record (NodeDef)
     <root>/v1/objects/<hash>.so the library that the record names
@@ -16,20 +18,27 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import os
 import secrets
 import stat
-import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from composite.binding.log import logger
+from composite.kernels import memory
 
 ENVIRONMENT = "COMPOSITE_CACHE_DIR"
 LIMIT = 512 << 20  # bytes; a dense kernel's library is about 20 KB
 _LARGEST = 64 << 20  # of one file: what is larger was not written by us
 _ABANDONED = 3600  # seconds after which a temporary file is nobody's any more
+
+_FOLDERS = ("records", "objects", "timings")
+
+T = TypeVar("T")
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -40,54 +49,82 @@ class Untrusted(Exception):  # noqa: N818 - says what the folder is
 
 
 def default_root() -> Path:
-    """COMPOSITE_CACHE_DIR, or ~/.cache/composite."""
+    """COMPOSITE_CACHE_DIR, or composite in XDG_CACHE_HOME, or ~/.cache/composite.
+
+    NotADirectoryError where that depends on a home folder, and there is none.
+    """
     chosen = os.environ.get(ENVIRONMENT)
-    return Path(chosen) if chosen else Path("~/.cache/composite").expanduser()
+    if chosen:
+        return _absolute(chosen)
+    shared = os.environ.get("XDG_CACHE_HOME", "")
+    if shared.startswith("/"):  # a relative one is to be ignored, says its specification
+        return Path(shared) / "composite"
+    try:
+        home = Path.home()
+    except RuntimeError as error:
+        raise NotADirectoryError(f"{error}; {ENVIRONMENT} can name a folder") from None
+    return home / ".cache" / "composite"
+
+
+@functools.cache
+def _absolute(path: str) -> Path:
+    """The folder that a path first stood for: the working folder may be another one later."""
+    return Path(path).absolute()
 
 
 def open_default() -> Cache:
-    """The user's cache; a private one for this process where that is not to be trusted."""
-    root = default_root()
+    """The user's cache, the same for all who ask; one in memory where no folder can be trusted."""
+    try:
+        return _opened(default_root())
+    except NotADirectoryError as error:
+        return _in_memory(str(error))
+
+
+@functools.cache
+def _opened(root: Path) -> Cache:
     try:
         return Cache(root)
     except (Untrusted, OSError) as error:
-        return _private(root, error)
+        return _in_memory(str(error))
 
 
-def _private(root: Path, error: Exception) -> Cache:
-    private = tempfile.TemporaryDirectory(prefix="composite-")
-    logger.warning("no kernel cache in %s: %s; this process uses %s", root, error, private.name)
-    cache = Cache(Path(private.name))
-    cache.owned = private  # removed with the cache object
-    return cache
+@functools.cache
+def _in_memory(why: str) -> Cache:
+    logger.warning("kernels are kept in memory, for this process alone: %s", why)
+    return Cache(None)
 
 
 class Cache:
-    """A cache folder. Untrusted or OSError when it cannot be created or is not private."""
+    """A cache folder, and what it does not take; without a folder, all is kept in memory.
 
-    def __init__(self, root: Path, limit: int = LIMIT) -> None:
-        self.root = root / "v1"
-        self.owned: tempfile.TemporaryDirectory[str] | None = None
-        self._spare: Cache | None = None  # what this process keeps when the folder takes no more
+    Untrusted if somebody else may write to the folder, OSError if there can be none.
+    """
+
+    def __init__(self, root: Path | None, limit: int = LIMIT) -> None:
+        self.root = None if root is None else root / "v1"
+        self._memory = memory.Entries()
+        self._is_told = root is None  # that something is kept in memory
         self._limit = limit
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _check_folder(root)
-        for name in (".", "records", "objects", "timings"):
-            (self.root / name).mkdir(mode=0o700, exist_ok=True)
-            _check_folder(self.root / name)
+        if self.root is not None:
+            _prepare(self.root)
 
     def load(self, key: str) -> tuple[bytes, Path] | None:
         """The record of an entry and the path of its library, both checked; None if there is none.
 
         A damaged entry is removed, with a line in the log, and counts as missing.
         """
+        if (kept := self._memory.load(key)) is not None:
+            return kept
+        return None if self.root is None else self._load(self.root, key)
+
+    def _load(self, root: Path, key: str) -> tuple[bytes, Path] | None:
         try:
-            record = self._hashed("records", key)
+            record = _hashed(root / "records", key)
             if record is None:
                 return None
             library_hash, _, content = record.partition(b"\n")
             name = library_hash.decode() + ".so"
-            library = _read(self.root / "objects", name)
+            library = _read(root / "objects", name)
             if library is None:  # trimmed: records are small and outlive their libraries
                 logger.info("the library of cache entry %s is gone: it is made again", key)
                 self.remove(key)
@@ -98,65 +135,95 @@ class Cache:
             logger.warning("cache entry %s is damaged (%s): it is made again", key, error)
             self.remove(key)
             return None
-        for path in (self.root / "records" / key, self.root / "objects" / name):
-            with contextlib.suppress(FileNotFoundError):  # another process trimmed it meanwhile
+        for path in (root / "records" / key, root / "objects" / name):
+            with contextlib.suppress(OSError):  # read-only, or trimmed meanwhile by another process
                 os.utime(path, follow_symlinks=False)
-        return content, self.root / "objects" / name
+        return content, root / "objects" / name
 
     def store(self, key: str, record: bytes, library: bytes) -> Path:
-        """Writes an entry; returns the path of its library.
+        """Keeps an entry, in memory if the folder does not take it; returns its library's path.
 
-        Where the folder takes no more (a full disk, a read-only one) the entry goes to a private
-        folder, for this process, which would have compiled for nothing. OSError if that is full.
+        OSError if there is no memory either.
         """
         name = hashlib.sha256(library).hexdigest()
-        try:
-            path = _write(self.root / "objects", f"{name}.so", library)
-            self._write_hashed("records", key, name.encode() + b"\n" + record)
-        except OSError as error:
-            if self.owned is not None:
-                raise
-            self._spare = self._spare or _private(self.root.parent, error)
-            return self._spare.store(key, record, library)
+
+        def write(root: Path) -> Path:
+            path = _write(root / "objects", f"{name}.so", library)
+            _write_hashed(root / "records", key, name.encode() + b"\n" + record)
+            return path
+
+        path = self._written(write)
+        if path is None:
+            return self._memory.store(key, record, library)
         self.trim()
         return path
 
+    def _written(self, write: Callable[[Path], T]) -> T | None:
+        """What `write(root)` returns; None, with a line in the log, if the folder takes nothing."""
+        if self.root is None:
+            return None
+        try:
+            try:
+                return write(self.root)
+            except FileNotFoundError:  # somebody has removed the folder
+                _prepare(self.root)
+                return write(self.root)
+        except (OSError, Untrusted) as error:
+            if not self._is_told:
+                self._is_told = True
+                logger.warning("%s takes no kernels, new ones are in memory: %s", self.root, error)
+            return None
+
     def remove(self, key: str) -> None:
         """Removes an entry's record; its library goes when the cache is trimmed."""
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.root / "records" / key)
+        self._memory.remove(key)
+        if self.root is not None:
+            with contextlib.suppress(OSError):  # gone already; or read-only, and hidden by memory
+                os.unlink(self.root / "records" / key)
 
     def load_timings(self, key: str, machine: str) -> bytes | None:
         """What was measured for an entry on a machine of this kind."""
+        name = f"{key}-{machine}"
+        if self.root is None or name in self._memory.timings:
+            return self._memory.timings.get(name)
         try:
-            return self._hashed("timings", f"{key}-{machine}")
+            return _hashed(self.root / "timings", name)
         except (OSError, ValueError) as error:
             logger.warning("timings of cache entry %s are damaged (%s): measured again", key, error)
             return None
 
     def store_timings(self, key: str, machine: str, content: bytes) -> None:
-        """Keeps what was measured, beside the entry and not part of it, where there is room."""
-        try:
-            self._write_hashed("timings", f"{key}-{machine}", content)
-        except OSError as error:
-            logger.warning("timings of cache entry %s are not kept: %s", key, error)
+        """Keeps what was measured, beside the entry and not part of it."""
+        name = f"{key}-{machine}"
+
+        def write(root: Path) -> bool:
+            _write_hashed(root / "timings", name, content)
+            return True
+
+        if not self._written(write):
+            self._memory.timings[name] = content
 
     def trim(self) -> None:
         """Removes what was used longest ago, until the folder is within its bound."""
-        folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        if self.root is None:
+            return
+        try:
+            folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return  # it was removed
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._trim(self.root)
         except BlockingIOError:
-            os.close(folder)
             return  # another process is at it
-        try:
-            self._trim()
+        except OSError as error:
+            logger.info("cache %s cannot be trimmed: %s", self.root, error)
         finally:
             os.close(folder)  # and with it the lock
 
-    def _trim(self) -> None:
+    def _trim(self, root: Path) -> None:
         files = []
-        for entry in (e for f in ("objects", "records", "timings") for e in _files(self.root / f)):
+        for entry in (e for folder in _FOLDERS for e in _files(root / folder)):
             try:
                 status = entry.lstat()
             except FileNotFoundError:
@@ -168,36 +235,56 @@ class Cache:
         total = sum(size for _, size, _ in files)
         if total <= self._limit:
             return
-        logger.info("cache %s holds %d MB: trimming", self.root, total >> 20)
+        logger.info("cache %s holds %d MB: trimming", root, total >> 20)
         for _, size, entry in sorted(files):
             if total <= self._limit * 0.8:
                 break
             entry.unlink(missing_ok=True)
             total -= size
 
-    def _hashed(self, folder: str, name: str) -> bytes | None:
-        content = _read(self.root / folder, name)
-        if content is None:
-            return None
-        digest, separator, rest = content.partition(b"\n")
-        if not separator or hashlib.sha256(rest).hexdigest().encode() != digest:
-            raise ValueError(f"{folder[:-1]} has another hash")
-        return rest
 
-    def _write_hashed(self, folder: str, name: str, content: bytes) -> None:
-        digest = hashlib.sha256(content).hexdigest().encode()
-        _write(self.root / folder, name, digest + b"\n" + content)
+def _prepare(root: Path) -> None:
+    """Makes the folders that are missing, and checks each before anything is made in it."""
+    root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check_folder(root.parent)
+    root.mkdir(mode=0o700, exist_ok=True)
+    _check_folder(root)
+    for name in _FOLDERS:
+        with contextlib.suppress(OSError):  # read-only; what there is may serve
+            (root / name).mkdir(mode=0o700, exist_ok=True)
+        if (root / name).exists():
+            _check_folder(root / name)
+
+
+def _hashed(folder: Path, name: str) -> bytes | None:
+    content = _read(folder, name)
+    if content is None:
+        return None
+    digest, separator, rest = content.partition(b"\n")
+    if not separator or hashlib.sha256(rest).hexdigest().encode() != digest:
+        raise ValueError(f"it is in {folder.name}, and has another hash")
+    return rest
+
+
+def _write_hashed(folder: Path, name: str, content: bytes) -> None:
+    digest = hashlib.sha256(content).hexdigest().encode()
+    _write(folder, name, digest + b"\n" + content)
 
 
 def _files(folder: Path) -> list[Path]:
     return sorted(folder.iterdir())
 
 
+def _trusted() -> tuple[int, int]:
+    """Whose files may be native code here, as CheckedFile::CheckOwner in the runtime has it."""
+    return os.geteuid(), 0
+
+
 def _check_folder(folder: Path) -> None:
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):
         raise Untrusted(f"{folder} is not a folder (links are not followed)")
-    if status.st_uid != os.geteuid():
+    if status.st_uid not in _trusted():
         raise Untrusted(f"{folder} belongs to user {status.st_uid}, not to {os.geteuid()}")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise Untrusted(f"others may write to {folder}: chmod go-w {folder}")
@@ -211,7 +298,7 @@ def _read(folder: Path, name: str) -> bytes | None:
         return None
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+        if not stat.S_ISREG(status.st_mode) or status.st_uid not in _trusted():
             raise ValueError(f"{name} is not a regular file of this user")
         if status.st_size > _LARGEST:
             raise ValueError(f"{name} has {status.st_size} bytes")

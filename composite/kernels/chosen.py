@@ -8,6 +8,7 @@ both its kernels, the default and the one that won, are still made of the loops 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +51,7 @@ def use_tuned(path: str | os.PathLike[str]) -> None:
 
 
 def default_file() -> Path:
-    """Where `composite.tune` writes, and what is consulted last."""
+    """Where `composite.tune` writes, and what is consulted last. OSError as `default_root`."""
     return default_root() / NAME
 
 
@@ -59,9 +60,10 @@ def databases() -> list[Database]:
     named = os.environ.get(ENVIRONMENT)
     files = [*_used, *([Path(named).absolute()] if named else [])]
     found = [_content(file) for file in files]
-    own = default_file()
-    if own not in files and _is_own(own):
-        found.append(_content(own))
+    with contextlib.suppress(OSError):  # no folder, nothing in it
+        own = default_file()
+        if own not in files and _is_own(own):
+            found.append(_content(own))
     return [one for one in found if one is not None]
 
 

@@ -6,7 +6,6 @@ then its verdict (`verdicts`). A kernel from the cache was checked when it was m
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,14 +19,17 @@ from composite.binding.kernel_record import KernelRecord
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.log import logger
 from composite.binding.records import NodeDef
-from composite.compiler.tvm.choices import Chosen
-from composite.kernels import chosen, shapes, verify
+from composite.compiler.tvm import Chosen, Kernel, NotCovered, Target
+from composite.compiler_process import client
+from composite.compiler_process.client import Stopped
+from composite.compiler_process.tasks import Loops, Made
+from composite.kernels import chosen, memory, shapes, verify
 from composite.kernels.cache import Cache
 from composite.kernels.chosen import NOTHING
 from composite.kernels.exact import is_exact
 from composite.kernels.expansions import expand
 from composite.kernels.key import Identity, sha256
-from composite.kernels.verdicts import verdict
+from composite.kernels.verdicts import stored, verdict
 
 
 class Outcome(NamedTuple):
@@ -37,34 +39,44 @@ class Outcome(NamedTuple):
     reason: str
 
 
+class Unknown(Exception):  # noqa: N818 - not an error
+    """The kernel is not in the cache, and cannot be made here; the message says why."""
+
+
 class Inexpandable(Exception):  # noqa: N818 - the caller's error, not ours
     """The body does not accept these shapes or attributes; the message has the author's place."""
 
 
-class Stopped(Exception):  # noqa: N818 - not an error
-    """The process ends: what is left of a request is not worth waiting for."""
-
-
-def produce(request: KernelRequest, cache: Cache, stopping: Callable[[], bool]) -> Outcome:
-    """Serves one request. Raises NotCovered, Inexpandable, verify.Mismatch, what the compiler does.
+def produce(
+    request: KernelRequest,
+    cache: Cache,
+    stopping: Callable[[], bool],
+    *,
+    must_be_known: bool = False,
+) -> Outcome:
+    """Serves one request. Raises NotCovered, Inexpandable, verify.Mismatch, and as the client does.
 
     `stopping()` is asked between the steps; Stopped is raised when it says so.
+    `must_be_known`: this process can neither check nor measure; Unknown where that is needed.
     """
-    from composite.compiler import tvm as backend
-
-    target = backend.Target.host()
+    target = Target.host()
     own = identity(request)
     choices = chosen.choices_for(
         own,
         target,
-        lambda given: write(request, target, given),
+        lambda given: write(request, target, given, stopping),
         chosen.databases(),
         known=lambda given: cache.load(own.entry_key(target.key, given)) is not None,
     )
     key = own.entry_key(target.key, choices)
     entry = cached(request, cache, key)
+    if must_be_known and (entry is None or stored(cache, key) is None):
+        raise Unknown(
+            "the cache has no kernel that was measured, and a process that was forked "
+            "after TensorFlow's first op has no threads to make one with"
+        )
     if entry is None:
-        made, library = compile_kernel(request, target, choices)
+        made, library = compile_kernel(request, target, choices, stopping)
         path = cache.store(key, made.serialize(), library)
     else:
         made, path = entry
@@ -109,65 +121,97 @@ def kernel_name(request: KernelRequest, choices: Chosen = NOTHING) -> str:
 
 
 def compile_kernel(
-    request: KernelRequest, target: Any, choices: Chosen = NOTHING
+    request: KernelRequest,
+    target: Target,
+    choices: Chosen = NOTHING,
+    stopping: Callable[[], bool] = client.never,
 ) -> tuple[KernelRecord, bytes]:
     """Compiles and checks a kernel. Returns its record and the bytes of its loadable library."""
-    from composite.compiler import tvm as backend
-
-    kernel = compile_object(request, target, choices=choices)
-    with tempfile.TemporaryDirectory(prefix="composite-") as folder:
-        path = Path(folder) / "kernel.so"
-        backend.link(kernel, path, runtime=native.library_path())
-        made = record_of(request, kernel, target, tuned=bool(choices))
-        made = with_accuracy(made, request, check(request, kernel, path))
-        library = path.read_bytes()
-    return replace(made, library_sha256=sha256(library)), library
+    runtime = str(native.library_path().resolve())
+    name = kernel_name(request, choices)
+    made = _compiled(request, target, name, choices, runtime=runtime, stopping=stopping)
+    kernel, library = made.kernel, made.library
+    assert kernel is not None, "it was asked for"
+    assert library is not None, "it was asked for"
+    with memory.file(library) as path:
+        record = record_of(request, kernel, target, tuned=bool(choices))
+        record = with_accuracy(record, request, check(request, kernel, path))
+    return replace(record, library_sha256=sha256(library)), library
 
 
 def compile_object(
-    request: KernelRequest, target: Any, name: str | None = None, choices: Chosen = NOTHING
-) -> Any:
-    """Compiles the kernel of a request (backend.Kernel); `name` is another one than kernel_name's.
+    request: KernelRequest, target: Target, name: str | None = None, choices: Chosen = NOTHING
+) -> Kernel:
+    """Compiles the kernel of a request; `name` is another one than kernel_name's.
 
-    NotCovered when there cannot be one, Inexpandable when there is nothing to compile.
+    NotCovered when there cannot be one, Inexpandable when there is nothing to compile; and what the
+    client raises.
     """
-    start = time.perf_counter()
-    written = write(request, target, choices)
-    kernel = written.generate(name or kernel_name(request, choices))
-    seconds = time.perf_counter() - start
-    logger.info("%s: kernel %s compiled in %.2f s", request.op, kernel.name, seconds)
+    kernel = _compiled(request, target, name or kernel_name(request, choices), choices).kernel
+    assert kernel is not None, "it was asked for"
     return kernel
 
 
-def write(request: KernelRequest, target: Any, choices: Chosen = NOTHING) -> Any:
-    """Writes the loops of a request's kernel (backend.Written); raises as `compile_object`."""
-    from composite.compiler import tvm as backend
+def _compiled(  # noqa: PLR0913 - what is made, of what, and how far
+    request: KernelRequest,
+    target: Target,
+    name: str,
+    choices: Chosen,
+    *,
+    runtime: str | None = None,
+    stopping: Callable[[], bool] = client.never,
+) -> Made:
+    start = time.perf_counter()
+    made = _perform(request, target, choices, stopping, name=name, runtime=runtime)
+    logger.info("%s: kernel %s compiled in %.2f s", request.op, name, time.perf_counter() - start)
+    return made
 
-    return backend.write(
+
+def write(
+    request: KernelRequest,
+    target: Target,
+    choices: Chosen = NOTHING,
+    stopping: Callable[[], bool] = client.never,
+) -> Loops:
+    """Writes the loops of a request's kernel; raises as `compile_object`.
+
+    `choices` that this kernel does not have are left out; what was chosen is in the result.
+    """
+    return _perform(request, target, choices, stopping).loops
+
+
+def _perform(
+    request: KernelRequest,
+    target: Target,
+    choices: Chosen,
+    stopping: Callable[[], bool],
+    **wanted: Any,
+) -> Made:
+    task = client.task_of(
         _expansion(request),
         request.in_shapes,
         target=target,
         constants=request.constants,
         choices=choices,
+        **wanted,
     )
+    return client.perform(task, stopping)
 
 
 def _expansion(request: KernelRequest) -> Any:
-    from composite.compiler import tvm as backend
-
     try:
         return expand(request, request.in_shapes)
     except tf.errors.OpError as error:
-        kind = backend.NotCovered if native.is_not_yet(error) else Inexpandable
+        kind = NotCovered if native.is_not_yet(error) else Inexpandable
         raise kind(error.message) from error
 
 
-def check(request: KernelRequest, kernel: Any, library: Path) -> verify.Accuracy:
+def check(request: KernelRequest, kernel: Kernel, library: Path) -> verify.Accuracy:
     """Checks a linked kernel on the sizes of the call and on awkward ones; returns its error."""
     return oracle(request, kernel).check(library, kernel.name, kernel.packed)
 
 
-def oracle(request: KernelRequest, kernel: Any) -> verify.Oracle:
+def oracle(request: KernelRequest, kernel: Kernel) -> verify.Oracle:
     """What the kernels of a request are checked with; `kernel` is any of them."""
     dims = request.in_shapes
     names = shapes.symbols(dims)
@@ -189,7 +233,7 @@ def with_accuracy(
 
 
 def record_of(
-    request: KernelRequest, kernel: Any, target: Any, *, tuned: bool = False
+    request: KernelRequest, kernel: Kernel, target: Target, *, tuned: bool = False
 ) -> KernelRecord:
     """The kernel record that the runtime dispatches by: see the shape classes in docs."""
     packed = kernel.packed

@@ -38,8 +38,7 @@ def verdict(
     stopping: Callable[[], bool],
 ) -> Decision:
     """Installs a record again with its verdict, measured here or by an earlier process."""
-    machine = keys.machine()
-    decision = _stored(cache, key, machine)
+    decision = stored(cache, key)
     if decision is not None:
         install(made, decision)
         return decision
@@ -49,11 +48,11 @@ def verdict(
             return decision
     assert decision is not None, "the size of the call that asked is always measured"
     # Another process may have been quicker. Its verdict stands, so that both take one path.
-    theirs = _stored(cache, key, machine)
+    theirs = stored(cache, key)
     if theirs is not None:
         install(made, theirs)
         return theirs
-    cache.store_timings(key, machine, decisions.to_json(decision).encode())
+    cache.store_timings(key, keys.machine(), decisions.to_json(decision).encode())
     logger.info(
         "%s: kernel %s takes %.1f us, the expansion %.1f us",
         request.op, made.name, decision.times.kernel_us, decision.times.expansion_us,
@@ -61,8 +60,9 @@ def verdict(
     return decision
 
 
-def _stored(cache: Cache, key: str, machine: str) -> Decision | None:
-    text = cache.load_timings(key, machine)
+def stored(cache: Cache, key: str) -> Decision | None:
+    """What was measured on a machine of this kind."""
+    text = cache.load_timings(key, keys.machine())
     return None if text is None else decisions.from_json(text)
 
 

@@ -144,6 +144,12 @@ def forget_eager_kernels() -> None:
     eager.clear_kernel_cache()
 
 
+def tensorflow_has_started() -> bool:
+    """Whether TensorFlow has started its threads, without which a forked child cannot run much."""
+    eager = context.context_safe()
+    return eager is not None and bool(eager._initialized)
+
+
 def eager_mode() -> Any:
     """A context in which this thread runs eagerly, whatever the process defaults to."""
     return context.eager_mode()

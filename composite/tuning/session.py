@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 from composite.binding.log import logger
 from composite.compiler import tvm as backend
+from composite.compiler_process.tasks import Loops
 from composite.kernels.tuned import Measured, Record, Trial, Winner
 from composite.tuning.search import Search
 from composite.tuning.space import Built, Rejected, Space
@@ -111,7 +112,7 @@ class Session:
             self._measurer.close()
 
     def _run_trials(self, progress: Progress, save: Callable[[], None]) -> None:
-        running: dict[Future[Measured], tuple[backend.Written, float]] = {}
+        running: dict[Future[Measured], tuple[Loops, float]] = {}
         proposals = True
         while proposals or running:
             while proposals and len(running) < self._measurer.workers:
@@ -150,7 +151,7 @@ class Session:
             self._search.know(point, measured.ratio if measured is not None else None)
             self._add_row(point, measured, trial.error, is_new=False)
 
-    def _start(self, point: backend.Written) -> Future[Measured] | None:
+    def _start(self, point: Loops) -> Future[Measured] | None:
         """Begins to measure a candidate; None if it cannot be made."""
         start = time.monotonic()
         try:
@@ -163,7 +164,7 @@ class Session:
             return None
         return self._measurer.submit(built, _TRIAL)
 
-    def _finish(self, point: backend.Written, future: Future[Measured]) -> None:
+    def _finish(self, point: Loops, future: Future[Measured]) -> None:
         trial = self._record.trials.setdefault(point.digest, Trial(point.choices))
         try:
             measured = future.result()
@@ -174,13 +175,13 @@ class Session:
         trial.machines[self.machine] = measured
         self._note(point, measured, "")
 
-    def _note(self, point: backend.Written, measured: Measured | None, error: str) -> None:
+    def _note(self, point: Loops, measured: Measured | None, error: str) -> None:
         self._search.tell(point, measured.ratio if measured is not None else None)
         self.measured += 1
         self._add_row(point, measured, error, is_new=True)
 
     def _add_row(
-        self, point: backend.Written, measured: Measured | None, error: str, *, is_new: bool
+        self, point: Loops, measured: Measured | None, error: str, *, is_new: bool
     ) -> None:
         us, ratio = (measured.us, measured.ratio) if measured is not None else (None, None)
         self.rows.append(Row(self.changed(point.choices), us, ratio, error, is_new))
@@ -212,7 +213,7 @@ class Session:
             return Winner(best[1].code, best[2], trials)
         return Winner(self._default.code, self._of_default(), trials)
 
-    def _final(self, point: backend.Written) -> tuple[Built, Measured] | None:
+    def _final(self, point: Loops) -> tuple[Built, Measured] | None:
         """A candidate's second comparison; None if it is not faster for sure, at some size."""
         built = self._built.get(point.digest) or self._space.build(point)
         measured = self._measurer.submit(built, _FINAL).result()

@@ -14,6 +14,7 @@ from composite.binding import native
 from composite.binding.kernel_record import KernelRecord
 from composite.binding.kernel_request import KernelRequest
 from composite.compiler import tvm as backend
+from composite.compiler_process.tasks import Loops
 from composite.kernels import key as keys
 from composite.kernels import produce
 
@@ -46,26 +47,25 @@ class Space:
         self.identity = produce.identity(request)
         self.default = self.write({})
 
-    def write(self, choices: backend.Chosen) -> backend.Written:
+    def write(self, choices: backend.Chosen) -> Loops:
         """The loops of the kernel with these choices, as far as it has them."""
-        written: backend.Written = produce.write(self.request, self.target, choices)
-        return written
+        return produce.write(self.request, self.target, choices)
 
-    def point(self, choices: backend.Chosen) -> backend.Written | None:
+    def point(self, choices: backend.Chosen) -> Loops | None:
         """`write`, or None where these choices leave no kernel."""
         try:
             return self.write(choices)
         except backend.NotCovered:
             return None
 
-    def build(self, written: backend.Written) -> Built:
+    def build(self, written: Loops) -> Built:
         """Generates code, links it and compares it with the expansion. Rejected when that fails."""
         # Not the name of the kernel that calls get: the process may have that one.
         name = f"{produce.kernel_name(self.request)}_trial_{written.digest}"
         path = self._folder / f"{name}.so"
         start = time.monotonic()
         try:
-            kernel = written.generate(name)
+            kernel = produce.compile_object(self.request, self.target, name, written.choices)
             backend.link(kernel, path, runtime=native.library_path())
             self.seconds = time.monotonic() - start
             if self._oracle is None:

@@ -14,6 +14,7 @@ from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.lower.static import known_dims, known_ints, known_tensor
 from composite.compiler.tvm.math.numeric import cast
 from composite.compiler.tvm.read.node import OpNode, dtype_name
+from composite.compiler.tvm.read.tensor_proto import to_array
 
 _MAX_CONSTANT = 4096
 """Elements of a constant tensor that a kernel may hold; larger ones are inputs' business."""
@@ -26,9 +27,7 @@ def _identity_body(_: Block, x: Expr) -> Expr:
 def _lower_const(node: OpNode, _: list[Tensor]) -> list[Tensor]:
     proto = node.proto.attr["value"].tensor
     dtype = dtype_name(proto.dtype, "Const")
-    from tensorflow.python.framework import tensor_util  # the one decoder of TensorProto's forms
-
-    value = np.asarray(tensor_util.MakeNdarray(proto))
+    value = to_array(proto)
     if value.size > _MAX_CONSTANT and not np.all(value == value.flat[0]):
         raise NotCovered(f"Const: {value.size} elements (at most {_MAX_CONSTANT})")
     if dtype in NARROW_FLOATS:

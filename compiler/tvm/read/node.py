@@ -1,6 +1,7 @@
 """One node of a TF function as the lowering functions see it.
 
-Reads attributes out of TF's protos and nothing else; TensorFlow itself is not imported.
+Reads attributes out of TF's protos and nothing else; TensorFlow itself is not imported: the process
+that compiles has none.
 """
 
 from __future__ import annotations
@@ -36,10 +37,39 @@ def dtype_name(enum: int, what: str) -> str:
     return DTYPE_OF_ENUM[enum]
 
 
-def _enum_text(enum: int) -> str:
-    from tensorflow.core.framework import types_pb2  # the caller's proto came from here
+# And for the others, which errors name.
+_OTHER_DTYPES = {
+    4: "DT_UINT8",
+    5: "DT_INT16",
+    6: "DT_INT8",
+    7: "DT_STRING",
+    8: "DT_COMPLEX64",
+    11: "DT_QINT8",
+    12: "DT_QUINT8",
+    13: "DT_QINT32",
+    15: "DT_QINT16",
+    16: "DT_QUINT16",
+    17: "DT_UINT16",
+    18: "DT_COMPLEX128",
+    20: "DT_RESOURCE",
+    VARIANT: "DT_VARIANT",
+    22: "DT_UINT32",
+    23: "DT_UINT64",
+    24: "DT_FLOAT8_E5M2",
+    25: "DT_FLOAT8_E4M3FN",
+    26: "DT_FLOAT8_E4M3FNUZ",
+    27: "DT_FLOAT8_E4M3B11FNUZ",
+    28: "DT_FLOAT8_E5M2FNUZ",
+    29: "DT_INT4",
+    30: "DT_UINT4",
+    31: "DT_INT2",
+    32: "DT_UINT2",
+    33: "DT_FLOAT4_E2M1FN",
+}
 
-    return str(types_pb2.DataType.Name(enum))
+
+def _enum_text(enum: int) -> str:
+    return _OTHER_DTYPES.get(enum, f"number {enum}")
 
 
 @dataclass(frozen=True)

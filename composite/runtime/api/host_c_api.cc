@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "composite/runtime/api/c_api_reply.h"
+#include "composite/runtime/base/checked_file.h"
 #include "composite/runtime/kernels/dtypes.h"
 #include "composite/runtime/kernels/kernel_library.h"
 #include "composite/runtime/launch/fixed_team.h"
@@ -27,26 +28,27 @@ constexpr size_t kMostArguments = 4096;
 // A library that is open as long as this object lives.
 class OpenLibrary {
  public:
-  explicit OpenLibrary(const char* path) : handle_(dlopen(path, kOpenFlags)) {
-    if (handle_ == nullptr) {
-      const char* why = dlerror();
-      error_ = why != nullptr ? why : "no reason given";
-      return;
-    }
-    FillSlotsOf(handle_);
+  explicit OpenLibrary(const char* path) : handle_(Open(path)) {
+    if (handle_.ok()) FillSlotsOf(*handle_);
   }
   ~OpenLibrary() {
-    if (handle_ != nullptr) dlclose(handle_);
+    if (handle_.ok()) dlclose(*handle_);
   }
   OpenLibrary(const OpenLibrary&) = delete;
   OpenLibrary& operator=(const OpenLibrary&) = delete;
 
-  void* handle() const { return handle_; }  // null: `error` says why
-  const std::string& error() const { return error_; }
+  const absl::StatusOr<void*>& handle() const { return handle_; }
 
  private:
-  void* const handle_;
-  std::string error_;
+  static absl::StatusOr<void*> Open(const char* path) {
+    absl::StatusOr<CheckedFile> file = CheckedFile::Open(path);
+    if (!file.ok()) return file.status();
+    absl::Status status = file->MakeExecutable();
+    if (!status.ok()) return status;
+    return file->Map(kOpenFlags);
+  }
+
+  const absl::StatusOr<void*> handle_;
 };
 
 absl::Status CheckCall(const composite_kernel_call* call) {
@@ -118,9 +120,9 @@ absl::Status CallOutsideGraph(const composite_kernel_call* call) {
   absl::StatusOr<std::vector<tvm_abi::Tensor>> tensors = DescribeAll(*call);
   if (!tensors.ok()) return tensors.status();
   const OpenLibrary library(call->library);
-  if (library.handle() == nullptr) return absl::NotFoundError(library.error());
+  if (!library.handle().ok()) return library.handle().status();
   absl::StatusOr<tvm_abi::Function> function =
-      FindKernel(library.handle(), call->library, call->kernel);
+      FindKernel(*library.handle(), call->library, call->kernel);
   if (!function.ok()) return function.status();
   FixedTeam team(call->tasks);
   tvm_abi::Host host;

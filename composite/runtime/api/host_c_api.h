@@ -30,7 +30,8 @@ typedef struct {
 } composite_kernel_call;
 
 /* Calls a kernel. 0, or an absl::StatusCode and the message in *error, which the caller frees by
- * composite_free. NOT_FOUND: no such library or kernel; INVALID_ARGUMENT: the call is not one, or
+ * composite_free. NOT_FOUND: no such library or kernel; FAILED_PRECONDITION: it is no library that
+ * can be loaded; INVALID_ARGUMENT: the call is not one, or
  * the kernel refuses it; otherwise what the kernel raised, INTERNAL when the tasks of a loop do not
  * meet at the same barriers. The library is opened without a look at its owner and its bytes,
  * unlike those that composite_install is given. No counter of composite_stats moves. The memory

@@ -126,6 +126,7 @@ absl::Status LoadLibraryFolder(const std::string& folder) {
   TF_RETURN_IF_ERROR(CheckConflicts(folder, manifest));
   TF_ASSIGN_OR_RETURN(CheckedFile file,
                       CheckedFile::Open(absl::StrCat(folder, "/", FileOf(manifest))));
+  TF_RETURN_IF_ERROR(file.MakeExecutable());
   TF_RETURN_IF_ERROR(file.CheckDigest(manifest.digest));
   TF_ASSIGN_OR_RETURN(void* library, file.Map(RTLD_NOW | RTLD_LOCAL));
   // compiler/emit/registration.py has the same name.

@@ -2,7 +2,10 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -10,7 +13,12 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "composite/runtime/base/sha256.h"
 
 namespace composite {
@@ -18,12 +26,22 @@ namespace {
 
 std::string ErrnoText() { return std::strerror(errno); }
 
+constexpr char kDescriptors[] = "/proc/self/fd/";
+
+// The descriptor that a path is of, or -1.
+int DescriptorOf(absl::string_view path) {
+  int number = -1;
+  const bool found = absl::ConsumePrefix(&path, kDescriptors) && !path.empty() &&
+                     absl::c_all_of(path, absl::ascii_isdigit) && absl::SimpleAtoi(path, &number);
+  return found ? number : -1;
+}
+
 // A name of this descriptor that no open library has. dlopen compares names before it looks at the
 // file, and would return an old library for a new file behind the same descriptor number; so a
 // counter is spelled in "/" and "./", which mean nothing to the kernel.
 std::string DescriptorPath(int descriptor) {
   static std::atomic<unsigned> counter{0};
-  std::string path = "/proc/self/fd/";
+  std::string path = kDescriptors;
   for (unsigned rest = counter.fetch_add(1); rest != 0; rest >>= 1) {
     path += (rest & 1) != 0 ? "./" : "/";
   }
@@ -35,7 +53,10 @@ std::string DescriptorPath(int descriptor) {
 absl::StatusOr<CheckedFile> CheckedFile::Open(const std::string& path) {
   // NOFOLLOW: a link could be pointed elsewhere between the check and its use. NONBLOCK: or open()
   // waits for the writer of a pipe.
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const int own = DescriptorOf(path);
+  const int descriptor = own >= 0
+                             ? fcntl(own, F_DUPFD_CLOEXEC, 0)
+                             : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (descriptor >= 0) return CheckedFile(path, descriptor);
   const absl::StatusCode code =
       errno == ENOENT ? absl::StatusCode::kNotFound : absl::StatusCode::kPermissionDenied;
@@ -67,6 +88,29 @@ absl::Status CheckedFile::CheckOwner() const {
     return absl::PermissionDeniedError(
         absl::StrCat(path_, " can be written by others; run chmod go-w on it"));
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckedFile::MakeExecutable() {
+  struct statvfs mount;
+  struct stat info;
+  if (fstatvfs(descriptor_, &mount) != 0 || (mount.f_flag & ST_NOEXEC) == 0) {
+    return absl::OkStatus();
+  }
+  const int copy = memfd_create("composite-library", MFD_CLOEXEC);
+  off_t offset = 0;
+  bool done = copy >= 0 && fstat(descriptor_, &info) == 0;
+  while (done && offset < info.st_size) {
+    const ssize_t count = sendfile(copy, descriptor_, &offset, info.st_size - offset);
+    done = count > 0 || (count < 0 && errno == EINTR);
+  }
+  if (!done) {
+    absl::Status status =
+        absl::UnavailableError(absl::StrCat(path_, " cannot be copied to memory: ", ErrnoText()));
+    if (copy >= 0) close(copy);
+    return status;
+  }
+  close(std::exchange(descriptor_, copy));
   return absl::OkStatus();
 }
 

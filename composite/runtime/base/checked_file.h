@@ -15,6 +15,7 @@ namespace composite {
 class CheckedFile {
  public:
   // Follows no link. NotFound; PermissionDenied for all else that stands in the way.
+  // "/proc/self/fd/<number>" is a descriptor of this process, whatever it is of: a file in memory.
   static absl::StatusOr<CheckedFile> Open(const std::string& path);
 
   CheckedFile(CheckedFile&& other) noexcept;
@@ -23,6 +24,10 @@ class CheckedFile {
 
   // PermissionDenied unless it is a regular file that only its owner, this user or root, can write.
   absl::Status CheckOwner() const;
+
+  // Goes on with a copy in memory if the folder is mounted so that nothing in it may be run.
+  // Unavailable when there is no memory. Must come before CheckDigest, which is then of the copy.
+  absl::Status MakeExecutable();
 
   // DataLoss unless its bytes have this SHA-256 (hex). Must come before Map: a library that is cut
   // short kills the process otherwise.

@@ -31,6 +31,7 @@ absl::StatusOr<std::vector<tvm_abi::Function>> LoadKernel(const std::string& pat
   absl::StatusOr<CheckedFile> file = CheckedFile::Open(path);
   if (!file.ok()) return file.status();
   absl::Status status = file->CheckOwner();
+  if (status.ok()) status = file->MakeExecutable();
   if (status.ok()) status = file->CheckDigest(sha256);
   if (!status.ok()) return status;
   absl::StatusOr<void*> library = file->Map(kOpenFlags);

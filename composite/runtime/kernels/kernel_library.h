@@ -28,9 +28,10 @@ absl::StatusOr<tvm_abi::Function> FindKernel(void* library, absl::string_view pa
                                              absl::string_view name);
 
 // The functions of these names, kernels and what packs for them, in the library at the absolute
-// path `path`, whose bytes have the SHA-256 `sha256` (hex). The library stays open for ever. Every
-// failure is a status that says which file and why: NotFound, PermissionDenied, DataLoss (other
-// bytes than promised), FailedPrecondition.
+// path `path`, whose bytes have the SHA-256 `sha256` (hex); "/proc/self/fd/<number>" is a library
+// in memory, and one in a folder that nothing may be run from is copied to memory. It stays open
+// for ever. Every failure is a status that says which file and why: NotFound, PermissionDenied,
+// DataLoss (other bytes than promised), FailedPrecondition.
 absl::StatusOr<std::vector<tvm_abi::Function>> LoadKernel(const std::string& path,
                                                           const std::string& sha256,
                                                           absl::Span<const std::string> names);

@@ -136,7 +136,7 @@ def test_nobody_waits_for_a_thread_that_has_ended(run_python):
         + """
 from composite.jit import worker
 
-def outcome(*_):
+def outcome(*_, **__):
     raise SystemError("the compiler's thread is shot down")
 
 worker._outcome = outcome
@@ -204,21 +204,146 @@ dense(x, w, b, act="RELU")  # leaves while the compiler is at it
     assert done.stderr.count("Traceback") == 0
 
 
-def test_a_forked_child_runs_expansions(run_python):
-    run_python(
-        """
-import os, sys
-from tests.composite import dense_ops
+# No op has run when it forks, so TensorFlow has no threads that a child would lack.
+_FORKED = (
+    _FIRST.partition("expected =")[0]
+    + """
+import os
+from composite.binding.kernel_request import KernelRequest
+from composite.compiler_process import client
 from composite.jit import worker
+"""
+)
+
+
+def test_forked_children_share_the_compiler(run_python, tmp_path):
+    run_python(
+        _FORKED
+        + """
+client._client._running()
+number = client._client.number
+children = []
+for rows in (3, 4):
+    children.append(os.fork())
+    if children[-1] == 0:
+        with composite.options(backend="tvm"):
+            found = dense(x[:rows], w, b, act="RELU")
+        expected = np.maximum(x[:rows] @ w.T + b, 0)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+        assert composite.wait(timeout=60)
+        assert composite.stats()["kernel_launches"] >= 1
+        assert client._client.number == number
+        sys.exit(0)
+for child in children:
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+""",
+        env={"COMPOSITE_CACHE_DIR": str(tmp_path / "cache")},
+        timeout=120,
+    )
+
+
+_LATE_CHILD = (
+    _FORKED
+    + """
+with composite.options(backend="tvm"):
+    dense(x, w, b, act="RELU")
+assert composite.wait(timeout=60)
 child = os.fork()
 if child == 0:
-    ok = not worker.running() and worker.wait(timeout=1)
-    os._exit(0 if ok else 1)
+    assert worker.running()
+    for rows, known in ((32, True), (31, False)):
+        dims = ((rows, 256), (256, 256), (256,))
+        call = dense.request(*map(tf.TensorSpec, dims), act="RELU")
+        message = KernelRequest.of_call(call).to_node_def()
+        status, reason = worker._outcome(message, worker.open_default, bool, must_be_known=True)
+        assert (status in ("kernel", "expansion")) == known, (status, reason)
+        assert known or "the cache has no kernel that was measured" in reason, reason
+    sys.exit(0)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-assert worker.running()
+"""
+)
+
+
+def test_a_child_without_tensorflows_threads_looks_into_the_cache(run_python, tmp_path):
+    run_python(_LATE_CHILD, env={"COMPOSITE_CACHE_DIR": str(tmp_path / "cache")}, timeout=120)
+
+
+def test_no_tvm_in_this_process(run_python, tmp_path):
+    run_python(
+        _FIRST
+        + """
+assert "tvm" not in sys.modules
+with composite.options(backend="tvm"):
+    dense(x, w, b, act="RELU")
+assert composite.wait(timeout=60)
+from tests.composite.dense_ops import scale
+print(composite.check(scale, x[0], 3))
+assert [name for name in sys.modules if name.partition(".")[0] in ("tvm", "tvm_ffi")] == []
+with open("/proc/self/maps") as maps:
+    assert "libtvm" not in maps.read()
 """,
-        timeout=60,
+        env={"COMPOSITE_CACHE_DIR": str(tmp_path / "cache")},
     )
+
+
+def test_whatever_the_compiler_raises_is_one_line(run_python, tmp_path):
+    done = run_python(
+        _FIRST
+        + """
+from composite.compiler_process import client
+from composite.compiler_process.tasks import CompilerError
+
+def perform(task, stopping=client.never):
+    raise CompilerError("ValueError: zip() argument 2 is shorter", "a\\nlong\\ntrace")
+
+client.perform = perform
+dense(x, w, b, act="RELU")
+assert composite.wait(timeout=60)
+told = composite.explain(dense, x, w, b, act="RELU")
+assert "compiling failed: ValueError: zip() argument 2 is shorter" in told.reason, told
+from tests.composite.dense_ops import scale
+print(composite.check(scale, x[0], 3))
+""",
+        env={"COMPOSITE_LOG": "warning", "COMPOSITE_CACHE_DIR": str(tmp_path / "cache")},
+    )
+    lines = [line for line in done.stderr.splitlines() if line.startswith("composite ")]
+    assert len(lines) >= 1
+    assert "TestDense (tests/composite/dense_ops.py:" in lines[0], lines
+    assert all("/dense_ops.py:" in line for line in lines), lines
+    assert all(line.endswith("ValueError: zip() argument 2 is shorter") for line in lines), lines
+    assert "Traceback" not in done.stderr
+    assert "no kernel: ValueError: zip() argument 2 is shorter" in done.stdout
+
+
+@pytest.mark.timed
+def test_no_thread_stands_still(run_python, tmp_path):
+    """While a kernel is made: what other threads lose to the GIL is time that this process used."""
+    done = run_python(
+        _FIRST
+        + """
+np.asarray(tf.function(lambda a: tf.nn.relu(a @ a))(tf.ones((8, 8))))
+losses, working = [], True
+
+def tick():
+    while working:
+        wall, used = time.perf_counter(), time.process_time()
+        time.sleep(0.005)
+        wall, used = time.perf_counter() - wall - 0.005, time.process_time() - used
+        losses.append(min(wall, used))
+
+thread = threading.Thread(target=tick)
+thread.start()
+dense(x, w, b, act="RELU")
+assert composite.wait(timeout=120)
+working = False
+thread.join()
+assert len(losses) > 50, len(losses)
+print(f"{max(losses) * 1000:.1f} ms of {len(losses)}")
+assert max(losses) < 0.02, sorted(losses)[-5:]
+""",
+        env={"COMPOSITE_CACHE_DIR": str(tmp_path / "cache")},
+    )
+    print(done.stdout)
 
 
 @pytest.mark.slow

@@ -1,9 +1,9 @@
 """The kernel cache: what it gives back, what it refuses, what it survives."""
 
-import errno
 import hashlib
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -76,18 +76,124 @@ def test_a_linked_folder_is_refused(tmp_path):
         cache.Cache(tmp_path / "cache")
 
 
-def test_an_untrusted_default_is_replaced_by_a_private_folder(tmp_path, monkeypatch, caplog):
+def _default(monkeypatch, **variables):
+    for name in (cache.ENVIRONMENT, "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, str(value))
+    return cache.default_root()
+
+
+def test_where_the_folder_is(tmp_path, monkeypatch):
+    assert _default(monkeypatch, HOME="/h") == Path("/h/.cache/composite")
+    assert _default(monkeypatch, HOME="/h", XDG_CACHE_HOME="/x") == Path("/x/composite")
+    assert _default(monkeypatch, HOME="/h", XDG_CACHE_HOME="x") == Path("/h/.cache/composite")
+    named = {"HOME": "/h", "XDG_CACHE_HOME": "/x", cache.ENVIRONMENT: "/c"}
+    assert _default(monkeypatch, **named) == Path("/c")
+
+
+def test_a_relative_folder_stays_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = f"relative-{tmp_path.name}"
+    assert _default(monkeypatch, **{cache.ENVIRONMENT: name}) == tmp_path / name
+    path = cache.open_default().store("k1", b"r", b"l")
+    monkeypatch.chdir("/")
+    assert path.is_absolute()
+    assert cache.open_default().load("k1") == (b"r", path)
+
+
+def test_without_a_home(tmp_path, monkeypatch, caplog):
+    def home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", home)
+    with pytest.raises(NotADirectoryError, match="COMPOSITE_CACHE_DIR can name a folder"):
+        _default(monkeypatch)
+    with caplog.at_level(logging.WARNING, "composite"):
+        kernels = cache.open_default()
+        assert cache.open_default() is kernels
+    assert len(caplog.records) == 1
+    assert kernels.root is None
+    _keeps(kernels)
+
+
+def _keeps(kernels, key="new"):
+    """It gives back what it is given."""
+    path = kernels.store(key, b"record", b"library of " + key.encode())
+    assert path.read_bytes() == b"library of " + key.encode()
+    assert kernels.load(key) == (b"record", path)
+    kernels.store_timings(key, "m", b"times")
+    assert kernels.load_timings(key, "m") == b"times"
+    assert kernels.load_timings(key, "other") is None
+    kernels.trim()
+    kernels.remove(key)
+    assert kernels.load(key) is None
+
+
+def test_an_untrusted_default_is_not_used(tmp_path, monkeypatch, caplog):
     root = tmp_path / "cache"
     root.mkdir()
     root.chmod(0o777)
     monkeypatch.setenv(cache.ENVIRONMENT, str(root))
     with caplog.at_level(logging.WARNING, "composite"):
         kernels = cache.open_default()
-    assert "no kernel cache" in caplog.text
-    assert root not in kernels.root.parents
-    assert kernels.root.stat().st_mode & 0o777 == 0o700
-    kernels.store("k1", b"r", b"l")
+        assert cache.open_default() is kernels
+    (line,) = caplog.messages
+    assert "others may write" in line
+    _keeps(kernels)
     assert list(root.iterdir()) == []
+
+
+def test_a_read_only_folder_is_read(tmp_path, mounted, caplog):
+    root = mounted(tmp_path / "cache", "mode=700")
+    path = cache.Cache(root).store("old", b"record", b"library")
+    cache.Cache(root).store_timings("old", "m", b"times")
+    mounted.again(root, "ro")
+    kernels = cache.Cache(root)
+    with caplog.at_level(logging.WARNING, "composite"):
+        assert kernels.load("old") == (b"record", path)
+        assert kernels.load_timings("old", "m") == b"times"
+        assert caplog.messages == []
+        _keeps(kernels)
+        _keeps(kernels, "newer")
+    (line,) = caplog.messages
+    assert "Read-only file system" in line
+
+
+def test_an_empty_read_only_folder(tmp_path, mounted):
+    root = mounted(tmp_path / "cache", "mode=700,ro")
+    with pytest.raises(OSError, match="Read-only"):
+        cache.Cache(root)
+
+
+def test_what_a_full_folder_does_not_take_is_in_memory(tmp_path, mounted, caplog):
+    root = mounted(tmp_path / "cache", "mode=700,size=256k")
+    kernels = cache.Cache(root)
+    _keeps(kernels)
+    path = kernels.store("old", b"record", b"library")
+    (root / "ballast").write_bytes(b"")
+    with pytest.raises(OSError, match="No space"):
+        (root / "ballast").write_bytes(b"x" * (1 << 20))
+    with caplog.at_level(logging.WARNING, "composite"):
+        big = kernels.store("big", b"record", b"x" * 50_000)
+        kernels.store("bigger", b"record", b"y" * 50_000)
+        assert kernels.load("big") == (b"record", big)
+        assert kernels.load("old") == (b"record", path)
+    (line,) = caplog.messages
+    assert "No space left" in line
+    (root / "ballast").unlink()
+    assert kernels.store("later", b"record", b"z" * 50_000).is_relative_to(root)
+
+
+def test_a_folder_that_was_removed_is_made_again(kernels, caplog):
+    kernels.store("k1", b"r", b"l")
+    shutil.rmtree(kernels.root.parent)
+    with caplog.at_level(logging.WARNING, "composite"):
+        assert kernels.load("k1") is None
+        assert kernels.load_timings("k1", "m") is None
+        _keeps(kernels)
+        assert kernels.store("k1", b"r", b"l").is_relative_to(kernels.root)
+    assert caplog.messages == []
 
 
 def test_timings_lie_beside_the_entry(kernels):
@@ -101,6 +207,7 @@ def test_timings_lie_beside_the_entry(kernels):
 
 def test_the_size_is_bounded_and_the_least_recent_goes_first(tmp_path):
     kernels = cache.Cache(tmp_path / "cache", limit=10_000)
+    assert kernels.root is not None
     for i in range(8):
         kernels.store(f"k{i}", b"r", bytes([i]) * 1000)
         old = time.time() - 1000 + i
@@ -202,23 +309,3 @@ def test_a_process_that_is_killed_while_it_writes_tears_nothing(kernels, run_pyt
     for path in kernels.root.rglob("*"):
         if not path.name.startswith(".") and path.parent.name == "objects":
             assert path.read_bytes() == b"library" * 1000
-
-
-def test_what_a_full_folder_does_not_take_serves_this_process(kernels, monkeypatch, caplog):
-    write = cache._write
-
-    def full(folder, name, content):
-        if kernels.root in folder.parents:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return write(folder, name, content)
-
-    monkeypatch.setattr(cache, "_write", full)
-    with caplog.at_level(logging.WARNING, "composite"):
-        paths = [kernels.store(key, b"record", b"library") for key in ("k1", "k2")]
-        kernels.store_timings("k1", "machine", b"times")
-    assert [path.read_bytes() for path in paths] == [b"library"] * 2
-    assert not any(path.is_relative_to(kernels.root) for path in paths)
-    assert kernels.load("k1") is None  # which others share
-    assert kernels.load_timings("k1", "machine") is None
-    assert caplog.text.count("No space left on device; this process uses") == 1
-    assert "timings of cache entry k1 are not kept" in caplog.text

@@ -121,7 +121,7 @@ def test_a_library_or_a_kernel_that_is_not_there(library: Path, tmp_path: Path) 
         invoke(tmp_path / "gone.so", "tasks")
     text = tmp_path / "text.so"
     text.write_text("no library")
-    with refused(tf.errors.NotFoundError, r"text\.so"):
+    with refused(tf.errors.FailedPreconditionError, r"text\.so does not load"):
         invoke(text, "tasks")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.framework.node_def_pb2 import NodeDef
 
+from composite.kernels import memory
+from tests.conftest import Mounts
 from tests.runtime import kernel_support as k
 
 pytestmark = pytest.mark.usefixtures("kernel_ops")
@@ -147,6 +150,42 @@ def test_new_files_behind_one_descriptor_number(
             "composite_install", k.record("k_value", op, digest, [(1,)], ["1"], path, T=tf.float32)
         )
         assert float(k.call(op, {"x": tf.zeros([1])}, T=tf.float32)[0]) == value
+
+
+VALUE = "KERNEL(NAME) {{ FLOATS(1)[0] = {}f; return 0; }}"
+
+
+def installed_value(op: str, path: Path, library: str) -> float:
+    """What a kernel of one number gives, whose record says that it is in `library`."""
+    digest = k.register(k.twice(op))
+    record = k.record("k_value", op, digest, [(1,)], ["1"], path, _library=library, T=tf.float32)
+    k.request("composite_install", record)
+    return float(k.call(op, {"x": tf.zeros([1])}, T=tf.float32)[0])
+
+
+def test_a_folder_that_nothing_may_be_run_from(
+    unique: Callable[[str], str], tmp_path: Path, mounted: Mounts
+) -> None:
+    folder = mounted(tmp_path / "folder", "mode=700,noexec")
+    path = k.build(folder, "k_value", VALUE.format(5.0))
+    with pytest.raises(OSError, match="failed to map segment"):
+        ctypes.CDLL(str(path))
+    assert installed_value(unique("RtNoexec"), path, str(path)) == 5.0
+    record_of_another = k.build(tmp_path, "k_value", VALUE.format(6.0))
+    with pytest.raises(tf.errors.DataLossError, match="is damaged"):
+        installed_value(unique("RtNoexec"), record_of_another, str(path))
+
+
+def test_a_library_in_memory(unique: Callable[[str], str], tmp_path: Path) -> None:
+    for value in (7.0, 8.0):  # behind one descriptor number
+        path = k.build(tmp_path, "k_value", VALUE.format(value))
+        descriptor, library = memory.lasting(path.read_bytes())
+        assert installed_value(unique("RtMemory"), path, str(library)) == value
+        os.close(descriptor)
+    with pytest.raises(tf.errors.PermissionDeniedError, match="Bad file descriptor"):
+        installed_value(unique("RtMemory"), path, str(library))
+    with pytest.raises(tf.errors.PermissionDeniedError, match="it is a link"):
+        installed_value(unique("RtMemory"), path, f"/proc/{os.getpid()}/fd/0")
 
 
 @pytest.mark.parametrize(

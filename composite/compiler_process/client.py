@@ -1,0 +1,184 @@
+"""Asks the compiler, which is started with the first task and again when it is gone.
+
+A process that ends while it is at a task has that task fail, and no other; after a few in a row it
+is not started for a while, so that a task which cannot be done is not what a machine does all day.
+
+COMPOSITE_COMPILER=thread lets the calling thread compile, in this process. So it is too where no
+interpreter can be started, as in a program that has Python embedded.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from composite.binding.log import logger
+from composite.compiler.tvm import Chosen, LinkError, Target
+from composite.compiler_process import service
+from composite.compiler_process.messages import Message
+from composite.compiler_process.process import CannotStart, Gone, HungUp, Process
+from composite.compiler_process.tasks import CompilerError, Made, Task, answered
+
+ENVIRONMENT = "COMPOSITE_COMPILER"
+LIMIT = 180.0  # seconds that a task may take; the largest kernels take ten
+_IN_A_ROW = 3  # ends of the process without an answer between them,
+_PAUSE = 300.0  # after which it is not started for so many seconds
+
+
+class CompilerGone(RuntimeError):  # noqa: N818 - says what is the case
+    """The compiler's process ended, or was ended, before it had an answer; the message says how."""
+
+
+class CompilerPaused(CompilerGone):
+    """It ended too often to be started at once; the end that came last was told."""
+
+
+UNMADE = (CompilerError, CompilerGone, LinkError)
+"""What leaves a call without a kernel and says in one line why, though a kernel could be made."""
+
+
+class Stopped(Exception):  # noqa: N818 - not an error
+    """The process ends: what is left of a request is not worth waiting for."""
+
+
+def never() -> bool:
+    """For whoever waits until there is an answer."""
+    return False
+
+
+def task_of(  # noqa: PLR0913 - all that a kernel depends on
+    library: Any,
+    in_shapes: Sequence[Sequence[int | str]],
+    *,
+    target: Target,
+    constants: Sequence[int] = (),
+    choices: Chosen = MappingProxyType({}),
+    name: str = "",
+    runtime: str | None = None,
+) -> Task:
+    """A task for `library` (a FunctionDefLibrary): its loops; with a `name`, its object files.
+
+    With the path of the `runtime`, a library that can be loaded too.
+    """
+    return Task(
+        function=library.SerializeToString(deterministic=True),
+        schema=_schema(type(library).DESCRIPTOR.file),
+        in_shapes=in_shapes,
+        target=target,
+        constants=constants,
+        choices=choices,
+        name=name,
+        link=runtime is not None,
+        runtime=runtime or "",
+    )
+
+
+def _schema(file: Any) -> bytes:
+    """A file of declarations and what it imports, as a FileDescriptorSet, leaves first."""
+    from google.protobuf import descriptor_pb2
+
+    found: dict[str, Any] = {}
+
+    def visit(one: Any) -> None:
+        if one.name not in found:
+            for other in one.dependencies:
+                visit(other)
+            found[one.name] = one
+
+    visit(file)
+    files = descriptor_pb2.FileDescriptorSet()
+    for one in found.values():
+        one.CopyToProto(files.file.add())
+    return files.SerializeToString(deterministic=True)
+
+
+class Client:
+    """Who asks, for all threads of this process. Not for use from outside: see `perform`."""
+
+    def __init__(self, limit: float = LIMIT, pause: float = _PAUSE) -> None:
+        self._limit = limit
+        self._pause = pause
+        self._lock = threading.Lock()
+        self._process: Process | None = None
+        self._is_inside = False  # no process can be started
+        self._ends = 0  # of the process, in a row
+        self._resumes = 0.0  # when it may be started again
+
+    @property
+    def number(self) -> int | None:
+        """The compiler's process, or None."""
+        return None if self._process is None else self._process.number
+
+    def perform(self, task: Task, stopping: Callable[[], bool] = never) -> Made:
+        """Have a task done.
+
+        Raises NotCovered and LinkError, as the compiler does; CompilerError for whatever else it
+        raises; CompilerGone; Stopped once `stopping()`, which is asked now and then, says so.
+        """
+        return answered(task, self._answer(task.message(), stopping))
+
+    def _answer(self, task: Message, stopping: Callable[[], bool]) -> Message:
+        while True:
+            process = self._running()
+            if process is None:
+                return service.answer(task)
+            try:
+                answer = process.ask(task, stopping)
+            except HungUp:
+                raise Stopped from None
+            except Gone as gone:
+                self._let_go(process)
+                if not gone.was_at_it and self._ends < _IN_A_ROW:
+                    continue  # it ended beforehand: a new one has not seen this task
+                raise CompilerGone(f"the compiler's process is gone: {gone}") from None
+            self._ends = 0
+            return answer
+
+    def _running(self) -> Process | None:
+        """The process, started if there is none; None where this one compiles itself."""
+        with self._lock:
+            if self._is_inside or os.environ.get(ENVIRONMENT) == "thread":
+                return None
+            if self._process is None:
+                left = self._resumes - time.monotonic()
+                if left > 0:
+                    raise CompilerPaused(
+                        f"the compiler's process ended {_IN_A_ROW} times in a row: it is started "
+                        f"again in {left:.0f} s at the earliest"
+                    )
+                try:
+                    self._process = Process(self._limit)
+                except CannotStart as error:
+                    self._is_inside = True
+                    logger.warning("kernels are compiled in this process: %s", error)
+                except Gone as gone:
+                    self._count_end()
+                    raise CompilerGone(f"the compiler's process is gone: {gone}") from None
+                else:
+                    logger.debug("the compiler is process %d", self._process.number)
+            return self._process
+
+    def _let_go(self, process: Process) -> None:
+        with self._lock:
+            if self._process is not process:
+                return  # another thread has seen it before
+            self._process = None
+            self._count_end()
+
+    def _count_end(self) -> None:
+        self._ends += 1
+        if self._ends >= _IN_A_ROW:
+            self._ends, self._resumes = 0, time.monotonic() + self._pause
+
+    def in_child(self) -> None:
+        """Called in a process that was just forked: it shares the compiler."""
+        self._lock = threading.Lock()  # a thread that is not here may have held it
+
+
+_client = Client()
+perform = _client.perform
+os.register_at_fork(after_in_child=_client.in_child)

@@ -1,0 +1,72 @@
+"""What runs in the compiler's process: tasks one after the other, until no client is left.
+
+Needs no TensorFlow. Nobody reads what is printed here but the log of a client, when the process has
+ended: see `process`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+from pathlib import Path
+
+from composite.compiler_process import messages, service
+
+STARTED = b"s"  # said when a task is taken up, before its answer
+_SILENT = 30.0  # seconds that a client may take to say the next part of a message
+_NICE = 5  # below the user's own work
+_EXPENDABLE = 500  # of 1000: where memory is short, this process goes before the user's
+
+
+def serve(rendezvous: socket.socket, limit: float) -> None:
+    """Serve each conversation that comes, until all clients have closed their ends.
+
+    A task that takes longer than `limit` seconds ends the process: nobody else might, when its
+    client is gone.
+    """
+    _prepare()
+    _say_hello(rendezvous)
+    while True:
+        _, received, _, _ = socket.recv_fds(rendezvous, 1, 1)
+        if not received:
+            return
+        with socket.socket(fileno=received[0]) as conversation:
+            conversation.settimeout(_SILENT)
+            # A client that is gone, or has given up, is told nothing.
+            with contextlib.suppress(OSError, EOFError):
+                _converse(conversation, limit)
+
+
+def _converse(conversation: socket.socket, limit: float) -> None:
+    task = messages.receive(conversation)
+    conversation.sendall(STARTED)
+    os.ftruncate(2, 0)  # what was printed belongs to the task in hand
+    os.lseek(2, 0, os.SEEK_SET)
+    signal.setitimer(signal.ITIMER_REAL, limit)  # whose default is to end the process
+    try:
+        answer = service.answer(task)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    conversation.sendall(answer.encoded())
+
+
+def _prepare() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is said to the user's process
+    with contextlib.suppress(OSError):
+        os.nice(_NICE)
+    with contextlib.suppress(OSError):  # not every container lets us
+        Path("/proc/self/oom_score_adj").write_text(str(_EXPENDABLE), encoding="ascii")
+
+
+def _say_hello(rendezvous: socket.socket) -> None:
+    """Tell the client which process this is, with a descriptor of it where the system has them."""
+    number = str(os.getpid()).encode()
+    try:
+        process = os.pidfd_open(os.getpid())
+    except OSError:  # before Linux 5.3
+        rendezvous.sendall(number)
+        return
+    socket.send_fds(rendezvous, [number], [process])
+    os.close(process)

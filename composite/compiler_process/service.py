@@ -1,0 +1,62 @@
+"""Does a task: the one place that calls the compiler, whichever process it is in."""
+
+from __future__ import annotations
+
+import functools
+import traceback
+from typing import Any
+
+from composite.compiler import tvm as backend
+from composite.compiler_process.messages import Message
+from composite.compiler_process.tasks import Loops, Made, Task, failed
+
+
+def answer(asked: Message) -> Message:
+    """The answer to a task. Whatever the compiler raises is one."""
+    try:
+        return perform(Task.of(asked)).message()
+    except Exception as error:  # noqa: BLE001 - the answer says what was raised
+        return failed(error, traceback.format_exc())
+
+
+def perform(task: Task) -> Made:
+    """Write the loops of a kernel, and compile and link it as far as the task says."""
+    written = _written(
+        task.function,
+        task.schema,
+        tuple(tuple(shape) for shape in task.in_shapes),
+        task.target,
+        tuple(task.constants),
+        tuple(sorted(task.choices.items())),
+    )
+    loops = Loops(written.digest, written.knobs, written.choices)
+    if not task.name:
+        return Made(loops)
+    kernel = written.generate(task.name)
+    library = backend.linked(kernel, task.runtime or None) if task.link else None
+    return Made(loops, kernel, library)
+
+
+@functools.lru_cache(maxsize=2)  # whoever compares loops asks for the code of one of them next
+def _written(  # noqa: PLR0913, PLR0917 - a task without what is done with the loops
+    function: bytes, schema: bytes, in_shapes: Any, target: Any, constants: Any, choices: Any
+) -> backend.Written:
+    return backend.write(
+        _library_class(schema).FromString(function),
+        in_shapes,
+        target=target,
+        constants=constants,
+        choices=dict(choices),
+    )
+
+
+@functools.lru_cache(maxsize=2)
+def _library_class(schema: bytes) -> Any:
+    """FunctionDefLibrary, made of its declaration in a pool of its own."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    pool = descriptor_pool.DescriptorPool()
+    for file in descriptor_pb2.FileDescriptorSet.FromString(schema).file:
+        pool.Add(file)
+    declared = pool.FindMessageTypeByName("tensorflow.FunctionDefLibrary")
+    return message_factory.GetMessageClass(declared)

@@ -1,0 +1,133 @@
+"""What the compiler is asked for, and what it answers, as Python has it and as messages.
+
+Needs neither TensorFlow nor TVM, because both sides read it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from composite.compiler.tvm import Chosen, Kernel, Knob, LinkError, NotCovered, Target, Value
+from composite.compiler.tvm.ir.constants import Packed
+from composite.compiler_process.messages import Message
+
+_ELSEWHERE = ("objects", "packed", "target")  # fields of a Kernel that JSON does not hold as such
+_RAISED = {kind.__name__: kind for kind in (NotCovered, LinkError)}
+
+
+class CompilerError(RuntimeError):
+    """The compiler raised what it should not have: its kind and message in one line.
+
+    Attributes:
+        trace: where, in the compiler's own lines.
+    """
+
+    def __init__(self, summary: str, trace: str = "") -> None:
+        super().__init__(summary)
+        self.trace = trace
+
+
+@dataclass(frozen=True)
+class Task:
+    """A kernel to write, and to compile if it has a name.
+
+    Attributes:
+        function: the serialized FunctionDefLibrary.
+        schema: the FileDescriptorSet that declares it: the compiler's process has no TensorFlow.
+        in_shapes: one an input; a text is a symbol.
+        target: the machine.
+        constants: the inputs that never change.
+        choices: values of knobs.
+        name: a C identifier; "" asks for the loops alone.
+        link: a library is wanted, not only object files.
+        runtime: the library that it names as needed; "": none.
+    """
+
+    function: bytes = field(repr=False)
+    schema: bytes = field(repr=False)
+    in_shapes: Sequence[Sequence[int | str]]
+    target: Target
+    constants: Sequence[int] = ()
+    choices: Chosen = field(default_factory=dict)
+    name: str = ""
+    link: bool = False
+    runtime: str = ""
+
+    def message(self) -> Message:
+        """The task as it is sent."""
+        facts = {
+            "in_shapes": [list(shape) for shape in self.in_shapes],
+            "target": dataclasses.asdict(self.target),
+            "constants": list(self.constants),
+            "choices": dict(self.choices),
+            "name": self.name,
+            "link": self.link,
+            "runtime": self.runtime,
+        }
+        return Message(facts, [self.function, self.schema])
+
+    @classmethod
+    def of(cls, message: Message) -> Task:
+        """The task of a message."""
+        function, schema = message.data
+        target = Target(**message.facts["target"])
+        return cls(function, schema, **{**message.facts, "target": target})
+
+
+class Loops(NamedTuple):
+    """The loops of a kernel: a hash of them, and what there was to choose and was chosen."""
+
+    digest: str
+    knobs: Sequence[Knob]
+    choices: dict[str, Value]
+
+
+class Made(NamedTuple):
+    """What became of a task: what it did not ask for is None."""
+
+    loops: Loops
+    kernel: Kernel | None = None
+    library: bytes | None = None
+
+    def message(self) -> Message:
+        """The answer as it is sent."""
+        knobs = [[knob.name, list(knob.candidates), knob.default] for knob in self.loops.knobs]
+        facts: dict[str, Any] = {"loops": [self.loops.digest, knobs, dict(self.loops.choices)]}
+        data: list[bytes] = []
+        if self.kernel is not None:
+            own = {f.name: getattr(self.kernel, f.name) for f in dataclasses.fields(Kernel)}
+            facts["kernel"] = {n: value for n, value in own.items() if n not in _ELSEWHERE}
+            facts["kernel"]["choices"] = dict(self.kernel.choices)
+            facts["packed"] = [dataclasses.astuple(one) for one in self.kernel.packed]
+            facts["objects"] = list(self.kernel.objects)
+            data += self.kernel.objects.values()
+        if self.library is not None:
+            data.append(self.library)
+        return Message(facts, data)
+
+
+def failed(error: Exception, trace: str) -> Message:
+    """The answer when a task cannot be done."""
+    kind = type(error).__name__
+    return Message({"error": kind, "text": str(error), "trace": trace})
+
+
+def answered(task: Task, message: Message) -> Made:
+    """What a message says of a task. Raises NotCovered and LinkError; CompilerError for others."""
+    facts = message.facts
+    if "error" in facts:
+        kind, text = facts["error"], facts["text"]
+        if kind in _RAISED:
+            raise _RAISED[kind](text)
+        raise CompilerError(" ".join(f"{kind}: {text}".split()), facts["trace"])
+    digest, knobs, choices = facts["loops"]
+    loops = Loops(digest, tuple(Knob(n, tuple(c), default) for n, c, default in knobs), choices)
+    if "kernel" not in facts:
+        return Made(loops)
+    objects = dict(zip(facts["objects"], message.data, strict=False))
+    packed = tuple(Packed(*one) for one in facts["packed"])
+    kernel = Kernel(**facts["kernel"], objects=objects, packed=packed, target=task.target)
+    return Made(loops, kernel, message.data[-1] if task.link else None)

@@ -1,0 +1,66 @@
+"""Tasks and answers are the same on both sides."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+
+from composite.compiler.tvm import Kernel, Knob, LinkError, NotCovered
+from composite.compiler.tvm.ir.constants import Packed
+from composite.compiler_process import messages, tasks
+from composite.compiler_process.messages import Message
+from composite.compiler_process.tasks import CompilerError, Loops, Made, Task
+
+LOOPS = Loops("digest", (Knob("0.rows.block", (1, 2, "all"), 2),), {"0.rows.block": 1})
+
+
+def _sent(message: Message) -> Message:
+    received = messages.decoded(message.encoded())
+    assert received is not None
+    return received
+
+
+def test_a_task(task: Callable[..., Task]) -> None:
+    asked = task(name="k", runtime="/runtime.so", choices={"0.x": 3, "0.y": "b"}, constants=(0,))
+    found = Task.of(_sent(asked.message()))
+    assert dataclasses.replace(found, in_shapes=asked.in_shapes, constants=(0,)) == asked
+    assert found.link
+    assert [list(shape) for shape in asked.in_shapes] == found.in_shapes
+
+
+def test_answers(task: Callable[..., Task]) -> None:
+    asked = task()
+    assert tasks.answered(asked, _sent(Made(LOOPS).message())) == Made(LOOPS)
+    kernel = Kernel(
+        name="k",
+        objects={"k.o": b"one", "l.o": b""},
+        out_shapes=["s0 2 *,3"],
+        minimums=[4],
+        divisors=[1],
+        strategy="rows+rows",
+        target=asked.target,
+        packed=(Packed(1, 640, "float32"),),
+        choices={"0.rows.block": 1},
+    )
+    assert tasks.answered(asked, _sent(Made(LOOPS, kernel).message())) == Made(LOOPS, kernel)
+    asked = dataclasses.replace(asked, link=True)
+    whole = Made(LOOPS, kernel, b"library")
+    assert tasks.answered(asked, _sent(whole.message())) == whole
+
+
+@pytest.mark.parametrize("kind", [NotCovered, LinkError])
+def test_answers_that_are_no_failures_of_the_compiler(
+    task: Callable[..., Task], kind: type[Exception]
+) -> None:
+    answer = tasks.failed(kind("ops.py:3:4: Pow: no"), "trace")
+    with pytest.raises(kind, match="^ops.py:3:4: Pow: no$"):
+        tasks.answered(task(), _sent(answer))
+
+
+def test_what_the_compiler_should_not_raise(task: Callable[..., Task]) -> None:
+    answer = tasks.failed(ValueError("zip:\n  too\n  short"), "line 1\nline 2")
+    with pytest.raises(CompilerError, match="^ValueError: zip: too short$") as raised:
+        tasks.answered(task(), _sent(answer))
+    assert raised.value.trace == "line 1\nline 2"

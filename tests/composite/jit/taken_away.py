@@ -1,0 +1,187 @@
+"""A training whose compiler, cache folder and temporary folder are taken away at random moments.
+
+    python -m tests.composite.jit.taken_away ROUNDS SEED FOLDER
+
+Each round trains a step whose kernels are new, has one event at a random moment of it, and compares
+the gradients with those of plain TensorFlow. FOLDER has two folders, `cache` and `tmp`; where each
+is a small file system of its own, they become full and read-only too. The exit status is 0 if all
+numbers are right and no event has cost more than a line of log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+import composite
+from composite import Composite
+from composite.compiler_process import client
+from composite.kernels import decisions
+from composite.kernels.decisions import Decision, Point, Times
+
+_LIMIT = 30.0  # seconds of a task: one that is stopped is waited for so long
+
+
+@Composite(
+    "TakenAwayLayer",
+    inputs=["x: float", "w: float"],
+    attrs=["slope: float"],
+    outputs=["y: float"],
+)
+def layer(x, w, slope):
+    """A dense layer; each slope is another kernel."""
+    y = tf.matmul(x, w)
+    return tf.where(y > 0.0, y, y * slope)
+
+
+class Events:
+    """What can be taken away, and is given back after the round."""
+
+    def __init__(self, folder: Path) -> None:
+        self._cache, self._tmp = folder / "cache", folder / "tmp"
+        self.known: list[Callable[[], None]] = [
+            self.kill, self.kill, self.stop, self.remove_cache, self.remove_tmp,
+        ]  # fmt: skip
+        if os.path.ismount(self._cache):
+            self.known += [self.fill_tmp, self.fill_cache, self.lock_cache, self.forbid_running]
+
+    def _signal(self, number: int) -> None:
+        if (process := client._client.number) is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, number)
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+    def stop(self) -> None:
+        self._signal(signal.SIGSTOP)
+
+    def remove_cache(self) -> None:
+        for path in self._cache.iterdir():
+            shutil.rmtree(path, ignore_errors=True)
+
+    def remove_tmp(self) -> None:
+        if not os.path.ismount(self._tmp):
+            shutil.rmtree(self._tmp, ignore_errors=True)
+
+    def fill_tmp(self) -> None:
+        _fill(self._tmp)
+
+    def fill_cache(self) -> None:
+        _fill(self._cache)
+
+    def lock_cache(self) -> None:
+        _remount(self._cache, "ro")
+
+    def forbid_running(self) -> None:
+        _remount(self._cache, "noexec")
+
+    def give_back(self) -> None:
+        if os.path.ismount(self._cache):
+            _remount(self._cache, "rw,exec")
+        for folder in (self._cache, self._tmp):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            (folder / "ballast").unlink(missing_ok=True)
+
+
+def _fill(folder: Path) -> None:
+    with contextlib.suppress(OSError), (folder / "ballast").open("wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * (1 << 16))
+
+
+def _remount(folder: Path, options: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{options}", str(folder)], check=False)
+
+
+class _Lines(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+def _gradients(
+    op: Callable[..., tf.Tensor], w: tf.Variable, x: tf.Tensor, slope: float
+) -> np.ndarray:
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(op(x, w, slope=slope) ** 2)
+    return np.asarray(tape.gradient(loss, w))
+
+
+def _step(w: tf.Variable, numbers: np.random.Generator, slope: float) -> float:
+    """One step of the training; how far its gradients are from TensorFlow's."""
+    x = tf.constant(numbers.standard_normal((64, 32)).astype(np.float32))
+    found = _gradients(layer, w, x, slope)
+    expected = _gradients(layer.python_function, w, x, slope)
+    assert np.isfinite(expected).all(), "the training diverges: nothing is compared"
+    w.assign_sub(0.01 * found)
+    time.sleep(0.01)
+    return float(np.abs(found - expected).max() / np.abs(expected).max())
+
+
+def _kernels_win() -> None:
+    """Let each kernel serve, whatever is measured: it is their numbers that are compared."""
+
+    def decide(
+        measured: Mapping[int, Times], asked: int, before: Decision | None = None
+    ) -> Decision:
+        del before
+        return Decision(asked, (Point(asked, measured[asked], True),))
+
+    decisions.decide = decide
+
+
+def main(rounds: int, seed: int, folder: Path) -> int:
+    """Run; returns the exit status."""
+    chance = random.Random(seed)
+    numbers = np.random.default_rng(seed)
+    events, lines, counts = Events(folder), _Lines(), Counter[str]()
+    logging.getLogger("composite").addHandler(lines)
+    client._client._limit, client._client._pause = _LIMIT, 1.0
+    _kernels_win()
+    w = tf.Variable(numbers.standard_normal((32, 32)).astype(np.float32))
+    worst, told = np.float64(0.0), 0
+    for number in range(rounds):
+        event = chance.choice(events.known)
+        timer = threading.Timer(chance.uniform(0, 1.5), event)
+        timer.start()
+        slope = (number + 1) / (rounds + 1)
+        end = time.monotonic() + chance.uniform(0.5, 2.5)
+        while time.monotonic() < end or timer.is_alive():
+            worst = np.maximum(worst, _step(w, numbers, slope))
+        timer.join()
+        composite.wait(_LIMIT + 30)
+        for _ in range(5):  # by the kernels, if it was not these that the event cost
+            worst = np.maximum(worst, _step(w, numbers, slope))
+        events.give_back()
+        counts[event.__name__] += 1
+        new = lines.lines[told:]
+        told = len(lines.lines)
+        if len(new) > 1:
+            print(f"round {number}, {event.__name__}:", *new, sep="\n  ")
+            counts["rounds with more than a line"] += 1
+    print(f"seed {seed}: {rounds} rounds, off by {worst:.1e} at most, {told} lines: {dict(counts)}")
+    stats = composite.stats()
+    print(f"{stats['compiles']} kernels were made, and called {stats['kernel_launches']} times")
+    return int(not worst <= 1e-5 or counts["rounds with more than a line"] > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])))

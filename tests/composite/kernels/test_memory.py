@@ -1,0 +1,32 @@
+"""Files in memory: readable by their path, for good or for a while, and never changed."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from composite.kernels import memory
+
+
+def test_a_file_for_a_while() -> None:
+    with memory.file(b"content") as path:
+        assert path.read_bytes() == b"content"
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert path.stat().st_uid == os.geteuid()
+    assert not path.exists() or path.read_bytes() != b"content"
+
+
+def test_nobody_changes_it() -> None:
+    descriptor, path = memory.lasting(b"content")
+    with pytest.raises(PermissionError):
+        os.pwrite(descriptor, b"C", 0)
+    with pytest.raises(PermissionError):
+        os.ftruncate(descriptor, 0)
+    assert path.read_bytes() == b"content"
+    os.close(descriptor)
+
+
+def test_two_of_one_content_are_two_files() -> None:
+    with memory.file(b"a") as one, memory.file(b"a") as other:
+        assert one != other
