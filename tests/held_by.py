@@ -21,6 +21,7 @@ HELD_BY: dict[str, str] = {
     "tests/composite/binding/test_typed_record.py": (
         "call_request.py fields.py kernel_record.py kernel_request.py"
     ),
+    "tests/composite/ops/test_keras_tensors.py": "keras_operation.py",
     "tests/composite/ops/test_semantics.py": "op.py",
     "tests/composite/ops/test_attributes.py": "traced_call.py",
     "tests/composite/autodiff/test_gradient.py": "backward.py",

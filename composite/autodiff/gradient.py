@@ -99,7 +99,6 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
         return own.function(op, *output_gradients)
     if own is not None:
         raise LookupError(own.refusal)
-    request = _request(op_name, attrs, digest)
     used = [
         gradient is not None and _has_gradient(output.dtype)
         for gradient, output in zip(output_gradients, op.outputs, strict=True)
@@ -111,7 +110,7 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
     keeps, skipped = _may_keep(op, attrs), set(getattr(op, "skip_input_indices", None) or ())
     needed = tuple(i not in skipped for i in range(len(op.inputs)))
     way = backward.Way(tuple(used), needed, keeps, lasts=True)
-    found = _backward(request, list(op.inputs), way)
+    found = _backward(op_name, _request(op_name, attrs, digest), list(op.inputs), way)
     wanted = [g for g, use in zip(output_gradients, used, strict=True) if use]
     gradients = found(op, [*map(tf.convert_to_tensor, wanted)], _options_of(attrs))
     for gradient, one in zip(gradients, op.inputs, strict=True):
@@ -120,13 +119,21 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
     return gradients
 
 
-def _request(op_name: str, attrs: Mapping[str, AttrValue], digest: str) -> CallRequest:
-    """The call that is differentiated, for `backward`.
+def _request(op_name: str, attrs: Mapping[str, AttrValue], digest: str) -> bytes:
+    """The call that is differentiated, for `backward`, serialized.
 
     It names the versions that stay nodes where a body calls them: TensorFlow asks here for theirs.
     """
-    whole = tuple(OPS.underived())
-    return CallRequest.of_node(op_name, attrs, program=digest, whole=whole)
+    given = tuple((name, value.SerializeToString()) for name, value in sorted(attrs.items()))
+    return _serialized(op_name, given, digest, tuple(OPS.underived()))
+
+
+@functools.lru_cache(maxsize=4 * backward.LIMIT)
+def _serialized(
+    op_name: str, given: tuple[tuple[str, bytes], ...], digest: str, whole: tuple[str, ...]
+) -> bytes:
+    attrs = {name: AttrValue.FromString(value) for name, value in given}
+    return CallRequest.of_node(op_name, attrs, program=digest, whole=whole).serialize()
 
 
 def _has_gradient(dtype: tf.DType) -> bool:
@@ -145,7 +152,7 @@ def plan(request: CallRequest, outputs: Sequence[tf.DType]) -> backward.Backward
     LookupError, FailedPreconditionError: it has none, for the reason that they say.
     """
     shapes = request.in_shapes
-    key = _request(request.op, request.attrs, request.program).serialize()
+    key = _request(request.op, request.attrs, request.program)
     used = tuple(map(_has_gradient, outputs))
     if not any(used):
         raise LookupError("no output is floating")
@@ -167,10 +174,11 @@ def _may_keep(op: Any, attrs: Mapping[str, AttrValue]) -> bool:
 _AUTO = AttrValue(s=b"auto")
 
 
-def _backward(request: CallRequest, inputs: Sequence[Any], way: backward.Way) -> backward.Backward:
+def _backward(
+    op_name: str, key: bytes, inputs: Sequence[Any], way: backward.Way
+) -> backward.Backward:
     shapes = tuple(_shape(x.shape) for x in inputs)
     ranks = tuple(x.shape.rank for x in inputs)
-    key = request.serialize()
     try:
         common = _family(key, way, ranks).widen(shapes, traced=way.keeps)
         return backward.differentiate(key, common, way)
@@ -182,7 +190,7 @@ def _backward(request: CallRequest, inputs: Sequence[Any], way: backward.Way) ->
         return backward.differentiate(key, shapes, way._replace(keeps=False, lasts=False))
     except tf.errors.FailedPreconditionError as error:
         if native.is_not_yet(error):
-            raise _not_yet(request.op, error) from None
+            raise _not_yet(op_name, error) from None
         raise
 
 

@@ -66,6 +66,18 @@ def bind(definition: Any, arguments: Mapping[str, Any]) -> Bound:
     return Bound(inputs, input_types, protos, structure)
 
 
+def resource(value: Any) -> Any:
+    """The handle of a variable, of each in a list, where an op takes a resource; others as given.
+
+    A variable of Keras holds one of TensorFlow, private in Keras 3; its public `value` is a tensor
+    under mixed precision.
+    """
+    if isinstance(value, (list, tuple)):
+        return [resource(one) for one in value]
+    variable = getattr(value, "_value", value)
+    return getattr(variable, "handle", value)
+
+
 def _with_tensor_attrs(definition: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments, with attributes that are tensors as protos: arrays and numbers are taken."""
     given = dict(arguments)

@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context, core
 from tensorflow.python.framework import ops
 
-from composite.ops import call, traced_call
+from composite.ops import call, call_arguments, keras_tensors, traced_call
 
 _TEMPLATE = """
 def __call__({parameters}):
@@ -34,7 +35,12 @@ def __call__({parameters}):
             _raise(_error, name)
         except _Symbolic:
             pass
-    return _graph({op_name!r}, {{{arguments}}}, _self.stamps(), name)
+        except _NoTensors:
+            return _of_keras(_self, {{{arguments}}}, name)
+    try:
+        return _graph({op_name!r}, {{{arguments}}}, _self.stamps(), name)
+    except _NoTensors:
+        return _of_keras(_self, {{{arguments}}}, name)
 """
 
 
@@ -50,11 +56,15 @@ def compile_call(
     """
     parameters = ["_self", *inputs, "*"]
     parameters += [f"{a}=_default_{a}" if a in defaults else a for a in attrs]
+    values = {name: name for name in (*inputs, *attrs)}
+    for arg in definition.input_arg:
+        if arg.type == tf.resource.as_datatype_enum:
+            values[arg.name] = f"_resource({arg.name})"
     text = _TEMPLATE.format(
         parameters=", ".join([*parameters, "name=None"]),
         op_name=definition.name,
-        fast=_fast_expression(definition, inputs, attrs),
-        arguments=", ".join(f"{x!r}: {x}" for x in (*inputs, *attrs)),
+        fast=_fast_expression(definition, values, attrs),
+        arguments=_named(values),
     )
     scope = {f"_default_{a}": value for a, value in defaults.items()} | {
         "_context": context,
@@ -66,6 +76,9 @@ def compile_call(
         "_eager": call.eager_call,
         "_graph": call.graph_call,
         "_traced": traced_call.traced_call,
+        "_NoTensors": (TypeError, ValueError),
+        "_of_keras": keras_tensors.call,
+        "_resource": call_arguments.resource,
     }
     exec(compile(text, f"<composite op {definition.name}>", "exec"), scope)
     function: Callable[..., Any] = scope["__call__"]
@@ -82,18 +95,21 @@ def do_not_convert(entity: Any) -> None:
     entity.autograph_info__ = {}
 
 
-def _fast_expression(definition: Any, inputs: Sequence[str], attrs: Sequence[str]) -> str:
+def _fast_expression(definition: Any, values: Mapping[str, str], attrs: Sequence[str]) -> str:
     if traced_call.needed(definition):
-        given = ", ".join(f"{x!r}: {x}" for x in (*inputs, *attrs))
-        return f"_traced({definition.name!r}, {{{given}}}, _self.stamps(), name)"
-    arguments = [repr(definition.name), "name", *inputs]
+        return f"_traced({definition.name!r}, {{{_named(values)}}}, _self.stamps(), name)"
+    arguments = [repr(definition.name), "name"]
+    arguments += (text for name, text in values.items() if name not in attrs)
     arguments += (text for a in attrs for text in (repr(a), a))
     fast = f"_fast(_ctx, {', '.join(arguments)})"
     if len(definition.output_arg) < 2:
         return fast  # a tensor, or one list: already what the user gets
     if any(arg.number_attr or arg.type_list_attr for arg in definition.output_arg):
         # The flat outputs have to be cut by attributes that only `bind` derives.
-        return f"_eager({definition.name!r}, {{{', '.join(f'{x!r}: {x}' for x in inputs)}" + (
-            "".join(f", {a!r}: {a}" for a in attrs) + "}, name)"
-        )
+        return f"_eager({definition.name!r}, {{{_named(values)}}}, name)"
     return f"tuple({fast})"
+
+
+def _named(values: Mapping[str, str]) -> str:
+    """The items of a dict, as text."""
+    return ", ".join(f"{name!r}: {text}" for name, text in values.items())

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
@@ -80,6 +80,7 @@ class CompositeOp:
     """
 
     schema: OpSchema  # set by __new__
+    _op: ClassVar[CompositeOp]  # the instance of an op's own class
 
     def __init__(
         self, program: FunctionDefLibrary, name: str, doc: str, module: str, versions: Versions
@@ -103,11 +104,13 @@ class CompositeOp:
         # A class for each op, since Python looks `__call__` up in the class, and an eager call has
         # no time to dispatch further.
         schema = OpSchema.from_op_def(program.function[0].signature)
-        own = type(cls.__name__, (cls,), {"__call__": _Call(schema), "__doc__": cls.__doc__})
+        own: type[CompositeOp] = type(
+            cls.__name__, (cls,), {"__call__": _Call(schema), "__doc__": cls.__doc__}
+        )
         compiled_call.do_not_convert(own)
-        instance: CompositeOp = object.__new__(own)
-        instance.schema = schema
-        return instance
+        own._op = object.__new__(own)
+        own._op.schema = schema
+        return own._op
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the op; see the class."""
@@ -119,6 +122,15 @@ class CompositeOp:
 
     def __repr__(self) -> str:
         return f"<composite op {self.op_name}: {self.__name__}{self.__signature__}>"
+
+    def get_config(self) -> dict[str, Any]:
+        """What a saved Keras model says of the op, beside the name that it is registered by."""
+        return {"digest": self.digest, "module": self.__module__}
+
+    @classmethod
+    def from_config(cls, _config: Mapping[str, Any]) -> CompositeOp:
+        """The op whose class this is: the version that this process has."""
+        return cls._op
 
     @property
     def op_def(self) -> Any:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
-from composite.ops import call, recorded
+from composite.ops import call, keras_tensors, recorded
 from composite.ops.library import Library
 from composite.ops.op import CompositeOp, Gradient
 
@@ -100,6 +100,7 @@ class Registry:
                 self._names[op.op_name] = Name(op, (*older.eras, era))
                 recorded.forget_forward_gradients()  # they are kept by name
                 older.op.retire()
+            keras_tensors.register(op)
             if op.composes:  # a call that TensorFlow answered before may be the composition's now
                 call.forget_eager_kernels()
 

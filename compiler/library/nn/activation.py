@@ -64,7 +64,10 @@ def gelu(features: Any, approximate: Any = False, name: Any = None) -> Any:
 
 @public("tf.nn.silu", "tf.nn.swish")
 def silu(features: Any, beta: Any = 1.0) -> Any:
-    """Sigmoid linear unit: features * sigmoid(beta * features)."""
+    """Sigmoid linear unit: features * sigmoid(beta * features).
+
+    Where beta * features overflows, the gradient is its limit, 0 or 1; TensorFlow's is NaN.
+    """
     features = tf.convert_to_tensor(features)
     beta = tf.cast(beta, features.dtype)
     return features * tf.sigmoid(beta * features)

@@ -70,6 +70,33 @@ class Case:
                 assert one.dtype == wanted.dtype, how
                 np.testing.assert_array_equal(numbers(one), numbers(wanted), err_msg=how)
 
+    def check_gradient(self, *values: Any, rtol: float = 1e-5) -> None:
+        """Compare the gradient of the op with that of TensorFlow's function, NaNs included."""
+        inputs = [tf.constant(value) for value in values]
+        named = dict(zip("xyz", inputs, strict=False))
+        results = _flat(eval(self.text, {"tf": tf, "np": np}, named))
+        op = self.op(inputs, *(one.dtype.name for one in results))
+        expected = _gradient(lambda: eval(self.text, {"tf": tf, "np": np}, named), inputs)
+        with composite.options(backend="tf"):
+            found = _gradient(lambda: op(*inputs), inputs)
+        for one, wanted in zip(found, expected, strict=True):
+            assert (one is None) == (wanted is None)
+            if one is not None:
+                np.testing.assert_allclose(numbers(one), numbers(wanted), rtol=rtol, atol=1e-30)
+
+
+def _gradient(call: Callable[[], Any], inputs: Sequence[Any]) -> list[Any]:
+    """The gradients of random multiples of the results, in the inputs; none without a result."""
+    random = np.random.default_rng(9)
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        results = [one for one in _flat(call()) if one.dtype.is_floating]
+        weights = [tf.constant(random.standard_normal(y.shape), y.dtype) for y in results]
+    return [
+        one if one is None else tf.convert_to_tensor(one)
+        for one in tape.gradient(results, inputs, weights)
+    ]
+
 
 def _flat(result: Any) -> list[Any]:
     return list(result) if isinstance(result, (list, tuple)) else [result]

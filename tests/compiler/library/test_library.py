@@ -143,6 +143,12 @@ def values(dtype: str, shape: Any, seed: int = 0) -> Any:
     return np.where(chosen, special, made).astype(type_.as_numpy_dtype)
 
 
+def extremes(dtype: str, shape: Any, seed: int = 0) -> Any:
+    """Numbers at which functions overflow, saturate or are not smooth."""
+    numbers = [0, -0.0, 1, -1, 0.5, 88, -88, 100, -100, 1e-30, 3e38, np.inf, -np.inf, np.nan]
+    return np.random.default_rng(seed).choice(numbers, shape).astype(dtype)
+
+
 def flat(table: dict[tuple[str, ...], list[str]]) -> list[tuple[str, str]]:
     return [(text, dtype) for dtypes, texts in table.items() for text in texts for dtype in dtypes]
 
@@ -160,6 +166,29 @@ def test_two_inputs(text: str, dtype: str, case: MakeCase) -> None:
         divisor = np.where(divisor == 0, 1, divisor).astype(dtype)
     inputs = [values(dtype, [3, 4]), divisor]
     case(text).check(*inputs[: 1 + ("y" in re.findall(r"\w+", text))])
+
+
+# What TensorFlow cannot differentiate, or differentiates to NaN where ours is right.
+NO_GRADIENT = {"tf.nn.silu(x, x)", "tf.nn.swish(x, beta=1.5)"}
+SMOOTH = [text for text, dtype in flat(ONE_INPUT) if dtype == "float32"]
+SMOOTH += [text for text, dtype in flat(TWO_INPUTS) if dtype == "float32"]
+
+
+@pytest.mark.parametrize("text", [text for text in SMOOTH if text not in NO_GRADIENT])
+def test_gradients_are_those_of_tensorflow_s_functions(text: str, case: MakeCase) -> None:
+    made = case(text)
+    for draw in (values, extremes):
+        inputs = [draw("float32", [3, 4]), draw("float32", [3, 4], seed=1)]
+        made.check_gradient(*inputs[: 1 + ("y" in re.findall(r"\w+", text))])
+
+
+def test_the_gradient_of_silu_is_a_number_where_its_product_overflows(case: MakeCase) -> None:
+    x = tf.constant([3e38, -3e38])
+    op = case("tf.nn.swish(x, beta=1.5)").op([x], "float32")
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = op(x)
+    np.testing.assert_array_equal(tape.gradient(y, x), [1.0, 0.0])
 
 
 @pytest.mark.parametrize("text", BOOL)

@@ -95,27 +95,27 @@ def test_what_does_not_reach_the_op_has_its_gradient():
     assert float(slope(lambda x: beside(x)[0], X)) == 1.0
 
 
-@Composite("PlacesDilated", inputs=["x: float", "w: float"], outputs=["y: float"])
-def dilated(x, w):
-    return tf.nn.conv2d(x, w, strides=1, padding="SAME", dilations=2)  # dilated
+@Composite("PlacesChecked", inputs=["x: float"], outputs=["y: float"])
+def checked(x):
+    return tf.sqrt(tf.debugging.check_numerics(x, "an infinity"))  # checked
 
 
-@Composite("PlacesDilatedBranch", inputs=["x: float", "w: float"], outputs=["y: float"])
-def dilated_branch(x, w):
-    if tf.reduce_sum(x) > 0.0:
-        w = tf.nn.conv2d(x, w, strides=1, padding="SAME", dilations=2)  # in a branch
-    return w
+@Composite("PlacesCheckedBranch", inputs=["x: float"], outputs=["y: float"])
+def checked_branch(x):
+    if x < 1.0:
+        x = tf.sqrt(tf.debugging.check_numerics(x, "an infinity"))  # in a branch
+    return x
 
 
 @pytest.mark.parametrize(
-    ("op", "comment"), [(dilated, "# dilated"), (dilated_branch, "# in a branch")]
+    ("op", "comment"), [(checked, "# checked"), (checked_branch, "# in a branch")]
 )
 def test_a_gradient_that_fails_as_it_runs_names_the_line(op, comment):
-    # TensorFlow has no gradient of a dilated convolution on a CPU, and finds out as it runs. Its
-    # error has the node of a branch only where the If was lowered: in a graph.
-    call = slope if op is dilated else tf.function(slope)
+    # The root of 0 is a number, its slope is none. TensorFlow's error has the node of a branch only
+    # where the If was lowered: in a graph.
+    call = slope if op is checked else tf.function(slope)
     with pytest.raises(tf.errors.InvalidArgumentError, match=line(comment)):
-        call(op, tf.ones([1, 5, 5, 1]), tf.ones([3, 3, 1, 1]))
+        call(op, tf.constant(0.0))
 
 
 def test_the_nodes_of_a_gradient_have_the_place_of_what_they_are_of():

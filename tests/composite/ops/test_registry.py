@@ -28,6 +28,9 @@ class Op:
     def retire(self) -> None:
         self.retired += 1
 
+    def get_config(self) -> dict[str, Any]:
+        return {}
+
 
 def op(op_name: str, digest: str, composes: str = "") -> Any:
     return Op(op_name, digest, composes)

@@ -159,7 +159,7 @@ class _Sweeps:
         operands = self._operands(tensor)
         level = max((self._level[t] for t in operands), default=0)
         cost = 1
-        if isinstance(tensor.node, Reduce):
+        if isinstance(tensor.node, Reduce) and not self._is_leaf(tensor):
             level += 1
             self._reductions[tensor] = tensor.node
         elif isinstance(tensor.node, Pointwise):

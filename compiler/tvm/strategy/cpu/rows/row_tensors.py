@@ -53,7 +53,7 @@ class _Rebuild:
 
     def _is_total(self, tensor: Tensor) -> bool:
         """Return whether an operand has the rows' dimensions alone, beside one that has all."""
-        return isinstance(tensor.node, Reduce) or not (self._rows.outer or tensor.shape)
+        return not (self._rows.outer or tensor.shape)
 
     def _choose_groups(self) -> None:
         """Merge neighbouring dimensions that all tensors have or lack alike."""

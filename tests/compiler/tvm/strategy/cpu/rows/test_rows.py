@@ -164,6 +164,29 @@ def test_square_matrices_do_not_mix_rows_and_columns(compiler: Any) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("shape", [(12, 5, 5), (3, 20, 7), (1, 6, 70), (40, 3, 16)])
+def test_rows_of_what_another_stage_has_reduced(compiler: Any, shape: tuple[int, ...]) -> None:
+    def function(x: Any) -> Any:
+        columns = tf.reduce_max(x, 1)
+        rows = tf.reduce_sum(columns, 1)
+        whole = tf.reduce_sum(tf.exp(tf.reduce_max(x, [1])))
+        return columns, rows, whole, columns - tf.reduce_max(columns, 1, keepdims=True)
+
+    compiler.compare(function, normal(*shape), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("reduce", ["reduce_sum", "reduce_max", "reduce_logsumexp"])
+def test_rows_of_what_a_loop_has_reduced(compiler: Any, reduce: str) -> None:
+    def function(e: Any, t: Any) -> Any:
+        def step(i: Any, a: Any) -> Any:
+            return i + 1, getattr(tf, reduce)(a[:, None] + t, axis=0) + e[i]
+
+        _, a = tf.while_loop(lambda i, _: i < 6, step, (1, e[0]))
+        return getattr(tf, reduce)(a), tf.reduce_max(a - e[0]), a
+
+    compiler.compare(function, normal(6, 5), normal(5, 5), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float16, ml_dtypes.bfloat16])
 def test_other_dtypes(compiler: Any, dtype: Any) -> None:
     x = normal(5, 19, dtype=dtype)
