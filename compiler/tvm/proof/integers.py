@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from composite.compiler.tvm.ir.dims import Dim, Poly, symbol
+from composite.compiler.tvm.proof.bound import Bound, without
 from composite.compiler.tvm.proof.polynomials import (
     atoms_of,
     degree,
@@ -42,14 +43,6 @@ _DEGREE = 8
 """Factors of a product beyond which a proof does not follow it."""
 
 
-class _Bound(NamedTuple):
-    """``sign * factor * atom + rest >= 0``; the factor is positive."""
-
-    sign: int
-    factor: Dim
-    rest: Dim
-
-
 class _Case(NamedTuple):
     """A value that an atom may have, and what holds if it has that one."""
 
@@ -62,7 +55,7 @@ class Integers:
 
     def __init__(self) -> None:
         self._order: dict[str, int] = {}
-        self._bounds: dict[str, list[_Bound]] = {}
+        self._bounds: dict[str, list[Bound]] = {}
         self._cases: dict[str, tuple[str, tuple[_Case, ...]]] = {}
         self._quotients: dict[str, tuple[Dim, Dim]] = {}
         self._learned: list[str] = []  # atoms in the order of the bounds that they were given
@@ -107,7 +100,7 @@ class Integers:
             self._made[key] = self.atom(name)
             self._lanes[name] = lanes
             self._order[name] += _LAST  # bounded by numbers: what is left can be rounded
-            self._define(name, _Bound(1, 1, 0), _Bound(-1, 1, lanes - 1))
+            self._define(name, Bound(1, 1, 0), Bound(-1, 1, lanes - 1))
         return self._made[key]
 
     def vary(self, atom: Poly, lanes: int) -> None:
@@ -150,7 +143,7 @@ class Integers:
         sign = self.sign(factor) or self._sign_of_product(fact)
         if sign == 0:
             return
-        bound = _Bound(sign, factor * sign, rest)
+        bound = Bound(sign, factor * sign, rest)
         if bound in self._bounds.setdefault(name, []):
             return
         self._bounds[name].append(bound)
@@ -233,7 +226,7 @@ class Integers:
             if not self._holds(factor * sign):
                 continue
             if any(
-                self._holds(_without(factor, rest, bound))
+                self._holds(without(factor, rest, bound))
                 for bound in reversed(self._bounds.get(name, ()))
                 if bound.sign == sign
             ):
@@ -299,7 +292,7 @@ class Integers:
             made = self._made[key] = self.atom(f"div{len(self._made)}")
             (name,) = made.terms[0][0]
             self._quotients[name] = (a, b)
-            self._define(name, _Bound(1, 1, 0), _Bound(-1, b, a), _Bound(1, b, b - 1 - a))
+            self._define(name, Bound(1, 1, 0), Bound(-1, b, a), Bound(1, b, b - 1 - a))
         return self._made[key]
 
     def remainder(self, a: Dim, b: Dim) -> Dim | None:
@@ -327,8 +320,8 @@ class Integers:
             whole = a - symbol(quotient) * b
             self._cases[name] = ("remainder", (_Case(a), _Case(b)))
             self._divisions.append((a, quotient, name))
-            same = (_Bound(1, 1, whole * -1), _Bound(-1, 1, whole))
-            self._define(name, *same, _Bound(1, 1, 0), _Bound(-1, 1, b - 1))
+            same = (Bound(1, 1, whole * -1), Bound(-1, 1, whole))
+            self._define(name, *same, Bound(1, 1, 0), Bound(-1, 1, b - 1))
         return self._made[key]
 
     @property
@@ -336,7 +329,7 @@ class Integers:
         """What was divided, and the atoms of its quotient and its remainder."""
         return self._divisions
 
-    def _define(self, name: str, *bounds: _Bound) -> None:
+    def _define(self, name: str, *bounds: Bound) -> None:
         self._bounds[name] = [*bounds, *self._bounds.get(name, ())]
 
     def minimum(self, a: Dim, b: Dim) -> Dim:
@@ -357,7 +350,7 @@ class Integers:
             made = self._made[key] = self.atom(f"{kind}{len(self._made)}")
             (name,) = made.terms[0][0]
             self._cases[name] = (kind, (_Case(a), _Case(b)))
-            self._define(name, _Bound(-sign, 1, a * sign), _Bound(-sign, 1, b * sign))
+            self._define(name, Bound(-sign, 1, a * sign), Bound(-sign, 1, b * sign))
         return self._made[key]
 
     def either(self, cases: Sequence[tuple[Dim, Sequence[Dim]]]) -> Dim:
@@ -397,12 +390,3 @@ class Integers:
         """Return the two integers that an atom is the smaller of; None if it is something else."""
         kind, cases = self._cases.get(name, ("", ()))
         return (cases[0].value, cases[1].value) if kind == "min" else None
-
-
-def _without(factor: Dim, rest: Dim, bound: _Bound) -> Dim:
-    """Return what is left to prove of ``factor * atom + rest`` when a bound takes the atom away."""
-    found = divide(factor * bound.sign, bound.factor)
-    if found is not None:
-        return rest - found * bound.rest
-    scale = bound.factor
-    return rest * scale + (scale - 1) - factor * bound.sign * bound.rest
