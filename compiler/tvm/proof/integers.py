@@ -297,6 +297,9 @@ class Integers:
 
     def remainder(self, a: Dim, b: Dim) -> Dim | None:
         """Return ``a % b``; None unless it is proven that ``a >= 0`` and ``b >= 1``."""
+        odd = dict(a.terms).get((), 0) if isinstance(a, Poly) else 0
+        if b == 2 and odd == 1 and (even := self.remainder(a - 1, 2)) is not None:
+            return 1 - even  # of two buffers that are used in turns, the other one
         quotient = self.quotient(a, b)
         return None if quotient is None else self.with_remainders(a - b * quotient)
 

@@ -48,6 +48,22 @@ class Owners:
             unmoved = self._unmoved(index)
             return (found, False) if unmoved is None else (found | self._of(unmoved, others), True)
 
+    def half(self, index: Dim) -> tuple[Dim, Dim] | None:
+        """Return a stride and a digit that is the same for all tasks; None if there is none.
+
+        It is which of several buffers in one is accessed.
+        """
+        if isinstance(index, int):
+            return None
+        constant = dict(index.terms).get((), 0)
+        outer = [name for name in atoms_of(index) if self._is_outer(name)]
+        for stride in {abs(f) for n in outer if isinstance(f := split(index, n)[0], int)}:
+            digit, rest = long_division(index - constant, stride)
+            rest, digit = rest + constant % stride, digit + constant // stride
+            if all(map(self._is_outer, atoms_of(digit))) and self._is_rest(rest, stride):
+                return stride, digit
+        return None
+
     def _unmoved(self, index: Dim) -> Dim | None:
         """Return the index of what a vector owns, by where it would begin; None if it is not moved.
 

@@ -20,12 +20,13 @@ BARRIER = "pragma_parallel_barrier_when_finish"
 class Region:
     """A parallel loop, or a team with all of its phases.
 
-    ``stored`` holds for each phase the buffers that are stored to in it, ``misplaced`` says what is
+    ``in_task`` is whether the statement that is looked at is one task's. ``stored`` holds for each phase the buffers that are stored to in it, ``misplaced`` says what is
     wrong with the barriers.
     """
 
     stored: list[set[str]] = field(default_factory=lambda: [set()])
     misplaced: str = ""
+    in_task: bool = False
 
 
 @dataclass
@@ -64,13 +65,17 @@ def _visit(s: Any, found: Survey, region: Region | None, *, guarded: bool) -> No
 
 def _visit_loop(s: Any, found: Survey, region: Region | None, *, guarded: bool) -> None:
     if region is None and s.kind == tir_stmt.ForKind.PARALLEL:
-        region = Region()
+        region = Region(in_task=True)
         found.regions.append(region)
         _visit(s.body, found, region, guarded=False)
         return
-    before = len(region.stored) if region is not None else 0
+    in_task = s.kind == tir_stmt.ForKind.PARALLEL
+    if in_task and region is not None:
+        region.in_task = True
     _visit(s.body, found, region, guarded=guarded)
-    if region is not None and len(region.stored) > before and region.stored[-1]:
+    if in_task and region is not None:
+        region.in_task = False
+    elif region is not None and not region.in_task and region.stored[-1]:
         region.misplaced = "no barrier is at the end of a trip"
 
 

@@ -14,14 +14,32 @@ from composite.compiler.tvm.proof.phases import Region
 
 @dataclass
 class _Shared:
-    """The accesses of one phase to one buffer."""
+    """The accesses of one phase to one half of a buffer; all of it if it has no halves."""
 
-    paths: set[Path] = field(default_factory=set)
-    tried: set[Path] = field(default_factory=set)
-    extents: set[Dim] = field(default_factory=set)
+    half: tuple[Dim, Dim] | None
+    paths: set[Path] | None = None
     loops: set[str] = field(default_factory=set)
-    seen: set[tuple[str, Dim]] = field(default_factory=set)
-    is_bad: bool = False
+    is_stored: bool = False
+    last: tuple[Dim, bool] = (0, False)  # that had no path, or else the last one
+
+    def add(self, other: _Shared) -> None:
+        """Take the accesses to another half to be to this one."""
+        if other.paths is not None:
+            self.paths = other.paths if self.paths is None else self.paths & other.paths
+        if (self.half and self.half[0]) != (other.half and other.half[0]):
+            self.paths = set()  # they begin at different places
+        self.loops |= other.loops
+        self.is_stored |= other.is_stored
+
+    def is_other(self, other: _Shared) -> bool:
+        """Return whether two halves have no element in common."""
+        if self.half is None or other.half is None or self.half[0] != other.half[0]:
+            return False
+        apart = self.half[1] - other.half[1]
+        if isinstance(apart, int):
+            return apart != 0
+        terms = dict(apart.terms)
+        return terms.pop((), 0) % 2 == 1 and all(c % 2 == 0 for c in terms.values())
 
 
 class Races:
@@ -33,7 +51,8 @@ class Races:
         self._open: Region | None = None
         self._phase = 0
         self._task: tuple[str, Dim] | None = None
-        self._shared: dict[str, _Shared] = {}
+        self._shared: dict[str, list[_Shared]] = {}
+        self._seen: set[tuple[str, str, Dim, bool]] = set()
         self.depth = 0
         self.overlaps = 0
         self.unproven: list[tuple[str, object, str]] = []
@@ -52,7 +71,18 @@ class Races:
 
     def meet(self) -> None:
         """End a phase."""
+        for buffer, halves in self._shared.items():
+            apart = all(a is b or a.is_other(b) for a in halves for b in halves)
+            if not apart:
+                for other in halves[1:]:
+                    halves[0].add(other)
+            for one in halves if apart else halves[:1]:
+                if one.is_stored and (not one.paths or len(one.loops) > 1):
+                    index, is_store = one.last
+                    what = "stores" if is_store else "loads"
+                    self.unproven.append((buffer, index, f"{what} what may be another task's"))
         self._shared.clear()
+        self._seen.clear()
         self._phase += 1
 
     @contextmanager
@@ -82,26 +112,22 @@ class Races:
             return
         if buffer not in region.stored[self._phase]:
             return
-        found = self._shared.setdefault(buffer, _Shared())
-        if found.is_bad:
-            return
         if self._task is None:
-            found.is_bad = True
             self.unproven.append((buffer, index, "every thread of the team has this access"))
             return
         name, count = self._task
         # That there is but one task is so for all of them.
-        if (name, index) in found.seen or self._integers.is_at_least(1, count):
+        if (name, buffer, index, is_store) in self._seen or self._integers.is_at_least(1, count):
             return
-        first = not found.loops
-        found.loops.add(name)
-        found.extents.add(count)
-        paths, moved = Owners(self._integers, name).paths(index, found.tried)
-        found.paths = paths if first else found.paths & paths
-        found.tried |= paths
-        found.seen.add((name, index))
+        self._seen.add((name, buffer, index, is_store))
+        owners, halves = Owners(self._integers, name), self._shared.setdefault(buffer, [])
+        half = owners.half(index)
+        found = next((one for one in halves if one.half == half), None)
+        if found is None:
+            halves.append(found := _Shared(half))
+        inside = index if half is None else index - half[0] * half[1]
+        paths, moved = owners.paths(inside, found.paths or ())
         self.overlaps += moved and is_store
-        if not found.paths or len(found.loops) > 1:
-            found.is_bad = True
-            what = "stores" if is_store else "loads"
-            self.unproven.append((buffer, index, f"{what} what may be another task's"))
+        if found.paths is None or found.paths:
+            found.last = (index, is_store)
+        found.add(_Shared(half, paths, {name}, is_store))

@@ -178,7 +178,7 @@ class Walk:
             return
         for reason in self._beyond(index, buffer.size):
             self._fail(name, index, reason)
-        if buffer.depth < self._races.depth:
+        if buffer.depth == 0 and self._races.depth:  # a thread has its own of others
             self._races.access(name, index, is_store=is_store)
 
     def _beyond(self, index: Dim, size: Dim) -> list[str]:

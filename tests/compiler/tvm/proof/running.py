@@ -77,13 +77,13 @@ class Run:
             if place is None or not 0 <= place < self._sizes[name]:
                 self.outside.add(f"{name}[{place}] of {self._sizes[name]}")
                 continue
-            if self._depth > self._scope[name]:
+            if self._depth and not self._scope[name]:
                 (self._stores if is_store else self._loads)[name, place].add(self._task)
         return places
 
     def _do(self, s: Any) -> None:  # noqa: C901, PLR0912 - a case for each kind of statement
         self._steps += 1
-        if self._steps > 40_000:
+        if self._steps > 8_000:
             raise TooLong
         kind = type(s)
         if kind is tirx.SeqStmt:
