@@ -20,8 +20,8 @@ BARRIER = "pragma_parallel_barrier_when_finish"
 class Region:
     """A parallel loop, or a team with all of its phases.
 
-    ``in_task`` is whether the statement that is looked at is one task's. ``stored`` holds for each phase the buffers that are stored to in it, ``misplaced`` says what is
-    wrong with the barriers.
+    ``stored`` holds for each phase the buffers that are stored to in it, ``misplaced`` says what is
+    wrong with the barriers, ``in_task`` is whether the statement looked at is one task's.
     """
 
     stored: list[set[str]] = field(default_factory=lambda: [set()])
