@@ -46,6 +46,9 @@ class Explanation:
         measured: the measurements at each size of the class, by ascending size.
         error: the kernel's largest error in its check, in units of `error_unit`; None without a
             kernel. See docs/numerics.md.
+        proof: "proven" if every access of the kernel is proven to be inside of its buffer and its
+            tasks to be free of races, or which is not and why; "" without a kernel. See
+            docs/proofs.md.
         details: what else the runtime knows: schedule, target, whether the kernel is exact.
     """
 
@@ -59,6 +62,7 @@ class Explanation:
     measured: tuple[Measured, ...]
     error: float | None
     error_unit: str
+    proof: str
     details: dict[str, Any]
     _request: CallRequest = field(repr=False, compare=False)
 
@@ -106,6 +110,7 @@ def explain(op: CompositeOp, *args: Any, **attrs: Any) -> Explanation:
         measured=_measured(values),
         error=values.pop("error", None),
         error_unit=str(values.pop("error_unit", "")),
+        proof=str(values.pop("proof", "")),
         details=values,
         _request=request,
     )

@@ -25,6 +25,7 @@ from tvm import tirx
 from composite.compiler import tvm as backend
 from composite.compiler.tvm.build import generate
 from composite.compiler.tvm.codegen.block import Block, const, index
+from composite.compiler.tvm.proof import prove
 from composite.compiler.tvm.target import Target
 
 _ACCUMULATORS = 12
@@ -125,7 +126,7 @@ def _loaded(parameters: list[Any], block: Block, target: Target) -> Probe:
         object_file, library = Path(folder) / "probe.o", Path(folder) / "probe.so"
         generate(functions, target).write_to_file(str(object_file), "o")
         objects = {object_file.name: object_file.read_bytes()}
-        kernel = backend.Kernel("probe", objects, [], [], [], "probe", target)
+        kernel = backend.Kernel("probe", objects, [], [], [], "probe", target, prove(functions, {}))
         backend.link(kernel, library, runtime=None)
         probe: Probe = tvm.runtime.load_module(str(library))["probe"]
         return probe

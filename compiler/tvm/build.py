@@ -18,6 +18,7 @@ from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.constants import Constants, Packed
 from composite.compiler.tvm.plan.plan import Plan, make_plan
+from composite.compiler.tvm.proof import Proof, prove
 from composite.compiler.tvm.read.reader import read_function
 from composite.compiler.tvm.target import Target
 
@@ -36,6 +37,7 @@ class Kernel:
         divisors: For each symbol a number that must divide it.
         strategy: Which strategies wrote its stages, in order.
         target: What it was compiled for.
+        proof: That its accesses are right for all sizes, or which of them are not proven.
         packed: What it takes after its outputs: constant factors, packed once by functions of
             their own, ``__tvm_ffi_<name>_pack<i>(input, packed)``.
         choices: What was chosen for it, by the names of the knobs.
@@ -48,6 +50,7 @@ class Kernel:
     divisors: list[int]
     strategy: str
     target: Target
+    proof: Proof
     packed: tuple[Packed, ...] = ()
     choices: Chosen = field(default_factory=dict)
 
@@ -150,6 +153,11 @@ class Written:
         parts = [str(tvm_ffi.structural_hash(f)) for f in self.module.functions.values()]
         return hashlib.sha256(" ".join([*parts, self.target.key]).encode()).hexdigest()[:16]
 
+    @functools.cached_property
+    def proof(self) -> Proof:
+        """What is proven of the loops; see docs/proofs.md."""
+        return prove(self.module.functions, self.plan.function.minimums)
+
     def generate(self, name: str) -> Kernel:
         """Generate the code, under a name that is a C identifier; ValueError for another."""
         _check_name(name)
@@ -163,6 +171,7 @@ class Written:
             divisors=[1] * len(symbols),
             strategy="+".join(module.strategies),
             target=self.target,
+            proof=self.proof,
             packed=tuple(module.packed),
             choices=self.choices,
         )

@@ -14,10 +14,11 @@ from composite.compiler.tvm.ir.tensor import Constant, Parameter, Tensor
 from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.passes.pipeline import PIPELINE
 from composite.compiler.tvm.plan.plan import Plan, make_plan
+from composite.compiler.tvm.proof import Proof, prove
 from composite.compiler.tvm.read.reader import read_function
 from composite.compiler.tvm.target import Target
 
-STAGES = ("passes", "te", "tir", "llvm", "asm")
+STAGES = ("passes", "te", "tir", "proof", "llvm", "asm")
 
 
 def show(
@@ -38,8 +39,18 @@ def show(
     if stage == "tir":
         function = module.functions["kernel"]
         return f"# strategies: {' + '.join(module.strategies)}\n{function.script()}\n"
+    if stage == "proof":
+        return proof_text(prove(module.functions, plan.function.minimums))
     source = generate(module.functions, target).inspect_source("ll" if stage == "llvm" else "asm")
     return str(source)
+
+
+def proof_text(proof: Proof) -> str:
+    """Return what is proven, and a line for each access that is not."""
+    lines = [f"{proof.accesses} accesses: {proof}" if proof.is_complete else "not proven:"]
+    if proof.overlaps:
+        lines.append(f"{proof.overlaps} stores of vectors moved back may overlap another task's")
+    return "".join(f"{line}\n" for line in [*lines, *map(str, proof.unproven)])
 
 
 def passes_text() -> str:

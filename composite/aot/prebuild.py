@@ -159,6 +159,7 @@ def _facts(record: KernelRecord) -> dict[str, Any]:
         "attributes": _attributes(record),
         "isa": record.isa,
         "strategy": record.strategy,
+        "proof": record.proof,
         "error": float(f"{record.error:.2g}"),  # as the check gave it
         "error_unit": record.error_unit,
         "exact": record.exact,

@@ -99,6 +99,7 @@ KERNEL_RECORD = (
     Field("_target", "target", Kind.TEXT, _WRITTEN),
     Field("_device", "device", Kind.TEXT, _WRITTEN),
     Field("_strategy", "strategy", Kind.TEXT, _WRITTEN),
+    Field("_proof", "proof", Kind.TEXT),
     Field("_library", "library", Kind.TEXT),
     Field("_library_sha256", "library_sha256", Kind.TEXT),
     Field("_error", "error", Kind.NUMBER),

@@ -29,6 +29,7 @@ class KernelRecord(TypedRecord):
         target: what it was compiled for.
         device: "CPU".
         strategy: how it was made, for people.
+        proof: "proven", or which access was not and why; "" in older records.
         library: the path of its library; None: it came with a built one.
         library_sha256: the hash of that file.
         error: the largest that the check found, in units of `error_unit`.
@@ -61,6 +62,7 @@ class KernelRecord(TypedRecord):
     target: str = ""
     device: str = ""
     strategy: str = ""
+    proof: str = ""
     library: str | None = None
     library_sha256: str | None = None
     error: float | None = None

@@ -11,7 +11,7 @@ import click
 from composite.cli import calls, page
 
 _TEXTS = ("source", "mlir", "program")
-_CALLS = ("graph", "passes", "te", "tir", "llvm", "asm")
+_CALLS = ("graph", "passes", "te", "tir", "proof", "llvm", "asm")
 
 
 @click.command(short_help="Print a stage of an op, from source to machine code.")
@@ -24,7 +24,7 @@ _CALLS = ("graph", "passes", "te", "tir", "llvm", "asm")
     help="source, mlir and program are the op's; the others are a call's.",
 )
 @calls.options
-@click.option("level", "--target", metavar="LEVEL", help="CPU level of tir, llvm and asm.")
+@click.option("level", "--target", metavar="LEVEL", help="CPU level of tir, proof, llvm and asm.")
 @click.option(
     "html",
     "--html",
@@ -39,8 +39,8 @@ def show(
 
     \b
     Stages: source, mlir (the TFR module), program (what the runtime has), graph (the TensorFlow
-    ops of a call), passes (those over its tensors), te (the kernel's tensors and loops), tir, llvm,
-    asm.
+    ops of a call), passes (those over its tensors), te (the kernel's tensors and loops), tir,
+    proof (what is proven of them), llvm, asm.
     \b
     Example:
       composite show ops.py:dense --stage graph --shape x=batch,64 --shape w=32,64 --shape b=32

@@ -253,6 +253,7 @@ def record_of(
         device="CPU",
         verdict="unmeasured",
         strategy=f"{kernel.strategy} (tuned)" if tuned else kernel.strategy,
+        proof=str(kernel.proof),
         packed_sources=tuple(one.source for one in packed),
         packed_elements=tuple(one.elements for one in packed),
         packed_dtypes=tuple(tf.as_dtype(one.dtype) for one in packed),

@@ -255,6 +255,7 @@ absl::StatusOr<KernelRecord> ParseKernelRecord(const NodeDef& node) {
   status = ParseMeasured(node, &record);
   if (!status.ok()) return status;
   record.strategy = Text(node, kStrategyField);
+  record.proof = Text(node, kProofField);
   absl::StatusOr<Verdict> verdict = ParseVerdict(Text(node, kVerdictField));
   if (!verdict.ok()) return verdict.status();
   record.verdict = *verdict;

@@ -75,6 +75,7 @@ struct KernelRecord {
   bool exact = false;     // gives the bits of the expansion for whatever inputs
   std::string max_error;  // of a record from before there was a number
   std::string strategy;
+  std::string proof;  // "proven", or what was not; empty: of a record from before there was one
 
   // The C symbol of what makes packed argument i, without "__tvm_ffi_".
   std::string PackerName(size_t i) const;

@@ -1,0 +1,106 @@
+"""Kernels altered at one place, as a mistake would: an index off by one, a guard gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tvm import tirx
+from tvm.tirx import stmt as tir_stmt
+
+BARRIER = "pragma_parallel_barrier_when_finish"
+
+
+def mutants(function: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each mutant of a function, and what was altered."""
+    for number in range(10**6):
+        mutation = _Mutation(number)
+        body = mutation.statement(function.body)
+        if not mutation.done:
+            return
+        yield mutation.done, function.with_body(body)
+
+
+class _Mutation:
+    """Rebuilds statements, altered at the place of a number in the order of the text."""
+
+    def __init__(self, number: int) -> None:
+        self._left = number
+        self.done = ""
+
+    def _here(self, what: str) -> bool:
+        self._left -= 1
+        if self._left == -1:
+            self.done = what
+            return True
+        return False
+
+    def statement(self, s: Any) -> Any:
+        kind = type(s)
+        if kind is tirx.SeqStmt:
+            return tirx.SeqStmt([self.statement(one) for one in s.seq])
+        if kind is tirx.For:
+            return self._loop(s)
+        if kind is tirx.IfThenElse:
+            if self._here(f"no guard {s.condition}"):
+                return s.then_case
+            other = None if s.else_case is None else self.statement(s.else_case)
+            condition = self._compare(s.condition)
+            return tirx.IfThenElse(condition, self.statement(s.then_case), other)
+        if kind is tirx.AssertStmt and self._here(f"no check {s.condition}"):
+            return tirx.Evaluate(tirx.const(0, "int32"))
+        if kind is tirx.AttrStmt:
+            if s.attr_key == BARRIER and self._here("no barrier"):
+                return s.body
+            return tirx.AttrStmt(s.node, s.attr_key, s.value, self.statement(s.body))
+        if kind is tir_stmt.BufferStore:
+            index = self._index(s.indices[0], s.buffer.name)
+            is_index = str(s.value.ty.dtype) == "int64"
+            value = self._bounds(s.value) if is_index else s.value
+            return tir_stmt.BufferStore(s.buffer, value, [index])
+        if kind is tirx.Bind:
+            return tirx.Bind(s.var, self._bounds(s.value))
+        return s
+
+    def _loop(self, s: Any) -> Any:
+        extent = s.extent
+        if self._here(f"{s.loop_var.name} once more"):
+            extent = extent + 1
+        return tirx.For(s.loop_var, s.min, extent, s.kind, self.statement(s.body))
+
+    def _index(self, e: Any, name: str) -> Any:
+        if self._here(f"{name}[{e} + 1]"):
+            return self._moved(e, 1)
+        if self._here(f"{name}[{e} - 1]"):
+            return self._moved(e, -1)
+        return e
+
+    def _moved(self, e: Any, by: int) -> Any:
+        if isinstance(e, tirx.Ramp):
+            return tirx.Ramp(e.base + by, e.stride, e.lanes)
+        return e + by
+
+    def _bounds(self, e: Any) -> Any:
+        """Alter the first of the operations of an index."""
+        if isinstance(e, tirx.Min | tirx.Max):
+            if self._here(f"no bound {e.b}"):
+                return e.a
+            if self._here(f"bound {e.b} + 1"):
+                return type(e)(e.a, e.b + 1)
+        if isinstance(e, tirx.Mul) and self._here(f"{e} not a multiple"):
+            return type(e)(e.a, e.b - 1)
+        if isinstance(e, tirx.Div) and self._here(f"{e.b} - 1"):
+            return type(e)(e.a, tirx.max(e.b - 1, tirx.const(1, "int64")))
+        if isinstance(e, tirx.Add | tirx.Sub | tirx.Mul | tirx.Div | tirx.Mod):
+            return type(e)(self._bounds(e.a), e.b)
+        return e
+
+    def _compare(self, e: Any) -> Any:
+        is_order = isinstance(e, tirx.GE | tirx.LT) and str(e.a.ty.dtype) == "int64"
+        if is_order and self._here(f"{e} off by one"):
+            return type(e)(e.a, e.b + (1 if isinstance(e, tirx.LT) else -1))
+        if isinstance(e, tirx.And):
+            if self._here(f"no {e.b}"):
+                return e.a
+            return tirx.And(self._compare(e.a), e.b)
+        return e

@@ -1,0 +1,169 @@
+"""Proofs about integers: what they find, and that they find nothing which is not so."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Callable
+
+import pytest
+
+from composite.compiler.tvm.ir.dims import Dim, Poly
+from composite.compiler.tvm.proof.integers import Integers
+from composite.compiler.tvm.proof.polynomials import divide, long_division, rounded
+
+
+def known(**at_least: int) -> tuple[Integers, dict[str, Poly]]:
+    integers = Integers()
+    atoms = {name: integers.atom(name) for name in at_least}
+    for name, least in at_least.items():
+        integers.learn(atoms[name] - least)
+    return integers, atoms
+
+
+def test_the_last_element_of_a_row_is_inside() -> None:
+    integers, a = known(rows=0, columns=0, row=0, column=0)
+    integers.learn(a["rows"] - 1 - a["row"])
+    integers.learn(a["columns"] - 1 - a["column"])
+    index = a["row"] * a["columns"] + a["column"]
+    size = a["rows"] * a["columns"]
+    assert integers.is_at_least(index)
+    assert integers.is_at_least(size - 1, index)
+    assert not integers.is_at_least(size - 2, index)
+
+
+def test_a_fact_is_forgotten_with_its_scope() -> None:
+    integers, a = known(n=0)
+    with integers.scope():
+        integers.learn(a["n"] - 16)
+        assert integers.is_at_least(a["n"], 16)
+    assert not integers.is_at_least(a["n"], 1)
+
+
+def test_fractions_are_rounded() -> None:
+    integers, a = known(n=1, v=0)
+    vectors = integers.quotient(a["n"] + 15, 16)
+    assert vectors is not None
+    integers.learn(vectors - 1 - a["v"])
+    assert integers.is_at_least(a["n"] - 1, a["v"] * 16)  # a vector begins inside
+    assert not integers.is_at_least(a["n"] - 16, a["v"] * 16)  # but need not end there
+
+
+def test_a_quotient_of_what_may_be_0_is_none() -> None:
+    integers, a = known(n=0, d=0)
+    assert integers.quotient(a["n"], a["d"]) is None
+    assert integers.quotient(a["n"] - 1, 4) is None
+    assert integers.quotient(a["n"], a["d"] + 1) is not None
+
+
+def test_a_remainder_is_below_its_divisor() -> None:
+    integers, a = known(n=0, d=1)
+    left = integers.remainder(a["n"], a["d"])
+    assert left is not None
+    assert integers.is_at_least(a["d"] - 1, left)
+    quotient = integers.quotient(a["n"], a["d"])
+    assert quotient is not None
+    assert integers.with_remainders(a["n"] - a["d"] * quotient) == left
+
+
+def test_one_of_two_values_is_as_large_as_both_allow() -> None:
+    integers, a = known(n=3, k=0)
+    chosen = integers.either([(a["k"], [a["n"] - 1 - a["k"]]), (7, [])])
+    assert integers.is_at_least(a["n"] + 7, chosen)
+    assert not integers.is_at_least(a["n"] - 1, chosen)
+
+
+def test_a_minimum_is_below_both_and_tells_of_both() -> None:
+    integers, a = known(n=0, m=0)
+    least = integers.minimum(a["n"], a["m"])
+    assert integers.is_at_least(a["n"], least)
+    assert integers.is_at_least(a["m"], least)
+    assert not integers.is_at_least(least, 1)
+    integers.learn(least - 1)
+    assert integers.is_at_least(a["m"], 1)
+
+
+def test_no_factor_of_a_product_is_0_that_is_not() -> None:
+    integers, a = known(n=0, m=0)
+    integers.learn(a["n"] * a["m"] - 1)
+    assert integers.is_at_least(a["n"], 1)
+    assert integers.is_at_least(a["m"], 1)
+    assert not integers.is_at_least(a["m"], 2)
+
+
+def test_an_atom_stands_for_one_integer() -> None:
+    integers, _ = known(n=0)
+    with pytest.raises(ValueError, match="stands for two"):
+        integers.atom("n")
+
+
+def test_polynomials_are_divided() -> None:
+    _, a = known(n=0, m=0)
+    n, m = a["n"], a["m"]
+    assert divide(n * m + n, m + 1) == n
+    assert divide(n * m + 1, m) is None
+    assert long_division(n * m * 2 + n + 3, m * 2 + 1) == (n, 3)
+    assert rounded(n * 4 + m * -8 + 7) == n + m * -2 + 1
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_proven_holds_for_all_values(seed: int) -> None:
+    """Random facts and questions, held against every value of four atoms."""
+    draw = random.Random(seed)
+    integers, a = known(p=0, q=0, r=0, s=0)
+    atoms = list(a.values())
+    made: list[tuple[str, Dim, Dim, Dim]] = []
+
+    def polynomial() -> Dim:
+        total: Dim = draw.randint(-4, 4)
+        for _ in range(draw.randint(1, 3)):
+            total = total + draw.choice(atoms) * draw.randint(-3, 3)
+        return total + draw.choice(atoms) * draw.choice(atoms) * draw.randint(0, 1)
+
+    for _ in range(3):
+        x, y = polynomial(), polynomial()
+        kind = draw.choice(["min", "max", "quotient", "remainder"])
+        y = draw.randint(1, 5) if kind in {"quotient", "remainder"} else y
+        results: dict[str, Callable[[Dim, Dim], Dim | None]] = {
+            "min": integers.minimum,
+            "max": integers.maximum,
+            "quotient": integers.quotient,
+            "remainder": integers.remainder,
+        }
+        found = results[kind](x, y)
+        if isinstance(found, Poly) and len(found.terms) == 1 and len(found.terms[0][0]) == 1:
+            made.append((kind, x, y, found))
+            atoms.append(found)
+    facts = [polynomial() for _ in range(3)]
+    for fact in facts:
+        integers.learn(fact)
+    questions = [polynomial() for _ in range(30)]
+    answers = [integers.is_at_least(question) for question in questions]
+    for values in itertools.product(range(6), repeat=4):
+        at = dict(zip(a, values, strict=True))
+        for kind, x, y, found in made:
+            assert isinstance(found, Poly)
+            operands = _at(x, at), _at(y, at)
+            ((name,),), (factor,) = zip(*found.terms, strict=True)
+            at[name] = _RESULTS[kind](*operands) // factor
+        if all(_at(fact, at) >= 0 for fact in facts):
+            for question, answer in zip(questions, answers, strict=True):
+                assert not answer or _at(question, at) >= 0, (str(question), at)
+
+
+_RESULTS: dict[str, Callable[[int, int], int]] = {
+    "min": min,
+    "max": max,
+    "quotient": lambda x, y: x // y,
+    "remainder": lambda x, y: x % y,
+}
+
+
+def _at(p: Dim, values: dict[str, int]) -> int:
+    if isinstance(p, int):
+        return p
+    total = 0
+    for monomial, c in p.terms:
+        total += c * math.prod(values[atom] for atom in monomial)
+    return total

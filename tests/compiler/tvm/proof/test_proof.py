@@ -1,0 +1,166 @@
+"""Kernels are proven, altered ones are not: what is proven runs in bounds and without races."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+import tensorflow as tf
+
+from composite.compiler import tvm as backend
+from composite.compiler.tvm.proof import Proof, prove
+from composite.compiler.tvm.show import show
+from tests.compiler.tvm.conftest import library_of
+from tests.compiler.tvm.proof.mutants import mutants
+from tests.compiler.tvm.proof.running import Run, TooLong
+
+TWO_CORES = backend.Target.of("x86-64-v3", 2)
+
+
+class Case(NamedTuple):
+    """A function and the class of its calls."""
+
+    function: Callable[..., Any]
+    shapes: Sequence[Sequence[int | str]]
+    dtypes: Sequence[Any] = ()
+
+    def written(self) -> backend.Written:
+        dtypes = [*self.dtypes, *[tf.float32] * (len(self.shapes) - len(self.dtypes))]
+        specs = [
+            tf.TensorSpec([d if isinstance(d, int) else None for d in shape], dtype)
+            for shape, dtype in zip(self.shapes, dtypes, strict=True)
+        ]
+        return backend.write(library_of(self.function, specs), self.shapes, target=TWO_CORES)
+
+
+def _recurrence(x: Any, w: Any) -> Any:
+    state = tf.zeros([32, 128])
+    for t in tf.range(5):
+        state = tf.tanh(tf.matmul(state, w) + x[t])
+    return state
+
+
+CASES = {
+    "elementwise": Case(lambda x, b: tf.tanh(x) * b, [("s0", "s1"), ("s1",)]),
+    "slice and concat": Case(
+        lambda x, y: tf.concat([x[:, 3:], y], 1) + 1.0, [("s0", 40), ("s0", "s1")]
+    ),
+    "transpose": Case(lambda x: tf.transpose(x) + 1.0, [("s0", "s1")]),
+    "product": Case(
+        lambda x, w, b: tf.nn.relu(tf.matmul(x, w, transpose_b=True) + b),
+        [("s0", 64), (48, 64), (48,)],
+    ),
+    "product of known sizes": Case(tf.matmul, [(33, 40), (40, 50)]),
+    "softmax": Case(tf.nn.softmax, [("s0", 40)]),
+    "sum of columns": Case(lambda x: tf.reduce_sum(x, 0), [("s0", "s1")]),
+    "running sum": Case(lambda x: tf.cumsum(x, 0), [("s0", "s1")]),
+    "gather": Case(
+        lambda x, i: tf.gather(x, i) * 2.0, [("s0", "s1"), ("s2",)], [tf.float32, tf.int32]
+    ),
+    "convolution": Case(
+        lambda x, f: tf.nn.conv2d(x, f, 1, "SAME"), [("s0", 9, 9, 5), (3, 3, 5, 20)]
+    ),
+    "pool": Case(lambda x: tf.nn.max_pool2d(x, 2, 2, "VALID"), [("s0", 8, 8, 16)]),
+    "loop": Case(tf.function(_recurrence), [(5, 32, 128), (128, 128)]),
+}
+
+
+@pytest.fixture(scope="module")
+def written() -> dict[str, backend.Written]:
+    return {name: case.written() for name, case in CASES.items()}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_kernel_is_proven(name: str, written: dict[str, backend.Written]) -> None:
+    proof = written[name].proof
+    assert str(proof) == "proven", "\n".join(map(str, proof.unproven))
+    assert proof.accesses > 0
+
+
+def minimums(one: backend.Written) -> dict[str, int]:
+    return dict(one.plan.function.minimums)
+
+
+def runs(function: Any, least: dict[str, int]) -> list[Run]:
+    """Runs on small sizes of the class, none that has a vector's length."""
+    names = sorted({str(d.name) for b in function.params for d in b.shape if hasattr(d, "name")})
+    found = []
+    for seed, sizes in enumerate(
+        itertools.islice(itertools.product((1, 0, 37, 18), repeat=len(names)), 4)
+    ):
+        at = {n: max(size, least.get(n, 0)) for n, size in zip(names, sizes, strict=True)}
+        found.append(Run(function, at, seed))
+    return found
+
+
+def is_wrong(run: Run, proof: Proof) -> bool:
+    return bool(run.outside or run.crossed or (run.stored_twice and not proof.overlaps))
+
+
+# Those whose every element can be followed in seconds.
+@pytest.mark.parametrize("name", [name for name in CASES if name not in {"product", "loop"}])
+def test_what_is_proven_runs_in_bounds_and_without_races(
+    name: str, written: dict[str, backend.Written]
+) -> None:
+    """The kernel, and some of its mutants: none that goes wrong is proven."""
+    one = written[name]
+    ((symbol, function), *_) = one.module.functions.items()
+    drawn = random.Random(name).sample(altered := list(mutants(function)), min(4, len(altered)))
+    for what, mutant in [("nothing", function), *drawn]:
+        proof = prove({symbol: mutant}, minimums(one))
+        try:
+            bad = [run for run in runs(mutant, minimums(one)) if is_wrong(run, proof)]
+        except TooLong:
+            continue
+        assert not (bad and proof.is_complete), f"{what}: {bad[0].outside or bad[0].crossed}"
+    assert drawn
+
+
+def mutants_of(one: backend.Written, what: str) -> list[Any]:
+    ((_, function), *_) = one.module.functions.items()
+    return [mutant for name, mutant in mutants(function) if what in name]
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "reason"),
+    [
+        ("elementwise", "+ 1]", "may be s0 s1 * or more"),
+        ("elementwise", "- 1]", "may be below 0"),
+        ("elementwise", "int64(8192) not a multiple", "another task's"),
+        ("transpose", "no bound", "may be "),
+        ("gather", "no check", "may be below 0"),
+        ("product of known sizes", "no bound", "or more"),
+        ("loop", "no barrier", "no barrier is at the end of a trip"),
+    ],
+)
+def test_a_mistake_is_found(
+    name: str, what: str, reason: str, written: dict[str, backend.Written]
+) -> None:
+    one = written[name]
+    proofs = [prove({"kernel": mutant}, minimums(one)) for mutant in mutants_of(one, what)[:4]]
+    assert any(reason in failure.reason for proof in proofs for failure in proof.unproven)
+
+
+def test_a_proof_says_what_it_found_and_crosses_processes(
+    written: dict[str, backend.Written],
+) -> None:
+    one = written["gather"]
+    mutant = mutants_of(one, "no check")[-1]
+    proof = prove({"kernel": mutant}, minimums(one))
+    assert str(proof).startswith("not proven: kernel: in0_flat[")
+    assert pickle.loads(pickle.dumps(proof)) == proof
+
+
+def test_a_proof_is_shown() -> None:
+    case = CASES["elementwise"]
+    specs = [tf.TensorSpec([None, None]), tf.TensorSpec([None])]
+    text = show(library_of(case.function, specs), case.shapes, "proof", TWO_CORES)
+    assert "accesses: proven\n" in text
+
+
+def test_a_kernel_and_its_record_say_what_is_proven(written: dict[str, backend.Written]) -> None:
+    assert written["product"].generate("k").proof == written["product"].proof
