@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 from composite.compiler.tvm import Chosen, Kernel, Knob, LinkError, NotCovered, Target, Value
 from composite.compiler.tvm.ir.constants import Packed
+from composite.compiler.tvm.proof import Proof, Unproven
 from composite.compiler_process.messages import Message
 
-_ELSEWHERE = ("objects", "packed", "target")  # fields of a Kernel that JSON does not hold as such
+_ELSEWHERE = ("objects", "packed", "proof", "target")  # fields of a Kernel that JSON does not hold as such
 _RAISED = {kind.__name__: kind for kind in (NotCovered, LinkError)}
 
 
@@ -101,6 +102,7 @@ class Made(NamedTuple):
             own = {f.name: getattr(self.kernel, f.name) for f in dataclasses.fields(Kernel)}
             facts["kernel"] = {n: value for n, value in own.items() if n not in _ELSEWHERE}
             facts["kernel"]["choices"] = dict(self.kernel.choices)
+            facts["proof"] = dataclasses.asdict(self.kernel.proof)
             facts["packed"] = [dataclasses.astuple(one) for one in self.kernel.packed]
             facts["objects"] = list(self.kernel.objects)
             data += self.kernel.objects.values()
@@ -129,5 +131,9 @@ def answered(task: Task, message: Message) -> Made:
         return Made(loops)
     objects = dict(zip(facts["objects"], message.data, strict=False))
     packed = tuple(Packed(*one) for one in facts["packed"])
-    kernel = Kernel(**facts["kernel"], objects=objects, packed=packed, target=task.target)
+    unproven = tuple(Unproven(**one) for one in facts["proof"].pop("unproven"))
+    proof = Proof(**facts["proof"], unproven=unproven)
+    kernel = Kernel(
+        **facts["kernel"], objects=objects, packed=packed, proof=proof, target=task.target
+    )
     return Made(loops, kernel, message.data[-1] if task.link else None)

@@ -9,6 +9,7 @@ import pytest
 
 from composite.compiler.tvm import Kernel, Knob, LinkError, NotCovered
 from composite.compiler.tvm.ir.constants import Packed
+from composite.compiler.tvm.proof import Proof, Unproven
 from composite.compiler_process import messages, tasks
 from composite.compiler_process.messages import Message
 from composite.compiler_process.tasks import CompilerError, Loops, Made, Task
@@ -40,6 +41,7 @@ def test_answers(task: Callable[..., Task]) -> None:
         minimums=[4],
         divisors=[1],
         strategy="rows+rows",
+        proof=Proof(7, 1, (Unproven("kernel", "out0", "i", "may be 8"),)),
         target=asked.target,
         packed=(Packed(1, 640, "float32"),),
         choices={"0.rows.block": 1},
