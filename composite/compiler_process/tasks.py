@@ -15,7 +15,12 @@ from composite.compiler.tvm.ir.constants import Packed
 from composite.compiler.tvm.proof import Proof, Unproven
 from composite.compiler_process.messages import Message
 
-_ELSEWHERE = ("objects", "packed", "proof", "target")  # fields of a Kernel that JSON does not hold as such
+_ELSEWHERE = (
+    "objects",
+    "packed",
+    "proof",
+    "target",
+)  # fields of a Kernel that JSON does not hold as such
 _RAISED = {kind.__name__: kind for kind in (NotCovered, LinkError)}
 
 

@@ -120,7 +120,8 @@ def _of_integers(
 def _put_specials(array: Array, random: np.random.Generator) -> None:
     """Put each special number somewhere into an array of floating numbers."""
     kind = ml_dtypes.finfo(array.dtype)
-    ends = [float(kind.max), float(kind.tiny), float(kind.smallest_subnormal)]
+    # Whether multiples of the very largest overflow when they are added depends on their order.
+    ends = [float(kind.max) ** 0.5, float(kind.tiny), float(kind.smallest_subnormal)]
     specials = [np.inf, -np.inf, np.nan, 0.0, -0.0, *ends, *(-x for x in ends)]
     places = random.choice(array.size, min(array.size, len(specials)), replace=False)
     array.reshape(-1)[places] = np.asarray(specials[: len(places)]).astype(array.dtype)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from tests.fuzz import division, lazy, paths
 from tests.fuzz.program import Program
 
 BASIC = ("eager", "unknown dims")
+_LIMIT = 10.0  # seconds that a program may take; most take less than one
 
 # Known numbers are 64 bits wide, and none is complex: docs of the errors, fold.h. What a tensor
 # decides is a tensor, or the same on all paths: join.h. A dim that follows from values has to wait
@@ -40,8 +43,9 @@ class Verdict:
 
     Attributes:
         kind: "agrees", "raises" (everywhere, in each sample), "refused", "limit" (a documented
-            one), "dead error" (Python alone computes what nothing needs), "other path" (expansion
-            refuses a path that a tensor decides, and Python raises on it too), or "differs".
+            one), "endless" (a loop over a list that it makes longer), "dead error" (Python alone
+            computes what nothing needs), "other path" (expansion refuses a path that a tensor
+            decides, and Python raises on it too), or "differs".
         way, what: of a difference or a refusal.
         skipped: why ways compared nothing.
     """
@@ -73,6 +77,36 @@ def run(
         return Verdict("refused", "decoration", str(error.msg))
     except Exception as error:  # noqa: BLE001 - a crash of the compiler is a finding
         return Verdict("differs", "decoration", f"{type(error).__name__}: {error}")
+    try:
+        with _time_limit():
+            return _compared(program, op, ways, version, samples)
+    except _Endless:
+        return Verdict("endless")
+
+
+class _Endless(BaseException):  # no error of a program's, which `except Exception` would take
+    pass
+
+
+@contextmanager
+def _time_limit() -> Iterator[None]:
+    """_Endless after a while, where Python runs: an op that does not return is a finding."""
+
+    def stop(*_: object) -> None:
+        raise _Endless
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, _LIMIT)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _compared(
+    program: Program, op: Any, ways: Sequence[str], version: int, samples: int
+) -> Verdict:
     raised, skipped = 0, []
     for sample in _samples(program.seed)[:samples]:
         case = Case(op, sample, _with_own_lists(op.python_function))

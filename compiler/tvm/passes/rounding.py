@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.ir.dtypes import NARROW_FLOATS
 from composite.compiler.tvm.ir.graph import Function, pointwise
 from composite.compiler.tvm.ir.loop import Leaf, Loop, LoopResult
 from composite.compiler.tvm.ir.tensor import Expr, Pointwise, Tensor
 from composite.compiler.tvm.ir.walk import reachable, rebuilt, rewrite, topological
-from composite.compiler.tvm.math.numeric import round_to
+
+if TYPE_CHECKING:
+    from composite.compiler.tvm.codegen.block import Block
 
 
 def round_operands(function: Function) -> Function:
@@ -63,6 +65,8 @@ def _is_wider_than_its_dtype(tensor: Tensor) -> bool:
 
 def _rounded(tensor: Tensor) -> Tensor:
     def body(block: Block, x: Expr) -> Expr:
+        from composite.compiler.tvm.math.numeric import round_to
+
         return round_to(block, x, tensor.dtype)
 
     return pointwise("Rounded", body, (tensor,), tensor.dtype, cost=4)

@@ -117,7 +117,7 @@ absl::StatusOr<NodeDef> Explain(const OpVersion& version, AttrSlice attrs, const
   NodeDef answer;
   auto& fields = *answer.mutable_attr();
   fields["path"].set_s(PathOf(decision));
-  fields["final"].set_b(decision.is_final);
+  fields["final"].set_b(IsReplaced(decision, snapshots));
   const bool must = OptionsOf(caller, options).must();
   fields["reason"].set_s(Reason(version, attrs, caller, must, decision, &snapshots));
   const InstalledKernel* covers = choice.kernel != nullptr ? choice.kernel : choice.slower;

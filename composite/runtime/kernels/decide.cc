@@ -204,4 +204,10 @@ Decision Decide(Snapshots& snapshots, const Caller& caller, const Options& asked
   return decision;
 }
 
+bool IsReplaced(const Decision& decision, Snapshots& snapshots) {
+  if (!decision.is_final) return false;
+  const Signature* call = snapshots.Call();
+  return call == nullptr || !call->has_empty_input();
+}
+
 }  // namespace composite

@@ -94,8 +94,7 @@ enum class Why {
 struct Decision {
   Route route = Route::kExpansion;
   Why why = Why::kNoGroup;
-  // The call runs its expansion, and nothing that it asks or waits for will change that: the graph
-  // pass may put the expansion in the node's place.
+  // The call runs its expansion, and nothing that it asks or waits for will change that.
   bool is_final = false;
   // Bit i: group i is asked for a kernel that covers the call.
   unsigned asks = 0;
@@ -111,6 +110,11 @@ Options OptionsOf(const Caller& caller, Options options);
 
 Decision Decide(Snapshots& snapshots, const Caller& caller, const Options& options,
                 const Device& device);
+
+// Whether the graph pass puts the expansion in the node's place: the decision is final, and no input
+// is empty. oneDNN's ops, which TF 2.21 rewrites graphs to on some machines, end the process when an
+// inner product is empty; inside the node none are rewritten.
+bool IsReplaced(const Decision& decision, Snapshots& snapshots);
 
 }  // namespace composite
 

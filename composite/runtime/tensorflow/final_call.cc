@@ -1,6 +1,5 @@
 #include "composite/runtime/tensorflow/final_call.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -42,16 +41,7 @@ bool RunsItsExpansionForGood(const OpVersion& version, AttrSlice attrs,
   GroupSnapshots snapshots(version, attrs, KnownSignature(facts));
   const bool measuring = attrs.Find(kUncountedAttr) != nullptr;
   const Caller caller = CallerOf(version, NodeDtypes(version, attrs), measuring);
-  return Decide(snapshots, caller, own->Or(*process), device).is_final;
-}
-
-bool HasEmptyInput(absl::Span<const InputFact> facts) {
-  return std::any_of(facts.begin(), facts.end(), [](const InputFact& fact) {
-    for (int i = 0; i < fact.shape.dims(); ++i) {
-      if (fact.shape.dim_size(i) == 0) return true;
-    }
-    return false;
-  });
+  return IsReplaced(Decide(snapshots, caller, own->Or(*process), device), snapshots);
 }
 
 }  // namespace
@@ -72,9 +62,6 @@ std::shared_ptr<const Expansion> FinalExpansion(const NodeDef& def, std::vector<
   // An eager op comes here as a function of one node, which the eager context keeps for good. It
   // has no stamp: its kernel follows redefinitions and the thread's options, a call would not.
   if (AttrSlice(def).Find(kProgramAttr) == nullptr) return nullptr;
-  // oneDNN's ops, which TF 2.21 rewrites graphs to on some machines, end the process when an inner
-  // product is empty. Inside the node none are rewritten.
-  if (HasEmptyInput(facts)) return nullptr;
   auto version = Registry::Global().Resolve(def.op(), AttrSlice(def));
   if (!version.ok()) return nullptr;
   if (!RunsItsExpansionForGood(**version, AttrSlice(def), facts, device)) return nullptr;

@@ -44,7 +44,7 @@ def failure(tmp_path, way, op=ops.bend, inputs=(X,), **attrs):
 
 
 def test_another_body(tmp_path, monkeypatch):
-    monkeypatch.setattr(ops.bend, "_function", lambda x, by: tf.tanh(x * by) * 1.0001 + x)
+    monkeypatch.setattr(ops.bend, "python_function", lambda x, by: tf.tanh(x * by) * 1.0001 + x)
     with pytest.raises(composite.CheckError) as raised:
         composite.check(ops.bend, X, by=0.5, report_dir=tmp_path)
     text = str(raised.value)
@@ -70,12 +70,12 @@ def test_another_body(tmp_path, monkeypatch):
     ],
 )
 def test_what_differs(tmp_path, monkeypatch, body, message):
-    monkeypatch.setattr(ops.bend, "_function", body)
+    monkeypatch.setattr(ops.bend, "python_function", body)
     assert message in failure(tmp_path, "eager")
 
 
 def test_an_op_that_raises(tmp_path, monkeypatch):
-    monkeypatch.setattr(ops.square_only, "_function", lambda x: x)
+    monkeypatch.setattr(ops.square_only, "python_function", lambda x: x)
     text = failure(tmp_path, "eager", ops.square_only)
     assert "it raises InvalidArgumentError: " in text and "ops.py:" in text
 

@@ -121,7 +121,7 @@ def test_check():
 
 
 def test_a_difference_is_3(tmp_path, monkeypatch):
-    monkeypatch.setattr(dense_ops.scale, "_function", lambda x, times, factor: x)
+    monkeypatch.setattr(dense_ops.scale, "python_function", lambda x, times, factor: x)
     done = run("check", f"{dense_ops.__file__}:scale", "--way", "eager", "--report-dir", tmp_path,
                "-s", "x=3", "--value", "times=5")  # fmt: skip
     assert done.exit_code == 3

@@ -130,14 +130,14 @@ def test_one_that_is_stopped_is_killed(compiler: Client, task: Tasks) -> None:
 
 
 def test_a_task_that_never_ends_ends_its_process(task: Tasks) -> None:
-    compiler = Client(limit=0.3)  # TVM's import takes longer
-    with pytest.raises(CompilerGone, match=r"it ended|no answer in 0\.3 s"):
+    compiler = Client(limit=0.02)  # TVM's import takes longer
+    with pytest.raises(CompilerGone, match=r"it ended|no answer in 0\.02 s"):
         compiler.perform(task())
     assert compiler.number is None
 
 
 def test_one_that_ends_again_and_again_is_left_alone(task: Tasks) -> None:
-    compiler = Client(limit=0.2, pause=60)
+    compiler = Client(limit=0.02, pause=60)
     for _ in range(3):
         with pytest.raises(CompilerGone, match="is gone"):
             compiler.perform(task())

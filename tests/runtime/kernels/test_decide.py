@@ -222,9 +222,9 @@ def test_an_empty_input_asks_for_nothing(unique: Unique, library: Path) -> None:
     inputs = k.dense_inputs(0)
     with k.Worker(refuse) as worker:
         explanation = dense.explain(inputs)
-        assert dense.run(inputs).replaced
+        assert not dense.run(inputs).replaced  # oneDNN's ops would end the process
         assert worker.requests == []
-    assert explanation["final"]
+    assert not explanation["final"]
     assert explanation["reason"] == "an input is empty; no kernel is compiled for that"
 
 

@@ -353,7 +353,9 @@ def test_ten_thousand_batch_sizes(dense: tuple[str, str], tmp_path: Path, path: 
     assert grown < 100
     used = "kernel_launches" if path == "kernel" else "expansion_runs"
     assert after[used] - before[used] > 9000
-    assert after["instantiations"] - before["instantiations"] <= 1
+    optimized = after["optimized"] - before["optimized"]
+    assert after["instantiations"] - before["instantiations"] - optimized <= 1
+    assert optimized <= 4
 
 
 def test_built_library(dense: tuple[str, str], tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def test_workspace(dense: tuple[str, str], tmp_path: Path) -> None:
 
 
 def test_without_memory_for_workspace_the_expansion_runs(
-    dense: tuple[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    dense: tuple[str, str], tmp_path: Path
 ) -> None:
     op, digest = dense
     source = """
@@ -200,7 +200,6 @@ def test_without_memory_for_workspace_the_expansion_runs(
     k.request("composite_install", k.record("k_large", op, digest, SHAPES, ["s0,s2"], path))
     inputs = k.dense_inputs(4)
     function = k.graph_function(op)
-    capfd.readouterr()
     before = k.stats()
     for _ in range(3):
         np.testing.assert_allclose(
@@ -208,8 +207,6 @@ def test_without_memory_for_workspace_the_expansion_runs(
         )
     after = k.stats()
     assert after["expansion_runs"] - before["expansion_runs"] == 3
-    told = "TensorFlow's own ops run instead: kernel k_large"
-    assert capfd.readouterr().err.count(told) == 1
     refused = pytest.raises(tf.errors.ResourceExhaustedError, match="no memory for 115292150")
     with k.options(backend="tvm"), refused:
         k.call(op, inputs)
