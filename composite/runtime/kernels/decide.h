@@ -111,9 +111,9 @@ Options OptionsOf(const Caller& caller, Options options);
 Decision Decide(Snapshots& snapshots, const Caller& caller, const Options& options,
                 const Device& device);
 
-// Whether the graph pass puts the expansion in the node's place: the decision is final, and no input
-// is empty. oneDNN's ops, which TF 2.21 rewrites graphs to on some machines, end the process when an
-// inner product is empty; inside the node none are rewritten.
+// Whether the graph pass puts the expansion in the node's place: the decision is final, and no
+// input is empty. oneDNN's ops, which TF 2.21 rewrites graphs to on some machines, end the process
+// when an inner product is empty; inside the node none are rewritten.
 bool IsReplaced(const Decision& decision, Snapshots& snapshots);
 
 }  // namespace composite
