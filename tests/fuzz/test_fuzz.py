@@ -64,7 +64,7 @@ def test_expansions(tensors: bool) -> None:
     with no_compiling():
         kinds = check(programs, ["eager", "unknown dims"], samples=1)
     # The programs are worth something: most run, and few are refused.
-    assert kinds["agrees"] > 0.6 * count and kinds["refused"] < 0.1 * count, kinds
+    assert kinds["agrees"] > 0.6 * count and kinds["refused"] < 0.15 * count, kinds
 
 
 @pytest.mark.slow

@@ -108,7 +108,7 @@ def test_a_call_without_a_kernel_says_so_in_the_place_of_the_stages(tmp_path: Pa
 LIT = """[...document.querySelectorAll("code.on")].map(
   (code) => [code.closest("section").querySelector("h2").firstChild.data, code.textContent])"""
 # Of the least readable text: how much lighter one of text and ground is, as WCAG has it.
-CONTRAST = """Math.min(...[...document.querySelectorAll("h1, h2, p, small, code, code span")].map(
+CONTRAST = """[...document.querySelectorAll("h1, h2, p, small, code, code span")].map(
   (element) => {
     const light = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map((c) => c / 255).map(
       (c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)).reduce(
@@ -120,7 +120,7 @@ CONTRAST = """Math.min(...[...document.querySelectorAll("h1, h2, p, small, code,
     const two = [getComputedStyle(element).color, getComputedStyle(ground).backgroundColor];
     const [low, high] = two.map(light).sort((a, b) => a - b);
     return (high + 0.05) / (low + 0.05);
-  }))"""
+  }).reduce((least, one) => Math.min(least, one))"""
 SHOWN = """[...document.querySelectorAll("section")].filter((section) => {
   const place = section.getBoundingClientRect();
   return place.right <= innerWidth + 1 && place.bottom <= innerHeight + 1;
