@@ -21,7 +21,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help tools build bazel demo test test-fast asan tsan test-native browser lint format docs \
+.PHONY: help tools build bazel demo test test-fast soak asan tsan test-native browser lint format docs \
   bench wheel clean clean-venv
 
 help:  ## this list
@@ -86,6 +86,11 @@ test: build bazel browser test-native  ## all tests
 
 test-fast: build  ## the tests that are not marked slow, one or two minutes
 	$(PY) -m pytest -q -n $(JOBS) --dist worksteal -m "not slow and not timed"
+
+MINUTES ?= 60
+SEED ?= $(shell date +%s)
+soak: build  ## random programs and a training that is disturbed, for an hour (MINUTES=, SEED=)
+	$(PY) -m tests.soak $(MINUTES) $(SEED)
 
 # TensorFlow itself is not instrumented, so containers that it fills look odd from here. Exceptions
 # of modules that are loaded later need the C++ library to be there when the sanitizer starts.

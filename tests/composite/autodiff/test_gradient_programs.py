@@ -137,11 +137,20 @@ def test_generated_programs(seed: int, tmp_path: Path) -> None:
     assert list(differences(seed, tmp_path)) == []
 
 
-if __name__ == "__main__":
-    first, count = map(int, sys.argv[1:])
+def main(first: int, count: int) -> int:
+    """Tries the programs of many seeds; 1 if the gradient of one is wrong or raises."""
+    wrong = 0
     with options(backend="tf"), tempfile.TemporaryDirectory() as made:
-        for one in range(first, first + count):
+        for seed in range(first, first + count):
             try:
-                print(one, *differences(one, Path(made)), flush=True)
+                found = list(differences(seed, Path(made)))
             except Exception as error:  # noqa: BLE001 - the next seed is tried
-                print(one, "raised", type(error).__name__, str(error)[:300], flush=True)
+                found = [f"seed {seed} raised {type(error).__name__}: {str(error)[:300]}"]
+            wrong += bool(found)
+            print(*found, sep="\n", end="\n" * bool(found), flush=True)
+    print(f"{count} programs from seed {first}: {wrong} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))

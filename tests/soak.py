@@ -1,0 +1,50 @@
+"""Runs what is random for a while: `make soak MINUTES=60 SEED=7`.
+
+In turns: programs of the fuzzer by their expansions, with tensors that decide, and by kernels;
+gradients of random programs; a training from which compiler, cache and folders are taken away. Each
+turn is a process with a seed of its own. What it runs is printed before, so a finding can be run
+again alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+
+TURNS = (
+    "tests.fuzz --count 2000 --seed {seed}",
+    "tests.fuzz --tensors --size 4 --count 500 --seed {seed}",
+    "tests.fuzz --kernels --size 2 --count 100 --seed {seed}",
+    "tests.composite.autodiff.test_gradient_programs {seed} 50",
+    "tests.composite.jit.taken_away 20 {seed} {folder}",
+)
+
+
+def main(minutes: float, seed: int) -> int:
+    """Take turns until the time is over, and each at least once; 1 if one of them found something.
+
+    A turn that has begun is not cut short.
+    """
+    end = time.monotonic() + 60 * minutes
+    found = []
+    for number, turn in enumerate(itertools.cycle(TURNS)):
+        if number >= len(TURNS) and time.monotonic() > end:
+            break
+        with tempfile.TemporaryDirectory(prefix="composite-soak-") as folder:
+            what = turn.format(seed=seed + 10_000 * number, folder=folder)
+            print(f"==== python -m {what}", flush=True)
+            done = subprocess.run([sys.executable, "-m", *shlex.split(what)], check=False)
+        if done.returncode:
+            found.append(what)
+    print(f"\n{number} turns, {len(found)} with findings")
+    for what in found:
+        print(f"  python -m {what}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1]), int(sys.argv[2])))
