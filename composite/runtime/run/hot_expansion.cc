@@ -3,43 +3,36 @@
 #include <utility>
 
 #include "composite/runtime/base/stats.h"
-#include "tensorflow/core/framework/tensor_shape.h"
+#include "composite/runtime/graph/common_shape.h"
 
 namespace composite {
 
 using tensorflow::FunctionLibraryRuntime;
 using tensorflow::OpKernelContext;
 using tensorflow::PartialTensorShape;
-using tensorflow::TensorShape;
-
-namespace {
-
-// The shape that both are, with unknown dims where they differ.
-PartialTensorShape Common(const PartialTensorShape& a, const TensorShape& b) {
-  if (a.unknown_rank() || a.dims() != b.dims()) return PartialTensorShape();
-  auto dims = a.dim_sizes();
-  for (int i = 0; i < b.dims(); ++i) {
-    if (dims[i] != b.dim_size(i)) dims[i] = -1;
-  }
-  return PartialTensorShape(dims);
-}
-
-}  // namespace
 
 struct HotExpansion::Form {
   std::vector<PartialTensorShape> shapes;
   std::unique_ptr<const InstantiatedFunction> function;  // null: it cannot be optimized
 
-  // oneDNN's ops, which optimizers rewrite graphs to on some machines, end the process in TF 2.21
-  // when an inner product is empty.
   bool Takes(OpKernelContext* context) const {
     for (size_t i = 0; i < shapes.size(); ++i) {
-      if (context->input(i).NumElements() == 0) return false;
       if (!shapes[i].IsCompatibleWith(context->input(i).shape())) return false;
     }
     return true;
   }
 };
+
+namespace {
+
+bool HasEmptyInput(OpKernelContext* context) {
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    if (context->input(i).NumElements() == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 HotExpansion::HotExpansion(std::shared_ptr<const Expansion> expansion)
     : expansion_(std::move(expansion)) {}
@@ -48,6 +41,9 @@ HotExpansion::~HotExpansion() = default;
 
 const InstantiatedFunction* HotExpansion::Find(FunctionLibraryRuntime* runtime,
                                                OpKernelContext* context) {
+  // oneDNN's ops, which optimizers rewrite graphs to on some machines, end the process in TF 2.21
+  // when an inner product is empty.
+  if (HasEmptyInput(context)) return nullptr;
   const Form* form = form_.load(std::memory_order_acquire);
   if (form == nullptr || !form->Takes(context)) form = Advance(runtime, context);
   return form == nullptr ? nullptr : form->function.get();
@@ -82,9 +78,9 @@ const HotExpansion::Form* HotExpansion::Advance(FunctionLibraryRuntime* runtime,
 void HotExpansion::Widen(OpKernelContext* context) {
   const bool is_first = shapes_.empty();
   for (int i = 0; i < context->num_inputs(); ++i) {
-    const TensorShape& shape = context->input(i).shape();
+    const PartialTensorShape& shape = context->input(i).shape();
     if (is_first) {
-      shapes_.emplace_back(shape.dim_sizes());
+      shapes_.push_back(shape);
     } else {
       shapes_[i] = Common(shapes_[i], shape);
     }

@@ -18,6 +18,7 @@
 #include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/common_runtime/optimization_registry.h"
 #include "tensorflow/core/framework/graph_to_functiondef.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/grappler/grappler_item.h"
 #include "tensorflow/core/grappler/optimizers/meta_optimizer.h"
@@ -54,13 +55,12 @@ absl::StatusOr<std::unique_ptr<Graph>> PlacedGraph(const tensorflow::FunctionBod
   }
   auto graph = std::make_unique<Graph>(&library);
   graph->Copy(*body.graph);
-  absl::flat_hash_map<std::string, int> arguments;
-  for (size_t i = 0; i < shapes.size(); ++i) arguments[body.arg_nodes[i]->name()] = i;
   for (Node* node : graph->op_nodes()) {
     node->set_assigned_device_name(device.name());
-    auto argument = arguments.find(node->name());
-    if (argument == arguments.end()) continue;
-    node->AddAttr("_output_shapes", std::vector<PartialTensorShape>{shapes[argument->second]});
+    if (!node->IsArg()) continue;
+    int index = 0;
+    TF_RETURN_IF_ERROR(tensorflow::GetNodeAttr(node->attrs(), "index", &index));
+    node->AddAttr("_output_shapes", std::vector<PartialTensorShape>{shapes[index]});
   }
   return graph;
 }
