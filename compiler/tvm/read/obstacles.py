@@ -108,8 +108,8 @@ def _with_unlisted(functions: Mapping[str, Any]) -> set[str]:
 def _ordered(function: Any) -> Iterator[Any]:
     """The nodes that the returned values need, operands first, without Python's recursion."""
     nodes = {node.name: node for node in function.node_def}
-    stack = [(reference.split(":")[0], False) for reference in function.ret.values()]
-    stack.reverse()
+    results = [function.ret[arg.name] for arg in function.signature.output_arg]
+    stack = [(reference.split(":")[0], False) for reference in reversed(results)]
     done: set[str] = set()
     while stack:
         name, is_ready = stack.pop()

@@ -55,7 +55,7 @@ def test_an_attribute_and_a_dtype_without_a_kernel_are_named() -> None:
 
 def test_the_gradient_alone_may_be_what_has_no_kernel() -> None:
     @Composite("LintGradientAlone", inputs=["x: float"], outputs=["y: float"])
-    def gradient_alone(x):  # type: ignore[no-untyped-def]
+    def gradient_alone(x):
         return tf.slice(x, [tf.cast(x[0, 0], tf.int32), 0], [2, 2])
 
     found = composite.lint(gradient_alone, MATRIX)
@@ -95,7 +95,7 @@ def test_a_backward_that_computes_a_product_again_is_a_warning() -> None:
     @Composite(
         "LintKept", inputs=["x: float", "w: float"], outputs=["y: float", "z: float", "p: float"]
     )
-    def kept(x, w):  # type: ignore[no-untyped-def]
+    def kept(x, w):
         product = tf.matmul(x, w)
         return x, tf.tanh(product) * w[0, 0] * product, product
 
@@ -104,11 +104,11 @@ def test_a_backward_that_computes_a_product_again_is_a_warning() -> None:
 
 def test_a_gradient_of_its_author_s_is_not_looked_at() -> None:
     @Composite("LintOwn", inputs=["x: float"], outputs=["y: float"])
-    def own(x):  # type: ignore[no-untyped-def]
+    def own(x):
         return tf.math.erfinv(x)
 
     @own.gradient
-    def _(op, dy):  # type: ignore[no-untyped-def]
+    def _(op, dy):
         return dy
 
     report = composite.lint(own, MATRIX)
@@ -128,7 +128,7 @@ def test_branches_and_loops_are_refused_where_they_stand() -> None:
 
 def test_an_op_without_calls_is_told_by_its_program() -> None:
     @Composite("LintOpen", inputs=["x: float"], attrs=["k: int"], outputs=["y: float"])
-    def open_(x, k):  # type: ignore[no-untyped-def]
+    def open_(x, k):
         return tf.math.erfinv(x) * k
 
     report = composite.lint(open_)
