@@ -138,7 +138,7 @@ def main(
     \b
     Examples:
       python -m benchmarks peers growth --kind LSTM --json rows.json
-      python -m benchmarks compare old.json new.json
+      python -m benchmarks compare old.json new.json  (its --help has the rule)
     """  # noqa: D301 - click's mark for lines that are not rewrapped
     from benchmarks.report import terminal
     from benchmarks.report.markdown import render
