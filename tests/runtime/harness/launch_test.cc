@@ -207,6 +207,31 @@ void ShortLoopsWakeNobody() {
   EXPECT(woken == 0);
 }
 
+// A worker was seen a moment ago, but is about other work.
+void ALongLoopWaitsForALateWorker() {
+  if (std::getenv("COMPOSITE_SKIP_TIMING") != nullptr) return;
+  class LongLoop : public composite::TeamLoop {
+   public:
+    void Run(int, int tasks, Barrier&) override {
+      const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(6 / tasks);
+      while (std::chrono::steady_clock::now() < end) {
+      }
+    }
+    const void* code() const override { return "long"; }
+  };
+  LatePool pool(std::chrono::microseconds(60));
+  LongLoop loop;
+  int most = 0;
+  for (int attempt = 0; attempt < 3 && most < 15; ++attempt) {
+    LaunchTeam(&pool, loop);
+    int full = 0;
+    for (int i = 0; i < 20; ++i) full += LaunchTeam(&pool, loop) == 2 ? 1 : 0;
+    most = std::max(most, full);
+  }
+  std::printf("   full teams: %d of 20\n", most);
+  EXPECT(most >= 15);
+}
+
 void TwoTeamsDoNotDeadlock() {
   ThreadPool pool(2);
   std::vector<std::thread> callers;
@@ -310,6 +335,7 @@ int main(int argc, char** argv) {
        {"nested_launch_is_serial", NestedLaunchIsSerial},
        {"many_callers_share_one_pool", ManyCallersShareOnePool},
        {"team_meets_at_barriers", TeamMeetsAtBarriers},
+       {"a_long_loop_waits_for_a_late_worker", ALongLoopWaitsForALateWorker},
        {"two_teams_do_not_deadlock", TwoTeamsDoNotDeadlock},
        {"broken_barrier_frees_the_others", BrokenBarrierFreesTheOthers},
        {"idle_gap", IdleGapCostsNoMoreThanOneThread}},
