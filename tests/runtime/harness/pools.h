@@ -90,16 +90,14 @@ class LatePool : public composite::Pool {
   int size() const override { return 2; }
   void Schedule(std::function<void()> work) override {
     pool_.Schedule([this, work = std::move(work)] {
-      const auto end = std::chrono::steady_clock::now() + delay_;
-      while (std::chrono::steady_clock::now() < end) {
-      }
+      std::this_thread::sleep_for(delay_);
       work();
     });
   }
 
  private:
   const std::chrono::microseconds delay_;
-  ThreadPool pool_{1, /*spin=*/true};
+  ThreadPool pool_{1};
 };
 
 // What a pool with a full queue does.
