@@ -207,26 +207,6 @@ void ShortLoopsWakeNobody() {
   EXPECT(woken == 0);
 }
 
-// A worker that was seen a moment ago is about other work for longer than a spinning one needs.
-void ALongLoopWaitsForALateWorker() {
-  class LongLoop : public composite::TeamLoop {
-   public:
-    void Run(int, int tasks, Barrier&) override {
-      const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(6 / tasks);
-      while (std::chrono::steady_clock::now() < end) {
-      }
-    }
-    const void* code() const override { return "long"; }
-  };
-  LatePool pool(std::chrono::microseconds(20));
-  LongLoop loop;
-  int in_a_row = 0;
-  for (int i = 0; i < 200 && in_a_row < 3; ++i) {
-    in_a_row = LaunchTeam(&pool, loop) == 2 ? in_a_row + 1 : 0;
-  }
-  EXPECT(in_a_row == 3);
-}
-
 void TwoTeamsDoNotDeadlock() {
   ThreadPool pool(2);
   std::vector<std::thread> callers;
@@ -330,7 +310,6 @@ int main(int argc, char** argv) {
        {"nested_launch_is_serial", NestedLaunchIsSerial},
        {"many_callers_share_one_pool", ManyCallersShareOnePool},
        {"team_meets_at_barriers", TeamMeetsAtBarriers},
-       {"a_long_loop_waits_for_a_late_worker", ALongLoopWaitsForALateWorker},
        {"two_teams_do_not_deadlock", TwoTeamsDoNotDeadlock},
        {"broken_barrier_frees_the_others", BrokenBarrierFreesTheOthers},
        {"idle_gap", IdleGapCostsNoMoreThanOneThread}},

@@ -2,7 +2,6 @@
 #ifndef TESTS_RUNTIME_HARNESS_POOLS_H_
 #define TESTS_RUNTIME_HARNESS_POOLS_H_
 
-#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -81,23 +80,6 @@ class SleepingPool : public composite::Pool {
 
  private:
   std::vector<std::function<void()>> kept_;
-};
-
-// A worker who is always late by the same time.
-class LatePool : public composite::Pool {
- public:
-  explicit LatePool(std::chrono::microseconds delay) : delay_(delay) {}
-  int size() const override { return 2; }
-  void Schedule(std::function<void()> work) override {
-    pool_.Schedule([this, work = std::move(work)] {
-      std::this_thread::sleep_for(delay_);
-      work();
-    });
-  }
-
- private:
-  const std::chrono::microseconds delay_;
-  ThreadPool pool_{1};
 };
 
 // What a pool with a full queue does.
