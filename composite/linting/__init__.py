@@ -107,6 +107,8 @@ class _Lint:
         for one in forward.varying:
             reason = f"a dim that varies has no kernel, only known sizes have: {one.reason}"
             self._warn(one, reason, "forward", told, remedies.KNOWN_SIZES)
+        if forward.library is None:  # it looks at a value, which the call alone does not tell
+            return
         if not forward.obstacles:
             for one in cautions.wide(forward.library, known.in_shapes):
                 reason = f"it is computed in {one.reason}, and no input has 64 bits"

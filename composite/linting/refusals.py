@@ -40,7 +40,7 @@ class Forward(NamedTuple):
     Attributes:
         obstacles: what keeps it from a kernel, with known sizes and with dims that vary.
         varying: what keeps dims that vary from one, where known sizes have one.
-        library: its expansion with known sizes.
+        library: its expansion with known sizes; None where it needs the value of an input.
     """
 
     obstacles: list[Obstacle]

@@ -138,6 +138,16 @@ def test_an_op_without_calls_is_told_by_its_program() -> None:
     assert composite.lint(open_, {"k": 2}).coverage[0].calls > 0
 
 
+def test_a_body_that_looks_at_a_value_is_told_where() -> None:
+    @Composite("LintLooks", inputs=["x: float", "k: int32"], outputs=["y: float"])
+    def looks(x, k):
+        return tf.split(x, num_or_size_splits=4, axis=k)[0]
+
+    report = composite.lint(looks, {"x": ("float32", (4, 8)), "k": ("int32", ())})
+    assert not report.ok
+    assert report.findings[0].place.partition(":")[0].endswith("test_lint.py")
+
+
 def test_a_call_that_the_body_refuses_is_an_error() -> None:
     call = {"x": ("float32", (2, 3)), "w": ("float32", (2, 3))}
     with pytest.raises(ValueError, match=r"again: it refuses 2x3, 2x3"):
