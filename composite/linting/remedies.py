@@ -90,12 +90,6 @@ ROWS = (
         "return tf.cast(tf.range(5000), tf.float32) * x[0, 0]",
     ),
     Remedy(
-        "Range: covered on shapes only|Range: dtype|op LinSpace",
-        "count in integers and convert",
-        "return x * tf.linspace(0.0, 1.0, n)",
-        "return x * (tf.cast(r, tf.float32) / (n - 1))",
-    ),
-    Remedy(
         r"op MatrixDiagV[23]\b",
         "make it of tf.one_hot, which is the unit matrix; with an operand, by tf.where",
         "return x @ tf.eye(n) + tf.linalg.diag(x[0])",
@@ -140,10 +134,10 @@ ROWS = (
     ),
     Remedy(
         r"dtype DT_",
-        "convert to float32, float64, float16, bfloat16, int32, int64 or bool, if it is an input "
-        "in front of the call, and leave the dtype out of the declaration",
-        "return tf.cast(tf.cast(x, tf.uint8) * 2, tf.float32)",
-        "return tf.cast(tf.cast(x, tf.int32) * 2, tf.float32)",
+        "convert to a dtype that docs/kernels.md lists, if it is an input in front of the call, "
+        "and leave this one out of the declaration",
+        "return tf.math.real(tf.cast(x, tf.complex64) * 2)",
+        "return x * 2",
     ),
 )
 

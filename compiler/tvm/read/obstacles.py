@@ -74,9 +74,9 @@ def _refused(
     listed.signature.input_arg.extend(a for a in main.signature.input_arg if a.name in parameters)
     body = Body(functions, listed, list(parameters.values()), {})
     known = set(parameters)
-    for node in _ordered(listed):
+    for node in _ordered(main):  # what unlisted ops read included
         names = {value.func.name for value in node.attr.values()}
-        if not known.issuperset(_operands(node)) or names & unread:
+        if is_unlisted(node) or not known.issuperset(_operands(node)) or names & unread:
             continue
         try:
             body.evaluate(node.name)

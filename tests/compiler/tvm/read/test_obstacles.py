@@ -61,13 +61,20 @@ def test_refusals_of_lowerings_that_do_not_need_each_other() -> None:
     ]
 
 
+def test_what_an_op_without_lowering_reads_is_looked_at() -> None:
+    assert reasons(lambda x: tf.math.real(tf.cast(x, tf.complex64)), X) == [
+        "op Real is not in the kernel table",
+        "Cast: dtype DT_COMPLEX64 is not covered",
+    ]
+
+
 def test_the_dtype_of_an_argument_is_named_and_the_others_are_read() -> None:
     def function(x: Any, y: Any) -> Any:
         return tf.math.erfinv(x), y + y
 
-    assert reasons(function, X, tf.TensorSpec([2], tf.int16)) == [
+    assert reasons(function, X, tf.TensorSpec([2], tf.complex64)) == [
         "op Erfinv is not in the kernel table",
-        "y: dtype DT_INT16 is not covered",
+        "y: dtype DT_COMPLEX64 is not covered",
     ]
 
 
