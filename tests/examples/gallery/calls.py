@@ -58,6 +58,7 @@ def integers(most: int, *shape: int) -> Any:
 
 LABELS = integers(2, 3, 4).astype(np.float32)
 IMAGE = normal(2, 3, 5, 6)
+POSITIONS = np.array([0, 4, 9], np.int32)
 QUERY, KEY, VALUE = normal(2, 3, 2, 4), normal(2, 5, 2, 4), normal(2, 5, 2, 3)
 MASK = np.array([[1, 1, 0, 1, 0], [0, 0, 1, 1, 1], [1, 0, 0, 0, 0]], bool)
 BAGS = [normal(7, 3), integers(7, 6), np.array([0, 2, 2, 0, 3, 2], np.int32), np.int32(5)]
@@ -71,7 +72,7 @@ CALLS = [
     Call(rms_norm.rms_norm, [normal(2, 3, 8), normal(8)], {"epsilon": 1e-3}),
     Call(group_norm.group_norm, [IMAGE, normal(6), normal(6)], {"groups": 3}),
     Call(instance_norm.instance_norm, [IMAGE, normal(6), normal(6)], {}),
-    Call(rotary_embedding.rotary_embedding, [normal(2, 3, 2, 6), np.array([0, 4, 9], np.int32)], {}),
+    Call(rotary_embedding.rotary_embedding, [normal(2, 3, 2, 6), POSITIONS], {}),
     Call(swiglu.swiglu, [normal(5, 4), normal(4, 6), normal(4, 6), normal(6, 4)], {}),
     Call(attention.attention, [QUERY, KEY, VALUE, []], {}),
     Call(attention.attention, [QUERY, KEY, VALUE, [MASK]], {}),
