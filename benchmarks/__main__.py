@@ -22,11 +22,12 @@ from benchmarks.roofline.ceilings import Ceilings, Placed, place
 from benchmarks.rows import Row, collect
 from benchmarks.sides.team import KERNEL, PEERS_PYTHON
 from benchmarks.timing import KINDS_ENVIRONMENT, QUICK_ENVIRONMENT
+from benchmarks.works.gallery import GALLERY
 from benchmarks.works.layers import LAYERS
 
 SUBJECTS = (
-    "roofline", "peers", "growth", "dense", "training", "eager", "decorate", "background_compile",
-    "xla", "idle", "memory", "levels",
+    "roofline", "peers", "growth", "dense", "training", "transformer", "gallery", "eager",
+    "decorate", "background_compile", "xla", "idle", "memory", "levels",
 )  # fmt: skip
 
 
@@ -104,8 +105,9 @@ def page_files(results: Mapping[str, Any], folder: Path) -> tuple[Path, Path, Pa
     "--kind",
     "kinds",
     multiple=True,
-    type=click.Choice(list(LAYERS), case_sensitive=False),
-    help="peers and growth: layers of this kind only, of all shapes; may be repeated",
+    type=click.Choice([*dict.fromkeys([*LAYERS, *GALLERY])], case_sensitive=False),
+    help="peers and growth: layers of this kind only, of all shapes; gallery: this op only; "
+    "may be repeated",
 )
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="keep the results here")
 @click.option("--markdown", type=click.Path(path_type=Path), help="write them as a page")
