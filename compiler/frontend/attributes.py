@@ -31,6 +31,14 @@ _TENSOR_ADVICE = {
     "set_shape": "call tf.raw_ops.EnsureShape",
 }
 
+_VARIABLE_ADVICE = {
+    "assign": "AssignVariableOp(resource=v, value=x)",
+    "assign_add": "AssignAddVariableOp(resource=v, value=x)",
+    "assign_sub": "AssignSubVariableOp(resource=v, value=x)",
+    "read_value": "ReadVariableOp(resource=v, dtype=tf.float32)",
+    "value": "ReadVariableOp(resource=v, dtype=tf.float32)",
+}
+
 
 class Pass(Protocol):
     """What is needed of `Expressions`."""
@@ -78,11 +86,13 @@ def _member(source: Source, node: Any, owner: Static) -> Static:
     member = capture.member(owner, node.attr)
     spelling = f"{owner.spelling}.{node.attr}"
     if member is MISSING:
-        source.fail(
-            node,
-            NO_MEMBER,
-            f"`{spelling}` is not defined; a body can read the members of modules and classes",
-        )
+        advice = "a body can read the members of modules and classes"
+        if capture.is_variable(owner.object):
+            advice = (
+                f"`{owner.spelling}` is a variable: declare it as an input `v: resource`, give it "
+                f"in calls, and call {_of_variable(node.attr)}"
+            )
+        source.fail(node, NO_MEMBER, f"`{spelling}` is not defined; {advice}")
     return Static(member, spelling)
 
 
@@ -97,6 +107,12 @@ def _property(source: Source, builder: Builder, node: Any, owner: Any) -> Any:
     return source.fail(node, NO_ATTRIBUTE, _advice(type_, name))
 
 
+def _of_variable(name: str) -> str:
+    """What to call in place of a method of variables, whose handle is `v`."""
+    default = "the ops of tf.raw_ops that take `resource=v`"
+    return f"tf.raw_ops.{_VARIABLE_ADVICE[name]}" if name in _VARIABLE_ADVICE else default
+
+
 def _advice(type_: str, name: str) -> str:
     """Say that a value of this type has no such attribute, and what to write instead."""
     if type_ == "dims":
@@ -104,6 +120,8 @@ def _advice(type_: str, name: str) -> str:
         return f"`.{name}` of a shape is not supported: {advice}"
     if type_ in ("tensor", "any"):
         advice = _TENSOR_ADVICE.get(name, "a tensor has `.shape` and `.dtype`")
+        if name in _VARIABLE_ADVICE:
+            advice = f"for a variable, declared as a resource `v`, call {_of_variable(name)}"
         return f"`.{name}` of a tensor is not supported: {advice}"
     what = "a list" if type_ == "sequence" else "an attribute"
     return f"{what} has no `.{name}` in the body of a composite"

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import gast
 
 from composite.compiler.errors.statements import RETURN_COUNT, RETURN_KIND
-from composite.compiler.frontend.bindings import Translation
+from composite.compiler.frontend.bindings import Outputs, Translation
 from composite.compiler.frontend.expressions import Expressions
 from composite.compiler.schema import OpSchema
 from composite.compiler.tfr import dialect
@@ -75,6 +75,7 @@ class OutputsExit(Exit):
     ) -> None:
         self.types = tuple("sequence" if out.is_list else "tensor" for out in schema.outputs)
         self.names = tuple(out.name for out in schema.outputs)
+        self._translation = translation
         self._source = translation.source
         self._builder = translation.builder
         self._expressions = expressions
@@ -99,6 +100,10 @@ class OutputsExit(Exit):
             nodes = list(node.value.elts)
         else:
             binding = self._expressions.visit(node.value)
+            if isinstance(binding, Outputs) and len(binding.names) != count:
+                self._fail_count(node, len(binding.names))
+            if dialect.name_of(self._translation.value(binding, node.value)) in ("tensor", "attr"):
+                self._fail_count(node, 1)
             values = self._expressions.taken_apart(binding, count, node.value)
             nodes = [node.value] * count
         return [

@@ -150,7 +150,7 @@ class Expressions(Visitor):
                 node,
                 NOT_APART,
                 "only a list, a shape or the outputs of an op can be taken apart; for a tensor "
-                "call tf.raw_ops.Unpack",
+                "call tf.unstack",
             )
         return self._builder.unpack(value, size)
 

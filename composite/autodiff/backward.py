@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
-from composite.autodiff import graph_cut, loop_residuals, places, residuals
+from composite.autodiff import carriers, graph_cut, loop_residuals, places, residuals
 from composite.binding import native
 from composite.binding.call_request import CallRequest
 from composite.binding.records import AttrValue, NodeDef
@@ -117,6 +117,7 @@ def differentiate(request: bytes, shapes: tuple[Shape, ...], way: Way) -> Backwa
     call = CallRequest.parse(NodeDef.FromString(request))
     asked = replace(call, in_shapes=tuple(map(tf.TensorShape, shapes))).to_node_def()
     library = FunctionDefLibrary.FromString(native.call("composite_expand", asked))
+    carriers.without_booleans(library)
     body = functions.body(library)
     # TensorFlow's gradient of an If or a While makes functions of its own of the branches, or of
     # condition and body, named after them, in which what the gradient of this node needs is saved.

@@ -43,7 +43,9 @@ def check(  # noqa: PLR0913 - all but the call itself have defaults
 
     Args:
         op: an op that `@Composite` made; an op of a loaded library has no Python function.
-        inputs: the inputs of a call, with any shapes and dtypes that the declaration allows.
+        inputs: the inputs of a call, with any shapes and dtypes that the declaration allows. For a
+            resource, give a variable, or an array of what it holds: each run has a new one, whose
+            content after the call is compared as well.
             Without inputs, calls are drawn, including the attributes that are not given (this
             requires hypothesis).
         seed: the seed for drawing. The same seed draws the same samples.

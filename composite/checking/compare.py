@@ -54,18 +54,20 @@ def compare(
     expected: Sequence[Array],
     reference: Callable[[], Sequence[Array]] | None = None,
     nearby: Runs = tuple,
+    names: Sequence[str] = (),
 ) -> Closeness:
     """Compares the outputs of two runs. Difference when they do not agree.
 
     reference: gives `expected` computed in float64; asked only where bits differ.
     nearby: gives `expected` for inputs a rounding error away; asked only beyond the bound.
+    names: what the values are, for people; "output 0" by default.
     """
     if len(actual) != len(expected):
         raise Difference(f"{len(actual)} outputs where {len(expected)} are expected")
     exact: Sequence[Array] | None = None
     worst = Closeness()
     for index, (found, wanted) in enumerate(zip(actual, expected, strict=True)):
-        what = f"output {index}"
+        what = names[index] if names else f"output {index}"
         _same_type(what, found, wanted)
         if _identical(found, wanted):
             continue
@@ -75,12 +77,12 @@ def compare(
     return worst
 
 
-def same_bits(first: Sequence[Array], second: Sequence[Array]) -> None:
-    """Difference unless two runs gave the same bits."""
-    for index, (found, wanted) in enumerate(zip(first, second, strict=True)):
-        _same_type(f"output {index}", found, wanted)
+def same_bits(first: Sequence[Array], second: Sequence[Array], names: Sequence[str]) -> None:
+    """Difference unless two runs gave the same bits; `names` are what the values are."""
+    for what, found, wanted in zip(names, first, second, strict=True):
+        _same_type(what, found, wanted)
         if not _identical(found, wanted):
-            raise Difference(f"output {index}: {_first(found, wanted)} (two runs of one call)")
+            raise Difference(f"{what}: {_first(found, wanted)} (two runs of one call)")
 
 
 def _same_type(what: str, found: Array, wanted: Array) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
+from composite.checking import variables
 from composite.checking.compare import Closeness, Difference, compare
 from composite.checking.sample import Sample, output_dtypes
 from composite.kernels import bounds, evaluate
@@ -50,12 +51,12 @@ def _line(message: str) -> str:
 def outcome(function: Callable[[], Any]) -> Outcome:
     """Runs a call; its result flattened to arrays."""
     try:
-        return Outcome([as_array(value) for value in _flat(function())])
+        return Outcome([as_array(value) for value in flat(function())])
     except Exception as error:  # noqa: BLE001 - a body may raise anything
         return Outcome([], error)
 
 
-def _flat(result: Any) -> list[Any]:
+def flat(result: Any) -> list[Any]:
     """The tensors of a result; an op without outputs gives None."""
     return [] if result is None else list(tf.nest.flatten(result))
 
@@ -89,22 +90,33 @@ class Case:
         attrs = {spec.name: self.sample.attrs[spec.name] for spec in self.op.schema.attrs}
         eager = tf.executing_eagerly()
         function = self._function if eager else _for_graphs(self._function)
-        result = function(*inputs, **attrs)
-        flat = _flat(result)
-        if len(flat) != len(self.dtypes):
-            raise ValueError(f"{len(flat)} results for {len(self.dtypes)} outputs")
+        values = flat(function(*variables.handles(inputs), **attrs))
+        if len(values) != len(self.dtypes):
+            raise ValueError(f"{len(values)} results for {len(self.dtypes)} outputs")
         return [
             value if tf.is_tensor(value) else tf.convert_to_tensor(value, dtype)
-            for value, dtype in zip(flat, self.dtypes, strict=True)
+            for value, dtype in zip(values, self.dtypes, strict=True)
         ]
 
     @functools.cached_property
     def expected(self) -> Outcome:
-        """What the Python function gives."""
-        return outcome(lambda: self.python(self.sample.tensors()))
+        """What the Python function gives, and leaves in variables."""
+        return outcome(lambda: variables.results(self.python, self.sample.tensors()))
+
+    @functools.cached_property
+    def names(self) -> list[str]:
+        """What the expected values are, for people."""
+        names = [f"output {index}" for index in range(len(self.dtypes))]
+        for position in sorted(self.sample.variables):
+            name, held = self.op.schema.inputs[position].name, self.sample.inputs[position]
+            each = [f"{name}[{k}]" for k in range(len(held))] if isinstance(held, list) else [name]
+            names += [f"after the call, the variable {one!r}" for one in each]
+        return names
 
     def reference(self) -> list[Array]:
         """The Python function computed in float64; `expected` where that cannot be."""
+        if self.sample.variables:
+            return self.expected.values
         return in_double(
             lambda *flat: self.python(self.sample.rebuilt(flat)),
             list(self.sample.arrays()),
@@ -124,7 +136,10 @@ class Case:
             found.values,
             self.expected.values,
             self.reference,
-            lambda: runs(self.sample.nearby(), lambda near: self.python(near.tensors())),
+            lambda: runs(
+                self.sample.nearby(), lambda near: variables.results(self.python, near.tensors())
+            ),
+            self.names,
         )
 
 

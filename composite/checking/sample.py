@@ -28,36 +28,43 @@ class Sample:
         inputs: an array for each input of the op, a list of arrays for a list input.
         attrs: a value for each attribute that a caller gives, defaults included.
         label: what is special about it, "as given" or "with NaN".
+        variables: the positions of the inputs that are variables; their arrays are what these hold.
     """
 
     inputs: tuple[Input, ...]
     attrs: Mapping[str, Any]
     label: str = ""
+    variables: frozenset[int] = frozenset()
 
     def arrays(self) -> Iterator[Array]:
         """The arrays, lists flattened."""
         for value in self.inputs:
             yield from value if isinstance(value, list) else [value]
 
-    def mapped(self, function: Callable[[Array], Any]) -> list[Any]:
-        """The inputs with each array replaced."""
-        return [
-            [function(x) for x in value] if isinstance(value, list) else function(value)
-            for value in self.inputs
-        ]
+    def mapped(
+        self, function: Callable[[Array], Any], variable: Callable[[Array], Any] | None = None
+    ) -> list[Any]:
+        """The inputs with each array replaced; by `variable` what a variable holds."""
+
+        def one(position: int, value: Input) -> Any:
+            f = variable if variable and position in self.variables else function
+            return [f(x) for x in value] if isinstance(value, list) else f(value)
+
+        return [one(position, value) for position, value in enumerate(self.inputs)]
 
     def replaced(self, label: str, function: Callable[[Array], Array]) -> Sample:
         """A sample of other arrays."""
-        return Sample(tuple(self.mapped(lambda x: np.asarray(function(x)))), self.attrs, label)
+        inputs = tuple(self.mapped(lambda x: np.asarray(function(x))))
+        return dataclasses.replace(self, inputs=inputs, label=label)
 
     def nearby(self) -> Iterator[Sample]:
         """Samples whose floating numbers are each a rounding error up or down."""
         for near in bounds.nearby(self.arrays()):
-            yield Sample(tuple(self.rebuilt(near)), self.attrs, self.label)
+            yield dataclasses.replace(self, inputs=tuple(self.rebuilt(near)))
 
     def tensors(self) -> list[Any]:
-        """The inputs as eager tensors."""
-        return self.mapped(tf.constant)
+        """The inputs as eager tensors, and as new variables."""
+        return self.mapped(tf.constant, tf.Variable)
 
     def rebuilt(self, flat: Sequence[Any]) -> list[Any]:
         """A flat list in the structure of the inputs."""
@@ -66,7 +73,11 @@ class Sample:
 
     def describe(self) -> str:
         """Attribute values, dtypes and shapes, in the words of a call."""
-        shapes = self.mapped(lambda x: f"{tf.as_dtype(x.dtype).name}{list(x.shape)}")
+
+        def shape(array: Array) -> str:
+            return f"{tf.as_dtype(array.dtype).name}{list(array.shape)}"
+
+        shapes = self.mapped(shape, lambda array: f"variable {shape(array)}")
         inputs = [f"[{', '.join(x)}]" if isinstance(x, list) else x for x in shapes]
         attrs = [f"{name}={shown(value)}" for name, value in self.attrs.items()]
         return ", ".join(inputs + attrs) + (f" ({self.label})" if self.label else "")
@@ -87,7 +98,10 @@ def output_dtypes(schema: OpSchema, sample: Sample) -> list[tf.DType]:
     """The dtype of each output tensor. TypeError, ValueError when the call is not declared so."""
     definition = schema.op_def
     with tf.Graph().as_default():
-        holders = sample.mapped(lambda x: tf.compat.v1.placeholder(x.dtype, x.shape))
+        placeholder = tf.compat.v1.placeholder
+        holders = sample.mapped(
+            lambda x: placeholder(x.dtype, x.shape), lambda _: placeholder(tf.resource, [])
+        )
         names = [arg.name for arg in schema.inputs]
         arguments = dict(zip(names, holders, strict=True)) | dict(sample.attrs)
         attrs = call_arguments.bind(definition, arguments).attrs

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from composite.checking import templates
+from composite.checking import templates, variables
 from composite.checking.oracle import Case
 from composite.checking.sample import Array, Sample, as_declared
 from composite.compiler.schema import ArgSpec, AttrSpec, OpSchema
@@ -25,6 +25,7 @@ from composite.ops.op import DecoratedOp
 _SPECIALS = ("NaN", "infinity", "-infinity", "denormal", "-0.0", "0.0")
 _SIZES = (1, 2, 3, 5, 0, 4, 8, 17, 33)  # the first ones are what hypothesis calls small
 _DTYPES = (tf.float32, tf.float64, tf.int32, tf.int64, tf.bool)
+_RESOURCE = tf.resource.as_datatype_enum
 _MOST = 3  # tensors in a list
 
 
@@ -37,6 +38,7 @@ def given(op: DecoratedOp, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> I
         ),
         attrs,
         "as given",
+        _variables(op.schema),
     )
     yield first
     for dtype in _other_dtypes(op.schema, first):
@@ -52,7 +54,16 @@ def given(op: DecoratedOp, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> I
         yield first.replaced("0-d", lambda x: x.reshape(-1)[0] if x.size else x.reshape(-1).sum())
 
 
+def _variables(schema: OpSchema) -> frozenset[int]:
+    """The positions of the inputs that are variables."""
+    return frozenset(
+        position for position, arg in enumerate(schema.inputs) if arg.dtype == _RESOURCE
+    )
+
+
 def _array(arg: ArgSpec, value: Any) -> Array:
+    if arg.dtype == _RESOURCE:
+        return variables.contents(arg.name, value)
     dtype = tf.as_dtype(arg.dtype) if arg.dtype else None
     tensor = tf.convert_to_tensor(value, dtype=dtype)
     return np.asarray(tensor.numpy())
@@ -121,7 +132,7 @@ class Drawn:
             for dtype, shape in zip([d for ds in dtypes for d in ds], shapes, strict=True)
         ]
         label = f"seed {seed}" + (f", with {' and '.join(specials)}" if specials else "")
-        return Sample(_structured(schema, dtypes, flat), attrs, label)
+        return Sample(_structured(schema, dtypes, flat), attrs, label, _variables(schema))
 
     def _attr(self, draw: Any, spec: AttrSpec) -> Any:
         if spec.name in self._fixed:
@@ -143,7 +154,15 @@ class Drawn:
         if arg.type_list_attr:
             return list(chosen[arg.type_list_attr])
         one = chosen[arg.type_attr] if arg.type_attr else tf.as_dtype(arg.dtype)
+        if one == tf.resource:
+            one = self._held(chosen)
         return [one] * (chosen[arg.number_attr] if arg.number_attr else 1)
+
+    def _held(self, chosen: Mapping[str, Any]) -> tf.DType:
+        """The dtype of what variables hold: that of a tensor beside them, float32 without one."""
+        beside = [value for value in chosen.values() if isinstance(value, tf.DType)]
+        fixed = [arg.dtype for arg in self._op.schema.inputs if arg.dtype not in (0, _RESOURCE)]
+        return tf.as_dtype([*beside, *fixed, tf.float32][0])
 
     def _shapes(
         self, draw: Any, dtypes: Sequence[Sequence[tf.DType]], attrs: Mapping[str, Any]
@@ -172,7 +191,9 @@ class Drawn:
             def accepts(template: templates.Template, sizes: Sequence[int]) -> bool:
                 shapes = [tuple(sizes[s] for s in shape) for shape in template]
                 arrays = [_values(d, s, self._random) for d, s in zip(flat, shapes, strict=True)]
-                sample = Sample(_structured(self._op.schema, dtypes, arrays), attrs)
+                schema = self._op.schema
+                inputs = _structured(schema, dtypes, arrays)
+                sample = Sample(inputs, attrs, variables=_variables(schema))
                 return Case(self._op, sample).expected.error is None
 
             self._templates[key] = templates.find(len(flat), accepts, self._random)

@@ -15,9 +15,9 @@ from typing import Any
 import tensorflow as tf
 
 from composite.binding import settings
-from composite.checking import batching, gradients, kernels
+from composite.checking import batching, gradients, kernels, variables
 from composite.checking.compare import Closeness, Difference, compare, same_bits
-from composite.checking.oracle import Case, Outcome, outcome
+from composite.checking.oracle import Case, Outcome, flat, outcome
 from composite.checking.skipped import Skipped
 
 Way = Callable[[Case], Closeness]
@@ -33,7 +33,8 @@ def deterministic(case: Case) -> Closeness:
     first, second = _eager(case), _eager(case)
     if (first.error is None) != (second.error is None):
         raise Difference(f"one of two runs raises {first.told or second.told}")
-    same_bits(first.values, second.values)
+    if first.error is None:
+        same_bits(first.values, second.values, case.names)
     return Closeness()
 
 
@@ -69,7 +70,7 @@ def under_xla(case: Case) -> Closeness:
         # it does with the body's own ops is right then.
         own = _traced(case, case.python, lambda shape: shape, jit_compile=True)
         if found.error is None and own.error is None:
-            return compare(found.values, own.values, case.reference)
+            return compare(found.values, own.values, case.reference, names=case.names)
         if isinstance(found.error, tf.errors.OpError) and own.error is not None:
             # Nor does it the body; or that has no graph without AutoGraph, since tensors decide.
             raise Skipped(f"XLA does not compile it: {found.told}") from None
@@ -99,7 +100,8 @@ def shapes(case: Case) -> Closeness:
                 raise Difference(
                     f"with {what}, output {index} is inferred as {shape}; it has {value.shape}"
                 )
-        if what == "known shapes" and actual.error is None:
+        # What a variable holds is no part of what the op infers from.
+        if what == "known shapes" and actual.error is None and not case.sample.variables:
             _check_exact(case, inferred)
     return Closeness()
 
@@ -120,7 +122,7 @@ def _dims_unknown(shape: Any) -> Any:
 
 def _eager(case: Case) -> Outcome:
     with settings.options(backend="tf"):
-        return outcome(lambda: case.op(*case.sample.tensors(), **case.sample.attrs))
+        return outcome(lambda: variables.results(_through_op(case), case.sample.tensors()))
 
 
 def _through_op(case: Case) -> Callable[[Any], Any]:
@@ -132,21 +134,28 @@ def _through_op(case: Case) -> Callable[[Any], Any]:
 
 
 def _concrete(
-    case: Case,
     function: Callable[[Any], Any],
+    inputs: list[Any],
     loosened: Callable[[Any], Any],
     *,
     jit_compile: bool | None = None,
 ) -> Any:
-    specs = [tf.TensorSpec(loosened(x.shape), x.dtype) for x in case.sample.arrays()]
+    """A traced call: a function of the tensors among the inputs, which captures the variables."""
+    everything = tf.nest.flatten(inputs)
+    specs = [tf.TensorSpec(loosened(x.shape.as_list()), x.dtype) for x in _tensors(inputs)]
+
+    def call(*tensors: Any) -> Any:
+        left = iter(tensors)
+        given = [x if isinstance(x, tf.Variable) else next(left) for x in everything]
+        return function(tf.nest.pack_sequence_as(inputs, given))
+
     with settings.options(backend="tf"):
-        traced = tf.function(
-            lambda *flat: function(case.sample.rebuilt(flat)),
-            input_signature=specs,
-            autograph=False,
-            jit_compile=jit_compile,
-        )
+        traced = tf.function(call, input_signature=specs, autograph=False, jit_compile=jit_compile)
         return traced.get_concrete_function()
+
+
+def _tensors(inputs: list[Any]) -> list[Any]:
+    return [x for x in tf.nest.flatten(inputs) if not isinstance(x, tf.Variable)]
 
 
 def _agree_traced(case: Case, loosened: Callable[[Any], Any]) -> Closeness:
@@ -159,7 +168,7 @@ def _agree_traced(case: Case, loosened: Callable[[Any], Any]) -> Closeness:
         rewritten = _traced(case, case.python, loosened)
         if found.error is not None or rewritten.error is not None or case.expected.error:
             raise
-        return compare(found.values, rewritten.values, case.reference)
+        return compare(found.values, rewritten.values, case.reference, names=case.names)
 
 
 def _traced(
@@ -169,21 +178,21 @@ def _traced(
     *,
     jit_compile: bool | None = None,
 ) -> Outcome:
-    def run() -> Any:
-        concrete = _concrete(case, function, loosened, jit_compile=jit_compile)
-        return concrete(*map(tf.constant, case.sample.arrays()))
+    def run(inputs: list[Any]) -> Any:
+        concrete = _concrete(function, inputs, loosened, jit_compile=jit_compile)
+        return concrete(*_tensors(inputs))
 
-    return outcome(run)
+    return outcome(lambda: variables.results(run, case.sample.tensors()))
 
 
 def _inferred(
     case: Case, function: Callable[[Any], Any], loosened: Callable[[Any], Any]
 ) -> list[Any] | Exception:
     try:
-        concrete = _concrete(case, function, loosened)
+        concrete = _concrete(function, case.sample.tensors(), loosened)
     except Exception as error:  # noqa: BLE001 - a body may raise anything
         return error
-    return [x.shape for x in tf.nest.flatten(concrete.structured_outputs)]
+    return [x.shape for x in flat(concrete.structured_outputs)]
 
 
 WAYS: dict[str, Way] = {

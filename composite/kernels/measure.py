@@ -165,20 +165,23 @@ def _times(rounds: Sequence[tuple[float, float, float]], copies: int) -> Times:
     base = min(nothing for _, _, nothing in rounds)
     low, ratio, high = statistics.quantiles(_ratios(rounds, copies), n=4)
     median = statistics.median(expansion for _, expansion, _ in rounds)
-    expansion_us = max(median - base, _least(copies)) * 1e6 / copies
+    expansion_us = of_one(median, base, copies) * 1e6
     # From the ratio, so that times and verdict agree.
     kernel_us = max(ratio * expansion_us, _LEAST * 1e6)
     return Times(kernel_us, expansion_us, ratio, low, high)
 
 
 def _ratios(rounds: Sequence[tuple[float, float, float]], copies: int) -> list[float]:
-    base, least = min(nothing for _, _, nothing in rounds), _least(copies)
-    return [max(a - base, least) / max(b - base, least) for a, b, _ in rounds]
+    base = min(nothing for _, _, nothing in rounds)
+    return [of_one(a, base, copies) / of_one(b, base, copies) for a, b, _ in rounds]
 
 
-def _least(copies: int) -> float:
-    """Seconds of so many nodes below which a difference is none."""
-    return max(copies * _LEAST, _CLOCK)
+def of_one(chain: float, empty: float, copies: int) -> float:
+    """Seconds of one of so many nodes, whose function took `chain`, and one without them `empty`.
+
+    No less than what the clock can tell apart.
+    """
+    return max(chain - empty, copies * _LEAST, _CLOCK) / copies
 
 
 def _route(backend: str) -> dict[str, AttrValue]:

@@ -16,7 +16,7 @@ from composite.binding.kernel_request import KernelRequest
 from composite.kernels import key as keys
 from composite.kernels import shapes, verdicts
 from composite.kernels.expansions import expand
-from composite.kernels.measure import Chain
+from composite.kernels.measure import Chain, of_one
 from composite.kernels.tuned import Measured
 from composite.ops import functions
 from composite.tuning import rounds
@@ -76,7 +76,7 @@ class Local:
         def run() -> float:
             self._activate(built)
             chain.seconds()
-            return (min(chain.seconds() for _ in range(_RUNS)) - base) / chain.copies
+            return of_one(min(chain.seconds() for _ in range(_RUNS)), base, chain.copies)
 
         return run
 

@@ -2,9 +2,9 @@
 
 TensorFlow computes what is fetched, and the compiler drops what nothing reads: an expression that
 would raise, but whose value goes nowhere, raises in Python alone. Here each expression that raises
-gives a value that no expression can use and no result can hold. A condition that would raise is
-decided one way or the other, and a loop over one makes one trip or none: if both give the same,
-nothing needs it.
+gives a value that no expression can use and no result can hold; names that such a value is assigned
+to have it each. A condition that would raise is decided one way or the other, and a loop over one
+makes one trip or none: if both give the same, nothing needs it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,37 @@ from tests.fuzz import dtypes
 from tests.fuzz.program import Program
 
 
-class Unusable:
+class _Raises:
+    """What has an error for a value: every use of it raises that."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def _use(self, *_: object, **__: object) -> Any:
+        raise self.error
+
+    __bool__ = __getitem__ = __contains__ = __call__ = __index__ = _use
+    __float__ = __int__ = __round__ = __abs__ = __neg__ = __invert__ = _use
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _use
+    __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = _use
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = _use
+    __matmul__ = __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = __divmod__ = _use
+    __rmatmul__ = __rand__ = __ror__ = __rxor__ = __rlshift__ = __rrshift__ = __rdivmod__ = _use
+    __tf_tensor__ = __array__ = _use
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Unusable(_Raises):
     """The value of an expression that raised; every use of it raises, but for dtype and rank.
 
     Those of a tensor are known without its value, so that asking for them needs nothing.
     """
 
     def __init__(self, error: Exception, known: Callable[[], tf.TensorSpec | None]) -> None:
-        self.error = error
+        super().__init__(error)
         self._known = known
+
+    __len__ = __iter__ = _Raises._use
 
     @functools.cached_property
     def known(self) -> tf.TensorSpec | None:
@@ -46,45 +68,20 @@ class Unusable:
             raise self.error
         return UnusableShape(self.error, self.known.shape.rank)
 
-    def __bool__(self) -> bool:
-        raise self.error
 
-    def __iter__(self) -> Any:
-        raise self.error
-
-    def __eq__(self, other: object) -> bool:
-        raise self.error
-
-    def __ne__(self, other: object) -> bool:
-        raise self.error
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-class UnusableShape:
+class UnusableShape(_Raises):
     """The shape of a value that cannot be used: it has a rank, and dims that cannot be used."""
 
     def __init__(self, error: Exception, rank: int) -> None:
-        self.error = error
+        super().__init__(error)
         self.rank = rank
 
     def __len__(self) -> int:
         return self.rank
 
-    def __getitem__(self, _index: object) -> int:
-        raise self.error
-
     def __iter__(self) -> Any:
         # To count the dims, or to put something for each into a list, needs none of them.
         return iter([Unusable(self.error, lambda: None) for _ in range(self.rank)])
-
-    def __eq__(self, other: object) -> bool:
-        raise self.error
-
-    def __ne__(self, other: object) -> bool:
-        raise self.error
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def python_function(program: Program, decision: bool) -> Callable[..., Any]:
@@ -92,21 +89,35 @@ def python_function(program: Program, decision: bool) -> Callable[..., Any]:
 
     `decision` is what a condition is that raises.
     """
-    names = {
-        "_waits": _waits,
-        "_items": lambda value: _items(value, decision),
-        "_truth": lambda value: decision if isinstance(value, Unusable) else bool(value),
-    }
-    function = program.as_python(_Waits(), f"<fuzz {program.seed} lazy>", names)
+    function = program.as_python(Waits(), f"<fuzz {program.seed} lazy>", names(decision))
+    return lambda *args, **attrs: usable(function(*args, **attrs))
 
-    def body(*args: Any, **attrs: Any) -> Any:
-        result = function(*args, **attrs)
-        for value in tf.nest.flatten(result):
-            if isinstance(value, Unusable):
-                raise value.error
-        return result
 
-    return body
+def names(decision: bool | None) -> dict[str, Any]:
+    """What a program uses that `Waits` changed; `decision` None: a condition that raises does."""
+
+    def decided(value: Any) -> Any:
+        if not isinstance(value, Unusable):
+            return value
+        if decision is None:
+            raise value.error
+        return decision
+
+    def items(value: Any, names: Any) -> Any:
+        """What a loop goes through: of what cannot be gone through, one item or none."""
+        found = _waits(lambda: list(value))
+        found = [found] * decided(found) if isinstance(found, Unusable) else found
+        return [_spread(item, names) for item in found]
+
+    return {"_waits": _waits, "_spread": _spread, "_items": items, "_decided": decided}
+
+
+def usable(result: Any) -> Any:
+    """A result that can be used. Raises the error of a value in it that cannot."""
+    for value in tf.nest.flatten(result):
+        if isinstance(value, Unusable):
+            raise value.error
+    return result
 
 
 def _waits(expression: Callable[[], Any]) -> Any:
@@ -116,14 +127,23 @@ def _waits(expression: Callable[[], Any]) -> Any:
         return Unusable(error, dtypes.later(expression))
 
 
-def _items(value: Any, decision: bool) -> Any:
-    """What a loop goes through: of what cannot be gone through, one item or none."""
-    items = _waits(lambda: list(value))
-    return [items] * decision if isinstance(items, Unusable) else items
+def _spread(value: Any, names: Any) -> Any:
+    """A value for each of the names that it is assigned to, which may stand in nested tuples."""
+    if names is None:
+        return value
+    items = _waits(lambda: [item for item, _ in zip(value, names, strict=True)])
+    items = [items] * len(names) if isinstance(items, Unusable) else items
+    return [_spread(item, name) for item, name in zip(items, names, strict=True)]
 
 
-class _Waits(ast.NodeTransformer):
+class Waits(ast.NodeTransformer):
     """Puts each expression that can raise into `_waits(lambda: ...)`."""
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        self.generic_visit(node)
+        if len(node.targets) == 1:
+            node.value = _call("_spread", [node.value, _names(node.targets[0])])
+        return node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         assert isinstance(node.target, ast.Name)
@@ -132,14 +152,14 @@ class _Waits(ast.NodeTransformer):
 
     def visit_If(self, node: Any) -> Any:
         node = self.generic_visit(node)
-        node.test = ast.Call(ast.Name("_truth", ast.Load()), [node.test], [])
+        node.test = _call("_decided", [node.test])
         return node
 
     visit_While = visit_If
 
     def visit_For(self, node: Any) -> Any:
         node = self.generic_visit(node)
-        node.iter = ast.Call(ast.Name("_items", ast.Load()), [node.iter], [])
+        node.iter = _call("_items", [node.iter, _names(node.target)])
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
@@ -149,15 +169,26 @@ class _Waits(ast.NodeTransformer):
         node.value = self.visit(node.value)
         if not any(isinstance(part, ast.Slice) for part in ast.walk(node.slice)):
             node.slice = self.visit(node.slice)
-        return _call(node)
+        return _waiting(node)
 
     def _wrapped(self, node: Any) -> Any:
-        return _call(self.generic_visit(node))
+        return _waiting(self.generic_visit(node))
 
     visit_BinOp = visit_UnaryOp = visit_Compare = visit_Call = _wrapped
     visit_ListComp = visit_IfExp = visit_BoolOp = _wrapped
 
 
-def _call(node: Any) -> ast.Call:
+def _names(target: ast.expr) -> ast.expr:
+    """The names of a target as `_spread` takes them: None for one, a tuple for several."""
+    if isinstance(target, ast.Tuple):
+        return ast.Tuple([_names(one) for one in target.elts], ast.Load())
+    return ast.Constant(None)
+
+
+def _waiting(node: Any) -> ast.Call:
     none = ast.arguments([], [], None, [], [], None, [])
-    return ast.Call(ast.Name("_waits", ast.Load()), [ast.Lambda(none, node)], [])
+    return _call("_waits", [ast.Lambda(none, node)])
+
+
+def _call(name: str, arguments: list[ast.expr]) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), arguments, [])

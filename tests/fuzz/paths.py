@@ -1,9 +1,8 @@
 """A program in Python on the paths that it does not take, because a tensor decides otherwise.
 
 All paths that tensors decide are expanded, as in tracing: an error on one is an error of the call.
-Python is made to take each in turn here, and the error has to be one of its own, at that line.
-
-Not for: errors of values that nothing needs (lazy.py).
+Python is made to take each in turn here, and the error has to be one of its own, at that line: the
+first of all, or of those whose values something needs (lazy.py), which expansion meets first.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from typing import Any
 import tensorflow as tf
 
 from composite.checking.sample import Sample
+from tests.fuzz import lazy
 from tests.fuzz.program import Program
 
 # A program with more paths is judged by these; most have two or four. Each round may find more
@@ -50,20 +50,28 @@ def raises_on_one(program: Program, version: int, op: Any, sample: Sample) -> bo
         named = set(map(int, re.findall(name + r">:(\d+):", str(error))))
     else:
         return False
-    return any(line in named for line in _lines_that_raise(program, sample))
+    return any(
+        line in named
+        for waits in (False, True)
+        for line in _lines_that_raise(program, sample, waits)
+    )
 
 
-def _lines_that_raise(program: Program, sample: Sample) -> Iterator[int]:
-    """The line of the error of each path that has one, the path that Python takes among them."""
+def _lines_that_raise(program: Program, sample: Sample, waits: bool) -> Iterator[int]:
+    """The line of the error of each path that has one, the path that Python takes among them.
+
+    `waits`: errors of values that nothing needs are none.
+    """
     file = f"<fuzz {program.seed} paths>"
     late: frozenset[_Time] = frozenset()
     for _ in range(_ROUNDS):
         decisions, decided = _Decisions(late), _Decided()
         names = {"_truth": decisions.truth, "_first": decisions.first, "_asked": decided.asked}
-        body = program.as_python(decided, file, names)
+        changes = _Both(lazy.Waits(), decided) if waits else decided
+        body = program.as_python(changes, file, lazy.names(None) | names)
         for _path in range(_PATHS):
             try:
-                body(*sample.tensors(), **sample.attrs)
+                lazy.usable(body(*sample.tensors(), **sample.attrs))
             except Exception as error:  # noqa: BLE001 - whatever the program raises
                 frames = traceback.extract_tb(error.__traceback__)
                 yield [frame.lineno or 0 for frame in frames if frame.filename == file][-1]
@@ -170,6 +178,16 @@ class _Decided(ast.NodeTransformer):
         self.asked.append(_Asked(len(self.asked), tuple(sorted(names))))
         number = ast.Constant(len(self.asked) - 1)
         return ast.Subscript(ast.Name("_asked", ast.Load()), number, ast.Load())
+
+
+class _Both(ast.NodeTransformer):
+    def __init__(self, *changes: ast.NodeTransformer) -> None:
+        self._changes = changes
+
+    def visit(self, node: ast.AST) -> Any:
+        for change in self._changes:
+            node = change.visit(node)
+        return node
 
 
 def _call(name: str, arguments: Sequence[ast.expr] = ()) -> ast.Call:

@@ -129,6 +129,9 @@ def test_a_value_that_differs_is_found_and_made_smaller(monkeypatch: pytest.Monk
         ("a = x * x[:k - k]\nreturn x if a.dtype == d else -x", "dead error"),
         ("a = x * x[:k - k]\nreturn x if len([5 for d in a.shape]) == 2 else -x", "dead error"),
         ("a = [x * x[:k - k] + y]\nreturn -x if a[0].dtype == d else x", "dead error"),
+        ("a, (b, c) = [[1, [2, 3]]][k + 9]\nreturn x", "dead error"),
+        ("for a, b in [[ks, ks], [[ks, ks]][k + 9]]:\n    c = a\nreturn x", "dead error"),
+        ("a, b = [[x, x]][k + 9]\nreturn x * a", "raises"),
         ("return x + 1 // (k - k)", "raises"),
         ("return x + 2**62 * 4", "limit"),
         ("c = 0\nif tf.reduce_any(x > 1e9):\n    c = 1\nreturn x * (c / c)", "limit"),
@@ -137,6 +140,12 @@ def test_a_value_that_differs_is_found_and_made_smaller(monkeypatch: pytest.Monk
         ("return x[k - k]", "agrees"),
         (
             "if tf.reduce_any(x > 1e9):\n    c = 1 // (k - k)\n    return x * c\nreturn x",
+            "other path",
+        ),
+        # What raises first on the other path is dead.
+        (
+            "if tf.reduce_any(x > 1e9):\n    c = 1 // (k - k)\n    if 1 % (k - k) > 5:\n"
+            "        x = -x\nreturn x",
             "other path",
         ),
         # The line that raises on the other path runs on Python's, too.

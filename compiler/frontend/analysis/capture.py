@@ -107,6 +107,13 @@ def _dtype(value: type) -> object:
         raise constants.NotConstantError(message) from None
 
 
+def is_variable(value: object) -> bool:
+    """Whether a value is a variable, TensorFlow's or Keras', which holds one of TensorFlow."""
+    import tensorflow as tf
+
+    return isinstance(getattr(value, "_value", value), tf.Variable)
+
+
 def _is_tensor(value: object) -> bool:
     import tensorflow as tf
 

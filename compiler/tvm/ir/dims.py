@@ -51,9 +51,9 @@ class Poly:
     __radd__ = __add__
     __rmul__ = __mul__
 
-    def __str__(self) -> str:
-        """Return the postfix text."""
-        return postfix(self)
+    def __repr__(self) -> str:
+        """Return the size for people, in lists and tuples as well."""
+        return _infix(self)
 
 
 Dim = int | Poly
@@ -222,6 +222,27 @@ def postfix(dim: Dim) -> str:
         term = " ".join(tokens + ["*"] * (len(tokens) - 1))
         text = f"{text} {term} +" if text else term
     return text or "0"
+
+
+def _infix(dim: Dim) -> str:
+    """Return the size as people write it, e.g. ``"s0*2 + 1"``."""
+    text = ""
+    for monomial, factor in _terms(dim):
+        size = abs(factor)
+        parts = [*map(_infix_atom, monomial), *([str(size)] if size != 1 or not monomial else [])]
+        sign = ("-" if factor < 0 else "") if not text else (" - " if factor < 0 else " + ")
+        text += sign + "*".join(parts)
+    return text or "0"
+
+
+def _infix_atom(atom: str) -> str:
+    stack: list[str] = []
+    for token in atom.split():
+        if token in _OPERATORS:
+            right, left = stack.pop(), stack.pop()
+            token = f"({left} {token} {right})"  # noqa: PLW2901 - what it stands for
+        stack.append(token)
+    return stack.pop()
 
 
 def shape_text(shape: Shape) -> str:

@@ -22,6 +22,10 @@ ListShape ListOf(const Value& part, const GraphBuilder& graph) {
   return part.as_tensor() == nullptr ? ListShape() : graph.List(*part.as_tensor());
 }
 
+bool IsParameter(const Value& value, const TensorValue& parameter) {
+  return value.as_tensor() != nullptr && value.as_tensor()->node == parameter.node;
+}
+
 }  // namespace
 
 CarriedValues::CarriedValues(std::vector<Value> starts, Emitter* outer)
@@ -87,8 +91,7 @@ absl::StatusOr<bool> CarriedValues::WidenPart(const Value& next, InnerFunction* 
     if (Same(part->start, next)) return false;
     TF_ASSIGN_OR_RETURN(part->type, Meet(part->start, next));
     part->settled = true;
-  } else if (!part->settled && next.as_tensor() != nullptr &&
-             next.as_tensor()->node == part->parameter.node) {
+  } else if (!part->settled && (IsParameter(next, part->parameter) || Same(part->start, next))) {
     part->type = {};
     return true;
   } else {

@@ -16,8 +16,8 @@
 namespace composite {
 
 // Each part of the values is a loop variable, a tensor of one dtype, or keeps its first value. All
-// start as variables where a tensor can stand for them; a part that a trip hands on untouched is
-// none.
+// start as variables where a tensor can stand for them; a part that a trip hands on untouched, or
+// makes what it was before the loop, is none.
 class CarriedValues {
  public:
   CarriedValues(std::vector<Value> starts, Emitter* outer);

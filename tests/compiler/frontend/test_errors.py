@@ -19,6 +19,10 @@ K = 'name: "k" type: "int" default_value { i: 0 }'
 # Bodies of `def body(x, y, k)` (k is an int attribute), by the golden file that they belong to.
 BODIES = {
     "objects": [
+        "VARIABLE.assign(x)\nreturn x",
+        "return VARIABLE.value() + VARIABLE.scatter_nd_add(x, y)",
+        "x.assign_add(y)\nreturn x",
+        "return x.read_value()",
         "return tf.TensorArray(tf.float32, 2)",
         "return tf.TensorArray(tf.float32, 2) + x",
         "a = tf.TensorArray(tf.float32, 2)\nreturn x * a.write(0, x)",
@@ -212,6 +216,7 @@ def refused(compile_body: Any, define: Define, op_def: OpDef) -> Callable[[str],
             LIST=[1, 2],
             TENSOR=tf.constant(1.0),
             OBJECT=WithField(),
+            VARIABLE=tf.Variable(1.0),
         )
         with pytest.raises(CompositeSyntaxError) as caught:
             compile_body(
@@ -232,12 +237,26 @@ def test_errors(subject: str, refused: Callable[[str], str], golden: Any) -> Non
     golden("\n".join(refused(body) for body in BODIES[subject]), f"errors_{subject}.txt")
 
 
-def test_a_wrong_number_of_outputs(compile_body: Any, define: Define, op_def: OpDef) -> None:
+@pytest.mark.parametrize(
+    ("result", "count"),
+    [
+        ("x, x, x", "3 values"),
+        ("x", "1 value"),
+        ("x * 2", "1 value"),
+        ("(lambda z: z)(x)", "1 value"),
+        ("tf.raw_ops.TopKV2(input=x, k=2).values", "1 value"),
+        ("tf.raw_ops.SelfAdjointEig(input=x)", "1 value"),
+        ("tf.raw_ops.FusedBatchNorm(x=x, scale=x, offset=x, mean=x, variance=x)", "5 values"),
+    ],
+)
+def test_a_wrong_number_of_outputs(
+    compile_body: Any, define: Define, op_def: OpDef, result: str, count: str
+) -> None:
     declared = op_def("Test", ["x: T"], ["a: T", "b: T"])
     with pytest.raises(
-        CompositeSyntaxError, match="returns 3 values, and Test has 2 outputs: a, b"
+        CompositeSyntaxError, match=rf"returns {count}, and Test has 2 outputs: a, b \[C030\]"
     ):
-        compile_body(define("def body(x):\n    return x, x, x\n"), declared)
+        compile_body(define(f"def body(x):\n    return {result}\n"), declared)
 
 
 def test_a_closure_variable_that_comes_later(compile_body: Any) -> None:

@@ -1,5 +1,6 @@
 """Ops in Keras models: called with its symbolic tensors, saved and loaded."""
 
+import functools
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from composite import Composite
-from tests.composite.ops.keras_ops import error, mish, turn
+from tests.composite.ops.keras_ops import Scale, error, mish, turn
 
 X = np.linspace(-3, 3, 12, dtype=np.float32).reshape(3, 4)
 
@@ -88,6 +89,47 @@ def test_models_are_saved_and_load_in_another_process(tmp_path):
         with np.load(path + ".npz") as found:
             for i, one in enumerate(expected):
                 np.testing.assert_allclose(found[f"arr_{i}"], one, rtol=1e-6)
+
+
+SERVE = """
+import sys, numpy as np, tensorflow as tf
+import tests.composite.ops.keras_ops
+x, = np.load(sys.argv[1] + ".npz").values()
+served = tf.saved_model.load(sys.argv[1])
+np.savez(sys.argv[1] + ".served.npz", served.serve(x), served.serve(x[:1]))
+"""
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_a_body_that_casts_under_mixed_precision(policy, tmp_path):
+    layers = keras.layers
+    keras.utils.set_random_seed(1)
+    between = [Scale(dtype=policy, name="cast"), layers.Dense(4, dtype=policy, activation="tanh")]
+    model = keras.Sequential([layers.Input((4,)), *between, Scale(dtype=policy)])
+    model.compile("adam", loss="mse")
+    x = np.concatenate([X, -X, X[::-1]])
+    losses = model.fit(x, x[:, ::-1], batch_size=3, epochs=12, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
+    predicted = model.predict(x, verbose=0)
+    assert f"mixed_{predicted.dtype}" == policy
+
+    expected = np.asarray(model(x), np.float32)
+    close = functools.partial(np.testing.assert_allclose, rtol=0.02, atol=0.02)
+    close(np.asarray(predicted, np.float32), expected)
+    path = str(tmp_path / "model")
+    model.save(path + ".keras")
+    again = keras.models.load_model(path + ".keras")
+    close(np.asarray(again(x), np.float32), expected)
+    archive = keras.export.ExportArchive()
+    archive.track(model)
+    spec = tf.TensorSpec((None, 4), tf.float32)
+    archive.add_endpoint("serve", lambda x: tf.cast(model(x), tf.float32), [spec])
+    archive.write_out(path)
+    np.savez(path + ".npz", x)
+    subprocess.run([sys.executable, "-c", SERVE, path], check=True)
+    with np.load(path + ".served.npz") as served:
+        close(served["arr_0"], expected)
+        close(served["arr_1"], expected[:1])
 
 
 def test_a_model_whose_op_is_not_imported_says_which_is_missing(tmp_path):

@@ -56,6 +56,9 @@ BODIES = {
     "while": "while tf.reduce_sum(x * x) > 1:\n    x = x / 2\nreturn x",
     "while_counts": "n = 0\nwhile tf.reduce_sum(x * x) > 1:\n    x = x / 2\n    n += 1\n"
     "return x + n",
+    "while_makes_the_same": "n = 0\nz = y\nwhile tf.reduce_sum(x * x) > 1:\n    n = k\n    z = y\n"
+    "    x = x / 2\nelse:\n    n = k\nwhile tf.reduce_sum(x * x) > 0.1:\n    n = k\n    x = x / 2\n"
+    "return x + z if n == k else x @ y",
     "while_number_to_tensor": "total = 0\nn = 0\nwhile tf.reduce_sum(x * x) > 1:\n"
     "    total = total + x\n    x = x / 2\n    n = n + 1\nreturn total + y",
     "while_break": "n = 0\nwhile True:\n    x = x / 2\n    n = n + 1\n"

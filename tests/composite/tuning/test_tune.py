@@ -19,7 +19,7 @@ import composite
 from composite.kernels import chosen
 from composite.kernels import key as keys
 from composite.kernels.tuned import Database, Measured
-from composite.tuning import session, space
+from composite.tuning import local, session, space
 from composite.tuning import tune as conductor
 from composite.tuning.session import Budget
 from tests.composite.dense_ops import dense, scale
@@ -293,3 +293,22 @@ with composite.options(backend="tvm"):
     print(composite.explain(dense, x, w, b, act="RELU").details["strategy"])
 """
     assert run_python(code).stdout.strip() == "gemm (tuned)"
+
+
+@pytest.mark.parametrize("copies", [1, 16])
+def test_no_kernel_is_faster_than_the_clock_tells(
+    copies: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Quick:
+        """A chain whose function took no longer than the empty one did."""
+
+        def __init__(self) -> None:
+            self.copies = copies
+
+        def seconds(self) -> float:
+            return 5e-6
+
+    monkeypatch.setattr(local.Local, "_activate", lambda *_: None)
+    measurer: Any = object.__new__(local.Local)
+    run = measurer._runner(Quick(), None, 5.1e-6)
+    assert run() == pytest.approx(max(1e-8, 1e-7 / copies))

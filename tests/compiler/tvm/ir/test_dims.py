@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,3 +74,20 @@ def test_broadcasting_is_decided_or_refused() -> None:
 def test_bad_symbol() -> None:
     with pytest.raises(ValueError, match="write an int or a symbol"):
         dims.parse("batch")
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (S0, "s0"),
+        (S0 * 4, "s0*4"),
+        (S0 * S1 * 2 + S0 + 1, "1 + s0 + s0*s1*2"),
+        (S0 - S1 - 3, "-3 + s0 - s1"),
+        (dims.floordiv(S0 + 1, 2) * 3, "((1 + s0) // 2)*3"),
+    ],
+)
+def test_sizes_are_told_as_people_write_them(size: dims.Dim, text: str) -> None:
+    assert f"{size}" == text
+    assert f"{(size, 3)}" == f"({text}, 3)"
+    with pytest.raises(NotCovered, match=f"sizes {re.escape(text)} and 7 broadcast is not known"):
+        dims.broadcast(size, 7, "Add")

@@ -128,7 +128,7 @@ def mutants_of(one: backend.Written, what: str) -> list[Any]:
 @pytest.mark.parametrize(
     ("name", "what", "reason"),
     [
-        ("elementwise", "+ 1]", "may be s0 s1 * or more"),
+        ("elementwise", "+ 1]", "may be s0*s1 or more"),
         ("elementwise", "- 1]", "may be below 0"),
         ("elementwise", "int64(8192) not a multiple", "another task's"),
         ("transpose", "no bound", "may be "),
