@@ -18,6 +18,7 @@ Family: TypeAlias = Literal[
     "arithmetic",
     "comparison",
     "contraction",
+    "einsum",
     "convolution",
     "data",
     "joining",

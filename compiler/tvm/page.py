@@ -39,7 +39,8 @@ A While becomes a loop in the kernel if its iterations can be counted beforehand
 compare a bound with a number to which each iteration adds a constant. A list of tensors becomes an
 array, of which each iteration sets one row.
 
-If an index is out of range, the kernel stops, and the expansion runs and raises TensorFlow's error.
+If an index is out of range, or an integer is divided by zero, the kernel stops, and the expansion
+runs and raises TensorFlow's error.
 """
 
 _NAMES_OF_SETS = {

@@ -29,8 +29,8 @@ def _compare(body: Body, dtypes: tuple[str, ...] = NUMBERS) -> Lower:
     def lower(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
         a, b = inputs
         node.require(a.dtype, *dtypes)
-        if not node.flag("incompatible_shape_error", True) and a.shape != b.shape:
-            raise NotCovered(f"{node.op}: incompatible_shape_error=False")
+        # Shapes that do not broadcast are refused here. Without incompatible_shape_error, what
+        # Python's == sets, TensorFlow has one answer for all elements of such.
         return [pointwise(node.op, body, (a, b), "bool")]
 
     return lower
