@@ -14,7 +14,9 @@ ROWS = (
         reads=reads(),
     ),
     OpTraits("Identity", "data", structural=True, elementwise=True, reads=reads(input=Read.MOVED)),
-    OpTraits("Cast", "data", limits="no `Truncate`", elementwise=True),
+    OpTraits(
+        "Cast", "data", limits="no `Truncate`, no float to uint32 or uint64", elementwise=True
+    ),
     OpTraits("ZerosLike", "data", elementwise=True, reads=reads(x=Read.SHAPE)),
     OpTraits("OnesLike", "data", elementwise=True, reads=reads(x=Read.SHAPE)),
     OpTraits("Fill", "data", reads=reads(dims=Read.INDEX, value=Read.MOVED)),
