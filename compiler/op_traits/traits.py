@@ -31,6 +31,7 @@ Family: TypeAlias = Literal[
     "lists",
     "slicing",
     "gathering",
+    "places",
     "static",
     "unary",
 ]

@@ -53,6 +53,8 @@ def convert(expr: Expr, dtype: str) -> Expr:
 
 def bits(expr: Expr, dtype: str) -> Expr:
     """Reinterpret the bits of each lane."""
+    if isinstance(expr, tirx.IntImm) and "int" in dtype:  # TVM 0.27 takes a 0 for a null pointer
+        return const(int(expr.value) % (1 << dtype_of(expr).bits), dtype)
     return tirx.reinterpret(with_lanes(dtype, expr), expr)
 
 
