@@ -80,8 +80,8 @@ def _on_sizes(node: OpNode, a: Tensor, b: Tensor) -> Any:
         return None
     try:
         return np.asarray(_ON_SIZES[node.op](a.known, b.known), dtype=object)
-    except NotCovered:
-        return None  # it can be computed as data
+    except (NotCovered, ZeroDivisionError):
+        return None  # it can be computed as data, or refused as such
 
 
 def _binary(

@@ -57,9 +57,11 @@ def test_a_zero_that_broadcasts(compiler: Any) -> None:
         loaded([a, b], [a.shape], [a.dtype])
 
 
-def test_a_known_zero_is_left_to_tensorflow(compiler: Any) -> None:
-    with pytest.raises(NotCovered, match="FloorDiv: division by zero"):
-        compiler.compile(lambda a: a // 0, [np.ones(3, np.int32)])
+@pytest.mark.parametrize("shape", [[3], ["s0"]])
+def test_a_known_zero_is_left_to_tensorflow(compiler: Any, shape: Any) -> None:
+    for function in (lambda a: a // 0, lambda a: a + tf.shape(a) // 0):
+        with pytest.raises(NotCovered, match="FloorDiv: division by zero"):
+            compiler.compile(function, [np.ones(3, np.int32)], [shape])
 
 
 def test_sizes_divide_as_data(compiler: Any) -> None:
