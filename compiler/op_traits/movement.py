@@ -14,7 +14,9 @@ ROWS = (
         reads=reads(),
     ),
     OpTraits("Identity", "data", structural=True, elementwise=True, reads=reads(input=Read.MOVED)),
-    OpTraits("Cast", "data", limits="no `Truncate`", elementwise=True),
+    OpTraits(
+        "Cast", "data", limits="no `Truncate`, no float to uint32 or uint64", elementwise=True
+    ),
     OpTraits("ZerosLike", "data", elementwise=True, reads=reads(x=Read.SHAPE)),
     OpTraits("OnesLike", "data", elementwise=True, reads=reads(x=Read.SHAPE)),
     OpTraits("Fill", "data", reads=reads(dims=Read.INDEX, value=Read.MOVED)),
@@ -136,6 +138,20 @@ ROWS = (
         reads=reads(value=Read.MOVED, size_splits=Read.INDEX, split_dim=Read.INDEX),
     ),
     OpTraits("Unpack", "slicing", reads=reads(value=Read.MOVED)),
+    OpTraits(
+        "Roll",
+        "slicing",
+        limits="shift known",
+        reads=reads(input=Read.MOVED, shift=Read.INDEX, axis=Read.INDEX),
+    ),
+    # By the place alone.
+    OpTraits("Range", "places", limits="known bounds; of an unknown size in steps of 1"),
+    OpTraits(
+        "MatrixBandPart",
+        "places",
+        limits="known bands",
+        reads=reads(input=Read.MOVED, num_lower=Read.INDEX, num_upper=Read.INDEX),
+    ),
     # Elements by their indices.
     OpTraits("Gather", "gathering", reads=reads(params=Read.MOVED, indices=Read.INDEX)),
     OpTraits(
@@ -159,7 +175,6 @@ ROWS = (
     OpTraits("ShapeN", "static", reads=reads(input=Read.SHAPE)),
     OpTraits("Size", "static", reads=reads(input=Read.SHAPE)),
     OpTraits("Rank", "static", reads=reads(input=Read.SHAPE)),
-    OpTraits("Range", "static", limits="known integers"),
     OpTraits("BroadcastArgs", "static", limits="known sizes"),
     OpTraits("BroadcastGradientArgs", "static", limits="known sizes", outputs=("r0", "r1")),
     OpTraits("ListDiff", "static", limits="known sizes", outputs=("out", "idx")),

@@ -15,7 +15,12 @@ ROWS = (
         limits="one dtype for both factors and the product",
         terms=InnerDim("adj_x"),
     ),
-    OpTraits("Einsum", terms=Terms.EQUATION),
+    OpTraits(
+        "Einsum",
+        "einsum",
+        limits="no label twice in a term",
+        terms=Terms.EQUATION,
+    ),
     # Convolutions.
     OpTraits("Conv2D", "convolution", limits="NHWC, filters of known size", terms=Terms.WINDOW),
     OpTraits("DepthwiseConv2dNative", "convolution", limits="NHWC, filters of known size"),
@@ -71,7 +76,6 @@ ROWS = (
     OpTraits(
         "Mean",
         "reduction",
-        limits="over dimensions of known size",
         reads=reads(input=Read.VALUES, reduction_indices=Read.INDEX),
         terms=Terms.REDUCED,
     ),

@@ -18,6 +18,7 @@ Family: TypeAlias = Literal[
     "arithmetic",
     "comparison",
     "contraction",
+    "einsum",
     "convolution",
     "data",
     "joining",
@@ -30,6 +31,7 @@ Family: TypeAlias = Literal[
     "lists",
     "slicing",
     "gathering",
+    "places",
     "static",
     "unary",
 ]

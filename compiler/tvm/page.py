@@ -27,9 +27,9 @@ that is not in these tables, or with a dtype, attribute or shape that is exclude
 composite op runs its expansion, and `composite.explain` names the reason.
 
 The dtypes are those of the op's data, and TensorFlow's own kernels may take more. *floats* are
-float32, float64, float16 and bfloat16; *numbers* are floats, int32 and int64; *all* are numbers and
-bool. 16-bit floats are computed in float32 and rounded where a tensor is stored, and where a
-discontinuous op reads it.
+float32, float64, float16 and bfloat16; *numbers* are floats, int32 and int64; *all* are numbers,
+bool, and the integers of other widths, which are moved, compared and cast alone. 16-bit floats are
+computed in float32 and rounded where a tensor is stored, and where a discontinuous op reads it.
 
 Ranks must be known. Dims may vary from call to call, unless a column says otherwise. Sizes, axes,
 paddings, permutations and similar operands must be known when the kernel is compiled: they are
@@ -39,12 +39,14 @@ A While becomes a loop in the kernel if its iterations can be counted beforehand
 compare a bound with a number to which each iteration adds a constant. A list of tensors becomes an
 array, of which each iteration sets one row.
 
-If an index is out of range, the kernel stops, and the expansion runs and raises TensorFlow's error.
+If an index is out of range, or an integer is divided by zero, the kernel stops, and the expansion
+runs and raises TensorFlow's error.
 """
 
 _NAMES_OF_SETS = {
     frozenset(DTYPES): "all",
-    frozenset(DTYPES) - {"bool"}: "numbers",
+    frozenset(DTYPES) - {"bool"}: "all but bool",
+    frozenset({"float32", "float64", "float16", "bfloat16", "int32", "int64"}): "numbers",
     frozenset({"float32", "float64", "float16", "bfloat16"}): "floats",
 }
 _ENUM_OF_DTYPE = {name: enum for enum, name in DTYPE_OF_ENUM.items()}
@@ -124,8 +126,10 @@ def _node(declaration: Any, name: str, dtype: str) -> Any:
         if attr.HasField("default_value"):
             node.attr[attr.name].CopyFrom(attr.default_value)
         elif attr.type == "type":
-            allowed = attr.allowed_values.list.type or [_ENUM_OF_DTYPE[dtype]]
-            own = _ENUM_OF_DTYPE[dtype]
+            own, indices = _ENUM_OF_DTYPE[dtype], _ENUM_OF_DTYPE["int32"]
+            allowed = attr.allowed_values.list.type or [own]
+            if _ENUM_OF_DTYPE["float32"] not in allowed and indices in allowed:
+                allowed = [indices]
             node.attr[attr.name].type = own if own in allowed else allowed[0]
         elif attr.type == "tensor":
             node.attr[attr.name].tensor.CopyFrom(

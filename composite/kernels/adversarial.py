@@ -87,6 +87,15 @@ def draws(
                 yield Draw(f"inputs with a {special} in input {i}", arrays, special=True)
 
 
+def without_zeros(draw: Draw) -> Draw:
+    """The draw with ones for the zeros among the integers, which may be divided by."""
+    arrays = [
+        x if bounds.is_floating(x) or x.dtype == np.bool_ else np.where(x == 0, x.dtype.type(1), x)
+        for x in draw.arrays
+    ]
+    return draw._replace(arrays=arrays)
+
+
 def _make_equal(arrays: list[Array], random: np.random.Generator, share: float) -> None:
     """Give arrays of one shape and dtype the same elements, in a share of the places."""
     if not share:

@@ -50,10 +50,8 @@ def measure(
     known = _known(specs, constants)
     varying = _varying(specs, known)
     copies = _copies(varying, known, _COPIES, _MEMORY)
-    inputs = _inputs(varying, copies)
     functions = _functions(op_name, _Call(arguments, stamps, known), varying, copies)
-    for function in functions:
-        function(*inputs)
+    inputs = _taken(functions, varying, copies)
     rounds: list[tuple[float, float, float]] = []
     for _ in range(_OPINIONS):
         rounds += _rounds(functions, inputs, _BUDGET)
@@ -88,9 +86,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
     functions = _functions(op_name, _Call(arguments, stamps, known), varying, copies)
     found = []
     for case in exact:
-        inputs = _inputs(case, copies)
-        for function in functions:
-            function(*inputs)
+        inputs = _taken(functions, case, copies)
         found.append(_times(_rounds(functions, inputs, _SWEEP_BUDGET), copies))
     return found
 
@@ -112,12 +108,10 @@ class Chain:
         known = _known(specs, constants)
         varying = _varying(specs, known)
         self.copies = _copies(varying, known, _COPIES, _MEMORY)
-        self._inputs = _inputs(varying, self.copies)
         node = _Call(arguments, {**stamps, **_route("tvm")}, known)
         self._kernel = _chain(op_name, node.keywords, node.stamps, varying, self.copies)
         self._empty = _empty(varying, self.copies)
-        for function in (self._kernel, self._empty):
-            function(*self._inputs)
+        self._inputs = _taken((self._kernel, self._empty), varying, self.copies)
 
     def seconds(self) -> float:
         """How long all calls take, and what TensorFlow adds to them."""
@@ -207,9 +201,28 @@ def _constant(array: Any, copy: int) -> Any:
     return tf.constant(own)
 
 
-def _inputs(specs: Sequence[tf.TensorSpec], copies: int) -> list[Any]:
+def _taken(functions: Sequence[Any], specs: Sequence[tf.TensorSpec], copies: int) -> list[Any]:
+    """Inputs for all copies, after a first run of each function on them.
+
+    Without zeros among the integers if they are refused with some: what divides by them does that.
+    """
+    for zeros in (True, False):
+        inputs = _inputs(specs, copies, zeros=zeros)
+        try:
+            for function in functions:
+                function(*inputs)
+            break
+        except tf.errors.InvalidArgumentError:
+            if not zeros:
+                raise
+    return inputs
+
+
+def _inputs(specs: Sequence[tf.TensorSpec], copies: int, *, zeros: bool) -> list[Any]:
     random = np.random.default_rng(0)
     drawn = [_draw(spec, random) for spec in specs]
+    if not zeros:
+        drawn = [x | 1 if s.dtype.is_integer else x for x, s in zip(drawn, specs, strict=True)]
     # The same numbers in memory of their own: to draw them anew takes longer than to measure.
     with tf.device("CPU:0"):
         return [tf.constant(array.copy()) for _ in range(copies) for array in drawn]

@@ -116,14 +116,9 @@ class Oracle:
                 source.body.input_dtypes, shapes, number, all_kinds=last, fed_back=source.has_loop
             )
             for draw in draws:
-                inputs = [bounds.unaligned(x) for x in draw.arrays]
-                try:
-                    expected, references = source.run(inputs)
-                except tf.errors.OpError:
-                    if not draw.refusable:
-                        raise
-                    continue
-                yield _Sample(list(shapes), draw, inputs, expected, references, source)
+                sample = _taken(list(shapes), draw, source)
+                if sample is not None:
+                    yield sample
 
 
 class _Sample(NamedTuple):
@@ -141,6 +136,24 @@ class _Sample(NamedTuple):
         """Bytes."""
         results = [array for r in self.references for array in (r.exact, r.own)]
         return sum(array.nbytes for array in [*self.inputs, *self.expected, *results])
+
+
+def _taken(
+    shapes: list[tuple[int, ...]], draw: adversarial.Draw, source: _Source
+) -> _Sample | None:
+    """The sample of a draw, or of the same without zeros among the integers, if one divides by it.
+
+    None when the expansion takes neither.
+    """
+    other = adversarial.without_zeros(draw)
+    for one in (draw, other):
+        inputs = [bounds.unaligned(x) for x in one.arrays]
+        try:
+            return _Sample(shapes, one, inputs, *source.run(inputs), source)
+        except tf.errors.OpError:
+            if one is other and not draw.refusable:
+                raise
+    return None
 
 
 class _Source:

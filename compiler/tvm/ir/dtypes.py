@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-DTYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "bool")
+# Integers that are moved, compared and cast; TensorFlow's models seldom compute in them.
+STORED_INTEGERS = ("int8", "int16", "uint8", "uint16", "uint32", "uint64")
+DTYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "bool", *STORED_INTEGERS)
 NARROW_FLOATS = ("float16", "bfloat16")
 ITEM_SIZE = {
     "float64": 8,
@@ -12,6 +14,12 @@ ITEM_SIZE = {
     "float16": 2,
     "bfloat16": 2,
     "bool": 1,
+    "int8": 1,
+    "int16": 2,
+    "uint8": 1,
+    "uint16": 2,
+    "uint32": 4,
+    "uint64": 8,
 }
 
 

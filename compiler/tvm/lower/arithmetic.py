@@ -15,6 +15,7 @@ from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph
 from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.tensor import Body, Constant, Expr, Tensor
+from composite.compiler.tvm.lower.integer_division import INTEGERS, integer_division
 from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
 from composite.compiler.tvm.math import elementary as math
 from composite.compiler.tvm.math.numeric import (
@@ -49,8 +50,6 @@ _floor = _of_numbers(operator.floordiv, "FloorDiv")
 
 def _quotient(a: Any, b: Any) -> Any:
     """Divide two sizes of which one holds the other, or two numbers."""
-    if b == 0:
-        raise NotCovered("FloorDiv: division by zero (TF's op reports it)")
     exact = dims.divide(a, b)
     return _floor(a, b) if exact is None else exact
 
@@ -73,7 +72,6 @@ _ON_SIZES: dict[str, Callable[[Any, Any], Any]] = {
     "Maximum": np.frompyfunc(_larger, 2, 1),
     "Minimum": _of_numbers(min, "Minimum"),
 }
-_DIVISIONS = ("FloorDiv", "FloorMod")
 
 
 def _on_sizes(node: OpNode, a: Tensor, b: Tensor) -> Any:
@@ -82,10 +80,8 @@ def _on_sizes(node: OpNode, a: Tensor, b: Tensor) -> Any:
         return None
     try:
         return np.asarray(_ON_SIZES[node.op](a.known, b.known), dtype=object)
-    except NotCovered:
-        if node.op in _DIVISIONS:
-            raise
-        return None  # it can be computed as data
+    except (NotCovered, ZeroDivisionError):
+        return None  # it can be computed as data, or refused as such
 
 
 def _binary(
@@ -150,9 +146,14 @@ def _lower_floor_division(node: OpNode, a: Tensor, b: Tensor) -> list[Tensor]:
     return [pointwise(node.op, floor, (quotient,), a.dtype, cost=2, jumps=True)]
 
 
+def _rest(block: Block, a: Expr, b: Expr) -> Expr:
+    """Return what a division leaves whose quotient is rounded towards zero: C's fmod."""
+    return lane_by_lane(block, "fmodf" if element(a) == "float32" else "fmod", a, b)
+
+
 def _floor_mod(block: Block, a: Expr, b: Expr) -> Expr:
     """Return a - floor(a / b) * b exactly: C's fmod, moved to the sign of b, as TF does."""
-    rest = lane_by_lane(block, "fmodf" if element(a) == "float32" else "fmod", a, b)
+    rest = _rest(block, a, b)
     zero = like(0.0, b)
     moves = tirx.And(differ(rest, zero), differ(rest < zero, b < zero))
     return choose(moves, rest + b, rest)
@@ -219,21 +220,22 @@ def _lower_bias_add(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     return [pointwise(node.op, add, (value, graph.reshape(bias, shape)), value.dtype)]
 
 
-def _lower_integer_division(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
-    """Lower FloorDiv, FloorMod and Div: of floats, and of sizes.
-
-    TF reports integer division by zero as an error; a kernel has no way to, so the expansion does.
-    """
-    if inputs[0].dtype in ("int32", "int64"):
-        known = _on_sizes(node, *inputs)
-        if known is None:
-            raise NotCovered(f"{node.op}: integer division (TF checks for zero)")
-        return [Tensor(tuple(known.shape), inputs[0].dtype, Constant(known), known)]
+def _lower_division(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Lower the divisions that TF has for floats and integers: FloorDiv, Div, and their rests."""
+    if inputs[0].dtype in INTEGERS:
+        return integer_division(node, inputs, _on_sizes(node, *inputs))
     if node.op == "FloorDiv":
         return _lower_floor_division(node, *inputs)
     if node.op == "FloorMod":
         return _binary(_floor_mod, cost=100, dtypes=FLOATS, jumps=True)(node, inputs)
+    if node.op in ("Mod", "TruncateMod"):
+        return _binary(_rest, cost=100, dtypes=FLOATS, jumps=True)(node, inputs)
     return _binary(_divide, cost=6, dtypes=FLOATS)(node, inputs)
+
+
+def _lower_integer_division(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    node.require(inputs[0].dtype, *INTEGERS)
+    return integer_division(node, inputs, None)
 
 
 LOWERINGS = {
@@ -242,11 +244,14 @@ LOWERINGS = {
     "Sub": _binary(sub),
     "Mul": _binary(mul),
     "RealDiv": _binary(_divide, cost=6, dtypes=FLOATS),
-    "Div": _lower_integer_division,
+    "Div": _lower_division,
     "DivNoNan": _binary(_divide_no_nan, cost=8, dtypes=FLOATS),
     "MulNoNan": _binary(_multiply_no_nan, cost=3, dtypes=FLOATS),
-    "FloorDiv": _lower_integer_division,
-    "FloorMod": _lower_integer_division,
+    "FloorDiv": _lower_division,
+    "FloorMod": _lower_division,
+    "Mod": _lower_division,
+    "TruncateDiv": _lower_integer_division,
+    "TruncateMod": _lower_division,
     "Maximum": _binary(larger, cost=2),
     "Minimum": _binary(smaller, cost=2),
     "Pow": _lower_power,

@@ -9,6 +9,7 @@ from tvm import tirx
 from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import graph
+from composite.compiler.tvm.ir.dtypes import DTYPES, STORED_INTEGERS
 from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.tensor import Body, Expr, Tensor
 from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
@@ -25,12 +26,12 @@ from composite.compiler.tvm.read.node import OpNode
 Lower = Callable[[OpNode, list[Tensor]], list[Tensor]]
 
 
-def _compare(body: Body, dtypes: tuple[str, ...] = NUMBERS) -> Lower:
+def _compare(body: Body, dtypes: tuple[str, ...] = (*NUMBERS, *STORED_INTEGERS)) -> Lower:
     def lower(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
         a, b = inputs
         node.require(a.dtype, *dtypes)
-        if not node.flag("incompatible_shape_error", True) and a.shape != b.shape:
-            raise NotCovered(f"{node.op}: incompatible_shape_error=False")
+        # Shapes that do not broadcast are refused here. Without incompatible_shape_error, what
+        # Python's == sets, TensorFlow has one answer for all elements of such.
         return [pointwise(node.op, body, (a, b), "bool")]
 
     return lower
@@ -78,8 +79,8 @@ def _lower_select(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 
 
 LOWERINGS: dict[str, Lower] = {
-    "Equal": _compare(lambda _, a, b: equal(a, b), (*NUMBERS, "bool")),
-    "NotEqual": _compare(lambda _, a, b: differ(a, b), (*NUMBERS, "bool")),
+    "Equal": _compare(lambda _, a, b: equal(a, b), DTYPES),
+    "NotEqual": _compare(lambda _, a, b: differ(a, b), DTYPES),
     "Less": _compare(lambda _, a, b: a < b),
     "LessEqual": _compare(lambda _, a, b: a <= b),
     "Greater": _compare(lambda _, a, b: a > b),

@@ -40,11 +40,11 @@ def _product(node: OpNode, a: Tensor, b: Tensor, ta: bool, tb: bool) -> Tensor:
     inner_b, columns = (b.shape[-1], b.shape[-2]) if tb else (b.shape[-2], b.shape[-1])
     dims.require_equal(inner, inner_b, f"{node.op}: inner")
     batch = dims.broadcast_shapes((a.shape[:-2], b.shape[:-2]), node.op)
-    (a, ta), (b, tb) = _factor(a, ta), _factor(b, tb)
+    (a, ta), (b, tb) = factor(a, ta), factor(b, tb)
     return Tensor((*batch, rows, columns), a.dtype, MatMul(a, b, ta, tb))
 
 
-def _factor(tensor: Tensor, transposed: bool) -> tuple[Tensor, bool]:
+def factor(tensor: Tensor, transposed: bool) -> tuple[Tensor, bool]:
     """Return the factor as strategies like it best, and whether it is transposed.
 
     A transpose of the matrices becomes the flag, and an input of 16-bit floats is widened once
@@ -54,7 +54,7 @@ def _factor(tensor: Tensor, transposed: bool) -> tuple[Tensor, bool]:
     if isinstance(node, Transpose):
         last = tensor.rank - 1
         if node.permutation == (*range(last - 1), last, last - 1):
-            return _factor(node.operand, not transposed)
+            return factor(node.operand, not transposed)
     if tensor.dtype in NARROW_FLOATS and isinstance(node, Parameter):
         return pointwise("Widen", lambda _, x: x, (tensor,), tensor.dtype, cost=0), transposed
     return tensor, transposed

@@ -46,6 +46,11 @@ def _lower_cast(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
         raise NotCovered("Cast: Truncate=True")
     if source == target:
         return [x]
+    if "float" in source and target in ("uint32", "uint64"):
+        raise NotCovered(f"Cast: {source} to {target}, which differs where numbers do not fit")
+
+    if x.known is not None and target in ("float32", "float64") and _is_one_number(x.known):
+        return [graph.constant(x.known.astype(target), target)]
 
     def body(block: Block, value: Expr) -> Expr:
         return cast(block, value, source, target)
@@ -54,6 +59,10 @@ def _lower_cast(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     if x.known is not None and target in ("int32", "int64"):
         return [Tensor(result.shape, target, result.node, x.known)]
     return [result]
+
+
+def _is_one_number(known: np.ndarray) -> bool:
+    return known.size == 1 and not isinstance(known.flat[0], dims.Poly)
 
 
 def filled(value: float, shape: Shape, dtype: str) -> Tensor:

@@ -21,6 +21,7 @@ from composite.compiler.tvm.math.numeric import (
     choose,
     convert,
     differ,
+    element,
     equal,
     larger,
     like,
@@ -79,7 +80,9 @@ def _lower_mean(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     count = dims.product(tensor.shape[a] for a in axes)
     total = reduce_over(ADD, tensor, axes, node.flag("keep_dims"))
     if not isinstance(count, int):
-        raise NotCovered(f"{node.op}: over a dimension of unknown size")
+        size = known_tensor(count, "int64")
+        by_size = lambda _, x, n: x / convert(n, element(x))  # noqa: E731
+        return [pointwise(node.op, by_size, (total, size), tensor.dtype, cost=6)]
 
     def divide(_: Block, x: Expr) -> Expr:
         # 0 / 0, which TVM will not fold, is NaN.

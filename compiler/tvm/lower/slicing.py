@@ -146,6 +146,24 @@ def _lower_reverse(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     return [views.sliced(tensor, ends, tensor.shape, steps)]
 
 
+def _lower_roll(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Lower Roll: along each axis, the last elements come in front of the others."""
+    tensor = as_known(inputs[0])
+    shifts, axes = known_ints(node, inputs[1], "shift"), known_ints(node, inputs[2], "axis")
+    if len(shifts) != len(axes):
+        raise NotCovered(f"Roll: {len(shifts)} shifts of {len(axes)} axes")
+    for shift, given in zip(shifts, axes, strict=True):
+        axis = axis_of(node, given, tensor.rank)
+        size = tensor.shape[axis]
+        if isinstance(size, int):
+            shift %= max(size, 1)  # noqa: PLW2901 - the same shift
+        node.at_least(size, abs(shift), f"a shift of {shift} in size {size}")
+        last = shift if shift >= 0 else size + shift
+        parts = cut(tensor, axis, (size - last, last))
+        tensor = views.concat(parts[::-1], axis, node.op)
+    return [tensor]
+
+
 def axis_of(node: OpNode, axis: int, rank: int) -> int:
     """Return an axis that is not negative."""
     if not -rank <= axis < rank:
@@ -205,6 +223,7 @@ def _lower_unpack(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 LOWERINGS = {
     "Slice": _lower_slice,
     "StridedSlice": _lower_strided_slice,
+    "Roll": _lower_roll,
     "Reverse": _lower_reverse,
     "ReverseV2": _lower_reverse,
     "Split": _lower_split,

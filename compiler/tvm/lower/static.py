@@ -96,13 +96,6 @@ def _on_known(
     return lower
 
 
-def _range(_: OpNode, values: list[Known]) -> Known:
-    bounds = [v.reshape(-1)[0] for v in values]
-    if not all(isinstance(b, int | np.integer) for b in bounds):
-        raise NotCovered("Range: its bounds depend on an unknown size")
-    return np.arange(*[int(b) for b in bounds]).astype(object)
-
-
 def _dynamic_stitch(_: OpNode, values: list[Known]) -> Known:
     """Put the elements of some vectors at the indices that others hold; the last write wins."""
     count = len(values) // 2
@@ -155,7 +148,6 @@ LOWERINGS = {
     "ShapeN": _lower_shape,
     "Size": _lower_size,
     "Rank": _lower_rank,
-    "Range": _on_known(_range),
     "ListDiff": _lower_list_diff,
     "DynamicStitch": _on_known(_dynamic_stitch),
     "InvertPermutation": _on_known(_invert),

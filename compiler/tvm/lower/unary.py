@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.block import Block
@@ -73,7 +74,7 @@ def _reciprocal_grad(block: Block, y: Expr, dy: Expr) -> Expr:
 def _lower_neg(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     (x,) = inputs
     (result,) = unary(neg, dtypes=NUMBERS)(node, inputs)
-    return [result if x.known is None else replace(result, known=x.known * -1)]
+    return [result if x.known is None else replace(result, known=np.asarray(-1 * x.known, object))]
 
 
 def gradient(body: Body, *, cost: int = 3) -> Callable[[OpNode, list[Tensor]], list[Tensor]]:

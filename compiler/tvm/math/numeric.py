@@ -53,6 +53,8 @@ def convert(expr: Expr, dtype: str) -> Expr:
 
 def bits(expr: Expr, dtype: str) -> Expr:
     """Reinterpret the bits of each lane."""
+    if isinstance(expr, tirx.IntImm) and "int" in dtype:  # TVM 0.27 takes a 0 for a null pointer
+        return const(int(expr.value) % (1 << dtype_of(expr).bits), dtype)
     return tirx.reinterpret(with_lanes(dtype, expr), expr)
 
 
@@ -139,6 +141,10 @@ def cast(block: Block, x: Expr, source: str, target: str) -> Expr:
         return differ(x, like(0, x))
     if target in ("float16", "bfloat16"):
         return round_to(block, convert(x, "float32"), target)
+    if "float" in source and target in ("int8", "int16", "uint8", "uint16"):
+        # By way of int32, as TensorFlow's: all bits are of the machine's own conversion then, and
+        # none is left to LLVM where a number does not fit.
+        return convert(block.let(convert(x, "int32")), target)
     return convert(x, target)
 
 

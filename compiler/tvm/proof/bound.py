@@ -1,4 +1,4 @@
-"""One bound of one atom, and how a proof uses it."""
+"""One bound of one atom, and how a proof uses it; one of the values that an atom may have."""
 
 from __future__ import annotations
 
@@ -14,6 +14,13 @@ class Bound(NamedTuple):
     sign: int
     factor: Dim
     rest: Dim
+
+
+class Case(NamedTuple):
+    """A value that an atom may have, and what holds if it has that one."""
+
+    value: Dim
+    facts: tuple[Dim, ...] = ()
 
 
 def without(factor: Dim, rest: Dim, bound: Bound) -> Dim:

@@ -115,10 +115,8 @@ class Expressions:
 
     def _quotient(self, a: Dim, b: Dim) -> Dim | None:
         found = self.integers.quotient(a, b)
-        if found is None:
-            is_data = any("#" in atom for atom in atoms_of(b))
-            if not is_data and not self.integers.is_at_least(b, 1):
-                self.divisors.append(b)
+        if found is None and not self.integers.is_nonzero(b):
+            self.divisors.append(b)
         return found
 
     def _remainder(self, a: Dim, b: Dim) -> Dim | None:

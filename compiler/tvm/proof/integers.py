@@ -9,12 +9,11 @@ What cannot be proven so may still be true.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from composite.compiler.tvm.ir.dims import Dim, Poly, symbol
-from composite.compiler.tvm.proof.bound import Bound, without
+from composite.compiler.tvm.proof.bound import Bound, Case, without
 from composite.compiler.tvm.proof.polynomials import (
     atoms_of,
     degree,
@@ -43,20 +42,13 @@ _DEGREE = 8
 """Factors of a product beyond which a proof does not follow it."""
 
 
-class _Case(NamedTuple):
-    """A value that an atom may have, and what holds if it has that one."""
-
-    value: Dim
-    facts: tuple[Dim, ...] = ()
-
-
 class Integers:
     """Atoms and facts, in scopes: a fact is forgotten at the end of the scope it was learned in."""
 
     def __init__(self) -> None:
         self._order: dict[str, int] = {}
         self._bounds: dict[str, list[Bound]] = {}
-        self._cases: dict[str, tuple[str, tuple[_Case, ...]]] = {}
+        self._cases: dict[str, tuple[str, tuple[Case, ...]]] = {}
         self._quotients: dict[str, tuple[Dim, Dim]] = {}
         self._learned: list[str] = []  # atoms in the order of the bounds that they were given
         self._proven: list[set[Poly]] = [set()]
@@ -186,6 +178,15 @@ class Integers:
         self._left = 0
         return holds
 
+    def is_nonzero(self, p: Dim) -> bool:
+        """Return whether it is proven that ``p`` is above or below 0, whichever of its cases."""
+        if self.sign(p):
+            return True
+        if isinstance(p, int) or p != symbol(self.latest(p)):
+            return False
+        kind, cases = self._cases.get(self.latest(p), ("", ()))
+        return kind == "either" and all(self._holds_in(case, self.is_nonzero) for case in cases)
+
     def is_zero(self, name: str) -> bool:
         """Return whether it is proven that an atom is 0."""
         return self.is_at_least(symbol(name)) and self.is_at_least(symbol(name) * -1)
@@ -232,7 +233,10 @@ class Integers:
             ):
                 return True
             covers = kind == "either" or (kind, sign) in {("min", 1), ("max", -1)}
-            if covers and all(self._holds_in(case, factor, rest) for case in cases):
+            if covers and all(
+                self._holds_in(case, lambda value: self._holds(factor * value + rest))
+                for case in cases
+            ):
                 return True
         return False
 
@@ -245,16 +249,15 @@ class Integers:
                 return True
         return False
 
-    def _holds_in(self, case: _Case, factor: Dim, rest: Dim) -> bool:
-        p = factor * case.value + rest
+    def _holds_in(self, case: Case, holds: Callable[[Dim], bool]) -> bool:
         if not case.facts:
-            return self._holds(p)
+            return holds(case.value)
         if self.is_impossible(case.facts):
             return True
         with self.scope():
             for fact in case.facts:
                 self.learn(fact)
-            return self._holds(p)
+            return holds(case.value)
 
     def is_impossible(self, facts: Sequence[Dim]) -> bool:
         """Return whether one of some facts is proven to be wrong."""
@@ -321,7 +324,7 @@ class Integers:
             made = self._made[key] = self.atom(f"mod{len(self._made)}")
             (name,) = made.terms[0][0]
             whole = a - symbol(quotient) * b
-            self._cases[name] = ("remainder", (_Case(a), _Case(b)))
+            self._cases[name] = ("remainder", (Case(a), Case(b)))
             self._divisions.append((a, quotient, name))
             same = (Bound(1, 1, whole * -1), Bound(-1, 1, whole))
             self._define(name, *same, Bound(1, 1, 0), Bound(-1, 1, b - 1))
@@ -352,13 +355,13 @@ class Integers:
         if key not in self._made:
             made = self._made[key] = self.atom(f"{kind}{len(self._made)}")
             (name,) = made.terms[0][0]
-            self._cases[name] = (kind, (_Case(a), _Case(b)))
+            self._cases[name] = (kind, (Case(a), Case(b)))
             self._define(name, Bound(-sign, 1, a * sign), Bound(-sign, 1, b * sign))
         return self._made[key]
 
     def either(self, cases: Sequence[tuple[Dim, Sequence[Dim]]]) -> Dim:
         """Return an integer that has one of some values; each comes with what then holds."""
-        found = tuple(_Case(value, tuple(facts)) for value, facts in cases)
+        found = tuple(Case(value, tuple(facts)) for value, facts in cases)
         key = ("either", found)
         if key not in self._made:
             name = f"either{len(self._made)}"

@@ -20,10 +20,16 @@ DTYPE_OF_ENUM = {
     1: "float32",
     2: "float64",
     3: "int32",
+    4: "uint8",
+    5: "int16",
+    6: "int8",
     9: "int64",
     10: "bool",
     14: "bfloat16",
+    17: "uint16",
     19: "float16",
+    22: "uint32",
+    23: "uint64",
 }
 
 VARIANT = 21
@@ -39,9 +45,6 @@ def dtype_name(enum: int, what: str) -> str:
 
 # And for the others, which errors name.
 _OTHER_DTYPES = {
-    4: "DT_UINT8",
-    5: "DT_INT16",
-    6: "DT_INT8",
     7: "DT_STRING",
     8: "DT_COMPLEX64",
     11: "DT_QINT8",
@@ -49,12 +52,9 @@ _OTHER_DTYPES = {
     13: "DT_QINT32",
     15: "DT_QINT16",
     16: "DT_QUINT16",
-    17: "DT_UINT16",
     18: "DT_COMPLEX128",
     20: "DT_RESOURCE",
     VARIANT: "DT_VARIANT",
-    22: "DT_UINT32",
-    23: "DT_UINT64",
     24: "DT_FLOAT8_E5M2",
     25: "DT_FLOAT8_E4M3FN",
     26: "DT_FLOAT8_E4M3FNUZ",

@@ -21,6 +21,9 @@ _FIELDS = {
     "int32": "int_val",
     "int64": "int64_val",
     "bool": "bool_val",
+    **dict.fromkeys(("int8", "int16", "uint8", "uint16"), "int_val"),
+    "uint32": "uint32_val",
+    "uint64": "uint64_val",
 }
 
 

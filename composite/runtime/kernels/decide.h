@@ -39,7 +39,7 @@ class Snapshots {
 
 // What the just-in-time compiler of this process can do for a node.
 struct Compiler {
-  bool lowers = false;                // every op that the program can reach
+  bool lowers = false;                // every op that all calls of the body have
   DtypeSet dtypes = DtypeSet::All();  // that it computes in
   bool allowed = false;               // COMPOSITE_JIT
   bool running = false;               // now

@@ -64,7 +64,7 @@ absl::Status RegisterFunction(const tensorflow::FunctionDefLibrary& library) {
   const OpDef* op_def = nullptr;
   TF_RETURN_IF_ERROR(OpRegistry::Global()->LookUpOpDef(kFunctionOp, &op_def));
   version->op_def = *op_def;
-  TF_ASSIGN_OR_RETURN(version->reachable_ops, OpsOfFunctions(library));
+  TF_ASSIGN_OR_RETURN(version->unconditional_ops, OpsOfFunctions(library));
   auto functions = std::make_shared<tensorflow::FunctionLibraryDefinition>(OpRegistry::Global());
   TF_RETURN_IF_ERROR(functions->AddLibrary(library));
   version->function = std::move(functions);

@@ -22,9 +22,12 @@ struct OpVersion {
   Program program;
   // Of kFunctionOp, which has no program: holds the function that is called `digest`.
   std::shared_ptr<const tensorflow::FunctionLibraryDefinition> function;
-  std::vector<std::string> reachable_ops;  // TF ops named by the program or what it calls; sorted
-  // Whether every TF op that the program can reach is one that the kernel compiler can lower. False
-  // until SetKernelOps was called: a process that only serves compiles nothing.
+  // The TF ops of every call, sorted: those of the program and of what it calls, but not those in
+  // the branches of conditions, which the dtypes and attributes of a call may exclude.
+  std::vector<std::string> unconditional_ops;
+  // Whether the kernel compiler can lower all of these. What else a call reaches, the compiler
+  // finds in its expansion. False until SetKernelOps was called: a process that only serves
+  // compiles nothing.
   mutable std::atomic<bool> kernel_possible{false};
 };
 

@@ -48,7 +48,7 @@ std::shared_ptr<const OpVersion> Registry::Replacement(absl::string_view tf_op) 
 
 bool Registry::KernelPossible(const OpVersion& version) const {
   return !kernel_ops_.empty() &&
-         std::all_of(version.reachable_ops.begin(), version.reachable_ops.end(),
+         std::all_of(version.unconditional_ops.begin(), version.unconditional_ops.end(),
                      [&](const std::string& op) { return kernel_ops_.contains(op); });
 }
 
@@ -57,7 +57,7 @@ std::optional<std::vector<std::string>> Registry::OpsWithoutLowering(
   absl::ReaderMutexLock lock(&mu_);
   if (kernel_ops_.empty()) return std::nullopt;
   std::vector<std::string> found;
-  for (const std::string& op : version.reachable_ops) {
+  for (const std::string& op : version.unconditional_ops) {
     if (!kernel_ops_.contains(op)) found.push_back(op);
   }
   return found;

@@ -1,5 +1,6 @@
 #include "composite/runtime/tensorflow/resolve_calls.h"
 
+#include <cstddef>
 #include <set>
 
 #include "absl/status/status.h"
@@ -56,16 +57,35 @@ absl::Status CheckOperator(const ProgramNode& node) {
       absl::StrCat(node.place, ": this runtime has no operator '", node.symbol, "'"));
 }
 
-// One call: to a composite, whose reach is added, or to a TF op.
+// The regions that every call goes through. A branch is left out: its condition may be one of
+// dtypes and attributes. A loop is not: to run no trip is rare, and to be answered at once, when an
+// op has no lowering, is worth more.
+std::vector<bool> UnconditionalRegions(const Program& program) {
+  std::vector<bool> found(program.regions.size());
+  std::vector<int> to_visit = {0};
+  while (!to_visit.empty()) {
+    const int region = to_visit.back();
+    to_visit.pop_back();
+    if (found[region]) continue;
+    found[region] = true;
+    for (const ProgramNode& node : program.regions[region].nodes) {
+      if (node.kind == NodeKind::kIf) continue;
+      to_visit.insert(to_visit.end(), node.regions.begin(), node.regions.end());
+    }
+  }
+  return found;
+}
+
+// One call: to a composite, whose ops are added, or to a TF op.
 absl::Status Visit(const FindComposite& find, const Program& program, ProgramNode* node,
-                   std::set<std::string>* reached) {
+                   std::set<std::string>* ops) {
   TF_ASSIGN_OR_RETURN(auto callee, find(node->symbol, node->callee_digest));
   if (callee == nullptr) {
-    reached->insert(node->symbol);
+    ops->insert(node->symbol);
     return CheckTfOp(*node, program);
   }
   node->callee_digest = callee->digest;
-  reached->insert(callee->reachable_ops.begin(), callee->reachable_ops.end());
+  ops->insert(callee->unconditional_ops.begin(), callee->unconditional_ops.end());
   if (callee->op_def.is_stateful() && !program.op_def.is_stateful()) {
     return absl::InvalidArgumentError(absl::StrCat(node->place, ": ", node->symbol,
                                                    " is stateful, but ", program.op_def.name(),
@@ -77,15 +97,16 @@ absl::Status Visit(const FindComposite& find, const Program& program, ProgramNod
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> ResolveCalls(const FindComposite& find, Program* program) {
-  std::set<std::string> reached;
-  for (ProgramRegion& region : program->regions) {
-    for (ProgramNode& node : region.nodes) {
+  const std::vector<bool> unconditional = UnconditionalRegions(*program);
+  std::set<std::string> ops, conditional;
+  for (size_t i = 0; i < program->regions.size(); ++i) {
+    for (ProgramNode& node : program->regions[i].nodes) {
       TF_RETURN_IF_ERROR(CheckOperator(node));
       if (node.kind != NodeKind::kCall) continue;
-      TF_RETURN_IF_ERROR(Visit(find, *program, &node, &reached));
+      TF_RETURN_IF_ERROR(Visit(find, *program, &node, unconditional[i] ? &ops : &conditional));
     }
   }
-  return std::vector<std::string>(reached.begin(), reached.end());
+  return std::vector<std::string>(ops.begin(), ops.end());
 }
 
 }  // namespace composite

@@ -19,7 +19,8 @@ namespace composite {
 using FindComposite = std::function<absl::StatusOr<std::shared_ptr<const OpVersion>>(
     absl::string_view op_name, absl::string_view digest)>;
 
-// The TF ops that the program can reach through its regions and the composites it calls, sorted.
+// The TF ops that every call of the program has, in the composites it calls as well, sorted: see
+// OpVersion::unconditional_ops.
 // Calls of composites without a digest get that of the current version, so that a later
 // redefinition of the callee leaves this program as it was.
 // InvalidArgument with the author's place for an unknown op, an unknown operator, a stateful random

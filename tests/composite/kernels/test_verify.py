@@ -1,5 +1,6 @@
 """The check of a kernel against the expansion, on kernels that are right and on wrong ones."""
 
+import functools
 import shutil
 import subprocess
 
@@ -272,3 +273,24 @@ def test_bfloat16_has_a_bound(tmp_path):
     assert verify._compare("y", y, y, reference) == 0
     with pytest.raises(verify.Mismatch, match=r"is off by 1 of .y. at \[0\]; 0\.016 is allowed"):
         verify._compare("y", y * 2, y, reference)
+
+
+def test_what_divides_by_an_integer_is_checked_without_zeros(tmp_path):
+    def quotients(x, y):
+        return tf.raw_ops.FloorDiv(x=x, y=y), tf.raw_ops.FloorMod(x=x, y=y)
+
+    def wrong(x, y):  # where signs differ
+        return tf.raw_ops.TruncateDiv(x=x, y=y), tf.raw_ops.FloorMod(x=x, y=y)
+
+    shapes = [(7, 30), (30,)]
+    specs = [tf.TensorSpec(shape, tf.int32) for shape in shapes]
+    for function in (quotients, wrong):
+        path = tmp_path / f"{function.__name__}.so"
+        compiled = backend.compile(library_of(function, *specs), shapes, name="k_divides")
+        backend.link(compiled, path, runtime=native.library_path())
+    check = functools.partial(
+        verify.check, name="k_divides", expansions=lambda _: library_of(quotients, *specs)
+    )
+    assert check(tmp_path / "quotients.so", cases=[shapes]).same_bits
+    with pytest.raises(verify.Mismatch, match="output 0 .* differs in"):
+        check(tmp_path / "wrong.so", cases=[shapes])

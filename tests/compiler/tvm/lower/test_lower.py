@@ -136,6 +136,19 @@ def test_comparison(compiler: Any, op: str, dtype: Any) -> None:
     compiler.compare(lambda a, b: getattr(raw, op)(x=a, y=b), a, b)
 
 
+@pytest.mark.parametrize("op", ["Equal", "NotEqual"])
+def test_equality_as_the_operators_of_python_have_it(compiler: Any, op: str) -> None:
+    def function(x: Any, y: Any) -> Any:
+        return getattr(raw, op)(x=x, y=y, incompatible_shape_error=False)
+
+    x = np.array([[1.0, 2.0, np.nan], [3.0, 1.0, 0.0]], np.float32)
+    for y in (np.ones((), np.float32), x[:1], x[:, 1:2], x):
+        shapes = [["s0", 3], ["s0" if i == 0 and d == 2 else d for i, d in enumerate(y.shape)]]
+        compiler.compare(function, x, y)
+        loaded = compiler.compare(function, x, y, shapes=shapes)
+        assert loaded.kernel.proof.is_complete
+
+
 def test_logic_and_selection(compiler: Any) -> None:
     p, q = samples(np.bool_, 1), samples(np.bool_, 2)
     x, y = samples(np.float32, 3), samples(np.float32, 4)
@@ -328,7 +341,8 @@ def test_sizes_are_divided_now(compiler: Any) -> None:
     [
         (tf.sort, "TopKV2|Sort"),
         (lambda x: tf.cast(x, tf.complex64), "COMPLEX64"),
-        (lambda x: tf.cast(x, tf.int32) // tf.cast(x, tf.int32), "integer division"),
+        (lambda x: tf.cast(x, tf.int32) // 0, "division by zero"),
+        (lambda x: tf.raw_ops.Equal(x=x, y=[1.0, 2.0], incompatible_shape_error=False), "broadc"),
         (lambda x: tf.reshape(x, tf.cast(x, tf.int32)), "computed at run time"),
         (lambda x: tf.random.uniform([3]) + x, "RandomUniform"),
     ],

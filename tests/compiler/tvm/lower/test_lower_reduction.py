@@ -98,3 +98,28 @@ def test_what_is_not_covered_says_why(compiler: Any) -> None:
     ):
         with pytest.raises(backend.NotCovered, match=reason):
             compiler.compile(function, [numbers()])
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: np.dtype(d).name)
+def test_means_over_sizes_that_the_call_knows(compiler: Any, dtype: Any) -> None:
+    def means(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            made = tf.reduce_mean(x, 0), tf.reduce_mean(x, 1, keepdims=True), tf.reduce_mean(x)
+            loss = tf.reduce_sum(made[0]) + tf.reduce_sum(made[1]) + made[2]
+        return *made, tape.gradient(loss, x)
+
+    x = numbers(dtype)
+    rounding = float(ml_dtypes.finfo(dtype).eps)
+    shapes = [("s0", "s1")]
+    wanted = [np.asarray(y, np.float64) for y in means(tf.constant(x, tf.float64))]
+    loaded = compiler.compile(means, [x], shapes)
+    assert loaded.kernel.proof.is_complete, loaded.kernel.proof
+    found = loaded([x], [w.shape for w in wanted], [x.dtype] * 4)
+    for result, want in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(result.astype(np.float64), want, atol=4 * rounding)
+
+
+def test_the_mean_of_nothing(compiler: Any) -> None:
+    x = np.zeros((0, 5), np.float32)
+    compiler.compare(lambda x: tf.reduce_mean(x, 0), x, shapes=[("s0", "s1")])

@@ -57,6 +57,18 @@ def test_a_quotient_of_what_may_be_0_is_none() -> None:
     assert integers.quotient(a["n"], a["d"] + 1) is not None
 
 
+def test_what_is_chosen_not_to_be_zero() -> None:
+    integers, a = known(n=0)
+    data = integers.atom("data")
+    assert integers.is_nonzero(a["n"] + 1) and integers.is_nonzero(-3)
+    assert not integers.is_nonzero(a["n"]) and not integers.is_nonzero(data)
+    below = integers.either([(data, [data * -1 - 2]), (1, [data + 1])])
+    safe = integers.either([(data, [data - 1]), (below, [data * -1])])
+    assert integers.is_nonzero(safe)
+    assert not integers.is_nonzero(safe + 1)
+    assert not integers.is_nonzero(integers.either([(data, [data * -1]), (1, [data - 1])]))
+
+
 def test_a_remainder_is_below_its_divisor() -> None:
     integers, a = known(n=0, d=1)
     left = integers.remainder(a["n"], a["d"])

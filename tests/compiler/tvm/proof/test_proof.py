@@ -61,6 +61,7 @@ CASES = {
     "gather": Case(
         lambda x, i: tf.gather(x, i) * 2.0, [("s0", "s1"), ("s2",)], [tf.float32, tf.int32]
     ),
+    "integer division": Case(lambda a, b: a // b, [("s0", "s1"), ("s1",)], [tf.int32, tf.int32]),
     "convolution": Case(
         lambda x, f: tf.nn.conv2d(x, f, 1, "SAME"), [("s0", 9, 9, 5), (3, 3, 5, 20)]
     ),

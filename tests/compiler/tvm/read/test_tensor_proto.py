@@ -30,7 +30,9 @@ def test_packed_and_listed_elements(enum: int) -> None:
         field = {"DT_HALF": "half_val", "DT_BFLOAT16": "half_val"}.get(dtype)
         if listed.tensor_content and field is None:
             array = tensor_util.MakeNdarray(listed)
-            name = {"float32": "float_val", "float64": "double_val", "int32": "int_val"}
+            name = {"float32": "float_val", "float64": "double_val"}
+            few_bits = ("int8", "int16", "int32", "uint8", "uint16")
+            name |= dict.fromkeys(few_bits, "int_val")
             field = name.get(array.dtype.name, f"{array.dtype.name}_val")
             listed.ClearField("tensor_content")
             getattr(listed, field).extend(array.ravel().tolist())
