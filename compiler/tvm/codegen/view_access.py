@@ -99,7 +99,11 @@ def _concat(access: Elements, tensor: Tensor, node: Concat, at: Sequence[Index])
         if not (isinstance(place, Lane) and isinstance(size, int) and size < place.reach):
             after = True if number == 0 or low is high else low >= start
             before = True if is_last else high < end
-            cases.append((_both(after, before), _element(part, node.axis, at, start)))
+            case = _both(after, before), _element(part, node.axis, at, start)
+            if case[0] is True and not cases:
+                return case[1](access)
+            if case[0] is not False:
+                cases.append(case)
         start = end
     if isinstance(place, Lane):
         cases.append((True, lambda inner: _by_lanes(inner, tensor, at)))
