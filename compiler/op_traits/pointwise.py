@@ -8,7 +8,7 @@ ROWS = (
     # Activations and their gradients.
     OpTraits("Relu", "activation", elementwise=True),
     OpTraits("Relu6", "activation", elementwise=True),
-    OpTraits("LeakyRelu", "activation", elementwise=True, operations=2),
+    OpTraits("LeakyRelu", "activation", elementwise=True, operations=3),
     OpTraits("Elu", "activation", elementwise=True, operations=20),
     OpTraits("Selu", "activation", elementwise=True, operations=22),
     OpTraits("Softplus", "activation", elementwise=True, operations=50),

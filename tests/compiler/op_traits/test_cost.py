@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import tensorflow as tf
+from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
+from tensorflow.python.framework import op_def_registry
 
 from composite.compiler import op_traits
 from composite.compiler.op_traits import cost
+from composite.compiler.tvm.read.reader import read_function
 
 
 @pytest.mark.parametrize(
@@ -45,3 +49,31 @@ def test_a_transposed_factor_is_summed_along_its_rows() -> None:
     found = cost.operations(matmul, [[2, 7, 3], [2, 7, 5]], [[2, 3, 5]], flag)
     assert found == 30 * 14.0
     assert asked == ["adj_x"]
+
+
+UNARY = [
+    row.name
+    for row in op_traits.TABLE.values()
+    if row.family in {"unary", "activation"} and row.elementwise and row.operations > 1
+]
+
+
+@pytest.mark.parametrize("op", UNARY)
+def test_rows_and_lowerings_count_alike(op: str) -> None:
+    """The lowering knows how many instructions it writes; the row is for those without TVM."""
+    function = tf.function(lambda x: getattr(tf.raw_ops, op)(**{_operand(op): x}), autograph=False)
+    concrete = function.get_concrete_function(tf.TensorSpec([4]))
+    library = FunctionDefLibrary(function=[concrete.function_def])
+    (output,) = read_function(library, [[4]]).outputs
+    assert output.node.cost == op_traits.of(op).operations
+
+
+def _operand(op: str) -> str:
+    name: str = op_def_registry.get(op).input_arg[0].name
+    return name
+
+
+def test_what_jumps() -> None:
+    jumping = {row.name for row in op_traits.TABLE.values() if row.jumps}
+    assert {"Sign", "Floor", "ReluGrad", "MaxPoolGrad"} <= jumping
+    assert not jumping & {"Relu", "Maximum", "Abs", "Tanh"}
