@@ -16,8 +16,7 @@ _N = TypeVar("_N", bound=Hashable)
 def source_side(edges: Mapping[tuple[_N, _N], int], source: _N, sink: _N) -> set[_N]:
     """The nodes on the source's side of a cut of least capacity: of several, the smallest side.
 
-    `edges` maps (from, to) to a capacity. There must be a cut: a path of capacities that stand for
-    infinity has a large number of its own.
+    `edges` maps (from, to) to a capacity: a large number where no cut is to go through.
     """
     rest: dict[_N, dict[_N, int]] = {source: {}, sink: {}}
     for (a, b), capacity in edges.items():

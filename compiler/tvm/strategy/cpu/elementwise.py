@@ -55,7 +55,7 @@ class _Writer(TaskWriter):
         lanes = _lanes(stage, context)
         total = elements(shape, context)
         some = [c for c in (2048, _CHUNK, 32768) if not isinstance(total, int) or c < total]
-        chunk = context.choose("elementwise.chunk", some, _CHUNK // columns)
+        chunk = context.choose("elementwise.chunk", some, _CHUNK) // columns
         per_row = maximum(1, ceil_quotient(inner, chunk))
         grouped = maximum(1, quotient(chunk, maximum(1, inner)))
         cycles = quotient(total * chain_cost(stage, context), lanes)
@@ -73,7 +73,7 @@ class _Writer(TaskWriter):
                 run.write(block.bind(first + r, "row"), start, stop, inner)
 
         groups = quotient(rows + (grouped - 1), grouped)
-        return [Tasks((Elementwise.name, *stage.shape), groups * per_row, cycles, body)]
+        return [Tasks((Elementwise.name, columns, *stage.shape), groups * per_row, cycles, body)]
 
 
 class _Run:
