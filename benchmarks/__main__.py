@@ -16,18 +16,18 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from benchmarks.roofline.ceilings import Ceilings, place
+from benchmarks import compare
+from benchmarks.roofline.ceilings import Ceilings, Placed, place
 from benchmarks.rows import Row, collect
 from benchmarks.sides.team import KERNEL, PEERS_PYTHON
 from benchmarks.timing import KINDS_ENVIRONMENT, QUICK_ENVIRONMENT
+from benchmarks.works.gallery import GALLERY
 from benchmarks.works.layers import LAYERS
 
 SUBJECTS = (
-    "roofline", "peers", "growth", "dense", "training", "eager", "decorate", "background_compile",
-    "xla", "idle", "memory", "levels",
+    "roofline", "peers", "growth", "dense", "training", "transformer", "gallery", "eager",
+    "decorate", "background_compile", "xla", "idle", "memory", "levels",
 )  # fmt: skip
 
 
@@ -42,41 +42,10 @@ def run(subject: str, *, quick: bool, kinds: Sequence[str] = ()) -> tuple[list[R
     return rows, process.returncode
 
 
-def bound(row: Row) -> str:
-    """The bound as text."""
-    if row.at_least is not None:
-        return f">= {row.at_least:g}"
-    return f"<= {row.at_most:g}" if row.at_most is not None else ""
-
-
-def table_of(results: Mapping[str, Sequence[Row]]) -> Table:
-    """All rows, coloured by whether they keep their bounds."""
-    table = Table()
-    for column in ("", "figure", "quartiles", "bound"):
-        table.add_column(column, no_wrap=column != "")
-    table.add_column("detail")
-    for rows in results.values():
-        for row in rows:
-            colour = {True: "green", False: "bold red", None: "default"}[row.holds]
-            spread = "" if row.low is None else f"{row.low:.3g} .. {row.high:.3g}"
-            figure = f"[{colour}]{row.value:.3g} {row.unit}[/]"
-            table.add_row(escape(row.what), figure, spread, bound(row), escape(row.detail))
-        table.add_section()
-    return table
-
-
-def kernels_of(subjects: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table | None:
-    """The kernels on the roofline; None unless both were measured."""
+def placed_of(subjects: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Placed]:
+    """The kernels on the roofline; none unless both were measured."""
     ceilings = Ceilings.of(subjects.get("roofline", []))
-    kernels = place(ceilings, subjects.get("peers", []), KERNEL) if ceilings else []
-    if not kernels:
-        return None
-    table = Table("kernel", "us", "GFLOP/s", "GB/s", "limit", "of it")
-    for kernel in kernels:
-        rates = (kernel.flops / kernel.seconds / 1e9, kernel.bytes / kernel.seconds / 1e9)
-        figures = (f"{kernel.seconds * 1e6:.4g}", *(f"{rate:.3g}" for rate in rates))
-        table.add_row(escape(kernel.title), *figures, kernel.limit, f"{kernel.share:.0%}")
-    return table
+    return place(ceilings, subjects.get("peers", []), KERNEL) if ceilings else []
 
 
 def measured(
@@ -118,6 +87,17 @@ def draw(results: Mapping[str, Any], path: Path) -> None:
             raise click.ClickException(f"{path} could not be drawn")
 
 
+def page_files(results: Mapping[str, Any], folder: Path) -> tuple[Path, Path, Path]:
+    """Where results, page and picture of a run belong. ClickException if it was not a whole one."""
+    from benchmarks.report.machine import kind_of
+
+    if results["quick"] or results.get("kinds") or "peers" not in results["subjects"]:
+        raise click.ClickException("--page wants a run of all works: no --quick, no --kind, peers")
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = folder / kind_of(results["machine"])
+    return stem.with_suffix(".json"), stem.with_suffix(".md"), stem.with_suffix(".svg")
+
+
 @click.command()
 @click.argument("subjects", nargs=-1, type=click.Choice(SUBJECTS))
 @click.option("--quick", is_flag=True, help="few works and rounds: shows that all runs")
@@ -125,12 +105,19 @@ def draw(results: Mapping[str, Any], path: Path) -> None:
     "--kind",
     "kinds",
     multiple=True,
-    type=click.Choice(list(LAYERS), case_sensitive=False),
-    help="peers and growth: layers of this kind only, of all shapes; may be repeated",
+    type=click.Choice([*dict.fromkeys([*LAYERS, *GALLERY])], case_sensitive=False),
+    help="peers and growth: layers of this kind only, of all shapes; gallery: this op only; "
+    "may be repeated",
 )
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="keep the results here")
 @click.option("--markdown", type=click.Path(path_type=Path), help="write them as a page")
 @click.option("--plot", type=click.Path(path_type=Path), help="draw ratios and roofline (SVG)")
+@click.option(
+    "--page",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="write page, picture and results into this folder, named by the kind of the machine",
+)
 @click.option("--ratios", type=click.Path(path_type=Path), help="draw the README's picture (SVG)")
 @click.option(
     "--read",
@@ -144,13 +131,18 @@ def main(
     json_path: Path | None,
     markdown: Path | None,
     plot: Path | None,
+    folder: Path | None,
     ratios: Path | None,
     read: Path | None,
 ) -> None:
     """Measure ours beside the peers, in one run; bounds that fail are shown, not fatal.
 
-    Example: python -m benchmarks peers growth --kind LSTM --json rows.json
-    """
+    \b
+    Examples:
+      python -m benchmarks peers growth --kind LSTM --json rows.json
+      python -m benchmarks compare old.json new.json  (its --help has the rule)
+    """  # noqa: D301 - click's mark for lines that are not rewrapped
+    from benchmarks.report import terminal
     from benchmarks.report.markdown import render
     from benchmarks.report.ratios import draw as draw_ratios
 
@@ -160,11 +152,14 @@ def main(
     else:
         results = json.loads(read.read_text(encoding="utf-8"))
     rows = {name: [Row(**row) for row in rows] for name, rows in results["subjects"].items()}
-    console.print(table_of(rows))
-    if (kernels := kernels_of(results["subjects"])) is not None:
-        console.print(kernels)
+    for line in terminal.lines(rows):
+        click.echo(line)
+    if placed := placed_of(results["subjects"]):
+        click.echo("\n".join([*terminal.kernels(placed), ""]))
     parts = (f"{subject} {taken} s" for subject, taken in results["seconds"].items())
     console.print(f"measured in {sum(results['seconds'].values())} s: {', '.join(parts)}")
+    if folder is not None:
+        json_path, markdown, plot = page_files(results, folder)
     if json_path is not None:
         json_path.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     if plot is not None:
@@ -179,4 +174,6 @@ def main(
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["compare"]:
+        compare.main(sys.argv[2:], prog_name="python -m benchmarks compare")
     main()

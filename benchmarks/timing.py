@@ -21,7 +21,7 @@ QUICK = bool(os.environ.get(QUICK_ENVIRONMENT))
 
 KINDS_ENVIRONMENT = "COMPOSITE_BENCH_KINDS"
 KINDS = tuple(filter(None, os.environ.get(KINDS_ENVIRONMENT, "").split(",")))
-"""The kinds of layers that sides are compared at; all of them if there is none."""
+"""The kinds of layers, and the ops of the gallery, that are timed; all of them if there is none."""
 
 _CHUNK_SECONDS = 2e-3  # long against the clock and the loop, short against a spell of noise
 LEAST_ROUNDS = 5 if QUICK else 15

@@ -15,6 +15,7 @@ import tensorflow as tf
 import composite
 from benchmarks.rows import Row, emit
 from benchmarks.timing import QUICK, Timings, interleave
+from benchmarks.warm import warm
 from examples.digits.ops import fused_fully_connected
 from examples.lstm import layer as lstm
 
@@ -74,7 +75,7 @@ def time_steps(widths: tuple[int, ...], batch: int, seconds: float = 6.0) -> Tim
     """Forward, loss, gradients and gradient descent, a step of each way in turns."""
     layers = ((OURS, fused_fully_connected), (PLAIN, plain), (EXPANDED, expanded))
     ways = {name: _dense_step(layer, widths, batch) for name, layer in layers}
-    return interleave(_warm(ways), seconds=seconds)
+    return interleave(warm(ways), seconds=seconds)
 
 
 def time_recurrent_steps(
@@ -91,18 +92,7 @@ def time_recurrent_steps(
         name: _recurrent_step(one(units, return_sequences=True, use_cudnn=False), sizes, xla)
         for name, one, xla in made
     }
-    return interleave(_warm(ways), seconds=seconds)
-
-
-def _warm(ways: dict[str, Callable[[], Any]]) -> dict[str, Callable[[], Any]]:
-    """The ways, traced, with what is compiled for them, also for what is found to be at rest."""
-    asked = -1
-    while asked != (asked := composite.stats()["requests"]):
-        for run in ways.values():
-            for _ in range(20):
-                run()
-        composite.wait()
-    return ways
+    return interleave(warm(ways), seconds=seconds)
 
 
 def plain(x: Any, w: Any, b: Any, act: str = "") -> Any:

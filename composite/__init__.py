@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from composite.explanation import explain as explain
     from composite.jit.worker import wait as wait
     from composite.kernels.chosen import use_tuned as use_tuned
+    from composite.linting import LintReport as LintReport
+    from composite.linting import lint as lint
     from composite.ops.op import CompositeOp as CompositeOp
     from composite.tuning.tune import Tuned as Tuned
     from composite.tuning.tune import tune as tune
@@ -43,11 +45,13 @@ _HOMES = {
     "Composite": "composite.decorator",
     "CompositeOp": "composite.ops.op",
     "Explanation": "composite.explanation",
+    "LintReport": "composite.linting",
     "Report": "composite.checking",
     "Tuned": "composite.tuning.tune",
     "build": "composite.aot.building",
     "check": "composite.checking",
     "explain": "composite.explanation",
+    "lint": "composite.linting",
     "load": "composite.aot.loading",
     "options": "composite.binding.settings",
     "stats": "composite.counters",
@@ -61,11 +65,13 @@ __all__ = [
     "Composite",
     "CompositeOp",
     "Explanation",
+    "LintReport",
     "Report",
     "Tuned",
     "build",
     "check",
     "explain",
+    "lint",
     "load",
     "options",
     "stats",

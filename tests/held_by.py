@@ -46,6 +46,10 @@ HELD_BY: dict[str, str] = {
     ),
     "tests/composite/checking/test_wrong.py": "kernels.py",
     "tests/composite/checking/test_samples.py": "sample.py templates.py",
+    "tests/composite/linting/test_lint.py": (
+        "__init__.py calls.py cautions.py refusals.py report.py"
+    ),
+    "tests/composite/linting/test_remedies.py": "page.py",
     # The compiler.
     "tests/compiler/frontend/test_python_calls.py": (
         "kinds.py compiler/frontend/analysis/uses.py composite/runtime/emit/numbers"

@@ -1,4 +1,4 @@
-"""Reads the ratios back from docs/performance.md, which is the only copy of them that is kept.
+"""Reads the ratios back from a page of docs/performance/, as the README and the index need them.
 
 A page holds the median of each ratio with two decimals. That is enough for the README's table and
 for the picture; whatever needs more takes the results that `--json` keeps.

@@ -1,4 +1,4 @@
-"""docs/performance.md: the results of a run as a page. It reads results and measures nothing."""
+"""A page of docs/performance/: the results of a run. It reads results and measures nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.report import tables
+from benchmarks.report.machine import kind_of
 from benchmarks.roofline.ceilings import Ceilings, place
 from benchmarks.rows import Row
 from benchmarks.works.work import CALL_SECONDS
@@ -92,15 +93,18 @@ def render(results: Results, picture: str | None = None) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+_UNITS = {"sse42": "SSE4.2", "avx2": "AVX2", "avx512": "AVX-512", "amx": "AMX"}
+
+
 def _head(results: Results) -> list[str]:
     machine = results["machine"]
     nobody: dict[str, dict[str, str]] = {"versions": {}, "missing": {}}
     told = next((row["data"] for row in _sides(results)), nobody)
     versions = ", ".join(f"{name} {version}" for name, version in told["versions"].items())
     lines = [
-        "# Performance",
+        f"# Performance with {_UNITS[kind_of(machine)]}",
         "",
-        '<!-- Written by `make bench ARGS="--markdown docs/performance.md"`; not by hand. -->',
+        '<!-- Written by `make bench ARGS="--page docs/performance"`; not by hand. -->',
         "",
         f"Measured on {results['date']}: {machine['cpu']}, {machine['cores']} cores, "
         f"{machine['vectors']}, {machine['memory_gb']} GB, {machine['system']}, "

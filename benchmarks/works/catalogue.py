@@ -1,4 +1,4 @@
-"""Which works are measured: every shape and form that docs/performance.md shows."""
+"""Which works are measured: every shape and form that the pages of docs/performance/ show."""
 
 from __future__ import annotations
 

@@ -11,13 +11,18 @@ class NotCovered(Exception):  # noqa: N818 - an answer ("no kernel"), and the na
 
     The message is one sentence that names the op, dtype or fact, because ``explain`` prints it.
     Before it is where the author wrote that, "ops.py:12:5: ", if one node is the reason.
+
+    Attributes:
+        reason: The sentence alone.
+        place: Where the author wrote that, or "".
     """
 
     def __init__(self, message: str, place: str = "") -> None:
         """Take the sentence, and the place if it is known."""
         super().__init__(f"{place}: {message}" if place else message)
-        self._has_place = bool(place)
+        self.reason = message
+        self.place = place
 
     def at(self, place: str) -> NotCovered:
         """Return the answer with this place ("": unknown), unless it has one."""
-        return self if self._has_place else NotCovered(str(self), place)
+        return self if self.place else NotCovered(str(self), place)

@@ -10,7 +10,7 @@ Not for: random samples of calls (checking/templates.py).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -36,17 +36,25 @@ class Kinds(NamedTuple):
     note: str
 
 
-def kinds(op: CompositeOp, most: int) -> Kinds:
-    """At most so many calls of the op; the note says why there are no more, "" if these are all."""
+def kinds(op: CompositeOp, most: int, fixed: Mapping[str, Any] | None = None) -> Kinds:
+    """At most so many calls of the op; the note says why there are no more, "" if these are all.
+
+    `fixed` gives attributes that are the same in all of them.
+    """
+    fixed = fixed or {}
     if not isinstance(op, DecoratedOp):
         return Kinds([], "its Python function is not here: state its calls")
-    open_ = [a.name for a in op.schema.attrs if not a.has_default and not _values(a)]
+    open_ = [
+        a.name
+        for a in op.schema.attrs
+        if a.name not in fixed and not a.has_default and not _values(a)
+    ]
     if open_:
         return Kinds(
             [], f"attribute {open_[0]!r} has neither a default nor a list: state its calls"
         )
     trials = _Trials(op)
-    calls = list(itertools.islice(_calls(trials, most + 1), most + 1))
+    calls = list(itertools.islice(_calls(trials, fixed, most + 1), most + 1))
     if trials.left == 0:
         return Kinds(calls[:most], f"{_MOST_TRIALS} shapes were tried: state the calls of others")
     if not calls:
@@ -70,22 +78,33 @@ class _Trials:
         if self.left == 0:
             return False
         self.left -= 1
-        shapes = iter(template)
-        inputs = []
-        for arg, own in zip(self.op.schema.inputs, dtypes, strict=True):
-            tensors = [tf.ones([2 + d for d in next(shapes)], dtype) for dtype in own]
-            inputs.append(tensors if arg.is_list else tensors[0])
+
+        def inputs(make: Callable[[tf.DType, list[int]], Any]) -> list[Any]:
+            shapes = iter(template)
+            found = [
+                [make(dtype, [2 + d for d in next(shapes)]) for dtype in own] for own in dtypes
+            ]
+            args = self.op.schema.inputs
+            return [one if arg.is_list else one[0] for arg, one in zip(args, found, strict=True)]
+
         try:
-            self.op.python_function(*inputs, *attrs.values())
-        except Exception:  # noqa: BLE001 - whatever the author's code raises, it is a refusal
+            # The shape function first: for a rank that it does not take, a kernel of TensorFlow may
+            # end the process.
+            with tf.Graph().as_default():
+                self.op(*inputs(tf.compat.v1.placeholder), **attrs)
+            self.op.python_function(*inputs(lambda d, s: tf.ones(s, d)), *attrs.values())
+        except Exception:  # noqa: BLE001 - whatever the author's code raises; a handle has no ones
             return False
         return True
 
 
-def _calls(trials: _Trials, most: int) -> Iterator[dict[str, Any]]:
+def _calls(trials: _Trials, fixed: Mapping[str, Any], most: int) -> Iterator[dict[str, Any]]:
     """All kinds, with the commonest shapes of every dtype and attribute before other shapes."""
     op, schema = trials.op, trials.op.schema
-    choices = [_values(attr) or [attr.default] for attr in schema.attrs]
+    choices = [
+        [fixed[attr.name]] if attr.name in fixed else _values(attr) or [attr.default]
+        for attr in schema.attrs
+    ]
     types = [_values(a) or [_LIST if a.type == "int" else tf.float32] for a in schema.derived]
     known: dict[tuple[int, ...], list[Template]] = {}  # by the number of tensors in each input
     kinds: dict[int, tuple[list[list[tf.DType]], dict[str, Any], list[Template]]] = {}

@@ -17,13 +17,14 @@ from composite.cli.bench import bench
 from composite.cli.build import build
 from composite.cli.check import check
 from composite.cli.explain import explain
+from composite.cli.lint import lint
 from composite.cli.show import show
 from composite.cli.tune import merge, tune
 
 _EPILOG = """\b
 Exit codes:
   0    done
-  1    the input is wrong: a file, an op, a call
+  1    the input is wrong: a file, an op, a call; an op without a kernel (lint)
   2    the command line is wrong
   3    an op differs from its Python function (check)
   4    the machine stands in the way: no permission, no room, no C compiler
@@ -82,5 +83,5 @@ def main(*, debug: bool) -> None:  # noqa: ARG001 - read by _Commands
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
-for _command in (build, check, show, explain, bench, tune, merge):
+for _command in (build, check, lint, show, explain, bench, tune, merge):
     main.add_command(_command)

@@ -3,14 +3,9 @@
 import tensorflow as tf
 
 from composite import Composite
+from examples.gallery.precision import FLOATS, widened
 
-FLOATS = ["T: {float, double, half, bfloat16}"]
 HIDDEN = -1e9  # the score of a key that a query does not see
-
-
-def widened(x):
-    """X in the dtype that sums are made in: float32 for half precision, else its own."""
-    return tf.cast(x, tf.float32) if x.dtype in (tf.float16, tf.bfloat16) else x
 
 
 def shifted(logits):

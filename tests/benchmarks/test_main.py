@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,22 +12,25 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks import __main__ as command
+from benchmarks import compare
 from benchmarks.report.ratios import draw
 from benchmarks.rows import Row
 from tests.benchmarks.report.results import results
+from tests.conftest import ROOT
 
 
 def test_kept_results_become_a_page(tmp_path: Path) -> None:
     kept, page, picture = (tmp_path / name for name in ("rows.json", "page.md", "ratios.svg"))
     kept.write_text(json.dumps(results()))
-    runner = CliRunner(env={"COLUMNS": "200"})  # nothing wraps
+    runner = CliRunner()
     done = runner.invoke(
         command.main, ["--read", str(kept), "--markdown", str(page), "--ratios", str(picture)]
     )
     assert done.exit_code == 0, done.output
-    assert "eager call 4x8x16" in done.output
+    assert "        0.812 x  eager call 4x8x16: kernel / MatMul\n" in done.output
     assert "measured in 417 s: roofline 8 s, peers 340 s" in done.output
-    assert page.read_text().startswith("# Performance\n")
+    assert max(map(len, done.output.splitlines())) <= 80
+    assert page.read_text().startswith("# Performance with AVX2\n")
     assert picture.read_text() == draw(page.read_text())
 
 
@@ -75,3 +80,35 @@ def test_a_picture_wants_the_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     done = CliRunner().invoke(command.main, ["--read", str(kept), "--plot", str(tmp_path / "p")])
     assert done.exit_code == 1
     assert "which `make bench` makes" in done.output
+
+
+def test_a_whole_run_has_the_page_of_its_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def draw_nothing(_: object, path: Path) -> None:
+        path.write_text("<svg/>")
+
+    monkeypatch.setattr(command, "draw", draw_nothing)
+    kept, folder = tmp_path / "rows.json", tmp_path / "performance"
+    args = ["--read", str(kept), "--page", str(folder)]
+    kept.write_text(json.dumps(results()))
+    done = CliRunner().invoke(command.main, args)
+    assert done.exit_code == 1
+    assert "--page wants a run of all works" in done.output
+    assert not folder.exists()
+    kept.write_text(json.dumps({**results(), "quick": False}))
+    done = CliRunner().invoke(command.main, args)
+    assert done.exit_code == 0, done.output
+    assert sorted(path.name for path in folder.iterdir()) == ["avx2.json", "avx2.md", "avx2.svg"]
+    assert "(avx2.svg)" in (folder / "avx2.md").read_text()
+
+
+def test_two_runs_are_compared(tmp_path: Path) -> None:
+    files = [tmp_path / "old.json", tmp_path / "new.json"]
+    for file in files:
+        file.write_text(json.dumps(results()))
+    command_line = [sys.executable, "-m", "benchmarks", "compare", *map(str, files)]
+    done = subprocess.run(command_line, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "0 of 9 figures changed beyond noise" in done.stdout
+    told = CliRunner().invoke(compare.main, ["--help"]).output
+    assert "the quartiles of its samples in the two runs do not overlap" in " ".join(told.split())

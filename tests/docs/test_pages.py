@@ -16,8 +16,8 @@ from tests.docs.pages import Output, Page, blocks
 ELSEWHERE = {
     "docs/errors.md": "tests/compiler/errors/test_catalogue.py",
     "docs/kernels.md": "tests/compiler/tvm/test_page.py",
+    "docs/lint.md": "tests/composite/linting/test_remedies.py",
     "docs/language.md": "tests/docs/test_language.py",
-    "docs/performance.md": "tests/benchmarks/report",
 }
 # What changes this process for good: an op of TensorFlow's that is replaced.
 ALONE = {"docs/compositions.md"}

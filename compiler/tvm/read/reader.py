@@ -47,7 +47,7 @@ def read_function(library: Any, in_shapes: Sequence[Sequence[int | str]]) -> Fun
     )
     functions = {f.signature.name: f for f in library.function}
     minimums: dict[str, int] = {}
-    body = _Body(functions, function, parameters, minimums)
+    body = Body(functions, function, parameters, minimums)
     return Function(parameters, tuple(body.outputs()), minimums, body.origins())
 
 
@@ -63,7 +63,7 @@ def _results(tensors: list[Tensor], operands: list[Tensor]) -> list[Tensor]:
     return [replace(tensor, is_result=True)] if computed else tensors
 
 
-class _Body:
+class Body:
     """One function body under evaluation: values by tensor name, nodes read on demand."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - a function, and where it is read
@@ -89,6 +89,7 @@ class _Body:
             _refuse_effects(node)
 
     def outputs(self, which: Sequence[int] | None = None) -> list[Tensor]:
+        """Return the returned values, or those of them that are asked for."""
         results = self._function.signature.output_arg
         wanted = range(len(results)) if which is None else which
         return [self.value(self._function.ret[results[i].name]) for i in wanted]
@@ -110,14 +111,14 @@ class _Body:
     def value(self, reference: str) -> Tensor:
         """Return the tensor that ``"node:output:index"`` or ``"argument"`` names."""
         name, *rest = reference.split(":")
-        self._evaluate(name)
+        self.evaluate(name)
         results = self._values[name]
         if not rest:
             return results[0]
         named = op_traits.of(self._nodes[name].op).outputs
         return results[(named.index(rest[0]) if named else 0) + int(rest[-1])]
 
-    def _evaluate(self, name: str) -> None:
+    def evaluate(self, name: str) -> None:
         """Evaluate a node and all that it needs, without Python's recursion (graphs are deep)."""
         stack = [name]
         while stack:
@@ -148,7 +149,7 @@ class _Body:
             return lower_while(node, inputs, self._read, self._functions, self._minimums)
         lower = table.lowering(node.op)
         if lower is None:
-            raise NotCovered(f"op {node.op} is not in the kernel table")
+            raise unlisted(node)
         return _results(lower(OpNode(node, self._minimums, self._counts), inputs), inputs)
 
     def _call(self, node: Any, inputs: list[Tensor]) -> list[Tensor]:
@@ -169,7 +170,7 @@ class _Body:
         if self._depth >= _MAX_CALL_DEPTH:
             raise NotCovered(f"calls nest deeper than {_MAX_CALL_DEPTH}")
         callee, inner = self._functions[name], {**self._counts, **counts}
-        body = _Body(self._functions, callee, arguments, minimums, self._depth + 1, inner)
+        body = Body(self._functions, callee, arguments, minimums, self._depth + 1, inner)
         return body.outputs(which)
 
 
@@ -179,5 +180,15 @@ def _refuse_effects(node: Any) -> None:
     Without TF's op registry an effect cannot be told from dead code; what TF's own tracing leaves
     unused is pruned by the runtime before a kernel is asked for, so unknown ops are refused.
     """
-    if node.op not in table.NAMES and node.op != "NoOp":
-        raise NotCovered(f"op {node.op} is not in the kernel table", of_node(node))
+    if is_unlisted(node):
+        raise unlisted(node)
+
+
+def is_unlisted(node: Any) -> bool:
+    """Return whether no kernel may hold the node's op."""
+    return node.op not in table.NAMES and node.op != "NoOp"
+
+
+def unlisted(node: Any) -> NotCovered:
+    """Return the answer for such a node."""
+    return NotCovered(f"op {node.op} is not in the kernel table", of_node(node))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from benchmarks.report import tables
-from benchmarks.report.machine import machine
+from benchmarks.report.machine import KINDS, kind_of, machine
 from benchmarks.report.markdown import render
 from tests.benchmarks.report.results import results
 
@@ -56,4 +56,10 @@ def test_a_bar_within_a_cell_is_no_border() -> None:
 def test_the_machine_is_told_without_its_name() -> None:
     told = machine()
     assert told["cores"] >= 1
-    assert set(told) == {"cpu", "cores", "vectors", "memory_gb", "system", "python"}
+    assert set(told) == {"cpu", "cores", "vectors", "kind", "memory_gb", "system", "python"}
+    assert told["kind"] in KINDS
+
+
+def test_the_kind_of_results_that_name_none_is_that_of_their_vectors() -> None:
+    assert kind_of({"vectors": "AVX-512"}) == "avx512"
+    assert kind_of({"vectors": "AVX-512", "kind": "amx"}) == "amx"

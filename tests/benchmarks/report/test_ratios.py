@@ -1,7 +1,8 @@
-"""The README's table and picture: they are made of docs/performance.md, and are up to date."""
+"""The README's table and picture: they are made of the page that it names, and are up to date."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from xml.etree import ElementTree
 
@@ -11,20 +12,28 @@ from benchmarks.report.ratios import draw
 from tests.benchmarks.report.results import results
 from tests.conftest import ROOT
 
-PAGE = ROOT / "docs" / "performance.md"
 README = ROOT / "README.md"
+MARK = re.compile(r"<!-- ratios: (?P<page>\S+) -->\n")
 SVG = "{http://www.w3.org/2000/svg}"
+
+
+def named_page() -> str:
+    """The page that the README's table is made of."""
+    mark = MARK.search(README.read_text(encoding="utf-8"))
+    assert mark is not None
+    return (ROOT / mark["page"]).read_text(encoding="utf-8")
 
 
 def test_the_readme_has_the_table_and_the_picture_of_the_page(
     golden: Callable[[str, str], None],
 ) -> None:
-    page, readme = (path.read_text(encoding="utf-8") for path in (PAGE, README))
-    head, rest = readme.split("<!-- ratios -->\n")
+    readme, page = README.read_text(encoding="utf-8"), named_page()
+    head, mark, rest = MARK.split(readme)[0], MARK.search(readme), MARK.split(readme)[2]
+    assert mark is not None
     tail = rest.partition("<!-- /ratios -->")[2]
     table = "\n".join(compared.summary(page))
-    golden(f"{head}<!-- ratios -->\n\n{table}\n<!-- /ratios -->{tail}", str(README))
-    golden(draw(page), str(PAGE.with_name("ratios.svg")))
+    golden(f"{head}{mark[0]}\n{table}\n<!-- /ratios -->{tail}", str(README))
+    golden(draw(page), str(ROOT / "docs" / "ratios.svg"))
     assert "(docs/ratios.svg)" in readme
 
 
@@ -40,7 +49,7 @@ def test_each_family_has_a_row_and_each_of_its_peers_a_marker() -> None:
 
 
 def test_the_axis_holds_every_ratio() -> None:
-    svg = ElementTree.fromstring(draw(PAGE.read_text(encoding="utf-8")))
+    svg = ElementTree.fromstring(draw(named_page()))
     width = float(svg.get("viewBox", "").split()[2])
     ends = [float(line.get(x, "")) for line in svg.iter(f"{SVG}line") for x in ("x1", "x2")]
     assert min(ends) >= 128 and max(ends) <= width

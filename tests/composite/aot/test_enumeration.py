@@ -49,3 +49,23 @@ def test_what_has_to_be_stated():
     found = kinds(signatures.rotated_axis, 4)
     assert found.calls == []
     assert found.note == "attribute 'axis' has neither a default nor a list: state its calls"
+
+
+def test_a_rank_that_ends_the_process_in_a_kernel_is_not_run(run_python):
+    done = run_python(
+        "from composite import Composite\n"
+        "import tensorflow as tf\n"
+        "from composite.aot.enumeration import kinds\n"
+        '@Composite("EnumeratedConv", inputs=["x: float", "f: float"], outputs=["y: float"])\n'
+        "def conv(x, f):\n"
+        "    return tf.nn.conv2d(x, f, strides=1, padding='SAME')\n"
+        "print(kinds(conv, 4))\n"
+    )
+    assert "no shapes were found" in done.stdout
+
+
+def test_attributes_that_are_given_are_those_of_all_calls():
+    found = kinds(dense_ops.dense, 16, {"act": "RELU"})
+    assert {call["act"] for call in found.calls} == {"RELU"}
+    dtypes = {call["bias"][0] for call in found.calls}
+    assert dtypes == {"float32", "float64", "float16", "bfloat16"}

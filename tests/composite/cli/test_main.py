@@ -16,7 +16,7 @@ from composite.cli import failures
 from composite.cli.main import main
 from composite.compiler.tvm.link import LinkError
 
-COMMANDS = ("bench", "build", "check", "explain", "merge", "show", "tune")
+COMMANDS = ("bench", "build", "check", "explain", "lint", "merge", "show", "tune")
 
 
 def run(*args):
@@ -59,7 +59,7 @@ def test_a_wrong_command_line_is_2(args):
     assert "Error: " in done.output
 
 
-@pytest.mark.parametrize("command", ["check", "show", "explain", "bench", "tune"])
+@pytest.mark.parametrize("command", ["check", "lint", "show", "explain", "bench", "tune"])
 def test_a_missing_file_is_1(command, tmp_path):
     done = run(command, tmp_path / "ops.py:dense")
     assert done.exit_code == 1

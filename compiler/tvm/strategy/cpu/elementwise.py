@@ -2,15 +2,16 @@
 
 Dimensions that every operand either has or broadcasts are merged, so that the innermost loop is
 long. It runs over whole vectors of several registers (:mod:`.interleave`); the last one overlaps
-its neighbour instead of needing a tail, which is right because outputs never alias inputs. Rows
-shorter than a vector are computed element by element; but where each column is made in another way,
-such as the four coordinates of boxes, a vector holds a column of many rows.
+its neighbour instead of needing a tail; outputs then must not lie in inputs. Rows shorter than a
+vector are computed element by element; but where each column is made in another way, such as the
+four coordinates of boxes, a vector holds a column of many rows.
 """
 
 from __future__ import annotations
 
 from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import ceil_quotient, index, maximum, minimum, quotient
+from composite.compiler.tvm.ir.dims import Dim, divide
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.ir.views import Concat
@@ -60,6 +61,9 @@ class _Writer(TaskWriter):
         grouped = maximum(1, quotient(chunk, maximum(1, inner)))
         cycles = quotient(total * chain_cost(stage, context), lanes)
         run = _Run(stage, context, lanes, columns)
+        # Side by side, a column is stored before the next one is read.
+        whole = columns == 1 and run.is_in_place(shape[-1])
+        self.is_in_place = any(context.forwards) and whole
 
         def body(task: Expr) -> None:
             block = context.block
@@ -92,14 +96,23 @@ class _Run:
         some = (1, 2, 4) if fit > 1 else (1,)
         self._interleave = context.choose("elementwise.interleave", some, fit)
 
+    def is_in_place(self, inner: Dim) -> bool:
+        """Whether no element of a row of this size is computed twice."""
+        width = self._widths(inner if isinstance(inner, int) else None)[0]
+        is_short = isinstance(inner, int) and inner < width
+        return is_short or divide(inner, width) is not None
+
     def write(self, row: Expr, start: Expr, stop: Expr, inner: Expr | int) -> None:
         indices = unflatten(self._context, row, self._outer) if self._outer else []
-        most = self._interleave
-        if isinstance(inner, int):
-            widths = [interleave_in_row(most, self._lanes, inner) * self._lanes]
-        else:
-            widths = [most * self._lanes, self._lanes] if most > 1 else [self._lanes]
+        widths = self._widths(inner if isinstance(inner, int) else None)
         self._run(indices, start, stop, inner, widths)
+
+    def _widths(self, inner: int | None) -> list[int]:
+        """Return the widths of vectors for a row, the widest first; None is any size."""
+        most = self._interleave
+        if inner is not None:
+            return [interleave_in_row(most, self._lanes, inner) * self._lanes]
+        return [most * self._lanes, self._lanes] if most > 1 else [self._lanes]
 
     def _run(
         self,
@@ -131,10 +144,15 @@ class _Run:
         access = self._context.access()
         if not self._stage.shape:
             at = []
-        for tensor in self._stage.stores:
-            for column in range(self._columns):
-                place = [*at, column] if self._columns > 1 else at
-                self._context.store(tensor, place, access.compute(tensor, place))
+        if self._columns > 1 or not any(self._context.forwards):
+            for tensor in self._stage.stores:
+                for column in range(self._columns):
+                    place = [*at, column] if self._columns > 1 else at
+                    self._context.store(tensor, place, access.compute(tensor, place))
+            return
+        values = [access.compute(tensor, at) for tensor in self._stage.stores]
+        for tensor, value in zip(self._stage.stores, values, strict=True):
+            self._context.store(tensor, at, value)
 
 
 def _columns(stage: Stage, context: Context) -> int:

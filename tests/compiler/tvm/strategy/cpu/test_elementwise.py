@@ -131,3 +131,8 @@ def test_a_vector_holds_a_column_of_many_rows() -> None:
     tir = show(library, shapes, "tir", Target.host())
     assert f"float32x{lanes}" in tir
     assert "either" not in tir  # no element chooses what it is made of
+
+
+def test_columns_are_not_written_over_an_input(compiler: Any) -> None:
+    a, b = np.ones((64, 4), np.float32), np.ones(64, np.float32)
+    assert not any(compiler.compile(boxes, [a, b]).kernel.forwards)
