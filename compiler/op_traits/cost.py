@@ -1,4 +1,4 @@
-"""Estimates of what an op costs: floating-point operations, counted the same on every machine.
+"""Estimates of what an op costs: operations on elements, counted the same on every machine.
 
 Not for time: that is measured.
 """
@@ -15,26 +15,31 @@ Shape: TypeAlias = Sequence[int | None] | None
 """Sizes, None for an unknown one; None for an unknown rank."""
 
 
-def flops_per_element(
-    traits: OpTraits, operands: Sequence[Shape], result: Shape, flag: Callable[[str], bool]
+def operations(
+    traits: OpTraits,
+    operands: Sequence[Shape],
+    results: Sequence[Shape],
+    flag: Callable[[str], bool],
 ) -> float | None:
-    """Return the operations that make one element of a result; None where sizes are unknown.
+    """Return the operations that a call takes; None where sizes, or how it sums, are unknown.
 
-    A sum counts a product and an addition for each term, moved data nothing, and whatever else is
-    computed one operation.
+    A sum counts a product and an addition for each term, moved data nothing. Whatever else is
+    computed takes the row's operations for each element of its largest operand or result.
 
     Args:
         traits: of the op.
         operands: their shapes, in the OpDef's order.
-        result: the shape of the first one.
+        results: their shapes.
         flag: the value of a bool attribute.
     """
     if traits.moves_data:
         return 0.0
     if traits.terms is None:
-        return 1.0
-    count = _terms(traits.terms, operands, result, flag)
-    return None if count is None else 2.0 * count
+        sizes = [_size(shape) for shape in (*operands, *results)]
+        known = [size for size in sizes if size is not None]
+        return float(traits.operations * max(known)) if len(known) == len(sizes) > 0 else None
+    size, count = _size(results[0]), _terms(traits.terms, operands, results[0], flag)
+    return None if count is None or size is None else 2.0 * count * size
 
 
 def _terms(

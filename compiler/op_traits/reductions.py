@@ -64,7 +64,7 @@ ROWS = (
     # Pooling.
     OpTraits("MaxPool", "pooling", limits="NHWC"),
     OpTraits("AvgPool", "pooling", limits="NHWC"),
-    OpTraits("MaxPoolGrad", "pooling"),
+    OpTraits("MaxPoolGrad", "pooling", jumps=True),
     OpTraits("AvgPoolGrad", "pooling", reads=reads(orig_input_shape=Read.INDEX, grad=Read.VALUES)),
     # Reductions.
     OpTraits(
@@ -124,12 +124,15 @@ ROWS = (
         reads=reads(indices=Read.INDEX, updates=Read.VALUES, shape=Read.INDEX),
     ),
     # Softmax and losses.
-    OpTraits("Softmax", "softmax"),
-    OpTraits("LogSoftmax", "softmax"),
-    OpTraits("SoftmaxCrossEntropyWithLogits", "softmax", outputs=("loss", "backprop")),
+    OpTraits("Softmax", "softmax", operations=30),
+    OpTraits("LogSoftmax", "softmax", operations=30),
+    OpTraits(
+        "SoftmaxCrossEntropyWithLogits", "softmax", outputs=("loss", "backprop"), operations=40
+    ),
     OpTraits(
         "SparseSoftmaxCrossEntropyWithLogits",
         "softmax",
+        operations=40,
         reads=reads(features=Read.VALUES, labels=Read.INDEX),
         outputs=("loss", "backprop"),
     ),

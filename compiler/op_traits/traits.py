@@ -83,6 +83,8 @@ class OpTraits:
             for an op that computes with all of them.
         outputs: the names of the results in the OpDef where it has more than one.
         terms: over what an element of the result is summed up; None where it is not a sum.
+        operations: the vector instructions that an element takes where it is not a sum, roughly.
+        jumps: results may be far apart where operands are near each other, though they are floats.
         stateless_twin: of a random op with hidden state, the op that draws the same distribution
             from a seed.
         runs: how it runs the functions that it names; None where it names none.
@@ -96,6 +98,8 @@ class OpTraits:
     reads: Mapping[str, Read] | None = None
     outputs: tuple[str, ...] = ()
     terms: InnerDim | Terms | None = None
+    operations: int = 1
+    jumps: bool = False
     stateless_twin: str = ""
     runs: Runs | None = None
     structural: bool = False

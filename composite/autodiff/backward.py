@@ -23,6 +23,7 @@ from composite.autodiff import carriers, graph_cut, loop_residuals, places, resi
 from composite.binding import native
 from composite.binding.call_request import CallRequest
 from composite.binding.records import AttrValue, NodeDef
+from composite.compiler import op_traits
 from composite.ops import call, function_op, functions, recorded
 
 # A backward holds some 0.3 MB. Batch sizes share one (see gradient._Family), so this is about
@@ -158,6 +159,7 @@ class _Differentiation:
             gradients = [next(found) if need else None for need in way.needed]
             results = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
             self._rounded = {op.name for op in graph.get_operations() if _rounds(op)}
+            self._jumping = {op.name for op in graph.get_operations() if _jumps(op)}
         self._results = [None if r is None else r.name for r in results]
         self._graph_def = graph.as_graph_def()
         places.spread(self._graph_def)
@@ -211,15 +213,20 @@ class _Differentiation:
 
     def _cut(self, arguments: Sequence[Any], results: Sequence[str]) -> tuple[Any, set[str]]:
         return graph_cut.consistent(
-            self._graph_def, {t.name for t in arguments}, results, self._rounded
+            self._graph_def,
+            {t.name for t in arguments},
+            results,
+            self._rounded,
+            self._jumping,
         )
 
     def _to_save(self, pruned: Any) -> list[Any]:
         """What the forward is to keep of what the pruned graph would compute again."""
-        recomputed = {node.name for node in pruned.node} & self._forward
-        names = [*self._of_loops, *residuals.to_save(self._graph, recomputed)]
+        computed = {node.name for node in pruned.node}
+        saved = residuals.to_save(self._graph, computed, self._forward, self._of_loops)
+        names = [*self._of_loops, *saved]
         if self._of_loops:
-            names += residuals.around_loops(self._graph, self._forward, recomputed & self._rounded)
+            names += residuals.around_loops(self._graph, self._forward, computed & self._forward)
         return [self._graph.get_tensor_by_name(name) for name in dict.fromkeys(names)]
 
     def _described(self, tensor: Any) -> str:
@@ -257,9 +264,15 @@ class _Differentiation:
 
 def _rounds(op: Any) -> bool:
     """Whether an operation may give other bits where it is computed again."""
-    return op.type not in ("Const", "Placeholder") and any(
-        y.dtype.is_floating or y.dtype.is_complex for y in op.outputs
-    )
+    if op.type in ("Const", "Placeholder") or op_traits.of(op.type).moves_data:
+        return False
+    return any(y.dtype.is_floating or y.dtype.is_complex for y in op.outputs)
+
+
+def _jumps(op: Any) -> bool:
+    """Whether results of an operation may be far apart where its operands are near each other."""
+    known = op.type in op_traits.TABLE and not op_traits.of(op.type).jumps
+    return not (known and all(y.dtype.is_floating or y.dtype.is_complex for y in op.outputs))
 
 
 def _traced(name: str, graph_def: Any, inputs: Sequence[Any], outputs: Sequence[str]) -> Any:

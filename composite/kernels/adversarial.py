@@ -39,6 +39,10 @@ class Draw(NamedTuple):
     # Whether the expansion may refuse them: an integer may be an index that is out of range.
     refusable: bool = False
 
+    def milder(self) -> Draw:
+        """The same with all magnitudes nearer to 1, those that nearly cancel still near."""
+        return self._replace(arrays=[_milder(x) for x in self.arrays])
+
 
 def draws(
     dtypes: Sequence[tf.DType],
@@ -94,6 +98,13 @@ def without_zeros(draw: Draw) -> Draw:
         for x in draw.arrays
     ]
     return draw._replace(arrays=arrays)
+
+
+def _milder(array: Array) -> Array:
+    if not bounds.is_floating(array):
+        return array
+    wide = array.astype(np.float64)
+    return np.asarray((np.sign(wide) * np.sqrt(np.abs(wide))).astype(array.dtype))
 
 
 def _make_equal(arrays: list[Array], random: np.random.Generator, share: float) -> None:

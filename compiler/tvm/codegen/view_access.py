@@ -99,7 +99,11 @@ def _concat(access: Elements, tensor: Tensor, node: Concat, at: Sequence[Index])
         if not (isinstance(place, Lane) and isinstance(size, int) and size < place.reach):
             after = True if number == 0 or low is high else low >= start
             before = True if is_last else high < end
-            cases.append((_both(after, before), _element(part, node.axis, at, start)))
+            condition, element = _both(after, before), _element(part, node.axis, at, start)
+            if condition is True and not cases:
+                return element(access)
+            if condition is not False:
+                cases.append((condition, element))
         start = end
     if isinstance(place, Lane):
         cases.append((True, lambda inner: _by_lanes(inner, tensor, at)))
@@ -141,9 +145,7 @@ def _first_that_holds(
 
     def write(rest: Sequence[tuple[Expr | bool, Element]]) -> None:
         (condition, element), *others = rest
-        if condition is False:
-            write(others)
-        elif condition is True or not others:
+        if condition is True or not others:
             value = spread(element(access.inner()), lanes)
             block.store(cell, 0, to_storage(block, value, dtype))
         else:

@@ -62,10 +62,17 @@ def reshape(tensor: Tensor, shape: Shape) -> Tensor:
     """Return the elements under another shape of the same size.
 
     A reshape moves below an element-wise node that broadcasts nothing, so that the view reaches
-    the buffer where it costs nothing, and the chain above stays one chain.
+    the buffer where it costs nothing, and the chain above stays one chain. What several tensors
+    are made of stays one tensor under the new shape.
     """
     if shape == tensor.shape:
         return tensor
+    if shape not in tensor.reshaped:
+        tensor.reshaped[shape] = _reshaped(tensor, shape)
+    return tensor.reshaped[shape]
+
+
+def _reshaped(tensor: Tensor, shape: Shape) -> Tensor:
     known = tensor.known.reshape(shape) if tensor.known is not None else None
     node = tensor.node
     if isinstance(node, Reshape):

@@ -90,6 +90,11 @@ class Tensor:
         """Number of dimensions."""
         return len(self.shape)
 
+    @cached_property
+    def reshaped(self) -> dict[Shape, Tensor]:
+        """What it was made under other shapes, by :func:`graph.reshape`."""
+        return {}
+
 
 @dataclass(frozen=True)
 class Parameter(Node):

@@ -157,6 +157,34 @@ def test_control_inputs_at_the_gradient_are_none_of_the_forward() -> None:
     np.testing.assert_allclose(ordered(*inputs), expected, rtol=1e-4, atol=1e-4)
 
 
+def test_what_a_relu_behind_a_norm_needs() -> None:
+    """The ReLU's result tells where its gradient is, beside a norm that is computed again."""
+
+    @Composite("SavingRelu", inputs=["x: T"], derived_attrs=FLOATS, outputs=["y: T"])
+    def relu(x):
+        moved = x - tf.reduce_mean(x, axis=-1, keepdims=True)
+        return tf.nn.relu(moved * tf.math.rsqrt(tf.reduce_mean(moved * moved, -1, True) + 1e-3))
+
+    inputs = tensors([7, 300])
+    found = composite.explain(relu, *inputs).gradient
+    assert found == "keeps Mean (7, 1), Rsqrt (7, 1); computes Sub again"
+    assert_like_python(relu, inputs, tf.function(step)(relu, *inputs))
+
+
+def test_an_extreme_is_not_kept_beside_what_it_is_looked_for_in() -> None:
+    @Composite("SavingExtreme", inputs=["x: T"], derived_attrs=FLOATS, outputs=["y: T"])
+    def extreme(x):
+        scaled = x * 0.1 + 0.3
+        return scaled - tf.reduce_max(scaled, axis=-1, keepdims=True)
+
+    inputs = tensors([7, 300])
+    assert composite.explain(extreme, *inputs).gradient.startswith("keeps nothing")
+    traced = tf.function(step)
+    for _ in range(2):
+        assert_like_python(extreme, inputs, traced(extreme, *inputs))
+        composite.wait()
+
+
 def test_second_order() -> None:
     x, w = (tf.cast(t, tf.float64) for t in tensors([3, 256], [256, 2]))
 
@@ -175,19 +203,39 @@ def test_second_order() -> None:
     ("text", "kept"),
     [
         ("tf.matmul(x, x, transpose_b=True)", ["MatMul"]),
+        ("tf.matmul(x, x, transpose_b=True) + x[:, 0]", ["AddV2"]),
+        ("tf.matmul(x[:, :4], x[:, :4], transpose_b=True)", []),
         ("tf.exp(x) * x", []),
-        ("tf.reduce_sum(x, axis=1)", ["Sum"]),
+        # What is kept is behind what only moves data, and of several as little as will do.
+        ("tf.transpose(tf.math.erfc(tf.math.erfc(tf.math.erfc(x))))", ["Erfc"]),
+        ("tf.exp(tf.reduce_sum(x, axis=1))", ["Exp"]),
+        ("tf.exp(tf.reduce_sum(x, axis=1, keepdims=True)) * x", ["Exp"]),
+        ("x - tf.reduce_mean(x, axis=1, keepdims=True)", ["Mean"]),
+        ("tf.nn.softmax(tf.matmul(x, x, transpose_b=True))", ["Softmax"]),
         ("tf.einsum('ij,kj->ik', x, x)", ["Einsum"]),
-        ("tf.cast(tf.reduce_sum(tf.cast(x, tf.int32), axis=1), tf.float32)", []),
+        ("tf.linalg.det(x)", ["MatrixDeterminant"]),
+        ("tf.cast(tf.reduce_sum(tf.cast(x, tf.int32), axis=1), tf.float32)", ["Cast"]),
     ],
 )
-def test_what_is_dear(text: str, kept: list[str]) -> None:
+def test_what_is_kept(text: str, kept: list[str]) -> None:
+    """The body's value is read by the backward, which is a Log here."""
     with tf.Graph().as_default() as graph:
         x = tf.compat.v1.placeholder(tf.float32, [None, 64])
-        eval(text, {"tf": tf, "x": x})
-        names = {op.name for op in graph.get_operations()}
-        found = [graph.get_tensor_by_name(name).op.type for name in residuals.to_save(graph, names)]
-    assert found == kept
+        y = eval(text, {"tf": tf, "x": x})
+        names = {op.name for op in graph.get_operations()} - {x.op.name}
+        read = tf.math.log(y)
+        found = residuals.to_save(graph, {*names, read.op.name}, names)
+    assert [graph.get_tensor_by_name(name).op.type for name in found] == kept
+
+
+def test_what_is_given_is_not_kept() -> None:
+    with tf.Graph().as_default() as graph:
+        x = tf.compat.v1.placeholder(tf.float32, [None, 64])
+        total = tf.reduce_sum(x, axis=1)
+        read = tf.math.log(tf.exp(total))
+        names = {op.name for op in graph.get_operations()} - {x.op.name}
+        forward = names - {read.op.name}
+        assert residuals.to_save(graph, names, forward, [total.name]) == []
 
 
 def test_explain_says_what_is_kept() -> None:
@@ -196,7 +244,7 @@ def test_explain_says_what_is_kept() -> None:
         return tf.math.softplus(tf.math.exp(tf.matmul(x, w)))
 
     explanation = composite.explain(explained, *tensors([5, 256], [256, 6]))
-    assert explanation.gradient == "keeps MatMul (5, 6); computes Exp again"
+    assert explanation.gradient == "keeps Exp (5, 6); computes nothing again"
     explanation = composite.explain(explained, *tensors([5, 8], [8, 6]))
     assert explanation.gradient == "keeps nothing; computes Exp, MatMul again"
 

@@ -294,3 +294,25 @@ def test_what_divides_by_an_integer_is_checked_without_zeros(tmp_path):
     assert check(tmp_path / "quotients.so", cases=[shapes]).same_bits
     with pytest.raises(verify.Mismatch, match="output 0 .* differs in"):
         check(tmp_path / "wrong.so", cases=[shapes])
+
+
+def focal(x, t):
+    """The factors in front of a focal loss: a product of more than four inputs."""
+    p = x * t + (1.0 - x) * (1.0 - t)
+    return (0.25 * t + 0.75 * (1.0 - t)) * (1.0 - p) * (1.0 - p) * (x - x * t)
+
+
+def test_roundings_do_not_decide_what_overflows(tmp_path):
+    specs = [tf.TensorSpec((256, 1024), tf.bfloat16)] * 2
+    library = library_of(focal, *specs)
+    compiled = backend.compile(library, [s.shape.as_list() for s in specs], name="focal")
+    backend.link(compiled, tmp_path / "k.so", runtime=native.library_path())
+    shapes = [tuple(s.shape) for s in specs]
+    assert verify.check(tmp_path / "k.so", "focal", lambda _: library, [shapes]).error < 0.02
+
+
+def test_a_milder_draw():
+    mixed = np.array([0.0, -0.0, 1.0, -1.0, 4.0, -1e30, np.inf])
+    draw = adversarial.Draw("mixed", [mixed, np.arange(3)]).milder()
+    np.testing.assert_array_equal(draw.arrays[0], [0.0, 0.0, 1.0, -1.0, 2.0, -1e15, np.inf])
+    np.testing.assert_array_equal(draw.arrays[1], np.arange(3))

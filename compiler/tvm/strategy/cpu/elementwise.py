@@ -3,7 +3,8 @@
 Dimensions that every operand either has or broadcasts are merged, so that the innermost loop is
 long. It runs over whole vectors of several registers (:mod:`.interleave`); the last one overlaps
 its neighbour instead of needing a tail; outputs then must not lie in inputs. Rows shorter than a
-vector are computed element by element.
+vector are computed element by element; but where each column is made in another way, such as the
+four coordinates of boxes, a vector holds a column of many rows.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import ceil_quotient, index, maximum, minimum, quotient
 from composite.compiler.tvm.ir.dims import Dim, divide
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
-from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
+from composite.compiler.tvm.ir.views import Concat
+from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cost import chain_cost, is_read
@@ -23,6 +26,8 @@ from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter
 
 _CHUNK = 8192
 """Elements that one task computes, at least, unless it is tuned."""
+_COLUMNS = 8
+"""Columns that are written side by side, at most."""
 
 
 class Elementwise:
@@ -44,18 +49,21 @@ class _Writer(TaskWriter):
         """Return the tasks: some rows, or a part of a row, of the merged dimensions."""
         context = self.context
         stage = merge_dimensions(self._stage, context)
-        shape = stage.shape or (1,)
+        columns = _columns(stage, context)
+        shape = stage.shape[:-1] if columns > 1 else stage.shape or (1,)
         inner = context.size(shape[-1])
         rows = elements(shape[:-1], context)
         lanes = _lanes(stage, context)
         total = elements(shape, context)
         some = [c for c in (2048, _CHUNK, 32768) if not isinstance(total, int) or c < total]
-        chunk = context.choose("elementwise.chunk", some, _CHUNK)
+        chunk = context.choose("elementwise.chunk", some, _CHUNK) // columns
         per_row = maximum(1, ceil_quotient(inner, chunk))
         grouped = maximum(1, quotient(chunk, maximum(1, inner)))
-        cycles = quotient(elements(shape, context) * chain_cost(stage, context), lanes)
-        run = _Run(stage, context, lanes)
-        self.is_in_place = any(context.forwards) and run.is_in_place(shape[-1])
+        cycles = quotient(total * chain_cost(stage, context), lanes)
+        run = _Run(stage, context, lanes, columns)
+        # Side by side, a column is stored before the next one is read.
+        whole = columns == 1 and run.is_in_place(shape[-1])
+        self.is_in_place = any(context.forwards) and whole
 
         def body(task: Expr) -> None:
             block = context.block
@@ -69,16 +77,18 @@ class _Writer(TaskWriter):
                 run.write(block.bind(first + r, "row"), start, stop, inner)
 
         groups = quotient(rows + (grouped - 1), grouped)
-        return [Tasks((Elementwise.name, *shape), groups * per_row, cycles, body)]
+        return [Tasks((Elementwise.name, columns, *stage.shape), groups * per_row, cycles, body)]
 
 
 class _Run:
-    """Writes a run of elements within one row."""
+    """Writes a run of elements within one row, or of rows of several columns."""
 
-    def __init__(self, stage: Stage, context: Context, lanes: int) -> None:
+    def __init__(self, stage: Stage, context: Context, lanes: int, columns: int) -> None:
         self._stage = stage
         self._context = context
         self._lanes = lanes
+        self._columns = columns
+        self._outer = stage.shape[: -2 if columns > 1 else -1]
         fit = interleaving(
             stage.stores, lambda tensor: is_read(tensor, stage, context), context.target
         )
@@ -93,9 +103,7 @@ class _Run:
         return is_short or divide(inner, width) is not None
 
     def write(self, row: Expr, start: Expr, stop: Expr, inner: Expr | int) -> None:
-        indices = unflatten(self._context, row, self._stage.shape[:-1] or (1,))
-        if len(self._stage.shape) <= 1:
-            indices = []
+        indices = unflatten(self._context, row, self._outer) if self._outer else []
         widths = self._widths(inner if isinstance(inner, int) else None)
         self._run(indices, start, stop, inner, widths)
 
@@ -136,13 +144,33 @@ class _Run:
         access = self._context.access()
         if not self._stage.shape:
             at = []
-        if not any(self._context.forwards):
+        if self._columns > 1 or not any(self._context.forwards):
             for tensor in self._stage.stores:
-                self._context.store(tensor, at, access.compute(tensor, at))
+                for column in range(self._columns):
+                    place = [*at, column] if self._columns > 1 else at
+                    self._context.store(tensor, place, access.compute(tensor, place))
             return
         values = [access.compute(tensor, at) for tensor in self._stage.stores]
         for tensor, value in zip(self._stage.stores, values, strict=True):
             self._context.store(tensor, at, value)
+
+
+def _columns(stage: Stage, context: Context) -> int:
+    """Return how many columns are computed side by side; 1 if elements are computed in a row."""
+    columns = stage.shape[-1] if len(stage.shape) > 1 else 1
+    if not isinstance(columns, int) or not 1 < columns <= _COLUMNS:
+        return 1
+
+    def ends(tensor: Tensor) -> bool:
+        return is_read(tensor, stage, context)
+
+    found = reachable(stage.stores, lambda t: () if ends(t) else t.node.operands)
+    differ = any(
+        isinstance(t.node, Concat) and t.node.axis == t.rank - 1 and t.shape[-1] == columns
+        for t in found
+        if not ends(t)
+    )
+    return columns if differ else 1
 
 
 def _lanes(stage: Stage, context: Context) -> int:

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
 from composite.compiler import tvm as backend
+from composite.compiler.tvm.show import show
+from composite.compiler.tvm.target import Target
+from tests.compiler.tvm.conftest import library_of
 
 _CHECKS = settings(
     max_examples=25,
@@ -95,3 +98,41 @@ def test_views_between_chains(compiler: Any) -> None:
 
 def test_scalars(compiler: Any) -> None:
     compiler.compare(lambda x, y: x * y + 1.0, np.float32(3.0), np.float32(-2.0))
+
+
+def boxes(a: Any, b: Any) -> Any:
+    """Each column in its own way; one of them of both operands, one of a scalar."""
+    y, x, h, w = tf.unstack(a, axis=-1)
+    q = tf.minimum(y, x) * b
+    return tf.stack([y - h / 2.0, x - w / 2.0, q + h, tf.zeros_like(w)], axis=-1), q > 0.0
+
+
+@pytest.mark.parametrize("rows", [(0,), (1,), (5,), (16,), (37,), (3, 11), (2, 3, 40), (5000,)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_columns_that_are_made_in_different_ways(compiler: Any, rows: Any, dtype: Any) -> None:
+    random = np.random.default_rng(0)
+    a, b = (random.uniform(-1, 1, shape).astype(dtype) for shape in ((*rows, 4), rows))
+    rtol = 2e-3 if dtype == np.float16 else 1e-6
+    for tasks in (1, 3):
+        compiler.compare(boxes, a, b, rtol=rtol, atol=rtol, tasks=tasks)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 8, 16, 100])
+def test_columns_of_unknown_rows(compiler: Any, rows: int) -> None:
+    random = np.random.default_rng(0)
+    a, b = (random.uniform(-1, 1, s).astype(np.float32) for s in ((rows, 4), (rows,)))
+    compiler.compare(boxes, a, b, shapes=[("s0", 4), ("s0",)], rtol=1e-6, atol=1e-6)
+
+
+def test_a_vector_holds_a_column_of_many_rows() -> None:
+    shapes = [[64, 4], [64]]
+    library = library_of(boxes, [tf.TensorSpec(shape, tf.float32) for shape in shapes])
+    lanes = Target.host().lanes
+    tir = show(library, shapes, "tir", Target.host())
+    assert f"float32x{lanes}" in tir
+    assert "either" not in tir  # no element chooses what it is made of
+
+
+def test_columns_are_not_written_over_an_input(compiler: Any) -> None:
+    a, b = np.ones((64, 4), np.float32), np.ones(64, np.float32)
+    assert not any(compiler.compile(boxes, [a, b]).kernel.forwards)
