@@ -179,7 +179,7 @@ HELD_BY: dict[str, str] = {
     "tests/runtime/kernels/test_kernel_table.py": (
         "kernel_group kernel_record kernel_shapes composite/runtime/api/kernel_c_api"
     ),
-    "tests/runtime/run/test_expansion_runner.py": "expansion_library private_runtime",
+    "tests/runtime/run/test_expansion_runner.py": "expansion_library",
     "tests/runtime/run/test_optimized_expansion.py": "hot_expansion instantiated_function",
     "tests/runtime/run/test_kernel_call.py": "composite/runtime/base/stats",
     "tests/composite/ops/test_constants.py": (

@@ -38,23 +38,21 @@ using tensorflow::Graph;
 using tensorflow::Node;
 using Expansions = std::vector<std::shared_ptr<const Expansion>>;
 
-// Where the value on an edge comes from: a frozen variable is the Identity of a Const.
-const Edge* Origin(const Edge* edge) {
-  while (edge->src()->IsIdentity()) {
+const Edge* OriginOf(const Edge* edge, const Graph& graph) {
+  return Origin(edge, graph.num_nodes(), [](const Edge* from) -> absl::optional<const Edge*> {
     const Edge* before = nullptr;
-    if (!edge->src()->input_edge(0, &before).ok()) break;
-    edge = before;
-  }
-  return edge;
+    const bool passes = from->src()->IsIdentity() && from->src()->input_edge(0, &before).ok();
+    return passes ? absl::make_optional(before) : absl::nullopt;
+  });
 }
 
-std::vector<InputFact> FactsOf(const Node& node,
+std::vector<InputFact> FactsOf(const Graph& graph, const Node& node,
                                std::vector<std::unique_ptr<tensorflow::Tensor>>* constants) {
   std::vector<InputFact> facts(node.num_inputs());
   for (const Edge* edge : node.in_edges()) {
     if (edge->IsControlEdge()) continue;
     const int i = edge->dst_input();
-    const Edge* from = Origin(edge);
+    const Edge* from = OriginOf(edge, graph);
     const Node& source = *from->src();
     facts[i] = FactFromProducer(source.type_string(), source.attrs(), from->src_output(),
                                 node.input_type(i), constants);
@@ -64,12 +62,13 @@ std::vector<InputFact> FactsOf(const Node& node,
 
 // The inputs that are what a variable holds. Only of resource variables: those of TensorFlow 1 are
 // written to in place whoever else holds the buffer.
-std::vector<int> VariablesOf(const Node& node) {
+std::vector<int> VariablesOf(const Graph& graph, const Node& node) {
   std::vector<int> variables;
   for (int i = 0; i < node.num_inputs(); ++i) {
     const Edge* edge = nullptr;
     if (!node.input_edge(i, &edge).ok()) continue;
-    if (Origin(edge)->src()->type_string() == "ReadVariableOp") variables.push_back(i);
+    const Node& source = *OriginOf(edge, graph)->src();
+    if (source.type_string() == "ReadVariableOp") variables.push_back(i);
   }
   return variables;
 }
@@ -105,8 +104,8 @@ absl::StatusOr<Expansions> RewriteGraph(Graph* graph, const tensorflow::Function
     std::vector<std::unique_ptr<tensorflow::Tensor>> constants;
     auto rewrite = RewriteNode(
         node->def(), rewriting,
-        [&](const tensorflow::NodeDef&) { return FactsOf(*node, &constants); },
-        [&](const tensorflow::NodeDef&) { return VariablesOf(*node); });
+        [&](const tensorflow::NodeDef&) { return FactsOf(*graph, *node, &constants); },
+        [&](const tensorflow::NodeDef&) { return VariablesOf(*graph, *node); });
     if (!rewrite) continue;
     const tensorflow::NodeDef& composite = rewrite->composite;
     if (rewrite->expansion != nullptr) {
