@@ -20,9 +20,10 @@ from composite.ops import call, function_digest, functions, recorded
 from composite.ops.registry import OPS
 
 NAME = "CompositeCall"
-SAVING_FORWARD = (
-    "_composite_twin"  # names the node whose place this one may take: see saving_forward.h
-)
+# A saving forward has them (see saving_forward.h): the name of the node whose place it may take,
+# and what that node computes.
+SAVING_FORWARD = "_composite_twin"
+SAVING_FORWARD_OF = "_composite_twin_of"
 _PREFIX = "__composite_"  # of functions in which TensorFlow's own ops stay what they are
 
 
