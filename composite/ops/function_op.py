@@ -35,7 +35,9 @@ def canonical(library: Any, stem: str) -> Any:
     say nothing of the meaning (where a function was made, shapes of its arguments) are dropped.
     """
     result = function_digest.bare(library)
-    main = f"{_PREFIX}{stem}_{function_digest.hashed(result)}"
+    # By the runtime, which holds the functions of models that it meets to their names.
+    reply = NodeDef.FromString(native.call("composite_function_digest", result))
+    main = f"{_PREFIX}{stem}_{reply.attr['digest'].s.decode()}"
     names = (function.signature.name for function in result.function)
     functions.rename(
         result.function, {name: f"{main}_{i}" if i else main for i, name in enumerate(names)}

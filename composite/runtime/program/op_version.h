@@ -22,6 +22,7 @@ struct OpVersion {
   Program program;
   // Of kFunctionOp, which has no program: holds the function that is called `digest`.
   std::shared_ptr<const tensorflow::FunctionLibraryDefinition> function;
+  std::string content;                     // of kFunctionOp: the function's FunctionDigest
   std::vector<std::string> reachable_ops;  // TF ops named by the program or what it calls; sorted
   // Whether every TF op that the program can reach is one that the kernel compiler can lower. False
   // until SetKernelOps was called: a process that only serves compiles nothing.

@@ -134,14 +134,15 @@ absl::Status RewriteLibrary(FunctionLibraryDefinition* library,
   for (const std::string& name : library->ListFunctionNames()) {
     auto record = library->FindRecord(name);
     if (record == nullptr) continue;
-    TF_RETURN_IF_ERROR(LearnFunctions(record->fdef(), *library));
+    TF_ASSIGN_OR_RETURN(auto learned, LearnFunctions(*library, record->fdef()));
+    const tensorflow::FunctionDef& function = learned.has_value() ? *learned : record->fdef();
     // The wrapper of an eager call is rewritten when it is instantiated itself.
-    const bool stays =
-        KeepsTfOps(record->fdef()) || IsEagerWrapper(record->fdef()) || keep.contains(name);
+    const bool stays = KeepsTfOps(function) || IsEagerWrapper(function) || keep.contains(name);
     RewriteOptions options;
     options.compositions = replace && !stays;
     options.devices = devices;
-    auto rewritten = RewriteFunction(record->fdef(), options, used);
+    auto rewritten = RewriteFunction(function, options, used);
+    if (!rewritten.has_value()) rewritten = std::move(learned);
     if (rewritten.has_value()) TF_RETURN_IF_ERROR(library->ReplaceFunction(name, *rewritten));
   }
   return absl::OkStatus();
@@ -163,10 +164,11 @@ absl::Status AddMissing(const Expansions& used, FunctionLibraryDefinition* libra
 class CompositePass : public tensorflow::GraphOptimizationPass {
  public:
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override {
-    if (options.graph == nullptr || Registry::Global().empty()) return absl::OkStatus();
+    if (options.graph == nullptr) return absl::OkStatus();
     Graph* graph = options.graph->get();
-    TF_RETURN_IF_ERROR(LearnFunctions(
-        *graph, options.flib_def != nullptr ? *options.flib_def : graph->flib_def()));
+    TF_RETURN_IF_ERROR(
+        LearnFunctions(options.flib_def != nullptr ? *options.flib_def : graph->flib_def(), graph));
+    if (Registry::Global().empty()) return absl::OkStatus();
     TF_RETURN_IF_ERROR(MergeSavingForwards(graph));
     TF_ASSIGN_OR_RETURN(Expansions used,
                         RewriteGraph(graph, options.function_def, options.device_set));

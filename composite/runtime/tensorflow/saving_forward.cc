@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/program/signature.h"
@@ -26,7 +27,8 @@ using tensorflow::NodeDef;
 // The name of the forward node; empty for a node that is no saving forward.
 std::string ForwardOf(const std::string& op, AttrSlice attrs) {
   const tensorflow::AttrValue* forward = attrs.Find(kSavingForwardAttr);
-  return op == kFunctionOp && forward != nullptr ? forward->s() : "";
+  if (op != kFunctionOp || forward == nullptr) return "";
+  return IsAltered(attrs) ? "" : forward->s();
 }
 
 // What a node computes: its op and the version that it was made with.
