@@ -17,6 +17,7 @@ from composite.compiler.tvm.choices import Choices, Chosen, Knob, Value
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.constants import Constants, Packed
+from composite.compiler.tvm.plan.in_place import Forwards, forwards
 from composite.compiler.tvm.plan.plan import Plan, make_plan
 from composite.compiler.tvm.proof import Proof, prove
 from composite.compiler.tvm.read.reader import read_function
@@ -40,6 +41,7 @@ class Kernel:
         proof: That its accesses are right for all sizes, or which of them are not proven.
         packed: What it takes after its outputs: constant factors, packed once by functions of
             their own, ``__tvm_ffi_<name>_pack<i>(input, packed)``.
+        forwards: For each output the inputs in whose memory it may lie; empty if none has one.
         choices: What was chosen for it, by the names of the knobs.
     """
 
@@ -53,6 +55,7 @@ class Kernel:
     proof: Proof
     packed: tuple[Packed, ...] = ()
     choices: Chosen = field(default_factory=dict)
+    forwards: list[list[int]] = field(default_factory=list)
 
     @property
     def barriers(self) -> bool:
@@ -174,6 +177,7 @@ class Written:
             proof=self.proof,
             packed=tuple(module.packed),
             choices=self.choices,
+            forwards=[list(inputs) for inputs in module.forwards],
         )
 
 
@@ -185,6 +189,7 @@ class Module:
     strategies: list[str]
     packed: list[Packed]
     choices: Choices
+    forwards: Forwards = ()
 
     def named(self, name: str) -> dict[str, Any]:
         """Return the functions under another name of the kernel."""
@@ -205,21 +210,18 @@ def make_module(
 ) -> Module:
     """Return the TIR of a plan: the kernel, and what packs its constants."""
     known, choices = Constants(constants), choices or Choices()
-    function, strategies = _kernel(plan, target, known, choices)
-    functions = {name: function}
+    function, strategies, in_place = _kernel(plan, target, known, choices)
+    functions = {name: function.with_attr("tirx.noalias", not in_place)}
     for i, pack_function in enumerate(known.functions):
-        functions[f"{name}_pack{i}"] = pack_function()
-    named = {
-        symbol: f.with_attr({"global_symbol": symbol, "tirx.noalias": True})
-        for symbol, f in functions.items()
-    }
-    return Module(named, strategies, known.packed, choices)
+        functions[f"{name}_pack{i}"] = pack_function().with_attr("tirx.noalias", True)
+    named = {symbol: f.with_attr("global_symbol", symbol) for symbol, f in functions.items()}
+    return Module(named, strategies, known.packed, choices, in_place)
 
 
 def _kernel(
     plan: Plan, target: Target, constants: Constants, choices: Choices
-) -> tuple[Any, list[str]]:
-    """Return the TIR function of a plan, and the strategies that wrote its stages."""
+) -> tuple[Any, list[str], Forwards]:
+    """Return the TIR function of a plan, the strategies of its stages, and what it forwards."""
     from tvm import tirx
 
     from composite.compiler.tvm.codegen.access import Space, Storage
@@ -227,12 +229,15 @@ def _kernel(
     from composite.compiler.tvm.codegen.block import Block, symbol_vars
     from composite.compiler.tvm.strategy import strategies_of
     from composite.compiler.tvm.strategy.context import Context
+    from composite.compiler.tvm.strategy.tasks import TaskWriter
 
     block = Block()
     symbols = symbol_vars(dims.symbols_of(t.shape for t in plan.function.parameters))
     space = Space({}, symbols)
     listed = strategies_of(target.device)
-    context = Context(block, space, plan, target, listed, constants, choices=choices)
+    context = Context(
+        block, space, plan, target, listed, constants, choices=choices, forwards=forwards(plan)
+    )
     parameters = []
     for i, tensor in enumerate(plan.function.parameters):
         buffer, flat = declare_argument(block, space, tensor, f"in{i}")
@@ -244,7 +249,7 @@ def _kernel(
         buffer, flat = declare_argument(block, space, tensor, f"out{i}")
         space.storages[target_tensor] = Storage(flat, tensor.dtype)
         parameters.append(buffer)
-    strategies = []
+    strategies, in_place = [], False
     for number, stage in enumerate(plan.stages):
         for tensor in stage.stores:
             if tensor not in space.storages:
@@ -255,7 +260,11 @@ def _kernel(
         strategy, writer = own.match(stage)
         strategies.append(strategy.name)
         writer.write()
-    return tirx.PrimFunc([*parameters, *constants.parameters], block.finish()), strategies
+        in_place = isinstance(writer, TaskWriter) and writer.is_in_place
+    # A call whose kernel fails runs the expansion, which needs the inputs.
+    in_place = in_place and not block.may_fail
+    function = tirx.PrimFunc([*parameters, *constants.parameters], block.finish())
+    return function, strategies, context.forwards if in_place else ()
 
 
 def lower(functions: dict[str, Any], target: Target) -> Any:

@@ -94,6 +94,8 @@ KERNEL_RECORD = (
     Field("_packed_sources", "packed_sources", Kind.SIZES),
     Field("_packed_elements", "packed_elements", Kind.SIZES),
     Field("_packed_dtypes", "packed_dtypes", Kind.DTYPES),
+    Field("_forward_inputs", "forward_inputs", Kind.SIZES),
+    Field("_forward_outputs", "forward_outputs", Kind.SIZES),
     Field("_barriers", "barriers", Kind.FLAG, _WRITTEN),
     Field("_isa", "isa", Kind.TEXT, _WRITTEN),
     Field("_target", "target", Kind.TEXT, _WRITTEN),

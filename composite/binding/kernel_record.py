@@ -24,6 +24,8 @@ class KernelRecord(TypedRecord):
         packed_sources: the constant inputs that packed arguments are made of.
         packed_elements: how many elements each packed argument has.
         packed_dtypes: and of which dtype.
+        forward_inputs: inputs in whose memory an output may lie, which `forward_outputs` names.
+        forward_outputs: see forward_inputs.
         barriers: some loop of the kernel has one.
         isa: the level of x86-64 that a CPU must have.
         target: what it was compiled for.
@@ -57,6 +59,8 @@ class KernelRecord(TypedRecord):
     packed_sources: tuple[int, ...] = ()
     packed_elements: tuple[int, ...] = ()
     packed_dtypes: tuple[tf.DType, ...] = ()
+    forward_inputs: tuple[int, ...] = ()
+    forward_outputs: tuple[int, ...] = ()
     barriers: bool = True
     isa: str = ""
     target: str = ""

@@ -208,7 +208,7 @@ def _expansion(request: KernelRequest) -> Any:
 
 def check(request: KernelRequest, kernel: Kernel, library: Path) -> verify.Accuracy:
     """Checks a linked kernel on the sizes of the call and on awkward ones; returns its error."""
-    return oracle(request, kernel).check(library, kernel.name, kernel.packed)
+    return oracle(request, kernel).check(library, kernel.name, kernel.packed, kernel.forwards)
 
 
 def oracle(request: KernelRequest, kernel: Kernel) -> verify.Oracle:
@@ -237,6 +237,7 @@ def record_of(
 ) -> KernelRecord:
     """The kernel record that the runtime dispatches by: see the shape classes in docs."""
     packed = kernel.packed
+    forwards = [(i, o) for o, inputs in enumerate(kernel.forwards) for i in inputs]
     return KernelRecord(
         op=request.op,
         name=kernel.name,
@@ -247,6 +248,8 @@ def record_of(
         out_shapes=tuple(kernel.out_shapes),
         minimums=tuple(kernel.minimums),
         divisors=tuple(kernel.divisors),
+        forward_inputs=tuple(i for i, _ in forwards),
+        forward_outputs=tuple(o for _, o in forwards),
         barriers=kernel.barriers,
         isa=target.isa,
         target=target.key,

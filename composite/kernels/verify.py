@@ -5,14 +5,15 @@ Floating outputs are held against the expansion computed in float64, within the 
 expansion has them. The rest must be equal. Inputs and outputs lie at addresses with no alignment
 but that of an element, and outputs between guards, so a kernel that assumes more or writes outside
 is found here. All of this holds for one task in each parallel loop and for several, whose results
-may differ in rounding only.
+may differ in rounding only; and for outputs that lie in the memory of an input, where they may.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,8 @@ from composite.kernels.tolerance import Reference
 from composite.ops import functions
 
 Array = np.ndarray[Any, Any]
+
+Forwards = Sequence[Sequence[int]]
 
 _GUARD = 32  # elements
 _TASKS = 3  # neither a divisor of the usual sizes nor so many that small loops have too few parts
@@ -45,20 +48,21 @@ class Mismatch(Exception):  # noqa: N818 - the verdict on a kernel
     """The kernel does not compute what the expansion does; the message says how far off."""
 
 
-def check(
+def check(  # noqa: PLR0913, PLR0917 - a kernel and all that it is compared on
     library: Path,
     name: str,
     expansions: Callable[[Sequence[tuple[int, ...]]], Any],
     cases: Sequence[Sequence[tuple[int, ...]]],
     packed: Sequence[Packed] = (),
+    forwards: Forwards = (),
 ) -> Accuracy:
     """Runs the kernel on ordinary inputs of each case's shapes, on adversarial ones of the last's.
 
     `expansions(shapes)` gives the expansion (a FunctionDefLibrary) for exact shapes; `packed` is
-    what the kernel takes after its outputs.
+    what the kernel takes after its outputs, `forwards` the inputs that each output may lie in.
     Mismatch when an output is wrong.
     """
-    return Oracle(expansions, cases).check(library, name, packed)
+    return Oracle(expansions, cases).check(library, name, packed, forwards)
 
 
 class Oracle:
@@ -73,11 +77,17 @@ class Oracle:
         self._cases = cases
         self._kept: list[_Sample] = []
 
-    def check(self, library: Path, name: str, packed: Sequence[Packed] = ()) -> Accuracy:
+    def check(
+        self,
+        library: Path,
+        name: str,
+        packed: Sequence[Packed] = (),
+        forwards: Forwards = (),
+    ) -> Accuracy:
         """As the function `check`."""
         worst, same_bits, unit = 0.0, True, ""
         for sample in self._samples():
-            for tasks, found in _results(library, name, sample, packed):
+            for tasks, found in _results(library, name, sample, packed, forwards):
                 worst = max(worst, _worst(sample, tasks, found))
                 pairs = zip(found, sample.expected, strict=True)
                 same_bits = same_bits and all(y.tobytes() == z.tobytes() for y, z in pairs)
@@ -219,14 +229,26 @@ class _Source:
 
 
 def _results(
-    library: Path, name: str, sample: _Sample, packed: Sequence[Packed]
+    library: Path, name: str, sample: _Sample, packed: Sequence[Packed], forwards: Forwards
 ) -> Iterator[tuple[int, list[Array]]]:
-    """The outputs by one task, and by several unless they are the same to the bit."""
+    """The outputs by one task, and by several and in place unless they are the same to the bit."""
     serial = run_kernel(library, name, sample.inputs, sample.expected, packed=packed)
     yield 1, serial
     parallel = run_kernel(library, name, sample.inputs, sample.expected, _TASKS, packed=packed)
     if any(y.tobytes() != z.tobytes() for y, z in zip(parallel, serial, strict=True)):
         yield _TASKS, parallel
+    for inputs in _in_place(forwards):
+        found = run_kernel(
+            library, name, sample.inputs, sample.expected, _TASKS, packed=packed, over=inputs
+        )
+        if any(y.tobytes() != z.tobytes() for y, z in zip(found, serial, strict=True)):
+            yield _TASKS, found
+
+
+def _in_place(forwards: Forwards) -> Iterator[dict[int, int]]:
+    """The input that each output lies in, one after the other for each that there is."""
+    for output, inputs in enumerate(forwards):
+        yield from ({output: one} for one in inputs)
 
 
 def _worst(sample: _Sample, tasks: int, found: Sequence[Array]) -> float:
@@ -247,8 +269,11 @@ def run_kernel(  # noqa: PLR0913 - a kernel and all that it is called with
     tasks: int = 1,
     *,
     packed: Sequence[Packed] = (),
+    over: Mapping[int, int] = MappingProxyType({}),
 ) -> list[Array]:
     """The outputs of a kernel, which are like the arrays of `like`, by so many tasks in each loop.
+
+    `over`: by the output that takes an input's place, that input.
 
     Mismatch when it writes outside of them, RuntimeError when it refuses its arguments.
     """
@@ -258,7 +283,11 @@ def run_kernel(  # noqa: PLR0913 - a kernel and all that it is called with
         for room, y in zip(rooms, like, strict=True)
     ]
     made = host.pack(library, name, inputs, packed, tasks)
-    host.call(library, name, [*inputs, *outputs, *made], tasks)
+    given = list(inputs)
+    for output, taken in over.items():
+        outputs[output][...] = given[taken].reshape(outputs[output].shape)
+        given[taken] = outputs[output].reshape(given[taken].shape)
+    host.call(library, name, [*given, *outputs, *made], tasks)
     for room, y in zip(rooms, like, strict=True):
         guards = np.concatenate([room[: _GUARD + 1], room[_GUARD + 1 + y.size :]])
         if (guards != np.full(1, 77, y.dtype)).any():

@@ -95,10 +95,12 @@ class Block:
     Attributes:
         fuses: Whether the target has fused multiply-adds; arithmetic that relies on them has
             another form without.
+        may_fail: Whether it has a statement that ends the call with an error.
     """
 
     def __init__(self) -> None:
         self.fuses = False
+        self.may_fail = False
         self._scopes: list[list[Stmt]] = [[]]
         self._count = 0
         self._cells: dict[int, Expr] = {}  # what let returned, by identity
@@ -106,6 +108,7 @@ class Block:
     def add(self, stmt: Stmt) -> None:
         """Append a statement to the innermost scope."""
         self._scopes[-1].append(stmt)
+        self.may_fail = self.may_fail or isinstance(stmt, tir_stmt.AssertStmt)
 
     def name(self, hint: str) -> str:
         """Return a name not used before in this block."""

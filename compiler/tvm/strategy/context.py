@@ -25,6 +25,7 @@ from composite.compiler.tvm.ir.dims import Dim, product, shape_text, static_shap
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import storage_dtype, to_storage
+from composite.compiler.tvm.plan.in_place import Forwards
 from composite.compiler.tvm.plan.plan import Plan
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.target import Target
@@ -107,7 +108,8 @@ class Context:
     """One kernel under construction.
 
     ``strategies`` are asked in their order, ``trips`` is the loop within the kernel that is being
-    written, ``scope`` begins the names of a stage's choices.
+    written, ``scope`` begins the names of a stage's choices, ``forwards`` are the inputs that the
+    outputs may lie in.
     """
 
     block: Block
@@ -119,6 +121,7 @@ class Context:
     trips: Trips | None = None
     choices: Choices = field(default_factory=Choices)
     scope: str = ""
+    forwards: Forwards = ()
 
     def choose(self, name: str, candidates: Sequence[V], default: V) -> V:
         """Return the candidate that this stage is to use: ``default``, unless it is tuned.

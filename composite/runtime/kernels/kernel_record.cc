@@ -145,6 +145,26 @@ absl::Status ParsePacked(const NodeDef& node, KernelRecord* record) {
   return absl::OkStatus();
 }
 
+absl::Status ParseForwards(const NodeDef& node, KernelRecord* record) {
+  const AttrValue* inputs = Find(node, kForwardInputsField);
+  const AttrValue* outputs = Find(node, kForwardOutputsField);
+  const int count = inputs == nullptr ? 0 : inputs->list().i_size();
+  if (count != (outputs == nullptr ? 0 : outputs->list().i_size())) {
+    return Malformed(kForwardInputsField, "not as many as outputs");
+  }
+  for (int i = 0; i < count; ++i) {
+    const int64_t input = inputs->list().i(i), output = outputs->list().i(i);
+    if (input < 0 || input >= static_cast<int64_t>(record->in_shapes.ranks.size())) {
+      return Malformed(kForwardInputsField, "names no input");
+    }
+    if (output < 0 || output >= static_cast<int64_t>(record->out_shapes.size())) {
+      return Malformed(kForwardOutputsField, "names no output");
+    }
+    record->forwards.push_back({static_cast<int>(input), static_cast<int>(output)});
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<DimExpression> DimExpression::Parse(absl::string_view text, int symbols) {
@@ -244,6 +264,8 @@ absl::StatusOr<KernelRecord> ParseKernelRecord(const NodeDef& node) {
   status = ParseShapes(node, &record);
   if (!status.ok()) return status;
   status = ParsePacked(node, &record);
+  if (!status.ok()) return status;
+  status = ParseForwards(node, &record);
   if (!status.ok()) return status;
   record.library = Text(node, kLibraryField);
   record.library_sha256 = Text(node, kLibrarySha256Field);

@@ -48,6 +48,13 @@ struct PackedArgument {
   tensorflow::DataType dtype;
 };
 
+// An output that may lie in the memory of an input which nobody else needs: the kernel reads an
+// element before it writes its place, and never fails.
+struct Forward {
+  int input;
+  int output;
+};
+
 struct KernelRecord {
   std::string name;  // the C symbol is "__tvm_ffi_" + name
   std::string op;
@@ -55,6 +62,7 @@ struct KernelRecord {
   tensorflow::AttrValueMap attrs;  // of the op; the names that begin with "_" are not here
   absl::optional<tensorflow::AttrValue> constants;  // the inputs that it takes for constant
   std::vector<PackedArgument> packed;
+  std::vector<Forward> forwards;
   Signature in_shapes;
   std::vector<std::vector<DimExpression>> out_shapes;
   std::vector<int64_t> minimums;  // by symbol

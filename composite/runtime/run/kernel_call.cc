@@ -81,8 +81,12 @@ absl::Status AllocateOutputs(OpKernelContext* context, const KernelRecord& recor
     tensorflow::TensorShape shape;
     status = tensorflow::TensorShape::BuildTensorShape((*dims)[i], &shape);
     if (!status.ok()) return status;
+    absl::InlinedVector<int, 4> takes_over;
+    for (const Forward& forward : record.forwards) {
+      if (forward.output == i) takes_over.push_back(forward.input);
+    }
     Tensor* output = nullptr;
-    status = context->allocate_output(i, shape, &output);
+    status = context->forward_input_or_allocate_output(takes_over, i, shape, &output);
     if (!status.ok()) return status;
     tensors->push_back(Describe(*output, (*dims)[i].data()));
     *all_empty = *all_empty && output->NumElements() == 0;

@@ -40,6 +40,36 @@ def test_inputs_are_not_copied(unique: Callable[[str], str], tmp_path: Path) -> 
     assert int(k.call(op, {"x": x}, T=tf.int64)[0]) == address
 
 
+@pytest.mark.parametrize("forwards", [True, False])
+def test_an_output_lies_in_an_input_that_nobody_else_needs(
+    unique: Callable[[str], str], tmp_path: Path, forwards: bool
+) -> None:
+    """The kernel writes whether it is so."""
+    op = unique("RtInPlace")
+    digest = k.register(k.twice(op))
+    path = k.build(
+        tmp_path, "k_in_place",
+        "KERNEL(NAME) { FLOATS(1)[0] = ARG(0)->data == ARG(1)->data; return 0; }",
+    )  # fmt: skip
+    fields = {"_forward_inputs": [0], "_forward_outputs": [0]} if forwards else {}
+    record = k.record("k_in_place", op, digest, [(1,)], ["1"], path, T=tf.float32, **fields)
+    k.request("composite_install", record)
+
+    @tf.function(autograph=False)
+    def alone(x: tf.Tensor) -> tf.Tensor:
+        return k.call(op, {"x": tf.sqrt(x)}, _composite_program=digest)
+
+    @tf.function(autograph=False)
+    def needed(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        root = tf.sqrt(x)
+        return k.call(op, {"x": root}, _composite_program=digest), root
+
+    x = tf.constant([4.0])
+    assert bool(alone(x)[0]) == forwards
+    told, root = needed(x)
+    assert (float(told[0]), float(root[0])) == (0.0, 2.0)
+
+
 def test_a_constant_that_is_packed_is_a_copy(dense: tuple[str, str], tmp_path: Path) -> None:
     """Counted each time that it is made, which is once while the constant stays where it is."""
     op, digest = dense

@@ -2,14 +2,15 @@
 
 Dimensions that every operand either has or broadcasts are merged, so that the innermost loop is
 long. It runs over whole vectors of several registers (:mod:`.interleave`); the last one overlaps
-its neighbour instead of needing a tail, which is right because outputs never alias inputs. Rows
-shorter than a vector are computed element by element.
+its neighbour instead of needing a tail; outputs then must not lie in inputs. Rows shorter than a
+vector are computed element by element.
 """
 
 from __future__ import annotations
 
 from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import ceil_quotient, index, maximum, minimum, quotient
+from composite.compiler.tvm.ir.dims import Dim, divide
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.plan.stage import Stage
@@ -54,6 +55,7 @@ class _Writer(TaskWriter):
         grouped = maximum(1, quotient(chunk, maximum(1, inner)))
         cycles = quotient(elements(shape, context) * chain_cost(stage, context), lanes)
         run = _Run(stage, context, lanes)
+        self.is_in_place = any(context.forwards) and run.is_in_place(shape[-1])
 
         def body(task: Expr) -> None:
             block = context.block
@@ -84,16 +86,25 @@ class _Run:
         some = (1, 2, 4) if fit > 1 else (1,)
         self._interleave = context.choose("elementwise.interleave", some, fit)
 
+    def is_in_place(self, inner: Dim) -> bool:
+        """Whether no element of a row of this size is computed twice."""
+        width = self._widths(inner if isinstance(inner, int) else None)[0]
+        is_short = isinstance(inner, int) and inner < width
+        return is_short or divide(inner, width) is not None
+
     def write(self, row: Expr, start: Expr, stop: Expr, inner: Expr | int) -> None:
         indices = unflatten(self._context, row, self._stage.shape[:-1] or (1,))
         if len(self._stage.shape) <= 1:
             indices = []
-        most = self._interleave
-        if isinstance(inner, int):
-            widths = [interleave_in_row(most, self._lanes, inner) * self._lanes]
-        else:
-            widths = [most * self._lanes, self._lanes] if most > 1 else [self._lanes]
+        widths = self._widths(inner if isinstance(inner, int) else None)
         self._run(indices, start, stop, inner, widths)
+
+    def _widths(self, inner: int | None) -> list[int]:
+        """Return the widths of vectors for a row, the widest first; None is any size."""
+        most = self._interleave
+        if inner is not None:
+            return [interleave_in_row(most, self._lanes, inner) * self._lanes]
+        return [most * self._lanes, self._lanes] if most > 1 else [self._lanes]
 
     def _run(
         self,
@@ -125,8 +136,12 @@ class _Run:
         access = self._context.access()
         if not self._stage.shape:
             at = []
-        for tensor in self._stage.stores:
-            value = access.compute(tensor, at)
+        if not any(self._context.forwards):
+            for tensor in self._stage.stores:
+                self._context.store(tensor, at, access.compute(tensor, at))
+            return
+        values = [access.compute(tensor, at) for tensor in self._stage.stores]
+        for tensor, value in zip(self._stage.stores, values, strict=True):
             self._context.store(tensor, at, value)
 
 
