@@ -41,9 +41,9 @@ absl::optional<NodeRewrite> RewriteNode(const tensorflow::NodeDef& node,
                                         VariablesOfNode variables);
 
 // Where a value comes from, seen through Identity, which a frozen variable is. `before(value)` is
-// what the Identity that gives a value reads; empty where none gives it. A graph that was loaded may
-// be damaged, and its Identities come to themselves: the walk ends after as many steps as there are
-// `nodes`.
+// what the Identity that gives a value reads; empty where none gives it. A graph that was loaded
+// may be damaged, and its Identities come to themselves: the walk ends after as many steps as there
+// are `nodes`.
 template <typename Value, typename Before>
 Value Origin(Value value, size_t nodes, const Before& before) {
   for (size_t steps = 0; steps < nodes; ++steps) {
