@@ -145,12 +145,13 @@ HELD_BY: dict[str, str] = {
     "tests/compiler/tvm/strategy/cpu/rows/test_reduction.py": "accumulate.py",
     # The runtime: a unit is x.h and x.cc.
     "tests/runtime/program/test_registry.py": (
-        "function_versions node_attrs op_def_text op_version signature"
+        "node_attrs op_def_text op_version signature"
         " composite/runtime/tensorflow/registration composite/runtime/tensorflow/resolve_calls"
         " composite/runtime/tensorflow/op_kernel_registration composite/runtime/base/text"
         " composite/runtime/api/c_api_reply"
         " composite/runtime/api/program_c_api"
     ),
+    "tests/runtime/program/test_function_versions.py": "function_digest",
     "tests/runtime/program/test_loader_fuzz.py": "parse_program program region_check",
     "tests/runtime/expand/test_expand.py": (
         "body_shapes carried_values evaluator evaluator_if evaluator_while expansion inner_function"
@@ -183,7 +184,7 @@ HELD_BY: dict[str, str] = {
     "tests/runtime/kernels/test_kernel_table.py": (
         "kernel_group kernel_record kernel_shapes composite/runtime/api/kernel_c_api"
     ),
-    "tests/runtime/run/test_expansion_runner.py": "expansion_library private_runtime",
+    "tests/runtime/run/test_expansion_runner.py": "expansion_library",
     "tests/runtime/run/test_optimized_expansion.py": "hot_expansion instantiated_function",
     "tests/runtime/run/test_kernel_call.py": "composite/runtime/base/stats",
     "tests/composite/ops/test_constants.py": (

@@ -9,10 +9,11 @@ Not for which gradient an op has, see `gradient`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from composite.autodiff import carriers, graph_cut, loop_residuals, places, residuals
 from composite.binding import native
 from composite.binding.call_request import CallRequest
-from composite.binding.records import AttrValue, NodeDef
+from composite.binding.records import PROGRAM, AttrValue, NodeDef
 from composite.compiler import op_traits
 from composite.ops import call, function_op, functions, recorded
 
@@ -94,9 +95,34 @@ def _saving_forward_outputs(
         same = function_op.SAVING_FORWARD in attrs and attrs["f"].func.name == name
         if same and attrs[function_op.SAVING_FORWARD].s.decode() == node.name:
             return list(reader.outputs)
-    mark = {function_op.SAVING_FORWARD: AttrValue(s=node.name.encode())}
-    with tf.control_dependencies(None):  # it runs when the forward does
-        return saving_forward(node.inputs, {**stamps, **mark})
+    with _beside(node):
+        return saving_forward(node.inputs, {**stamps, **_marks(node)})
+
+
+def _marks(node: Any) -> dict[str, AttrValue]:
+    """What says whose saving forward a node is, and the colocations of that one."""
+    attrs = node.node_def.attr
+    marks = {
+        function_op.SAVING_FORWARD: AttrValue(s=node.name.encode()),
+        function_op.SAVING_FORWARD_OF: AttrValue(
+            s=b"%s %s" % (node.type.encode(), attrs[PROGRAM].s)
+        ),
+    }
+    return marks | ({"_class": attrs["_class"]} if "_class" in attrs else {})
+
+
+@contextlib.contextmanager
+def _beside(node: Any) -> Iterator[None]:
+    """Has nodes be made where this one is: on its device, in its scope, run when it runs."""
+    scope = node.name.rpartition("/")[0]
+    with (
+        node.graph.name_scope(f"{scope}/" if scope else None),
+        tf.device(None),
+        tf.device(node.device),
+        tf.control_dependencies(None),
+        tf.control_dependencies(node.control_inputs),
+    ):
+        yield
 
 
 class Way(NamedTuple):

@@ -1,7 +1,7 @@
-"""What functions compute, as a hash: the names of backwards and the keys of kernels are made of it.
+"""What functions compute, bare of what means nothing, and as a hash for the keys of kernels.
 
-Left out is what means nothing: how functions and what calls them are called, where they were made,
-what TensorFlow notes beside them.
+Left out is how functions and what calls them are called, where they were made, what TensorFlow
+notes beside them. Not for the hash that the name of a backward holds, see `function_op.canonical`.
 """
 
 from __future__ import annotations
@@ -35,25 +35,17 @@ def bare(library: Any) -> Any:
     return result
 
 
-def hashed(library: Any) -> str:
-    """The hash of `bare` functions, 32 hex digits.
-
-    It is of all but the author's places, which errors tell and which mean nothing.
-    """
-    plain = FunctionDefLibrary()
-    plain.CopyFrom(library)
-    for function in plain.function:
-        for node in function.node_def:
-            node.ClearField("experimental_debug_info")
-    return hashlib.sha256(serialize(plain)).hexdigest()[:32]
-
-
 def digest(library: Any) -> str:
-    """The hash of what a library's function[0] computes: the names of nodes are no part of it."""
+    """The hash of what a library's function[0] computes, 32 hex digits.
+
+    The names of nodes are no part of it, nor are the author's places, which errors tell.
+    """
     plain = bare(library)
     for function in plain.function:
         _number_nodes(function)
-    return hashed(plain)
+        for node in function.node_def:
+            node.ClearField("experimental_debug_info")
+    return hashlib.sha256(serialize(plain)).hexdigest()[:32]
 
 
 def _strip(function: FunctionDef) -> None:

@@ -20,9 +20,10 @@ from composite.ops import call, function_digest, functions, recorded
 from composite.ops.registry import OPS
 
 NAME = "CompositeCall"
-SAVING_FORWARD = (
-    "_composite_twin"  # names the node whose place this one may take: see saving_forward.h
-)
+# A saving forward has them (see saving_forward.h): the name of the node whose place it may take,
+# and what that node computes.
+SAVING_FORWARD = "_composite_twin"
+SAVING_FORWARD_OF = "_composite_twin_of"
 _PREFIX = "__composite_"  # of functions in which TensorFlow's own ops stay what they are
 
 
@@ -34,7 +35,9 @@ def canonical(library: Any, stem: str) -> Any:
     say nothing of the meaning (where a function was made, shapes of its arguments) are dropped.
     """
     result = function_digest.bare(library)
-    main = f"{_PREFIX}{stem}_{function_digest.hashed(result)}"
+    # By the runtime, which holds the functions of models that it meets to their names.
+    reply = NodeDef.FromString(native.call("composite_function_digest", result))
+    main = f"{_PREFIX}{stem}_{reply.attr['digest'].s.decode()}"
     names = (function.signature.name for function in result.function)
     functions.rename(
         result.function, {name: f"{main}_{i}" if i else main for i, name in enumerate(names)}

@@ -44,6 +44,10 @@ COMPOSITE_EXPORT int composite_register(const char* request, size_t size, compos
  * CompositeCall from now on; the others are what it reaches. */
 COMPOSITE_EXPORT int composite_register_function(const char* request, size_t size,
                                                  composite_buffer* reply);
+/* FunctionDefLibrary -> NodeDef attr digest (s): the hash of what function[0] computes, which its
+ * name is to hold. */
+COMPOSITE_EXPORT int composite_function_digest(const char* request, size_t size,
+                                               composite_buffer* reply);
 /* FunctionDefLibrary -> NodeDef attr arguments: list(i), those of function[0] whose values XLA has
  * to know. */
 COMPOSITE_EXPORT int composite_constant_arguments(const char* request, size_t size,

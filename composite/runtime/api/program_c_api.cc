@@ -11,6 +11,7 @@
 #include "composite/runtime/c_api.h"
 #include "composite/runtime/expand/expand.h"
 #include "composite/runtime/kernels/dtypes.h"
+#include "composite/runtime/program/function_digest.h"
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/op_def_text.h"
 #include "composite/runtime/program/registry.h"
@@ -56,6 +57,14 @@ absl::Status AddProgram(const char* request, size_t size) {
 absl::Status AddFunction(const char* request, size_t size) {
   TF_ASSIGN_OR_RETURN(FunctionDefLibrary library, ParseRequest<FunctionDefLibrary>(request, size));
   return RegisterFunction(library);
+}
+
+absl::StatusOr<NodeDef> DigestOfFunction(const char* request, size_t size) {
+  TF_ASSIGN_OR_RETURN(FunctionDefLibrary library, ParseRequest<FunctionDefLibrary>(request, size));
+  if (library.function().empty()) return absl::InvalidArgumentError("there is no function");
+  NodeDef answer;
+  (*answer.mutable_attr())["digest"].set_s(FunctionDigest(std::move(library)));
+  return answer;
 }
 
 absl::StatusOr<NodeDef> ConstantArguments(const char* request, size_t size) {
@@ -131,6 +140,10 @@ int composite_register(const char* request, size_t size, composite_buffer* reply
 
 int composite_register_function(const char* request, size_t size, composite_buffer* reply) {
   return composite::Reply(reply, [&] { return composite::AddFunction(request, size); });
+}
+
+int composite_function_digest(const char* request, size_t size, composite_buffer* reply) {
+  return composite::Reply(reply, [&] { return composite::DigestOfFunction(request, size); });
 }
 
 int composite_constant_arguments(const char* request, size_t size, composite_buffer* reply) {

@@ -22,6 +22,7 @@ struct OpVersion {
   Program program;
   // Of kFunctionOp, which has no program: holds the function that is called `digest`.
   std::shared_ptr<const tensorflow::FunctionLibraryDefinition> function;
+  std::string content;  // of kFunctionOp: the function's FunctionDigest
   // The TF ops of every call, sorted: those of the program and of what it calls, but not those in
   // the branches of conditions, which the dtypes and attributes of a call may exclude.
   std::vector<std::string> unconditional_ops;

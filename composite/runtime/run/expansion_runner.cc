@@ -176,11 +176,7 @@ absl::Status ExpansionRunner::Run(OpKernelContext* context,
                                   const std::shared_ptr<const OpVersion>& version,
                                   tensorflow::AttrSlice attrs, bool strict) {
   FunctionLibraryRuntime* runtime = context->function_library();
-  if (runtime == nullptr) {
-    absl::StatusOr<FunctionLibraryRuntime*> own = PrivateRuntime();
-    if (!own.ok()) return own.status();
-    runtime = *own;
-  }
+  if (runtime == nullptr) runtime = PrivateRuntime();
   absl::StatusOr<Ready> ready = Find(runtime, context, version, attrs);
   if (!ready.ok()) return ready.status();
   absl::Status status = (*ready)->Run(runtime, context, strict);

@@ -47,9 +47,10 @@ class CompositeOp : public OpKernel {
         uncounted_(AttrSlice(def()).Find(kUncountedAttr) != nullptr),
         expansion_(context->device_type() == tensorflow::DEVICE_CPU) {
     if (context->function_library() != nullptr) {
-      OP_REQUIRES_OK(
-          context,
-          LearnFunction(def(), *context->function_library()->GetFunctionLibraryDefinition()));
+      auto renamed =
+          LearnFunction(def(), *context->function_library()->GetFunctionLibraryDefinition());
+      OP_REQUIRES_OK(context, renamed.status());
+      renamed_ = *std::move(renamed);
     }
     absl::StatusOr<Options> options = NodeOptions(AttrSlice(def()));
     OP_REQUIRES_OK(context, options.status());
@@ -167,8 +168,11 @@ class CompositeOp : public OpKernel {
   absl::Status RunExpansion(OpKernelContext* context, const Binding& binding,
                             const Options& options) {
     if (!uncounted_) Count(GlobalStats().expansion_runs);
-    return expansion_.Run(context, binding.version, AttrSlice(def()), options.strict());
+    return expansion_.Run(context, binding.version, attrs(), options.strict());
   }
+
+  // Those of the node, or of the one that stands for it.
+  AttrSlice attrs() const { return AttrSlice(renamed_.has_value() ? *renamed_ : def()); }
 
   absl::StatusOr<Options> OptionsNow() const {
     Options options = own_options_;
@@ -189,9 +193,9 @@ class CompositeOp : public OpKernel {
   }
 
   absl::StatusOr<const Binding*> Rebind(uint64_t generation) ABSL_LOCKS_EXCLUDED(mu_) {
-    auto version = Registry::Global().Resolve(op_name_, AttrSlice(def()));
+    auto version = Registry::Global().Resolve(op_name_, attrs());
     if (!version.ok()) return version.status();
-    auto views = ViewsOf(**version, AttrSlice(def()), !uncounted_);
+    auto views = ViewsOf(**version, attrs(), !uncounted_);
     absl::MutexLock lock(&mu_);
     const Binding* bound = bound_.load(std::memory_order_relaxed);
     if (bound == nullptr || bound->version != *version) {
@@ -211,8 +215,9 @@ class CompositeOp : public OpKernel {
   // from a function of the user.
   const bool eager_;
   const bool uncounted_;
-  DtypeSet dtypes_;                // of inputs and outputs
-  std::atomic<bool> told_{false};  // that there was no memory for a kernel
+  absl::optional<tensorflow::NodeDef> renamed_;  // see LearnFunction
+  DtypeSet dtypes_;                              // of inputs and outputs
+  std::atomic<bool> told_{false};                // that there was no memory for a kernel
   Options own_options_;
   std::atomic<uint64_t> bound_generation_{0};
   std::atomic<const Binding*> bound_{nullptr};

@@ -139,8 +139,7 @@ class Background {
 absl::StatusOr<OptimizedFunction> Optimize(const Expansion& expansion,
                                            absl::Span<const PartialTensorShape> shapes) {
   TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body, expansion.Body());
-  TF_ASSIGN_OR_RETURN(tensorflow::FunctionLibraryRuntime * runtime, PrivateRuntime());
-  Device* device = runtime->device();
+  Device* device = PrivateRuntime()->device();
   tensorflow::DeviceSet devices;
   devices.AddDevice(device);
   devices.set_client_device(device);

@@ -1,14 +1,14 @@
 #include "composite/runtime/run/private_runtime.h"
 
 #include <memory>
-#include <utility>
-#include <vector>
 
-#include "tensorflow/core/common_runtime/device_factory.h"
+#include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/common_runtime/process_function_library_runtime.h"
+#include "tensorflow/core/common_runtime/single_threaded_cpu_device.h"
 #include "tensorflow/core/framework/op.h"
-#include "tensorflow/core/public/session_options.h"
+#include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/public/version.h"
 
 namespace composite {
@@ -21,26 +21,20 @@ using tensorflow::FunctionLibraryRuntime;
 // thread may use them while the process exits.
 class Private {
  public:
-  static absl::StatusOr<FunctionLibraryRuntime*> Make() {
-    tensorflow::SessionOptions options;
-    std::vector<std::unique_ptr<tensorflow::Device>> devices;
-    tensorflow::DeviceFactory* factory = tensorflow::DeviceFactory::GetFactory("CPU");
-    if (factory == nullptr) return absl::InternalError("TensorFlow has no CPU device factory");
-    absl::Status status =
-        factory->CreateDevices(options, "/job:localhost/replica:0/task:0", &devices);
-    if (!status.ok()) return status;
-    auto* made = new Private(options, std::move(devices));
-    return made->runtime_.GetFLR(made->devices_.ListDevices().front()->name());
+  Private()
+      // A device of TensorFlow's usual kind would start the pool of the whole process, with default
+      // options, before the user has said how large it is to be.
+      : devices_(std::unique_ptr<tensorflow::Device>(
+            tensorflow::NewSingleThreadedCpuDevice(tensorflow::Env::Default()))),
+        library_(tensorflow::OpRegistry::Global(), tensorflow::FunctionDefLibrary()),
+        runtime_(&devices_, tensorflow::Env::Default(), /*config=*/nullptr, TF_GRAPH_DEF_VERSION,
+                 &library_, tensorflow::OptimizerOptions()) {}
+
+  FunctionLibraryRuntime* runtime() {
+    return runtime_.GetFLR(devices_.ListDevices().front()->name());
   }
 
  private:
-  Private(const tensorflow::SessionOptions& options,
-          std::vector<std::unique_ptr<tensorflow::Device>> devices)
-      : devices_(std::move(devices)),
-        library_(tensorflow::OpRegistry::Global(), tensorflow::FunctionDefLibrary()),
-        runtime_(&devices_, tensorflow::Env::Default(), /*config=*/nullptr, TF_GRAPH_DEF_VERSION,
-                 &library_, options.config.graph_options().optimizer_options()) {}
-
   tensorflow::StaticDeviceMgr devices_;
   FunctionLibraryDefinition library_;
   tensorflow::ProcessFunctionLibraryRuntime runtime_;
@@ -48,9 +42,9 @@ class Private {
 
 }  // namespace
 
-absl::StatusOr<FunctionLibraryRuntime*> PrivateRuntime() {
-  static const auto* runtime = new absl::StatusOr<FunctionLibraryRuntime*>(Private::Make());
-  return *runtime;
+FunctionLibraryRuntime* PrivateRuntime() {
+  static auto* made = new Private();
+  return made->runtime();
 }
 
 }  // namespace composite

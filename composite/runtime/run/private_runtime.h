@@ -3,14 +3,13 @@
 #ifndef COMPOSITE_RUNTIME_RUN_PRIVATE_RUNTIME_H_
 #define COMPOSITE_RUNTIME_RUN_PRIVATE_RUNTIME_H_
 
-#include "absl/status/statusor.h"
 #include "tensorflow/core/framework/function.h"
 
 namespace composite {
 
-// One for the process, on a CPU device of its own, made when first needed. The device runs on
-// TensorFlow's own threads; nothing is started here.
-absl::StatusOr<tensorflow::FunctionLibraryRuntime*> PrivateRuntime();
+// One for the process, made when first needed, on the device on which TensorFlow folds constants
+// itself: it has one thread of its own, and leaves the pool of the process to the user's options.
+tensorflow::FunctionLibraryRuntime* PrivateRuntime();
 
 }  // namespace composite
 

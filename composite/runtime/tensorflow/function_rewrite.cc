@@ -127,21 +127,19 @@ class Rewriter {
     return facts;
   }
 
-  // What a tensor is, seen through Identity, which a frozen variable is. A function that was loaded
-  // may be damaged: an Identity has no input, or comes to itself.
-  std::string Origin(std::string input) const {
-    for (size_t steps = 0; steps < nodes_.size(); ++steps) {
-      auto node = nodes_.find(input.substr(0, input.find(':')));
-      if (node == nodes_.end() || node->second->op() != "Identity") break;
-      if (node->second->input_size() == 0) break;
-      input = node->second->input(0);
-    }
-    return input;
+  std::string OriginOf(const std::string& input) const {
+    return Origin(input, nodes_.size(),
+                  [this](const std::string& name) -> absl::optional<std::string> {
+                    auto node = nodes_.find(name.substr(0, name.find(':')));
+                    const bool passes = node != nodes_.end() && node->second->op() == "Identity" &&
+                                        node->second->input_size() > 0;
+                    return passes ? absl::make_optional(node->second->input(0)) : absl::nullopt;
+                  });
   }
 
   InputFact FactOf(const std::string& given, tensorflow::DataType type) {
     IndexProducers();
-    const std::string input = Origin(given);
+    const std::string input = OriginOf(given);
     const std::vector<std::string> parts = absl::StrSplit(input, ':');
     if (auto arg = args_.find(parts[0]); arg != args_.end()) {
       auto attrs = function_.arg_attr().find(arg->second);
@@ -166,7 +164,7 @@ class Rewriter {
 
   // Whether a tensor is what a resource variable holds, maybe through Identity.
   bool IsVariableRead(const std::string& given) const {
-    const std::string input = Origin(given);
+    const std::string input = OriginOf(given);
     auto node = nodes_.find(input.substr(0, input.find(':')));
     return node != nodes_.end() && node->second->op() == "ReadVariableOp";
   }

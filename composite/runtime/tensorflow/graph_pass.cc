@@ -38,23 +38,21 @@ using tensorflow::Graph;
 using tensorflow::Node;
 using Expansions = std::vector<std::shared_ptr<const Expansion>>;
 
-// Where the value on an edge comes from: a frozen variable is the Identity of a Const.
-const Edge* Origin(const Edge* edge) {
-  while (edge->src()->IsIdentity()) {
+const Edge* OriginOf(const Edge* edge, const Graph& graph) {
+  return Origin(edge, graph.num_nodes(), [](const Edge* from) -> absl::optional<const Edge*> {
     const Edge* before = nullptr;
-    if (!edge->src()->input_edge(0, &before).ok()) break;
-    edge = before;
-  }
-  return edge;
+    const bool passes = from->src()->IsIdentity() && from->src()->input_edge(0, &before).ok();
+    return passes ? absl::make_optional(before) : absl::nullopt;
+  });
 }
 
-std::vector<InputFact> FactsOf(const Node& node,
+std::vector<InputFact> FactsOf(const Graph& graph, const Node& node,
                                std::vector<std::unique_ptr<tensorflow::Tensor>>* constants) {
   std::vector<InputFact> facts(node.num_inputs());
   for (const Edge* edge : node.in_edges()) {
     if (edge->IsControlEdge()) continue;
     const int i = edge->dst_input();
-    const Edge* from = Origin(edge);
+    const Edge* from = OriginOf(edge, graph);
     const Node& source = *from->src();
     facts[i] = FactFromProducer(source.type_string(), source.attrs(), from->src_output(),
                                 node.input_type(i), constants);
@@ -64,12 +62,13 @@ std::vector<InputFact> FactsOf(const Node& node,
 
 // The inputs that are what a variable holds. Only of resource variables: those of TensorFlow 1 are
 // written to in place whoever else holds the buffer.
-std::vector<int> VariablesOf(const Node& node) {
+std::vector<int> VariablesOf(const Graph& graph, const Node& node) {
   std::vector<int> variables;
   for (int i = 0; i < node.num_inputs(); ++i) {
     const Edge* edge = nullptr;
     if (!node.input_edge(i, &edge).ok()) continue;
-    if (Origin(edge)->src()->type_string() == "ReadVariableOp") variables.push_back(i);
+    const Node& source = *OriginOf(edge, graph)->src();
+    if (source.type_string() == "ReadVariableOp") variables.push_back(i);
   }
   return variables;
 }
@@ -105,8 +104,8 @@ absl::StatusOr<Expansions> RewriteGraph(Graph* graph, const tensorflow::Function
     std::vector<std::unique_ptr<tensorflow::Tensor>> constants;
     auto rewrite = RewriteNode(
         node->def(), rewriting,
-        [&](const tensorflow::NodeDef&) { return FactsOf(*node, &constants); },
-        [&](const tensorflow::NodeDef&) { return VariablesOf(*node); });
+        [&](const tensorflow::NodeDef&) { return FactsOf(*graph, *node, &constants); },
+        [&](const tensorflow::NodeDef&) { return VariablesOf(*graph, *node); });
     if (!rewrite) continue;
     const tensorflow::NodeDef& composite = rewrite->composite;
     if (rewrite->expansion != nullptr) {
@@ -135,14 +134,15 @@ absl::Status RewriteLibrary(FunctionLibraryDefinition* library,
   for (const std::string& name : library->ListFunctionNames()) {
     auto record = library->FindRecord(name);
     if (record == nullptr) continue;
-    TF_RETURN_IF_ERROR(LearnFunctions(record->fdef(), *library));
+    TF_ASSIGN_OR_RETURN(auto learned, LearnFunctions(*library, record->fdef()));
+    const tensorflow::FunctionDef& function = learned.has_value() ? *learned : record->fdef();
     // The wrapper of an eager call is rewritten when it is instantiated itself.
-    const bool stays =
-        KeepsTfOps(record->fdef()) || IsEagerWrapper(record->fdef()) || keep.contains(name);
+    const bool stays = KeepsTfOps(function) || IsEagerWrapper(function) || keep.contains(name);
     RewriteOptions options;
     options.compositions = replace && !stays;
     options.devices = devices;
-    auto rewritten = RewriteFunction(record->fdef(), options, used);
+    auto rewritten = RewriteFunction(function, options, used);
+    if (!rewritten.has_value()) rewritten = std::move(learned);
     if (rewritten.has_value()) TF_RETURN_IF_ERROR(library->ReplaceFunction(name, *rewritten));
   }
   return absl::OkStatus();
@@ -164,10 +164,11 @@ absl::Status AddMissing(const Expansions& used, FunctionLibraryDefinition* libra
 class CompositePass : public tensorflow::GraphOptimizationPass {
  public:
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override {
-    if (options.graph == nullptr || Registry::Global().empty()) return absl::OkStatus();
+    if (options.graph == nullptr) return absl::OkStatus();
     Graph* graph = options.graph->get();
-    TF_RETURN_IF_ERROR(LearnFunctions(
-        *graph, options.flib_def != nullptr ? *options.flib_def : graph->flib_def()));
+    TF_RETURN_IF_ERROR(
+        LearnFunctions(options.flib_def != nullptr ? *options.flib_def : graph->flib_def(), graph));
+    if (Registry::Global().empty()) return absl::OkStatus();
     TF_RETURN_IF_ERROR(MergeSavingForwards(graph));
     TF_ASSIGN_OR_RETURN(Expansions used,
                         RewriteGraph(graph, options.function_def, options.device_set));

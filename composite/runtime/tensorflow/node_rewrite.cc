@@ -2,9 +2,11 @@
 
 #include <utility>
 
+#include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/tensorflow/constant_inputs.h"
 #include "composite/runtime/tensorflow/final_call.h"
+#include "tensorflow/core/framework/node_def_util.h"
 
 namespace composite {
 
@@ -12,6 +14,8 @@ using tensorflow::NodeDef;
 
 absl::optional<NodeRewrite> RewriteNode(const NodeDef& node, const RewriteOptions& options,
                                         FactsOfNode facts, VariablesOfNode variables) {
+  // Its kernel finds out what it computes.
+  if (IsAltered(tensorflow::AttrSlice(node))) return absl::nullopt;
   NodeRewrite rewrite;
   absl::optional<NodeDef> composition;
   if (options.compositions) composition = CompositionNode(node, options.context, facts);

@@ -2,7 +2,9 @@
 #ifndef COMPOSITE_RUNTIME_TENSORFLOW_NODE_REWRITE_H_
 #define COMPOSITE_RUNTIME_TENSORFLOW_NODE_REWRITE_H_
 
+#include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -37,6 +39,20 @@ using VariablesOfNode = absl::FunctionRef<std::vector<int>(const tensorflow::Nod
 absl::optional<NodeRewrite> RewriteNode(const tensorflow::NodeDef& node,
                                         const RewriteOptions& options, FactsOfNode facts,
                                         VariablesOfNode variables);
+
+// Where a value comes from, seen through Identity, which a frozen variable is. `before(value)` is
+// what the Identity that gives a value reads; empty where none gives it. A graph that was loaded
+// may be damaged, and its Identities come to themselves: the walk ends after as many steps as there
+// are `nodes`.
+template <typename Value, typename Before>
+Value Origin(Value value, size_t nodes, const Before& before) {
+  for (size_t steps = 0; steps < nodes; ++steps) {
+    absl::optional<Value> read = before(value);
+    if (!read.has_value()) break;
+    value = *std::move(read);
+  }
+  return value;
+}
 
 }  // namespace composite
 

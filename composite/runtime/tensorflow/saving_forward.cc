@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/program/signature.h"
@@ -26,24 +27,35 @@ using tensorflow::NodeDef;
 // The name of the forward node; empty for a node that is no saving forward.
 std::string ForwardOf(const std::string& op, AttrSlice attrs) {
   const tensorflow::AttrValue* forward = attrs.Find(kSavingForwardAttr);
-  return op == kFunctionOp && forward != nullptr ? forward->s() : "";
+  if (op != kFunctionOp || forward == nullptr) return "";
+  return IsAltered(attrs) ? "" : forward->s();
+}
+
+// What a node computes: its op and the version that it was made with.
+std::string Meaning(const std::string& op, AttrSlice attrs) {
+  return absl::StrCat(op, " ", VersionOf(attrs.Find(kProgramAttr)));
+}
+
+// Whether a saving forward was made for what this node computes. Its name alone does not tell: a
+// part of a graph may have been imported beside others, or edited.
+bool IsOf(AttrSlice saving, const std::string& op, AttrSlice forward) {
+  const tensorflow::AttrValue* made_for = saving.Find(kSavingForwardOfAttr);
+  return made_for != nullptr && made_for->s() == Meaning(op, forward);
 }
 
 bool BeginsWith(const std::vector<DataType>& types, const std::vector<DataType>& first) {
   return types.size() >= first.size() && std::equal(first.begin(), first.end(), types.begin());
 }
 
-// Whether the saving forward reads nothing but what the forward node reads, so that it can run as
-// early.
+// Whether the saving forward reads and waits for nothing but what the forward node does, so that it
+// can run as early.
 bool ReadsTheSame(const Node& saving, const Node& forward) {
   std::set<std::pair<const Node*, int>> given;
-  for (const Edge* edge : forward.in_edges()) {
-    if (!edge->IsControlEdge()) given.emplace(edge->src(), edge->src_output());
-  }
+  for (const Edge* edge : forward.in_edges()) given.emplace(edge->src(), edge->src_output());
   for (const Edge* edge : saving.in_edges()) {
-    const bool known = edge->IsControlEdge() ? edge->src()->IsSource()
-                                             : given.count({edge->src(), edge->src_output()}) > 0;
-    if (!known) return false;
+    if (!edge->src()->IsSource() && given.count({edge->src(), edge->src_output()}) == 0) {
+      return false;
+    }
   }
   return true;
 }
@@ -51,13 +63,13 @@ bool ReadsTheSame(const Node& saving, const Node& forward) {
 bool ReadsTheSame(const NodeDef& saving, const NodeDef& forward) {
   const std::set<std::string> given(forward.input().begin(), forward.input().end());
   for (const std::string& input : saving.input()) {
-    if (absl::StartsWith(input, "^") || given.count(input) == 0) return false;
+    if (given.count(input) == 0) return false;
   }
   return true;
 }
 
 bool Fits(const Node& saving, const Node& forward) {
-  return &saving != &forward && Registry::Global().Contains(forward.type_string()) &&
+  return &saving != &forward && IsOf(saving.attrs(), forward.type_string(), forward.attrs()) &&
          BeginsWith({saving.output_types().begin(), saving.output_types().end()},
                     {forward.output_types().begin(), forward.output_types().end()}) &&
          ReadsTheSame(saving, forward);
@@ -93,7 +105,9 @@ absl::flat_hash_map<std::string, NodeDef> SavingForwardIdentities(
   if (saving_forwards.empty()) return identities;
   for (const NodeDef& node : function.node_def()) {
     auto saving = saving_forwards.find(node.name());
-    if (saving == saving_forwards.end() || !ReadsTheSame(*saving->second, node)) continue;
+    if (saving == saving_forwards.end() || saving->second == &node) continue;
+    if (!IsOf(AttrSlice(*saving->second), node.op(), AttrSlice(node))) continue;
+    if (!ReadsTheSame(*saving->second, node)) continue;
     auto version = Registry::Global().Resolve(node.op(), AttrSlice(node));
     if (!version.ok()) continue;
     auto outputs = Flatten((*version)->op_def.output_arg(), AttrSlice(node));

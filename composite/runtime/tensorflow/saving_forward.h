@@ -4,8 +4,8 @@
 // gradient then adds a saving forward: a CompositeCall of the same inputs whose first outputs are
 // those of the forward node, and whose other outputs are what the backward would compute again.
 // Before the graph runs, the saving forward takes the forward node's place, so that nothing is
-// computed twice. Where that does not happen (no graph pass runs) both run, and the results are the
-// same.
+// computed twice. Where that does not happen (no graph pass runs, or the node of that name computes
+// something else) both run, and the results are the same.
 #ifndef COMPOSITE_RUNTIME_TENSORFLOW_SAVING_FORWARD_H_
 #define COMPOSITE_RUNTIME_TENSORFLOW_SAVING_FORWARD_H_
 
@@ -21,6 +21,8 @@ namespace composite {
 
 // On a CompositeCall: the name of the forward node.
 inline constexpr char kSavingForwardAttr[] = "_composite_twin";
+// Beside it: the op of that node, a space, and its kProgramAttr.
+inline constexpr char kSavingForwardOfAttr[] = "_composite_twin_of";
 
 // Puts the outputs of saving forwards in the place of forward nodes, which become identities of
 // their names.

@@ -8,6 +8,7 @@
 #include "composite/runtime/expand/body_shapes.h"
 #include "composite/runtime/expand/expand.h"
 #include "composite/runtime/graph/not_yet.h"
+#include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/program/signature.h"
@@ -115,6 +116,9 @@ absl::Status SetOutputs(const BodyShapes& shapes, InferenceContext* c) {
 }
 
 absl::Status InferShapes(const std::string& op_name, InferenceContext* c) {
+  if (IsAltered(c->GetAttr(kMeansAttr), c->GetAttr(kFunctionAttr))) {
+    return tensorflow::shape_inference::UnknownShape(c);
+  }
   auto found = Registry::Global().Find(op_name, VersionOf(c->GetAttr(VersionAttr(op_name))));
   if (op_name == kFunctionOp && absl::IsNotFound(found.status())) {
     // In a model that is being loaded; the context does not show its functions.

@@ -144,7 +144,7 @@ absl::StatusOr<std::vector<int>> XlaConstantArguments(
     const tensorflow::FunctionDefLibrary& library) {
   if (library.function().empty()) return absl::InvalidArgumentError("there is no function");
   // A copy of a runtime that knows no functions: the analysis follows calls and branches by name.
-  TF_ASSIGN_OR_RETURN(tensorflow::FunctionLibraryRuntime * base, PrivateRuntime());
+  tensorflow::FunctionLibraryRuntime* base = PrivateRuntime();
   std::unique_ptr<tensorflow::FunctionLibraryDefinition> functions;
   std::unique_ptr<tensorflow::ProcessFunctionLibraryRuntime> process;
   tensorflow::FunctionLibraryRuntime* runtime = nullptr;

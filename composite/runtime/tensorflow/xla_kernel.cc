@@ -90,7 +90,8 @@ class Lowering {
   Lowering(XlaOpKernelContext* context, AttrSlice attrs) : context_(context), attrs_(attrs) {}
 
   absl::Status Run(const tensorflow::NodeDef& node) {
-    TF_RETURN_IF_ERROR(LearnFunction(node, *context_->compiler()->options().flib_def));
+    TF_ASSIGN_OR_RETURN(renamed_, LearnFunction(node, *context_->compiler()->options().flib_def));
+    if (renamed_.has_value()) attrs_ = AttrSlice(*renamed_);
     TF_ASSIGN_OR_RETURN(version_, Registry::Global().Resolve(node.op(), attrs_));
     TF_RETURN_IF_ERROR(ReadInputs());
     auto expansion = Expand();
@@ -219,7 +220,8 @@ class Lowering {
   }
 
   XlaOpKernelContext* const context_;
-  const AttrSlice attrs_;
+  AttrSlice attrs_;
+  absl::optional<tensorflow::NodeDef> renamed_;  // see LearnFunction
   std::shared_ptr<const OpVersion> version_;
   std::vector<InputFact> facts_;
   std::vector<std::optional<Tensor>> constants_;  // what the facts point to

@@ -1,5 +1,6 @@
 """What the forward keeps for the backward: how often a product is computed in a training step."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import tensorflow as tf
 import composite
 from composite import Composite, options
 from composite.autodiff import residuals
+from composite.binding.records import PROGRAM
 from composite.ops import function_op
 
 pytestmark = pytest.mark.many_cases
@@ -183,6 +185,77 @@ def test_an_extreme_is_not_kept_beside_what_it_is_looked_for_in() -> None:
     for _ in range(2):
         assert_like_python(extreme, inputs, traced(extreme, *inputs))
         composite.wait()
+
+
+@pytest.mark.parametrize("backend", ["auto", "tf"])
+def test_a_twin_stands_where_its_forward_stands(
+    run_python: Callable[..., Any], backend: str
+) -> None:
+    run_python(PLACED, backend)
+
+
+PLACED = """
+import sys
+import tensorflow as tf
+from composite import Composite, options
+from composite.ops import function_op
+
+cpus = tf.config.list_physical_devices("CPU")
+tf.config.set_logical_device_configuration(cpus[0], [tf.config.LogicalDeviceConfiguration()] * 2)
+
+@Composite("SavingPlaced", inputs=["x: float", "w: float"], outputs=["y: float"])
+def dense(x, w):
+    return tf.math.softplus(tf.matmul(x, w))
+
+@tf.function
+def slope(x, w):
+    with tf.GradientTape() as tape:
+        tape.watch(w)
+        first = tf.print("first")
+        with tf.device("CPU:1"), tf.name_scope("layer"), tf.control_dependencies([first]):
+            y = dense(x, w)
+    with tf.device("CPU:0"), tf.name_scope("later"):
+        return tape.gradient(y, w)
+
+with options(backend=sys.argv[1]):
+    function = slope.get_concrete_function(*[tf.TensorSpec(s) for s in ([5, 256], [256, 6])])
+(forward,) = [op for op in function.graph.get_operations() if op.type == "SavingPlaced"]
+(twin,) = [op for op in function.graph.get_operations()
+           if function_op.SAVING_FORWARD in op.node_def.attr]
+assert twin.device == forward.device and "CPU:1" in twin.device.upper(), twin.device
+assert twin.name.startswith("layer/"), twin.name
+assert [op.name for op in twin.control_inputs] == [op.name for op in forward.control_inputs] != []
+from tensorflow.python.eager import context
+context.enable_run_metadata()
+function(tf.ones([5, 256]), tf.ones([256, 6]))
+graphs = [g for f in context.export_run_metadata().function_graphs for g in f.partition_graphs]
+ran = [node for graph in graphs for node in graph.node if node.name.startswith("layer/")]
+computing = {node.name: node.device for node in ran if node.op in ("MatMul", "CompositeCall")}
+assert computing and all("CPU:1" in device for device in computing.values()), computing
+"""
+
+
+def test_a_node_that_only_has_the_name_of_a_twins_forward_stays() -> None:
+    """As where a part of a graph was imported beside others, or edited: each computes its own."""
+
+    @Composite("SavingOther", inputs=["x: T", "w: T"], derived_attrs=FLOATS, outputs=["y: T"])
+    def other(x, w):
+        return -tf.math.softplus(tf.matmul(x, w))
+
+    x, w = tensors([5, 256], [256, 6])
+    traced = tf.function(lambda x, w: step(dense, x, w)).get_concrete_function(x, w)
+    graph_def = traced.graph.as_graph_def()
+    (node,) = [node for node in graph_def.node if node.op == "SavingDense"]
+    node.op = "SavingOther"
+    node.attr[PROGRAM].s = other.digest.encode()
+    fetches = [traced.outputs[0].name]
+
+    def changed(x: Any, w: Any) -> Any:
+        fed = {traced.inputs[0].name: x, traced.inputs[1].name: w}
+        return tf.graph_util.import_graph_def(graph_def, fed, fetches, name="")
+
+    (y,) = tf.function(changed, autograph=False)(x, w)
+    np.testing.assert_allclose(y, other.python_function(x, w), rtol=1e-4, atol=1e-4)
 
 
 def test_second_order() -> None:
