@@ -49,10 +49,11 @@ absl::Status Open(InstalledKernel* kernel) {
   const KernelRecord& record = kernel->record;
   std::vector<std::string> names = {record.name};
   for (size_t i = 0; i < record.packed.size(); ++i) names.push_back(record.PackerName(i));
-  auto functions = LoadKernel(record.library, record.library_sha256, names);
-  if (!functions.ok()) return functions.status();
-  kernel->function = functions->front();
-  kernel->packers.assign(functions->begin() + 1, functions->end());
+  auto loaded = LoadKernel(record.library, record.library_sha256, names);
+  if (!loaded.ok()) return loaded.status();
+  kernel->library = std::move(loaded->library);
+  kernel->function = loaded->functions.front();
+  kernel->packers.assign(loaded->functions.begin() + 1, loaded->functions.end());
   return absl::OkStatus();
 }
 
@@ -65,7 +66,8 @@ absl::Status KernelTable::AddLocked(KernelGroup* group, InstalledKernel kernel) 
   while (known != next.kernels.end() && !IsSame((*known)->record, kernel.record)) ++known;
   if (known != next.kernels.end()) {
     if (kernel.function == nullptr) {
-      kernel = {Remeasured((*known)->record, kernel.record), (*known)->function, (*known)->packers};
+      kernel = {Remeasured((*known)->record, kernel.record), (*known)->function, (*known)->packers,
+                (*known)->library};
     }
     next.kernels.erase(known);
   } else if (kernel.function == nullptr) {
@@ -82,7 +84,7 @@ absl::Status KernelTable::AddLocked(KernelGroup* group, InstalledKernel kernel) 
   return absl::OkStatus();
 }
 
-absl::Status KernelTable::AddBuiltLocked(Family* family, InstalledKernel kernel) {
+absl::Status KernelTable::AddBuiltLocked(KernelFamily* family, InstalledKernel kernel) {
   for (auto& [constants, group] : family->groups) {
     if (!group->HasConstants(kernel.record.packed)) continue;
     absl::Status status = AddLocked(group.get(), kernel);
@@ -99,8 +101,9 @@ absl::Status KernelTable::Install(KernelRecord record, tvm_abi::Function functio
   const std::string name = record.name;
   const tensorflow::AttrValueMap own = record.attrs;
   const AttrSlice attrs(&own);
-  KernelGroup* group =
-      Group(**version, attrs, record.constants.has_value() ? &*record.constants : nullptr);
+  const tensorflow::AttrValue* constants =
+      record.constants.has_value() ? &*record.constants : nullptr;
+  const std::shared_ptr<KernelGroup> group = Group(**version, attrs, constants);
   absl::Status status = CheckMachine(record, HostCpu());
   // What tells the times of a kernel brings none, and a refusal is then no second one.
   const bool brings = function != nullptr || !record.library.empty();
@@ -109,10 +112,12 @@ absl::Status KernelTable::Install(KernelRecord record, tvm_abi::Function functio
   InstalledKernel kernel{std::move(record), function, std::move(packers)};
   if (status.ok() && opens) status = Open(&kernel);  // the file is read without the lock
   absl::MutexLock lock(&mu_);
+  KernelFamily& family = FamilyOf(**version, attrs);
+  family.is_built |= function != nullptr;
   if (status.ok()) {
     const bool packs = function != nullptr && !kernel.record.packed.empty();
-    status = packs ? AddBuiltLocked(FamilyOf(**version, attrs), std::move(kernel))
-                   : AddLocked(group, std::move(kernel));
+    status = packs ? AddBuiltLocked(&family, std::move(kernel))
+                   : AddLocked(group.get(), std::move(kernel));
   }
   if (status.ok()) {
     Count(GlobalStats().installed);
