@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "composite/runtime/kernels/kernel_group.h"
-#include "composite/runtime/kernels/request_budget.h"
 #include "composite/runtime/program/op_version.h"
+#include "composite/runtime/request/request_budget.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 
 namespace composite {

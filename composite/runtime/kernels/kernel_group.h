@@ -1,7 +1,7 @@
 // The kernels of one program with one set of attributes and dtypes, and how a call finds its own.
 //
-// Nodes read a group without a lock: they see a snapshot, which is immutable and lives as long as the
-// group. Only KernelTable changes a group; whoever reads one holds it.
+// Nodes read a group without a lock: they see a snapshot, which is immutable and lives as long as
+// the group. Only KernelTable changes a group; whoever reads one holds it.
 #ifndef COMPOSITE_RUNTIME_KERNELS_KERNEL_GROUP_H_
 #define COMPOSITE_RUNTIME_KERNELS_KERNEL_GROUP_H_
 
@@ -12,9 +12,9 @@
 
 #include "absl/types/optional.h"
 #include "composite/runtime/kernels/kernel_record.h"
-#include "composite/runtime/kernels/request_budget.h"
 #include "composite/runtime/kernels/shape_policy.h"
 #include "composite/runtime/launch/tvm_abi.h"
+#include "composite/runtime/request/request_budget.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 
 namespace composite {
@@ -23,7 +23,7 @@ namespace composite {
 struct InstalledKernel {
   KernelRecord record;
   tvm_abi::Function function;
-  std::vector<tvm_abi::Function> packers;  // by packed argument
+  std::vector<tvm_abi::Function> packers;   // by packed argument
   std::shared_ptr<void> library = nullptr;  // what has to stay open for it
 };
 

@@ -8,6 +8,7 @@
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/kernels/options.h"
 #include "composite/runtime/program/node_attrs.h"
+#include "composite/runtime/request/call_record.h"
 
 namespace composite {
 namespace {
@@ -112,6 +113,7 @@ absl::Status KernelTable::EnqueueLocked(KernelGroup* group, const Signature& cal
   request.shapes = shapes;
   request.must = must;
   if (!must) group->budget_->NoteRequest();
+  RecordCall(group->request_, shapes);
   Match(shapes, call, &request.hint);
   queue_.insert(must ? queue_.begin() : queue_.end(), ticket);
   Count(GlobalStats().requests);
@@ -156,10 +158,9 @@ std::string KernelTable::NextTicket() {
     const Request& request = tickets_.at(ticket);
     return request.must ? -1 : request.group->budget_->last_served();
   };
-  const auto next = std::min_element(queue_.begin(), queue_.end(),
-                                     [&](const std::string& a, const std::string& b) {
-                                       return last_served(a) < last_served(b);
-                                     });
+  const auto next = std::min_element(
+      queue_.begin(), queue_.end(),
+      [&](const std::string& a, const std::string& b) { return last_served(a) < last_served(b); });
   std::string ticket = *next;
   queue_.erase(next);
   tickets_.at(ticket).group->budget_->NoteServed(++served_);
@@ -252,11 +253,13 @@ std::string KernelTable::WhyLater(const OpVersion& version, const KernelGroup& g
   if (to_come <= 1) return "";
   absl::MutexLock lock(&mu_);
   const auto [attr, values] = families_.MostVaried(version);
-  std::string text = absl::StrCat(
-      "no kernel covers this call; ", group.budget_->asked(), " were asked for, for other calls of ",
-      "this op, and another is asked for after ", to_come, " calls with these attributes");
+  std::string text = absl::StrCat("no kernel covers this call; ", group.budget_->asked(),
+                                  " were asked for, for other calls of ",
+                                  "this op, and another is asked for after ", to_come,
+                                  " calls with these attributes");
   if (attr.empty()) return text;
-  return absl::StrCat(text, ". ", attr, " has had ", values, " values: if it varies, declare it as ",
+  return absl::StrCat(text, ". ", attr, " has had ", values,
+                      " values: if it varies, declare it as ",
                       "an input of the op, so that one kernel serves them all");
 }
 

@@ -115,7 +115,7 @@ class KernelTable {
   KernelFamilies families_ ABSL_GUARDED_BY(mu_);
   // Tickets: first those that a call waits for, then those of all ops, which take turns.
   std::deque<std::string> queue_ ABSL_GUARDED_BY(mu_);
-  Tickets tickets_ ABSL_GUARDED_BY(mu_);                // open: queued or taken
+  Tickets tickets_ ABSL_GUARDED_BY(mu_);  // open: queued or taken
   int64_t next_ticket_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t served_ ABSL_GUARDED_BY(mu_) = 0;  // requests that were taken
   std::atomic<bool> worker_running_{false};

@@ -4,8 +4,8 @@
 // kernel for each would keep the compiler busy for ever, for calls that do not come again. So the
 // first kernels of an op are asked for at once, and each further step of them by twice as many
 // calls: n calls get kFree + kStep * log2(n) kernels at most, and what is called often has its own.
-#ifndef COMPOSITE_RUNTIME_KERNELS_REQUEST_BUDGET_H_
-#define COMPOSITE_RUNTIME_KERNELS_REQUEST_BUDGET_H_
+#ifndef COMPOSITE_RUNTIME_REQUEST_REQUEST_BUDGET_H_
+#define COMPOSITE_RUNTIME_REQUEST_REQUEST_BUDGET_H_
 
 #include <algorithm>
 #include <atomic>
@@ -41,4 +41,4 @@ class RequestBudget {
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_KERNELS_REQUEST_BUDGET_H_
+#endif  // COMPOSITE_RUNTIME_REQUEST_REQUEST_BUDGET_H_
