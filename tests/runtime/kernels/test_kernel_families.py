@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -191,3 +192,22 @@ def test_kernels_that_no_node_holds_are_let_go(op: str, tmp_path: Path) -> None:
         kept(tf.ones([2]))  # its node has held the kernel all the time
         assert k.stats()["kernel_launches"] == launches + 1
         assert len(worker.requests) == asked
+
+
+def test_attributes_that_no_node_has_take_no_memory(op: str) -> None:
+    request = k.node("", op, _in_shapes=[(2,)], rate=0.0, mode=0)
+
+    def resident_after(values: range) -> float:
+        for i in values:
+            request.attr["rate"].f = float(i)
+            k.request("composite_explain", request)
+        return resident()
+
+    before = resident_after(range(2_000))
+    assert resident_after(range(2_000, 42_000)) - before < 20  # MB; a group alone is 1 kB and more
+
+
+def resident() -> float:
+    """MB that this process holds now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
