@@ -19,12 +19,11 @@
 
 namespace composite {
 
-// A kernel that can be called. Immutable; lives as long as its group.
+// A kernel that can be called. Immutable; lives as long as its group, its code for ever.
 struct InstalledKernel {
   KernelRecord record;
   tvm_abi::Function function;
   std::vector<tvm_abi::Function> packers;   // by packed argument
-  std::shared_ptr<void> library = nullptr;  // what has to stay open for it
 };
 
 // A class of shapes for which a kernel was asked.

@@ -49,11 +49,10 @@ absl::Status Open(InstalledKernel* kernel) {
   const KernelRecord& record = kernel->record;
   std::vector<std::string> names = {record.name};
   for (size_t i = 0; i < record.packed.size(); ++i) names.push_back(record.PackerName(i));
-  auto loaded = LoadKernel(record.library, record.library_sha256, names);
-  if (!loaded.ok()) return loaded.status();
-  kernel->library = std::move(loaded->library);
-  kernel->function = loaded->functions.front();
-  kernel->packers.assign(loaded->functions.begin() + 1, loaded->functions.end());
+  auto functions = LoadKernel(record.library, record.library_sha256, names);
+  if (!functions.ok()) return functions.status();
+  kernel->function = functions->front();
+  kernel->packers.assign(functions->begin() + 1, functions->end());
   return absl::OkStatus();
 }
 
@@ -66,8 +65,7 @@ absl::Status KernelTable::AddLocked(KernelGroup* group, InstalledKernel kernel) 
   while (known != next.kernels.end() && !IsSame((*known)->record, kernel.record)) ++known;
   if (known != next.kernels.end()) {
     if (kernel.function == nullptr) {
-      kernel = {Remeasured((*known)->record, kernel.record), (*known)->function, (*known)->packers,
-                (*known)->library};
+      kernel = {Remeasured((*known)->record, kernel.record), (*known)->function, (*known)->packers};
     }
     next.kernels.erase(known);
   } else if (kernel.function == nullptr) {

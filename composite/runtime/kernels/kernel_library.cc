@@ -22,8 +22,9 @@ absl::StatusOr<tvm_abi::Function> FindKernel(void* library, absl::string_view pa
   return reinterpret_cast<tvm_abi::Function>(function);
 }
 
-absl::StatusOr<LoadedKernel> LoadKernel(const std::string& path, const std::string& sha256,
-                                        absl::Span<const std::string> names) {
+absl::StatusOr<std::vector<tvm_abi::Function>> LoadKernel(const std::string& path,
+                                                          const std::string& sha256,
+                                                          absl::Span<const std::string> names) {
   if (path.empty() || path[0] != '/') {
     return absl::InvalidArgumentError(absl::StrCat("_library: \"", path, "\" is not absolute"));
   }
@@ -35,15 +36,14 @@ absl::StatusOr<LoadedKernel> LoadKernel(const std::string& path, const std::stri
   if (!status.ok()) return status;
   absl::StatusOr<void*> library = file->Map(kOpenFlags);
   if (!library.ok()) return library.status();
-  LoadedKernel loaded;
-  loaded.library = std::shared_ptr<void>(*library, dlclose);
   FillSlotsOf(*library);
+  std::vector<tvm_abi::Function> functions;
   for (const std::string& name : names) {
     absl::StatusOr<tvm_abi::Function> function = FindKernel(*library, path, name);
     if (!function.ok()) return function.status();
-    loaded.functions.push_back(*function);
+    functions.push_back(*function);
   }
-  return loaded;
+  return functions;
 }
 
 }  // namespace composite

@@ -5,7 +5,6 @@
 
 #include <dlfcn.h>
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,18 +27,14 @@ void FillSlotsOf(void* library);
 absl::StatusOr<tvm_abi::Function> FindKernel(void* library, absl::string_view path,
                                              absl::string_view name);
 
-struct LoadedKernel {
-  std::shared_ptr<void> library;  // open while anything points to it
-  std::vector<tvm_abi::Function> functions;
-};
-
 // The functions of these names, kernels and what packs for them, in the library at the absolute
 // path `path`, whose bytes have the SHA-256 `sha256` (hex); "/proc/self/fd/<number>" is a library
-// in memory, and one in a folder that nothing may be run from is copied to memory. Every failure is
-// a status that says which file and why: NotFound, PermissionDenied, DataLoss (other bytes than
-// promised), FailedPrecondition.
-absl::StatusOr<LoadedKernel> LoadKernel(const std::string& path, const std::string& sha256,
-                                        absl::Span<const std::string> names);
+// in memory, and one in a folder that nothing may be run from is copied to memory. It stays open
+// for ever. Every failure is a status that says which file and why: NotFound, PermissionDenied,
+// DataLoss (other bytes than promised), FailedPrecondition.
+absl::StatusOr<std::vector<tvm_abi::Function>> LoadKernel(const std::string& path,
+                                                          const std::string& sha256,
+                                                          absl::Span<const std::string> names);
 
 }  // namespace composite
 
