@@ -18,7 +18,8 @@ class Stats(Mapping[str, int]):
     compiled, `copies` the inputs that were copied for a kernel: constants, each time one is packed.
     Kernels read all other inputs in place. `parallel_launches` counts the loops of kernels that
     ran, or could have run, on several threads, and `team_launches` the loops whose threads
-    synchronize at barriers.
+    synchronize at barriers; `short_teams` of these ran on fewer threads than TensorFlow's pool has:
+    there was too little work to wake a thread for, or the threads were busy.
     """
 
     def __init__(self, counts: Mapping[str, int]) -> None:

@@ -178,6 +178,18 @@ def softplus(block: Block, x: Expr) -> Expr:
     return block.let(choose(x < zero, zero, x) + tail)
 
 
+def tanh_of_softplus(block: Block, x: Expr) -> Expr:
+    """Return tanh(softplus(x)) = (n^2 + 2n) / (n^2 + 2n + 2) for n = e^x, within 3.5 ulp.
+
+    Both sides are divided by n^2 where it is large.
+    """
+    e = exp_of_minus_size(block, x)
+    one, two = like(1.0, x), like(2.0, x)
+    below = is_negative(x)
+    over = block.let(choose(below, e * (e + two), one + two * e))
+    return block.let(over / (over + choose(below, two, two * e * e)))
+
+
 _ERF = (
     (-1.60960333262415e-02, -2.95459980854025e-03, -7.34990630326855e-04, -5.69250639462346e-05,
      -2.10102402082508e-06, 2.77068142495902e-08, -2.72614225801306e-10),

@@ -17,6 +17,7 @@ from composite.compiler.tvm.ir.graph import Function
 from composite.compiler.tvm.ir.loop import Trip
 from composite.compiler.tvm.passes.close import close_loop
 from composite.compiler.tvm.passes.hoist import hoist_products
+from composite.compiler.tvm.passes.identities import compose_elementary
 from composite.compiler.tvm.passes.raising import raise_reshapes
 from composite.compiler.tvm.passes.rounding import round_operands
 from composite.compiler.tvm.passes.split_products import split_products
@@ -44,6 +45,7 @@ LOOP_PASSES: tuple[Pass[Trip], ...] = (
 )
 FUNCTION_PASSES: tuple[Pass[Function], ...] = (
     Pass("round-operands", round_operands),
+    Pass("compose-elementary", compose_elementary),
     Pass("raise-reshapes", raise_reshapes),
 )
 

@@ -17,6 +17,7 @@ std::vector<std::pair<const char*, Counter*>> AllCounters() {
           {"kernel_errors", &s.kernel_errors},
           {"parallel_launches", &s.parallel_launches},
           {"team_launches", &s.team_launches},
+          {"short_teams", &s.short_teams},
           {"requests", &s.requests},
           {"compiles", &s.compiles},
           {"installed", &s.installed},

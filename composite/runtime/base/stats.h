@@ -21,6 +21,7 @@ struct Stats {
   Counter kernel_errors{0};      // of these, calls in which the kernel raised
   Counter parallel_launches{0};  // parallel loops that kernels launched
   Counter team_launches{0};      // of these, loops for which a team was gathered
+  Counter short_teams{0};        // of these, loops that ran on fewer threads than the pool has
   Counter requests{0};           // kernels that were asked of the just-in-time worker
   Counter compiles{0};           // requests that the worker answered with a kernel
   Counter installed{0};          // kernel records taken in

@@ -30,14 +30,35 @@ bool KernelRefuses(const KernelSnapshot& snapshot, const ShapeClass& shape_class
   return false;
 }
 
-const ShapeClass* FindClass(const KernelSnapshot& snapshot, const Signature& call) {
+bool IsRefused(const ShapeClass& shape_class) {
+  return shape_class.state == ShapeClass::kNotCovered || shape_class.state == ShapeClass::kFailed;
+}
+
+// Whether the compiler refused class i for what its symbols leave open. Then a call gets a class of
+// its own sizes, unless the first that did so was refused too: a class may span calls that have no
+// kernel, such as one whose shapes do not fit together.
+bool IsTooGeneral(const KernelSnapshot& snapshot, size_t i) {
+  const ShapeClass& general = snapshot.classes[i];
+  if (SymbolCount(general.shapes) == 0 || !IsRefused(general)) return false;
   SymbolValues values;
-  for (const ShapeClass& shape_class : snapshot.classes) {
-    if (Match(shape_class.shapes, call, &values) && !KernelRefuses(snapshot, shape_class, call)) {
-      return &shape_class;
-    }
+  return std::none_of(snapshot.classes.begin() + i + 1, snapshot.classes.end(),
+                      [&](const ShapeClass& later) {
+                        return SymbolCount(later.shapes) == 0 && IsRefused(later) &&
+                               Match(general.shapes, later.shapes, &values);
+                      });
+}
+
+const ShapeClass* FindClass(const KernelSnapshot& snapshot, const Signature& call) {
+  const ShapeClass* too_general = nullptr;
+  SymbolValues values;
+  for (size_t i = 0; i < snapshot.classes.size(); ++i) {
+    const ShapeClass& shape_class = snapshot.classes[i];
+    if (!Match(shape_class.shapes, call, &values)) continue;
+    if (KernelRefuses(snapshot, shape_class, call)) continue;
+    if (!IsTooGeneral(snapshot, i)) return &shape_class;
+    too_general = &shape_class;
   }
-  return nullptr;
+  return snapshot.full ? too_general : nullptr;
 }
 
 // The class of the calls that have 1 where these values of the symbols are 1.

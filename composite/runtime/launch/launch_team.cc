@@ -11,8 +11,9 @@
 namespace composite {
 namespace {
 
-// How long a team waits for workers to arrive, in nanoseconds. A spinning pool answers within 1 us;
-// a sleeping one needs 20-50 us, which is worth waiting for only if the loop takes much longer.
+// How long a team waits for workers to arrive, in nanoseconds. A spinning pool answers within 1 us,
+// and the wait ends when all are there; a sleeping one needs 20-50 us, and one whose worker is
+// about other work any time: worth waiting for only if the loop takes much longer.
 constexpr int64_t kLeastWindow = 4'000;
 constexpr int64_t kMostWindow = 300'000;
 constexpr int64_t kWindowOfWork = 8;  // an eighth of what the loop took before
@@ -57,10 +58,10 @@ class TeamState : public Shared<TeamState> {
     const int64_t begin = LaunchHistory::Now();
     const int64_t stream = history.Stream(begin);
     const int64_t work = history.Work(loop_.code());
-    const bool awake = history.Awake(begin);
     // Of a loop that never ran it is not known whether a worker would be worth waking.
-    const bool alone = work != 0 && !awake && !LaunchHistory::WorthWaking(stream + work);
-    const int size = alone ? RunAlone() : RunWith(pool, awake ? kLeastWindow : Window(work));
+    const bool alone =
+        work != 0 && !history.Awake(begin) && !LaunchHistory::WorthWaking(stream + work);
+    const int size = alone ? RunAlone() : RunWith(pool, Window(work));
     const int64_t end = LaunchHistory::Now();
     history.LaunchEnded(loop_.code(), (end - begin) * size, stream + end - begin);
     return size;

@@ -200,7 +200,10 @@ int ParallelLaunchTeam(Lambda lambda, void* data, int tasks) {
   Count(GlobalStats().parallel_launches);
   Count(GlobalStats().team_launches);
   KernelTeamLoop loop(lambda, data);
-  LaunchTeam(CurrentPool(), loop);
+  Pool* const pool = CurrentPool();
+  if (LaunchTeam(pool, loop) < (pool == nullptr ? 1 : pool->size())) {
+    Count(GlobalStats().short_teams);
+  }
   return loop.failure.Return();
 }
 

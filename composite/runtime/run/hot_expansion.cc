@@ -1,9 +1,12 @@
 #include "composite/runtime/run/hot_expansion.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "composite/runtime/base/stats.h"
+#include "composite/runtime/expand/body_shapes.h"
 #include "composite/runtime/graph/common_shape.h"
+#include "composite/runtime/graph/facts.h"
 
 namespace composite {
 
@@ -44,7 +47,7 @@ const InstantiatedFunction* HotExpansion::Find(FunctionLibraryRuntime* runtime,
   // oneDNN's ops, which optimizers rewrite graphs to on some machines, end the process in TF 2.21
   // when an inner product is empty.
   if (HasEmptyInput(context)) return nullptr;
-  const Form* form = form_.load(std::memory_order_acquire);
+  const Form* form = exact_.load(std::memory_order_acquire);
   if (form == nullptr || !form->Takes(context)) form = Advance(runtime, context);
   return form == nullptr ? nullptr : form->function.get();
 }
@@ -52,7 +55,10 @@ const InstantiatedFunction* HotExpansion::Find(FunctionLibraryRuntime* runtime,
 const HotExpansion::Form* HotExpansion::Advance(FunctionLibraryRuntime* runtime,
                                                 OpKernelContext* context) {
   absl::MutexLock lock(&mu_);
-  if (forms_.size() == kForms) return nullptr;
+  const bool takes = !forms_.empty() && forms_.back()->Takes(context);
+  if (!takes && forms_.size() == kForms) return nullptr;
+  if (!Fit(context)) return nullptr;
+  if (takes) return forms_.back().get();
   if (requested_ == nullptr) {
     Widen(context);
     if (++runs_ == kRuns) requested_ = OptimizedExpansion::Request(expansion_, shapes_);
@@ -70,9 +76,33 @@ const HotExpansion::Form* HotExpansion::Advance(FunctionLibraryRuntime* runtime,
   }
   requested_ = nullptr;
   runs_ = 0;
-  form_.store(form.get(), std::memory_order_release);
+  const bool is_exact =
+      std::all_of(shapes_.begin(), shapes_.end(),
+                  [](const PartialTensorShape& shape) { return shape.IsFullyDefined(); });
+  if (is_exact) exact_.store(form.get(), std::memory_order_release);
   forms_.push_back(std::move(form));
   return forms_.back()->Takes(context) ? forms_.back().get() : nullptr;
+}
+
+bool HotExpansion::Fit(OpKernelContext* context) {
+  Key key;
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    const tensorflow::TensorShape& shape = context->input(i).shape();
+    key.push_back(shape.dims());
+    for (int d = 0; d < shape.dims(); ++d) key.push_back(shape.dim_size(d));
+  }
+  if (fitting_.contains(key)) return true;
+  const auto body = expansion_->Body();
+  if (!body.ok()) return false;
+  std::vector<InputFact> facts(context->num_inputs());
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    facts[i].dtype = context->input_dtype(i);
+    facts[i].shape = context->input(i).shape();
+  }
+  if (!BodyShapes(*expansion_, **body, facts).Run().ok()) return false;
+  if (fitting_.size() == kFitting) fitting_.clear();
+  fitting_.insert(std::move(key));
+  return true;
 }
 
 void HotExpansion::Widen(OpKernelContext* context) {

@@ -1,12 +1,18 @@
 // The optimized forms of an expansion that runs often, for the shapes that its runs have in common.
+//
+// Each form runs for shapes only that fit together. What the optimizers put in the place of several
+// ops may not look: TF 2.21's fused product reads as many biases as it has columns, however many
+// there are.
 #ifndef COMPOSITE_RUNTIME_RUN_HOT_EXPANSION_H_
 #define COMPOSITE_RUNTIME_RUN_HOT_EXPANSION_H_
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
 #include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/expand/expansion.h"
 #include "composite/runtime/run/instantiated_function.h"
@@ -40,11 +46,19 @@ class HotExpansion {
   const Form* Advance(tensorflow::FunctionLibraryRuntime* runtime,
                       tensorflow::OpKernelContext* context) ABSL_LOCKS_EXCLUDED(mu_);
   void Widen(tensorflow::OpKernelContext* context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Whether the shapes of these inputs fit together, for all ops of the expansion.
+  bool Fit(tensorflow::OpKernelContext* context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Dims and ranks of a run's inputs.
+  using Key = std::vector<int64_t>;
+  // What is remembered of shapes that fit; to infer them again takes tens of microseconds.
+  static constexpr int kFitting = 256;
 
   const std::shared_ptr<const Expansion> expansion_;
-  std::atomic<const Form*> form_{nullptr};
+  std::atomic<const Form*> exact_{nullptr};  // the form of one run's shapes, if there is such a one
   ForkMutex mu_;
   int runs_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::flat_hash_set<Key> fitting_ ABSL_GUARDED_BY(mu_);
   std::vector<tensorflow::PartialTensorShape> shapes_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<const OptimizedExpansion> requested_ ABSL_GUARDED_BY(mu_);
   std::vector<std::unique_ptr<const Form>> forms_ ABSL_GUARDED_BY(mu_);

@@ -91,14 +91,14 @@ class CompositeOp : public OpKernel {
     for (;;) {
       const Caller caller = CallerOf(*binding.version, dtypes_, uncounted_);
       const Decision decision = Decide(snapshots, caller, options, device_);
-      if (decision.asks != 0) EnqueueRequests(binding, &snapshots, decision.asks);
       const size_t group = decision.group;
       switch (decision.route) {
         case Route::kExpansion:
-          return RunExpansion(context, binding, options);
+          return Asked(RunExpansion(context, binding, options), binding, decision, snapshots);
         case Route::kRefuse:
           return Refuse(*binding.version, decision, awaited);
         case Route::kCompile:
+          EnqueueRequests(binding, &snapshots, decision.asks);
           awaited = Await(context, *binding.views[group], *snapshots.Call());
           if (!awaited.ok() && !absl::IsFailedPrecondition(awaited)) return awaited;
           if (!awaited.ok()) snapshots.LeaveUpTo(group);
@@ -107,11 +107,19 @@ class CompositeOp : public OpKernel {
           absl::optional<absl::Status> done =
               RunKernel(context, binding, *snapshots.Call(), decision.choice, *binding.views[group],
                         OptionsOf(caller, options));
-          if (done.has_value()) return *done;
+          if (done.has_value()) return Asked(*done, binding, decision, snapshots);
           snapshots.Leave(group);
           break;
       }
     }
+  }
+
+  // The status of a call, which asks for kernels when it has succeeded: what fails is not worth a
+  // kernel, and shapes that do not fit together would teach the groups classes of no use.
+  static absl::Status Asked(absl::Status done, const Binding& binding, const Decision& decision,
+                            CallSnapshots& snapshots) {
+    if (done.ok() && decision.asks != 0) EnqueueRequests(binding, &snapshots, decision.asks);
+    return done;
   }
 
   static void EnqueueRequests(const Binding& binding, CallSnapshots* snapshots, unsigned groups) {

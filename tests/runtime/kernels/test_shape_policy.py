@@ -20,13 +20,13 @@ def dense(unique: Callable[[str], str]) -> tuple[str, str]:
     return op, k.register(k.dense(op))
 
 
-def refuse(_: Any) -> tuple[str, str]:
-    return "not_covered", "it is Sunday"
+def decline(_: Any) -> tuple[str, str]:
+    return "expansion", "it is Sunday"
 
 
 def asked_for(op: str, shapes: list[tuple[int, int, int]]) -> list[NodeDef]:
     """What is asked of the worker when the op is called with these (m, k, n), in this order."""
-    with k.Worker(refuse) as worker:
+    with k.Worker(decline) as worker:
         for shape in shapes:
             k.call(op, k.dense_inputs(*shape))
             worker.wait()
@@ -80,7 +80,7 @@ def test_dims_that_stay_equal_share_a_symbol(unique: Callable[[str], str]) -> No
     body = [k.call_node("0", "AddV2", ["x", "y"], ["x", "y"])]
     declaration = {"inputs": ["x: float", "y: float"], "outputs": ["z: float"]}
     k.register(k.program(op, declaration, body, {"z": "0"}))
-    with k.Worker(refuse) as worker:
+    with k.Worker(decline) as worker:
         for m, t in [(2, 3), (5, 3), (5, 4), (2, 2)]:
             k.call(op, {"x": tf.zeros([m, t, 8]), "y": tf.zeros([m, t, 8])})
             worker.wait()
@@ -94,7 +94,7 @@ def test_dims_that_stay_equal_share_a_symbol(unique: Callable[[str], str]) -> No
 def test_ranks_are_classes_of_their_own(unique: Callable[[str], str]) -> None:
     op = unique("RtRank")
     k.register(k.twice(op))
-    with k.Worker(refuse) as worker:
+    with k.Worker(decline) as worker:
         for shape in [(2,), (2, 3), (4,), ()]:
             k.call(op, {"x": tf.zeros(shape)}, T=tf.float32)
             worker.wait()
@@ -103,3 +103,44 @@ def test_ranks_are_classes_of_their_own(unique: Callable[[str], str]) -> None:
     shapes = [k.shapes_of(asked) for asked in worker.requests]
     assert shapes == [[(2,)], [(2, 3)], [(-1,)], [()], [(2,)]]
     assert worker.requests[-1].attr["T"].type == tf.float64.as_datatype_enum
+
+
+def test_a_call_that_fails_is_not_learned_from(dense: tuple[str, str]) -> None:
+    op, _ = dense
+    with k.Worker(decline) as worker:
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            k.call(op, {**k.dense_inputs(4), "b": tf.zeros([3])})
+        worker.wait()
+        k.call(op, k.dense_inputs(4))
+        worker.wait()
+    assert [k.shapes_of(asked) for asked in worker.requests] == [[(4, 8), (8, 5), (5,)]]
+
+
+def test_a_class_that_is_refused_leaves_calls_to_classes_of_their_own(
+    dense: tuple[str, str],
+) -> None:
+    """The class of many layers may span shapes that no kernel takes."""
+    op, _ = dense
+
+    def answer(asked: NodeDef) -> tuple[str, str]:
+        general = any(dim < 0 for shape in k.shapes_of(asked) for dim in shape)
+        return ("not_covered", "too general") if general else decline(asked)
+
+    with k.Worker(answer) as worker:
+        for n in range(10, 19):
+            k.call(op, k.dense_inputs(2, 3, n))
+            worker.wait()
+        told = k.explain(op, k.dense_inputs(2, 3, 18))
+    layers = [k.shapes_of(asked)[1][1] for asked in worker.requests]
+    assert layers == [*range(10, 16), -1, 17, 18]
+    assert "it is Sunday" in told["reason"]
+
+
+def test_an_op_that_is_refused_is_not_asked_for_each_size(dense: tuple[str, str]) -> None:
+    op, _ = dense
+    with k.Worker(lambda _: ("not_covered", "no lowering")) as worker:
+        for m in (4, 6, 9, 12, 15):
+            k.call(op, k.dense_inputs(m))
+            worker.wait()
+    batches = [k.shapes_of(asked)[0][0] for asked in worker.requests]
+    assert batches == [4, -1, 9]

@@ -108,6 +108,42 @@ def test_shapes_that_vary_are_optimized_as_unknown():
     )
 
 
+def test_shapes_that_do_not_fit_are_refused_as_before():
+    """TensorFlow's fused product reads as many biases as it has columns, without a look."""
+
+    @Composite("OptimizedUnfit", inputs=["x: float", "w: float", "b: float"], outputs=["y: float"])
+    def biased(x, w, b):
+        return tf.nn.relu(tf.nn.bias_add(tf.matmul(x, w), b))
+
+    sizes = iter(range(2, 10_000))
+
+    def call():
+        n = next(sizes)
+        return biased(normal(n, 3), normal(3, n + 1), normal(n + 1))
+
+    assert runs_until_optimized(call)
+    for _ in range(3):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="test_optimized_expansion.py"):
+            biased(normal(4, 3), normal(3, 5), normal(1))
+        np.testing.assert_allclose(
+            biased(normal(4, 3), normal(3, 5), normal(5)),
+            tf.nn.relu(normal(4, 3) @ normal(3, 5) + normal(5)),
+            rtol=1e-5,
+        )
+
+
+def test_shapes_that_never_fit_are_not_optimized():
+    @Composite("OptimizedNever", inputs=["x: float", "w: float", "b: float"], outputs=["y: float"])
+    def biased(x, w, b):
+        return tf.nn.relu(tf.nn.bias_add(tf.matmul(x, w), b))
+
+    def call():
+        with pytest.raises(tf.errors.InvalidArgumentError, match="test_optimized_expansion.py"):
+            biased(normal(4, 3), normal(3, 5), normal(1))
+
+    assert not runs_until_optimized(call, wait=0.5)
+
+
 def test_shapes_that_come_later_are_optimized_as_well():
     dense = dense_op("OptimizedLater")
     for columns in (3, 5, 6):

@@ -36,6 +36,7 @@ def test_each_pass_has_a_name_of_its_own_and_says_what_it_does() -> None:
         "split-products",
         "close-loop",
         "round-operands",
+        "compose-elementary",
         "raise-reshapes",
     ]
     assert all(one.summary.endswith(".") for one in PIPELINE)
