@@ -23,7 +23,7 @@ namespace composite {
 struct InstalledKernel {
   KernelRecord record;
   tvm_abi::Function function;
-  std::vector<tvm_abi::Function> packers;   // by packed argument
+  std::vector<tvm_abi::Function> packers;  // by packed argument
 };
 
 // A class of shapes for which a kernel was asked.
