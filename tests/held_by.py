@@ -181,8 +181,10 @@ HELD_BY: dict[str, str] = {
     "tests/runtime/kernels/test_kernel_library.py": (
         "kernel_install machine composite/runtime/base/checked_file composite/runtime/base/sha256"
     ),
+    "tests/runtime/kernels/test_kernel_families.py": "composite/runtime/request/request_budget",
     "tests/runtime/kernels/test_kernel_table.py": (
-        "kernel_group kernel_record kernel_shapes composite/runtime/api/kernel_c_api"
+        "kernel_group kernel_record composite/runtime/api/kernel_c_api"
+        " composite/runtime/request/kernel_shapes"
     ),
     "tests/runtime/run/test_expansion_runner.py": "expansion_library",
     "tests/runtime/run/test_optimized_expansion.py": "hot_expansion instantiated_function",

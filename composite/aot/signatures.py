@@ -1,21 +1,15 @@
-"""Which calls a library has kernels for: stated, recorded in a run, or one of each kind.
+"""Which calls a library has kernels for: stated beside its ops, or given.
 
-Not for: files of calls (build_options.py), compiling them (prebuild.py).
+Not for: files of calls (build_options.py), what a run records in one
+(composite/runtime/request/call_record.h), compiling them (prebuild.py).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-import tensorflow as tf
-
-from composite.aot.build_options import Call, Signatures, plain, text
-from composite.binding.kernel_request import KernelRequest
-from composite.binding.records import python_value
-from composite.compiler.schema import ArgSpec, OpSchema
-from composite.ops.call import op_def
+from composite.aot.build_options import Call, Signatures, text
 from composite.ops.op import CompositeOp
 
 
@@ -56,48 +50,3 @@ def of_ops(
     if others and not own:
         raise ValueError(f"none of the calls is of an op that is built here: {', '.join(others)}")
     return own, others
-
-
-def recorded_line(request: KernelRequest) -> str | None:
-    """The request of a kernel as a line of a record; None where JSON cannot hold an attribute."""
-    definition = op_def(request.op)
-    schema = OpSchema.from_op_def(definition)
-    attrs = {name: python_value(value) for name, value in request.attrs.items()}
-    dims = enumerate(request.in_shapes)
-    call: dict[str, Any] = {}
-    for arg in schema.inputs:
-        specs: list[list[Any]] = []
-        for dtype in _dtypes(arg, attrs):
-            position, shape = next(dims)
-            mark = ["constant"] if position in request.constants else []
-            specs.append([tf.as_dtype(dtype).name, list(shape), *mark])
-        call[arg.name] = specs if arg.is_list else specs[0]
-    derived = {name for arg in schema.inputs for name in arg.bound_attrs}
-    for name, value in attrs.items():
-        if name not in derived:
-            call[name] = _as_json(value)
-            if call[name] is None:
-                return None
-    return json.dumps({"op": request.op, "call": call}, sort_keys=True)
-
-
-def _dtypes(arg: ArgSpec, attrs: Mapping[str, Any]) -> list[Any]:
-    if arg.type_list_attr:
-        return list(attrs[arg.type_list_attr])
-    one = attrs[arg.type_attr] if arg.type_attr else arg.dtype
-    return [one] * (attrs[arg.number_attr] if arg.number_attr else 1)
-
-
-def _as_json(value: Any) -> Any:
-    """The value as JSON has it; None where it has none."""
-    try:
-        return json.loads(json.dumps(value, default=_plain_or_fail))
-    except (TypeError, ValueError):
-        return None
-
-
-def _plain_or_fail(value: Any) -> Any:
-    found = plain(value)
-    if isinstance(found, str) and found == repr(value):
-        raise TypeError(f"{value!r} has no form in JSON")
-    return found

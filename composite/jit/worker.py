@@ -26,7 +26,6 @@ from composite.binding.records import NodeDef, record
 from composite.compiler.tvm import NotCovered
 from composite.compiler_process.client import UNMADE, CompilerPaused, Stopped
 from composite.compiler_process.tasks import CompilerError
-from composite.jit import recording
 from composite.kernels import produce, verify
 from composite.kernels.cache import Cache, open_default
 from composite.ops import call
@@ -58,7 +57,6 @@ class Worker:
     def stop(self) -> None:
         """Finishes the request in hand, if any, and ends the thread."""
         self._stopping.set()
-        recording.flush()
         native.call("composite_worker", record(running=False))
         # Leaving the interpreter while TensorFlow runs ops of a check would crash.
         self._thread.join()
@@ -96,7 +94,6 @@ def _outcome(
     """Status and reason of a request. Whatever goes wrong, the expansion serves its calls."""
     try:
         request = KernelRequest.parse(message)
-        recording.note(request)
         return produce.produce(request, kernels(), stopping, must_be_known=must_be_known)
     except Stopped:
         return "failed", "the process ends"

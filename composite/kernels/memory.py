@@ -11,29 +11,47 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
 
+class _Entry(NamedTuple):
+    record: bytes
+    descriptor: int
+    path: Path
+
+
 class Entries:
-    """Cache entries for the life of this process, each with a descriptor; timings beside them."""
+    """The cache entries of this process that were used last; timings beside them."""
+
+    MOST = 256  # a process may have no more than 1024 descriptors
 
     def __init__(self) -> None:
-        self._entries: dict[str, tuple[bytes, Path]] = {}
+        self._entries: dict[str, _Entry] = {}  # the one used last comes last
         self.timings: dict[str, bytes] = {}
 
     def load(self, key: str) -> tuple[bytes, Path] | None:
         """The record of an entry and the path of its library."""
-        return self._entries.get(key)
+        entry = self._entries.pop(key, None)
+        if entry is None:
+            return None
+        self._entries[key] = entry
+        return entry.record, entry.path
 
     def store(self, key: str, record: bytes, library: bytes) -> Path:
-        """Keeps an entry; returns the path of its library. OSError if there is no memory."""
-        _, path = lasting(library)
-        self._entries[key] = (record, path)
-        return path
+        """Keeps an entry; returns the path of its library. OSError if there is no memory.
+
+        Whoever has opened a library keeps it when its entry goes.
+        """
+        self._entries.pop(key, None)  # its library may be about to be opened
+        self._entries[key] = entry = _Entry(record, *lasting(library))
+        if len(self._entries) > self.MOST:
+            os.close(self._entries.pop(next(iter(self._entries))).descriptor)
+        return entry.path
 
     def remove(self, key: str) -> None:
-        """Forgets an entry, whose library may be in use and stays."""
+        """Forgets an entry, whose library may be about to be opened and stays."""
         self._entries.pop(key, None)
 
 

@@ -4,9 +4,9 @@
 #define COMPOSITE_RUNTIME_API_EXPLAIN_H_
 
 #include "absl/status/statusor.h"
-#include "composite/runtime/kernels/kernel_shapes.h"
 #include "composite/runtime/kernels/options.h"
 #include "composite/runtime/program/op_version.h"
+#include "composite/runtime/request/kernel_shapes.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
 

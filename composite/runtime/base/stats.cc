@@ -22,6 +22,7 @@ std::vector<std::pair<const char*, Counter*>> AllCounters() {
           {"compiles", &s.compiles},
           {"installed", &s.installed},
           {"rejected", &s.rejected},
+          {"evicted", &s.evicted},
           {"replaced", &s.replaced},
           {"xla_nodes", &s.xla_nodes},
           {"copies", &s.copies},

@@ -26,6 +26,7 @@ struct Stats {
   Counter compiles{0};           // requests that the worker answered with a kernel
   Counter installed{0};          // kernel records taken in
   Counter rejected{0};           // kernel records refused: damaged, missing, of another machine
+  Counter evicted{0};            // groups of kernels let go: no node had their attributes any more
   Counter replaced{0};           // nodes of TensorFlow's own ops that became a composition's
   Counter xla_nodes{0};          // nodes that XLA was given as their expansion, at each compilation
   Counter copies{0};             // inputs that were copied for a kernel: constants, when packed

@@ -107,7 +107,8 @@ Choice Choose(const KernelSnapshot& snapshot, const Signature& call, bool must) 
   return choice;
 }
 
-KernelGroup::KernelGroup(tensorflow::NodeDef request) : request_(std::move(request)) {
+KernelGroup::KernelGroup(tensorflow::NodeDef request, std::shared_ptr<RequestBudget> budget)
+    : request_(std::move(request)), budget_(std::move(budget)) {
   Publish(KernelSnapshot());
 }
 

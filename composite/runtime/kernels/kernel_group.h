@@ -1,7 +1,7 @@
 // The kernels of one program with one set of attributes and dtypes, and how a call finds its own.
 //
-// Nodes read a group without a lock: they see a snapshot, which is immutable and never freed. Only
-// KernelTable changes a group.
+// Nodes read a group without a lock: they see a snapshot, which is immutable and lives as long as
+// the group. Only KernelTable changes a group; whoever reads one holds it.
 #ifndef COMPOSITE_RUNTIME_KERNELS_KERNEL_GROUP_H_
 #define COMPOSITE_RUNTIME_KERNELS_KERNEL_GROUP_H_
 
@@ -14,11 +14,12 @@
 #include "composite/runtime/kernels/kernel_record.h"
 #include "composite/runtime/kernels/shape_policy.h"
 #include "composite/runtime/launch/tvm_abi.h"
+#include "composite/runtime/request/request_budget.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 
 namespace composite {
 
-// A kernel that can be called. Immutable and never freed.
+// A kernel that can be called. Immutable; lives as long as its group, its code for ever.
 struct InstalledKernel {
   KernelRecord record;
   tvm_abi::Function function;
@@ -63,15 +64,26 @@ struct Choice {
 // `must`: whatever its measured time, a kernel that covers the call.
 Choice Choose(const KernelSnapshot& snapshot, const Signature& call, bool must);
 
-class KernelGroup {
+class KernelGroup : public std::enable_shared_from_this<KernelGroup> {
  public:
-  // `request`: op, its attributes and `_composite_program`.
-  explicit KernelGroup(tensorflow::NodeDef request);
+  // `request`: op, its attributes and `_composite_program`. `budget`: of the op.
+  KernelGroup(tensorflow::NodeDef request, std::shared_ptr<RequestBudget> budget);
+
+  const tensorflow::NodeDef& request() const { return request_; }
 
   // Whether these inputs are constants in every call of the group.
   bool HasConstants(const std::vector<PackedArgument>& packed) const;
 
   const KernelSnapshot& snapshot() const { return *current_.load(std::memory_order_acquire); }
+
+  // Notes a call that would ask for a kernel. Whether there were enough of them.
+  bool NoteCall() {
+    return calls_.fetch_add(1, std::memory_order_relaxed) + 1 >= budget_->calls_needed();
+  }
+  // What is still to come of the calls that the budget asks for; 0 or less when there were enough.
+  int64_t calls_to_come() const {
+    return budget_->calls_needed() - calls_.load(std::memory_order_relaxed);
+  }
 
  private:
   friend class KernelTable;
@@ -79,6 +91,8 @@ class KernelGroup {
   void Publish(KernelSnapshot snapshot);
 
   const tensorflow::NodeDef request_;
+  const std::shared_ptr<RequestBudget> budget_;
+  std::atomic<int64_t> calls_{0};  // that asked
   std::atomic<const KernelSnapshot*> current_;
   // Guarded by the mutex of the table. Snapshots change a few times for each class, so that keeping
   // the old ones costs less than to know when the last reader has gone.

@@ -82,7 +82,7 @@ absl::Status KernelTable::AddLocked(KernelGroup* group, InstalledKernel kernel) 
   return absl::OkStatus();
 }
 
-absl::Status KernelTable::AddBuiltLocked(Family* family, InstalledKernel kernel) {
+absl::Status KernelTable::AddBuiltLocked(KernelFamily* family, InstalledKernel kernel) {
   for (auto& [constants, group] : family->groups) {
     if (!group->HasConstants(kernel.record.packed)) continue;
     absl::Status status = AddLocked(group.get(), kernel);
@@ -99,8 +99,9 @@ absl::Status KernelTable::Install(KernelRecord record, tvm_abi::Function functio
   const std::string name = record.name;
   const tensorflow::AttrValueMap own = record.attrs;
   const AttrSlice attrs(&own);
-  KernelGroup* group =
-      Group(**version, attrs, record.constants.has_value() ? &*record.constants : nullptr);
+  const tensorflow::AttrValue* constants =
+      record.constants.has_value() ? &*record.constants : nullptr;
+  const std::shared_ptr<KernelGroup> group = Group(**version, attrs, constants);
   absl::Status status = CheckMachine(record, HostCpu());
   // What tells the times of a kernel brings none, and a refusal is then no second one.
   const bool brings = function != nullptr || !record.library.empty();
@@ -109,10 +110,12 @@ absl::Status KernelTable::Install(KernelRecord record, tvm_abi::Function functio
   InstalledKernel kernel{std::move(record), function, std::move(packers)};
   if (status.ok() && opens) status = Open(&kernel);  // the file is read without the lock
   absl::MutexLock lock(&mu_);
+  KernelFamily& family = FamilyOf(**version, attrs);
+  family.is_built |= function != nullptr;
   if (status.ok()) {
     const bool packs = function != nullptr && !kernel.record.packed.empty();
-    status = packs ? AddBuiltLocked(FamilyOf(**version, attrs), std::move(kernel))
-                   : AddLocked(group, std::move(kernel));
+    status = packs ? AddBuiltLocked(&family, std::move(kernel))
+                   : AddLocked(group.get(), std::move(kernel));
   }
   if (status.ok()) {
     Count(GlobalStats().installed);

@@ -14,7 +14,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "composite/runtime/kernels/decision_table.h"
-#include "composite/runtime/kernels/kernel_shapes.h"
+#include "composite/runtime/request/kernel_shapes.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.pb.h"

@@ -8,6 +8,7 @@
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/kernels/options.h"
 #include "composite/runtime/program/node_attrs.h"
+#include "composite/runtime/request/call_record.h"
 
 namespace composite {
 namespace {
@@ -33,17 +34,6 @@ NodeDef Describe(const OpVersion& version, AttrSlice attrs, const AttrValue* con
   return node;
 }
 
-// Equal for groups that differ in their constants alone; the fields of a proto map have no fixed
-// order.
-std::string FamilyKey(const OpVersion& version, const NodeDef& description) {
-  std::string key = version.digest;
-  for (const auto& declared : version.op_def.attr()) {
-    absl::StrAppend(&key, "\n", declared.name(), "=",
-                    description.attr().at(declared.name()).SerializeAsString());
-  }
-  return key;
-}
-
 absl::Status NoWorker() {
   return absl::FailedPreconditionError(
       "no kernel covers this call, and nobody compiles: just-in-time compilation is off "
@@ -63,29 +53,31 @@ KernelTable& KernelTable::Global() {
   return *table;
 }
 
-KernelGroup* KernelTable::Group(const OpVersion& version, AttrSlice attrs,
-                                const AttrValue* constants) {
+std::shared_ptr<KernelGroup> KernelTable::Group(const OpVersion& version, AttrSlice attrs,
+                                                const AttrValue* constants) {
   NodeDef description = Describe(version, attrs, constants);
-  absl::MutexLock lock(&mu_);
-  Family& family = families_[FamilyKey(version, description)];
   const std::string key = constants != nullptr ? constants->SerializeAsString() : "";
-  std::unique_ptr<KernelGroup>& group = family.groups[key];
-  if (group != nullptr) return group.get();
-  group = std::make_unique<KernelGroup>(std::move(description));
+  std::vector<KernelFamily> dropped;
+  absl::MutexLock lock(&mu_);
+  KernelFamily& family = families_.Get(version, description, &dropped);
+  std::shared_ptr<KernelGroup>& group = family.groups[key];
+  if (group != nullptr) return group;
+  group = std::make_shared<KernelGroup>(std::move(description), family.budget);
   for (const auto& [name, kernel] : family.packing) {
     if (!group->HasConstants(kernel.record.packed)) continue;
     AddLocked(group.get(), kernel).IgnoreError();  // it was added to another group
   }
-  return group.get();
+  return group;
 }
 
-KernelTable::Family* KernelTable::FamilyOf(const OpVersion& version, AttrSlice attrs) {
-  return &families_.at(FamilyKey(version, Describe(version, attrs, nullptr)));
+KernelFamily& KernelTable::FamilyOf(const OpVersion& version, AttrSlice attrs) {
+  std::vector<KernelFamily> dropped;  // none: it is there
+  return families_.Get(version, Describe(version, attrs, nullptr), &dropped);
 }
 
 void KernelTable::Enqueue(KernelGroup* group, const Signature& call) {
   // Without the lock, for nodes that keep to what they knew at their first call, and ask for ever.
-  if (group->snapshot().full) return;
+  if (group->snapshot().full || !group->NoteCall()) return;
   absl::MutexLock lock(&mu_);
   EnqueueLocked(group, call, /*must=*/false).IgnoreError();  // the next call asks again
 }
@@ -117,9 +109,11 @@ absl::Status KernelTable::EnqueueLocked(KernelGroup* group, const Signature& cal
   group->Publish(std::move(next));
   const std::string ticket = absl::StrCat("t", next_ticket_++);
   Request& request = tickets_[ticket];
-  request.group = group;
+  request.group = group->shared_from_this();
   request.shapes = shapes;
   request.must = must;
+  if (!must) group->budget_->NoteRequest();
+  RecordCall(group->request_, shapes);
   Match(shapes, call, &request.hint);
   queue_.insert(must ? queue_.begin() : queue_.end(), ticket);
   Count(GlobalStats().requests);
@@ -129,7 +123,7 @@ absl::Status KernelTable::EnqueueLocked(KernelGroup* group, const Signature& cal
 
 void KernelTable::Prioritize(KernelGroup* group, const Signature& shapes) {
   for (auto& [ticket, request] : tickets_) {
-    if (request.group != group || !(request.shapes == shapes) || request.must) continue;
+    if (request.group.get() != group || !(request.shapes == shapes) || request.must) continue;
     request.must = true;
     auto queued = std::find(queue_.begin(), queue_.end(), ticket);
     if (queued == queue_.end()) return;
@@ -159,6 +153,20 @@ absl::Status KernelTable::Await(KernelGroup* group, const Signature& call,
   }
 }
 
+std::string KernelTable::NextTicket() {
+  const auto last_served = [this](const std::string& ticket) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    const Request& request = tickets_.at(ticket);
+    return request.must ? -1 : request.group->budget_->last_served();
+  };
+  const auto next = std::min_element(
+      queue_.begin(), queue_.end(),
+      [&](const std::string& a, const std::string& b) { return last_served(a) < last_served(b); });
+  std::string ticket = *next;
+  queue_.erase(next);
+  tickets_.at(ticket).group->budget_->NoteServed(++served_);
+  return ticket;
+}
+
 absl::optional<NodeDef> KernelTable::NextRequest(absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
   absl::MutexLock lock(&mu_);
@@ -166,8 +174,7 @@ absl::optional<NodeDef> KernelTable::NextRequest(absl::Duration timeout) {
     if (!worker_running() || work_.WaitWithDeadline(&mu_, deadline)) break;
   }
   if (queue_.empty()) return absl::nullopt;
-  const std::string ticket = queue_.front();
-  queue_.pop_front();
+  const std::string ticket = NextTicket();
   const Request& request = tickets_.at(ticket);
   NodeDef message = request.group->request_;
   message.set_name(ticket);
@@ -208,7 +215,7 @@ absl::Status KernelTable::Finish(const std::string& ticket, const std::string& s
     return absl::NotFoundError(absl::StrCat("no open request has the ticket \"", ticket, "\""));
   }
   queue_.erase(std::remove(queue_.begin(), queue_.end(), ticket), queue_.end());
-  SetState(open->second.group, open->second.shapes, state->second, reason);
+  SetState(open->second.group.get(), open->second.shapes, state->second, reason);
   tickets_.erase(open);
   if (status == "kernel" || status == "expansion") Count(GlobalStats().compiles);
   changed_.SignalAll();
@@ -239,6 +246,21 @@ void KernelTable::SetWorker(bool running) {
 int64_t KernelTable::Pending() const {
   absl::MutexLock lock(&mu_);
   return static_cast<int64_t>(tickets_.size());
+}
+
+std::string KernelTable::WhyLater(const OpVersion& version, const KernelGroup& group) const {
+  const int64_t to_come = group.calls_to_come();
+  if (to_come <= 1) return "";
+  absl::MutexLock lock(&mu_);
+  const auto [attr, values] = families_.MostVaried(version);
+  std::string text = absl::StrCat("no kernel covers this call; ", group.budget_->asked(),
+                                  " were asked for, for other calls of ",
+                                  "this op, and another is asked for after ", to_come,
+                                  " calls with these attributes");
+  if (attr.empty()) return text;
+  return absl::StrCat(text, ". ", attr, " has had ", values,
+                      " values: if it varies, declare it as ",
+                      "an input of the op, so that one kernel serves them all");
 }
 
 }  // namespace composite

@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "composite/runtime/base/fork_mutex.h"
+#include "composite/runtime/kernels/kernel_families.h"
 #include "composite/runtime/kernels/kernel_group.h"
 #include "composite/runtime/program/op_version.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -39,11 +40,12 @@ class KernelTable {
 
   static KernelTable& Global();
 
-  // The group of a node with these attributes; missing ones have their defaults. Never freed.
+  // The group of a node with these attributes; missing ones have their defaults. The node holds it.
   // `constants`: which of its inputs never change (a list of positions), for kernels that make use
   // of that; null for those that do not.
-  KernelGroup* Group(const OpVersion& version, tensorflow::AttrSlice attrs,
-                     const tensorflow::AttrValue* constants = nullptr) ABSL_LOCKS_EXCLUDED(mu_);
+  std::shared_ptr<KernelGroup> Group(const OpVersion& version, tensorflow::AttrSlice attrs,
+                                     const tensorflow::AttrValue* constants = nullptr)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   // Adds a kernel, or takes a new verdict and new times for one of the same name and shapes. A
   // refused record is remembered for explain.
@@ -53,7 +55,8 @@ class KernelTable {
   absl::Status Install(KernelRecord record, tvm_abi::Function function,
                        std::vector<tvm_abi::Function> packers = {}) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Asks for a kernel that covers the call, unless that was done meanwhile or is not possible.
+  // Asks for a kernel that covers the call, unless that was done meanwhile, is not possible, or the
+  // op has had many and the group has made few calls.
   void Enqueue(KernelGroup* group, const Signature& call) ABSL_LOCKS_EXCLUDED(mu_);
 
   // For backend="tvm": returns when Choose(group, call, must) finds a kernel. FailedPrecondition
@@ -73,33 +76,32 @@ class KernelTable {
   // Requests that wait or are worked on.
   int64_t Pending() const ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Why no kernel is asked for at a group's next call, and what its user can do; "" if one is.
+  std::string WhyLater(const OpVersion& version, const KernelGroup& group) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+
  private:
   struct Request {
-    KernelGroup* group = nullptr;
+    std::shared_ptr<KernelGroup> group;
     Signature shapes;
     SymbolValues hint;  // the symbols' values in the call that asked
     bool must = false;
   };
   using Tickets = std::map<std::string, Request>;
 
-  // The groups of a program with one set of attributes, which differ in the constants.
-  struct Family {
-    std::map<std::string, std::unique_ptr<KernelGroup>> groups;
-    // Of built libraries, those that pack constants: for groups that come later.
-    std::map<std::string, InstalledKernel> packing;  // by name
-  };
-
   KernelTable() = default;
 
   // The family of a group that there is.
-  Family* FamilyOf(const OpVersion& version, tensorflow::AttrSlice attrs)
+  KernelFamily& FamilyOf(const OpVersion& version, tensorflow::AttrSlice attrs)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddLocked(KernelGroup* group, InstalledKernel kernel)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status AddBuiltLocked(Family* family, InstalledKernel kernel)
+  absl::Status AddBuiltLocked(KernelFamily* family, InstalledKernel kernel)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status EnqueueLocked(KernelGroup* group, const Signature& call, bool must)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Takes the next ticket out of the queue, which has one.
+  std::string NextTicket() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Prioritize(KernelGroup* group, const Signature& shapes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static void SetState(KernelGroup* group, const Signature& shapes, ShapeClass::State state,
                        const std::string& reason);
@@ -110,10 +112,12 @@ class KernelTable {
   }};
   absl::CondVar work_;     // signalled when a request comes or the worker stops
   absl::CondVar changed_;  // signalled when a group or the worker's state changes
-  std::map<std::string, Family> families_ ABSL_GUARDED_BY(mu_);
-  std::deque<std::string> queue_ ABSL_GUARDED_BY(mu_);  // tickets, the next one first
-  Tickets tickets_ ABSL_GUARDED_BY(mu_);                // open: queued or taken
+  KernelFamilies families_ ABSL_GUARDED_BY(mu_);
+  // Tickets: first those that a call waits for, then those of all ops, which take turns.
+  std::deque<std::string> queue_ ABSL_GUARDED_BY(mu_);
+  Tickets tickets_ ABSL_GUARDED_BY(mu_);  // open: queued or taken
   int64_t next_ticket_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t served_ ABSL_GUARDED_BY(mu_) = 0;  // requests that were taken
   std::atomic<bool> worker_running_{false};
 };
 

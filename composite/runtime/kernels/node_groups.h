@@ -2,6 +2,7 @@
 #ifndef COMPOSITE_RUNTIME_KERNELS_NODE_GROUPS_H_
 #define COMPOSITE_RUNTIME_KERNELS_NODE_GROUPS_H_
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -14,7 +15,7 @@
 namespace composite {
 
 struct NodeGroup {
-  KernelGroup* group;
+  std::shared_ptr<KernelGroup> group;
   Needs needs;
 };
 
@@ -40,6 +41,8 @@ class GroupSnapshots : public Snapshots {
   Needs NeedsOf(size_t i) override { return groups_[i].needs; }
   const KernelSnapshot* At(size_t i, bool must) override { return &groups_[i].group->snapshot(); }
   bool Deterministic() override;
+
+  const KernelGroup& group(size_t i) const { return *groups_[i].group; }
 
  private:
   const OpVersion& version_;

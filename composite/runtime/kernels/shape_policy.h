@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "composite/runtime/kernels/kernel_shapes.h"
+#include "composite/runtime/request/kernel_shapes.h"
 
 namespace composite {
 

@@ -44,10 +44,11 @@ class AtRest {
 class KernelView {
  public:
   // `variables`: of Needs::kRest, the inputs that have to rest. `counted`: see PackedConstants.
-  KernelView(KernelGroup* group, Needs needs, std::vector<int> variables, bool counted)
-      : group_(group), needs_(needs), rest_(std::move(variables)), packed_(counted) {}
+  KernelView(std::shared_ptr<KernelGroup> group, Needs needs, std::vector<int> variables,
+             bool counted)
+      : group_(std::move(group)), needs_(needs), rest_(std::move(variables)), packed_(counted) {}
 
-  KernelGroup* group() const { return group_; }
+  KernelGroup* group() const { return group_.get(); }
   Needs needs() const { return needs_; }
 
   // With deterministic ops, what the group knew at the first call is all that the node ever sees: a
@@ -64,7 +65,7 @@ class KernelView {
   }
 
  private:
-  KernelGroup* const group_;
+  const std::shared_ptr<KernelGroup> group_;  // the last to go: the others are of its kernels
   const Needs needs_;
   std::atomic<const KernelSnapshot*> first_{nullptr};
   AtRest rest_;

@@ -102,19 +102,19 @@ def test_what_goes_wrong_around_a_kernel_fails_its_request_alone(run_python):
         + """
 from composite.jit import worker
 
-def note(request, real=worker.recording.note, left=[1]):
+def produce(*args, real=worker.produce.produce, left=[1], **options):
     if left:
         left.pop()
-        raise OSError("no place to note this")
-    real(request)
+        raise OSError("no place for a cache")
+    return real(*args, **options)
 
-worker.recording.note = note
+worker.produce.produce = produce
 with composite.options(backend="tvm"):
     try:
         dense(x, w, b, act="RELU")
         sys.exit("no error")
     except tf.errors.FailedPreconditionError as error:
-        assert "no place to note this" in str(error), error
+        assert "no place for a cache" in str(error), error
     found = dense(x[:5], w, b, act="RELU")
 np.testing.assert_allclose(found, expected[:5], rtol=1e-4, atol=1e-4)
 """

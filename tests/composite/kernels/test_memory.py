@@ -30,3 +30,18 @@ def test_nobody_changes_it() -> None:
 def test_two_of_one_content_are_two_files() -> None:
     with memory.file(b"a") as one, memory.file(b"a") as other:
         assert one != other
+
+
+def test_entries_are_bounded() -> None:
+    """What was used last stays; what goes takes its descriptor along."""
+    entries = memory.Entries()
+    before = len(os.listdir("/proc/self/fd"))
+    for i in range(3 * entries.MOST):
+        path = entries.store(f"k{i}", b"record", b"library %d" % i)
+        assert path.read_bytes() == b"library %d" % i
+        assert entries.load("k0") is not None
+    assert len(os.listdir("/proc/self/fd")) - before == entries.MOST
+    assert entries.load("k1") is None
+    first = entries.load("k0")
+    assert first is not None
+    assert first[1].read_bytes() == b"library 0"

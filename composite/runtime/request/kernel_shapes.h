@@ -1,6 +1,6 @@
 // The shapes of one call, or of one class of calls, laid out flat: what kernels are found by.
-#ifndef COMPOSITE_RUNTIME_KERNELS_KERNEL_SHAPES_H_
-#define COMPOSITE_RUNTIME_KERNELS_KERNEL_SHAPES_H_
+#ifndef COMPOSITE_RUNTIME_REQUEST_KERNEL_SHAPES_H_
+#define COMPOSITE_RUNTIME_REQUEST_KERNEL_SHAPES_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -45,4 +45,4 @@ std::string ToString(const Signature& signature);
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_KERNELS_KERNEL_SHAPES_H_
+#endif  // COMPOSITE_RUNTIME_REQUEST_KERNEL_SHAPES_H_

@@ -1,4 +1,4 @@
-#include "composite/runtime/kernels/kernel_shapes.h"
+#include "composite/runtime/request/kernel_shapes.h"
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

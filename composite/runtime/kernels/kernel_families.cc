@@ -1,0 +1,103 @@
+#include "composite/runtime/kernels/kernel_families.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "composite/runtime/base/stats.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::NodeDef;
+
+// Families that are looked at to tell which attribute varies.
+constexpr int kMostLookedAt = 256;
+
+// Functions are versions of one op; those with one stem were derived from one op of the user's
+// ("__composite_backward_Dense_<hash>"), one for each value of its attributes.
+std::string OpKey(const OpVersion& version) {
+  if (version.function == nullptr) return version.digest;
+  return version.digest.substr(0, version.digest.rfind('_'));
+}
+
+// Equal for groups that differ in their constants alone; the fields of a proto map have no fixed
+// order.
+std::string FamilyKey(const OpVersion& version, const NodeDef& description) {
+  std::string key = version.digest;
+  for (const auto& declared : version.op_def.attr()) {
+    absl::StrAppend(&key, "\n", declared.name(), "=",
+                    description.attr().at(declared.name()).SerializeAsString());
+  }
+  return key;
+}
+
+bool IsIdle(const KernelFamily& family) {
+  return !family.is_built &&
+         std::all_of(family.groups.begin(), family.groups.end(),
+                     [](const auto& group) { return group.second.use_count() == 1; });
+}
+
+int64_t GroupsWithRequests(const KernelFamily& family) {
+  return std::count_if(family.groups.begin(), family.groups.end(), [](const auto& group) {
+    const KernelSnapshot& snapshot = group.second->snapshot();
+    return !snapshot.classes.empty() || !snapshot.kernels.empty();
+  });
+}
+
+}  // namespace
+
+KernelFamily& KernelFamilies::Get(const OpVersion& version, const NodeDef& description,
+                                  std::vector<KernelFamily>* dropped) {
+  Op& op = ops_[OpKey(version)];
+  std::string key = FamilyKey(version, description);
+  auto found = op.families.find(key);
+  if (found == op.families.end()) {
+    if (op.families.size() >= op.sweep_at) Sweep(&op, dropped);
+    found = op.families.emplace(std::move(key), KernelFamily()).first;
+    found->second.budget = op.budget;
+  }
+  found->second.last_use = ++clock_;
+  return found->second;
+}
+
+void KernelFamilies::Sweep(Op* op, std::vector<KernelFamily>* dropped) {
+  std::vector<std::map<std::string, KernelFamily>::iterator> idle;
+  for (auto it = op->families.begin(); it != op->families.end(); ++it) {
+    if (IsIdle(it->second)) idle.push_back(it);
+  }
+  if (idle.size() > kIdle) {
+    std::sort(idle.begin(), idle.end(),
+              [](auto a, auto b) { return a->second.last_use < b->second.last_use; });
+    idle.resize(idle.size() - kIdle);
+    for (auto it : idle) {
+      Count(GlobalStats().evicted, GroupsWithRequests(it->second));
+      dropped->push_back(std::move(it->second));
+      op->families.erase(it);
+    }
+  }
+  // So that a family costs a bounded number of looks, however many nodes hold theirs.
+  op->sweep_at = op->families.size() + std::max(kIdle, op->families.size());
+}
+
+std::pair<std::string, int> KernelFamilies::MostVaried(const OpVersion& version) const {
+  std::pair<std::string, int> most{"", 1};
+  auto op = ops_.find(OpKey(version));
+  if (op == ops_.end()) return most;
+  for (const auto& declared : version.op_def.attr()) {
+    std::set<std::string> values;
+    int left = kMostLookedAt;
+    for (const auto& [key, family] : op->second.families) {
+      if (family.groups.empty() || --left < 0) continue;
+      const NodeDef& request = family.groups.begin()->second->request();
+      values.insert(request.attr().at(declared.name()).SerializeAsString());
+    }
+    if (static_cast<int>(values.size()) > most.second) {
+      most = {declared.name(), static_cast<int>(values.size())};
+    }
+  }
+  return most;
+}
+
+}  // namespace composite
