@@ -8,13 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from typing import TYPE_CHECKING
+
 from composite.compiler.tvm.ir.graph import Function, pointwise
-from composite.compiler.tvm.ir.tensor import Body, Pointwise, Tensor
+from composite.compiler.tvm.ir.tensor import Body, Expr, Pointwise, Tensor
 from composite.compiler.tvm.ir.walk import rebuilt, rewrite
-from composite.compiler.tvm.math import elementary as math
+
+if TYPE_CHECKING:
+    from composite.compiler.tvm.codegen.block import Block
+
+
+def _tanh_of_softplus(block: Block, x: Expr) -> Expr:
+    from composite.compiler.tvm.math.elementary import tanh_of_softplus
+
+    return tanh_of_softplus(block, x)
+
 
 _COMPOSITIONS: dict[tuple[str, str], tuple[Body, int]] = {
-    ("Tanh", "Softplus"): (math.tanh_of_softplus, 30),
+    ("Tanh", "Softplus"): (_tanh_of_softplus, 30),
 }
 """By the outer and the inner op: the body of both, and its cost."""
 
