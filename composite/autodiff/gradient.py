@@ -18,7 +18,7 @@ import tensorflow as tf
 from composite.autodiff import backward
 from composite.binding import native
 from composite.binding.call_request import CallRequest
-from composite.binding.records import BACKEND, NUMERICS, PROGRAM, AttrValue
+from composite.binding.records import BACKEND, EAGER, NUMERICS, PROGRAM, AttrValue
 from composite.ops import function_op, recorded
 from composite.ops.registry import OPS
 
@@ -141,8 +141,8 @@ def _has_gradient(dtype: tf.DType) -> bool:
 
 
 def _options_of(attrs: Mapping[str, AttrValue]) -> dict[str, AttrValue]:
-    """The options that a node carries, for what is derived from it; "tvm" is about itself alone."""
-    kept = {name: attrs[name] for name in (BACKEND, NUMERICS) if name in attrs}
+    """How a node is to run, for what is derived from it; "tvm" is about itself alone."""
+    kept = {name: attrs[name] for name in (BACKEND, NUMERICS, EAGER) if name in attrs}
     return {name: value for name, value in kept.items() if value.s != b"tvm"}
 
 

@@ -19,6 +19,7 @@ from composite.compiler.attr_values import attr_value_to_python as python_value
 __all__ = [
     "BACKEND",
     "CONSTANTS",
+    "EAGER",
     "NUMERICS",
     "PROGRAM",
     "UNCOUNTED",
@@ -35,6 +36,7 @@ __all__ = [
 
 BACKEND = "_composite_backend"  # where a node is to run: "auto", "tvm" or "tf"
 NUMERICS = "_composite_numerics"  # "fast" or "strict"
+EAGER = "_composite_eager"  # a node that stands for an eager call
 UNCOUNTED = "_composite_uncounted"  # a node that composite.stats() leaves out
 CONSTANTS = "_composite_constants"  # the inputs of a node that never change
 PROGRAM = "_composite_program"  # the version of an op that a node, or a record of a call, means

@@ -1,8 +1,8 @@
 """`composite.options`: which path the calls made under it may take.
 
 The choice is captured where the call is made: into the attributes of a graph node while tracing,
-and read from a thread-local of the runtime by an eager call. It never reaches back to nodes that
-exist.
+and read from a thread-local of the runtime by an eager call. An eager call that may run on another
+thread, or in another process, is made as a node. The choice never reaches back to nodes that exist.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ class _Local(threading.local):
 
 _local = _Local()
 
+# An item for each `options` that is entered, of all threads: where none is, a call need not ask for
+# its own thread's.
+ENTERED: list[None] = []
+
 
 @contextmanager
 def options(*, backend: str | None = None, numerics: str | None = None) -> Iterator[None]:
@@ -60,9 +64,11 @@ def options(*, backend: str | None = None, numerics: str | None = None) -> Itera
     _check("numerics", numerics, NUMERICS)
     outer = (_local.backend, _local.numerics)
     _choose(outer[0] if backend is None else backend, outer[1] if numerics is None else numerics)
+    ENTERED.append(None)
     try:
         yield
     finally:
+        ENTERED.pop()
         _choose(*outer)
 
 
@@ -76,6 +82,11 @@ def _choose(backend: str, numerics: str) -> None:
     request = record(backend=backend, numerics=numerics, thread=True)
     native.call("composite_set_options", request)
     _local.backend, _local.numerics = backend, numerics
+
+
+def chosen() -> bool:
+    """Whether this thread has chosen any option."""
+    return bool(_local.backend or _local.numerics)
 
 
 def node_attrs() -> dict[str, AttrValue]:

@@ -1,10 +1,11 @@
 """Calls of an op: eager, into graphs, onto gradient tapes.
 
-With compiled_call.py the only user of the private Python APIs of TensorFlow for that, written
-against TF 2.21 and kept to what the wrappers that TF generates for its own ops use (gen_math_ops.py
-and its kind): `execute.execute` for an eager call whose arguments have to be converted, and
-`Graph._create_op_internal` while tracing, followed by `record_gradient`, which `apply_op` would not
-do. Beside those, the eager context's library of functions and its cache of kernels.
+With compiled_call.py and traced_call.py the only user of the private Python APIs of TensorFlow for
+that, written against TF 2.21 and kept to what the wrappers that TF generates for its own ops use
+(gen_math_ops.py and its kind): `execute.execute` for an eager call whose arguments have to be
+converted, and `Graph._create_op_internal` while tracing, followed by `record_gradient`, which
+`apply_op` would not do. Beside those, the eager context's library of functions and its cache of
+kernels.
 tests/composite/ops/test_call.py pins each of them.
 
 It knows ops by their OpDef alone; versions, stamps and options are its callers' business.

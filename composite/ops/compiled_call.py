@@ -4,7 +4,7 @@ Written against private APIs of TF 2.21, `TFE_Py_FastPathExecute` and what it ra
 wrappers that TF generates for its own ops are. tests/composite/ops/test_call.py pins them.
 
 Not for: a call whose arguments have to be converted first, and nodes of graphs (call.py); ops that
-have attributes which are tensors (traced_call.py).
+have attributes which are tensors, and calls whose options would be lost (traced_call.py).
 """
 
 from __future__ import annotations
@@ -17,12 +17,18 @@ from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context, core
 from tensorflow.python.framework import ops
 
+from composite.binding import settings
 from composite.ops import call, call_arguments, keras_tensors, traced_call
 
 _TEMPLATE = """
 def __call__({parameters}):
     _ctx = _context._context or _context.context()
     if _ctx._thread_local_data.is_eager:
+        if {as_node}:
+            try:
+                return _traced({op_name!r}, {{{arguments}}}, _self.stamps(), name)
+            except _NoTensors:
+                return _of_keras(_self, {{{arguments}}}, name)
         try:
             return {fast}
         except _NotOk as _error:
@@ -45,14 +51,20 @@ def __call__({parameters}):
 
 
 def compile_call(
-    definition: Any, inputs: Sequence[str], attrs: Sequence[str], defaults: Mapping[str, Any]
+    definition: Any,
+    inputs: Sequence[str],
+    attrs: Sequence[str],
+    defaults: Mapping[str, Any],
+    *,
+    stamped: bool = False,
 ) -> Callable[..., Any]:
     """The `__call__` of one op: `(self, *inputs, *, **attrs, name=None)` with its real parameters.
 
     Text that is compiled, as dataclasses and TensorFlow's own generator do it: binding arguments
     generically takes longer than all the rest of an eager call. The names are an OpDef's (they
     match [A-Za-z][A-Za-z0-9_]*), so no text of a user gets in, and none begins with an underscore,
-    as everything else here does. `_self.stamps()` gives the attributes for graph nodes.
+    as everything else here does. `_self.stamps()` gives the attributes for graph nodes; if calls
+    have to be `stamped`, eager ones are nodes, too.
     """
     parameters = ["_self", *inputs, "*"]
     parameters += [f"{a}=_default_{a}" if a in defaults else a for a in attrs]
@@ -60,9 +72,11 @@ def compile_call(
     for arg in definition.input_arg:
         if arg.type == tf.resource.as_datatype_enum:
             values[arg.name] = f"_resource({arg.name})"
+    always = stamped or traced_call.needed(definition)
     text = _TEMPLATE.format(
         parameters=", ".join([*parameters, "name=None"]),
         op_name=definition.name,
+        as_node="True" if always else "_options and _carries_options()",
         fast=_fast_expression(definition, values, attrs),
         arguments=_named(values),
     )
@@ -75,6 +89,8 @@ def compile_call(
         "_raise": ops.raise_from_not_ok_status,
         "_eager": call.eager_call,
         "_graph": call.graph_call,
+        "_options": settings.ENTERED,
+        "_carries_options": traced_call.carries_options,
         "_traced": traced_call.traced_call,
         "_NoTensors": (TypeError, ValueError),
         "_of_keras": keras_tensors.call,
@@ -96,8 +112,6 @@ def do_not_convert(entity: Any) -> None:
 
 
 def _fast_expression(definition: Any, values: Mapping[str, str], attrs: Sequence[str]) -> str:
-    if traced_call.needed(definition):
-        return f"_traced({definition.name!r}, {{{_named(values)}}}, _self.stamps(), name)"
     arguments = [repr(definition.name), "name"]
     arguments += (text for name, text in values.items() if name not in attrs)
     arguments += (text for a in attrs for text in (repr(a), a))

@@ -14,9 +14,9 @@ from tensorflow.core.framework.attr_value_pb2 import AttrValue, NameAttrList
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
-from composite.binding import native
+from composite.binding import native, settings
 from composite.binding.records import PROGRAM, NodeDef
-from composite.ops import call, function_digest, functions, recorded
+from composite.ops import call, function_digest, functions, recorded, traced_call
 from composite.ops.registry import OPS
 
 NAME = "CompositeCall"
@@ -115,11 +115,14 @@ def invoke(
         "f": NameAttrList(name=signature.name),
         "Tout": [tf.as_dtype(arg.type) for arg in signature.output_arg],
     }
+    marks = {PROGRAM: AttrValue(s=signature.name.encode())}
     if tf.executing_eagerly():
+        if traced_call.carries_options():
+            own = {**stamps, **settings.node_attrs(), **marks}
+            return list(traced_call.traced_call(NAME, arguments, own, None))
         return list(call.eager_call(NAME, arguments, None))
     # The functions travel with the graph, into a saved model for one.
     tf.graph_util.import_graph_def(
         GraphDef(versions={"producer": tf.version.GRAPH_DEF_VERSION}, library=library), name=""
     )
-    own = {**stamps, PROGRAM: AttrValue(s=signature.name.encode())}
-    return list(call.graph_call(NAME, arguments, own, None))
+    return list(call.graph_call(NAME, arguments, {**stamps, **marks}, None))

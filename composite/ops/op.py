@@ -50,16 +50,20 @@ class _Call:
 
     def __get__(self, instance: CompositeOp | None, owner: type[CompositeOp]) -> Any:
         """The compiled function, bound to the op; it stands in the class from now on."""
-        schema = self._schema
-        function = compiled_call.compile_call(
-            schema.op_def,
-            [arg.name for arg in schema.inputs],
-            [attr.name for attr in schema.attrs],
-            {attr.name: attr.default for attr in schema.attrs if attr.has_default},
-        )
+        function = _compiled(self._schema)
         if owner.__dict__["__call__"] is self:
             owner.__call__ = function  # type: ignore[method-assign]
         return function.__get__(instance, owner)
+
+
+def _compiled(schema: OpSchema, *, stamped: bool = False) -> Callable[..., Any]:
+    return compiled_call.compile_call(
+        schema.op_def,
+        [arg.name for arg in schema.inputs],
+        [attr.name for attr in schema.attrs],
+        {attr.name: attr.default for attr in schema.attrs if attr.has_default},
+        stamped=stamped,
+    )
 
 
 class CompositeOp:
@@ -213,14 +217,7 @@ class CompositeOp:
         An eager op cannot carry a stamp, and without one it would mean the new body. As a function
         of one stamped node it still means this one, at the price of a function call.
         """
-        made = functools.partial(type(self).__call__, self)
-        traced = tf.function(made, autograph=False, reduce_retracing=True)
-
-        def stamped_call(_self: Any, *args: Any, **kwargs: Any) -> Any:
-            return (traced if tf.executing_eagerly() else made)(*args, **kwargs)
-
-        compiled_call.do_not_convert(stamped_call)
-        type(self).__call__ = stamped_call  # type: ignore[method-assign,assignment]
+        type(self).__call__ = _compiled(self.schema, stamped=True)  # type: ignore[method-assign]
 
 
 class DecoratedOp(CompositeOp):

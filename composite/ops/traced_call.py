@@ -1,9 +1,11 @@
-"""Eager calls of ops that have attributes which are tensors.
+"""Eager calls that have to be nodes: a call runs as a function of one node.
 
-TensorFlow 2.21 cannot set such an attribute from Python when it runs an op eagerly ("unhandled
-type 6"), but a node may have it: the call runs as a function of one node, traced once for its
-attributes.
+TensorFlow 2.21 cannot set an attribute that is a tensor from Python when it runs an op eagerly
+("unhandled type 6"), but a node may have it. Nor can it set those that carry an op's version and
+options, and an op that runs on another thread than the caller's does not find the caller's options.
+The function is traced once for its attributes.
 
+Private APIs of TF 2.21: the eager context's. tests/composite/ops/test_traced_call.py pins them.
 Not for: any other op (call.py calls it directly, in a hundredth of the time).
 """
 
@@ -14,8 +16,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import context
 
-from composite.binding.records import AttrValue
+from composite.binding import settings
+from composite.binding.records import EAGER, AttrValue
 from composite.ops import call, call_arguments
 
 _MOST_FUNCTIONS = 128
@@ -24,6 +28,16 @@ _MOST_FUNCTIONS = 128
 def needed(definition: Any) -> bool:
     """Whether an op's eager calls have to go this way."""
     return any(attr.type in ("tensor", "list(tensor)") for attr in definition.attr)
+
+
+def carries_options() -> bool:
+    """Whether options are chosen that an op which is run eagerly might not see.
+
+    Asynchronous ops run on a thread of the context, and those of a device of a cluster in its
+    process. Under a cluster all calls count: where an op runs is TensorFlow's to choose.
+    """
+    eager = context.context()
+    return settings.chosen() and (eager.is_async() or eager.get_server_def() is not None)
 
 
 def traced_call(
@@ -55,7 +69,7 @@ def _function(
 
     def node(*inputs: Any) -> Any:
         arguments = call_arguments.keywords(definition, derived, values, inputs)
-        made = call.graph_call(op_name, arguments, marks, name)
+        made = call.graph_call(op_name, arguments, marks | {EAGER: AttrValue(s=b"true")}, name)
         return made if definition.output_arg else None
 
-    return tf.function(node, autograph=False)
+    return tf.function(node, autograph=False, reduce_retracing=True)

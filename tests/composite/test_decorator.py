@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import composite
 from composite import Composite, CompositeOp
 from composite.compiler.source import CompositeSyntaxError
 from tests.composite.dense_ops import dense, scale, two_layers
+from tests.conftest import no_compiling
 from tests.yardstick import slowness
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -266,6 +268,19 @@ def test_a_cell_that_is_run_again_is_a_new_version():
     same = run_cell(_VERSION.format(name="TestCell", factor=3.0))["versioned"]
     assert same.digest == two.digest
     assert two(1.0).numpy() == 3
+
+
+def test_an_old_object_follows_the_options():
+    one = run_cell(_VERSION.format(name="TestCellOptions", factor=2.0))["versioned"]
+    run_cell(_VERSION.format(name="TestCellOptions", factor=3.0))
+    assert one(1.0).numpy() == 2
+    with (
+        composite.options(backend="tvm"),
+        no_compiling(),
+        pytest.raises(tf.errors.FailedPreconditionError, match="nobody compiles"),
+    ):
+        one(1.0)
+    assert one(1.0).numpy() == 2
 
 
 def test_another_signature_under_the_name_is_an_error():

@@ -62,6 +62,7 @@ std::shared_ptr<const Expansion> FinalExpansion(const NodeDef& def, std::vector<
   // An eager op comes here as a function of one node, which the eager context keeps for good. It
   // has no stamp: its kernel follows redefinitions and the thread's options, a call would not.
   if (AttrSlice(def).Find(kProgramAttr) == nullptr) return nullptr;
+  if (AttrSlice(def).Find(kEagerAttr) != nullptr) return nullptr;
   auto version = Registry::Global().Resolve(def.op(), AttrSlice(def));
   if (!version.ok()) return nullptr;
   if (!RunsItsExpansionForGood(**version, AttrSlice(def), facts, device)) return nullptr;

@@ -15,6 +15,10 @@
 
 namespace composite {
 
+// The attribute of a node that stands for an eager call: it stays, as an eager op does, and so its
+// ops run as those of an eager call.
+inline constexpr char kEagerAttr[] = "_composite_eager";
+
 // Where a node that asks for this device will run, before anything is placed: a device that is not
 // among `devices` (null: not known) decides nothing, and the CPU is what there always is.
 Device PlacedOn(const std::string& requested, const tensorflow::DeviceSet* devices);
