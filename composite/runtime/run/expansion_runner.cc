@@ -1,10 +1,12 @@
 #include "composite/runtime/run/expansion_runner.h"
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "composite/runtime/expand/body_shapes.h"
 #include "composite/runtime/expand/expand.h"
 #include "composite/runtime/graph/not_yet.h"
@@ -169,14 +171,71 @@ class InstantiatedExpansion {
   const std::unique_ptr<HotExpansion> hot_;
 };
 
+// The nodes that keep expansions instantiated: no more of them than take turns. An eager program
+// has a node for each value of an attribute, and TensorFlow forgets none of them.
+class ExpansionRunner::Keepers {
+ public:
+  static Keepers& Global() {
+    static auto* all = new Keepers;  // nodes of other threads outlive static objects
+    return *all;
+  }
+
+  // Advances with each expansion that is instantiated.
+  uint64_t Now() const { return clock_.load(std::memory_order_relaxed); }
+
+  void Add(ExpansionRunner* runner) ABSL_LOCKS_EXCLUDED(mu_) {
+    std::vector<std::list<Ready>> taken;  // destroyed without the locks
+    absl::MutexLock lock(&mu_);
+    clock_.fetch_add(1, std::memory_order_relaxed);
+    if (!all_.insert(runner).second) return;
+    // One that comes back takes turns with the others: with fewer places each would lose its own
+    // before its next turn.
+    if (std::exchange(runner->was_taken_from_, false)) ++places_;
+    if (all_.size() > places_) taken = TakeFromSome(runner);
+  }
+
+  void Remove(ExpansionRunner* runner) ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    all_.erase(runner);
+  }
+
+ private:
+  // Of many at once: to find them takes a look at all.
+  std::vector<std::list<Ready>> TakeFromSome(const ExpansionRunner* but)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    std::vector<std::pair<uint64_t, ExpansionRunner*>> others;
+    for (ExpansionRunner* one : all_) {
+      if (one != but) others.emplace_back(one->last_run_.load(std::memory_order_relaxed), one);
+    }
+    const size_t count = std::min(others.size(), places_ / 8);
+    std::nth_element(others.begin(), others.begin() + count, others.end());
+    std::vector<std::list<Ready>> taken;
+    for (size_t i = 0; i < count; ++i) {
+      ExpansionRunner* one = others[i].second;
+      absl::MutexLock lock(&one->mu_);
+      taken.push_back(std::move(one->ready_));
+      one->ready_.clear();
+      one->was_taken_from_ = true;
+      all_.erase(one);
+    }
+    return taken;
+  }
+
+  std::atomic<uint64_t> clock_{1};
+  ForkMutex mu_;
+  size_t places_ ABSL_GUARDED_BY(mu_) = kNodes;
+  absl::flat_hash_set<ExpansionRunner*> all_ ABSL_GUARDED_BY(mu_);
+};
+
 ExpansionRunner::ExpansionRunner(bool on_cpu) : on_cpu_(on_cpu) {}
-ExpansionRunner::~ExpansionRunner() = default;
+ExpansionRunner::~ExpansionRunner() { Keepers::Global().Remove(this); }
 
 absl::Status ExpansionRunner::Run(OpKernelContext* context,
                                   const std::shared_ptr<const OpVersion>& version,
                                   tensorflow::AttrSlice attrs, bool strict) {
   FunctionLibraryRuntime* runtime = context->function_library();
   if (runtime == nullptr) runtime = PrivateRuntime();
+  last_run_.store(Keepers::Global().Now(), std::memory_order_relaxed);
   absl::StatusOr<Ready> ready = Find(runtime, context, version, attrs);
   if (!ready.ok()) return ready.status();
   absl::Status status = (*ready)->Run(runtime, context, strict);
@@ -223,14 +282,17 @@ ExpansionRunner::Ready ExpansionRunner::FindCached(FunctionLibraryRuntime* runti
 
 void ExpansionRunner::Cache(const Ready& ready) {
   std::vector<Ready> dropped;  // destroyed without the lock: to release a handle takes others
-  absl::MutexLock lock(&mu_);
-  const bool many = InstantiatedFunction::count() > kManyHandles;
-  const size_t keep = many ? 0 : kHandles - 1;
-  while (ready_.size() > keep) {
-    dropped.push_back(std::move(ready_.back()));
-    ready_.pop_back();
+  {
+    absl::MutexLock lock(&mu_);
+    const bool many = InstantiatedFunction::count() > kManyHandles;
+    const size_t keep = many ? 0 : kHandles - 1;
+    while (ready_.size() > keep) {
+      dropped.push_back(std::move(ready_.back()));
+      ready_.pop_back();
+    }
+    ready_.push_front(ready);
   }
-  ready_.push_front(ready);
+  Keepers::Global().Add(this);
 }
 
 }  // namespace composite

@@ -7,6 +7,7 @@
 #define COMPOSITE_RUNTIME_RUN_EXPANSION_RUNNER_H_
 
 #include <atomic>
+#include <cstdint>
 #include <list>
 #include <memory>
 
@@ -34,6 +35,9 @@ class ExpansionRunner {
   // kManyHandles, a node that needs another keeps only that one.
   static constexpr int kHandles = 8;
   static constexpr int kManyHandles = 512;
+  // The nodes of a process that keep any, unless more take turns. Beyond, those that ran least
+  // recently give theirs up.
+  static constexpr int kNodes = 512;
 
   // `on_cpu`: the node's inputs lie in the host's memory.
   explicit ExpansionRunner(bool on_cpu);
@@ -47,6 +51,7 @@ class ExpansionRunner {
 
  private:
   using Ready = std::shared_ptr<const InstantiatedExpansion>;
+  class Keepers;
 
   absl::StatusOr<Ready> Find(tensorflow::FunctionLibraryRuntime* runtime,
                              tensorflow::OpKernelContext* context,
@@ -60,6 +65,8 @@ class ExpansionRunner {
   // Set when an expansion asked for the value of an input: values are facts only then, so that
   // nobody compares them in vain.
   std::atomic<bool> needs_constants_{false};
+  std::atomic<uint64_t> last_run_{0};  // on the clock of Keepers
+  bool was_taken_from_ = false;        // guarded by the mutex of Keepers
   ForkMutex mu_;
   std::list<Ready> ready_ ABSL_GUARDED_BY(mu_);  // the one used last comes first
 };

@@ -15,7 +15,7 @@ from tensorflow.python.eager import context
 from tests.runtime import kernel_support as k
 
 
-def flatten(op: str) -> Any:
+def flatten(op: str, *own_attrs: str) -> Any:
     """reshape(x, [dim 0 * dim 1]), with the dims read from the shape."""
     constants = []
     for name, value in (("0", 0), ("1", 1)):
@@ -32,7 +32,8 @@ def flatten(op: str) -> Any:
         made.input.extend(inputs)
         nodes.append(made)
     nodes.append(k.call_node("7", "Reshape", ["x", "6"], ["tensor", "shape"]))
-    return k.program(op, {"inputs": ["x: float"], "outputs": ["y: float"]}, nodes, {"y": "7"})
+    declared = {"inputs": ["x: float"], "attrs": own_attrs, "outputs": ["y: float"]}
+    return k.program(op, declared, nodes, {"y": "7"})
 
 
 def pack(op: str) -> Any:
@@ -73,6 +74,26 @@ def test_expansions_that_read_dims_are_bounded(unique: Callable[[str], str]) -> 
     for m in range(count - 4, count):
         k.call(op, {"x": tf.ones([m, 2])})
     assert k.stats()["instantiations"] - before["instantiations"] == made
+
+
+def test_nodes_that_run_no_more_keep_nothing(unique: Callable[[str], str]) -> None:
+    """An eager program has a node for each value of an attribute, and TensorFlow drops none."""
+    context.context().clear_kernel_cache()
+    op = unique("RtRates")
+    k.register(flatten(op, "rate: float"))
+
+    def instantiated(first: int, end: int) -> int:
+        before = k.stats()["instantiations"]
+        for rate in range(first, end):
+            k.call(op, {"x": tf.ones([2, 2])}, rate=float(rate))
+        return int(k.stats()["instantiations"] - before)
+
+    assert instantiated(0, 1200) == 1200
+    assert instantiated(1000, 1200) == 0  # those that ran last
+    assert instantiated(0, 200) == 200  # these had to give theirs up
+    # Nodes that take turns get room for all of them.
+    rounds = [instantiated(0, 700) for _ in range(5)]
+    assert rounds[-1] == 0, rounds
 
 
 def test_values_of_inputs(unique: Callable[[str], str]) -> None:
