@@ -78,7 +78,7 @@ class _Evaluation:
             return results
         if node.op in _EXP_MINUS_ONE:
             return [self._rounded(x + 1) - 1 for x in results]
-        # A whole number that constants give is exact: next to an exponent of 2, (-x)^2 is no number.
+        # A whole number that constants give is exact: (-x)^2.0000001 is no number.
         return [
             self._rounded(x) if x.dtype.is_floating and not (fixed and _is_whole(x)) else x
             for x in results
