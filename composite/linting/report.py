@@ -84,7 +84,7 @@ class Coverage:
 
 @dataclasses.dataclass(frozen=True)
 class LintReport:
-    """The result of `composite.lint`; `str()` is a text of at most 80 columns.
+    """The result of a lint; `str()` is a text of at most 80 columns.
 
     Attributes:
         findings: by op, those that refuse a kernel before warnings.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-
 from typing import TYPE_CHECKING
 
 from composite.compiler.tvm.ir.graph import Function, pointwise

@@ -34,31 +34,32 @@ bool IsRefused(const ShapeClass& shape_class) {
   return shape_class.state == ShapeClass::kNotCovered || shape_class.state == ShapeClass::kFailed;
 }
 
-// Whether the compiler refused class i for what its symbols leave open. Then a call gets a class of
-// its own sizes, unless the first that did so was refused too: a class may span calls that have no
-// kernel, such as one whose shapes do not fit together.
-bool IsTooGeneral(const KernelSnapshot& snapshot, size_t i) {
+// What stands for the calls of class i: the class, unless the compiler refused it. That may be for
+// what its symbols leave open, such as shapes that do not fit together: then calls get classes of
+// their own sizes (null) if the first that was asked for has a kernel, and share what becomes of it
+// if it has none, or not yet.
+const ShapeClass* Standing(const KernelSnapshot& snapshot, size_t i) {
   const ShapeClass& general = snapshot.classes[i];
-  if (SymbolCount(general.shapes) == 0 || !IsRefused(general)) return false;
+  if (SymbolCount(general.shapes) == 0 || !IsRefused(general)) return &general;
   SymbolValues values;
-  return std::none_of(snapshot.classes.begin() + i + 1, snapshot.classes.end(),
-                      [&](const ShapeClass& later) {
-                        return SymbolCount(later.shapes) == 0 && IsRefused(later) &&
-                               Match(general.shapes, later.shapes, &values);
-                      });
+  for (size_t j = i + 1; j < snapshot.classes.size(); ++j) {
+    const ShapeClass& later = snapshot.classes[j];
+    if (SymbolCount(later.shapes) != 0 || !Match(general.shapes, later.shapes, &values)) continue;
+    if (IsRefused(later)) return &general;
+    return later.state == ShapeClass::kPending ? &later : nullptr;
+  }
+  return snapshot.full ? &general : nullptr;
 }
 
 const ShapeClass* FindClass(const KernelSnapshot& snapshot, const Signature& call) {
-  const ShapeClass* too_general = nullptr;
   SymbolValues values;
   for (size_t i = 0; i < snapshot.classes.size(); ++i) {
     const ShapeClass& shape_class = snapshot.classes[i];
     if (!Match(shape_class.shapes, call, &values)) continue;
     if (KernelRefuses(snapshot, shape_class, call)) continue;
-    if (!IsTooGeneral(snapshot, i)) return &shape_class;
-    too_general = &shape_class;
+    if (const ShapeClass* standing = Standing(snapshot, i)) return standing;
   }
-  return snapshot.full ? too_general : nullptr;
+  return nullptr;
 }
 
 // The class of the calls that have 1 where these values of the symbols are 1.
