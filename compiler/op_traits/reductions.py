@@ -106,7 +106,7 @@ ROWS = (
     OpTraits(
         "TopKV2",
         "largest",
-        limits="k of 1 to 8; the expansion runs where a row has a NaN",
+        limits="k of 1 to 8, sorted; the expansion runs where a row has a NaN",
         reads=reads(input=Read.VALUES, k=Read.INDEX),
         outputs=("values", "indices"),
         jumps=True,

@@ -4,8 +4,9 @@ Floating outputs are held against the expansion computed in float64, within the 
 `tolerance`, on ordinary inputs and on those of `adversarial`; infinities and NaNs stand where the
 expansion has them, unless the kernel leaves such inputs to it. The rest must be equal. Inputs and
 outputs lie at addresses with no alignment but that of an element, and outputs between guards, so a
-kernel that assumes more or writes outside is found here. All of this holds for one task in each parallel loop and for several, whose results
-may differ in rounding only; and for outputs that lie in the memory of an input, where they may.
+kernel that assumes more or writes outside is found here. All of this holds for one task in each
+parallel loop and for several, whose results may differ in rounding only; and for outputs that lie
+in the memory of an input, where they may.
 """
 
 from __future__ import annotations

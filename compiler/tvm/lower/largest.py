@@ -30,6 +30,8 @@ def _lower_top_k(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     node.require(x.dtype, *NUMBERS)
     dtype = node.dtype("index_type") if "index_type" in node.proto.attr else "int32"
     node.require(dtype, "int32", "int64")
+    if not x.rank or not node.flag("sorted", default=True):
+        raise NotCovered(f"{node.op}: of a scalar, or sorted=False")
     (count,) = known_ints(node, k, "k")
     if not 1 <= count <= _MOST:
         raise NotCovered(f"{node.op}: k of {count} (1 to {_MOST})")

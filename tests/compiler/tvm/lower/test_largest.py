@@ -82,6 +82,7 @@ def test_a_nan_fails_the_kernel(compiler: Any) -> None:
         (lambda x: tf.math.top_k(x, 9), "k of 9"),
         (lambda x: tf.math.top_k(x, tf.cast(x[0, 0], tf.int32)), "k"),
         (lambda x: tf.math.top_k(x, 2, index_type=tf.int16), "int16"),
+        (lambda x: tf.math.top_k(x, 2, sorted=False), "sorted=False"),
     ],
 )
 def test_not_covered(function: Any, match: str) -> None:
