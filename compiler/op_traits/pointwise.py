@@ -31,7 +31,7 @@ ROWS = (
     OpTraits("Mul", "arithmetic", elementwise=True),
     OpTraits("RealDiv", "arithmetic", elementwise=True),
     OpTraits("Div", "arithmetic", elementwise=True),
-    OpTraits("DivNoNan", "arithmetic", elementwise=True),
+    OpTraits("DivNoNan", "arithmetic", elementwise=True, jumps=True),
     OpTraits("MulNoNan", "arithmetic", elementwise=True),
     OpTraits("FloorDiv", "arithmetic", elementwise=True, jumps=True),
     OpTraits("FloorMod", "arithmetic", elementwise=True, jumps=True),

@@ -103,6 +103,14 @@ ROWS = (
     OpTraits("ArgMax", "reduction", reads=reads(input=Read.VALUES, dimension=Read.INDEX)),
     OpTraits("ArgMin", "reduction", reads=reads(input=Read.VALUES, dimension=Read.INDEX)),
     OpTraits("BiasAddGrad", "reduction"),
+    OpTraits(
+        "TopKV2",
+        "largest",
+        limits="k of 1 to 8, sorted; the expansion runs where a row has a NaN",
+        reads=reads(input=Read.VALUES, k=Read.INDEX),
+        outputs=("values", "indices"),
+        jumps=True,
+    ),
     # Scans.
     OpTraits("Cumsum", "scanning", reads=reads(x=Read.VALUES, axis=Read.INDEX)),
     OpTraits("Cumprod", "scanning", reads=reads(x=Read.VALUES, axis=Read.INDEX)),

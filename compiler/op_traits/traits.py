@@ -25,6 +25,7 @@ Family: TypeAlias = Literal[
     "normalization",
     "pooling",
     "reduction",
+    "largest",
     "scanning",
     "scattering",
     "softmax",

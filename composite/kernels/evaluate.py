@@ -26,7 +26,8 @@ def evaluate(
 ) -> list[Any]:
     """The outputs of `source` for these inputs, as eager tensors on the CPU.
 
-    rounded: what becomes of each floating result that an op computes; None for the result as it is.
+    rounded: what becomes of each floating result that an op computes, but for whole numbers that
+        follow from constants; None for the results as they are.
     """
     library = {f.signature.name: f for f in source.graph_def.library.function}
     tensors = [tf.constant(x, dtype) for x, dtype in zip(inputs, source.input_dtypes, strict=True)]
@@ -45,15 +46,18 @@ class _Evaluation:
             name: [tensor] for name, tensor in zip(source.inputs, inputs, strict=True)
         }
         nodes = {node.name: node for node in source.graph_def.node}
+        fixed: set[str] = set()  # nodes whose results follow from constants alone
         order = TopologicalSorter({n: [_node(x) for x in nodes[n].input] for n in nodes})
         for name in order.static_order():
             if name not in values:
                 node = nodes[name]
                 own = [_value(x, values) for x in node.input if not x.startswith("^")]
-                values[name] = self._node(node, own)
+                if all(_node(x) in fixed for x in node.input):
+                    fixed.add(name)
+                values[name] = self._node(node, own, fixed=name in fixed)
         return [_value(x, values) for x in source.outputs]
 
-    def _node(self, node: Any, inputs: list[Any]) -> list[Any]:
+    def _node(self, node: Any, inputs: list[Any], *, fixed: bool) -> list[Any]:
         if node.op in self._library:
             return self._function(node.op, inputs)
         kind = node.op.removeprefix("Stateless").removeprefix("Stateful")
@@ -74,7 +78,11 @@ class _Evaluation:
             return results
         if node.op in _EXP_MINUS_ONE:
             return [self._rounded(x + 1) - 1 for x in results]
-        return [self._rounded(x) if x.dtype.is_floating else x for x in results]
+        # A whole number that constants give is exact: (-x)^2.0000001 is no number.
+        return [
+            self._rounded(x) if x.dtype.is_floating and not (fixed and _is_whole(x)) else x
+            for x in results
+        ]
 
     def _while(self, node: Any, state: list[Any]) -> list[Any]:
         condition, body = node.attr["cond"].func.name, node.attr["body"].func.name
@@ -95,6 +103,10 @@ def _node(reference: str) -> str:
 def _value(reference: str, values: dict[str, list[Any]]) -> Any:
     name, _, output = reference.partition(":")
     return values[name][int(output or 0)]
+
+
+def _is_whole(tensor: Any) -> bool:
+    return bool(tf.reduce_all(tensor == tf.round(tensor)))
 
 
 def _truth(tensor: Any) -> bool:

@@ -44,6 +44,10 @@ class _Call(ctypes.Structure):
     ]
 
 
+class Refused(RuntimeError):  # noqa: N818 - no mistake of anybody's
+    """A kernel met an index out of range, or a NaN where it has no answer: the expansion runs."""
+
+
 def call(library: Path, kernel: str, arrays: Sequence[Array], tasks: int = 1) -> None:
     """Calls a kernel of a library, which fills its outputs.
 
@@ -55,6 +59,7 @@ def call(library: Path, kernel: str, arrays: Sequence[Array], tasks: int = 1) ->
         tasks: Into how many each parallel loop is divided. All of them run at the same time.
 
     Raises:
+        Refused: If the kernel leaves these inputs to the expansion.
         RuntimeError: If there is no such kernel, or it refuses its arguments, or its tasks do not
             meet at the same barriers.
     """
@@ -64,6 +69,8 @@ def call(library: Path, kernel: str, arrays: Sequence[Array], tasks: int = 1) ->
     )
     try:
         native.invoke(native.library().composite_call_kernel, ctypes.byref(asked))
+    except tf.errors.OutOfRangeError as error:
+        raise Refused(error.message) from error
     except tf.errors.OpError as error:
         raise RuntimeError(error.message) from error
 

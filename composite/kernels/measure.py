@@ -156,26 +156,32 @@ def _functions(op_name: str, node: _Call, specs: Sequence[tf.TensorSpec], copies
 
 
 def _times(rounds: Sequence[tuple[float, float, float]], copies: int) -> Times:
-    base = min(nothing for _, _, nothing in rounds)
+    base, noise = _without(rounds)
     low, ratio, high = statistics.quantiles(_ratios(rounds, copies), n=4)
     median = statistics.median(expansion for _, expansion, _ in rounds)
-    expansion_us = of_one(median, base, copies) * 1e6
+    expansion_us = of_one(median, base, copies, noise) * 1e6
     # From the ratio, so that times and verdict agree.
-    kernel_us = max(ratio * expansion_us, _LEAST * 1e6)
+    kernel_us = max(ratio * expansion_us, of_one(base, base, copies, noise) * 1e6)
     return Times(kernel_us, expansion_us, ratio, low, high)
 
 
 def _ratios(rounds: Sequence[tuple[float, float, float]], copies: int) -> list[float]:
-    base = min(nothing for _, _, nothing in rounds)
-    return [of_one(a, base, copies) / of_one(b, base, copies) for a, b, _ in rounds]
+    base, noise = _without(rounds)
+    return [of_one(a, base, copies, noise) / of_one(b, base, copies, noise) for a, b, _ in rounds]
 
 
-def of_one(chain: float, empty: float, copies: int) -> float:
+def _without(rounds: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
+    """Seconds of the function without nodes, and by how much half of its runs take longer."""
+    empty = [nothing for _, _, nothing in rounds]
+    return min(empty), statistics.median(empty) - min(empty)
+
+
+def of_one(chain: float, empty: float, copies: int, noise: float = 0.0) -> float:
     """Seconds of one of so many nodes, whose function took `chain`, and one without them `empty`.
 
-    No less than what the clock can tell apart.
+    No less than what can be told apart: by the clock, and beside the `noise` of such runs.
     """
-    return max(chain - empty, copies * _LEAST, _CLOCK) / copies
+    return max(chain - empty, noise, copies * _LEAST, _CLOCK) / copies
 
 
 def _route(backend: str) -> dict[str, AttrValue]:

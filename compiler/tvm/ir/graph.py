@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from composite.compiler import op_traits
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Shape
 from composite.compiler.tvm.ir.tensor import (
@@ -47,7 +48,11 @@ def pointwise(  # noqa: PLR0913 - a node and its result
     jumps: bool = False,
     shape: Shape | None = None,
 ) -> Tensor:
-    """Return the element-wise result; ``shape`` only where it is larger than the operands give."""
+    """Return the element-wise result; ``shape`` only where it is larger than the operands give.
+
+    ``jumps`` is for what is no op of TensorFlow's: of those :mod:`op_traits` tells.
+    """
+    jumps = jumps or op_traits.of(op).jumps
     full = dims.broadcast_shapes((*(t.shape for t in operands), *([shape] if shape else [])), op)
     return Tensor(full, dtype, Pointwise(op, operands, body, cost, jumps))
 

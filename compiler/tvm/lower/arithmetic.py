@@ -85,12 +85,12 @@ def _on_sizes(node: OpNode, a: Tensor, b: Tensor) -> Any:
 
 
 def _binary(
-    body: Body, *, cost: int = 1, dtypes: tuple[str, ...] = NUMBERS, jumps: bool = False
+    body: Body, *, cost: int = 1, dtypes: tuple[str, ...] = NUMBERS
 ) -> Callable[[OpNode, list[Tensor]], list[Tensor]]:
     def lower(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
         a, b = inputs
         node.require(a.dtype, *dtypes)
-        result = pointwise(node.op, body, (a, b), a.dtype, cost=cost, jumps=jumps)
+        result = pointwise(node.op, body, (a, b), a.dtype, cost=cost)
         known = _on_sizes(node, a, b)
         return [result if known is None else Tensor(result.shape, a.dtype, result.node, known)]
 
@@ -143,7 +143,7 @@ def _lower_floor_division(node: OpNode, a: Tensor, b: Tensor) -> list[Tensor]:
     node.require(a.dtype, *FLOATS)
     quotient = replace(pointwise("RealDiv", _divide, (a, b), a.dtype, cost=6), is_result=True)
     floor = lambda _, x: tirx.floor(x)  # noqa: E731
-    return [pointwise(node.op, floor, (quotient,), a.dtype, cost=2, jumps=True)]
+    return [pointwise(node.op, floor, (quotient,), a.dtype, cost=2)]
 
 
 def _rest(block: Block, a: Expr, b: Expr) -> Expr:
@@ -227,9 +227,9 @@ def _lower_division(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     if node.op == "FloorDiv":
         return _lower_floor_division(node, *inputs)
     if node.op == "FloorMod":
-        return _binary(_floor_mod, cost=100, dtypes=FLOATS, jumps=True)(node, inputs)
+        return _binary(_floor_mod, cost=100, dtypes=FLOATS)(node, inputs)
     if node.op in ("Mod", "TruncateMod"):
-        return _binary(_rest, cost=100, dtypes=FLOATS, jumps=True)(node, inputs)
+        return _binary(_rest, cost=100, dtypes=FLOATS)(node, inputs)
     return _binary(_divide, cost=6, dtypes=FLOATS)(node, inputs)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from composite.compiler.tvm.errors import NotCovered
-from composite.compiler.tvm.ir import dims, views
+from composite.compiler.tvm.ir import dims, graph, views
 from composite.compiler.tvm.ir.dims import Dim, Shape
 from composite.compiler.tvm.ir.loop import Leaf
 from composite.compiler.tvm.ir.tensor import Constant, Tensor
@@ -57,9 +57,32 @@ def _lower_set_item(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     node.require(item.dtype)
     if not fits(item.shape, array.shape[1:]):
         raise NotCovered(f"{node.op}: a {item.shape} among elements of {array.shape[1:]}")
-    place = _place(node, array, index)
-    shape = (array.shape[0], *item.shape)
-    return [Tensor(shape, item.dtype, SetRow(array, place, item))]
+    return [_with_row(node, array, _place(node, array, index), item)]
+
+
+def _with_row(node: OpNode, array: Tensor, place: Dim, item: Tensor) -> Tensor:
+    """Return a list with another element at ``place``, or one more if the list ends there.
+
+    What a trip of a loop passes on is for the loop to write; any other list is made here.
+    """
+    held, count = array.node, array.shape[0]
+    if isinstance(held, Leaf | SetRow):
+        size = count + 1 if place == count else count
+        return Tensor((size, *item.shape), item.dtype, SetRow(array, place, item))
+    if isinstance(held, Rest | KnownRows):
+        raise NotCovered(f"{node.op}: of a list that is being written")
+    after: Dim = 0 if place == count else count - place - 1
+    row = graph.reshape(item, (1, *item.shape))
+    parts = [_rows(array, 0, place, item), row, _rows(array, place + 1, after, item)]
+    return views.concat(parts, 0, node.op)
+
+
+def _rows(array: Tensor, start: Dim, count: Dim, item: Tensor) -> Tensor:
+    """Return ``count`` elements of a list whose elements are like ``item``; unset ones are 0."""
+    shape = (count, *item.shape)
+    if isinstance(array.node, Unset):
+        return filled(0, shape, item.dtype)
+    return views.sliced(array, (start, *(0,) * item.rank), shape)
 
 
 def _lower_get_item(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
@@ -83,8 +106,7 @@ def _row(node: OpNode, array: Tensor, place: Dim) -> Tensor:
 def _lower_push_back(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     array, item = inputs
     node.require(item.dtype)
-    count = array.shape[0]
-    return [Tensor((count + 1, *item.shape), item.dtype, SetRow(array, count, item))]
+    return [_with_row(node, array, array.shape[0], item)]
 
 
 def _lower_pop_back(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
-from composite.compiler.tvm.ir import views
+from composite.compiler.tvm.ir import dims, views
 from composite.compiler.tvm.ir.dims import Dim, Poly
 from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
@@ -41,11 +41,14 @@ def _lower_range(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 
 
 def _of_unknown_size(node: OpNode, start: Dim, limit: Dim, step: Dim, dtype: str) -> Tensor:
-    if step != 1:
+    positive = isinstance(step, int) and step > 0
+    count = dims.divide(limit - start, step) if positive else None
+    if count is None:
         raise NotCovered(f"Range: steps of {step} to an unknown size")
-    count = limit - start
     node.at_least(count, 0, f"a range from {start} to {limit}")
     places = views.iota(count, dtype)
+    if step != 1:
+        places = pointwise(node.op, mul, (places, known_tensor(step, dtype)), dtype)
     if start == 0:
         return places
     return pointwise(node.op, add, (known_tensor(start, dtype), places), dtype)

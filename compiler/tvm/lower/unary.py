@@ -29,14 +29,14 @@ NUMBERS = (*FLOATS, "int32", "int64")
 
 
 def unary(
-    body: Body, *, cost: int = 1, dtypes: tuple[str, ...] = FLOATS, jumps: bool = False
+    body: Body, *, cost: int = 1, dtypes: tuple[str, ...] = FLOATS
 ) -> Callable[[OpNode, list[Tensor]], list[Tensor]]:
     """Return the lowering of an op that maps one tensor to one of its own dtype."""
 
     def lower(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
         (x,) = inputs
         node.require(x.dtype, *dtypes)
-        return [pointwise(node.op, body, (x,), x.dtype, cost=cost, jumps=jumps)]
+        return [pointwise(node.op, body, (x,), x.dtype, cost=cost)]
 
     return lower
 
@@ -99,7 +99,7 @@ LOWERINGS = {
     "Conj": unary(lambda _, x: x, dtypes=()),
     "Neg": _lower_neg,
     "Abs": unary(absolute, dtypes=NUMBERS),
-    "Sign": unary(sign, cost=3, dtypes=NUMBERS, jumps=True),
+    "Sign": unary(sign, cost=3, dtypes=NUMBERS),
     "Square": unary(square, dtypes=NUMBERS),
     "Sqrt": unary(_plain(tirx.sqrt), cost=6),
     "Rsqrt": unary(math.rsqrt, cost=12),
@@ -114,10 +114,10 @@ LOWERINGS = {
     "Sin": unary(trigonometry.sin, cost=35),
     "Cos": unary(trigonometry.cos, cost=35),
     "Tan": unary(trigonometry.tan, cost=40),
-    "Floor": unary(_plain(tirx.floor), jumps=True),
-    "Ceil": unary(_plain(tirx.ceil), jumps=True),
-    "Rint": unary(_plain(tirx.nearbyint), jumps=True),
-    "Round": unary(_plain(tirx.nearbyint), jumps=True),
+    "Floor": unary(_plain(tirx.floor)),
+    "Ceil": unary(_plain(tirx.ceil)),
+    "Rint": unary(_plain(tirx.nearbyint)),
+    "Round": unary(_plain(tirx.nearbyint)),
     "SqrtGrad": gradient(_sqrt_grad),
     "RsqrtGrad": gradient(_rsqrt_grad),
     "ReciprocalGrad": gradient(_reciprocal_grad),

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from composite.compiler.tvm.ir.anchors import PoolGradient
 from composite.compiler.tvm.ir.dtypes import NARROW_FLOATS
 from composite.compiler.tvm.ir.graph import Function, pointwise
 from composite.compiler.tvm.ir.loop import Leaf, Loop, LoopResult
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 def round_operands(function: Function) -> Function:
     """Return the function with what discontinuous ops read rounded."""
-    jumps = [t for t in topological(function.outputs) if _jumps(t)]
-    told_apart = set(reachable([t for jump in jumps for t in jump.node.operands], _below))
+    compared = [t for made in topological(function.outputs) for t in _compared(made)]
+    told_apart = set(reachable(compared, _below))
     wanted = {t for t in told_apart if _is_wider_than_its_dtype(t)}
     if not wanted:
         return function
@@ -41,10 +42,13 @@ def round_operands(function: Function) -> Function:
     return replace(function, outputs=tuple(made[t] for t in function.outputs), origins=origins)
 
 
-def _jumps(tensor: Tensor) -> bool:
-    """Return whether elements may differ much where those of its operands differ little."""
+def _compared(tensor: Tensor) -> tuple[Tensor, ...]:
+    """Return the operands of whose elements small differences may make large ones."""
     node = tensor.node
-    return isinstance(node, Pointwise) and (node.jumps or not _is_floating(tensor))
+    if isinstance(node, PoolGradient):
+        return () if node.image is None else (node.image,)
+    jumps = isinstance(node, Pointwise) and (node.jumps or not _is_floating(tensor))
+    return node.operands if jumps else ()
 
 
 def _is_floating(tensor: Tensor) -> bool:

@@ -21,7 +21,7 @@ from composite.compiler.tvm.ir.tensor import Pointwise, Tensor
 from composite.compiler.tvm.lower.static import known_tensor
 from composite.compiler.tvm.read.lists import Rest
 from composite.compiler.tvm.read.loop_parts import Parts
-from composite.compiler.tvm.read.node import VARIANT
+from composite.compiler.tvm.read.node import VARIANT, OpNode
 
 _ROUNDS = 8
 """How often guesses at how operands are passed on are revised, at most."""
@@ -61,12 +61,14 @@ def lower_while(
         if name not in functions:
             raise NotCovered(f"function {name} is not in the library")
     condition, body = (functions[name] for name in names)
-    return _Reading(condition, body, inputs, read).results(minimums)
+    return _Reading(node, condition, body, inputs, read).results(minimums)
 
 
 class _Reading:
-    def __init__(self, condition: Any, body: Any, inputs: list[Tensor], read: Read) -> None:
-        self._condition, self._body = condition, body
+    def __init__(
+        self, node: Any, condition: Any, body: Any, inputs: list[Tensor], read: Read
+    ) -> None:
+        self._node, self._condition, self._body = node, condition, body
         self._parts = LoopBody(body)
         self._inputs = inputs
         self._read = read
@@ -174,10 +176,15 @@ class _Reading:
         name = self._condition.signature.name
         # The condition is asked once more than there are trips, so nothing is known of the counter.
         (test,) = self._read(name, arguments, {}, minimums)
-        found = _bound(test, self._counter)
+        found = _span(test, self._counter)
         if found is None:
             raise NotCovered(f"{name}: the trips of the loop cannot be counted beforehand")
-        return found
+        span, step = found
+        positive = dims.larger(span, 0)  # where it is negative, there is no trip
+        if positive is None:
+            OpNode(self._node, minimums).at_least(span, 0, f"the number of trips, {span},")
+            positive = span
+        return dims.floordiv(positive + (step - 1), step)
 
     def _loop(
         self, passed: Sequence[_Passed], following: Sequence[Tensor], trips: Dim
@@ -209,8 +216,8 @@ def _element(tensor: Tensor) -> Any:
     return tensor.known.item()
 
 
-def _bound(test: Tensor, symbol: str) -> Dim | None:
-    """Return for how many trips a comparison of a count and a bound holds."""
+def _span(test: Tensor, symbol: str) -> tuple[Dim, int] | None:
+    """Return how far a count is from its bound at first, and how much nearer each trip gets."""
     node = test.node
     if not isinstance(node, Pointwise) or test.shape or len(node.operands) != 2:
         return None
@@ -226,7 +233,4 @@ def _bound(test: Tensor, symbol: str) -> Dim | None:
     span = span + dims.symbol(symbol) * step  # before the first trip
     if step <= 0 or dims.mentions(span, symbol):
         return None
-    positive = dims.larger(span, 0)  # where this is negative, there is no trip
-    if positive is None:
-        return None
-    return dims.floordiv(positive + (step - 1), step)
+    return span, step

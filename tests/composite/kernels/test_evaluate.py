@@ -9,12 +9,18 @@ from composite.kernels import evaluate
 from composite.ops import functions
 
 
-def both(function, *inputs):
-    """What `function` gives when it is walked and when TensorFlow runs it."""
+def traced(function, inputs):
+    """The function for inputs like these, and its body as it is walked."""
     specs = [tf.TensorSpec(x.shape, x.dtype) for x in inputs]
     concrete = tf.function(function, input_signature=specs, autograph=False).get_concrete_function()
     library = concrete.graph.as_graph_def().library
-    source = functions.body(FunctionDefLibrary(function=[concrete.function_def, *library.function]))
+    whole = FunctionDefLibrary(function=[concrete.function_def, *library.function])
+    return concrete, functions.body(whole)
+
+
+def both(function, *inputs):
+    """What `function` gives when it is walked and when TensorFlow runs it."""
+    concrete, source = traced(function, inputs)
     found = evaluate.evaluate(source, inputs)
     return [y.numpy() for y in found], [y.numpy() for y in tf.nest.flatten(concrete(*inputs))]
 
@@ -54,6 +60,20 @@ def test_walked_as_tensorflow_runs_it(function, first):
     assert len(found) == len(expected)
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+def test_whole_numbers_that_constants_give_are_not_rounded():
+    """A power of a negative number is none where its exponent is nearly 2."""
+
+    def function(x):
+        exponent = tf.constant(3.0) - tf.constant(1.0)
+        return x**exponent, exponent, tf.constant(1.0) / tf.constant(3.0)
+
+    x = np.array([-1.5, 2.0], np.float32)
+    power, exponent, third = evaluate.evaluate(traced(function, [x])[1], [x], lambda y: y * 1.0001)
+    np.testing.assert_allclose(power, x * x * np.float32(1.0001))
+    assert float(exponent) == 2.0
+    assert float(third) > 0.33335
 
 
 def test_an_error_of_a_node_is_raised():

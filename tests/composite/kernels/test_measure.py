@@ -58,3 +58,13 @@ def test_what_the_clock_does_not_tell_is_neither_a_time_nor_a_verdict():
         # A kernel that is below what can be told, and an expansion that is not.
         found = measuring._times([(empty, empty + copies * 1e-6, empty)] * 9, copies)
         assert found.kernel_us >= 0.01 and found.ratio < 0.2 and not found.close
+
+
+def test_a_time_is_no_less_than_what_runs_of_the_same_function_differ_by():
+    """A busy machine: runs of the kernel are as long as those of the function without it."""
+    empty, copies = 60e-6, 16
+    late = [0, 20e-6, 35e-6, 5e-6, 60e-6]
+    slow = measuring._times([(empty, empty + copies * 70e-6, empty + d) for d in late], copies)
+    assert slow.kernel_us >= 1 and slow.expansion_us == pytest.approx(70) and not slow.close
+    both = measuring._times([(empty, empty + 8e-6, empty + d) for d in late], copies)
+    assert both.kernel_us == both.expansion_us and both.close

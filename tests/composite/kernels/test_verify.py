@@ -11,7 +11,7 @@ from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
 from composite.binding import native
 from composite.compiler import tvm as backend
-from composite.kernels import adversarial, verify
+from composite.kernels import adversarial, host, verify
 from composite.kernels.tolerance import Reference
 
 
@@ -75,6 +75,29 @@ int __tvm_ffi_outside(void* self, const Any* args, int n, void* result) {
   return 0;
 }
 """
+
+
+def checked(folder, computed, expansion, shapes):
+    """The check of a kernel that computes one function against another."""
+    compiled = backend.compile(computed(shapes), shapes, name="k_refusing")
+    backend.link(compiled, folder / "kernel.so", runtime=native.library_path())
+    return verify.check(folder / "kernel.so", "k_refusing", expansion, [shapes])
+
+
+def test_a_kernel_may_leave_special_numbers_to_the_expansion(tmp_path):
+    def top(shapes):
+        return library_of(lambda x: tf.math.top_k(x, 2), tf.TensorSpec(shapes[0]))
+
+    assert checked(tmp_path, top, top, [(7, 9)]).same_bits
+
+
+def test_a_kernel_may_not_leave_ordinary_numbers_to_the_expansion(tmp_path):
+    def gather(shapes, most):
+        specs = [tf.TensorSpec(shapes[0]), tf.TensorSpec(shapes[1], tf.int32)]
+        return library_of(lambda x, i: tf.gather(x, tf.clip_by_value(i, 0, most)), *specs)
+
+    with pytest.raises(host.Refused, match="out of range"):
+        checked(tmp_path, lambda s: gather(s, 9), lambda s: gather(s, 1), [(3, 4), (7,)])
 
 
 def linked(folder, source, *flags):

@@ -38,6 +38,8 @@ def test_ranges_as_long_as_a_size(compiler: Any, dtype: Any) -> None:
         lambda x: tf.cast(tf.range(size(x)), x.dtype)[:, None] * x[:, 0],
         lambda x: tf.cast(tf.range(size(x))[:, None] >= tf.range(size(x)), x.dtype),
         lambda x: tf.range(-2, size(x)),
+        lambda x: tf.range(0, size(x) * 3, 3),
+        lambda x: tf.range(size(x), size(x) * 3, 2),
     ):
         loaded = compiler.compare(function, X, shapes=[("s0", 4, 5)])
         assert loaded.kernel.proof.is_complete, loaded.kernel.proof

@@ -16,6 +16,13 @@ from composite.compiler.tvm.passes.rounding import round_operands
 from composite.compiler.tvm.read.reader import read_function
 from tests.compiler.tvm.conftest import library_of
 
+raw = tf.raw_ops
+
+
+def _image(x: Any) -> Any:
+    return x[None, :, :, None]
+
+
 JUMPS: dict[str, Callable[[Any, Any], Any]] = {
     "greater": lambda x, y: x * 0.1 > y * 0.1,
     "equal": lambda x, y: tf.equal(x * 0.1 + y, y),
@@ -33,6 +40,23 @@ JUMPS: dict[str, Callable[[Any, Any], Any]] = {
     "argmin": lambda x, y: tf.argmin(x + y * 64.0, 0, tf.int32),
     "finite": lambda x, y: tf.math.is_finite(x * 60000.0 + y),
     "where": lambda x, y: tf.where(x * y > y * 0.3, x, y),
+    "gradient of relu": lambda x, y: raw.ReluGrad(gradients=y, features=x * 1.1 - x - x * 0.1),
+    "gradient of relu6": lambda x, y: raw.Relu6Grad(gradients=y, features=x * 1.1 - y * 0.7),
+    "gradient of leaky relu": lambda x, y: raw.LeakyReluGrad(
+        gradients=y, features=x * 1.1 - x - x * 0.1, alpha=0.25
+    ),
+    "gradient of a maximum over windows": lambda x, y: tf.cast(
+        raw.MaxPoolGrad(
+            orig_input=_image(x * 0.001 + y),
+            orig_output=tf.nn.max_pool2d(_image(x * 0.001 + y), 2, 2, "VALID"),
+            grad=tf.ones([1, 20, 25, 1], x.dtype),
+            ksize=[1, 2, 2, 1],
+            strides=[1, 2, 2, 1],
+            padding="VALID",
+        ),
+        tf.float32,
+    ),
+    "division by almost nothing": lambda x, y: tf.math.divide_no_nan(y, x * 1.1 - x - x * 0.1),
     "of a sum": lambda x, y: tf.reduce_sum(tf.round(x * 4.0), 1) + tf.reduce_max(y, 1) > 3.0,
     "of a view": lambda x, y: tf.transpose(x * 0.3)[1:] > tf.transpose(y * 0.3)[:-1],
 }
@@ -69,6 +93,13 @@ def test_nothing_else_is_rounded() -> None:
     assert _rounded(lambda x: tf.exp(x * 0.1) + 1.0, tf.float16) == []
     assert _rounded(lambda x: x * 0.1 > 1.0, tf.float32) == []
     assert _rounded(lambda x: (x > 1.0, x * 0.1), tf.float16) == []
+
+
+def test_what_jumps_is_told_by_the_table() -> None:
+    for gradient in (raw.ReluGrad, raw.Relu6Grad, raw.LeakyReluGrad):
+        assert _rounded(lambda x, g=gradient: g(gradients=x, features=x * 0.1), tf.half) == ["Mul"]
+    assert _rounded(lambda x: raw.SeluGrad(gradients=x, outputs=x * 0.1), tf.half) == ["Mul"]
+    assert _rounded(lambda x: raw.EluGrad(gradients=x, outputs=x * 0.1), tf.half) == []
 
 
 def test_all_ops_on_the_way_are_rounded_once() -> None:

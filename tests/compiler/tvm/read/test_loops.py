@@ -182,6 +182,34 @@ def test_rows_that_are_not_set_are_zero(compiler: Any) -> None:
     compiler.compare(sparse, numbers((5, 19))[0])
 
 
+def test_rows_that_are_set_outside_of_the_loop(compiler: Any) -> None:
+    def start(x: Any) -> Any:
+        return put(rows(x.shape[0], x[0]), 0, x[0])
+
+    def filled(x: Any) -> Any:
+        def step(t: Any, ys: Any) -> Any:
+            return (put(ys, t + 1, x[t + 1] * 2.0),)
+
+        (ys,) = over(x.shape[0] - 1, step, start(x))
+        return stacked(put(ys, 2, x[3]), x[0])
+
+    def backwards(x: Any) -> Any:
+        count = tf.shape(x)[0]
+        ys = put(put(rows(count, x[0]), count - 1, x[0]), count - 1, x[1])
+        (ys,) = over(count - 1, lambda t, ys: (put(ys, count - 2 - t, x[t] * 2.0),), ys)
+        return stacked(ys, x[0])
+
+    def whole(x: Any) -> Any:
+        (ys,) = over(x.shape[0], lambda t, ys: (put(ys, t, x[t] * 2.0),), start(x))
+        return stacked(ys, x[0])
+
+    x = numbers((5, 19))[0]
+    for function in (filled, backwards, whole):
+        compiler.compare(function, x)
+    compiler.compare(backwards, x, shapes=[("s0", 19)])
+    compiler.compare(lambda x: stacked(put(start(x), 3, x[1]), x[0]), x)
+
+
 def test_elements_whose_shape_the_first_one_tells(compiler: Any) -> None:
     def function(x: Any) -> Any:
         shape = tf.constant([-1, 19])
