@@ -94,7 +94,10 @@ def test_what_is_not_covered_says_why(compiler: Any) -> None:
     for function, reason in (
         (lambda x: tf.argmax(x, tf.cast(x[0, 0], tf.int32)), "axes is computed at run time"),
         (lambda x: tf.argmax(x[:0], 0), "a dimension of 0 is out of range"),
-        (lambda x: tf.raw_ops.ArgMax(input=x, dimension=0, output_type=tf.int16), "int16 is not covered"),
+        (
+            lambda x: tf.raw_ops.ArgMax(input=x, dimension=0, output_type=tf.int16),
+            "int16 is not covered",
+        ),
     ):
         with pytest.raises(backend.NotCovered, match=reason):
             compiler.compile(function, [numbers()])
