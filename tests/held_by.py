@@ -125,6 +125,7 @@ HELD_BY: dict[str, str] = {
         " compiler/tvm/ir/loop.py compiler/tvm/strategy/cpu/recurrence.py"
     ),
     "tests/compiler/tvm/passes/test_pipeline.py": "close.py hoist.py lift.py split_products.py",
+    "tests/compiler/tvm/passes/test_rounding.py": "rewriting.py",
     "tests/compiler/tvm/plan/test_plan.py": "row_stages.py stage.py",
     "tests/compiler/tvm/strategy/test_context.py": (
         "__init__.py cost.py indexing.py tasks.py epilogue.py cpu/__init__.py"

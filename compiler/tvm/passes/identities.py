@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from composite.compiler.tvm.ir.graph import Function, pointwise
 from composite.compiler.tvm.ir.tensor import Body, Expr, Pointwise, Tensor
-from composite.compiler.tvm.ir.walk import rebuilt, rewrite
+from composite.compiler.tvm.ir.walk import rebuilt
+from composite.compiler.tvm.passes.rewriting import rewritten
 
 if TYPE_CHECKING:
     from composite.compiler.tvm.codegen.block import Block
@@ -35,12 +36,7 @@ def compose_elementary(function: Function) -> Function:
     def rule(tensor: Tensor, made: Mapping[Tensor, Tensor]) -> Tensor:
         return _composed(rebuilt(tensor, made))
 
-    made = rewrite(function.outputs, rule)
-    origins = dict(function.origins)
-    for tensor, instead in made.items():
-        if tensor in origins:
-            origins.setdefault(instead, origins[tensor])
-    return replace(function, outputs=tuple(made[t] for t in function.outputs), origins=origins)
+    return rewritten(function, rule)
 
 
 def _composed(tensor: Tensor) -> Tensor:

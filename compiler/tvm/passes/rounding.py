@@ -9,7 +9,6 @@ after each op of the author's, and nothing else is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from composite.compiler.tvm.ir.anchors import PoolGradient
@@ -17,7 +16,8 @@ from composite.compiler.tvm.ir.dtypes import NARROW_FLOATS
 from composite.compiler.tvm.ir.graph import Function, pointwise
 from composite.compiler.tvm.ir.loop import Leaf, Loop, LoopResult
 from composite.compiler.tvm.ir.tensor import Expr, Pointwise, Tensor
-from composite.compiler.tvm.ir.walk import reachable, rebuilt, rewrite, topological
+from composite.compiler.tvm.ir.walk import reachable, rebuilt, topological
+from composite.compiler.tvm.passes.rewriting import rewritten
 
 if TYPE_CHECKING:
     from composite.compiler.tvm.codegen.block import Block
@@ -34,12 +34,7 @@ def round_operands(function: Function) -> Function:
     def rule(tensor: Tensor, made: Mapping[Tensor, Tensor]) -> Tensor | None:
         return _rounded(rebuilt(tensor, made)) if tensor in wanted else None
 
-    made = rewrite(function.outputs, rule)
-    origins = dict(function.origins)
-    for tensor, instead in made.items():
-        if tensor in origins:
-            origins.setdefault(instead, origins[tensor])
-    return replace(function, outputs=tuple(made[t] for t in function.outputs), origins=origins)
+    return rewritten(function, rule)
 
 
 def _compared(tensor: Tensor) -> tuple[Tensor, ...]:

@@ -20,11 +20,11 @@ def twice_the_magnitudes(x):
     return sum_of_magnitudes(x, x, U=tf.float32)
 
 
-@Composite("LargestOrMagnitude", inputs=["x: float"], attrs=["k: int"], outputs=["o: float"])
-def largest_or_magnitude(x, k):
-    """The k-th largest numbers, by an op without kernels, or magnitudes."""
+@Composite("FactorialOrMagnitude", inputs=["x: float"], attrs=["k: int"], outputs=["o: float"])
+def factorial_or_magnitude(x, k):
+    """Logarithms of factorials, by an op without kernels, or magnitudes."""
     if k > 0:
-        return tf.math.cumulative_logsumexp(tf.raw_ops.TopKV2(input=x, k=k)[0])
+        return tf.math.lgamma(x) * k
     return tf.abs(x)
 
 

@@ -16,7 +16,7 @@ def selected_rows(table, rows):
     return tf.gather(table, rows) * 2
 
 
-@Composite("SortedRows", inputs=["x: float"], outputs=["y: float"])
-def sorted_rows(x):
-    """A sort, for which there is no kernel."""
-    return tf.math.top_k(tf.nn.relu(x), k=2)[0]
+@Composite("Factorials", inputs=["x: float"], outputs=["y: float"])
+def factorials(x):
+    """Factorials, for which there is no kernel."""
+    return tf.exp(tf.math.lgamma(tf.nn.relu(x) + 1))
