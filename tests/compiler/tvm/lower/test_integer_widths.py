@@ -42,7 +42,7 @@ def test_casts_to_floats(compiler: Any, source: Any) -> None:
 
 @pytest.mark.parametrize(
     ("source", "target"),
-    itertools.product(FLOATS, [np.int8, np.int16, np.uint8, np.uint16]),
+    list(itertools.product(FLOATS, [np.int8, np.int16, np.uint8, np.uint16])),
     ids=lambda d: d.__name__,
 )
 def test_casts_of_floats(compiler: Any, source: Any, target: Any) -> None:
