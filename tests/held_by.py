@@ -187,7 +187,9 @@ HELD_BY: dict[str, str] = {
         " composite/runtime/request/kernel_shapes"
     ),
     "tests/runtime/run/test_expansion_runner.py": "expansion_library",
-    "tests/runtime/run/test_optimized_expansion.py": "hot_expansion instantiated_function",
+    "tests/runtime/run/test_optimized_expansion.py": (
+        "hot_expansion input_facts instantiated_function"
+    ),
     "tests/runtime/run/test_kernel_call.py": "composite/runtime/base/stats",
     "tests/composite/ops/test_constants.py": (
         "composite/runtime/run/kernel_view composite/runtime/run/packed_constants"

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/types/optional.h"
 #include "composite/runtime/kernels/decide.h"
 #include "composite/runtime/kernels/decision_text.h"
 #include "composite/runtime/kernels/kernel_record.h"
@@ -69,20 +68,20 @@ std::string Rejections(GroupSnapshots* snapshots) {
 }
 
 // Why a call that no kernel was asked for asks for none; empty if it asks.
-absl::optional<std::string> LaterText(const OpVersion& version, GroupSnapshots* snapshots) {
+std::string LaterText(const OpVersion& version, GroupSnapshots* snapshots) {
   for (size_t i = 0; i < snapshots->size(); ++i) {
     if (snapshots->NeedsOf(i) == Needs::kRest) continue;
-    std::string text = KernelTable::Global().WhyLater(version, snapshots->group(i));
-    if (!text.empty()) return text;
-    break;
+    return KernelTable::Global().WhyLater(version, snapshots->group(i));
   }
-  return absl::nullopt;
+  return "";
 }
 
 std::string Reason(const OpVersion& version, AttrSlice attrs, const Caller& caller, bool must,
                    const Decision& decision, GroupSnapshots* snapshots) {
   std::string reason = Sentence(decision, version, caller);
-  if (decision.why == Why::kFirstCall) reason = LaterText(version, snapshots).value_or(reason);
+  if (decision.why == Why::kFirstCall) {
+    if (std::string later = LaterText(version, snapshots); !later.empty()) reason = later;
+  }
   if (decision.why == Why::kBackendTf || decision.why == Why::kStrict) return reason;
   const bool kernel = decision.route == Route::kKernel;
   if (kernel && snapshots->NeedsOf(decision.group) == Needs::kRest) {

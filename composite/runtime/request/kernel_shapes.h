@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
@@ -20,6 +21,10 @@ struct Signature {
 
   bool operator==(const Signature& other) const {
     return ranks == other.ranks && dims == other.dims;
+  }
+  template <typename H>
+  friend H AbslHashValue(H state, const Signature& signature) {
+    return H::combine(std::move(state), signature.ranks, signature.dims);
   }
   bool has_empty_input() const { return std::find(dims.begin(), dims.end(), 0) != dims.end(); }
 };

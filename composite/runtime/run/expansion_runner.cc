@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "composite/runtime/expand/body_shapes.h"
 #include "composite/runtime/expand/expand.h"
 #include "composite/runtime/graph/not_yet.h"
 #include "composite/runtime/run/expansion_library.h"
 #include "composite/runtime/run/hot_expansion.h"
+#include "composite/runtime/run/input_facts.h"
 #include "composite/runtime/run/instantiated_function.h"
 #include "composite/runtime/run/private_runtime.h"
 #include "tensorflow/core/common_runtime/device.h"
@@ -32,12 +32,10 @@ constexpr char kNeverKnown[] =
     ", even when the op runs: it follows neither from shapes of inputs nor from small inputs";
 
 absl::InlinedVector<InputFact, 8> Facts(OpKernelContext* context, bool on_cpu, bool constants) {
-  absl::InlinedVector<InputFact, 8> facts(context->num_inputs());
-  for (int i = 0; i < context->num_inputs(); ++i) {
+  absl::InlinedVector<InputFact, 8> facts = ShapeFacts(context);
+  for (int i = 0; constants && i < context->num_inputs(); ++i) {
     const Tensor& input = context->input(i);
-    facts[i].dtype = input.dtype();
-    facts[i].shape = input.shape();
-    if (constants && input.NumElements() <= kMostConstantElements &&
+    if (input.NumElements() <= kMostConstantElements &&
         (on_cpu || context->input_memory_type(i) == tensorflow::HOST_MEMORY)) {
       facts[i].constant = &input;
     }
@@ -131,11 +129,8 @@ class InstantiatedExpansion {
     return again.ok() ? status : again;
   }
 
-  // InvalidArgument with the author's place if the shapes do not fit: what the kernels of the nodes
-  // say then has neither the line nor its op.
   absl::Status CheckShapes(absl::Span<const InputFact> facts) const {
-    TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body, expansion_->Body());
-    return BodyShapes(*expansion_, *body, facts).Run();
+    return composite::CheckShapes(*expansion_, facts);
   }
 
  private:
@@ -240,7 +235,7 @@ absl::Status ExpansionRunner::Run(OpKernelContext* context,
   if (!ready.ok()) return ready.status();
   absl::Status status = (*ready)->Run(runtime, context, strict);
   if (absl::IsInvalidArgument(status)) {
-    absl::Status placed = (*ready)->CheckShapes(Facts(context, on_cpu_, /*constants=*/false));
+    absl::Status placed = (*ready)->CheckShapes(ShapeFacts(context));
     if (absl::IsInvalidArgument(placed)) return placed;
     return (*ready)->Placed(runtime, context, status);
   }

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "composite/runtime/base/stats.h"
-#include "composite/runtime/expand/body_shapes.h"
 #include "composite/runtime/graph/common_shape.h"
-#include "composite/runtime/graph/facts.h"
+#include "composite/runtime/run/input_facts.h"
+#include "composite/runtime/run/kernel_call.h"
 
 namespace composite {
 
@@ -85,23 +85,11 @@ const HotExpansion::Form* HotExpansion::Advance(FunctionLibraryRuntime* runtime,
 }
 
 bool HotExpansion::Fit(OpKernelContext* context) {
-  Key key;
-  for (int i = 0; i < context->num_inputs(); ++i) {
-    const tensorflow::TensorShape& shape = context->input(i).shape();
-    key.push_back(shape.dims());
-    for (int d = 0; d < shape.dims(); ++d) key.push_back(shape.dim_size(d));
-  }
-  if (fitting_.contains(key)) return true;
-  const auto body = expansion_->Body();
-  if (!body.ok()) return false;
-  std::vector<InputFact> facts(context->num_inputs());
-  for (int i = 0; i < context->num_inputs(); ++i) {
-    facts[i].dtype = context->input_dtype(i);
-    facts[i].shape = context->input(i).shape();
-  }
-  if (!BodyShapes(*expansion_, **body, facts).Run().ok()) return false;
+  Signature shapes = SignatureOf(context);
+  if (fitting_.contains(shapes)) return true;
+  if (!CheckShapes(*expansion_, ShapeFacts(context)).ok()) return false;
   if (fitting_.size() == kFitting) fitting_.clear();
-  fitting_.insert(std::move(key));
+  fitting_.insert(std::move(shapes));
   return true;
 }
 

@@ -7,7 +7,6 @@
 #define COMPOSITE_RUNTIME_RUN_HOT_EXPANSION_H_
 
 #include <atomic>
-#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/expand/expansion.h"
+#include "composite/runtime/request/kernel_shapes.h"
 #include "composite/runtime/run/instantiated_function.h"
 #include "composite/runtime/run/optimized_expansion.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -49,8 +49,6 @@ class HotExpansion {
   // Whether the shapes of these inputs fit together, for all ops of the expansion.
   bool Fit(tensorflow::OpKernelContext* context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Dims and ranks of a run's inputs.
-  using Key = std::vector<int64_t>;
   // What is remembered of shapes that fit; to infer them again takes tens of microseconds.
   static constexpr int kFitting = 256;
 
@@ -58,7 +56,7 @@ class HotExpansion {
   std::atomic<const Form*> exact_{nullptr};  // the form of one run's shapes, if there is such a one
   ForkMutex mu_;
   int runs_ ABSL_GUARDED_BY(mu_) = 0;
-  absl::flat_hash_set<Key> fitting_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_set<Signature> fitting_ ABSL_GUARDED_BY(mu_);
   std::vector<tensorflow::PartialTensorShape> shapes_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<const OptimizedExpansion> requested_ ABSL_GUARDED_BY(mu_);
   std::vector<std::unique_ptr<const Form>> forms_ ABSL_GUARDED_BY(mu_);

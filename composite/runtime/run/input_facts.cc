@@ -1,0 +1,23 @@
+#include "composite/runtime/run/input_facts.h"
+
+#include "composite/runtime/expand/body_shapes.h"
+#include "tensorflow/core/common_runtime/function_body.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace composite {
+
+absl::InlinedVector<InputFact, 8> ShapeFacts(tensorflow::OpKernelContext* context) {
+  absl::InlinedVector<InputFact, 8> facts(context->num_inputs());
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    facts[i].dtype = context->input_dtype(i);
+    facts[i].shape = context->input(i).shape();
+  }
+  return facts;
+}
+
+absl::Status CheckShapes(const Expansion& expansion, absl::Span<const InputFact> facts) {
+  TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body, expansion.Body());
+  return BodyShapes(expansion, *body, facts).Run();
+}
+
+}  // namespace composite
