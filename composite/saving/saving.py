@@ -47,8 +47,8 @@ def save(  # noqa: PLR0913 - what `tf.saved_model.save` takes, and the form
         options: tf.saved_model.SaveOptions.
 
     Raises:
-        ValueError: if a node cannot be expanded ("portable"; the message names it), or no library
-            is known for an op ("inside").
+        ValueError: if this process does not know an op of the model, a node cannot be expanded
+            ("portable"; the message names it), or no library is known for an op ("inside").
         FileNotFoundError: if `model` is a path at which there is no SavedModel.
     """
     if ops not in get_args(Form):
@@ -57,11 +57,11 @@ def save(  # noqa: PLR0913 - what `tf.saved_model.save` takes, and the form
         _write(model, folder, signatures, options)
         shutil.rmtree(folder / contents.FOLDER, ignore_errors=True)  # of the model that was read
         found = saved_model.composites(saved_model.read(folder))
+        needed = _needed(found)
         if ops == "portable":
             if found:
                 saved_model.make_portable(folder)
             return
-        needed = _needed(found)
         inside = _libraries(needed, libraries) if ops == "inside" else []
         if needed:
             contents.Contents(needed, contents.copied(inside, folder)).write(folder)

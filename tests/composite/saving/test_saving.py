@@ -213,3 +213,12 @@ def test_the_command_line_exports_a_saved_model(tmp_path: Path, portable: Path) 
     refused = CliRunner().invoke(main, ["export", str(tmp_path), "-o", str(tmp_path / "no")])
     assert refused.exit_code == 1
     assert "is no SavedModel" in refused.output
+
+
+def test_a_model_of_unknown_ops_is_not_saved_again(tmp_path: Path, run_python: RunPython) -> None:
+    composite.save(Model(), tmp_path / "nodes")
+    code = "import sys, composite\ncomposite.save(sys.argv[1], sys.argv[1] + '2', 'portable')"
+    done = run_python(code, str(tmp_path / "nodes"), check=False)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ValueError: the model has nodes of a version of SavedDense")
+    assert "import the module" in last
