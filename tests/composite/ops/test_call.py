@@ -6,9 +6,10 @@ import tensorflow as tf
 
 from composite.binding.records import AttrValue
 from composite.ops import call, compiled_call
+from composite.ops.dispatch import Dispatchable
 
 
-class _Op:
+class _Op(Dispatchable):
     def __call__(self, *args, **kwargs):
         raise NotImplementedError  # each subclass gets its own
 
