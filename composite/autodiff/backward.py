@@ -150,13 +150,17 @@ def differentiate(request: bytes, shapes: tuple[Shape, ...], way: Way) -> Backwa
     # condition and body, named after them, in which what the gradient of this node needs is saved.
     # Equal functions have one name, in all nodes and all ops.
     functions.unshare_functions(body.graph_def, f"_differentiated_{next(_differentiated)}")
-    of_function = asked.op == function_op.NAME
-    name = function_op.stem(call.attrs["f"].func.name) if of_function else asked.op
+    name = name_of(call.op, call.attrs)
     try:
         with tf.init_scope():  # not a part of whatever is being traced: later traces share it
             return _Differentiation(name, body, shapes, way).backward()
     except LookupError as error:
         raise places.no_gradient(name, body.graph_def, error) from error
+
+
+def name_of(op_name: str, attrs: Mapping[str, AttrValue]) -> str:
+    """What a call's backward is named after: the op, or the function that CompositeCall calls."""
+    return function_op.stem(attrs["f"].func.name) if op_name == function_op.NAME else op_name
 
 
 class _Differentiation:

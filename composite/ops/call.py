@@ -4,8 +4,8 @@ With compiled_call.py and traced_call.py the only user of the private Python API
 that, written against TF 2.21 and kept to what the wrappers that TF generates for its own ops use
 (gen_math_ops.py and its kind): `execute.execute` for an eager call whose arguments have to be
 converted, and `Graph._create_op_internal` while tracing, followed by `record_gradient`, which
-`apply_op` would not do. Beside those, the eager context's library of functions and its cache of
-kernels.
+`apply_op` would not do. Beside those, the fast path of an eager call of tensors, and the eager
+context's library of functions and its cache of kernels.
 tests/composite/ops/test_call.py pins each of them.
 
 It knows ops by their OpDef alone; versions, stamps and options are its callers' business.
@@ -18,7 +18,8 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
-from tensorflow.python.eager import context, execute
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.eager import context, core, execute
 from tensorflow.python.framework import op_callbacks, op_def_library, op_def_registry, ops
 
 from composite.ops.call_arguments import Bound, bind, length, structured
@@ -80,6 +81,20 @@ def eager_call(op_name: str, arguments: Mapping[str, Any], name: str | None) -> 
     if execute.must_record_gradient():
         execute.record_gradient(op_name, bound.inputs, attrs, outputs)
     return structured(list(outputs or []), bound.structure)
+
+
+def fast_call(op_name: str, inputs: Sequence[Sequence[Any]], attrs: Sequence[Any]) -> list[Any]:
+    """An eager call with lists of eager tensors, for an op whose inputs and one output are lists.
+
+    `attrs` has those that do not follow from the inputs: name, value, name, value.
+    """
+    try:
+        outputs = pywrap_tfe.TFE_Py_FastPathExecute(
+            context.context(), op_name, None, *inputs, *attrs
+        )
+    except core._NotOkStatusException as error:
+        ops.raise_from_not_ok_status(error, None)
+    return list(outputs)
 
 
 def eager_node(node: Any, inputs: Sequence[Any]) -> list[Any]:

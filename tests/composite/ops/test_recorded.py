@@ -60,3 +60,41 @@ def test_the_node_of_a_record():
         y = tf.raw_ops.Tanh(x=tf.ones([2]))
         assert recorded.node_of(_Record([y])) is y.op and recorded.node_of(y.op) is y.op
         assert recorded.node_of(_Record([tf.identity(y)])) is None
+
+
+class _Recorded:
+    """As TensorFlow's tape describes an eager call, of an op with these attributes."""
+
+    def __init__(self, *values):
+        self.attrs = tuple(x for i, value in enumerate(values) for x in (f"attr{i}", value))
+
+
+def test_keys_of_attributes_are_equal_where_they_are():
+    def key(*values):
+        return recorded.key_of(_Recorded(*values))
+
+    same = [
+        (2.0, 2.0), (float("nan"), float("nan")), ([1, 2], (1, 2)), (tf.float32, tf.float32),
+        (np.float32(2), np.float32(2)), (np.arange(3), np.arange(3)), ("a", "a"), (None, None),
+        (tf.TensorShape([1, None]), tf.TensorShape([1, None])), (AttrValue(i=1), AttrValue(i=1)),
+    ]  # fmt: skip
+    for a, b in same:
+        assert key(a) == key(b)
+        assert hash(key(a, a)) == hash(key(b, b))
+    others = [
+        (0.0, -0.0), (np.float32(0), np.float32(-0.0)), ([0.0], [-0.0]), (2.0, 3.0), ("a", "b"),
+        (np.arange(3), np.arange(4)), (tf.float32, tf.float64), (AttrValue(i=1), AttrValue(i=2)),
+        (np.arange(2000), np.where(np.arange(2000) == 999, 0, np.arange(2000))),
+    ]  # fmt: skip
+    for a, b in others:
+        assert key(a) != key(b)
+
+
+def test_the_shape_of_an_eager_tensor():
+    for shape in ((), (0, 3), (2, 1)):
+        assert recorded.shape_of(tf.zeros(shape)) == shape
+    with tf.GradientTape() as tape:
+        tape.watch(x := tf.ones([2]))
+        y = x * x
+    assert recorded.shape_of(y) == (2,)
+    assert recorded.shape_of(tape.gradient(y, x)) == (2,)
