@@ -83,8 +83,10 @@ def _of_node(
     found = families.serving(op_name, families.request(op_name, attrs, digest), shapes, way)
     wanted = [g for g, use in zip(output_gradients, used, strict=True) if use]
     gradients = found(op, [*map(tf.convert_to_tensor, wanted)], _options_of(attrs))
+    if recorded.is_forward_mode():
+        gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
     for gradient, one in zip(gradients, op.inputs, strict=True):
-        if gradient is not None:  # a tf.while_loop that carries it insists on its shape
+        if isinstance(gradient, tf.Tensor):  # a tf.while_loop that carries it insists on its shape
             gradient.set_shape(one.shape)
     return gradients
 

@@ -1,7 +1,7 @@
 """What gradient functions are given: a node of a graph, or what a tape recorded of a call.
 
-The only user of three private APIs of TensorFlow 2.21: the number that each tensor gets when it
-is made, its shape as a tuple, and the cache of forward-mode gradients.
+The only user of private APIs of TensorFlow 2.21: the number that each tensor gets when it is made,
+its shape as a tuple, the functions of forward-mode gradients and their cache.
 tests/composite/ops/test_recorded.py pins them.
 """
 
@@ -75,6 +75,19 @@ def forget_forward_gradients() -> None:
     It keeps what it traces of the gradient of an eager op by the op's name and attributes.
     """
     forwardprop._jvp_function_cache.clear()
+
+
+def is_forward_mode() -> bool:
+    """Whether tf.autodiff.ForwardAccumulator is tracing what it makes of a gradient.
+
+    It asks for the gradient of that again, which TensorFlow has for no tf.IndexedSlices.
+    """
+    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+    while graph is not None:
+        if getattr(graph, "name", "").startswith("_jvp_"):
+            return True
+        graph = getattr(graph, "outer_graph", None)
+    return False
 
 
 def moment() -> int:

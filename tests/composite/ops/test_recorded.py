@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import forwardprop
 
+from composite import Composite
 from composite.binding.records import AttrValue
 from composite.ops import call, recorded
 
@@ -45,6 +46,36 @@ def test_forward_gradients_are_asked_for_again():
     recorded.forget_forward_gradients()
     assert not forwardprop._jvp_function_cache.values()
     np.testing.assert_array_equal(forward(), expected)
+
+
+def test_forward_gradients_are_told_by_their_functions():
+    seen = []
+
+    @Composite("RecordedSpied", inputs=["x: float"], outputs=["y: float"])
+    def spied(x):
+        return x * x
+
+    @spied.gradient
+    def gradient(op, upstream):
+        seen.append(recorded.is_forward_mode())
+        return upstream
+
+    def forward(x):
+        with tf.autodiff.ForwardAccumulator(x, x):
+            spied(x)
+
+    def reverse(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = spied(x)
+        tape.gradient(y, x)
+
+    for way, expected in ((forward, True), (reverse, False)):
+        for wrap in (lambda f: f, tf.function):
+            seen.clear()
+            recorded.forget_forward_gradients()  # asked for again in a function
+            wrap(way)(tf.constant(1.0))
+            assert set(seen) == {expected}, (way, wrap)
 
 
 class _Record:
