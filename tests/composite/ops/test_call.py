@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 from composite.binding.records import AttrValue
 from composite.ops import call, compiled_call
@@ -179,3 +180,16 @@ def test_a_fast_call_of_lists():
     attrs = ["f", of_seven.name.decode(), "Tout", dtypes[:1]]
     with pytest.raises(tf.errors.InvalidArgumentError, match="2 values"):
         call.fast_call("PartitionedCall", [[a]], attrs)
+
+
+def test_the_options_of_grappler_that_were_chosen_since():
+    from_before = dict(call._told_options)
+    tf.config.optimizer.set_experimental_options({"remapping": False})
+    try:
+        with tf.Graph().as_default():
+            call.graph_call("AddN", {"inputs": [tf.ones([2])]}, {}, None)
+        assert call._told_options == {**from_before, "remapping": False}
+        options = context.context().config.graph_options.rewrite_options
+        assert options.remapping == options.OFF
+    finally:
+        tf.config.optimizer.set_experimental_options({"remapping": True})
