@@ -90,14 +90,14 @@ class Backward(NamedTuple):
         count = len(op.outputs)
         arguments = [*op.inputs, *outputs[:count], *gradients, *outputs[count:]]
         values = [*arguments, *self.function(arguments, stamps)]
-        return [
-            tf.IndexedSlices(values[one.values], values[one.indices], tf.shape(x))
-            if isinstance(one, Slices)
-            else None
-            if one is None
-            else values[one]
-            for one, x in zip(self.gives, op.inputs, strict=True)
-        ]
+        return [_taken(one, values, x) for one, x in zip(self.gives, op.inputs, strict=True)]
+
+
+def _taken(given: int | Slices | None, values: Sequence[Any], of: Any) -> Any:
+    """One of a backward's gradients, of its arguments and results: that of the input `of`."""
+    if isinstance(given, Slices):
+        return tf.IndexedSlices(values[given.values], values[given.indices], tf.shape(of))
+    return None if given is None else values[given]
 
 
 def _saving_forward_outputs(
