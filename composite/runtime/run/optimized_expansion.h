@@ -25,11 +25,12 @@ struct OptimizedFunction {
   std::shared_ptr<const tensorflow::FunctionLibraryDefinition> library;
 };
 
-// What the process has chosen of grappler's rewrites since TensorFlow started, for what is optimized
-// from now on.
+// What the process has chosen of grappler's rewrites since TensorFlow started, for what is
+// optimized from now on.
 void SetRewriterOptions(tensorflow::RewriterConfig options);
 
-// The rewrites that functions of `runtime` get: those of SetRewriterOptions, or else of its session.
+// The rewrites that functions of `runtime` get: those of SetRewriterOptions, or else of its
+// session.
 tensorflow::RewriterConfig RewriterOptions(tensorflow::FunctionLibraryRuntime* runtime);
 
 // For inputs of these shapes, dims of which may be unknown. Takes milliseconds for ten nodes.
