@@ -144,6 +144,13 @@ HELD_BY: dict[str, str] = {
         " compiler/tvm/strategy/row_program.py compiler/tvm/strategy/row_tensors.py"
     ),
     "tests/compiler/tvm/strategy/cpu/rows/test_reduction.py": "accumulate.py",
+    "tests/compiler/tvm/strategy/cuda/test_elementwise.py": "constant.py vectors.py",
+    "tests/compiler/tvm/strategy/cuda/test_rows.py": (
+        "group.py compiler/tvm/codegen/device_block.py"
+    ),
+    "tests/compiler/tvm/cuda/test_build.py": (
+        "preamble.py rules.py compiler/tvm/strategy/cuda/__init__.py"
+    ),
     # The runtime: a unit is x.h and x.cc.
     "tests/runtime/program/test_registry.py": (
         "node_attrs op_def_text op_version signature"
