@@ -6,7 +6,7 @@ known to be a multiple of a vector computes the last ones one by one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from composite.compiler.tvm.codegen.access import Index
 from composite.compiler.tvm.codegen.block import index, quotient
@@ -84,14 +84,16 @@ class _Chunk:
 
     def _elements(self, flat: Expr, width: int) -> None:
         context, stage = self.context, self.stage
-        access = context.access()
+        # Its own results are computed, never loaded: nobody has stored them yet.
+        reading = replace(context, space=context.space.without(stage.stores))
+        access = reading.access()
         at: list[Index] = unflatten(context, flat, stage.shape) if stage.shape else []
         if not at:
             for tensor in stage.stores:
                 context.store(tensor, at, access.compute(tensor, at))
             return
         lanes = Lanes(context, at, width)
-        Loads(context, access, self.read).load(lanes)
+        Loads(reading, access, self.read).load(lanes)
         values = [[access.compute(t, place) for place in lanes.places] for t in stage.stores]
         for tensor, elements in zip(stage.stores, values, strict=True):
             lanes.store(tensor, elements)

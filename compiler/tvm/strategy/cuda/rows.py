@@ -8,7 +8,7 @@ A short row has a part of a warp to itself, a long one a block.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tvm import tirx
@@ -82,9 +82,12 @@ class _RowLaunch:
         width = product(program.inner)
         self._width = context.size(width)
         roots = [t for one in program.sweeps for t in one.roots]
-        made = {*(t for one in program.sweeps for t in one.stores)}
-        self._read = read_in_place(roots, self._shape, made, context)
-        self._lanes = vector_width([*self._read, *made], width) if isinstance(width, int) else 1
+        stores = [t for one in program.sweeps for t in one.stores]
+        own = [*stores, *(t for values in program.values for t in values)]
+        # Its own results are computed, never loaded: nobody has stored them yet.
+        self._reading = replace(context, space=context.space.without(own))
+        self._read = read_in_place(roots, self._shape, {*stores}, context)
+        self._lanes = vector_width([*self._read, *stores], width) if isinstance(width, int) else 1
         self._size, self._held = self._choose(width if isinstance(width, int) else None)
 
     def _choose(self, width: int | None) -> tuple[int, int]:
@@ -128,7 +131,7 @@ class _RowLaunch:
 
     def _sweeps(self, group: Group, row: Expr, valid: Expr | None) -> None:
         at = unflatten(self._context, row, self._program.rows)
-        access = self._context.access()
+        access = self._reading.access()
         visit = (
             self._holds(group, at, access, valid) if self._held else self._reads(group, at, valid)
         )
@@ -162,7 +165,7 @@ class _RowLaunch:
         if not values:
             return
         block = self._block
-        places = [[*at, *([0] * len(self._program.inner))] for _ in values]
+        places = [self._value_place(at, t) for t in values]
         found = [access.compute(t, place) for t, place in zip(values, places, strict=True)]
         with block.when(_both(group.thread < index(1), valid)):
             for tensor, place, value in zip(values, places, found, strict=True):
@@ -183,7 +186,7 @@ class _RowLaunch:
             first = block.bind(number * lanes, "at") if lanes > 1 else number
             place = unflatten(self._context, first, self._program.inner)
             pieces.append(_Piece(Lanes(self._context, [*at, *place], lanes), inside))
-        loads = Loads(self._context, access, self._read)
+        loads = Loads(self._reading, access, self._read)
         for piece in pieces:
             loads.load(piece.lanes)
 
@@ -205,7 +208,7 @@ class _RowLaunch:
                 place = unflatten(self._context, first, self._program.inner)
                 inner = access.inner()
                 piece = _Piece(Lanes(self._context, [*at, *place], lanes), None)
-                Loads(self._context, inner, self._read).load(piece.lanes)
+                Loads(self._reading, inner, self._read).load(piece.lanes)
                 self._piece(one, totals, inner, piece, valid)
 
         return visit

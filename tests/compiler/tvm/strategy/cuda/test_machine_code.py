@@ -14,6 +14,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 def test_kernels_keep_what_they_compute_in_registers(batch: Batch) -> None:
     launches = [one for kernel in batch.kernels.values() for one in kernel.plan.launches]
     source = PREAMBLE + "".join(map(functions_of, batch.kernels.values()))

@@ -32,6 +32,13 @@ def several(x: Any) -> Any:
     return softmax(x), tf.reduce_logsumexp(x, -1), tf.reduce_min(x, -1, keepdims=True)
 
 
+def read_where_made(x: Any) -> Any:
+    """Results of a row, of its elements and of one value, that what follows in it reads."""
+    most = tf.reduce_max(x, -1, keepdims=True)
+    y = tf.exp(x - most)
+    return most, y, y / tf.reduce_sum(y * y, -1, keepdims=True), tf.reduce_sum(y, -1) * most[:, 0]
+
+
 def of_width(width: int, rows: int = 5) -> Case:
     shapes: list[list[int | str]] = [["s0", width], [width], [width]]
     return Case(layer_norm, shapes, "rows", runs=[{"s0": 1}, {"s0": rows}], atol=2e-5, rtol=2e-5)
@@ -41,6 +48,8 @@ CASES = {
     **{f"norm_{n}": of_width(n) for n in (2, 7, 32, 37, 256, 1023)},
     "norm_4096": of_width(4096, 3),
     "norm_any": Case(layer_norm, [["s0", "s1"], ["s1"], ["s1"]], "rows", runs=ANY, atol=4e-5),
+    "read_64": Case(read_where_made, [["s0", 64]], "rows", runs=[{"s0": 9}], rtol=1e-5),
+    "read_any": Case(read_where_made, [["s0", "s1"]], "rows", runs=ANY[1:], rtol=1e-5),
     "softmax_64": Case(several, [["s0", 64]], "rows", runs=[{"s0": 1}, {"s0": 33}]),
     "softmax_9000": Case(several, [["s0", 9000]], "rows", runs=[{"s0": 2}]),
     "softmax_40000": Case(softmax, [["s0", 40000]], "rows", runs=[{"s0": 1}]),
