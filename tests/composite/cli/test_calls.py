@@ -31,6 +31,7 @@ def run(*args):
         ("tir", "def kernel("),
         ("llvm", "define"),
         ("asm", ".text"),
+        ("cuda", "// strategies: product"),
     ],
 )
 def test_show(stage, text):
@@ -62,12 +63,6 @@ def test_the_source_of_a_kernel_for_a_gpu_begins_with_its_launches():
     assert first == "// strategies: rows"
     assert launch.startswith("// kernel_0(in0, in1, out0, size0): [s0] / ")
     assert "__global__" in done.stdout
-
-
-def test_a_product_has_no_kernel_for_a_gpu():
-    done = run("show", DENSE, "--stage", "cuda", *SHAPES)
-    assert done.exit_code == 1
-    assert "there is no kernel for dense: no strategy writes MatMul" in done.output
 
 
 def test_what_is_not_covered_is_said():
