@@ -97,6 +97,26 @@ inline bool Release(size_t begin, size_t end, State state) {
   return true;
 }
 
+// Runs the threads of a warp, [begin, end), until each is at a barrier, done, or stuck; returns
+// whether any ran.
+inline bool RunWarp(size_t begin, size_t end, bool reverse) {
+  bool ran = false;
+  do {
+    for (size_t n = begin; n < end; ++n) {
+      const size_t i = reverse ? begin + end - 1 - n : n;
+      if (fibers[i].state != State::kReady) continue;
+      current = &fibers[i];
+      thread.x = unsigned(i);
+      swapcontext(&scheduler, &current->context);
+      current = nullptr;
+      ran = true;
+    }
+  } while (error == nullptr && Release(begin, end, State::kInWarp));
+  return ran;
+}
+
+// A warp runs as far as it gets before the next one does: what is read before another warp has
+// written it shows.
 inline void RunBlock(size_t threads, bool reverse) {
   for (size_t i = 0; i < threads; ++i) {
     Fiber& fiber = fibers[i];
@@ -107,19 +127,13 @@ inline void RunBlock(size_t threads, bool reverse) {
     fiber.context.uc_link = &scheduler;
     makecontext(&fiber.context, Start, 0);
   }
+  const size_t warps = (threads + kWarp - 1) / kWarp;
   while (error == nullptr) {
     bool ran = false;
-    for (size_t n = 0; n < threads; ++n) {
-      const size_t i = reverse ? threads - 1 - n : n;
-      if (fibers[i].state != State::kReady) continue;
-      current = &fibers[i];
-      thread.x = unsigned(i);
-      swapcontext(&scheduler, &current->context);
-      current = nullptr;
-      ran = true;
+    for (size_t n = 0; n < warps; ++n) {
+      const size_t begin = (reverse ? warps - 1 - n : n) * kWarp;
+      ran |= RunWarp(begin, std::min(threads, begin + kWarp), reverse);
     }
-    for (size_t i = 0; i < threads; i += kWarp)
-      ran |= Release(i, std::min(threads, i + kWarp), State::kInWarp);
     if (Release(0, threads, State::kDone)) return;
     ran |= Release(0, threads, State::kAtBarrier);
     if (!ran) Fail("some threads wait where others do not get");
