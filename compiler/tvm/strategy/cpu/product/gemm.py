@@ -1,10 +1,12 @@
 """Matrix products by register tiles, with whatever is element-wise behind them.
 
 One side of the product supplies vectors, the other single elements to broadcast (:mod:`.tile`).
-The vector side is packed into panels by :mod:`.pack`; the other side is read where it lies. Each
-block of the result goes through a buffer of sums, from which :mod:`..epilogue` computes the
-element-wise work in the result's own layout; a short epilogue is written for the registers of a
-tile instead. :mod:`.blocking` says what a task takes; no task waits for another.
+The vector side is packed into panels by :mod:`.pack`; the other side is read where it lies, unless
+it is of 16 bits: then :mod:`.pack_rows` packs it, too. What a step of k takes is an element, or a
+pair of bfloat16 where the target multiplies those (:mod:`.steps`). Each block of the result goes
+through a buffer of sums, from which :mod:`..epilogue` computes the element-wise work in the
+result's own layout; a short epilogue is written for the registers of a tile instead.
+:mod:`.blocking` says what a task takes; no task waits for another.
 
 * Second factor ``[K, N]``, or constant: vectors run along N. Packing copies; a constant factor is
   packed before the first call (:mod:`.panels`), so that its layout costs nothing.
