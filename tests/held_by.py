@@ -143,6 +143,7 @@ HELD_BY: dict[str, str] = {
     ),
     "tests/compiler/tvm/strategy/cpu/product/test_matvec.py": "axpy.py dots.py",
     "tests/compiler/tvm/strategy/cpu/product/test_panels.py": "compiler/tvm/ir/constants.py",
+    "tests/compiler/tvm/strategy/cpu/product/test_steps.py": "pack_rows.py",
     "tests/compiler/tvm/strategy/cpu/rows/test_rows.py": (
         "row_loops.py row_pieces.py compiler/tvm/math/division.py"
         " compiler/tvm/strategy/row_program.py compiler/tvm/strategy/row_tensors.py"
