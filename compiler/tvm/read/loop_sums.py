@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from composite.compiler.tvm.ir import graph
 from composite.compiler.tvm.ir.anchors import MatMul, Reduce
+from composite.compiler.tvm.ir.dims import Dim
 from composite.compiler.tvm.ir.loop import is_one_value
 from composite.compiler.tvm.ir.tensor import Constant, Pointwise, Tensor
 from composite.compiler.tvm.ir.walk import topological
@@ -113,7 +114,7 @@ def _moved(loop: LoopBuilder, source: Tensor, node: Among) -> After | None:
         return None
     order = list(range(1, source.rank))
     order.insert(node.axis, 0)
-    around = [(0, 0)] * source.rank
+    around: list[tuple[Dim, Dim]] = [(0, 0)] * source.rank
     around[node.axis] = (first, count - first - loop.trips)
     return lambda: padded(graph.transpose(rows(), tuple(order)), around)
 

@@ -33,6 +33,7 @@ from composite.compiler.tvm.codegen.block import (
 from composite.compiler.tvm.ir.anchors import Convolution, Pool
 from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.math.numeric import literal
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cost import chain_cost
@@ -264,10 +265,7 @@ class _Writer:
         with block.loop(rows[1], "row") as r, block.loop(columns[1], "column") as k:
             row, column = (block.bind(a + i) for a, i in ((rows[0], r), (columns[0], k)))
             tap = self._taps.tap(row, column, channels)
-            zero = self._identities(
-                1, sums.dtype
-            )  # of a constant, TVM would take the product for 0
-            nothing = block.let(tap * tirx.BufferLoad(zero, [index(0)]))
+            nothing = block.let(tap * spread(literal(0, self._dtype), lanes_of(tap)))
             for i in range(count):
                 so_far = tirx.BufferLoad(sums, [index(i)])
                 block.store(sums, i, so_far + nothing)
