@@ -100,7 +100,8 @@ def _data_attr(declaration: Any) -> Any:
     """Return the attribute that is the dtype of an op's data, or None if that is fixed."""
     attrs = {a.name: a for a in declaration.attr if a.type == "type"}
     first = [arg.type_attr for arg in declaration.input_arg] or list(attrs)
-    return attrs.get("T") or attrs.get("element_dtype") or attrs.get(next(iter(first), ""))
+    named = (attrs[name] for name in ("T", "element_dtype", "dtype") if name in attrs)
+    return next(named, None) or attrs.get(next(iter(first), ""))
 
 
 def _is_taken(declaration: Any, name: str, dtype: str) -> bool:
