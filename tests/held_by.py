@@ -121,6 +121,7 @@ HELD_BY: dict[str, str] = {
     ),
     "tests/compiler/tvm/lower/test_lower_softmax.py": "softmax.py",
     "tests/compiler/tvm/ir/test_walk.py": "anchors.py dtypes.py tensor.py",
+    "tests/compiler/tvm/lower/test_randoms.py": "compiler/tvm/math/philox.py",
     "tests/compiler/tvm/math/test_elementary.py": (
         "exponential.py fit.py numeric.py trigonometry.py"
     ),

@@ -111,6 +111,10 @@ ROWS = (
         reads=reads(input_handle=Read.MOVED, element_shape=Read.INDEX),
         outputs=("output_handle", "tensor"),
     ),
+    # What the gradient of a branch reads of the branch that was taken.
+    OpTraits("OptionalFromValue", "lists", limits="one tensor", reads=reads(components=Read.MOVED)),
+    OpTraits("OptionalNone", "lists"),
+    OpTraits("OptionalGetValue", "lists", reads=reads(optional=Read.MOVED)),
     # Parts of an operand.
     OpTraits(
         "Slice",

@@ -1,4 +1,4 @@
-"""Traits of random ops that keep a hidden state: which op draws the same from a seed.
+"""Traits of random ops: of those that keep a hidden state, which op draws the same from a seed.
 
 Of several generations of a stateless op the twin is the one with a `seed` operand. The later ones
 (StatelessRandomUniformV2, StatelessRandomGammaV3) take a key, a counter and an algorithm instead,
@@ -7,9 +7,22 @@ which StatelessRandomGetKeyCounter makes of a seed; StatelessShuffle has that fo
 
 from __future__ import annotations
 
-from .traits import OpTraits
+from .traits import OpTraits, Read, reads
 
 ROWS = (
+    # From a key and a counter.
+    OpTraits("StatelessRandomGetKeyCounter", "randoms", outputs=("key", "counter")),
+    OpTraits(
+        "StatelessRandomUniformV2",
+        "randoms",
+        limits='Philox, which is what "auto_select" chooses',
+        reads=reads(shape=Read.INDEX, key=Read.VALUES, counter=Read.VALUES, alg=Read.INDEX),
+        operations=12,
+        draws=True,
+    ),
+    OpTraits("StatelessRandomNormalV2", draws=True),
+    OpTraits("StatelessTruncatedNormalV2", draws=True),
+    # With a state.
     OpTraits("Multinomial", stateless_twin="StatelessMultinomial"),
     OpTraits("NonDeterministicInts", stateless_twin="StatelessRandomUniformFullInt"),
     OpTraits(

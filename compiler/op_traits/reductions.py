@@ -34,6 +34,18 @@ ROWS = (
         "convolution",
         reads=reads(input=Read.VALUES, filter_sizes=Read.INDEX, out_backprop=Read.VALUES),
     ),
+    OpTraits(
+        "DepthwiseConv2dNativeBackpropInput",
+        "convolution",
+        limits="NHWC",
+        reads=reads(input_sizes=Read.INDEX, filter=Read.VALUES, out_backprop=Read.VALUES),
+    ),
+    OpTraits(
+        "DepthwiseConv2dNativeBackpropFilter",
+        "convolution",
+        limits="NHWC",
+        reads=reads(input=Read.VALUES, filter_sizes=Read.INDEX, out_backprop=Read.VALUES),
+    ),
     OpTraits("Conv3D", terms=Terms.WINDOW),
     # Normalization.
     OpTraits(

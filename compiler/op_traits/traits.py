@@ -33,6 +33,7 @@ Family: TypeAlias = Literal[
     "slicing",
     "gathering",
     "places",
+    "randoms",
     "static",
     "unary",
 ]
@@ -88,6 +89,7 @@ class OpTraits:
         jumps: results may be far apart where operands are near each other, though they are floats.
         stateless_twin: of a random op with hidden state, the op that draws the same distribution
             from a seed.
+        draws: whether its results are random numbers, others in each dtype.
         runs: how it runs the functions that it names; None where it names none.
         structural: TensorFlow's executor, placer or partitioner finds it in graphs by its name.
     """
@@ -102,6 +104,7 @@ class OpTraits:
     operations: int = 1
     jumps: bool = False
     stateless_twin: str = ""
+    draws: bool = False
     runs: Runs | None = None
     structural: bool = False
 

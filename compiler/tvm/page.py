@@ -39,6 +39,10 @@ A While becomes a loop in the kernel if its iterations can be counted beforehand
 compare a bound with a number to which each iteration adds a constant. A list of tensors becomes an
 array, of which each iteration sets one row.
 
+Of an If or a Case whose condition is a tensor all branches are computed, and the results of one are
+selected. They must have one shape, and a branch has no loop, no index that must be checked and no
+integer division.
+
 If an index is out of range, or an integer is divided by zero, the kernel stops, and the expansion
 runs and raises TensorFlow's error.
 """
@@ -79,7 +83,7 @@ def dtypes_of(op: str) -> list[str]:
     declaration = op_def_registry.get(op)
     attr = _data_attr(declaration)
     if attr is None:
-        if any(arg.type == VARIANT for arg in declaration.input_arg):
+        if any(a.type == VARIANT for a in (*declaration.input_arg, *declaration.output_arg)):
             return list(DTYPES)
         fixed = {DTYPE_OF_ENUM.get(arg.type, "") for arg in declaration.input_arg}
         return [d for d in DTYPES if d in fixed]
@@ -96,7 +100,8 @@ def _data_attr(declaration: Any) -> Any:
     """Return the attribute that is the dtype of an op's data, or None if that is fixed."""
     attrs = {a.name: a for a in declaration.attr if a.type == "type"}
     first = [arg.type_attr for arg in declaration.input_arg] or list(attrs)
-    return attrs.get("T") or attrs.get("element_dtype") or attrs.get(first[0])
+    named = (attrs[name] for name in ("T", "element_dtype", "dtype") if name in attrs)
+    return next(named, None) or attrs.get(next(iter(first), ""))
 
 
 def _is_taken(declaration: Any, name: str, dtype: str) -> bool:

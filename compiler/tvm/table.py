@@ -26,8 +26,12 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 CALLS: frozenset[str] = op_traits.that_run(Runs.CALL)
 # TF's loops, which become loops within a kernel where the trips can be counted beforehand.
 LOOPS: frozenset[str] = op_traits.that_run(Runs.LOOP)
+# TF's branches, of which kernels compute all and select one.
+BRANCHES: frozenset[str] = op_traits.that_run(Runs.BRANCH)
 
-NAMES: frozenset[str] = frozenset(op for ops in FAMILIES.values() for op in ops) | CALLS | LOOPS
+NAMES: frozenset[str] = (
+    frozenset(op for ops in FAMILIES.values() for op in ops) | CALLS | LOOPS | BRANCHES
+)
 """Every TF op that a kernel may hold (some only for certain dtypes, attributes or shapes)."""
 
 

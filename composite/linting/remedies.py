@@ -53,10 +53,12 @@ ROWS = (
         "return x * 2",
     ),
     Remedy(
-        r"op (StatelessIf|If)\b",
-        "compute both branches and choose with tf.where",
-        "return tf.exp(x) if tf.reduce_sum(x) > 0 else x",
-        "return tf.where(tf.reduce_sum(x) > 0, tf.exp(x), x)",
+        "that only one branch may have",
+        "compute both branches and choose with tf.where: the index must be in range in both",
+        "i = tf.cast(x[0, 0] * 0, tf.int32)\n"
+        "return tf.gather(x, i) if tf.reduce_sum(x) > 0 else x[1]",
+        "i = tf.cast(x[0, 0] * 0, tf.int32)\n"
+        "return tf.where(tf.reduce_sum(x) > 0, tf.gather(x, i), x[1])",
     ),
     Remedy(
         "trips of the loop cannot be counted",

@@ -6,12 +6,13 @@ tensors ("node:output:k" against "node:k") and arguments. Nothing here knows of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
+from composite.compiler import op_traits
 from composite.ops import call, call_arguments
 
 
@@ -100,6 +101,8 @@ def _in_dtype(source: Body, these: Sequence[tf.DType], dtype: tf.DType) -> Body:
     graph.CopyFrom(source.graph_def)
     rename_functions(graph, f"_{dtype.name}")  # the process may have the old ones
     for node in _nodes(graph):
+        if op_traits.of(node.op).draws:
+            continue
         for value in node.attr.values():
             kind = value.WhichOneof("value")
             if kind == "type":
@@ -109,6 +112,7 @@ def _in_dtype(source: Body, these: Sequence[tf.DType], dtype: tf.DType) -> Body:
             elif kind == "tensor" and tf.as_dtype(value.tensor.dtype) in these:
                 array = tf.make_ndarray(value.tensor).astype(dtype.as_numpy_dtype)
                 value.tensor.CopyFrom(tf.make_tensor_proto(array))
+    _cast_draws(graph, other)
     for function in graph.library.function:
         for arg in (*function.signature.input_arg, *function.signature.output_arg):
             arg.type = other(arg.type)
@@ -117,6 +121,23 @@ def _in_dtype(source: Body, these: Sequence[tf.DType], dtype: tf.DType) -> Body:
         input_dtypes=[tf.as_dtype(other(d.as_datatype_enum)) for d in source.input_dtypes],
         output_dtypes=[tf.as_dtype(other(d.as_datatype_enum)) for d in source.output_dtypes],
     )
+
+
+def _cast_draws(graph: Any, other: Callable[[int], int]) -> None:
+    """Casts what random ops draw: in another dtype they would draw other numbers."""
+    functions = [(f.node_def, f.ret) for f in graph.library.function]
+    for nodes, results in ((graph.node, None), *functions):
+        for node in [n for n in nodes if op_traits.of(n.op).draws]:
+            name, drawn = node.name, node.attr["dtype"].type
+            before, after = f"{name}:output:0", f"{name}:y:0"  # as functions name them
+            for reader in nodes:
+                reader.input[:] = [after if x == before else x for x in reader.input]
+            for key, value in (results or {}).items():
+                results[key] = after if value == before else value
+            node.name = f"{name}_drawn"
+            cast = nodes.add(name=name, op="Cast")
+            cast.input.append(node.name if results is None else f"{node.name}:output:0")
+            cast.attr["SrcT"].type, cast.attr["DstT"].type = drawn, other(drawn)
 
 
 def rename_functions(graph_def: Any, suffix: str) -> None:

@@ -12,18 +12,33 @@ from typing import Protocol
 from tvm import ir, tirx
 from tvm.tirx import stmt as tir_stmt
 
-from composite.compiler.tvm.codegen.block import Block, index, lanes_of, spread
-from composite.compiler.tvm.codegen.indices import Index, Lane, as_expr, lane_of, lanes_at
-from composite.compiler.tvm.ir.dims import Dim
+from composite.compiler.tvm.codegen.block import (
+    Block,
+    index,
+    lanes_of,
+    quotient,
+    remainder,
+    spread,
+)
+from composite.compiler.tvm.codegen.indices import (
+    Index,
+    Lane,
+    as_expr,
+    flat_index,
+    lane_of,
+    lanes_at,
+)
+from composite.compiler.tvm.ir.dims import Dim, product
 from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
-from composite.compiler.tvm.ir.views import Check, Concat, Gather, Iota, Slice
+from composite.compiler.tvm.ir.views import Check, Concat, Gather, Iota, RandomWords, Slice
 from composite.compiler.tvm.math.numeric import (
     convert,
     from_storage,
     storage_dtype,
     to_storage,
 )
+from composite.compiler.tvm.math.philox import WORDS, random_words
 
 
 class Elements(Protocol):
@@ -62,6 +77,8 @@ def read_view(access: Elements, tensor: Tensor, at: Sequence[Index]) -> Expr | N
         return _check(access, node, at)
     if isinstance(node, Iota):
         return access.block.let(convert(index(as_expr(at[node.axis])), compute_dtype(tensor.dtype)))
+    if isinstance(node, RandomWords):
+        return _random_words(access, tensor, node, at)
     return None
 
 
@@ -203,3 +220,26 @@ def _fail_unless_within(block: Block, value: Expr, bound: Expr) -> None:
     # arguments is (condition, kind), whatever its Python names say.
     message = [ir.StringImm("an index is out of range")]
     block.add(tir_stmt.AssertStmt(within, ir.StringImm("IndexError"), message))
+
+
+def _random_words(access: Elements, tensor: Tensor, node: RandomWords, at: Sequence[Index]) -> Expr:
+    """Return words of groups of four: neighbours are made together."""
+    block, lanes = access.block, lanes_at(at)
+    strides = [access.size(product(tensor.shape[i + 1 :])) for i in range(tensor.rank)]
+    place = flat_index(at, strides)
+    is_run = isinstance(place, Lane) and isinstance(place.step, int) and place.step == 1
+    if lanes > 1 and (not is_run or lanes % WORDS):
+        return _by_lanes(access, tensor, at)
+    key, low, high = (access.read(t, [0] * t.rank) for t in node.operands)
+    first = block.bind(index(place.base if isinstance(place, Lane) else place), "word")
+    group = block.bind(index(quotient(first, WORDS)), "group")
+    past = block.bind(index(remainder(first, WORDS)), "past")
+    groups = max(1, lanes // WORDS)
+    made = block.registers(2 * WORDS * groups, "uint32", "words")
+    block.store(made, 0, random_words(block, key, (low, high), group, groups))
+    if lanes > 1:
+        # A run that begins within a group ends in one more.
+        with block.when(past > index(0)):
+            rest = random_words(block, key, (low, high), block.bind(group + groups), groups)
+            block.store(made, lanes, rest)
+    return block.let(block.load(made, past, lanes))

@@ -122,6 +122,22 @@ class FilterGradient(Node):
 
 
 @dataclass(frozen=True)
+class ChannelFilterGradient(Node):
+    """For each image, the gradient of the filters ``[rows, columns, C, M]`` of its own channels.
+
+    ``gradient`` is ``[N, windows..., C * M]``, the result ``[N, rows * columns * C * M]``. Padding
+    is zero.
+    """
+
+    is_anchor: ClassVar[bool] = True
+    reads_memory: ClassVar[bool] = True
+
+    image: Tensor
+    gradient: Tensor
+    window: Window
+
+
+@dataclass(frozen=True)
 class Pool(Node):
     """The combination over each window of ``image``, channel by channel; padding does not count.
 

@@ -91,6 +91,21 @@ class Iota(Node):
     axis: int
 
 
+@dataclass(frozen=True)
+class RandomWords(Node):
+    """The words that Philox makes of a key and a counter, in row-major order.
+
+    All operands are uint64 scalars: the key, the lower and the upper half of the counter.
+    """
+
+    # At any dimensions: which word an element is depends on its place in the order alone.
+    is_element_wise: ClassVar[bool] = True
+
+    key: Tensor
+    low: Tensor
+    high: Tensor
+
+
 def sliced(
     tensor: Tensor, start: Sequence[Dim], size: Shape, step: Sequence[int] | None = None
 ) -> Tensor:

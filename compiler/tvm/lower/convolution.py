@@ -1,16 +1,25 @@
-"""Convolutions over images: dense, in groups, and channel by channel; gradients of the dense."""
+"""Convolutions over images, dense, in groups, and channel by channel, and their gradients."""
 
 from __future__ import annotations
 
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph
-from composite.compiler.tvm.ir.anchors import Convolution, FilterGradient, MatMul
+from composite.compiler.tvm.ir.anchors import (
+    ChannelFilterGradient,
+    Convolution,
+    FilterGradient,
+    MatMul,
+)
 from composite.compiler.tvm.ir.dims import Shape
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.tensor import Node, Tensor
 from composite.compiler.tvm.ir.window import Window
+from composite.compiler.tvm.lower.joining import spread_out
+from composite.compiler.tvm.lower.reduction import ADD, reduce_over
 from composite.compiler.tvm.lower.static import known_dims, known_ints
 from composite.compiler.tvm.lower.unary import FLOATS
-from composite.compiler.tvm.lower.windows import per_window, window_of
+from composite.compiler.tvm.lower.windows import per_window, spatial, window_of
 from composite.compiler.tvm.read.node import OpNode
 
 
@@ -28,11 +37,15 @@ def _lower_depthwise(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     image, kernel = inputs
     rows, columns, channels, multiplier = _filter_sizes(node, image, kernel)
     dims.require_equal(image.shape[3], channels, node.op)
-    strides = node.numbers("strides")
-    if strides[1] != strides[2] or any(d != 1 for d in node.numbers("dilations")):
-        raise NotCovered(f"{node.op}: unequal strides, or dilations")  # nor has TF
+    _refuse_uneven(node)
     kernel = graph.reshape(kernel, (rows, columns, 1, channels * multiplier))
     return [_convolution(node, image, kernel, (rows, columns))]
+
+
+def _refuse_uneven(node: OpNode) -> None:
+    rows, columns = spatial(node, "strides")
+    if rows != columns or spatial(node, "dilations") != (1, 1):
+        raise NotCovered(f"{node.op}: unequal strides, or dilations")  # nor has TF
 
 
 def _filter_sizes(node: OpNode, image: Tensor, kernel: Tensor) -> tuple[int, int, int, int]:
@@ -69,13 +82,37 @@ def _lower_image_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
         given = _as_rows(gradient)
         result = MatMul(given, graph.reshape(kernel, kernel.shape[2:]), transpose_b=True)
         return [graph.reshape(Tensor((count, depth), gradient.dtype, result), shape)]
+    if forward.strides != (1, 1):
+        raise NotCovered(f"{node.op}: strides {forward.strides}")
+    return [_backwards(node, gradient, kernel, forward, shape)]
+
+
+def _backwards(
+    node: OpNode, gradient: Tensor, kernel: Tensor, forward: Window, shape: Shape
+) -> Tensor:
+    """Return images of that shape, a pixel the sum of its products: the filter runs backwards."""
     before = [r - 1 - b for r, b in zip(forward.reach, forward.before, strict=True)]
-    if forward.strides != (1, 1) or min(before) < 0:
-        raise NotCovered(f"{node.op}: strides {forward.strides}, padding {forward.before}")
-    around, left = before
-    window = Window((rows, columns), (1, 1), (1, 1), (around, left), (shape[1], shape[2]))
-    node_of = Convolution(gradient, kernel, window, transposed=True)
-    return [graph.reshape(Tensor((count, depth), gradient.dtype, node_of), shape)]
+    if min(before) < 0:
+        raise NotCovered(f"{node.op}: padding {forward.before}")
+    top, left = before
+    window = Window(forward.size, (1, 1), (1, 1), (top, left), (shape[1], shape[2]))
+    pixels = Convolution(gradient, kernel, window, transposed=True)
+    count = dims.product(shape[:3])
+    return graph.reshape(Tensor((count, kernel.shape[2]), gradient.dtype, pixels), shape)
+
+
+def _lower_depthwise_image_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Lower the gradient of the image, with zeros between gradients that are strides apart."""
+    sizes, kernel, gradient = inputs
+    rows, columns, channels, multiplier = _filter_sizes(node, gradient, kernel)
+    _refuse_uneven(node)
+    shape = known_dims(node, sizes, "the image's shape")
+    forward = _forward_window(node, shape, (rows, columns), gradient)
+    dims.require_equal(shape[3], channels, f"{node.op}: channels")
+    dims.require_equal(gradient.shape[3], channels * multiplier, f"{node.op}: gradient")
+    for axis, stride in enumerate(forward.strides, 1):
+        gradient = spread_out(node, gradient, axis, stride)
+    return [_backwards(node, gradient, kernel, forward, shape)]
 
 
 def _lower_filter_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
@@ -91,6 +128,29 @@ def _lower_filter_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
         result = MatMul(_as_rows(image), given, transpose_a=True)
     total = Tensor((rows * columns * depth, count), image.dtype, result)
     return [graph.reshape(total, (rows, columns, depth, count))]
+
+
+def _lower_depthwise_filter_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Lower the gradient of the filters: that of each image, and the sum over images.
+
+    16-bit floats are added up in float32.
+    """
+    image, sizes, gradient = inputs
+    node.require(image.dtype, *FLOATS)
+    _refuse_uneven(node)
+    rows, columns, channels, multiplier = known_ints(node, sizes, "the filter's shape")
+    if min(rows, columns, channels, multiplier) < 1:
+        raise NotCovered(f"{node.op}: a filter {(rows, columns, channels, multiplier)}")
+    window = _forward_window(node, image.shape, (rows, columns), gradient)
+    dims.require_equal(image.shape[3], channels, f"{node.op}: channels")
+    dims.require_equal(gradient.shape[3], channels * multiplier, f"{node.op}: gradient")
+    each: Node = ChannelFilterGradient(image, gradient, window)
+    size = rows * columns * channels * multiplier
+    parts = Tensor((image.shape[0], size), compute_dtype(image.dtype), each)
+    total = reduce_over(ADD, parts, (0,), keep=False)
+    if total.dtype != image.dtype:
+        total = pointwise("Cast", lambda _, x: x, (total,), image.dtype)
+    return [graph.reshape(total, (rows, columns, channels, multiplier))]
 
 
 def _forward_window(node: OpNode, image: Shape, size: tuple[int, int], gradient: Tensor) -> Window:
@@ -117,4 +177,6 @@ LOWERINGS = {
     "DepthwiseConv2dNative": _lower_depthwise,
     "Conv2DBackpropInput": _lower_image_gradient,
     "Conv2DBackpropFilter": _lower_filter_gradient,
+    "DepthwiseConv2dNativeBackpropInput": _lower_depthwise_image_gradient,
+    "DepthwiseConv2dNativeBackpropFilter": _lower_depthwise_filter_gradient,
 }

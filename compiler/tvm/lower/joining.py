@@ -58,13 +58,13 @@ def paddings(node: OpNode, tensor: Tensor, amounts: Tensor) -> list[tuple[Dim, D
 
 
 def padded(
-    node: OpNode, tensor: Tensor, around: Sequence[tuple[Dim, Dim]], value: Tensor | None = None
+    tensor: Tensor, around: Sequence[tuple[Dim, Dim]], value: Tensor | None = None
 ) -> Tensor:
     """Return the tensor with a value (0) before and after, dimension by dimension from the last."""
     value = value or graph.constant(np.asarray(0), tensor.dtype)
     for axis, amounts in reversed(list(enumerate(around))):
         before, after = (filled_like(value, resized(tensor, axis, n)) for n in amounts)
-        tensor = views.concat([before, tensor, after], axis, node.op)
+        tensor = views.concat([before, tensor, after], axis, "Pad")
     return tensor
 
 
@@ -76,7 +76,7 @@ def resized(tensor: Tensor, axis: int, size: Dim) -> Shape:
 def _lower_pad(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     """Lower Pad and PadV2, which says the value."""
     tensor = as_known(inputs[0])
-    return [padded(node, tensor, paddings(node, tensor, inputs[1]), *inputs[2:])]
+    return [padded(tensor, paddings(node, tensor, inputs[1]), *inputs[2:])]
 
 
 def _lower_mirror_pad(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
@@ -127,10 +127,10 @@ def _lower_mirror_pad_grad(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
         none = [(0, 0)] * dy.rank
         around: list[tuple[Dim, Dim]] = [*none]
         around[axis] = (edge, whole - before - edge)
-        head = padded(node, _mirrored(dy, axis, before - 1, before), around)
+        head = padded(_mirrored(dy, axis, before - 1, before), around)
         around[axis] = (whole - after - edge, edge)
         last = dy.shape[axis] - 1
-        tail = padded(node, _mirrored(dy, axis, last, after), around)
+        tail = padded(_mirrored(dy, axis, last, after), around)
         for end in (head, tail):
             middle = pointwise(node.op, add, (middle, end), dy.dtype)
         dy = middle
@@ -152,11 +152,11 @@ def _lower_strided_slice_grad(node: OpNode, inputs: list[Tensor]) -> list[Tensor
         if step < 0:
             start = start + (count - 1) * step
             dy = _mirrored(dy, axis, count - 1, count)
-        dy = _spread_out(node, dy, axis, abs(step))
+        dy = spread_out(node, dy, axis, abs(step))
         around.append((start, shape[axis] - start - dy.shape[axis]))
         if dy.shape[axis] == 0:
             around[-1] = (shape[axis], 0)
-    return [padded(node, dy, around)]
+    return [padded(dy, around)]
 
 
 def _one_of_each(dy: Tensor, shape: Shape, part: Subscript, axis: int) -> Tensor:
@@ -168,7 +168,7 @@ def _one_of_each(dy: Tensor, shape: Shape, part: Subscript, axis: int) -> Tensor
     return Tensor(shape, dy.dtype, Among(graph.reshape(dy, rest), axis, part.start[axis]))
 
 
-def _spread_out(node: OpNode, tensor: Tensor, axis: int, step: int) -> Tensor:
+def spread_out(node: OpNode, tensor: Tensor, axis: int, step: int) -> Tensor:
     """Return the tensor with ``step - 1`` zeros between the elements of an axis."""
     count = tensor.shape[axis]
     if step == 1 or count == 0:
@@ -176,7 +176,7 @@ def _spread_out(node: OpNode, tensor: Tensor, axis: int, step: int) -> Tensor:
     node.at_least(count, 1, f"a slice of {count}")
     apart = graph.reshape(tensor, (*tensor.shape[: axis + 1], 1, *tensor.shape[axis + 1 :]))
     around = [(0, step - 1 if i == axis + 1 else 0) for i in range(apart.rank)]
-    spread = graph.reshape(padded(node, apart, around), resized(tensor, axis, count * step))
+    spread = graph.reshape(padded(apart, around), resized(tensor, axis, count * step))
     return views.sliced(spread, [0] * tensor.rank, resized(tensor, axis, count * step - (step - 1)))
 
 

@@ -11,7 +11,16 @@ from composite.compiler.tvm.ir.loop import Leaf
 from composite.compiler.tvm.ir.tensor import Constant, Tensor
 from composite.compiler.tvm.lower.data import filled
 from composite.compiler.tvm.lower.static import known_dims, known_tensor, known_vector
-from composite.compiler.tvm.read.lists import UNKNOWN, GetRow, KnownRows, Rest, SetRow, Unset, fits
+from composite.compiler.tvm.read.lists import (
+    UNKNOWN,
+    GetRow,
+    KnownRows,
+    Missing,
+    Rest,
+    SetRow,
+    Unset,
+    fits,
+)
 from composite.compiler.tvm.read.node import OpNode
 
 
@@ -148,6 +157,23 @@ def _lower_element_shape(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     return [known_tensor(known_vector(shape), node.dtype("shape_type"))]
 
 
+def _lower_optional(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Lower an optional of one tensor as the tensor that it holds."""
+    if len(inputs) != 1:
+        raise NotCovered(f"{node.op}: {len(inputs)} tensors")
+    return inputs
+
+
+def _lower_no_optional(_node: OpNode, _inputs: list[Tensor]) -> list[Tensor]:
+    return [Tensor((), "bool", Missing())]
+
+
+def _lower_optional_value(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    if isinstance(inputs[0].node, Missing):
+        raise NotCovered(f"{node.op}: an optional without a value (TF's op reports it)")
+    return inputs
+
+
 LOWERINGS = {
     "EmptyTensorList": _lower_empty,
     "TensorListReserve": _lower_reserve,
@@ -159,4 +185,7 @@ LOWERINGS = {
     "TensorListStack": _lower_stack,
     "TensorListLength": _lower_length,
     "TensorListElementShape": _lower_element_shape,
+    "OptionalFromValue": _lower_optional,
+    "OptionalNone": _lower_no_optional,
+    "OptionalGetValue": _lower_optional_value,
 }

@@ -67,6 +67,11 @@ class Among(Node):
     place: Dim
 
 
+@dataclass(frozen=True)
+class Missing(Node):
+    """An optional without a value: what a branch that is not taken would have left."""
+
+
 def fits(shape: tuple[Dim, ...], known: tuple[Dim, ...]) -> bool:
     """Return whether a shape is one that is known in part."""
     return len(shape) == len(known) and all(

@@ -91,6 +91,17 @@ class LoopBuilder:
         """Return whether each trip visits another place, and together they visit all ``count``."""
         return place in (self.trip, self.trips - 1 - self.trip) and count in (None, self.trips)
 
+    def first_visited(self, place: Dim, count: Dim) -> int | None:
+        """Return the first of the places that trips visit, one each and all of them in a row.
+
+        None if they do otherwise, or some may not be among ``count``.
+        """
+        for first in (place - self.trip, place - (self.trips - 1 - self.trip)):
+            rest = count - first - self.trips
+            if isinstance(first, int) and isinstance(rest, int) and min(first, rest) >= 0:
+                return first
+        return None
+
     def array(self, row: Tensor, place: Dim) -> After:
         """Return the array of the rows of all trips, which write them."""
         if (row, place) not in self._arrays:

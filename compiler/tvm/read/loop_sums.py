@@ -13,10 +13,12 @@ from dataclasses import replace
 
 from composite.compiler.tvm.ir import graph
 from composite.compiler.tvm.ir.anchors import MatMul, Reduce
+from composite.compiler.tvm.ir.dims import Dim
 from composite.compiler.tvm.ir.loop import is_one_value
 from composite.compiler.tvm.ir.tensor import Constant, Pointwise, Tensor
 from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.lower.arithmetic import plus
+from composite.compiler.tvm.lower.joining import padded
 from composite.compiler.tvm.lower.reduction import ADD, reduce_over
 from composite.compiler.tvm.passes.lift import flat_rows
 from composite.compiler.tvm.read.lists import Among
@@ -30,7 +32,7 @@ def sum_of_trips(
 ) -> After | None:
     """Return a carried value as its initial value plus what all trips add; None if it is not."""
     added = _addends(following, argument)
-    if not added or not argument.dtype.startswith("float"):
+    if not added or "float" not in argument.dtype:
         return None
     totals = loop.attempt(lambda: _totals(loop, added))
     if totals is None:
@@ -101,15 +103,20 @@ def _reduced(loop: LoopBuilder, node: Reduce) -> After | None:
 
 
 def _moved(loop: LoopBuilder, source: Tensor, node: Among) -> After | None:
-    """Return rows that each lie at a place of their own, as the dimension they are among."""
-    if not loop.visits_each(node.place, source.shape[node.axis]):
+    """Return rows that each lie at a place of their own, and zeros around them, as a dimension."""
+    count = source.shape[node.axis]
+    first = loop.first_visited(node.place, count)
+    if first is None:
         return None
-    rows = loop.product_of_rows(node.operand, node.place) or loop.rows(node.operand, node.place)
+    place = node.place - first
+    rows = loop.product_of_rows(node.operand, place) or loop.rows(node.operand, place)
     if rows is None:
         return None
     order = list(range(1, source.rank))
     order.insert(node.axis, 0)
-    return lambda: graph.transpose(rows(), tuple(order))
+    around: list[tuple[Dim, Dim]] = [(0, 0)] * source.rank
+    around[node.axis] = (first, count - first - loop.trips)
+    return lambda: padded(graph.transpose(rows(), tuple(order)), around)
 
 
 def _deep_product(loop: LoopBuilder, source: Tensor, node: MatMul) -> After | None:

@@ -147,6 +147,10 @@ class Body:
             )
 
             return lower_while(node, inputs, self._read, self._functions, self._minimums)
+        if node.op in table.BRANCHES:
+            from composite.compiler.tvm.read.branches import lower_branches  # as above
+
+            return lower_branches(node, inputs, self._read, self._functions, self._minimums)
         lower = table.lowering(node.op)
         if lower is None:
             raise unlisted(node)

@@ -118,10 +118,18 @@ def test_a_gradient_of_its_author_s_is_not_looked_at() -> None:
 
 def test_branches_and_loops_are_refused_where_they_stand() -> None:
     call = {"x": ("float32", ("n",)), "w": ("float32", ("n",))}
-    branch, *_ = composite.lint(gradient_ops.branch, call).findings
-    assert (branch.reason, branch.directions) == (
-        "op StatelessIf is not in the kernel table", ("forward", "gradient"),
-    )  # fmt: skip
+    report = composite.lint(gradient_ops.branch, call)
+    assert not any(finding.refuses for finding in report.findings)
+
+    @Composite("LintBranch", inputs=["x: float", "w: float"], outputs=["y: float"])
+    def branch(x, w):
+        if tf.reduce_sum(x) > 0.0:
+            return tf.gather(x, tf.cast(w, tf.int32))
+        return w
+
+    found, *_ = composite.lint(branch, call).findings
+    assert found.reason == "StatelessIf: an index or a divisor that only one branch may have"
+    assert found.place.startswith("tests/composite/linting/test_lint.py:")
     (loop,) = composite.lint(gradient_ops.loop, call).findings
     assert loop.reason == "the trips of the loop cannot be counted beforehand"
 

@@ -83,6 +83,26 @@ def test_in_double_computes_in_double():
     assert result.numpy()[0] == pytest.approx(3 * np.float64(np.float32(1 / 3)), abs=1e-15)
 
 
+def test_in_double_draws_the_same_numbers() -> None:
+    """Within a function as well."""
+
+    def draw(seed: Any) -> Any:
+        key, counter = tf.raw_ops.StatelessRandomGetKeyCounter(seed=seed)
+        return tf.raw_ops.StatelessRandomUniformV2(
+            shape=[5], key=key, counter=counter, dtype=tf.float32, alg=3
+        )
+
+    def loop(seed: Any) -> Any:
+        first = [0, draw(seed)]
+        return tf.while_loop(lambda i, _: i < 2, lambda i, v: (i + 1, v + draw(seed)), first)[1]
+
+    seed = np.array([3, 4], np.int32)
+    source = functions.in_double(functions.body(library_of(loop, tf.TensorSpec([2], tf.int32))))
+    (result,) = evaluate.evaluate(source, [seed])
+    assert result.dtype == tf.float64
+    np.testing.assert_array_equal(result, 3 * np.asarray(draw(seed), np.float64))
+
+
 def test_unshared_functions_have_one_place_each() -> None:
     """Also those that a shared function names; the graph computes what it did."""
 

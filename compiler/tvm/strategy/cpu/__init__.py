@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from composite.compiler.tvm.strategy.context import Strategy
 from composite.compiler.tvm.strategy.cpu.constant import ConstantTable
+from composite.compiler.tvm.strategy.cpu.convolution.channel_filters import ChannelFilters
 from composite.compiler.tvm.strategy.cpu.convolution.channelwise import ChannelWise
 from composite.compiler.tvm.strategy.cpu.convolution.convolution import ImplicitProduct
 from composite.compiler.tvm.strategy.cpu.convolution.filter_gradient import FilterGradients
@@ -34,6 +35,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     Unpool(),
     ImplicitProduct(),
     FilterGradients(),
+    ChannelFilters(),
     RowStages(),
     Reduction(),
     RunningSum(),

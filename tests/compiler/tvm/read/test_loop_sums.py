@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -74,3 +76,24 @@ def test_a_sum_of_products_under_another_shape(compiler: Any) -> None:
         return over(4, step, tf.zeros([1, 3, 3]))
 
     compiler.compare(outer, *numbers((4, 3)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("bounds", [(1, 6), (2, 5), (0, 4)])
+def test_places_that_no_trip_visits_have_no_gradient(
+    compiler: Any, bounds: tuple[int, int], dtype: Any
+) -> None:
+    first, last = bounds
+
+    def gradient(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            total = x[:, first]
+            for t in tf.range(first, last):
+                total = tf.tanh(total) * x[:, t]
+            loss = tf.reduce_sum(total * total)
+        return tape.gradient(loss, x)
+
+    (x,) = numbers((3, 6, 4), dtype=dtype)
+    tolerance = 2e-5 if dtype == np.float32 else 4e-2
+    compiler.compare(tf.function(gradient), x, rtol=tolerance, atol=tolerance)

@@ -4,7 +4,8 @@ Lanes run along the channels. Neighbouring windows are computed together: each p
 the filter's vectors, is loaded once for all of them. The image is read in place. The rows of a
 window that are inside of the image are the same for a whole line of windows, and bound a loop. A
 line is cut into windows whose columns are all inside, which are written out, and windows at its
-ends, which have a loop over the columns inside. So no loop has a condition in it.
+ends, which have a loop over the columns inside. So no loop has a condition in it. Of the padding,
+which is zero, only the filter is read: zero times an infinity is no number.
 
 A task is a line of windows. Instead of a tail of channels, the last vector overlaps its neighbour;
 channels fewer than lanes are computed one by one.
@@ -12,7 +13,7 @@ channels fewer than lanes are computed one by one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tvm import tirx
 
@@ -32,6 +33,7 @@ from composite.compiler.tvm.codegen.block import (
 from composite.compiler.tvm.ir.anchors import Convolution, Pool
 from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.math.numeric import literal
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cost import chain_cost
@@ -62,11 +64,18 @@ class ChannelWise:
         if taps is None:
             return None
         if isinstance(node, Convolution):
-            few = taps.multiplier < context.lanes(node.image.dtype)
-            by_channel = node.filter.shape[2] == 1 and node.image.shape[3] != 1
-            if node.transposed or not by_channel or not few:
+            few = taps.is_backwards or taps.multiplier < context.lanes(node.image.dtype)
+            if not _is_by_channel(node) or not few:
                 return None
         return _Writer(stage, node, taps, context)
+
+
+def _is_by_channel(node: Convolution) -> bool:
+    """Return whether there are as many groups as channels, and more than one."""
+    _, _, channels, filters = node.filter.shape
+    if node.transposed:
+        return channels != 1 and node.image.shape[3] == channels * filters
+    return channels == 1 and node.image.shape[3] != 1
 
 
 @dataclass(frozen=True)
@@ -92,6 +101,16 @@ class _Span:
     at_border: bool
 
 
+@dataclass(frozen=True)
+class _Part:
+    """Of the windows of a span: the column of the first one, and of each, the columns inside."""
+
+    span: _Span
+    left: Expr | int
+    low: Expr | int
+    high: Expr | int
+
+
 class _Writer:
     def __init__(
         self, stage: Stage, node: Pool | Convolution, taps: Taps, context: Context
@@ -105,6 +124,8 @@ class _Writer:
         self._dtype = compute_dtype(node.image.dtype)
         self._lanes = context.lanes(self._dtype)
         _, self._height, self._width, self._channels = (context.size(d) for d in node.image.shape)
+        if taps.is_backwards:
+            self._channels = quotient(self._channels, taps.multiplier)
 
     def write(self) -> None:
         """Write the loop over lines of windows."""
@@ -168,7 +189,8 @@ class _Writer:
         """Write windows for all channels."""
         block, lanes, channels = self._block, self._lanes, self._channels
         is_long = channels >= lanes if isinstance(channels, int) else index(channels) >= lanes
-        with block.loop(self._taps.multiplier, "m") as m:
+        filters = 1 if self._taps.is_backwards else self._taps.multiplier
+        with block.loop(filters, "m") as m:
             with block.when(is_long), block.loop(ceil_quotient(channels, lanes), "j") as j:
                 first = block.bind(index(minimum(j * lanes, channels - lanes)), "channel")
                 self._windows(line, span, Channels(first, lanes, m))
@@ -188,20 +210,12 @@ class _Writer:
             first = ceil_quotient(maximum(0, 0 - left), window.dilations[1])
             low = block.bind(index(first), "low")
             high = block.bind(self._end(self._width, left, 1), "high")
-        is_large = window.size[0] * window.size[1] > PIECE
-        with block.loop(line.high - line.low, "row") as r:
-            row = block.bind(line.low + r, "row")
-            parts = self._identities(span.count, dtype) if is_large else sums
-            at = self._taps.line(line.image, line.top + row * window.dilations[0], left, channels)
-            if span.at_border:
-                with block.loop(high - low, "column") as k:
-                    column = block.bind(low + k, "column")
-                    pixel = self._taps.pixel(at, column * window.dilations[1], channels.lanes)
-                    self._add(parts, 0, pixel, self._taps.tap(row, column, channels))
-            else:
-                self._add_row(parts, span.count, at, row, channels)
-            for i in range(span.count if is_large else 0):
-                self._put(sums, i, tirx.BufferLoad(parts, [index(i)]))
+        part = _Part(span, left, low, high)
+        if self._taps.is_backwards:
+            with block.loop(self._taps.multiplier, "m") as m:
+                self._add_rows(sums, line, part, replace(channels, filter=m))
+        else:
+            self._add_rows(sums, line, part, channels)
         number = (line.high - line.low) * (high - low)
         for i in range(span.count):
             self._write_epilogue(
@@ -209,6 +223,52 @@ class _Writer:
                 channels,
                 self._mean(tirx.BufferLoad(sums, [index(i)]), number),
             )
+
+    def _add_rows(self, sums: Buffer, line: _Line, part: _Part, channels: Channels) -> None:
+        """Add the rows of windows."""
+        block, window, count = self._block, self._window, part.span.count
+        is_large = window.size[0] * window.size[1] > PIECE
+        with block.loop(line.high - line.low, "row") as r:
+            row = block.bind(line.low + r, "row")
+            parts = self._identities(count, sums.dtype) if is_large else sums
+            below = line.top + row * window.dilations[0]
+            at = self._taps.line(line.image, below, part.left, channels)
+            if part.span.at_border:
+                with block.loop(part.high - part.low, "column") as k:
+                    column = block.bind(part.low + k, "column")
+                    pixel = self._taps.pixel(at, column * window.dilations[1], channels.lanes)
+                    self._add(parts, 0, pixel, self._taps.tap(row, column, channels))
+                self._add_padding(parts, 1, (row, 1), (0, part.low), channels)
+                rest = (part.high, window.size[1] - part.high)
+                self._add_padding(parts, 1, (row, 1), rest, channels)
+            else:
+                self._add_row(parts, count, at, row, channels)
+            for i in range(count if is_large else 0):
+                self._put(sums, i, tirx.BufferLoad(parts, [index(i)]))
+        columns = (0, window.size[1])
+        self._add_padding(sums, count, (0, line.low), columns, channels)
+        rest = (line.high, window.size[0] - line.high)
+        self._add_padding(sums, count, rest, columns, channels)
+
+    def _add_padding(
+        self,
+        sums: Buffer,
+        count: int,
+        rows: tuple[Expr | int, Expr | int],
+        columns: tuple[Expr | int, Expr | int],
+        channels: Channels,
+    ) -> None:
+        """Add zero times some rows and columns of the filter, the first and how many of each."""
+        block = self._block
+        if self._taps.filter is None:
+            return
+        with block.loop(rows[1], "row") as r, block.loop(columns[1], "column") as k:
+            row, column = (block.bind(a + i) for a, i in ((rows[0], r), (columns[0], k)))
+            tap = self._taps.tap(row, column, channels)
+            nothing = block.let(tap * spread(literal(0, self._dtype), lanes_of(tap)))
+            for i in range(count):
+                so_far = tirx.BufferLoad(sums, [index(i)])
+                block.store(sums, i, so_far + nothing)
 
     def _add_row(
         self, sums: Buffer, count: int, at: Expr | int, row: Expr, channels: Channels
@@ -253,7 +313,6 @@ class _Writer:
 
     def _write_epilogue(self, row: Expr, channels: Channels, value: Expr) -> None:
         """Store what is made of some channels of one window."""
-        step = self._taps.multiplier
-        first = channels.first * step + channels.filter
+        first, step = self._taps.result(channels)
         at = Lane(first, channels.lanes, step) if channels.lanes > 1 else first
         write_epilogue(self._context, self._stage, [row, at], value)

@@ -147,3 +147,18 @@ def test_layer_and_pool_are_two_stages(compiler: Any) -> None:
 
     loaded = check(compiler, function, [uniform(2, 9, 7, 8), uniform(3, 3, 8, 16)])
     assert loaded.kernel.strategy == "convolution+channelwise"
+
+
+@pytest.mark.parametrize("special", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize(("size", "stride"), [((5, 5), 1), ((9, 29), 2)])
+def test_padding_is_zero_times_what_is_not_finite(
+    compiler: Any, special: float, size: tuple[int, int], stride: int
+) -> None:
+    """As by TensorFlow's own convolution in float64, which multiplies the padding too."""
+
+    def function(x: Any, f: Any) -> Any:
+        return tf.nn.depthwise_conv2d(x, f, [1, stride, stride, 1], "SAME")
+
+    x, f = uniform(2, *size, 3), uniform(3, 4, 3, 2)
+    f[0, 1, 1, 0] = f[2, 3, 2, 1] = special
+    check(compiler, function, [x, f])
