@@ -1,0 +1,133 @@
+"""Chains of stages: one loop over blocks of rows, right for every number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from composite.compiler.tvm.target import Target
+
+TWO_CORES = Target.of("x86-64-v3", 2)
+
+Shapes = list[tuple[int, ...]]
+
+
+def drawn(shapes: Shapes) -> list[np.ndarray]:
+    random = np.random.default_rng(0)
+    return [random.standard_normal(s).astype(np.float32) for s in shapes]
+
+
+def attention(q: Any, k: Any, v: Any) -> Any:
+    scores = tf.matmul(q, k, transpose_b=True) * (q.shape[-1] ** -0.5)
+    return tf.matmul(tf.nn.softmax(scores), v)
+
+
+def causal(q: Any, k: Any, v: Any) -> Any:
+    """Heads in the third dimension, a mask made of indices, and the weights as a second result."""
+    scores = tf.einsum("bqhd,bkhd->bhqk", q, k)
+    seen = tf.range(tf.shape(q)[1])[:, None] >= tf.range(tf.shape(k)[1])
+    weights = tf.nn.softmax(tf.where(seen, scores, -1e9))
+    return tf.einsum("bhqk,bkhd->bqhd", weights, v), weights
+
+
+def masked(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    return tf.matmul(tf.nn.softmax(tf.matmul(q, k, transpose_b=True) + mask), v)
+
+
+def perceptron(x: Any, w: Any, b: Any, u: Any) -> Any:
+    return tf.matmul(tf.nn.gelu(tf.matmul(x, w) + b), u)
+
+
+def norm_and_dense(x: Any, scale: Any, w: Any) -> Any:
+    mean, variance = tf.nn.moments(x, [-1], keepdims=True)
+    return tf.nn.relu(tf.matmul((x - mean) * tf.math.rsqrt(variance + 1e-5) * scale, w)) + x
+
+
+def heads(batch: int, queries: int, keys: int, width: int, m: int) -> Shapes:
+    return [(batch, queries, width), (batch, keys, width), (batch, keys, m)]
+
+
+def check(
+    compiler: Any,
+    function: Callable[..., Any],
+    arrays: list[np.ndarray],
+    shapes: Any = None,
+    **options: Any,
+) -> str:
+    """Compare with float64, and return the strategies of the kernel; its accesses are proven."""
+    exact = tf.nest.flatten(function(*(tf.constant(a.astype(np.float64)) for a in arrays)))
+    loaded = compiler.compile(function, arrays, shapes, target=TWO_CORES, **options)
+    results = loaded(arrays, [e.shape for e in exact], [np.float32] * len(exact))
+    for result, want in zip(results, exact, strict=True):
+        np.testing.assert_allclose(result, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
+    if shapes is None:
+        assert str(loaded.kernel.proof) == "proven"
+    strategy: str = loaded.kernel.strategy
+    return strategy
+
+
+@pytest.mark.parametrize(
+    "sizes", [(4, 64, 64, 16, 16), (3, 77, 50, 24, 9), (2, 127, 33, 17, 40), (8, 24, 5, 8, 3)]
+)
+def test_attention_is_a_chain(compiler: Any, sizes: tuple[int, ...]) -> None:
+    assert check(compiler, attention, drawn(heads(*sizes))) == "chain"
+
+
+@pytest.mark.parametrize("queries", [1, 23, 77, 100])
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        [("s0", "s1", 16), ("s0", "s2", 16), ("s0", "s2", 20)],
+        [(3, "s0", 16), (3, 40, 16), (3, 40, 20)],
+    ],
+)
+def test_the_call_may_decide_how_many_rows_there_are(
+    compiler: Any, queries: int, shapes: Any
+) -> None:
+    assert check(compiler, attention, drawn(heads(3, queries, 40, 16, 20)), shapes) == "chain"
+
+
+def test_masks_and_transposed_heads(compiler: Any) -> None:
+    arrays = drawn([(2, 50, 3, 16), (2, 50, 3, 16), (2, 50, 3, 24)])
+    assert check(compiler, causal, arrays).endswith("chain+elementwise")
+    arrays = drawn([*heads(4, 60, 31, 16, 16), (60, 1)])
+    assert check(compiler, masked, arrays) == "chain"
+    arrays = drawn([*heads(4, 60, 31, 16, 16), (4, 1, 31)])
+    assert check(compiler, masked, arrays) == "chain"
+
+
+@pytest.mark.parametrize("rows", [192, 331])
+@pytest.mark.parametrize("constants", [(), (1, 3)])
+def test_dense_layers_are_a_chain(compiler: Any, rows: int, constants: tuple[int, ...]) -> None:
+    arrays = drawn([(rows, 40), (40, 72), (72,), (72, 19)])
+    assert check(compiler, perceptron, arrays, constants=constants) == "chain"
+
+
+@pytest.mark.parametrize("rows", [192, 331])
+def test_a_norm_and_the_layer_behind_it_are_a_chain(compiler: Any, rows: int) -> None:
+    assert check(compiler, norm_and_dense, drawn([(rows, 50), (50,), (50, 50)])) == "chain"
+
+
+@pytest.mark.parametrize("size", [24, 96, 192])
+def test_blocks_may_have_any_size(compiler: Any, size: int) -> None:
+    arrays = drawn(heads(3, 100, 50, 16, 16))
+    assert check(compiler, attention, arrays, choices={"0.chain.rows": size}) == "chain"
+
+
+def test_what_reads_other_rows_ends_a_chain(compiler: Any) -> None:
+    def gram(x: Any, w: Any) -> Any:
+        y = tf.nn.softmax(tf.matmul(x, w))
+        return tf.matmul(y, y, transpose_a=True)
+
+    assert check(compiler, gram, drawn([(200, 24), (24, 40)])) == "chain+gemm"
+
+
+def test_few_rows_and_large_factors_are_no_chain(compiler: Any) -> None:
+    arrays = drawn([(40, 40), (40, 72), (72,), (72, 19)])
+    assert check(compiler, perceptron, arrays) == "gemm+gemm"
+    arrays = drawn([(200, 300), (300, 400), (400,), (400, 19)])
+    assert check(compiler, perceptron, arrays) == "gemm+gemm"
