@@ -95,7 +95,9 @@ class RowBlock:
         node, cut = tensor.node, len(self._outer) - shift
         if isinstance(node, Pointwise):
             rank = tensor.rank + shift
-            return replace(node, operands=tuple(self._block(t, rank - t.rank) for t in node.operands))
+            return replace(
+                node, operands=tuple(self._block(t, rank - t.rank) for t in node.operands)
+            )
         if isinstance(node, Reduce) and min(node.axes, default=0) >= cut:
             return replace(node, operand=self._block(node.operand, shift))
         if isinstance(node, Reshape) and tensor.shape[:cut] == node.operand.shape[:cut]:

@@ -297,4 +297,3 @@ def _reads_in_place(tensors: Sequence[Tensor], made: set[Tensor]) -> bool:
                     return False
                 depends.add(tensor)
     return True
-

@@ -57,7 +57,7 @@ def test_it_is_no_chain_where_it_does_not_pay() -> None:
 
 
 def test_a_stage_without_a_product_is_no_chain() -> None:
-    assert parts(chains(lambda x: tf.nn.softmax(x), [(30, 20)])) == [0]
+    assert parts(chains(tf.nn.softmax, [(30, 20)])) == [0]
 
 
 def test_a_factor_that_is_read_whole_is_made_before() -> None:

@@ -5,7 +5,7 @@ which the strategies that match them write as they would write them alone, on on
 part hands on lies in a workspace of a block's size. What all blocks of a task read, such as the
 second factors of products, is packed before the first.
 
-If the blocks do not cover the rows, a smaller one follows the last, in loops of its own.
+If the blocks do not cover the rows, a smaller one follows them, in loops of its own.
 """
 
 from __future__ import annotations
@@ -15,31 +15,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from composite.compiler.tvm.codegen.access import Index, Storage, Strided, flat_index
-from composite.compiler.tvm.codegen.block import (
-    ceil_quotient,
-    index,
-    maximum,
-    minimum,
-    quotient,
-    remainder,
-)
+from composite.compiler.tvm.codegen.block import index, maximum, minimum, quotient, remainder
 from composite.compiler.tvm.ir.dims import Dim, ceildiv, product, symbol
 from composite.compiler.tvm.ir.loop import varies
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.row_block import RowBlock
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
-from composite.compiler.tvm.strategy.cpu.chain.joining import element_bytes
+from composite.compiler.tvm.strategy.cpu.chain.joining import handed_on, row_bytes
 from composite.compiler.tvm.strategy.cpu.cycles import stage_cycles
 from composite.compiler.tvm.strategy.cpu.product.blocking import BLOCK_ROWS, equal_blocks
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import tasks
 
-_TASKS_PER_CORE = 4
+_TASKS_PER_CORE = 2
 """A thread that comes late then still finds work, and none waits long for the last task."""
-
-_REST = "rest"
-"""The symbol of the rows behind the last whole block, if the call decides how many there are."""
 
 
 class RowChain:
@@ -99,20 +89,14 @@ class _Writer:
         self._stage = stage
         self._context = context
         self._block = context.block
-        self._rows = stage.shape[-1]
-        self._batch = stage.shape[:-1]
-        self._size = _block_rows(stage, context)
-        rest: Dim = symbol(_REST)
-        if isinstance(self._rows, int):
-            rest = self._rows % self._size
-        self._rest = rest
+        *self._batch, self._rows = stage.shape
+        self._size = _block_rows(stage, self._rows, context)
 
     def write(self) -> None:
         """Write the loop over tasks."""
         context, block = self._context, self._block
-        rows = context.size(self._rows)
-        count = block.bind(ceil_quotient(rows, self._size), "blocks")
-        batches = elements(self._batch, context)
+        count = ceildiv(self._rows, self._size)
+        batches = elements(tuple(self._batch), context)
         wanted = _TASKS_PER_CORE * context.target.cores
         chunks = maximum(1, quotient(wanted + (batches - 1), maximum(1, batches)))
         share = block.bind(maximum(1, quotient(count + (chunks - 1), chunks)), "share")
@@ -122,11 +106,11 @@ class _Writer:
 
         def body(task: Expr) -> None:
             number = block.bind(quotient(task, chunks), "batch")
-            batch = unflatten(context, number, self._batch) if self._batch else []
+            batch = unflatten(context, number, tuple(self._batch)) if self._batch else []
             first = block.bind(remainder(task, chunks) * share, "first")
             self._write_task(part, batch, first, minimum(share, count - first))
 
-        tasks(context, batches * chunks, batches * rows * cycles_of_row, body)
+        tasks(context, batches * chunks, batches * self._rows * cycles_of_row, body)
 
     def _write_task(self, part: _Part, batch: list[Index], first: Expr, count: Expr) -> None:
         """Write ``count`` blocks from ``first`` on."""
@@ -139,16 +123,14 @@ class _Writer:
         with block.loop(count, "block") as b:
             number = block.bind(first + b, "number")
             row = block.bind(number * size, "row")
-            rows = context.size(self._rows)
-            with block.when(True if self._rest == 0 else index(number) < quotient(rows, size)):
+            whole, rest = divmod(self._rows, self._size)
+            with block.when(index(number) < whole if rest else True):
                 self._write_block(part, replace(context, trips=trips), batch, row, rooms)
-            if self._rest == 0:
-                return
-            with block.otherwise():
-                space = context.space.within(_REST, block.bind(rows - row, "rest"))
-                own = replace(context, space=space, scope=f"{context.scope}rest.")
-                rest = _Part(self._stage, self._rest, self._context)
-                self._write_block(rest, own, batch, row, rooms)
+            if rest:
+                with block.otherwise():
+                    own = replace(context, scope=f"{context.scope}rest.")
+                    last = _Part(self._stage, rest, self._context)
+                    self._write_block(last, own, batch, row, rooms)
 
     def _of_task(self, batch: list[Index], part: _Part) -> Context:
         """Return the context of a task, which knows its batch and runs on one thread."""
@@ -181,16 +163,13 @@ class _Writer:
             own.match(stage).writer.write()
 
 
-def _block_rows(stage: Stage, context: Context) -> int:
+def _block_rows(stage: Stage, rows: int, context: Context) -> int:
     """Return the rows of a block: what its stages hand on should stay in a cache.
 
-    Equal blocks, if the number of rows is known and has such a divisor.
+    Equal blocks, if the number of rows has such a divisor.
     """
-    near = context.target.cache_bytes // max(1, element_bytes(stage))
+    near = context.target.cache_bytes // max(1, row_bytes(stage, handed_on(stage)))
     default = max(BLOCK_ROWS // 2, min(BLOCK_ROWS, near))
-    rows = stage.shape[-1]
     most = context.choose("chain.rows", (24, BLOCK_ROWS, 96, 192), default)
-    if not isinstance(rows, int):
-        return most
     blocks = equal_blocks(rows, most)
     return rows // blocks if blocks else ceildiv(rows, ceildiv(rows, most))

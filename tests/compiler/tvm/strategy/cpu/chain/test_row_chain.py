@@ -1,4 +1,7 @@
-"""Chains of stages: one loop over blocks of rows, right for every number of rows."""
+"""Chains of stages: one loop over blocks of rows, right for every number of rows.
+
+Small ones pay only where a test says so: most tests do.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,20 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from composite.compiler.tvm.build import write
+from composite.compiler.tvm.strategy.cpu.chain import joining
 from composite.compiler.tvm.target import Target
+from tests.compiler.tvm.conftest import library_of
 
 TWO_CORES = Target.of("x86-64-v3", 2)
 
 Shapes = list[tuple[int, ...]]
+
+
+@pytest.fixture
+def pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every chain be written as one."""
+    monkeypatch.setattr(joining, "pays", lambda *_: True)
 
 
 def drawn(shapes: Shapes) -> list[np.ndarray]:
@@ -64,12 +76,12 @@ def check(
     results = loaded(arrays, [e.shape for e in exact], [np.float32] * len(exact))
     for result, want in zip(results, exact, strict=True):
         np.testing.assert_allclose(result, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
-    if shapes is None:
-        assert str(loaded.kernel.proof) == "proven"
+    assert str(loaded.kernel.proof) == "proven"
     strategy: str = loaded.kernel.strategy
     return strategy
 
 
+@pytest.mark.usefixtures("pays")
 @pytest.mark.parametrize(
     "sizes", [(4, 64, 64, 16, 16), (3, 77, 50, 24, 9), (2, 127, 33, 17, 40), (8, 24, 5, 8, 3)]
 )
@@ -77,20 +89,13 @@ def test_attention_is_a_chain(compiler: Any, sizes: tuple[int, ...]) -> None:
     assert check(compiler, attention, drawn(heads(*sizes))) == "chain"
 
 
-@pytest.mark.parametrize("queries", [1, 23, 77, 100])
-@pytest.mark.parametrize(
-    "shapes",
-    [
-        [("s0", "s1", 16), ("s0", "s2", 16), ("s0", "s2", 20)],
-        [(3, "s0", 16), (3, 40, 16), (3, 40, 20)],
-    ],
-)
-def test_the_call_may_decide_how_many_rows_there_are(
-    compiler: Any, queries: int, shapes: Any
-) -> None:
-    assert check(compiler, attention, drawn(heads(3, queries, 40, 16, 20)), shapes) == "chain"
+@pytest.mark.parametrize("batch", [1, 3])
+def test_the_call_may_decide_how_many_batches_there_are(compiler: Any, batch: int) -> None:
+    shapes = [("s0", 100, 16), ("s0", 210, 16), ("s0", 210, 20)]
+    assert check(compiler, attention, drawn(heads(batch, 100, 210, 16, 20)), shapes) == "chain"
 
 
+@pytest.mark.usefixtures("pays")
 def test_masks_and_transposed_heads(compiler: Any) -> None:
     arrays = drawn([(2, 50, 3, 16), (2, 50, 3, 16), (2, 50, 3, 24)])
     assert check(compiler, causal, arrays).endswith("chain+elementwise")
@@ -100,6 +105,7 @@ def test_masks_and_transposed_heads(compiler: Any) -> None:
     assert check(compiler, masked, arrays) == "chain"
 
 
+@pytest.mark.usefixtures("pays")
 @pytest.mark.parametrize("rows", [192, 331])
 @pytest.mark.parametrize("constants", [(), (1, 3)])
 def test_dense_layers_are_a_chain(compiler: Any, rows: int, constants: tuple[int, ...]) -> None:
@@ -107,17 +113,20 @@ def test_dense_layers_are_a_chain(compiler: Any, rows: int, constants: tuple[int
     assert check(compiler, perceptron, arrays, constants=constants) == "chain"
 
 
+@pytest.mark.usefixtures("pays")
 @pytest.mark.parametrize("rows", [192, 331])
 def test_a_norm_and_the_layer_behind_it_are_a_chain(compiler: Any, rows: int) -> None:
     assert check(compiler, norm_and_dense, drawn([(rows, 50), (50,), (50, 50)])) == "chain"
 
 
+@pytest.mark.usefixtures("pays")
 @pytest.mark.parametrize("size", [24, 96, 192])
 def test_blocks_may_have_any_size(compiler: Any, size: int) -> None:
     arrays = drawn(heads(3, 100, 50, 16, 16))
     assert check(compiler, attention, arrays, choices={"0.chain.rows": size}) == "chain"
 
 
+@pytest.mark.usefixtures("pays")
 def test_what_reads_other_rows_ends_a_chain(compiler: Any) -> None:
     def gram(x: Any, w: Any) -> Any:
         y = tf.nn.softmax(tf.matmul(x, w))
@@ -126,8 +135,31 @@ def test_what_reads_other_rows_ends_a_chain(compiler: Any) -> None:
     assert check(compiler, gram, drawn([(200, 24), (24, 40)])) == "chain+gemm"
 
 
-def test_few_rows_and_large_factors_are_no_chain(compiler: Any) -> None:
-    arrays = drawn([(40, 40), (40, 72), (72,), (72, 19)])
-    assert check(compiler, perceptron, arrays) == "gemm+gemm"
-    arrays = drawn([(200, 300), (300, 400), (400,), (400, 19)])
-    assert check(compiler, perceptron, arrays) == "gemm+gemm"
+def strategies(function: Callable[..., Any], shapes: Shapes, target: Target = TWO_CORES) -> str:
+    specs = [tf.TensorSpec([d if isinstance(d, int) else None for d in s]) for s in shapes]
+    return "+".join(write(library_of(function, specs), shapes, target=target).module.strategies)
+
+
+def test_a_chain_pays_where_no_cache_holds_what_is_handed_on() -> None:
+    assert strategies(attention, heads(16, 256, 256, 64, 64)) == "chain"
+    assert strategies(attention, heads(4, 64, 64, 64, 64)) == "gemm+rows+gemm"
+    many = Target.of("x86-64-v3", 64)
+    assert strategies(attention, heads(16, 256, 256, 64, 64), many) == "gemm+rows+gemm"
+
+
+@pytest.mark.usefixtures("pays")
+def test_the_second_factor_of_a_product_must_be_known_to_pack_it_once() -> None:
+    shapes: Any = [(16, 256, 64), (16, "s0", 64), (16, "s0", 64)]
+    assert strategies(attention, shapes) == "gemm+rows+gemm"
+
+
+def test_rows_that_the_call_decides_are_no_chain() -> None:
+    shapes: Any = [(16, "s0", 64), (16, 256, 64), (16, 256, 64)]
+    assert strategies(attention, shapes) == "gemm+rows+gemm"
+
+
+def test_large_factors_and_many_products_are_no_chain() -> None:
+    assert strategies(attention, heads(2, 600, 2000, 64, 64)) == "gemm+rows+gemm"
+    shapes: Shapes = [(4096, 128), (128, 256), (256,), (256, 128)]
+    assert strategies(perceptron, shapes) == "gemm+gemm"
+    assert strategies(perceptron, [(4096, 32), (32, 256), (256,), (256, 32)]) == "chain"
