@@ -38,8 +38,9 @@ class RowChain:
     name = "chain"
 
     def match(self, stage: Stage, context: Context) -> Writer | None:
-        """Take every chain."""
-        return _Writer(stage, context) if stage.parts else None
+        """Take every chain, whose rows are known."""
+        rows = stage.shape[-1] if stage.parts else None
+        return _Writer(stage, rows, context) if isinstance(rows, int) else None
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class _Blocks:
             yield self.outer
 
 
-class _Part:
+class _OnBlock:
     """The stages of a chain on a block of ``count`` rows."""
 
     def __init__(self, chain: Stage, count: Dim, context: Context) -> None:
@@ -85,34 +86,35 @@ class _Part:
 
 
 class _Writer:
-    def __init__(self, stage: Stage, context: Context) -> None:
+    def __init__(self, stage: Stage, rows: int, context: Context) -> None:
         self._stage = stage
+        self._rows = rows
         self._context = context
         self._block = context.block
-        *self._batch, self._rows = stage.shape
-        self._size = _block_rows(stage, self._rows, context)
+        self._batch = stage.shape[:-1]
+        self._size = _block_rows(stage, rows, context)
 
     def write(self) -> None:
         """Write the loop over tasks."""
         context, block = self._context, self._block
         count = ceildiv(self._rows, self._size)
-        batches = elements(tuple(self._batch), context)
+        batches = elements(self._batch, context)
         wanted = _TASKS_PER_CORE * context.target.cores
         chunks = maximum(1, quotient(wanted + (batches - 1), maximum(1, batches)))
         share = block.bind(maximum(1, quotient(count + (chunks - 1), chunks)), "share")
         chunks = block.bind(maximum(1, quotient(count + (share - 1), share)), "chunks")
-        part = _Part(self._stage, self._size, context)
+        part = _OnBlock(self._stage, self._size, context)
         cycles_of_row = ceildiv(stage_cycles(part.stages), self._size)
 
         def body(task: Expr) -> None:
             number = block.bind(quotient(task, chunks), "batch")
-            batch = unflatten(context, number, tuple(self._batch)) if self._batch else []
+            batch = unflatten(context, number, self._batch) if self._batch else []
             first = block.bind(remainder(task, chunks) * share, "first")
             self._write_task(part, batch, first, minimum(share, count - first))
 
         tasks(context, batches * chunks, batches * self._rows * cycles_of_row, body)
 
-    def _write_task(self, part: _Part, batch: list[Index], first: Expr, count: Expr) -> None:
+    def _write_task(self, part: _OnBlock, batch: list[Index], first: Expr, count: Expr) -> None:
         """Write ``count`` blocks from ``first`` on."""
         block, size = self._block, self._size
         context = self._of_task(batch, part)
@@ -129,10 +131,10 @@ class _Writer:
             if rest:
                 with block.otherwise():
                     own = replace(context, scope=f"{context.scope}rest.")
-                    last = _Part(self._stage, rest, self._context)
+                    last = _OnBlock(self._stage, rest, self._context)
                     self._write_block(last, own, batch, row, rooms)
 
-    def _of_task(self, batch: list[Index], part: _Part) -> Context:
+    def _of_task(self, batch: list[Index], part: _OnBlock) -> Context:
         """Return the context of a task, which knows its batch and runs on one thread."""
         space = self._context.space
         for name, place in zip(part.starts, batch, strict=False):
@@ -141,7 +143,7 @@ class _Writer:
 
     def _write_block(
         self,
-        part: _Part,
+        part: _OnBlock,
         context: Context,
         batch: list[Index],
         row: Expr,
