@@ -95,13 +95,15 @@ class RowBlock:
         node, cut = tensor.node, len(self._outer) - shift
         if isinstance(node, Pointwise):
             rank = tensor.rank + shift
-            return replace(
-                node, operands=tuple(self._block(t, rank - t.rank) for t in node.operands)
-            )
+            blocks = tuple(self._block(t, rank - t.rank) for t in node.operands)
+            return replace(node, operands=blocks)
         if isinstance(node, Reduce) and min(node.axes, default=0) >= cut:
             return replace(node, operand=self._block(node.operand, shift))
         if isinstance(node, Reshape) and tensor.shape[:cut] == node.operand.shape[:cut]:
-            return Reshape(self._block(node.operand, shift))
+            # Strides tell where a slice of a reshaped buffer lies, not of what is reshaped after.
+            if self._is_made_of_chain(tensor) or not self._is_buffer(node.operand):
+                return Reshape(self._block(node.operand, shift))
+            return None
         if isinstance(node, MatMul) and tensor.rank + shift == len(self._outer) + 1:
             return self._product(tensor, node, shift)
         return None
@@ -148,6 +150,12 @@ class RowBlock:
         """Return whether the chain finds it in a buffer."""
         is_before = tensor in self._stored and tensor not in self._own
         return isinstance(tensor.node, Parameter) or is_before
+
+    def _is_buffer(self, tensor: Tensor) -> bool:
+        """Return whether it is what the chain finds in a buffer, under some shape."""
+        while isinstance(tensor.node, Reshape) and not self._is_given(tensor):
+            tensor = tensor.node.operand
+        return self._is_given(tensor)
 
     def _is_made_of_chain(self, tensor: Tensor) -> bool:
         """Return whether it is computed from what the chain makes, or is that."""

@@ -34,7 +34,7 @@ class _Chain:
         """Return the chain of a stage alone; None if it has no rows."""
         rows = rows_of(stage)
         outer = stage.shape[:-1] if rows is None else rows.outer
-        starts = tuple(symbol(f"start{i}") for i in range(len(outer)))
+        starts = tuple(symbol(f"at{i}") for i in range(len(outer)))
         block = RowBlock(outer, starts, symbol("count"), plan.stored)
         return cls([stage], block, outer) if outer and block.add(stage) else None
 

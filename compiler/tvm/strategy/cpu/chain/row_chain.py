@@ -78,7 +78,7 @@ class _OnBlock:
     """The stages of a chain on a block of ``count`` rows."""
 
     def __init__(self, chain: Stage, count: Dim, context: Context) -> None:
-        self.starts = tuple(f"start{i}" for i in range(len(chain.shape)))
+        self.starts = tuple(f"at{i}" for i in range(len(chain.shape)))
         where = tuple(symbol(name) for name in self.starts)
         self._block = RowBlock(chain.shape, where, count, context.plan.stored)
         self.stages = [stage for part in chain.parts if (stage := self._block.add(part))]

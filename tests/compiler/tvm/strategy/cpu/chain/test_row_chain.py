@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -103,6 +104,22 @@ def test_masks_and_transposed_heads(compiler: Any) -> None:
     assert check(compiler, masked, arrays) == "chain"
     arrays = drawn([*heads(4, 60, 31, 16, 16), (4, 1, 31)])
     assert check(compiler, masked, arrays) == "chain"
+
+
+@pytest.mark.usefixtures("pays")
+def test_sixteen_bits_and_factors_under_another_shape(compiler: Any) -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        split = lambda x: tf.reshape(x, [*x.shape[:2], -1])  # noqa: E731
+        return attention(split(q), split(k), split(v))
+
+    shapes: Shapes = [(3, 60, 4, 8), (3, 20, 4, 8), (3, 20, 3, 8)]
+    assert check(compiler, function, drawn(shapes)) == "chain"
+    arrays = [a.astype(ml_dtypes.bfloat16) for a in drawn(heads(3, 60, 31, 16, 24))]
+    loaded = compiler.compile(attention, arrays, target=TWO_CORES)
+    (result,) = loaded(arrays, [(3, 60, 24)], [arrays[0].dtype])
+    want = attention(*(tf.constant(a) for a in arrays))
+    np.testing.assert_allclose(result.astype(float), tf.cast(want, tf.float64), atol=0.03)
+    assert loaded.kernel.strategy.endswith("chain")
 
 
 @pytest.mark.usefixtures("pays")
