@@ -23,7 +23,7 @@ HELD_BY: dict[str, str] = {
     ),
     "tests/composite/ops/test_keras_tensors.py": "keras_operation.py",
     "tests/composite/ops/test_semantics.py": "op.py",
-    "tests/composite/autodiff/test_gradient.py": "backward.py",
+    "tests/composite/autodiff/test_gradient.py": "backward.py families.py",
     "tests/composite/autodiff/test_residuals.py": "graph_cut.py",
     "tests/composite/vectorize/test_batching.py": "elementwise.py",
     "tests/composite/saving/test_saving.py": (
