@@ -28,8 +28,8 @@ from composite.compiler.tvm.strategy.cpu.scatter import ScatteredRows
 __all__ = ["STRATEGIES", "joined_stages"]
 
 STRATEGIES: tuple[Strategy, ...] = (
-    RowChain(),
     Recurrence(),
+    RowChain(),
     ConstantTable(),
     Dots(),
     Axpy(),
