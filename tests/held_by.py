@@ -128,6 +128,7 @@ HELD_BY: dict[str, str] = {
     "tests/compiler/tvm/read/test_loops.py": (
         "lists.py loop_builder.py loop_parts.py reader.py while_loop.py"
         " compiler/tvm/ir/loop.py compiler/tvm/strategy/cpu/recurrence.py"
+        " compiler/tvm/strategy/cpu/cycles.py"
     ),
     "tests/compiler/tvm/passes/test_pipeline.py": "close.py hoist.py lift.py split_products.py",
     "tests/compiler/tvm/passes/test_rounding.py": "rewriting.py",
@@ -135,7 +136,9 @@ HELD_BY: dict[str, str] = {
     "tests/compiler/tvm/strategy/test_context.py": (
         "__init__.py cost.py indexing.py tasks.py epilogue.py cpu/__init__.py"
     ),
+    "tests/compiler/tvm/plan/test_row_chains.py": "row_block.py",
     "tests/compiler/tvm/strategy/cpu/test_elementwise.py": "compiler/tvm/strategy/merge.py",
+    "tests/compiler/tvm/strategy/cpu/chain/test_row_chain.py": "joining.py",
     "tests/compiler/tvm/strategy/cpu/convolution/test_convolution.py": "conv_task.py strip.py",
     "tests/compiler/tvm/strategy/cpu/convolution/test_channelwise.py": "taps.py",
     "tests/compiler/tvm/strategy/cpu/product/test_gemm.py": (

@@ -227,7 +227,7 @@ def _kernel(
     from composite.compiler.tvm.codegen.access import Space, Storage
     from composite.compiler.tvm.codegen.argument import declare_argument
     from composite.compiler.tvm.codegen.block import Block, symbol_vars
-    from composite.compiler.tvm.strategy import strategies_of
+    from composite.compiler.tvm.strategy import joined_stages, strategies_of
     from composite.compiler.tvm.strategy.context import Context
     from composite.compiler.tvm.strategy.tasks import TaskWriter
 
@@ -250,7 +250,7 @@ def _kernel(
         space.storages[target_tensor] = Storage(flat, tensor.dtype)
         parameters.append(buffer)
     strategies, in_place = [], False
-    for number, stage in enumerate(plan.stages):
+    for number, stage in enumerate(joined_stages(context)):
         for tensor in stage.stores:
             if tensor not in space.storages:
                 space.storages[tensor] = context.temporary(tensor)

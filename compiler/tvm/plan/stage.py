@@ -16,12 +16,16 @@ class Stage:
     only if it is among ``stores``. It is None for element-wise work, and where ``reduced`` is not
     0: then all that the stores are made of is computed here up to what other stages store,
     reductions over the last ``reduced`` dimensions included.
+
+    A chain has ``parts``: stages that are computed on a block of rows one after the other, before
+    the next block; ``shape`` numbers the rows, ``stores`` are what other stages read of it.
     """
 
     shape: Shape
     anchor: Tensor | None
     stores: list[Tensor] = field(default_factory=list)
     reduced: int = 0
+    parts: tuple[Stage, ...] = ()
 
     @property
     def made(self) -> set[Tensor]:

@@ -7,6 +7,8 @@ and every stage without an anchor, so what is more special stands in front of th
 from __future__ import annotations
 
 from composite.compiler.tvm.strategy.context import Strategy
+from composite.compiler.tvm.strategy.cpu.chain.joining import joined_stages
+from composite.compiler.tvm.strategy.cpu.chain.row_chain import RowChain
 from composite.compiler.tvm.strategy.cpu.constant import ConstantTable
 from composite.compiler.tvm.strategy.cpu.convolution.channel_filters import ChannelFilters
 from composite.compiler.tvm.strategy.cpu.convolution.channelwise import ChannelWise
@@ -24,8 +26,11 @@ from composite.compiler.tvm.strategy.cpu.rows.rows import RowStages
 from composite.compiler.tvm.strategy.cpu.scan import RunningSum
 from composite.compiler.tvm.strategy.cpu.scatter import ScatteredRows
 
+__all__ = ["STRATEGIES", "joined_stages"]
+
 STRATEGIES: tuple[Strategy, ...] = (
     Recurrence(),
+    RowChain(),
     ConstantTable(),
     Dots(),
     Axpy(),

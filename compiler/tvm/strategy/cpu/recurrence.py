@@ -27,7 +27,7 @@ from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.plan.plan import make_plan
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
-from composite.compiler.tvm.strategy.cpu.product.blocking import guess
+from composite.compiler.tvm.strategy.cpu.cycles import stage_cycles
 from composite.compiler.tvm.strategy.cpu.product.product import (
     float_product,
     is_packed,
@@ -204,7 +204,7 @@ class _Writer:
     def _write_loop(self, least: int | None) -> None:
         """Write the loop, for a team or for one thread, knowing of so many trips at least."""
         trips = self._loop.trips
-        cycles = _cycles(self._plan.stages)
+        cycles = stage_cycles(self._plan.stages)
         if self._context.target.cores == 1 or cycles < _LEAST_TRIP or not self._is_for_team(least):
             self._loop_over(least, team=False)
         else:  # where the call decides, a launch leaves a short loop to one thread by itself
@@ -297,15 +297,3 @@ def _reads_in_place(tensors: Sequence[Tensor], made: set[Tensor]) -> bool:
                     return False
                 depends.add(tensor)
     return True
-
-
-def _cycles(stages: Sequence[Stage]) -> int:
-    """Return the cycles of a trip on one thread, roughly; sizes of the call are guessed."""
-    total = 0
-    for stage in stages:
-        found = float_product(stage)
-        size = 1
-        for dim in stage.shape:
-            size *= guess(dim)
-        total += size * (guess(found.depth) if found is not None else 16) // 16
-    return total

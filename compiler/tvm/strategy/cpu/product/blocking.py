@@ -184,6 +184,14 @@ def _powers(most: int) -> list[int]:
     return [1 << i for i in range(most.bit_length()) if 1 << i <= most]
 
 
+def equal_blocks(rows: int, most: int) -> int:
+    """Return the fewest equal blocks of up to twice ``most`` rows; 0 if they would be small."""
+    for blocks in range(ceildiv(rows, 2 * most - 1), ceildiv(rows, most // 2) + 1):
+        if rows % blocks == 0:
+            return blocks
+    return 0
+
+
 def _whole(count: int, step: int) -> int:
     return ceildiv(count, step) * step
 

@@ -14,11 +14,10 @@ from composite.compiler.tvm.codegen.block import (
     minimum,
     quotient,
 )
-from composite.compiler.tvm.ir.dims import ceildiv
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.epilogue import Epilogue
-from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking
+from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking, equal_blocks
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
 from composite.compiler.tvm.strategy.cpu.product.pack_rows import PackedRows
 from composite.compiler.tvm.strategy.cpu.product.panel_product import (
@@ -109,7 +108,7 @@ class GemmTask:
         packed = supply.piece(0, 0, self._depth)
         fixed, most = self._blocking.fixed_rows, self._blocking.block_rows
         at_once = self._epilogue.is_short and not is_long(self._depth)
-        blocks = _equal_blocks(fixed, most) if fixed is not None else 0
+        blocks = equal_blocks(fixed, most) if fixed is not None else 0
         if fixed is not None and blocks:
             rows = fixed // blocks
             sums = None if at_once else self._sums(rows)
@@ -166,11 +165,3 @@ class GemmTask:
             piece_of_k = Piece(k, depth, adds=True)
             self._multiply.write(Buffers(packed, sums, panels, room), first, rows, piece_of_k)
         self._epilogue.write(sums, start, first, rows)
-
-
-def _equal_blocks(rows: int, most: int) -> int:
-    """Return the fewest equal blocks of up to twice ``most`` rows; 0 if they would be small."""
-    for blocks in range(ceildiv(rows, 2 * most - 1), ceildiv(rows, most // 2) + 1):
-        if rows % blocks == 0:
-            return blocks
-    return 0

@@ -20,6 +20,7 @@ from composite.compiler.tvm.codegen.block import (
     remainder,
     spread,
 )
+from composite.compiler.tvm.codegen.indices import moved
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.strategy.context import Context
@@ -38,10 +39,12 @@ class Kept:
         buffer: What they are kept in.
         begin: Where the row begins in it; None if it is the buffer of a result, whose elements take
             their places.
+        offset: Where the first of that result's elements is.
     """
 
     buffer: Buffer
     begin: Expr | int | None
+    offset: Expr | int = 0
 
 
 @dataclass
@@ -251,7 +254,8 @@ class RowLoops:
     def _kept_place(self, tensor: Tensor, at: Sequence[Index]) -> Index:
         begin, strides = self._kept[tensor].begin, self._context.space.strides
         if begin is None:
-            return flat_index(_place(tensor, at), strides(tensor.shape))
+            place = flat_index(_place(tensor, at), strides(tensor.shape))
+            return moved(place, self._kept[tensor].offset)
         own = _place(tensor, at)[len(self._program.rows) :]
         if isinstance(self._row[-1], Lane):  # a vector for each element of the rows
             return Lane(begin + own[-1] * self._lanes, self._lanes)

@@ -197,7 +197,9 @@ class _RowBlock:
         begin = self._block.bind(index(r * self._size), "begin") if self._kept else 0
         kept = {t: Kept(buffer, begin) for t, buffer in self._kept.items()}
         storages = self._context.space.storages
-        kept |= {t: Kept(storages[s].buffer, None) for t, s in self._in_place.items()}
+        for tensor, store in self._in_place.items():
+            where = storages[store]
+            kept[tensor] = Kept(where.buffer, None, where.offset)
         loops = RowLoops(self._program, self._context, self._lanes, place, kept)
         if self._next is not None:
             loops.fetch(self._next)

@@ -229,3 +229,16 @@ def test_more_rows_than_stay_near_are_asked_for_ahead() -> None:
 
     assert count(128) == 0
     assert count(1024) > 0
+
+
+def test_rows_of_a_trip_are_kept_where_its_row_of_the_result_is(compiler: Any) -> None:
+    """An expensive element is kept in the result's place between two sweeps: this trip's place."""
+
+    @tf.function
+    def function(x: Any) -> Any:
+        rows = tf.TensorArray(x.dtype, 5, element_shape=[40, 33])
+        for t in tf.range(5):
+            rows = rows.write(t, softmax(x[t]))
+        return rows.stack()
+
+    check_in_float64(compiler, function, [normal(5, 40, 33)])
