@@ -68,7 +68,7 @@ def test_expansions(tensors: bool) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_plain_graphs")
+@pytest.mark.usefixtures("_plain_graphs", "kernels_win")
 def test_kernels() -> None:
     options = Options(size=2, for_kernels=True)
     programs = (generate(seed, options) for seed in range(10**6, 10**6 + KERNELS))
