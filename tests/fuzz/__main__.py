@@ -23,7 +23,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=2000, help="how many programs")
     parser.add_argument("--seed", type=int, default=0, help="of the first program; then the next")
     parser.add_argument("--size", type=int, default=6, help="statements of a body, about")
-    parser.add_argument("--samples", type=int, default=2, help="1: float32 or float64, half the time")
+    parser.add_argument("--samples", type=int, default=2, help="1: of either dtype; half the time")
     parser.add_argument("--ways", default="eager,unknown dims", help="ways of composite.check")
     parser.add_argument("--kernels", action="store_true", help="programs that kernels may cover")
     parser.add_argument("--measured", action="store_true", help="kernels have to win, too: slow")

@@ -80,7 +80,7 @@ class UnusableShape(_Raises):
     def __len__(self) -> int:
         return self.rank
 
-    def __bool__(self) -> bool:
+    def __bool__(self, *_: object, **__: object) -> Any:
         return True  # as of every tf.TensorShape whose rank is known
 
     def __iter__(self) -> Any:
@@ -88,8 +88,9 @@ class UnusableShape(_Raises):
         nothing = Unusable(self.error, lambda: None)
         return iter([nothing if dim is None else dim for dim in self._dims])
 
-    def __getitem__(self, place: Any) -> Any:
-        return list(self)[place] if isinstance(place, int) else self._use()
+    def __getitem__(self, *place: object, **_: object) -> Any:
+        at = place[0]
+        return list(self)[at] if isinstance(at, int) else self._use()
 
 
 def python_function(program: Program, decision: bool) -> Callable[..., Any]:
