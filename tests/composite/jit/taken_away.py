@@ -1,9 +1,10 @@
-"""A training whose compiler, cache folder and temporary folder are taken away at random moments.
+"""A training whose compiler, memory, cache and temporary folder are taken away at random moments.
 
     python -m tests.composite.jit.taken_away ROUNDS SEED FOLDER
 
 Each round trains a step whose kernels are new, has one event at a random moment of it, and compares
-the gradients with those of plain TensorFlow. FOLDER has two folders, `cache` and `tmp`; where each
+the gradients with those of plain TensorFlow. Memory is taken from the compiler's process, from whoever
+would start that, and from a kernel that wants workspace. FOLDER has two folders, `cache` and `tmp`; where each
 is a small file system of its own, they become full and read-only too. The exit status is 0 if all
 numbers are right and no event has cost more than a line of log.
 """
@@ -11,9 +12,11 @@ numbers are right and no event has cost more than a line of log.
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -23,17 +26,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 import composite
 from composite import Composite
-from composite.compiler_process import client
+from composite.compiler_process import client, process
 from composite.kernels import decisions
 from composite.kernels.decisions import Decision, Point, Times
 
-_LIMIT = 30.0  # seconds of a task: one that is stopped is waited for so long
+_LIMIT = 10.0  # seconds of a task: one that is stopped is waited for so long
 
 
 @Composite(
@@ -51,10 +55,12 @@ def layer(x, w, slope):
 class Events:
     """What can be taken away, and is given back after the round."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, chance: random.Random, lines: Callable[[], int]) -> None:
+        self._chance, self._lines = chance, lines
         self._cache, self._tmp = folder / "cache", folder / "tmp"
         self.known: list[Callable[[], None]] = [
-            self.kill, self.kill, self.stop, self.remove_cache, self.remove_tmp,
+            self.kill, self.kill, self.stop, self.starve, self.starve, self.starve_start,
+            self.remove_cache, self.remove_tmp,
         ]  # fmt: skip
         if os.path.ismount(self._cache):
             self.known += [self.fill_tmp, self.fill_cache, self.lock_cache, self.forbid_running]
@@ -69,6 +75,32 @@ class Events:
 
     def stop(self) -> None:
         self._signal(signal.SIGSTOP)
+
+    def starve(self) -> None:
+        """Let the compiler and the linker that it starts have no more memory, until they say so."""
+        if (number := client._client.number) is None:
+            return
+        with contextlib.suppress(OSError):  # it has just ended
+            _, most = resource.prlimit(number, resource.RLIMIT_AS)
+            little = self._chance.randrange(1 << 20, 1 << 26)
+            resource.prlimit(number, resource.RLIMIT_AS, (little, most))
+            told, end = self._lines(), time.monotonic() + 2.0
+            while self._lines() == told and time.monotonic() < end:
+                time.sleep(0.01)
+            resource.prlimit(number, resource.RLIMIT_AS, (most, most))
+
+    def starve_start(self) -> None:
+        """End the compiler, and have no memory to start the next one, unless that cost a task."""
+        start, told = subprocess.Popen, self._lines()
+
+        def refused(*arguments: Any, **options: Any) -> Any:
+            process.subprocess.Popen = start  # type: ignore[misc]
+            if self._lines() > told:
+                return start(*arguments, **options)
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+        process.subprocess.Popen = refused  # type: ignore[misc, assignment]
+        self.kill()
 
     def remove_cache(self) -> None:
         for path in self._cache.iterdir():
@@ -152,7 +184,8 @@ def main(rounds: int, seed: int, folder: Path) -> int:
     """Run; returns the exit status."""
     chance = random.Random(seed)
     numbers = np.random.default_rng(seed)
-    events, lines, counts = Events(folder), _Lines(), Counter[str]()
+    lines, counts = _Lines(), Counter[str]()
+    events = Events(folder, chance, lambda: len(lines.lines))
     logging.getLogger("composite").addHandler(lines)
     client._client._limit, client._client._pause = _LIMIT, 1.0
     _kernels_win()
