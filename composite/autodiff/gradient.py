@@ -114,7 +114,8 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
     wanted = [g for g, use in zip(output_gradients, used, strict=True) if use]
     gradients = found(op, [*map(tf.convert_to_tensor, wanted)], _options_of(attrs))
     for gradient, one in zip(gradients, op.inputs, strict=True):
-        if gradient is not None:  # a tf.while_loop that carries it insists on its shape
+        # A tf.while_loop that carries it insists on its shape. A variable's is not its handle's.
+        if gradient is not None and one.dtype != tf.resource:
             gradient.set_shape(one.shape)
     return gradients
 
