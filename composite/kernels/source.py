@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from composite.compiler import op_traits
 from composite.compiler.tvm import table
-from composite.kernels import bounds, evaluate
+from composite.kernels import evaluate, floats
 from composite.kernels.tolerance import Reference
 from composite.ops import functions
 
@@ -55,7 +55,7 @@ class Source:
         So are the inputs where they are summed: where a sum cancels, its own size says nothing of
         its roundings.
         """
-        move = bounds.Rounder(seed)
+        move = floats.Rounder(seed)
         given = [move(x) for x in inputs] if self.sums else inputs
         results = evaluate.evaluate(self.body, given, lambda x: tf.constant(move(x.numpy())))
         return [y.numpy() for y in results]
@@ -100,7 +100,7 @@ class Source:
         if not self._runs:
             return None
         dtype = np.float32 if self._is_double else np.float64
-        converted = [x.astype(dtype) if bounds.is_floating(x) else x for x in inputs]
+        converted = [x.astype(dtype) if floats.is_floating(x) else x for x in inputs]
         try:
             return [y.numpy() for y in evaluate.evaluate(self._other, converted)]
         except (tf.errors.OpError, TypeError, ValueError):  # an op has no kernel for the dtype

@@ -21,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from composite.compiler.tvm.ir.constants import Packed
-from composite.kernels import adversarial, bounds, host, tolerance
+from composite.kernels import adversarial, floats, host, tolerance
 from composite.kernels.source import Source
 from composite.kernels.tolerance import Reference
 
@@ -166,7 +166,7 @@ def _sample(shapes: Sequence[tuple[int, ...]], draw: adversarial.Draw, source: S
     """What comes of a draw: of a milder one where roundings decide whether a result overflows."""
     milder = iter(range(0 if draw.special or draw.denormal else _MILDER))
     while True:
-        inputs = [bounds.unaligned(x) for x in draw.arrays]
+        inputs = [floats.unaligned(x) for x in draw.arrays]
         expected, references = source.run(inputs)
         if all(map(_overflow_alike, expected, references)) or next(milder, None) is None:
             return _Sample(list(shapes), draw, inputs, expected, references, source)
@@ -175,9 +175,9 @@ def _sample(shapes: Sequence[tuple[int, ...]], draw: adversarial.Draw, source: S
 
 def _overflow_alike(expected: Array, reference: Reference) -> bool:
     """Whether the results of both precisions are finite at the same places."""
-    if not bounds.is_floating(expected):
+    if not floats.is_floating(expected):
         return True
-    exact = bounds.in_range(reference.exact, expected.dtype)
+    exact = floats.in_range(reference.exact, expected.dtype)
     return bool((np.isfinite(expected) == np.isfinite(exact)).all())
 
 
@@ -274,14 +274,14 @@ def _compare(
     """The kernel's error, as a part of the row's |y|. Mismatch when it is more than allowed."""
     if kernel.size == 0:
         return 0.0
-    if not bounds.is_floating(kernel):
+    if not floats.is_floating(kernel):
         other = kernel != expansion
         if draw.denormal:
             other &= kernel != reference.exact
         if other.any():
             raise Mismatch(f"{what} differs in {np.count_nonzero(other)} elements")
         return 0.0
-    exact = bounds.in_range(reference.exact, kernel.dtype)
+    exact = floats.in_range(reference.exact, kernel.dtype)
     _compare_places(what, kernel, expansion, reference._replace(exact=exact), draw)
     verdict = tolerance.judge(kernel, reference._replace(exact=exact))
     if verdict.at is not None:

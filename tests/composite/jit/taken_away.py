@@ -3,10 +3,10 @@
     python -m tests.composite.jit.taken_away ROUNDS SEED FOLDER
 
 Each round trains a step whose kernels are new, has one event at a random moment of it, and compares
-the gradients with those of plain TensorFlow. Memory is taken from the compiler's process, from whoever
-would start that, and from a kernel that wants workspace. FOLDER has two folders, `cache` and `tmp`; where each
-is a small file system of its own, they become full and read-only too. The exit status is 0 if all
-numbers are right and no event has cost more than a line of log.
+the gradients with those of plain TensorFlow. Memory is taken from the compiler's process, and from
+whoever would start that. FOLDER has two folders, `cache` and `tmp`; where each is a small file
+system of its own, they become full and read-only too. The exit status is 0 if all numbers are right
+and no event has cost more than a line of log.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
 
 import composite
 from composite import Composite
-from composite.compiler_process import client, process
+from composite.compiler_process import client
 from composite.kernels import decisions
 from composite.kernels.decisions import Decision, Point, Times
 
@@ -93,13 +94,16 @@ class Events:
         """End the compiler, and have no memory to start the next one, unless that cost a task."""
         start, told = subprocess.Popen, self._lines()
 
-        def refused(*arguments: Any, **options: Any) -> Any:
-            process.subprocess.Popen = start  # type: ignore[misc]
+        def refused(command: Sequence[str], **options: Any) -> Any:
+            if command[0] != sys.executable:
+                return start(command, **options)
+            patch.stop()
             if self._lines() > told:
-                return start(*arguments, **options)
+                return start(command, **options)
             raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
 
-        process.subprocess.Popen = refused  # type: ignore[misc, assignment]
+        patch = mock.patch.object(subprocess, "Popen", refused)
+        patch.start()
         self.kill()
 
     def remove_cache(self) -> None:
