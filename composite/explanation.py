@@ -47,8 +47,8 @@ class Explanation:
         error: the kernel's largest error in its check, in units of `error_unit`; None without a
             kernel. See docs/numerics.md.
         proof: "proven" if every access of the kernel is proven to be inside of its buffer and its
-            tasks to be free of races, or which is not and why; "" without a kernel. See
-            docs/proofs.md.
+            tasks to be free of races, or which is not and why: then its check ran with guards in
+            front of all accesses; "" without a kernel. See docs/proofs.md.
         details: what else the runtime knows: schedule, target, whether the kernel is exact.
     """
 

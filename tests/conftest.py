@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import pytest
 
@@ -115,17 +115,10 @@ def expansions_only() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def kernels_win() -> Iterator[None]:
-    """Let each kernel serve once it is checked: where numbers are compared, no time is measured."""
-    from composite.kernels import decisions, produce, verdicts
+    """Let each kernel serve once it is checked."""
+    from tests.unmeasured import kernels_serve
 
-    won = decisions.decide({1: decisions.Times(1.0, 2.0, 0.5, 0.5, 0.5)}, 1)
-
-    def verdict(_cache: Any, _key: str, made: Any, *_: Any) -> decisions.Decision:
-        verdicts.install(made, won)
-        return won
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(produce, "verdict", verdict)
+    with kernels_serve():
         yield
 
 

@@ -18,7 +18,8 @@ import time
 TURNS = (
     "tests.fuzz --count 2000 --seed {seed}",
     "tests.fuzz --tensors --size 4 --count 500 --seed {seed}",
-    "tests.fuzz --kernels --size 2 --count 100 --seed {seed}",
+    "tests.fuzz --kernels --size 2 --count 300 --seed {seed}",
+    "tests.fuzz --kernels --measured --size 2 --count 50 --seed {seed}",
     "tests.composite.autodiff.test_gradient_programs {seed} 50",
     "tests.composite.jit.taken_away 20 {seed} {folder}",
 )

@@ -19,10 +19,11 @@ from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.constants import Constants, Packed
 from composite.compiler.tvm.plan.in_place import Forwards, forwards
 from composite.compiler.tvm.plan.plan import Plan, make_plan
-from composite.compiler.tvm.proof import Proof, prove
+from composite.compiler.tvm.proof import Proof, guarded, prove
 from composite.compiler.tvm.read.reader import read_function
 from composite.compiler.tvm.target import Target
 
+_GUARDED = "_guarded"
 _BARRIER = b"__TVMBackendParallelBarrier"  # the slot that an object has if its code meets there
 
 
@@ -38,7 +39,8 @@ class Kernel:
         divisors: For each symbol a number that must divide it.
         strategy: Which strategies wrote its stages, in order.
         target: What it was compiled for.
-        proof: That its accesses are right for all sizes, or which of them are not proven.
+        proof: That its accesses are right for all sizes, or which of them are not proven; then
+            the objects have it a second time, with guards: see `guarded`.
         packed: What it takes after its outputs: constant factors, packed once by functions of
             their own, ``__tvm_ffi_<name>_pack<i>(input, packed)``.
         forwards: For each output the inputs in whose memory it may lie; empty if none has one.
@@ -56,6 +58,11 @@ class Kernel:
     packed: tuple[Packed, ...] = ()
     choices: Chosen = field(default_factory=dict)
     forwards: list[list[int]] = field(default_factory=list)
+
+    @property
+    def guarded(self) -> str:
+        """The name of the same kernel with its accesses guarded; "" if all of them are proven."""
+        return "" if self.proof.is_complete else self.name + _GUARDED
 
     @property
     def barriers(self) -> bool:
@@ -162,13 +169,19 @@ class Written:
         return prove(self.module.functions, self.plan.function.minimums)
 
     def generate(self, name: str) -> Kernel:
-        """Generate the code, under a name that is a C identifier; ValueError for another."""
+        """Generate the code, under a name that is a C identifier; ValueError for another.
+
+        What is not proven is there a second time, with its accesses guarded.
+        """
         _check_name(name)
         plan, module = self.plan, self.module
+        functions = module.named(name)
+        if not self.proof.is_complete:
+            functions |= guarded(module.named(name + _GUARDED))
         symbols = dims.symbols_of(t.shape for t in plan.function.parameters)
         return Kernel(
             name=name,
-            objects={f"{name}.o": _object(module.named(name), self.target)},
+            objects={f"{name}.o": _object(functions, self.target)},
             out_shapes=[dims.shape_text(t.shape) for t in plan.function.outputs],
             minimums=[plan.function.minimums.get(s, 0) for s in symbols],
             divisors=[1] * len(symbols),

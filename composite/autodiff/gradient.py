@@ -86,7 +86,8 @@ def _of_node(
     if recorded.is_forward_mode():
         gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
     for gradient, one in zip(gradients, op.inputs, strict=True):
-        if isinstance(gradient, tf.Tensor):  # a tf.while_loop that carries it insists on its shape
+        # A tf.while_loop that carries it insists on its shape. A variable's is not its handle's.
+        if isinstance(gradient, tf.Tensor) and one.dtype != tf.resource:
             gradient.set_shape(one.shape)
     return gradients
 

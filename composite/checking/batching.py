@@ -27,7 +27,7 @@ def mapped(case: Case) -> Closeness:
     if not case.dtypes:
         raise Skipped("no outputs")
     if case.sample.variables:
-        raise Skipped("it takes variables")
+        raise Skipped("it takes variables, which all rows of a batch would share")
     if case.expected.error is not None:
         raise Skipped("the call raises")
     rows = [Case(case.op, _scaled(case.sample, factor)) for factor in _FACTORS]

@@ -1,10 +1,10 @@
 """Whether two results of one call agree.
 
-Integers, booleans and strings must be equal. Floating numbers may differ within the bounds that a
-kernel is held to before it is used (`kernels.bounds`): measured against the body in float64. Where
-that is not enough, rounding errors may have been lucky in what is compared with: it is run again
-with inputs a rounding error away. NaNs and infinities must stand in the same places. Complex
-numbers are compared by their parts.
+Integers, booleans and strings must be equal. Floating numbers may differ as far as those of a
+kernel may before it is used (`kernels.tolerance` is the one rule): an element by its own rounding
+errors, and by what rounding does to the body's ops there. The reference is what those ops give in
+float64; what they give for inputs a rounding error away shows what luck may hide. NaNs and
+infinities must stand in the same places. Complex numbers are compared by their parts.
 
 Not for: computing any of the results (ways.py).
 """
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from composite.kernels import bounds
+from composite.kernels import tolerance
 
 Array = np.ndarray[Any, Any]
 
@@ -37,7 +37,8 @@ class Closeness:
     """How close results were that agree.
 
     Attributes:
-        error: the worst error as a part of |y| against float64; 0 where all bits are equal.
+        error: the worst error as a part of the row's |y|, or of what rounding may do there if that
+            is more, against float64; 0 where all bits are equal.
         bound: the error that was allowed there.
     """
 
@@ -59,7 +60,7 @@ def compare(
     """Compares the outputs of two runs. Difference when they do not agree.
 
     reference: gives `expected` computed in float64; asked only where bits differ.
-    nearby: gives `expected` for inputs a rounding error away; asked only beyond the bound.
+    nearby: gives `expected` for inputs a rounding error away; asked only where more is needed.
     names: what the values are, for people; "output 0" by default.
     """
     if len(actual) != len(expected):
@@ -134,30 +135,15 @@ def _compare(
     if not dtype.is_floating:
         count = np.count_nonzero(found != wanted)
         raise Difference(f"{what} differs in {count} elements: {_first(found, wanted)}")
-    found, wanted = _flushed(found), _flushed(wanted)
     _same_specials(what, found, wanted)
     if not _usable(exact, wanted):
         exact = wanted
-    errors = bounds.errors(found, exact)
-    own = _worst(wanted, exact)
-    error, bound = float(np.max(errors, initial=0.0)), bounds.allowed(own, found.dtype)
-    if error > bound:
-        others = (_worst(other, exact) for other in nearby())
-        bound = bounds.raised(bound, own, others, found.dtype)
-    if error > bound:
-        place = _first(found, wanted, where=errors)
-        raise Difference(f"{what} is off by {error:.2g} of |y|, {bound:.2g} is allowed; {place}")
-    return Closeness(error, bound)
-
-
-def _worst(found: Array, exact: Array) -> float:
-    return float(np.max(bounds.errors(found, exact), initial=0.0))
-
-
-def _flushed(array: Array) -> Array:
-    """Denormal numbers as 0: threads of TensorFlow compute with them so, a caller's need not."""
-    tiny = bounds.smallest_normal(array.dtype)
-    return np.where(np.abs(array) < tiny, np.zeros_like(array), array)
+    verdict = tolerance.judge(found, tolerance.Reference(exact, wanted, nearby=nearby))
+    if verdict.at is not None:
+        there = np.arange(found.size).reshape(found.shape) == verdict.at
+        far = f"{verdict.error:.2g} of |y|, {verdict.allowed:.2g} is allowed"
+        raise Difference(f"{what} is off by {far}; {_first(found, wanted, there)}")
+    return Closeness(verdict.error, verdict.allowed)
 
 
 def _same_specials(what: str, found: Array, wanted: Array) -> None:
@@ -175,4 +161,8 @@ def _usable(exact: Array, wanted: Array) -> bool:
         return False
     if not np.array_equal(np.isfinite(exact.astype(wanted.dtype)), np.isfinite(wanted)):
         return False
-    return _worst(wanted, exact) <= _UNUSABLE
+    known = np.isfinite(wanted)
+    wide, size = wanted[known].astype(np.float64), np.abs(exact[known]).astype(np.float64)
+    # Where a sum cancels, rounding is as large as what was summed.
+    floor = 1e-2 * size.max(initial=0.0)
+    return bool((np.abs(wide - exact[known]) <= _UNUSABLE * (size + floor)).all())

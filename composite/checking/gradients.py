@@ -127,7 +127,7 @@ def _op(case: Case) -> Callable[[Sequence[Any]], Any]:
 
 def _require_floats(case: Case) -> None:
     if case.sample.variables:
-        raise Skipped("it takes variables")
+        raise Skipped("it takes variables, which are not differentiated here")
     if case.expected.error is not None:
         raise Skipped("the call raises")
     dtypes = [tf.as_dtype(x.dtype) for x in case.sample.arrays()]

@@ -24,7 +24,7 @@ from composite.checking.skipped import Skipped
 from composite.compiler.tvm import NotCovered, Target
 from composite.compiler_process.client import UNMADE
 from composite.jit import worker
-from composite.kernels import bounds, produce, verify
+from composite.kernels import floats, produce, verify
 from composite.kernels.cache import open_default
 
 Array = np.ndarray[Any, Any]
@@ -59,7 +59,7 @@ def unaligned(case: Case) -> Closeness:
     made, library = _compiled(case)
     close = Closeness()
     for threads in (1, 2):
-        inputs = [bounds.unaligned(x) for x in case.sample.arrays()]
+        inputs = [floats.unaligned(x) for x in case.sample.arrays()]
         try:
             found = verify.run_kernel(library, made.name, inputs, case.expected.values, threads)
         except (verify.Mismatch, RuntimeError) as error:

@@ -17,7 +17,7 @@ from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from composite.checking import variables
 from composite.checking.compare import Closeness, Difference, compare
 from composite.checking.sample import Sample, output_dtypes
-from composite.kernels import bounds, evaluate
+from composite.kernels import evaluate, floats
 from composite.ops import functions
 from composite.ops.op import DecoratedOp
 
@@ -168,7 +168,7 @@ def in_double(
 
     `fallback` where it cannot be traced without values, or has ops without a float64 kernel.
     """
-    if not any(bounds.is_floating(x) for x in [*arrays, *fallback]):
+    if not any(floats.is_floating(x) for x in [*arrays, *fallback]):
         return list(fallback)
     specs = [tf.TensorSpec(x.shape, x.dtype) for x in arrays]
     try:
@@ -178,7 +178,7 @@ def in_double(
         library = FunctionDefLibrary(function=[concrete.function_def, *definition.function])
         double = functions.in_double(functions.body(library))
         captured = [np.asarray(x.numpy()) for x in concrete.captured_inputs]
-        wide = [x.astype(np.float64) if bounds.is_floating(x) else x for x in [*arrays, *captured]]
+        wide = [x.astype(np.float64) if floats.is_floating(x) else x for x in [*arrays, *captured]]
         return [as_array(y) for y in evaluate.evaluate(double, wide)]
     except Exception:  # noqa: BLE001 - a body may need values, and raise anything without them
         return list(fallback)

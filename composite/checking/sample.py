@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from composite.compiler.schema import AttrSpec, OpSchema
-from composite.kernels import bounds
+from composite.kernels import floats
 from composite.ops import call_arguments
 
 Array = np.ndarray[Any, Any]
@@ -59,7 +59,7 @@ class Sample:
 
     def nearby(self) -> Iterator[Sample]:
         """Samples whose floating numbers are each a rounding error up or down."""
-        for near in bounds.nearby(self.arrays()):
+        for near in floats.nearby(self.arrays()):
             yield dataclasses.replace(self, inputs=tuple(self.rebuilt(near)))
 
     def tensors(self) -> list[Any]:

@@ -19,7 +19,7 @@ from composite.checking import templates, variables
 from composite.checking.oracle import Case
 from composite.checking.sample import Array, Sample, as_declared
 from composite.compiler.schema import ArgSpec, AttrSpec, OpSchema
-from composite.kernels import bounds
+from composite.kernels import floats
 from composite.ops.op import DecoratedOp
 
 _SPECIALS = ("NaN", "infinity", "-infinity", "denormal", "-0.0", "0.0")
@@ -94,7 +94,7 @@ def _with(array: Array, names: Sequence[str], random: np.random.Generator) -> Ar
     if not dtype.is_floating or not array.size:
         return array
     copy = array.copy()
-    tiny = bounds.smallest_normal(array.dtype)
+    tiny = floats.smallest_normal(array.dtype)
     values = {"NaN": np.nan, "infinity": np.inf, "-infinity": -np.inf, "denormal": tiny / 4}
     for name in names:
         copy.reshape(-1)[random.integers(0, array.size)] = values.get(name, -0.0)

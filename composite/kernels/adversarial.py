@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
-from composite.kernels import bounds
+from composite.kernels import floats
 
 Array = np.ndarray[Any, Any]
 
@@ -94,14 +94,14 @@ def draws(
 def without_zeros(draw: Draw) -> Draw:
     """The draw with ones for the zeros among the integers, which may be divided by."""
     arrays = [
-        x if bounds.is_floating(x) or x.dtype == np.bool_ else np.where(x == 0, x.dtype.type(1), x)
+        x if floats.is_floating(x) or x.dtype == np.bool_ else np.where(x == 0, x.dtype.type(1), x)
         for x in draw.arrays
     ]
     return draw._replace(arrays=arrays)
 
 
 def _milder(array: Array) -> Array:
-    if not bounds.is_floating(array):
+    if not floats.is_floating(array):
         return array
     wide = array.astype(np.float64)
     return np.asarray((np.sign(wide) * np.sqrt(np.abs(wide))).astype(array.dtype))
@@ -114,7 +114,7 @@ def _make_equal(arrays: list[Array], random: np.random.Generator, share: float) 
     first: dict[Any, Array] = {}
     for i, array in enumerate(arrays):
         model = first.setdefault((array.shape, array.dtype), array)
-        if model is not array and bounds.is_floating(array):
+        if model is not array and floats.is_floating(array):
             arrays[i] = np.where(random.random(array.shape) < share, model, array)
 
 
@@ -164,7 +164,7 @@ def _arrays(
 
 def _damped(array: Array) -> Array:
     """Matrices whose products are as large as what they multiply."""
-    if array.ndim < _MATRIX or not bounds.is_floating(array):
+    if array.ndim < _MATRIX or not floats.is_floating(array):
         return array
     return (array / np.sqrt(max(1, array.shape[-2]))).astype(array.dtype)
 

@@ -208,7 +208,12 @@ def _expansion(request: KernelRequest) -> Any:
 
 def check(request: KernelRequest, kernel: Kernel, library: Path) -> verify.Accuracy:
     """Checks a linked kernel on the sizes of the call and on awkward ones; returns its error."""
-    return oracle(request, kernel).check(library, kernel.name, kernel.packed, kernel.forwards)
+    return compare(oracle(request, kernel), kernel, library)
+
+
+def compare(with_: verify.Oracle, kernel: Kernel, library: Path) -> verify.Accuracy:
+    """Checks a linked kernel with what `oracle` gave for its request."""
+    return with_.check(library, kernel.name, kernel.packed, kernel.forwards, kernel.guarded)
 
 
 def oracle(request: KernelRequest, kernel: Kernel) -> verify.Oracle:
@@ -256,7 +261,7 @@ def record_of(
         device="CPU",
         verdict="unmeasured",
         strategy=f"{kernel.strategy} (tuned)" if tuned else kernel.strategy,
-        proof=str(kernel.proof),
+        proof=f"{kernel.proof}{'; its check ran with guards' if kernel.guarded else ''}",
         packed_sources=tuple(one.source for one in packed),
         packed_elements=tuple(one.elements for one in packed),
         packed_dtypes=tuple(tf.as_dtype(one.dtype) for one in packed),

@@ -38,7 +38,8 @@ class Verdict(NamedTuple):
     Attributes:
         error: The largest distance, as a part of the largest |y| of its row, or of what rounding
             may do there if that is more: at most 1 of what is right.
-        allowed: At the element that is furthest beyond what is allowed, in the same unit.
+        allowed: There, in the same unit; of a wrong result, at the element that is furthest beyond
+            what is allowed.
         at: The flat index of that element; None if the result is right.
     """
 
@@ -91,7 +92,9 @@ def judge(found: Array, reference: Reference) -> Verdict:
             if not (distance > bound).any():
                 break
     if not (distance > bound).any():
-        return Verdict(float((distance / np.maximum(scale, bound)).max(initial=0.0)))
+        units = np.maximum(scale, bound)
+        worst = int(np.argmax(distance / units))
+        return Verdict(float(distance[worst] / units[worst]), float(bound[worst] / units[worst]))
     at = int(np.argmax(distance / bound))
     unit = scale[at] or 1.0
     return Verdict(float(distance[at] / unit), float(bound[at] / unit), at)

@@ -4,14 +4,14 @@ Floating outputs are held against the expansion computed in float64, within the 
 `tolerance`, on ordinary inputs and on those of `adversarial`; infinities and NaNs stand where the
 expansion has them, unless the kernel leaves such inputs to it. The rest must be equal. Inputs and
 outputs lie at addresses with no alignment but that of an element, and outputs between guards, so a
-kernel that assumes more or writes outside is found here. All of this holds for one task in each
-parallel loop and for several, whose results may differ in rounding only; and for outputs that lie
-in the memory of an input, where they may.
+kernel that assumes more or writes outside is found here. One whose accesses are not all proven has
+run before in a build that ends the call in front of an access outside of its buffer. All of this
+holds for one task in each parallel loop and for several, whose results may differ in rounding only;
+and for outputs that lie in the memory of an input, where they may.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -20,12 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from composite.compiler import op_traits
-from composite.compiler.tvm import table
 from composite.compiler.tvm.ir.constants import Packed
-from composite.kernels import adversarial, bounds, evaluate, host, tolerance
+from composite.kernels import adversarial, floats, host, tolerance
+from composite.kernels.source import Source
 from composite.kernels.tolerance import Reference
-from composite.ops import functions
 
 Array = np.ndarray[Any, Any]
 
@@ -33,7 +31,6 @@ Forwards = Sequence[Sequence[int]]
 
 _GUARD = 32  # elements
 _TASKS = 3  # neither a divisor of the usual sizes nor so many that small loops have too few parts
-_RUNS = 4  # with other roundings
 _MILDER = 3  # times that the magnitudes of a draw are halved, as exponents
 _KEPT = 256 << 20  # bytes of inputs and results that an oracle keeps
 
@@ -57,14 +54,16 @@ def check(  # noqa: PLR0913, PLR0917 - a kernel and all that it is compared on
     cases: Sequence[Sequence[tuple[int, ...]]],
     packed: Sequence[Packed] = (),
     forwards: Forwards = (),
+    guarded: str = "",
 ) -> Accuracy:
     """Runs the kernel on ordinary inputs of each case's shapes, on adversarial ones of the last's.
 
     `expansions(shapes)` gives the expansion (a FunctionDefLibrary) for exact shapes; `packed` is
-    what the kernel takes after its outputs, `forwards` the inputs that each output may lie in.
-    Mismatch when an output is wrong.
+    what the kernel takes after its outputs, `forwards` the inputs that each output may lie in,
+    `guarded` the name of the same kernel with its accesses guarded, if there is one.
+    Mismatch when an output is wrong, or an access.
     """
-    return Oracle(expansions, cases).check(library, name, packed, forwards)
+    return Oracle(expansions, cases).check(library, name, packed, forwards, guarded)
 
 
 class Oracle:
@@ -85,11 +84,14 @@ class Oracle:
         name: str,
         packed: Sequence[Packed] = (),
         forwards: Forwards = (),
+        guarded: str = "",
     ) -> Accuracy:
         """As the function `check`."""
         worst, same_bits, unit = 0.0, True, ""
         for sample in self._samples():
             try:
+                if guarded:
+                    _run_guarded(library, guarded, sample, packed, forwards)
                 for tasks, found in _results(library, name, sample, packed, forwards):
                     worst = max(worst, _worst(sample, tasks, found))
                     pairs = zip(found, sample.expected, strict=True)
@@ -117,7 +119,7 @@ class Oracle:
 
     def _computed(self) -> Iterator[_Sample]:
         for number, shapes in enumerate(self._cases):
-            source = _Source(self._expansions(shapes))
+            source = Source(self._expansions(shapes))
             last = number == len(self._cases) - 1
             draws = adversarial.draws(
                 source.body.input_dtypes, shapes, number, all_kinds=last, fed_back=source.has_loop
@@ -136,7 +138,7 @@ class _Sample(NamedTuple):
     inputs: list[Array]
     expected: list[Array]
     references: list[Reference]
-    source: _Source
+    source: Source
 
     @property
     def size(self) -> int:
@@ -145,9 +147,7 @@ class _Sample(NamedTuple):
         return sum(array.nbytes for array in [*self.inputs, *self.expected, *results])
 
 
-def _taken(
-    shapes: list[tuple[int, ...]], draw: adversarial.Draw, source: _Source
-) -> _Sample | None:
+def _taken(shapes: list[tuple[int, ...]], draw: adversarial.Draw, source: Source) -> _Sample | None:
     """The sample of a draw, or of the same without zeros among the integers, if one divides by it.
 
     None when the expansion takes neither.
@@ -162,11 +162,11 @@ def _taken(
     return None
 
 
-def _sample(shapes: Sequence[tuple[int, ...]], draw: adversarial.Draw, source: _Source) -> _Sample:
+def _sample(shapes: Sequence[tuple[int, ...]], draw: adversarial.Draw, source: Source) -> _Sample:
     """What comes of a draw: of a milder one where roundings decide whether a result overflows."""
     milder = iter(range(0 if draw.special or draw.denormal else _MILDER))
     while True:
-        inputs = [bounds.unaligned(x) for x in draw.arrays]
+        inputs = [floats.unaligned(x) for x in draw.arrays]
         expected, references = source.run(inputs)
         if all(map(_overflow_alike, expected, references)) or next(milder, None) is None:
             return _Sample(list(shapes), draw, inputs, expected, references, source)
@@ -175,95 +175,10 @@ def _sample(shapes: Sequence[tuple[int, ...]], draw: adversarial.Draw, source: _
 
 def _overflow_alike(expected: Array, reference: Reference) -> bool:
     """Whether the results of both precisions are finite at the same places."""
-    if not bounds.is_floating(expected):
+    if not floats.is_floating(expected):
         return True
-    exact = bounds.in_range(reference.exact, expected.dtype)
+    exact = floats.in_range(reference.exact, expected.dtype)
     return bool((np.isfinite(expected) == np.isfinite(exact)).all())
-
-
-class _Source:
-    """An expansion for exact shapes, and the same in another precision.
-
-    What computes in float64 has no better reference: it is its own, and the same in float32 tells
-    how large rounding errors become in it.
-    """
-
-    def __init__(self, library: Any) -> None:
-        self.body = body = functions.body(library)
-        self._library = library.function
-        floating = [dtype for dtype in body.input_dtypes if dtype.is_floating]
-        self._is_double = bool(floating) and all(dtype == tf.float64 for dtype in floating)
-        self._other = functions.in_single(body) if self._is_double else functions.in_double(body)
-        self._runs = bool(floating)
-
-    @property
-    def has_loop(self) -> bool:
-        """Whether there is a loop in it."""
-        return any(node.op in table.LOOPS for f in self._library for node in f.node_def)
-
-    @functools.cached_property
-    def sums(self) -> bool:
-        """Whether an op in it may read more than the elements at one place."""
-        traits = (op_traits.of(node.op) for f in self._library for node in f.node_def)
-        return any(not one.elementwise and not one.moves_data for one in traits)
-
-    def rounded(self, inputs: Sequence[Array], seed: int) -> list[Array]:
-        """The outputs with each result of an op a rounding error up or down.
-
-        So are the inputs where they are summed: where a sum cancels, its own size says nothing of
-        its roundings.
-        """
-        move = bounds.Rounder(seed)
-        given = [move(x) for x in inputs] if self.sums else inputs
-        results = evaluate.evaluate(self.body, given, lambda x: tf.constant(move(x.numpy())))
-        return [y.numpy() for y in results]
-
-    @property
-    def standard(self) -> str:
-        """What the error is measured against."""
-        return "float64" if self._runs and not self._is_double else "the expansion"
-
-    def run(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Reference]]:
-        """The outputs, and what they are held against."""
-        own = [y.numpy() for y in evaluate.evaluate(self.body, inputs)]
-        other = self._run_other(inputs)
-        if other is None:
-            return own, self._references(inputs, own, own)
-        if self._is_double:
-            coarser = float(np.finfo(np.float32).eps / np.finfo(np.float64).eps)
-            return own, self._references(inputs, own, other, coarser)
-        return own, self._references(inputs, other, own)
-
-    def _references(
-        self,
-        inputs: Sequence[Array],
-        exact: Sequence[Array],
-        own: Sequence[Array],
-        coarser: float = 1.0,
-    ) -> list[Reference]:
-        runs: list[list[Array]] = []
-
-        def nearby(output: int) -> Iterator[Array]:
-            for seed in range(_RUNS):
-                if seed == len(runs):
-                    runs.append(self.rounded(inputs, seed))
-                yield runs[seed][output]
-
-        return [
-            Reference(x, y, coarser, self.sums, functools.partial(nearby, i))
-            for i, (x, y) in enumerate(zip(exact, own, strict=True))
-        ]
-
-    def _run_other(self, inputs: Sequence[Array]) -> list[Array] | None:
-        if not self._runs:
-            return None
-        dtype = np.float32 if self._is_double else np.float64
-        converted = [x.astype(dtype) if bounds.is_floating(x) else x for x in inputs]
-        try:
-            return [y.numpy() for y in evaluate.evaluate(self._other, converted)]
-        except (tf.errors.OpError, TypeError, ValueError):  # an op has no kernel for the dtype
-            self._runs = False
-            return None
 
 
 def _results(
@@ -278,6 +193,21 @@ def _results(
         )
         if any(y.tobytes() != z.tobytes() for y, z in zip(found, serial, strict=True)):
             yield _TASKS, found
+
+
+def _run_guarded(
+    library: Path, name: str, sample: _Sample, packed: Sequence[Packed], forwards: Forwards
+) -> None:
+    """Mismatch when a kernel's guards find an access outside of its buffer, or a division by 0."""
+    for tasks, over in [(1, {}), *((_TASKS, over) for over in _places(forwards))]:
+        try:
+            run_kernel(
+                library, name, sample.inputs, sample.expected, tasks, packed=packed, over=over
+            )
+        except host.Refused:
+            raise
+        except RuntimeError as error:
+            raise Mismatch(f"of {sample.shapes}, {sample.draw.kind}: {error}") from error
 
 
 def _places(forwards: Forwards) -> Iterator[dict[int, int]]:
@@ -344,14 +274,14 @@ def _compare(
     """The kernel's error, as a part of the row's |y|. Mismatch when it is more than allowed."""
     if kernel.size == 0:
         return 0.0
-    if not bounds.is_floating(kernel):
+    if not floats.is_floating(kernel):
         other = kernel != expansion
         if draw.denormal:
             other &= kernel != reference.exact
         if other.any():
             raise Mismatch(f"{what} differs in {np.count_nonzero(other)} elements")
         return 0.0
-    exact = bounds.in_range(reference.exact, kernel.dtype)
+    exact = floats.in_range(reference.exact, kernel.dtype)
     _compare_places(what, kernel, expansion, reference._replace(exact=exact), draw)
     verdict = tolerance.judge(kernel, reference._replace(exact=exact))
     if verdict.at is not None:

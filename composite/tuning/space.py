@@ -70,7 +70,7 @@ class Space:
             self.seconds = time.monotonic() - start
             if self._oracle is None:
                 self._oracle = produce.oracle(self.request, kernel)
-            self._oracle.check(path, name, kernel.packed, kernel.forwards)
+            produce.compare(self._oracle, kernel, path)
         except Exception as error:  # a candidate is worth a line, not the whole search
             raise Rejected(f"{type(error).__name__}: {error}") from error
         record = produce.record_of(self.request, kernel, self.target)

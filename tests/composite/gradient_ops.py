@@ -92,6 +92,12 @@ def read(v, x):
     return tf.raw_ops.ReadVariableOp(resource=v, dtype=tf.float32) * x * x
 
 
+@Composite("OrdersScaled", inputs=["v: resource", "x: float"], outputs=["y: float"])
+def scaled(v, x):
+    """By what a variable holds."""
+    return tf.raw_ops.ReadVariableOp(resource=v, dtype=tf.float32) * x
+
+
 @Composite("OrdersUnused", inputs=["x: T", "w: T"], derived_attrs=_FLOATS, outputs=["y: T", "k: T"])
 def unused(x, w):
     """An input that nothing reads, and an output that depends on none."""

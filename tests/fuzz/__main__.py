@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import os
 import sys
 import tempfile
@@ -22,9 +23,10 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=2000, help="how many programs")
     parser.add_argument("--seed", type=int, default=0, help="of the first program; then the next")
     parser.add_argument("--size", type=int, default=6, help="statements of a body, about")
-    parser.add_argument("--samples", type=int, default=2, help="1: float32 only, twice as fast")
+    parser.add_argument("--samples", type=int, default=2, help="1: of either dtype; half the time")
     parser.add_argument("--ways", default="eager,unknown dims", help="ways of composite.check")
     parser.add_argument("--kernels", action="store_true", help="programs that kernels may cover")
+    parser.add_argument("--measured", action="store_true", help="kernels have to win, too: slow")
     parser.add_argument("--tensors", action="store_true", help="tensors decide ifs and whiles")
     parser.add_argument("--only", type=int, help="run this program alone, and print it")
     chosen = parser.parse_args()
@@ -35,7 +37,10 @@ def main() -> int:
     # A kernel of a program is of no use to anybody else.
     with tempfile.TemporaryDirectory(prefix="composite-fuzz-") as folder:
         os.environ["COMPOSITE_CACHE_DIR"] = folder
-        return _fuzz(chosen)
+        from tests.unmeasured import kernels_serve
+
+        with contextlib.nullcontext() if chosen.measured else kernels_serve():
+            return _fuzz(chosen)
 
 
 def _fuzz(chosen: argparse.Namespace) -> int:

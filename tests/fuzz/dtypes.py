@@ -1,7 +1,8 @@
-"""The dtype and rank of an expression that raises: what is known of it without its value.
+"""The dtype and shape of an expression that raises: what is known of it without its value.
 
 They follow from dtypes and ranks. So the expression is traced with tensors of these of which no dim
-is known, where shapes that do not fit are no error.
+is known, where shapes that do not fit are no error; some dims of the result are known all the same:
+two rows that are stacked are two.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import tensorflow as tf
 
 
 def later(expression: Callable[[], Any]) -> Callable[[], tf.TensorSpec | None]:
-    """Tells the dtype and rank of the tensor that a `lambda: ...` makes of what its names are now.
+    """Tells the dtype and shape of the tensor that a `lambda: ...` makes of what its names are now.
 
     None if it makes no tensor, or needs a value. Names stand for tensors, for values that have a
     `known` spec only, and for lists of them.
@@ -40,17 +41,14 @@ def _spec_of(expression: Callable[[], Any], cells: list[Any]) -> tf.TensorSpec |
     except Exception:  # noqa: BLE001 - it asks for more than dtypes, or raises whatever it is given
         return None
     result = concrete.structured_outputs
-    return _unsized(result.shape.rank, result.dtype) if hasattr(result, "dtype") else None
+    return tf.TensorSpec(result.shape, result.dtype) if hasattr(result, "dtype") else None
 
 
 def _spec(value: Any) -> tf.TensorSpec | None:
     if tf.is_tensor(value):
-        return _unsized(value.shape.rank, value.dtype)
+        rank = value.shape.rank
+        return tf.TensorSpec(None if rank is None else [None] * rank, value.dtype)
     return getattr(value, "known", None)
-
-
-def _unsized(rank: int | None, dtype: tf.DType) -> tf.TensorSpec:
-    return tf.TensorSpec(None if rank is None else [None] * rank, dtype)
 
 
 def _add_spec(value: Any, specs: list[tf.TensorSpec]) -> None:

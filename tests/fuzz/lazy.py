@@ -41,9 +41,9 @@ class _Raises:
 
 
 class Unusable(_Raises):
-    """The value of an expression that raised; every use of it raises, but for dtype and rank.
+    """The value of an expression that raised; every use of it raises, but for dtype and shape.
 
-    Those of a tensor are known without its value, so that asking for them needs nothing.
+    What is known of these without a tensor's value needs nothing.
     """
 
     def __init__(self, error: Exception, known: Callable[[], tf.TensorSpec | None]) -> None:
@@ -66,22 +66,31 @@ class Unusable(_Raises):
     def shape(self) -> UnusableShape:
         if self.known is None or self.known.shape.rank is None:
             raise self.error
-        return UnusableShape(self.error, self.known.shape.rank)
+        return UnusableShape(self.error, self.known.shape.as_list())
 
 
 class UnusableShape(_Raises):
-    """The shape of a value that cannot be used: it has a rank, and dims that cannot be used."""
+    """The shape of a value that cannot be used: nor can its dims, but for those that are known."""
 
-    def __init__(self, error: Exception, rank: int) -> None:
+    def __init__(self, error: Exception, dims: list[int | None]) -> None:
         super().__init__(error)
-        self.rank = rank
+        self.rank = len(dims)
+        self._dims = dims
 
     def __len__(self) -> int:
         return self.rank
 
+    def __bool__(self, *_: object, **__: object) -> Any:
+        return True  # as of every tf.TensorShape whose rank is known
+
     def __iter__(self) -> Any:
         # To count the dims, or to put something for each into a list, needs none of them.
-        return iter([Unusable(self.error, lambda: None) for _ in range(self.rank)])
+        nothing = Unusable(self.error, lambda: None)
+        return iter([nothing if dim is None else dim for dim in self._dims])
+
+    def __getitem__(self, *place: object, **_: object) -> Any:
+        at = place[0]
+        return list(self)[at] if isinstance(at, int) else self._use()
 
 
 def python_function(program: Program, decision: bool) -> Callable[..., Any]:

@@ -68,7 +68,7 @@ def test_expansions(tensors: bool) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_plain_graphs")
+@pytest.mark.usefixtures("_plain_graphs", "kernels_win")
 def test_kernels() -> None:
     options = Options(size=2, for_kernels=True)
     programs = (generate(seed, options) for seed in range(10**6, 10**6 + KERNELS))
@@ -129,6 +129,9 @@ def test_a_value_that_differs_is_found_and_made_smaller(monkeypatch: pytest.Monk
         ("a = x * x[:k - k]\nreturn x if a.dtype == d else -x", "dead error"),
         ("a = x * x[:k - k]\nreturn x if len([5 for d in a.shape]) == 2 else -x", "dead error"),
         ("a = [x * x[:k - k] + y]\nreturn -x if a[0].dtype == d else x", "dead error"),
+        ("a = x * x[:k - k]\nreturn -x if a.shape else x", "dead error"),
+        ("a = x + tf.stack([x, x], -1)[0]\nreturn x if a.shape[-1] == 2 else a", "dead error"),
+        ("a = x + tf.stack([x, x], -1)[0]\nreturn x if a.shape[0] else a", "raises"),
         ("a, (b, c) = [[1, [2, 3]]][k + 9]\nreturn x", "dead error"),
         ("for a, b in [[ks, ks], [[ks, ks]][k + 9]]:\n    c = a\nreturn x", "dead error"),
         ("a, b = [[x, x]][k + 9]\nreturn x * a", "raises"),

@@ -1,7 +1,8 @@
 """Proofs about a kernel, from the TIR that code is generated from, before any code runs.
 
 For all sizes of the kernel's class: each access is inside of its buffer, and between two barriers
-no task accesses what another stores. What is not proven is told, and may be right all the same.
+no task accesses what another stores. What is not proven is told, and may be right all the same: its
+check runs it with guards.
 Not here: whether the numbers are right.
 """
 
@@ -12,7 +13,7 @@ from typing import Any
 
 from composite.compiler.tvm.proof.result import Proof, Unproven
 
-__all__ = ["Proof", "Unproven", "prove"]
+__all__ = ["Proof", "Unproven", "guarded", "prove"]
 
 
 def prove(functions: Mapping[str, Any], minimums: Mapping[str, int]) -> Proof:
@@ -30,3 +31,10 @@ def prove(functions: Mapping[str, Any], minimums: Mapping[str, int]) -> Proof:
         sum(one.overlaps for one in found),
         tuple(failure for one in found for failure in one.unproven),
     )
+
+
+def guarded(functions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same functions with each access guarded: a wrong one ends the call."""
+    from composite.compiler.tvm.proof import guards
+
+    return guards.guarded(functions)

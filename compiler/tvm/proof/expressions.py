@@ -60,7 +60,7 @@ class Expressions:
             return found(self, e)
         if isinstance(e, ir.Call):
             return self._call(e)
-        for child in _children(e):
+        for child in children(e):
             self.value(child)
         return None
 
@@ -204,7 +204,8 @@ def _is_integer(dtype: Any) -> bool:
 _CHILDREN = ("a", "b", "value", "condition", "true_value", "false_value", "base", "stride")
 
 
-def _children(e: Any) -> list[Any]:
+def children(e: Any) -> list[Any]:
+    """Return what an expression is made of; a call's arguments are not among it."""
     if isinstance(e, tirx.Shuffle):
         return [*e.vectors, *e.indices]
     return [getattr(e, name) for name in _CHILDREN if hasattr(e, name)]

@@ -119,6 +119,21 @@ def test_a_resource_is_read_and_has_none(wrap):
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, tf.function])
+def test_what_a_variable_holds_has_not_the_shape_of_its_handle(wrap):
+    v, x = tf.Variable([3.0, 4.0]), tf.constant([0.5, 2.0])
+
+    def slopes():
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = ops.scaled(v, x)
+        return tape.gradient(y, [x, v])
+
+    slope, none = wrap(slopes)()
+    np.testing.assert_array_equal(slope, [3.0, 4.0])
+    assert none is None
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tf.function])
 @pytest.mark.parametrize("op", [ops.gather, ops.rows])
 def test_an_embedding(op, wrap):
     table = tf.Variable(tf.reshape(tf.range(10.0), [5, 2]))

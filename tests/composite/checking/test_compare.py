@@ -29,10 +29,31 @@ def test_luck_of_what_is_compared_with_is_found_by_running_it_again(complex_):
     with pytest.raises(Difference, match="is off by"):
         agrees(100, [])
     with pytest.raises(Difference, match="is off by"):
-        agrees(100, [1, 20])
-    agrees(100, [1, 30])
-    with pytest.raises(Difference, match="is off by"):
-        agrees(1000, [1e6])  # a jump: that is another function
+        agrees(100, [1, 2])
+    agrees(100, [1, 3])
+
+
+def test_a_jump_excuses_itself_alone():
+    flat = np.ones(40, np.float32)
+
+    def moved(place):
+        return np.where(np.arange(40) == place, np.float32(3), flat)
+
+    def agrees(found, near):
+        compare([found], [flat], lambda: [flat.astype(np.float64)], lambda: [[near]])
+
+    agrees(moved(5), moved(5))
+    with pytest.raises(Difference, match=r"is off by .* at \[7\] it is 3.0, and 1.0 is expected"):
+        agrees(moved(7), moved(5))
+
+
+def test_an_element_is_not_excused_by_a_larger_one_of_another_row():
+    wanted = np.ones((2, 40), np.float32)
+    wanted[0] = 1e6
+    found = wanted.copy()
+    found[1, 3] += 1e-3
+    with pytest.raises(Difference, match=r"at \[1, 3\]"):
+        compare([found], [wanted], lambda: [wanted.astype(np.float64)])
 
 
 def test_samples_nearby():

@@ -1,19 +1,22 @@
-"""A training whose compiler, cache folder and temporary folder are taken away at random moments.
+"""A training whose compiler, memory, cache and temporary folder are taken away at random moments.
 
     python -m tests.composite.jit.taken_away ROUNDS SEED FOLDER
 
 Each round trains a step whose kernels are new, has one event at a random moment of it, and compares
-the gradients with those of plain TensorFlow. FOLDER has two folders, `cache` and `tmp`; where each
-is a small file system of its own, they become full and read-only too. The exit status is 0 if all
-numbers are right and no event has cost more than a line of log.
+the gradients with those of plain TensorFlow. Memory is taken from the compiler's process, and from
+whoever would start that. FOLDER has two folders, `cache` and `tmp`; where each is a small file
+system of its own, they become full and read-only too. The exit status is 0 if all numbers are right
+and no event has cost more than a line of log.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -21,8 +24,10 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
@@ -33,7 +38,7 @@ from composite.compiler_process import client
 from composite.kernels import decisions
 from composite.kernels.decisions import Decision, Point, Times
 
-_LIMIT = 30.0  # seconds of a task: one that is stopped is waited for so long
+_LIMIT = 10.0  # seconds of a task: one that is stopped is waited for so long
 
 
 @Composite(
@@ -51,10 +56,12 @@ def layer(x, w, slope):
 class Events:
     """What can be taken away, and is given back after the round."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, chance: random.Random, lines: Callable[[], int]) -> None:
+        self._chance, self._lines = chance, lines
         self._cache, self._tmp = folder / "cache", folder / "tmp"
         self.known: list[Callable[[], None]] = [
-            self.kill, self.kill, self.stop, self.remove_cache, self.remove_tmp,
+            self.kill, self.kill, self.stop, self.starve, self.starve, self.starve_start,
+            self.remove_cache, self.remove_tmp,
         ]  # fmt: skip
         if os.path.ismount(self._cache):
             self.known += [self.fill_tmp, self.fill_cache, self.lock_cache, self.forbid_running]
@@ -69,6 +76,35 @@ class Events:
 
     def stop(self) -> None:
         self._signal(signal.SIGSTOP)
+
+    def starve(self) -> None:
+        """Let the compiler and the linker that it starts have no more memory, until they say so."""
+        if (number := client._client.number) is None:
+            return
+        with contextlib.suppress(OSError):  # it has just ended
+            _, most = resource.prlimit(number, resource.RLIMIT_AS)
+            little = self._chance.randrange(1 << 20, 1 << 26)
+            resource.prlimit(number, resource.RLIMIT_AS, (little, most))
+            told, end = self._lines(), time.monotonic() + 2.0
+            while self._lines() == told and time.monotonic() < end:
+                time.sleep(0.01)
+            resource.prlimit(number, resource.RLIMIT_AS, (most, most))
+
+    def starve_start(self) -> None:
+        """End the compiler, and have no memory to start the next one, unless that cost a task."""
+        start, told = subprocess.Popen, self._lines()
+
+        def refused(command: Sequence[str], **options: Any) -> Any:
+            if command[0] != sys.executable:
+                return start(command, **options)
+            patch.stop()
+            if self._lines() > told:
+                return start(command, **options)
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+        patch = mock.patch.object(subprocess, "Popen", refused)
+        patch.start()
+        self.kill()
 
     def remove_cache(self) -> None:
         for path in self._cache.iterdir():
@@ -152,7 +188,8 @@ def main(rounds: int, seed: int, folder: Path) -> int:
     """Run; returns the exit status."""
     chance = random.Random(seed)
     numbers = np.random.default_rng(seed)
-    events, lines, counts = Events(folder), _Lines(), Counter[str]()
+    lines, counts = _Lines(), Counter[str]()
+    events = Events(folder, chance, lambda: len(lines.lines))
     logging.getLogger("composite").addHandler(lines)
     client._client._limit, client._client._pause = _LIMIT, 1.0
     _kernels_win()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from tvm import tirx
@@ -11,29 +10,31 @@ from tvm.tirx import stmt as tir_stmt
 BARRIER = "pragma_parallel_barrier_when_finish"
 
 
-def mutants(function: Any) -> Iterator[tuple[str, Any]]:
-    """Yield each mutant of a function, and what was altered."""
-    for number in range(10**6):
-        mutation = _Mutation(number)
-        body = mutation.statement(function.body)
-        if not mutation.done:
-            return
-        yield mutation.done, function.with_body(body)
+def places(function: Any) -> list[str]:
+    """Return what can be altered, in the order of the text."""
+    return Mutation(None).looked_at(function)
 
 
-class _Mutation:
+def mutant(function: Any, number: int) -> Any:
+    """Return the function altered at a place."""
+    return function.with_body(Mutation(number).statement(function.body))
+
+
+class Mutation:
     """Rebuilds statements, altered at the place of a number in the order of the text."""
 
-    def __init__(self, number: int) -> None:
-        self._left = number
-        self.done = ""
+    def __init__(self, number: int | None) -> None:
+        self._number = number
+        self._places: list[str] = []
+
+    def looked_at(self, function: Any) -> list[str]:
+        """Go through a function; return what there was to alter."""
+        self.statement(function.body)
+        return self._places
 
     def _here(self, what: str) -> bool:
-        self._left -= 1
-        if self._left == -1:
-            self.done = what
-            return True
-        return False
+        self._places.append(what)
+        return len(self._places) - 1 == self._number
 
     def statement(self, s: Any) -> Any:
         kind = type(s)

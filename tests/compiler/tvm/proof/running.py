@@ -6,7 +6,6 @@ that may be indices come from a generator, some of them out of range.
 
 from __future__ import annotations
 
-import contextlib
 import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -34,12 +33,14 @@ class Run:
         outside: Accesses outside of their buffers.
         stored_twice: Elements that two tasks store between two barriers.
         crossed: Elements that a task loads and another one stores.
+        failed: Whether it ended with an error of its own.
     """
 
     def __init__(self, function: Any, sizes: Mapping[str, int], seed: int = 0) -> None:
         self.outside: set[str] = set()
         self.stored_twice: set[tuple[str, int]] = set()
         self.crossed: set[tuple[str, int]] = set()
+        self.failed = False
         self._random = random.Random(seed)
         self._variables: dict[str, Any] = dict(sizes)
         self._sizes: dict[str, int] = {}
@@ -52,8 +53,10 @@ class Run:
         self._steps = 0
         for buffer in function.params:
             self._declare(buffer)
-        with contextlib.suppress(Failed):  # whatever was stored before counts
+        try:
             self._do(function.body)
+        except Failed:  # whatever was stored before counts
+            self.failed = True
         self._meet()
 
     def _declare(self, buffer: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -15,7 +15,7 @@ from composite.compiler import tvm as backend
 from composite.compiler.tvm.proof import Proof, prove
 from composite.compiler.tvm.show import show
 from tests.compiler.tvm.conftest import library_of
-from tests.compiler.tvm.proof.mutants import mutants
+from tests.compiler.tvm.proof.mutants import mutant, places
 from tests.compiler.tvm.proof.running import Run, TooLong
 
 TWO_CORES = backend.Target.of("x86-64-v3", 2)
@@ -110,20 +110,24 @@ def test_what_is_proven_runs_in_bounds_and_without_races(
     """The kernel, and some of its mutants: none that goes wrong is proven."""
     one = written[name]
     ((symbol, function), *_) = one.module.functions.items()
-    drawn = random.Random(name).sample(altered := list(mutants(function)), min(4, len(altered)))
-    for what, mutant in [("nothing", function), *drawn]:
-        proof = prove({symbol: mutant}, minimums(one))
+    altered = places(function)
+    drawn = random.Random(name).sample(range(len(altered)), min(4, len(altered)))
+    for number in [None, *drawn]:
+        looked_at = function if number is None else mutant(function, number)
+        proof = prove({symbol: looked_at}, minimums(one))
         try:
-            bad = [run for run in runs(mutant, minimums(one)) if is_wrong(run, proof)]
+            bad = [run for run in runs(looked_at, minimums(one)) if is_wrong(run, proof)]
         except TooLong:
             continue
+        what = "nothing" if number is None else altered[number]
         assert not (bad and proof.is_complete), f"{what}: {bad[0].outside or bad[0].crossed}"
     assert drawn
 
 
-def mutants_of(one: backend.Written, what: str) -> list[Any]:
+def mutants_of(one: backend.Written, what: str) -> Iterator[Any]:
+    """The kernel altered at each place of a kind, the first one first."""
     ((_, function), *_) = one.module.functions.items()
-    return [mutant for name, mutant in mutants(function) if what in name]
+    return (mutant(function, n) for n, name in enumerate(places(function)) if what in name)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +146,8 @@ def test_a_mistake_is_found(
     name: str, what: str, reason: str, written: dict[str, backend.Written]
 ) -> None:
     one = written[name]
-    proofs = [prove({"kernel": mutant}, minimums(one)) for mutant in mutants_of(one, what)[:4]]
+    wrong = itertools.islice(mutants_of(one, what), 4)
+    proofs = (prove({"kernel": function}, minimums(one)) for function in wrong)
     assert any(reason in failure.reason for proof in proofs for failure in proof.unproven)
 
 
@@ -150,8 +155,8 @@ def test_a_proof_says_what_it_found_and_crosses_processes(
     written: dict[str, backend.Written],
 ) -> None:
     one = written["gather"]
-    mutant = mutants_of(one, "no check")[-1]
-    proof = prove({"kernel": mutant}, minimums(one))
+    *_, wrong = mutants_of(one, "no check")
+    proof = prove({"kernel": wrong}, minimums(one))
     assert str(proof).startswith("not proven: kernel: in0_flat[")
     assert pickle.loads(pickle.dumps(proof)) == proof
 

@@ -1,9 +1,6 @@
-"""How far floating results may be apart: the bounds that kernels and `composite.check` are held to.
+"""Numbers that are compared: moved by a rounding error, with other addresses, in a dtype's range.
 
-Errors are measured against a reference in float64. What is compared may be as far from it as four
-times TensorFlow's own ops are, or 64 rounding errors of the dtype, whichever is more.
-
-Not for: where the reference comes from, and what else must agree (dtypes, shapes, NaNs).
+Not for: how far results may be apart (tolerance.py).
 """
 
 from __future__ import annotations
@@ -17,10 +14,6 @@ import tensorflow as tf
 
 Array = np.ndarray[Any, Any]
 
-_ROUNDINGS = 64
-# Runs with other roundings may raise a bound by so much: at a jump they are of another function.
-_MOST_RAISED = 8.0
-_OF_OWN = 4  # summation in another order is luck: a factor of two happens by itself
 _NEARBY = 4  # runs with other roundings
 _SIGNS = 4099  # a prime: neighbouring rows are moved in other ways
 
@@ -28,23 +21,6 @@ _SIGNS = 4099  # a prime: neighbouring rows are moved in other ways
 def is_floating(array: Array) -> bool:
     """Whether an array holds floating numbers, bfloat16 among them."""
     return bool(tf.as_dtype(array.dtype).is_floating)
-
-
-def allowed(own: float, dtype: Any) -> float:
-    """The error that is allowed where TensorFlow's own ops have the error `own`."""
-    return max(_OF_OWN * own, _ROUNDINGS * float(ml_dtypes.finfo(dtype).eps))
-
-
-def raised(bound: float, own: float, others: Iterable[float], dtype: Any) -> float:
-    """The bound, if runs with inputs a rounding error away show that roundings matter more.
-
-    Args:
-        bound: What is allowed by the one run.
-        own: The error of that run.
-        others: The errors of those runs.
-        dtype: Of what is compared.
-    """
-    return min(allowed(max([own, *others]), dtype), _MOST_RAISED * bound)
 
 
 def nearby(arrays: Iterable[Array]) -> Iterator[list[Array]]:
@@ -86,22 +62,6 @@ class Rounder:
 def smallest_normal(dtype: Any) -> float:
     """The least positive number that is no denormal."""
     return float(ml_dtypes.finfo(dtype).tiny)
-
-
-def errors(found: Array, exact: Array) -> Array:
-    """The error of each element as a part of |y|, float64; 0 where `exact` is not finite."""
-    found, exact = found.astype(np.float64), exact.astype(np.float64)
-    result = np.zeros(exact.shape)
-    finite = np.isfinite(exact)
-    if not finite.any():
-        return result
-    # Beside an element itself, a hundredth of the largest one: where a sum cancels, rounding is as
-    # large as what was summed, and no order of summation is right.
-    floor = 1e-2 * np.abs(exact[finite]).max()
-    scale = np.abs(exact[finite]) + floor
-    difference = np.abs(found[finite] - exact[finite])
-    result[finite] = np.divide(difference, scale, out=np.zeros_like(scale), where=scale > 0)
-    return result
 
 
 def in_range(exact: Array, dtype: Any) -> Array:
