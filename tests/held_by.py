@@ -26,6 +26,10 @@ HELD_BY: dict[str, str] = {
     "tests/composite/autodiff/test_gradient.py": "backward.py",
     "tests/composite/autodiff/test_residuals.py": "graph_cut.py",
     "tests/composite/vectorize/test_batching.py": "elementwise.py",
+    "tests/composite/saving/test_saving.py": (
+        "contents.py model_loading.py saved_model.py composite/cli/export.py"
+    ),
+    "tests/composite/saving/test_regained.py": "composite/runtime/portable/portable_calls",
     # What makes kernels.
     "tests/composite/compiler_process/test_client.py": "process.py server.py service.py",
     "tests/composite/kernels/test_verify.py": "adversarial.py bounds.py",
