@@ -13,6 +13,8 @@ from pathlib import Path
 
 ENVIRONMENT = "COMPOSITE_ISA"
 
+CUDA_LEVELS = ("sm_80", "sm_90", "sm_90a", "sm_100")
+
 # Flags of /proc/cpuinfo that each level of the psABI adds to the one before.
 _LEVELS = (
     ("x86-64-v2", "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"),
@@ -82,6 +84,43 @@ class Target:
         described = {"kind": "llvm", "mcpu": self.mcpu, "num-cores": self.cores}
         # Where LLVM prefers vectors of 256 bits, it stores one of 512 in two halves.
         return described | ({"mattr": ["-prefer-256-bit"]} if self.lanes == 16 else {})
+
+
+@dataclass(frozen=True)
+class CudaTarget(Target):
+    """A level of NVIDIA's GPUs that kernels are written for, such as "sm_90".
+
+    A thread computes element by element, so that there are no lanes. How many multiprocessors a
+    GPU has is known when it runs a kernel, not here.
+    """
+
+    @classmethod
+    def level(cls, name: str) -> CudaTarget:
+        """Return the target for a level; ValueError for one that kernels are not made for."""
+        if name not in CUDA_LEVELS:
+            raise ValueError(
+                f"{name!r} is no level that kernels are made for: {', '.join(CUDA_LEVELS)}"
+            )
+        return cls(name, name, cores=1, lanes=1, registers=255)
+
+    @property
+    def device(self) -> str:
+        """The kind of device."""
+        return "cuda"
+
+    @property
+    def key(self) -> str:
+        """A short text that differs where the generated code does."""
+        return f"cuda-{self.isa}"
+
+    @property
+    def has_fma(self) -> bool:
+        """Whether a product and a sum are rounded once."""
+        return True
+
+    def tvm(self) -> dict[str, object]:
+        """Return TVM's description of the target."""
+        return {"kind": "cuda", "arch": self.isa}
 
 
 @cache

@@ -11,6 +11,7 @@ from composite.compiler.tvm import Target
 from composite.compiler.tvm.build import generate, make_module
 from composite.compiler.tvm.plan.plan import make_plan
 from composite.compiler.tvm.read.reader import read_function
+from composite.compiler.tvm.target import CudaTarget
 from tests.compiler.tvm.conftest import library_of
 
 
@@ -35,6 +36,15 @@ def test_levels(isa: str, lanes: int, registers: int) -> None:
 def test_unknown_level() -> None:
     with pytest.raises(ValueError, match="no level that kernels are made for"):
         Target.of("sparc", 1)
+
+
+def test_levels_of_gpus() -> None:
+    target = CudaTarget.level("sm_90")
+    assert (target.device, target.key) == ("cuda", "cuda-sm_90")
+    assert target.has_fma
+    assert target.tvm() == {"kind": "cuda", "arch": "sm_90"}
+    with pytest.raises(ValueError, match="'sm_20' is no level that kernels are made for: sm_80"):
+        CudaTarget.level("sm_20")
 
 
 @pytest.mark.parametrize(("isa", "register"), [("x86-64-v3", "%ymm"), ("x86-64-v4", "%zmm")])
