@@ -14,7 +14,7 @@ VENV := .venv
 BIN := $(abspath $(VENV))/bin
 PY := $(BIN)/python
 CMAKE_DIR := build/cmake
-CXX_SOURCES = $(shell find composite/runtime tests/runtime -name '*.cc' -o -name '*.h')
+CXX_SOURCES = $(shell find composite/runtime tests/runtime tests/gpu -name '*.cc' -o -name '*.[ch]')
 
 # TensorFlow's start-up notes about CPU features are noise in every command here.
 export TF_CPP_MIN_LOG_LEVEL ?= 2

@@ -203,7 +203,11 @@ HELD_BY: dict[str, str] = {
         "kernel_group kernel_record composite/runtime/api/kernel_c_api"
         " composite/runtime/request/kernel_shapes"
     ),
-    "tests/runtime/run/test_expansion_runner.py": "expansion_library",
+    "tests/runtime/run/test_expansion_runner.py": "expansion_library instantiated_expansion",
+    "tests/runtime/run/test_op_kernel.py": "composite_node",
+    "tests/gpu/test_on_device.py": (
+        "composite/runtime/run/device_op composite/runtime/run/placement"
+    ),
     "tests/runtime/run/test_optimized_expansion.py": (
         "hot_expansion input_facts instantiated_function"
     ),

@@ -1,25 +1,18 @@
 #include "composite/runtime/run/expansion_runner.h"
 
 #include <algorithm>
-#include <functional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "composite/runtime/expand/expand.h"
 #include "composite/runtime/graph/not_yet.h"
-#include "composite/runtime/run/expansion_library.h"
-#include "composite/runtime/run/hot_expansion.h"
 #include "composite/runtime/run/input_facts.h"
+#include "composite/runtime/run/instantiated_expansion.h"
 #include "composite/runtime/run/instantiated_function.h"
 #include "composite/runtime/run/private_runtime.h"
-#include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/function.h"
-#include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/platform/refcount.h"
-#include "tensorflow/core/platform/statusor.h"
-#include "tensorflow/core/util/determinism.h"
+#include "tensorflow/core/platform/env.h"
 
 namespace composite {
 namespace {
@@ -43,128 +36,7 @@ absl::InlinedVector<InputFact, 8> Facts(OpKernelContext* context, bool on_cpu, b
   return facts;
 }
 
-// Arguments and results of the function are inputs and outputs of the kernel, without copies.
-class KernelFrame : public tensorflow::CallFrameInterface {
- public:
-  // `keeps_results`: otherwise a run is for its error alone.
-  explicit KernelFrame(OpKernelContext* context, bool keeps_results = true)
-      : context_(context), keeps_results_(keeps_results) {}
-
-  size_t num_args() const override { return context_->num_inputs(); }
-  size_t num_retvals() const override { return context_->num_outputs(); }
-
-  absl::Status GetArg(int index, const Tensor** value) override {
-    *value = &context_->input(index);
-    return absl::OkStatus();
-  }
-
-  absl::Status SetRetval(int index, const Tensor& value) override {
-    if (value.dtype() != context_->expected_output_dtype(index)) {
-      return absl::InternalError("an expansion returns another dtype than its op");
-    }
-    if (keeps_results_) context_->set_output(index, value);
-    return absl::OkStatus();
-  }
-
- private:
-  OpKernelContext* const context_;
-  const bool keeps_results_;
-};
-
-using Library = tensorflow::FunctionLibraryDefinition;
-
 }  // namespace
-
-class InstantiatedExpansion {
- public:
-  static absl::StatusOr<std::shared_ptr<const InstantiatedExpansion>> Make(
-      FunctionLibraryRuntime* runtime, std::shared_ptr<const OpVersion> version,
-      std::shared_ptr<const Expansion> expansion) {
-    TF_ASSIGN_OR_RETURN(std::shared_ptr<const Library> library,
-                        LibraryFor(*runtime->GetFunctionLibraryDefinition(), *expansion));
-    TF_ASSIGN_OR_RETURN(std::unique_ptr<const InstantiatedFunction> plain,
-                        InstantiatedFunction::Make(runtime, expansion->name, library));
-    return std::make_shared<const InstantiatedExpansion>(
-        runtime, std::move(version), std::move(expansion), std::move(library), std::move(plain));
-  }
-
-  InstantiatedExpansion(FunctionLibraryRuntime* runtime, std::shared_ptr<const OpVersion> version,
-                        std::shared_ptr<const Expansion> expansion,
-                        std::shared_ptr<const Library> library,
-                        std::unique_ptr<const InstantiatedFunction> plain)
-      : runtime_(runtime),
-        version_(std::move(version)),
-        expansion_(std::move(expansion)),
-        library_(std::move(library)),
-        plain_(std::move(plain)),
-        hot_(MayBeOptimized() ? std::make_unique<HotExpansion>(expansion_) : nullptr) {}
-
-  InstantiatedExpansion(const InstantiatedExpansion&) = delete;
-  InstantiatedExpansion& operator=(const InstantiatedExpansion&) = delete;
-
-  // A new runtime may have the address of one that is gone.
-  bool Serves(FunctionLibraryRuntime* runtime, const OpVersion* version,
-              absl::Span<const InputFact> facts) const {
-    return runtime_ == runtime && version_.get() == version && expansion_->Matches(facts) &&
-           plain_->is_alive();
-  }
-
-  absl::Status Run(FunctionLibraryRuntime* runtime, OpKernelContext* context, bool strict) const {
-    const InstantiatedFunction* optimized =
-        hot_ != nullptr && !strict ? hot_->Find(runtime, context) : nullptr;
-    KernelFrame frame(context);
-    return Run(runtime, context, optimized != nullptr ? *optimized : *plain_, &frame);
-  }
-
-  // A failed run's error with the node that failed, and so with the author's place: the fast
-  // executor tells neither, so the other one runs the graph again. The same error where ops keep
-  // state, which must not see two runs.
-  absl::Status Placed(FunctionLibraryRuntime* runtime, OpKernelContext* context,
-                      const absl::Status& status) const {
-    if (!expansion_->fdef.control_ret().empty()) return status;
-    auto telling = InstantiatedFunction::MakeTelling(runtime, expansion_->name, library_);
-    if (!telling.ok()) return status;
-    KernelFrame frame(context, /*keeps_results=*/false);
-    absl::Status again = Run(runtime, context, **telling, &frame);
-    return again.ok() ? status : again;
-  }
-
-  absl::Status CheckShapes(absl::Span<const InputFact> facts) const {
-    return composite::CheckShapes(*expansion_, facts);
-  }
-
- private:
-  static absl::Status Run(FunctionLibraryRuntime* runtime, OpKernelContext* context,
-                          const InstantiatedFunction& function, KernelFrame* frame) {
-    FunctionLibraryRuntime::Options options(context->step_id());
-    options.rendezvous = context->rendezvous();
-    options.cancellation_manager = context->cancellation_manager();
-    options.collective_executor = context->collective_executor();
-    options.step_container = context->step_container();
-    options.stats_collector = context->stats_collector();
-    options.run_all_kernels_inline = true;
-    // context->runner() would hand work to the pool whose thread this is, and then wait for it.
-    std::function<void(std::function<void()>)> inline_runner = [](std::function<void()> work) {
-      work();
-    };
-    options.runner = &inline_runner;
-    return runtime->RunSync(options, function.handle(), frame);
-  }
-
-  // Where ops are deterministic, all calls run the same graph; functions of the caller's library
-  // are not in the expansion's.
-  bool MayBeOptimized() const {
-    return runtime_->device()->device_type() == tensorflow::DEVICE_CPU &&
-           !tensorflow::OpDeterminismRequired() && library_ == expansion_->library;
-  }
-
-  FunctionLibraryRuntime* const runtime_;
-  const std::shared_ptr<const OpVersion> version_;
-  const std::shared_ptr<const Expansion> expansion_;
-  const std::shared_ptr<const Library> library_;
-  const std::unique_ptr<const InstantiatedFunction> plain_;
-  const std::unique_ptr<HotExpansion> hot_;
-};
 
 // The nodes that keep expansions instantiated: no more of them than take turns. An eager program
 // has a node for each value of an attribute, and TensorFlow forgets none of them.
@@ -242,12 +114,38 @@ absl::Status ExpansionRunner::Run(OpKernelContext* context,
   return status;
 }
 
+absl::StatusOr<ExpansionRunner::Ready> ExpansionRunner::Prepare(
+    OpKernelContext* context, const std::shared_ptr<const OpVersion>& version,
+    tensorflow::AttrSlice attrs) {
+  FunctionLibraryRuntime* runtime = context->function_library();
+  if (runtime == nullptr) {
+    return absl::UnavailableError("TensorFlow calls the op without what it runs functions with");
+  }
+  last_run_.store(Keepers::Global().Now(), std::memory_order_relaxed);
+  return Find(runtime, context, version, attrs);
+}
+
+void ExpansionRunner::RunOnDevice(Ready ready, OpKernelContext* context, DoneCallback done) {
+  auto used = std::make_shared<Ready>(std::move(ready));
+  (*used)->RunOnDevice(context, [used, context, done = std::move(done)](absl::Status status) {
+    if (absl::IsInvalidArgument(status)) {
+      const absl::Status placed = (*used)->CheckShapes(ShapeFacts(context));
+      if (absl::IsInvalidArgument(placed)) status = placed;
+    }
+    // Another thread gives back the last of it: TensorFlow is still about to leave the function.
+    if (used->use_count() == 1) {
+      tensorflow::Env::Default()->SchedClosure([last = std::move(*used)] {});
+    }
+    done(status);
+  });
+}
+
 absl::StatusOr<ExpansionRunner::Ready> ExpansionRunner::Find(
     FunctionLibraryRuntime* runtime, OpKernelContext* context,
     const std::shared_ptr<const OpVersion>& version, tensorflow::AttrSlice attrs) {
   const bool constants = needs_constants_.load(std::memory_order_relaxed);
   absl::InlinedVector<InputFact, 8> facts = Facts(context, on_cpu_, constants);
-  Ready cached = FindCached(runtime, version.get(), facts);
+  Ready cached = FindCached(runtime, *context, version.get(), facts);
   if (cached != nullptr) return cached;
   absl::StatusOr<std::shared_ptr<const Expansion>> expansion = GetExpansion(version, attrs, facts);
   if (IsNotYet(expansion.status())) {
@@ -258,17 +156,18 @@ absl::StatusOr<ExpansionRunner::Ready> ExpansionRunner::Find(
   }
   if (!expansion.ok()) return expansion.status();
   absl::StatusOr<Ready> ready =
-      InstantiatedExpansion::Make(runtime, version, *std::move(expansion));
+      InstantiatedExpansion::Make(runtime, *context, version, *std::move(expansion));
   if (ready.ok()) Cache(*ready);
   return ready;
 }
 
 ExpansionRunner::Ready ExpansionRunner::FindCached(FunctionLibraryRuntime* runtime,
+                                                   const OpKernelContext& context,
                                                    const OpVersion* version,
                                                    absl::Span<const InputFact> facts) {
   absl::MutexLock lock(&mu_);
   for (auto it = ready_.begin(); it != ready_.end(); ++it) {
-    if (!(*it)->Serves(runtime, version, facts)) continue;
+    if (!(*it)->Serves(runtime, context, version, facts)) continue;
     ready_.splice(ready_.begin(), ready_, it);
     return ready_.front();
   }

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 
@@ -24,8 +25,6 @@
 
 namespace composite {
 
-// An expansion that is ready to run in one function runtime. Gives its handle back when the last
-// call that uses it is done.
 class InstantiatedExpansion;
 
 // Thread-safe.
@@ -39,6 +38,10 @@ class ExpansionRunner {
   // recently give theirs up.
   static constexpr int kNodes = 512;
 
+  // An expansion for one call. Gives what it keeps back when the last call that uses it is done.
+  using Ready = std::shared_ptr<const InstantiatedExpansion>;
+  using DoneCallback = std::function<void(const absl::Status&)>;
+
   // `on_cpu`: the node's inputs lie in the host's memory.
   explicit ExpansionRunner(bool on_cpu);
   ~ExpansionRunner();
@@ -49,15 +52,23 @@ class ExpansionRunner {
                    const std::shared_ptr<const OpVersion>& version, tensorflow::AttrSlice attrs,
                    bool strict);
 
+  // The same in two steps, for a node that is not on a CPU: the ops of the body may run on several
+  // devices, and whoever waited for them here would hold up the others. `done` is called once the
+  // outputs are set, or with the reason why not; `context` must live until then.
+  absl::StatusOr<Ready> Prepare(tensorflow::OpKernelContext* context,
+                                const std::shared_ptr<const OpVersion>& version,
+                                tensorflow::AttrSlice attrs);
+  static void RunOnDevice(Ready ready, tensorflow::OpKernelContext* context, DoneCallback done);
+
  private:
-  using Ready = std::shared_ptr<const InstantiatedExpansion>;
   class Keepers;
 
   absl::StatusOr<Ready> Find(tensorflow::FunctionLibraryRuntime* runtime,
                              tensorflow::OpKernelContext* context,
                              const std::shared_ptr<const OpVersion>& version,
                              tensorflow::AttrSlice attrs);
-  Ready FindCached(tensorflow::FunctionLibraryRuntime* runtime, const OpVersion* version,
+  Ready FindCached(tensorflow::FunctionLibraryRuntime* runtime,
+                   const tensorflow::OpKernelContext& context, const OpVersion* version,
                    absl::Span<const InputFact> facts) ABSL_LOCKS_EXCLUDED(mu_);
   void Cache(const Ready& ready) ABSL_LOCKS_EXCLUDED(mu_);
 

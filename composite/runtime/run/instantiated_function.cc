@@ -21,12 +21,9 @@ std::atomic<int> alive{0};
 
 absl::StatusOr<std::unique_ptr<const InstantiatedFunction>> Instantiate(
     Runtime* runtime, const std::string& name, std::shared_ptr<const Library> library,
-    const char* executor) {
-  Runtime::InstantiateOptions options;
+    Runtime::InstantiateOptions options) {
   options.lib_def = library.get();
   options.target = runtime->device()->name();
-  options.allow_control_flow_sync_execution = true;
-  options.executor_type = executor;
   // So that an executor which cannot run this graph says so now.
   options.create_kernels_eagerly = true;
   Runtime::Handle handle = tensorflow::kInvalidHandle;
@@ -40,17 +37,42 @@ absl::StatusOr<std::unique_ptr<const InstantiatedFunction>> Instantiate(
   return status;
 }
 
+absl::StatusOr<std::unique_ptr<const InstantiatedFunction>> InstantiateHere(
+    Runtime* runtime, const std::string& name, std::shared_ptr<const Library> library,
+    const char* executor) {
+  Runtime::InstantiateOptions options;
+  options.allow_control_flow_sync_execution = true;
+  options.executor_type = executor;
+  return Instantiate(runtime, name, std::move(library), std::move(options));
+}
+
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<const InstantiatedFunction>> InstantiatedFunction::MakeFast(
+    Runtime* runtime, const std::string& name, std::shared_ptr<const Library> library) {
+  return InstantiateHere(runtime, name, std::move(library), kFastExecutor);
+}
 
 absl::StatusOr<std::unique_ptr<const InstantiatedFunction>> InstantiatedFunction::Make(
     Runtime* runtime, const std::string& name, std::shared_ptr<const Library> library) {
-  auto fast = Instantiate(runtime, name, library, kFastExecutor);
+  auto fast = MakeFast(runtime, name, library);
   return fast.ok() ? std::move(fast) : MakeTelling(runtime, name, std::move(library));
 }
 
 absl::StatusOr<std::unique_ptr<const InstantiatedFunction>> InstantiatedFunction::MakeTelling(
     Runtime* runtime, const std::string& name, std::shared_ptr<const Library> library) {
-  return Instantiate(runtime, name, std::move(library), "");
+  return InstantiateHere(runtime, name, std::move(library), "");
+}
+
+absl::StatusOr<std::unique_ptr<const InstantiatedFunction>> InstantiatedFunction::MakeSpread(
+    Runtime* runtime, const std::string& name, std::shared_ptr<const Library> library,
+    const Placement& placement) {
+  Runtime::InstantiateOptions options;
+  options.is_multi_device_function = true;
+  options.input_devices = placement.arguments;
+  options.output_devices = placement.results;
+  options.config_proto.set_allow_soft_placement(true);
+  return Instantiate(runtime, name, std::move(library), std::move(options));
 }
 
 InstantiatedFunction::InstantiatedFunction(Runtime* runtime, std::shared_ptr<const Library> library,

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "composite/runtime/run/placement.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/platform/refcount.h"
 
@@ -22,6 +23,13 @@ class InstantiatedFunction {
   // By the standard executor, which says in an error which node failed.
   static absl::StatusOr<std::unique_ptr<const InstantiatedFunction>> MakeTelling(
       Runtime* runtime, const std::string& name, std::shared_ptr<const Library> library);
+  // By the fastest executor, if it can run the function on the runtime's device alone.
+  static absl::StatusOr<std::unique_ptr<const InstantiatedFunction>> MakeFast(
+      Runtime* runtime, const std::string& name, std::shared_ptr<const Library> library);
+  // Over the devices of the process: a node runs on the runtime's device if it has a kernel there.
+  static absl::StatusOr<std::unique_ptr<const InstantiatedFunction>> MakeSpread(
+      Runtime* runtime, const std::string& name, std::shared_ptr<const Library> library,
+      const Placement& placement);
 
   InstantiatedFunction(Runtime* runtime, std::shared_ptr<const Library> library,
                        Runtime::Handle handle);

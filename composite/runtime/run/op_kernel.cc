@@ -4,27 +4,19 @@
 #include <exception>
 #include <memory>
 #include <utility>
-#include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "absl/types/span.h"
-#include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/kernels/decide.h"
-#include "composite/runtime/kernels/decision_text.h"
 #include "composite/runtime/kernels/kernel_table.h"
-#include "composite/runtime/kernels/node_groups.h"
 #include "composite/runtime/kernels/options.h"
-#include "composite/runtime/program/function_versions.h"
-#include "composite/runtime/program/node_attrs.h"
-#include "composite/runtime/program/registry.h"
+#include "composite/runtime/run/composite_node.h"
+#include "composite/runtime/run/device_op.h"
 #include "composite/runtime/run/expansion_runner.h"
 #include "composite/runtime/run/kernel_call.h"
 #include "composite/runtime/run/kernel_view.h"
-#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/platform/logging.h"
@@ -32,32 +24,16 @@
 namespace composite {
 namespace {
 
-using tensorflow::AttrSlice;
 using tensorflow::OpKernel;
 using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 
+// On a CPU.
 class CompositeOp : public OpKernel {
  public:
   CompositeOp(OpKernelConstruction* context, std::string op_name)
-      : OpKernel(context),
-        op_name_(std::move(op_name)),
-        device_(DeviceOfType(context->device_type().type_string())),
-        eager_(AttrSlice(def()).Find(kProgramAttr) == nullptr),
-        uncounted_(AttrSlice(def()).Find(kUncountedAttr) != nullptr),
-        expansion_(context->device_type() == tensorflow::DEVICE_CPU) {
-    if (context->function_library() != nullptr) {
-      auto renamed =
-          LearnFunction(def(), *context->function_library()->GetFunctionLibraryDefinition());
-      OP_REQUIRES_OK(context, renamed.status());
-      renamed_ = *std::move(renamed);
-    }
-    absl::StatusOr<Options> options = NodeOptions(AttrSlice(def()));
-    OP_REQUIRES_OK(context, options.status());
-    own_options_ = *options;
-    for (auto dtypes : {context->input_types(), context->output_types()}) {
-      for (tensorflow::DataType dtype : dtypes) dtypes_.Add(dtype);
-    }
+      : OpKernel(context), node_(*this, std::move(op_name)), expansion_(/*on_cpu=*/true) {
+    OP_REQUIRES_OK(context, node_.Init(context));
   }
 
   void Compute(OpKernelContext* context) override {
@@ -70,16 +46,12 @@ class CompositeOp : public OpKernel {
   }
 
  private:
-  // The version that this node stands for at present.
-  struct Binding {
-    std::shared_ptr<const OpVersion> version;
-    KernelViews views;
-  };
+  using Binding = CompositeNode::Binding;
 
   absl::Status Run(OpKernelContext* context) {
-    absl::StatusOr<const Binding*> binding = Bind();
+    absl::StatusOr<const Binding*> binding = node_.Bind();
     if (!binding.ok()) return binding.status();
-    absl::StatusOr<Options> options = OptionsNow();
+    absl::StatusOr<Options> options = node_.OptionsNow();
     if (!options.ok()) return options.status();
     return Run(context, **binding, *options);
   }
@@ -90,14 +62,14 @@ class CompositeOp : public OpKernel {
     CallSnapshots snapshots(binding.views, context);
     absl::Status awaited;
     for (;;) {
-      const Caller caller = CallerOf(*binding.version, dtypes_, uncounted_);
-      const Decision decision = Decide(snapshots, caller, options, device_);
+      const Caller caller = node_.CallerAs(*binding.version);
+      const Decision decision = Decide(snapshots, caller, options, HostCpu());
       const size_t group = decision.group;
       switch (decision.route) {
         case Route::kExpansion:
           return Asked(RunExpansion(context, binding, options), binding, decision, snapshots);
         case Route::kRefuse:
-          return Refuse(*binding.version, decision, awaited);
+          return node_.Refusal(*binding.version, decision, awaited);
         case Route::kCompile:
           EnqueueRequests(binding, &snapshots, decision.asks);
           awaited = Await(context, *binding.views[group], *snapshots.Call());
@@ -139,10 +111,6 @@ class CompositeOp : public OpKernel {
     });
   }
 
-  // `awaited`: what became of the last kernel that was waited for.
-  absl::Status Refuse(const OpVersion& version, const Decision& decision,
-                      const absl::Status& awaited) const;
-
   // Empty when the kernel cannot be used in this call. A kernel that meets an index out of range
   // says so: the error is TensorFlow's own to raise. One without memory for its workspace leaves
   // the call to the expansion, which may need less.
@@ -153,7 +121,7 @@ class CompositeOp : public OpKernel {
     absl::Status status = packed.status();
     if (status.ok()) {
       if (*packed == nullptr) return absl::nullopt;
-      if (!uncounted_) Count(GlobalStats().kernel_launches);
+      if (!node_.is_uncounted()) Count(GlobalStats().kernel_launches);
       status = CallKernel(context, call, choice, **packed);
     }
     if (absl::IsOutOfRange(status)) return RunExpansion(context, binding, options);
@@ -167,80 +135,24 @@ class CompositeOp : public OpKernel {
 
   absl::Status RunExpansion(OpKernelContext* context, const Binding& binding,
                             const Options& options) {
-    if (!uncounted_) Count(GlobalStats().expansion_runs);
-    return expansion_.Run(context, binding.version, attrs(), options.strict());
+    if (!node_.is_uncounted()) Count(GlobalStats().expansion_runs);
+    return expansion_.Run(context, binding.version, node_.attrs(), options.strict());
   }
 
-  // Those of the node, or of the one that stands for it.
-  AttrSlice attrs() const { return AttrSlice(renamed_.has_value() ? *renamed_ : def()); }
-
-  absl::StatusOr<Options> OptionsNow() const {
-    Options options = own_options_;
-    if (eager_) options = options.Or(ThreadOptions());
-    absl::StatusOr<Options> process = ProcessOptions();
-    if (!process.ok()) return process.status();
-    return options.Or(*process);
-  }
-
-  // A redefinition reaches the kernels that the eager context has cached: they look whether the
-  // registry has changed since they last bound.
-  absl::StatusOr<const Binding*> Bind() {
-    const uint64_t generation = Registry::Global().generation();
-    if (bound_generation_.load(std::memory_order_acquire) == generation) {
-      return bound_.load(std::memory_order_acquire);
-    }
-    return Rebind(generation);
-  }
-
-  absl::StatusOr<const Binding*> Rebind(uint64_t generation) ABSL_LOCKS_EXCLUDED(mu_) {
-    auto version = Registry::Global().Resolve(op_name_, attrs());
-    if (!version.ok()) return version.status();
-    auto views = ViewsOf(**version, attrs(), !uncounted_);
-    absl::MutexLock lock(&mu_);
-    const Binding* bound = bound_.load(std::memory_order_relaxed);
-    if (bound == nullptr || bound->version != *version) {
-      bindings_.push_back(
-          std::make_unique<const Binding>(Binding{*std::move(version), std::move(views)}));
-      bound = bindings_.back().get();
-      bound_.store(bound, std::memory_order_release);
-    }
-    bound_generation_.store(generation, std::memory_order_release);
-    return bound;
-  }
-
-  const std::string op_name_;  // of the composite; a node of a TF op may have its composition here
-  const Device device_;
-  // Graph nodes are stamped with their program, eager calls are not. TF 2.21 runs an eager call on
-  // the thread that makes it, wrapped into a function of one node; nothing in the context tells it
-  // from a function of the user.
-  const bool eager_;
-  const bool uncounted_;
-  absl::optional<tensorflow::NodeDef> renamed_;  // see LearnFunction
-  DtypeSet dtypes_;                              // of inputs and outputs
-  std::atomic<bool> told_{false};                // that there was no memory for a kernel
-  Options own_options_;
-  std::atomic<uint64_t> bound_generation_{0};
-  std::atomic<const Binding*> bound_{nullptr};
+  CompositeNode node_;
   ExpansionRunner expansion_;
-  ForkMutex mu_;
-  std::vector<std::unique_ptr<const Binding>> bindings_ ABSL_GUARDED_BY(mu_);
+  std::atomic<bool> told_{false};  // that there was no memory for a kernel
 };
-
-absl::Status CompositeOp::Refuse(const OpVersion& version, const Decision& decision,
-                                 const absl::Status& awaited) const {
-  if (decision.why == Why::kNotExact) return CheckExact(decision.choice.kernel->record);
-  const Caller caller = CallerOf(version, dtypes_, uncounted_);
-  return absl::FailedPreconditionError(absl::StrCat(
-      type_string(), " (node ", name(), ") was called with backend=\"tvm\": ",
-      awaited.ok() ? Sentence(decision, version, caller) : std::string(awaited.message())));
-}
 
 class CompositeOpFactory : public tensorflow::kernel_factory::OpKernelFactory {
  public:
   explicit CompositeOpFactory(std::string op_name) : op_name_(std::move(op_name)) {}
 
   OpKernel* Create(OpKernelConstruction* context) override {
-    return new CompositeOp(context, op_name_);
+    if (context->device_type() == tensorflow::DEVICE_CPU) {
+      return new CompositeOp(context, op_name_);
+    }
+    return new DeviceOp(context, op_name_);
   }
 
  private:

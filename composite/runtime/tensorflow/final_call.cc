@@ -44,17 +44,32 @@ bool RunsItsExpansionForGood(const OpVersion& version, AttrSlice attrs,
   return IsReplaced(Decide(snapshots, caller, own->Or(*process), device), snapshots);
 }
 
+// Whether it has threads to compute on: the devices of other processes have none here.
+bool IsOfThisProcess(const tensorflow::Device& device) { return device.has_eigen_cpu_device(); }
+
 }  // namespace
 
-Device PlacedOn(const std::string& requested, const tensorflow::DeviceSet* devices) {
+Device PlacedOn(const std::string& requested, const Devices& devices) {
   tensorflow::DeviceNameUtils::ParsedName name;
-  if (devices == nullptr || !tensorflow::DeviceNameUtils::ParseFullName(requested, &name) ||
-      !name.has_type) {
+  if (devices.all == nullptr || !tensorflow::DeviceNameUtils::ParseFullName(requested, &name)) {
     return HostCpu();
   }
-  std::vector<tensorflow::Device*> found;
-  devices->FindMatchingDevices(name, &found);
-  return found.empty() ? HostCpu() : DeviceOfType(name.type);
+  const tensorflow::Device* chosen = nullptr;
+  if (devices.of_function != nullptr && tensorflow::DeviceNameUtils::IsCompleteSpecification(
+                                            name, devices.of_function->parsed_name())) {
+    chosen = devices.of_function;
+  }
+  for (const auto& [device, priority] : devices.all->prioritized_devices()) {
+    if (chosen != nullptr) break;
+    const bool runs_composites = device->device_type() == tensorflow::DEVICE_CPU ||
+                                 device->device_type() == tensorflow::DEVICE_GPU;
+    if (runs_composites &&
+        tensorflow::DeviceNameUtils::IsCompleteSpecification(name, device->parsed_name())) {
+      chosen = device;
+    }
+  }
+  if (chosen == nullptr) return HostCpu();
+  return IsOfThisProcess(*chosen) ? DeviceOfType(chosen->device_type()) : Device{Device::kOther, 0};
 }
 
 std::shared_ptr<const Expansion> FinalExpansion(const NodeDef& def, std::vector<InputFact> facts,

@@ -9,6 +9,7 @@
 #include "composite/runtime/expand/expansion.h"
 #include "composite/runtime/graph/facts.h"
 #include "composite/runtime/kernels/machine.h"
+#include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -19,9 +20,16 @@ namespace composite {
 // ops run as those of an eager call.
 inline constexpr char kEagerAttr[] = "_composite_eager";
 
+// The devices that a graph may run on.
+struct Devices {
+  const tensorflow::DeviceSet* all = nullptr;       // null: not known
+  const tensorflow::Device* of_function = nullptr;  // of what is placed nowhere; null: the best one
+};
+
 // Where a node that asks for this device will run, before anything is placed: a device that is not
-// among `devices` (null: not known) decides nothing, and the CPU is what there always is.
-Device PlacedOn(const std::string& requested, const tensorflow::DeviceSet* devices);
+// there decides nothing, and the CPU is what there always is. What another process computes is none
+// of our kernels'.
+Device PlacedOn(const std::string& requested, const Devices& devices);
 
 // The expansion of a node whose verdict is final; null to leave the node: it is no stamped
 // composite, a kernel may serve it, a fact is missing, or something is wrong, which the node's own

@@ -29,9 +29,9 @@ f: The function; its name holds a hash of what it computes.
 )doc");
 
 const bool kernels_registered = [] {
-  RegisterFunctionOpKernels();
   const tensorflow::OpDef* op_def = nullptr;
   if (!tensorflow::OpRegistry::Global()->LookUpOpDef(kFunctionOp, &op_def).ok()) return false;
+  RegisterFunctionOpKernels(*op_def);
   RegisterXlaKernels(*op_def, {"constants"});
   return true;
 }();

@@ -91,7 +91,7 @@ absl::Status Replace(Graph* graph, Node* node, tensorflow::NodeDef def) {
 
 // `function` is where the graph comes from; null for a session's.
 absl::StatusOr<Expansions> RewriteGraph(Graph* graph, const tensorflow::FunctionDef* function,
-                                        const tensorflow::DeviceSet* devices) {
+                                        const Devices& devices) {
   RewriteOptions rewriting;
   rewriting.compositions =
       Registry::Global().has_replacements() && (function == nullptr || !KeepsTfOps(*function));
@@ -127,8 +127,8 @@ absl::StatusOr<Expansions> RewriteGraph(Graph* graph, const tensorflow::Function
   return used;
 }
 
-absl::Status RewriteLibrary(FunctionLibraryDefinition* library,
-                            const tensorflow::DeviceSet* devices, Expansions* used) {
+absl::Status RewriteLibrary(FunctionLibraryDefinition* library, const Devices& devices,
+                            Expansions* used) {
   const bool replace = Registry::Global().has_replacements();
   absl::flat_hash_set<std::string> keep;
   if (replace) keep = FunctionsOfXla(*library);
@@ -196,10 +196,10 @@ class CompositePass : public tensorflow::GraphOptimizationPass {
         LearnFunctions(options.flib_def != nullptr ? *options.flib_def : graph->flib_def(), graph));
     if (Registry::Global().empty()) return absl::OkStatus();
     TF_RETURN_IF_ERROR(MergeSavingForwards(graph));
-    TF_ASSIGN_OR_RETURN(Expansions used,
-                        RewriteGraph(graph, options.function_def, options.device_set));
+    const Devices devices{options.device_set, options.default_function_device};
+    TF_ASSIGN_OR_RETURN(Expansions used, RewriteGraph(graph, options.function_def, devices));
     if (options.flib_def != nullptr) {
-      TF_RETURN_IF_ERROR(RewriteLibrary(options.flib_def, options.device_set, &used));
+      TF_RETURN_IF_ERROR(RewriteLibrary(options.flib_def, devices, &used));
       TF_RETURN_IF_ERROR(AddMissing(used, options.flib_def));
     }
     // A Session looks functions up in the graph's own library, a tf.function in options.flib_def.

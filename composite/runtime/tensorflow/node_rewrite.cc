@@ -5,7 +5,6 @@
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/tensorflow/constant_inputs.h"
-#include "composite/runtime/tensorflow/final_call.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
 namespace composite {

@@ -11,7 +11,7 @@
 #include "absl/types/optional.h"
 #include "composite/runtime/expand/expansion.h"
 #include "composite/runtime/tensorflow/composition.h"
-#include "tensorflow/core/common_runtime/device_set.h"
+#include "composite/runtime/tensorflow/final_call.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 
 namespace composite {
@@ -29,7 +29,7 @@ struct NodeRewrite {
 struct RewriteOptions {
   bool compositions = false;  // whether they take the place of TF's ops
   NodeContext context = NodeContext::kGraph;
-  const tensorflow::DeviceSet* devices = nullptr;  // null: not known
+  Devices devices;
 };
 
 // The inputs of a node that are what a variable holds, in order.

@@ -19,11 +19,13 @@ using tensorflow::DataType;
 using tensorflow::KernelDefBuilder;
 using tensorflow::OpDef;
 
-// An op of more type attributes than this gets no int32 variants on GPU devices.
+// An op of more type attributes than this has no kernels for each choice of those that are int32.
 constexpr size_t kMostTypeAttrs = 4;
 
 // Below TensorFlow's own kernels, which have 0: of those that match a node, the highest runs.
 constexpr int32_t kFallbackPriority = -1;
+// Below those of ours that take what they can in the device's memory.
+constexpr int32_t kInHostMemoryPriority = -1;
 
 void RegisterKernel(KernelDefBuilder* builder, const std::string& composite) {
   tensorflow::kernel_factory::OpKernelRegistrar(builder->Build(), "CompositeOp",
@@ -42,8 +44,11 @@ std::vector<DataType> AllButInt32(const OpDef::AttrDef& attr) {
   return dtypes;
 }
 
+bool IsType(const OpDef::AttrDef& attr) { return attr.type() == "type"; }
+bool IsTypes(const OpDef::AttrDef& attr) { return attr.type() == "list(type)"; }
+
 bool AllowsInt32(const OpDef::AttrDef& attr) {
-  if (attr.type() != "type") return false;
+  if (!IsType(attr) && !IsTypes(attr)) return false;
   if (!attr.has_allowed_values()) return true;
   for (int type : attr.allowed_values().list().type()) {
     if (type == tensorflow::DT_INT32) return true;
@@ -51,10 +56,12 @@ bool AllowsInt32(const OpDef::AttrDef& attr) {
   return false;
 }
 
-// TensorFlow keeps int32 tensors of GPU functions in host memory, so the arguments that are int32
-// must lie there. Bit i of `int32s`: attrs[i] is int32.
-void RegisterGpuKernel(const OpDef& op, const std::vector<const OpDef::AttrDef*>& attrs,
-                       unsigned int32s) {
+using Attrs = std::vector<const OpDef::AttrDef*>;
+
+// On GPU devices. TensorFlow keeps int32 tensors of GPU functions in host memory, so the arguments
+// that are int32 must lie there, all of them: an op that runs eagerly may have int32 in one of the
+// memories only. Bit i of `int32s`: attrs[i] is int32.
+void RegisterGpuKernel(const OpDef& op, const Attrs& attrs, unsigned int32s) {
   KernelDefBuilder builder(op.name().c_str());
   builder.Device(tensorflow::DEVICE_GPU);
   for (size_t i = 0; i < attrs.size(); ++i) {
@@ -69,13 +76,36 @@ void RegisterGpuKernel(const OpDef& op, const std::vector<const OpDef::AttrDef*>
     }
     return arg.type() == tensorflow::DT_INT32;
   };
-  for (const auto& arg : op.input_arg()) {
-    if (in_host_memory(arg)) builder.HostMemory(arg.name().c_str());
-  }
-  for (const auto& arg : op.output_arg()) {
-    if (in_host_memory(arg)) builder.HostMemory(arg.name().c_str());
+  for (const auto* args : {&op.input_arg(), &op.output_arg()}) {
+    for (const auto& arg : *args) {
+      if (in_host_memory(arg)) builder.HostMemory(arg.name().c_str());
+    }
   }
   RegisterKernel(&builder, op.name());
+}
+
+// The kernel for int32 among dtypes that a registration cannot tell from one another: in a list, or
+// in one of many attributes. All tensors lie in host memory.
+void RegisterGpuKernelInHostMemory(const OpDef& op) {
+  KernelDefBuilder builder(op.name().c_str());
+  builder.Device(tensorflow::DEVICE_GPU).Priority(kInHostMemoryPriority);
+  for (const auto* args : {&op.input_arg(), &op.output_arg()}) {
+    for (const auto& arg : *args) builder.HostMemory(arg.name().c_str());
+  }
+  RegisterKernel(&builder, op.name());
+}
+
+void RegisterGpuKernels(const OpDef& op) {
+  Attrs attrs, lists;
+  for (const auto& attr : op.attr()) {
+    if (AllowsInt32(attr)) (IsTypes(attr) ? lists : attrs).push_back(&attr);
+  }
+  const bool any = attrs.size() <= kMostTypeAttrs;
+  const unsigned choices = any ? 1u << attrs.size() : 1u;
+  const bool in_host_memory = !any || !lists.empty();
+  attrs.insert(attrs.end(), lists.begin(), lists.end());
+  for (unsigned int32s = 0; int32s < choices; ++int32s) RegisterGpuKernel(op, attrs, int32s);
+  if (in_host_memory) RegisterGpuKernelInHostMemory(op);
 }
 
 }  // namespace
@@ -87,18 +117,11 @@ absl::Status RegisterOpKernels(const std::string& op_name) {
   KernelDefBuilder cpu(op_name.c_str());
   cpu.Device(tensorflow::DEVICE_CPU);
   RegisterKernel(&cpu, op_name);
-  std::vector<const OpDef::AttrDef*> attrs;
-  for (const auto& attr : op->attr()) {
-    if (AllowsInt32(attr)) attrs.push_back(&attr);
-  }
-  if (attrs.size() > kMostTypeAttrs) attrs.clear();
-  for (unsigned int32s = 0; int32s < 1u << attrs.size(); ++int32s) {
-    RegisterGpuKernel(*op, attrs, int32s);
-  }
+  RegisterGpuKernels(*op);
   return absl::OkStatus();
 }
 
-void RegisterFunctionOpKernels() {
+void RegisterFunctionOpKernels(const OpDef& op) {
   KernelDefBuilder cpu(kFunctionOp);
   cpu.Device(tensorflow::DEVICE_CPU);
   RegisterKernel(&cpu, kFunctionOp);
@@ -109,6 +132,7 @@ void RegisterFunctionOpKernels() {
       .TypeConstraint("Tout", dtypes)
       .HostMemory("constants");
   RegisterKernel(&gpu, kFunctionOp);
+  RegisterGpuKernelInHostMemory(op);
 }
 
 void RegisterFallbackKernel(const std::string& tf_op, const std::string& composition) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "tensorflow/core/framework/op_def.pb.h"
 
 namespace composite {
 
@@ -12,9 +13,8 @@ namespace composite {
 // expansion only, and a GPU user meets no placement error). The op itself must be registered.
 absl::Status RegisterOpKernels(const std::string& op_name);
 
-// Those of kFunctionOp, when this library is loaded. On GPU devices for dtypes other than int32,
-// which TensorFlow keeps in host memory there.
-void RegisterFunctionOpKernels();
+// Those of kFunctionOp, when this library is loaded.
+void RegisterFunctionOpKernels(const tensorflow::OpDef& op);
 
 // Has the composition run a TF op on the CPU wherever TensorFlow has no kernel for the node's
 // dtypes. Where it has one, that is the one that runs.

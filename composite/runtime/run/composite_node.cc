@@ -1,0 +1,80 @@
+#include "composite/runtime/run/composite_node.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "composite/runtime/kernels/decision_text.h"
+#include "composite/runtime/kernels/node_groups.h"
+#include "composite/runtime/program/function_versions.h"
+#include "composite/runtime/program/node_attrs.h"
+#include "composite/runtime/program/registry.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace composite {
+
+using tensorflow::AttrSlice;
+
+absl::Status CompositeNode::Init(tensorflow::OpKernelConstruction* context) {
+  const AttrSlice attrs(kernel_.def());
+  eager_ = attrs.Find(kProgramAttr) == nullptr;
+  uncounted_ = attrs.Find(kUncountedAttr) != nullptr;
+  if (context->function_library() != nullptr) {
+    TF_ASSIGN_OR_RETURN(
+        renamed_,
+        LearnFunction(kernel_.def(), *context->function_library()->GetFunctionLibraryDefinition()));
+  }
+  TF_ASSIGN_OR_RETURN(own_options_, NodeOptions(attrs));
+  for (auto dtypes : {context->input_types(), context->output_types()}) {
+    for (tensorflow::DataType dtype : dtypes) dtypes_.Add(dtype);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Options> CompositeNode::OptionsNow() const {
+  Options options = own_options_;
+  if (eager_) options = options.Or(ThreadOptions());
+  absl::StatusOr<Options> process = ProcessOptions();
+  if (!process.ok()) return process.status();
+  return options.Or(*process);
+}
+
+Caller CompositeNode::CallerAs(const OpVersion& version) const {
+  return CallerOf(version, dtypes_, uncounted_);
+}
+
+absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Bind() {
+  const uint64_t generation = Registry::Global().generation();
+  if (bound_generation_.load(std::memory_order_acquire) == generation) {
+    return bound_.load(std::memory_order_acquire);
+  }
+  return Rebind(generation);
+}
+
+absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Rebind(uint64_t generation) {
+  auto version = Registry::Global().Resolve(op_name_, attrs());
+  if (!version.ok()) return version.status();
+  auto views = ViewsOf(**version, attrs(), !uncounted_);
+  absl::MutexLock lock(&mu_);
+  const Binding* bound = bound_.load(std::memory_order_relaxed);
+  if (bound == nullptr || bound->version != *version) {
+    bindings_.push_back(
+        std::make_unique<const Binding>(Binding{*std::move(version), std::move(views)}));
+    bound = bindings_.back().get();
+    bound_.store(bound, std::memory_order_release);
+  }
+  bound_generation_.store(generation, std::memory_order_release);
+  return bound;
+}
+
+absl::Status CompositeNode::Refusal(const OpVersion& version, const Decision& decision,
+                                    const absl::Status& awaited) const {
+  if (decision.why == Why::kNotExact) return CheckExact(decision.choice.kernel->record);
+  return absl::FailedPreconditionError(absl::StrCat(
+      kernel_.type_string(), " (node ", kernel_.name(), ") was called with backend=\"tvm\": ",
+      awaited.ok() ? Sentence(decision, version, CallerAs(version))
+                   : std::string(awaited.message())));
+}
+
+}  // namespace composite

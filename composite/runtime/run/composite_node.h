@@ -1,0 +1,84 @@
+// What the kernels of a node have in common, whatever device it is on: what the node computes, and
+// which options hold.
+#ifndef COMPOSITE_RUNTIME_RUN_COMPOSITE_NODE_H_
+#define COMPOSITE_RUNTIME_RUN_COMPOSITE_NODE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "composite/runtime/base/fork_mutex.h"
+#include "composite/runtime/kernels/decide.h"
+#include "composite/runtime/kernels/options.h"
+#include "composite/runtime/program/op_version.h"
+#include "composite/runtime/run/kernel_view.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace composite {
+
+// Thread-safe.
+class CompositeNode {
+ public:
+  // The version that the node stands for at present.
+  struct Binding {
+    std::shared_ptr<const OpVersion> version;
+    KernelViews views;
+  };
+
+  // `kernel` makes the node's kernel, and lives as long. `op_name`: of the composite; a node of a
+  // TF op may have its composition here.
+  CompositeNode(const tensorflow::OpKernel& kernel, std::string op_name)
+      : kernel_(kernel), op_name_(std::move(op_name)) {}
+
+  // Must come first. An error: the node can have no kernel.
+  absl::Status Init(tensorflow::OpKernelConstruction* context);
+
+  // A redefinition reaches the kernels that the eager context has cached: they look whether the
+  // registry has changed since they last bound.
+  absl::StatusOr<const Binding*> Bind() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Those of the node; of the thread that calls, if the call is eager; of the process.
+  absl::StatusOr<Options> OptionsNow() const;
+
+  Caller CallerAs(const OpVersion& version) const;
+
+  // Why a call is refused. `awaited`: what became of the last kernel that was waited for.
+  absl::Status Refusal(const OpVersion& version, const Decision& decision,
+                       const absl::Status& awaited) const;
+
+  // Those of the node, or of the one that stands for it.
+  tensorflow::AttrSlice attrs() const {
+    return tensorflow::AttrSlice(renamed_.has_value() ? *renamed_ : kernel_.def());
+  }
+  // Whether the node is no call of the user's, see kUncountedAttr.
+  bool is_uncounted() const { return uncounted_; }
+
+ private:
+  absl::StatusOr<const Binding*> Rebind(uint64_t generation) ABSL_LOCKS_EXCLUDED(mu_);
+
+  const tensorflow::OpKernel& kernel_;
+  const std::string op_name_;
+  // Graph nodes are stamped with their program, eager calls are not. TF 2.21 runs an eager call on
+  // the thread that makes it, wrapped into a function of one node; nothing in the context tells it
+  // from a function of the user.
+  bool eager_ = false;
+  bool uncounted_ = false;
+  absl::optional<tensorflow::NodeDef> renamed_;  // see LearnFunction
+  DtypeSet dtypes_;                              // of inputs and outputs
+  Options own_options_;
+  std::atomic<uint64_t> bound_generation_{0};
+  std::atomic<const Binding*> bound_{nullptr};
+  ForkMutex mu_;
+  std::vector<std::unique_ptr<const Binding>> bindings_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_RUN_COMPOSITE_NODE_H_

@@ -1,0 +1,75 @@
+// An expansion that is ready to run in one function runtime, on a CPU or on another device. Gives
+// its handles back when the last call that uses it is done.
+#ifndef COMPOSITE_RUNTIME_RUN_INSTANTIATED_EXPANSION_H_
+#define COMPOSITE_RUNTIME_RUN_INSTANTIATED_EXPANSION_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "composite/runtime/expand/expansion.h"
+#include "composite/runtime/graph/facts.h"
+#include "composite/runtime/program/op_version.h"
+#include "composite/runtime/run/hot_expansion.h"
+#include "composite/runtime/run/instantiated_function.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace composite {
+
+class InstantiatedExpansion {
+ public:
+  using Runtime = tensorflow::FunctionLibraryRuntime;
+  using Library = tensorflow::FunctionLibraryDefinition;
+  using DoneCallback = std::function<void(const absl::Status&)>;
+
+  // For calls like that of `context`.
+  static absl::StatusOr<std::shared_ptr<const InstantiatedExpansion>> Make(
+      Runtime* runtime, const tensorflow::OpKernelContext& context,
+      std::shared_ptr<const OpVersion> version, std::shared_ptr<const Expansion> expansion);
+
+  InstantiatedExpansion(Runtime* runtime, std::shared_ptr<const OpVersion> version,
+                        std::shared_ptr<const Expansion> expansion);
+  InstantiatedExpansion(const InstantiatedExpansion&) = delete;
+  InstantiatedExpansion& operator=(const InstantiatedExpansion&) = delete;
+
+  // A new runtime may have the address of one that is gone.
+  bool Serves(Runtime* runtime, const tensorflow::OpKernelContext& context,
+              const OpVersion* version, absl::Span<const InputFact> facts) const;
+
+  // On a CPU, to the end.
+  absl::Status Run(Runtime* runtime, tensorflow::OpKernelContext* context, bool strict) const;
+
+  // On any other device. `done` is called once the outputs are set, maybe before this returns.
+  void RunOnDevice(tensorflow::OpKernelContext* context, DoneCallback done) const;
+
+  // A failed run's error with the node that failed, and so with the author's place: the fast
+  // executor tells neither, so the other one runs the graph again. The same error where ops keep
+  // state, which must not see two runs.
+  absl::Status Placed(Runtime* runtime, tensorflow::OpKernelContext* context,
+                      const absl::Status& status) const;
+
+  absl::Status CheckShapes(absl::Span<const InputFact> facts) const;
+
+ private:
+  absl::Status InstantiateOnCpu();
+  absl::Status InstantiateOnDevice(const tensorflow::OpKernelContext& context);
+
+  Runtime* const runtime_;
+  const std::shared_ptr<const OpVersion> version_;
+  const std::shared_ptr<const Expansion> expansion_;
+  std::shared_ptr<const Library> library_;
+  std::unique_ptr<const InstantiatedFunction> plain_;
+  std::unique_ptr<HotExpansion> hot_;  // null: the ops run as they are
+  // On a device that is no CPU.
+  bool is_spread_ = false;              // over several devices
+  std::vector<std::string> resources_;  // where those lie that the function is spread for
+};
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_RUN_INSTANTIATED_EXPANSION_H_
