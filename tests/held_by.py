@@ -26,6 +26,15 @@ HELD_BY: dict[str, str] = {
     "tests/composite/autodiff/test_gradient.py": "backward.py",
     "tests/composite/autodiff/test_residuals.py": "graph_cut.py",
     "tests/composite/vectorize/test_batching.py": "elementwise.py",
+    "tests/composite/tf_op/test_function.py": (
+        "__init__.py composite/runtime/foreign/dlpack composite/runtime/foreign/function"
+        " composite/runtime/foreign/op"
+    ),
+    "tests/composite/tf_op/test_module.py": (
+        "composite/runtime/foreign/elf_image composite/runtime/foreign/library"
+        " composite/runtime/api/foreign_c_api"
+    ),
+    "tests/composite/tf_op/test_live.py": "composite/runtime/foreign/tvm_ffi",
     # What makes kernels.
     "tests/composite/compiler_process/test_client.py": "process.py server.py service.py",
     "tests/composite/kernels/test_verify.py": "adversarial.py bounds.py",
@@ -190,7 +199,7 @@ HELD_BY: dict[str, str] = {
     "tests/runtime/run/test_optimized_expansion.py": (
         "hot_expansion input_facts instantiated_function"
     ),
-    "tests/runtime/run/test_kernel_call.py": "composite/runtime/base/stats",
+    "tests/runtime/run/test_kernel_call.py": "composite/runtime/base/stats kernel_host",
     "tests/composite/ops/test_constants.py": (
         "composite/runtime/run/kernel_view composite/runtime/run/packed_constants"
         " composite/runtime/tensorflow/constant_inputs"
