@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from composite.linting import LintReport as LintReport
     from composite.linting import lint as lint
     from composite.ops.op import CompositeOp as CompositeOp
+    from composite.saving.model_loading import load_model as load_model
+    from composite.saving.saving import save as save
     from composite.tuning.tune import Tuned as Tuned
     from composite.tuning.tune import tune as tune
 
@@ -54,7 +56,9 @@ _HOMES = {
     "explain": "composite.explanation",
     "lint": "composite.linting",
     "load": "composite.aot.loading",
+    "load_model": "composite.saving.model_loading",
     "options": "composite.binding.settings",
+    "save": "composite.saving.saving",
     "stats": "composite.counters",
     "tune": "composite.tuning.tune",
     "use_tuned": "composite.kernels.chosen",
@@ -74,7 +78,9 @@ __all__ = [
     "explain",
     "lint",
     "load",
+    "load_model",
     "options",
+    "save",
     "stats",
     "tune",
     "use_tuned",

@@ -35,6 +35,10 @@ HELD_BY: dict[str, str] = {
         " composite/runtime/api/foreign_c_api"
     ),
     "tests/composite/tf_op/test_live.py": "composite/runtime/foreign/tvm_ffi",
+    "tests/composite/saving/test_saving.py": (
+        "contents.py model_loading.py saved_model.py composite/cli/export.py"
+    ),
+    "tests/composite/saving/test_regained.py": "composite/runtime/portable/portable_calls",
     # What makes kernels.
     "tests/composite/compiler_process/test_client.py": "process.py server.py service.py",
     "tests/composite/kernels/test_verify.py": "adversarial.py bounds.py",

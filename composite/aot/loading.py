@@ -45,6 +45,11 @@ class LoadedOp(CompositeOp):
         super().__init__(program, name, doc, library.name, OPS)
         self._library = library
 
+    @property
+    def library_folder(self) -> Path:
+        """The folder that the op was loaded from."""
+        return self._library.folder
+
     @functools.cached_property
     def mlir(self) -> str:
         """The TFR module of the body, as text."""

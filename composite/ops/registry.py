@@ -113,6 +113,10 @@ class Registry:
         """The object of a version, which a newer one may have taken the name from."""
         return self._versions[digest]
 
+    def has_version(self, digest: str) -> bool:
+        """Whether this process has a version."""
+        return digest in self._versions
+
     def digest_at(self, op_name: str, moment: int | None = None) -> str:
         """The version that eager calls stood for at a moment, or stand for now; "" if unknown.
 

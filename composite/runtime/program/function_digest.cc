@@ -107,6 +107,17 @@ std::string FunctionDigest(FunctionDefLibrary library) {
   return hash.HexDigest().substr(0, kDigits);
 }
 
+FunctionDefLibrary ReachedFrom(const tensorflow::FunctionLibraryDefinition& library,
+                               const FunctionDef& function) {
+  FunctionDefLibrary found;
+  *found.add_function() = function;
+  const tensorflow::FunctionLibraryDefinition reachable = library.ReachableDefinitions(function);
+  for (const std::string& other : reachable.ListFunctionNames()) {
+    if (other != function.signature().name()) *found.add_function() = *reachable.Find(other);
+  }
+  return found;
+}
+
 absl::string_view DigestInName(absl::string_view name) {
   const size_t underscore = name.rfind('_');
   if (!absl::StartsWith(name, kPrefix) || underscore == name.npos) return "";

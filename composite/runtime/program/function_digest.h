@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/function.pb.h"
 
 namespace composite {
@@ -14,6 +15,10 @@ namespace composite {
 // are. An attribute that is left out, as in a saved model, counts with its default. `library` is
 // not empty.
 std::string FunctionDigest(tensorflow::FunctionDefLibrary library);
+
+// A function of a library and what it reaches, that one first.
+tensorflow::FunctionDefLibrary ReachedFrom(const tensorflow::FunctionLibraryDefinition& library,
+                                           const tensorflow::FunctionDef& function);
 
 // The hash that a canonical name "__composite_<stem>_<hash>" ends with; "" for any other name, such
 // as those that TensorFlow gives the functions of a model that it loads.

@@ -61,17 +61,6 @@ absl::StatusOr<std::vector<std::string>> OpsOfFunctions(const FunctionDefLibrary
   return std::vector<std::string>(reached.begin(), reached.end());
 }
 
-// The function that is called `name` and what it reaches, that one first.
-FunctionDefLibrary Collect(const FunctionLibraryDefinition& library, const FunctionDef& function) {
-  FunctionDefLibrary found;
-  *found.add_function() = function;
-  const FunctionLibraryDefinition reachable = library.ReachableDefinitions(function);
-  for (const std::string& other : reachable.ListFunctionNames()) {
-    if (other != function.signature().name()) *found.add_function() = *reachable.Find(other);
-  }
-  return found;
-}
-
 // Whether a name stands for a function of this digest.
 bool StandsFor(const std::string& name, const std::string& content) {
   auto known = Registry::Global().Find(kFunctionOp, name);
@@ -165,7 +154,7 @@ absl::StatusOr<absl::optional<NodeDef>> LearnFunction(const NodeDef& node,
   }
   const FunctionDef* function = library.Find(name);
   if (function == nullptr) return absl::nullopt;
-  FunctionDefLibrary found = Collect(library, *function);
+  FunctionDefLibrary found = ReachedFrom(library, *function);
   std::string content = FunctionDigest(found);
   if (StandsFor(name, content)) {
     TF_RETURN_IF_ERROR(Add(found, std::move(content)));

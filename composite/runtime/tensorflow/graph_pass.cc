@@ -13,6 +13,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/types/optional.h"
+#include "composite/runtime/portable/portable_calls.h"
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
@@ -148,6 +149,30 @@ absl::Status RewriteLibrary(FunctionLibraryDefinition* library,
   return absl::OkStatus();
 }
 
+// Has composites be nodes again where a portable model calls functions in their places.
+absl::Status RestoreNodes(Graph* graph, FunctionLibraryDefinition* library) {
+  PortableCalls calls(library != nullptr ? *library : graph->flib_def());
+  std::vector<std::pair<Node*, tensorflow::NodeDef>> nodes;
+  for (Node* node : graph->op_nodes()) {
+    if (auto restored = calls.NodeOf(node->def())) nodes.emplace_back(node, *std::move(restored));
+  }
+  std::vector<tensorflow::FunctionDef> functions;
+  if (library != nullptr) {
+    for (const std::string& name : library->ListFunctionNames()) {
+      auto record = library->FindRecord(name);
+      if (record == nullptr) continue;
+      auto restored = calls.Restored(record->fdef());
+      if (restored.has_value()) functions.push_back(*std::move(restored));
+    }
+  }
+  for (auto& [node, restored] : nodes)
+    TF_RETURN_IF_ERROR(Replace(graph, node, std::move(restored)));
+  for (const tensorflow::FunctionDef& function : functions) {
+    TF_RETURN_IF_ERROR(library->ReplaceFunction(function.signature().name(), function));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AddMissing(const Expansions& used, FunctionLibraryDefinition* library) {
   for (const auto& expansion : used) {
     for (const std::string& name : expansion->library->ListFunctionNames()) {
@@ -166,6 +191,7 @@ class CompositePass : public tensorflow::GraphOptimizationPass {
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override {
     if (options.graph == nullptr) return absl::OkStatus();
     Graph* graph = options.graph->get();
+    TF_RETURN_IF_ERROR(RestoreNodes(graph, options.flib_def));
     TF_RETURN_IF_ERROR(
         LearnFunctions(options.flib_def != nullptr ? *options.flib_def : graph->flib_def(), graph));
     if (Registry::Global().empty()) return absl::OkStatus();

@@ -16,7 +16,7 @@ from composite.cli import failures
 from composite.cli.main import main
 from composite.compiler.tvm.link import LinkError
 
-COMMANDS = ("bench", "build", "check", "explain", "lint", "merge", "show", "tune")
+COMMANDS = ("bench", "build", "check", "explain", "export", "lint", "merge", "show", "tune")
 
 
 def run(*args):
@@ -136,7 +136,7 @@ def test_bash_completes_as_docs_cli_says(tmp_path):
     script = (
         f"{documented}\n"
         "function=$(complete -p composite | sed 's/.*-F \\([^ ]*\\).*/\\1/')\n"
-        "COMP_WORDS=(composite ex) COMP_CWORD=1\n"
+        "COMP_WORDS=(composite exp) COMP_CWORD=1\n"
         '"$function" composite\n'
         'echo "${COMPREPLY[@]}"\n'
     )
@@ -147,4 +147,4 @@ def test_bash_completes_as_docs_cli_says(tmp_path):
     done = subprocess.run(
         ["bash", "-c", script], env=env, capture_output=True, text=True, check=False
     )
-    assert (done.stdout, done.returncode) == ("explain\n", 0), done.stderr
+    assert (done.stdout, done.returncode) == ("explain export\n", 0), done.stderr

@@ -1,0 +1,74 @@
+"""`composite export`: a SavedModel in another form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+if TYPE_CHECKING:
+    from composite.saving.saving import Form
+
+FORMS = ("portable", "inside", "nodes")
+
+
+@click.command(short_help="Save a SavedModel again: portable, or with libraries inside.")
+@click.argument("model", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "out",
+    "-o",
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The folder to write; a model that is there is replaced when all went well.",
+)
+@click.option(
+    "form",
+    "--ops",
+    type=click.Choice(FORMS),
+    default=FORMS[0],
+    show_default=True,
+    help="What becomes of composites: functions of TensorFlow's own ops, nodes with their built "
+    "libraries inside the model, or nodes.",
+)
+@click.option(
+    "libraries",
+    "--library",
+    multiple=True,
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="A built library that defines ops of the model; may be given several times.",
+)
+@click.option(
+    "sources",
+    "--source",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A Python file that defines ops of the model; may be given several times.",
+)
+def export(
+    model: Path, out: Path, form: str, libraries: tuple[Path, ...], sources: tuple[Path, ...]
+) -> None:
+    """Save the SavedModel in the folder MODEL again, in another form.
+
+    \b
+    Examples:
+      composite export model -o portable --library out/digits_ops
+      composite export model -o bundle --ops inside --library out/digits_ops
+      composite export model -o portable --source ops.py
+
+    The model's Python code is not needed; its ops are, from a library or a source. Libraries that
+    lie inside MODEL are not loaded by themselves, since they are machine code: name them.
+    """  # noqa: D301 - click's mark for lines that are not rewrapped
+    import composite
+    from composite.aot import sources as python_files
+
+    for folder in libraries:
+        composite.load(folder)
+    for source in sources:
+        python_files.find(source)
+    inside = libraries if form == "inside" else ()
+    composite.save(model, out, cast("Form", form), libraries=inside)
+    click.echo(out)

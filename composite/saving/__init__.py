@@ -1,0 +1,1 @@
+"""Models with composite ops as artifacts: what is saved, and where it runs."""

@@ -1,0 +1,78 @@
+"""`composite.load_model`: a SavedModel, after what its composites need."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from composite.aot.loading import load
+from composite.ops.registry import OPS
+from composite.saving import contents
+
+
+def load_model(
+    path: str | os.PathLike[str],
+    *,
+    native_code: bool = False,
+    tags: Any = None,
+    options: Any = None,
+) -> Any:
+    """Loads a SavedModel, and first the libraries of its ops that lie inside.
+
+    Args:
+        path: the folder, as `composite.save` or TensorFlow wrote it.
+        native_code: whether the machine code of the libraries inside may run in this process:
+            only for models whose origin you trust. Not needed where the process has the ops.
+        tags: as `tf.saved_model.load` takes them.
+        options: as `tf.saved_model.load` takes them.
+
+    Returns:
+        What `tf.saved_model.load` returns.
+
+    Raises:
+        FileNotFoundError: if there is no SavedModel.
+        ImportError: if ops are missing; the message names where they were defined.
+        ValueError: if a library inside is not the one that was saved, or `native_code` is needed.
+    """
+    model = Path(path)
+    if not tf.io.gfile.exists(str(model / "saved_model.pb")):
+        raise FileNotFoundError(f"{model} is no SavedModel: it has no saved_model.pb")
+    needs = contents.read(model)
+    missing = _missing(needs)
+    if missing and needs.libraries:
+        if not native_code:
+            raise ValueError(
+                f"{model} needs {_names(missing)}, which libraries inside it define: they are "
+                "machine code. If you trust where the model comes from, load it with "
+                "native_code=True"
+            )
+        _load_libraries(model, needs)
+        missing = _missing(needs)
+    if missing:
+        raise ImportError(
+            f"{model} needs {_names(missing)}: import the module, or composite.load the library, "
+            "that defines them; or save the model where they are known, with ops='portable'"
+        )
+    return tf.saved_model.load(str(model), tags=tags, options=options)
+
+
+def _load_libraries(model: Path, needs: contents.Contents) -> None:
+    for name, digest in sorted(needs.libraries.items()):
+        folder = model / contents.FOLDER / name
+        if not folder.is_dir() or contents.manifest_hash(folder) != digest:
+            raise ValueError(
+                f"{folder} is not the library that was saved: it was changed or is missing; "
+                "save the model again"
+            )
+        load(folder)
+
+
+def _missing(needs: contents.Contents) -> list[contents.Needed]:
+    return [one for one in needs.ops if not OPS.has_version(one.digest)]
+
+
+def _names(ops: list[contents.Needed]) -> str:
+    return ", ".join(f"{one.op} (of {one.module}, {one.place})" for one in ops)

@@ -1,0 +1,205 @@
+"""Graphs in which each composite is a call of a function of stock TensorFlow ops.
+
+A process without this package runs such a graph; one that has the op takes the node back, kernels
+included (composite/runtime/portable/). The calls carry what is needed for that as attributes: those
+of a function are not free, TensorFlow 2.21 refuses to load names that it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.framework.function_pb2 import FunctionDef, FunctionDefLibrary
+from tensorflow.core.framework.graph_pb2 import GraphDef
+
+from composite.binding import native
+from composite.binding.call_request import CallRequest
+from composite.binding.records import PROGRAM, AttrValue, NodeDef, serialize
+from composite.ops import call, call_arguments, function_op, functions
+from composite.ops.op import constant
+from composite.ops.registry import OPS
+
+IMPLEMENTS = "_implements"  # the name of the op, as tf.function(experimental_implements=) has it
+# On a call:
+STANDS_FOR = "_composite_stands_for"  # the node in whose place it is, without name and inputs
+CONTENT = "_composite_content"  # the digest of the function for which that holds
+
+
+def portable(graph_def: Any) -> Any:
+    """The same graph, its composites and those in its functions as calls of stock ops.
+
+    Nodes keep their names, attributes that begin with "_" and their places. Shapes and values that
+    a body asks for are those that the graph knows.
+
+    Raises:
+        ValueError: if a node cannot be expanded: its op, or the version that it means, is not
+            known here, or a fact is missing. The message names the node.
+    """
+    result = GraphDef()
+    result.CopyFrom(graph_def)
+    _Conversion(result).run()
+    return result
+
+
+def composites(graph_def: Any) -> dict[str, set[str]]:
+    """The composite ops of a graph and its functions, with the digests of the versions meant.
+
+    A digest is "" where a node means the version that its name stands for.
+    """
+    found: dict[str, set[str]] = {}
+    for node in (*graph_def.node, *(n for f in graph_def.library.function for n in f.node_def)):
+        if _is_composite(node):
+            found.setdefault(node.op, set()).add(node.attr[PROGRAM].s.decode())
+    return found
+
+
+def _is_composite(node: Any) -> bool:
+    if node.op == function_op.NAME:
+        return True
+    # A composition's node has the name of TensorFlow's own op, and is that without its mark.
+    return PROGRAM in node.attr or (OPS.current(node.op) is not None and not _is_stock(node.op))
+
+
+def _is_stock(op_name: str) -> bool:
+    here = OPS.current(op_name)
+    return here is not None and here.composes == op_name
+
+
+class _Conversion:
+    """A GraphDef that is made portable in place."""
+
+    def __init__(self, graph_def: Any) -> None:
+        self._graph_def = graph_def
+        self._library = {f.signature.name: f for f in graph_def.library.function}
+        self._made: dict[str, FunctionDef] = {}
+
+    def run(self) -> None:
+        for function in self._graph_def.library.function:
+            if any(map(_is_composite, function.node_def)):
+                self._convert_function(function)
+        if any(map(_is_composite, self._graph_def.node)):
+            self._convert_nodes(self._graph_def.node, self._graph_def)
+        for name in sorted(set(self._made) - set(self._library)):  # a backward's may be there
+            self._graph_def.library.function.append(self._made[name])
+
+    def _convert_function(self, function: Any) -> None:
+        within = functions.reachable(function.signature.name, self._library)
+        body = functions.body_of(function, {name: self._library[name] for name in within})
+        for index, node in enumerate(body.graph_def.node[: len(body.inputs)]):
+            shapes = function.arg_attr[index].attr["_output_shapes"].list.shape
+            if shapes:
+                node.attr["shape"].shape.CopyFrom(shapes[0])
+        outputs = self._convert_nodes(function.node_def, body.graph_def)
+        for node in function.node_def:
+            node.input[:] = [outputs.get(name, name) for name in node.input]
+        for name, output in list(function.ret.items()):
+            function.ret[name] = outputs.get(output, output)
+
+    def _convert_nodes(self, nodes: Any, graph_def: Any) -> dict[str, str]:
+        """Replaces the composites among `nodes`, whose facts are those of a graph.
+
+        Returns the new names of their outputs, as nodes of a function have them.
+        """
+        renamed: dict[str, str] = {}
+        graph = _imported(graph_def)
+        for node in nodes:
+            if not _is_composite(node):
+                continue
+            op = graph.get_operation_by_name(node.name)
+            renamed |= _as_outputs_of_calls(op)
+            node.CopyFrom(_call(node, op, self._function(op)))
+        return renamed
+
+    def _function(self, op: Any) -> FunctionDefLibrary:
+        """The function that stands for a node, and what it reaches; they are among those made."""
+        library = _expansion(op)
+        inner = GraphDef(library=library)
+        conversion = _Conversion(inner)
+        conversion.run()
+        stem = (
+            function_op.stem(library.function[0].signature.name)
+            if op.type == function_op.NAME
+            else op.type.lower()
+        )
+        named = function_op.canonical(inner.library, stem)
+        named.function[0].attr[IMPLEMENTS].s = op.type.encode()
+        self._made |= {f.signature.name: f for f in named.function}
+        return named
+
+
+def _imported(graph_def: Any) -> tf.Graph:
+    """A graph of these nodes, in which TensorFlow has inferred shapes and constants."""
+    bare = GraphDef()
+    bare.CopyFrom(graph_def)
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.graph_util.import_graph_def(bare, name="")
+    return graph
+
+
+def _expansion(op: Any) -> FunctionDefLibrary:
+    """What a node of a graph stands for, with all that the graph knows of its inputs."""
+    attrs = op.node_def.attr
+    if op.type == function_op.NAME:
+        library = {f.signature.name: f for f in op.graph.as_graph_def().library.function}
+        names = functions.reachable(attrs["f"].func.name, library)
+        return FunctionDefLibrary(function=[library[name] for name in names])
+    request = CallRequest.of_node(
+        op.type,
+        attrs,
+        in_shapes=tuple(x.shape for x in op.inputs),
+        constants=tuple(constant(x) for x in op.inputs),
+    )
+    try:
+        reply = native.call("composite_expand", request.to_node_def())
+    except tf.errors.OpError as error:
+        raise ValueError(
+            f"node {op.name} ({op.type}) cannot be made portable: {error.message}. Where a dim or "
+            "a value is missing, save the function with an input signature that states it"
+        ) from error
+    return FunctionDefLibrary.FromString(reply)
+
+
+def _call(node: Any, op: Any, library: FunctionDefLibrary) -> NodeDef:
+    """A call of function[0] in a node's place."""
+    signature = library.function[0].signature
+    made = NodeDef(
+        name=node.name,
+        op="StatefulPartitionedCall" if signature.is_stateful else "PartitionedCall",
+        input=node.input,
+        device=node.device,
+        experimental_debug_info=node.experimental_debug_info,
+    )
+    for name, value in node.attr.items():
+        if name.startswith("_") and not name.startswith("_composite_"):
+            made.attr[name].CopyFrom(value)
+    made.attr["f"].func.name = signature.name
+    made.attr["Tin"].list.type.extend(x.dtype.as_datatype_enum for x in op.inputs)
+    made.attr["Tout"].list.type.extend(y.dtype.as_datatype_enum for y in op.outputs)
+    made.attr[STANDS_FOR].s = serialize(_stands_for(op, signature.name))
+    digest = NodeDef.FromString(native.call("composite_function_digest", library))
+    made.attr[CONTENT].CopyFrom(digest.attr["digest"])
+    return made
+
+
+def _stands_for(op: Any, function: str) -> NodeDef:
+    attrs = {n: v for n, v in op.node_def.attr.items() if n == PROGRAM or not n.startswith("_")}
+    result = NodeDef(op=op.type, attr=attrs)
+    if op.type == function_op.NAME:
+        result.attr["f"].func.name = function
+        result.attr[PROGRAM].s = function.encode()
+    elif not attrs.get(PROGRAM, AttrValue()).s:
+        result.attr[PROGRAM].s = OPS.digest_at(op.type).encode()
+    return result
+
+
+def _as_outputs_of_calls(op: Any) -> Mapping[str, str]:
+    """Each output of a node, as a function names it: its name once the node is a call."""
+    renamed, position = {}, 0
+    for arg in call.op_def(op.type).output_arg:
+        for k in range(call_arguments.length(arg, op.node_def.attr)):
+            renamed[f"{op.name}:{arg.name}:{k}"] = f"{op.name}:output:{position}"
+            position += 1
+    return renamed
