@@ -8,7 +8,9 @@ with them the gradients of all inputs.
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +22,7 @@ from benchmarks.rows import Row, emit
 from benchmarks.timing import KINDS, QUICK, Timings, interleave
 from benchmarks.warm import warm
 from benchmarks.works.gallery import CALLS, GALLERY, GalleryWork
+from composite.ops.op import CompositeOp
 
 FIRST, LATER, EAGER = "traced first", "traced later", "eager"
 PLAIN, XLA = "TensorFlow", "XLA"
@@ -68,7 +71,7 @@ def time_op(work: GalleryWork, dtype: tf.DType, seconds: float = 3.0) -> dict[st
     firsts, others = work.inputs()
     args = [_tensors(x, dtype) for x in (*firsts, *others)]
     op = work.op()
-    plain = _calls(op.python_function, work, len(firsts), _attributes(op, work))
+    plain = _calls(by_hand(op), work, len(firsts), work.attrs)
     ours = _calls(op, work, len(firsts), work.attrs)
     seeds = [
         tf.random.stateless_normal(y.shape, [0, 1], dtype=y.dtype) for y in _floats(plain(*args))
@@ -138,9 +141,22 @@ def _tensors(x: Any, dtype: tf.DType) -> Any:
     return tf.constant(x, dtype if x.dtype == np.float64 else None)
 
 
-def _attributes(op: Any, work: GalleryWork) -> dict[str, Any]:
-    """All attributes by name: the Python function has no defaults of its own."""
-    return {spec.name: spec.default for spec in op.schema.attrs} | work.attrs
+def by_hand(op: Any) -> Callable[..., Any]:
+    """The body of an op as a function of TensorFlow's ops alone, with the bodies that it calls.
+
+    Calls of composites in a body would be nodes, with kernels of their own.
+    """
+    body = inspect.unwrap(op.python_function)
+    called = {
+        name: by_hand(value)
+        for name, value in body.__globals__.items()
+        if name in body.__code__.co_names and isinstance(value, CompositeOp)
+    }
+    function = types.FunctionType(
+        body.__code__, body.__globals__ | called, body.__name__, None, body.__closure__
+    )
+    defaults = {attr.name: attr.default for attr in op.schema.attrs if attr.has_default}
+    return functools.partial(function, **defaults)
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ class _ThisCpu(Target):
 
     def tvm(self) -> dict[str, object]:
         described = super().tvm()
-        return described if self.isa == "x86-64-v4" else described | {"mattr": ["-avx512f"]}
+        return described if self.lanes == 16 else described | {"mattr": ["-avx512f"]}
 
 
 def this_cpu() -> Target:

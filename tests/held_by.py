@@ -23,7 +23,7 @@ HELD_BY: dict[str, str] = {
     ),
     "tests/composite/ops/test_keras_tensors.py": "keras_operation.py",
     "tests/composite/ops/test_semantics.py": "op.py",
-    "tests/composite/autodiff/test_gradient.py": "backward.py",
+    "tests/composite/autodiff/test_gradient.py": "backward.py families.py",
     "tests/composite/autodiff/test_residuals.py": "graph_cut.py",
     "tests/composite/vectorize/test_batching.py": "elementwise.py",
     "tests/composite/tf_op/test_function.py": (
@@ -143,7 +143,7 @@ HELD_BY: dict[str, str] = {
     "tests/compiler/tvm/strategy/test_context.py": (
         "__init__.py cost.py indexing.py tasks.py epilogue.py cpu/__init__.py"
     ),
-    "tests/compiler/tvm/strategy/cpu/test_elementwise.py": "merge.py",
+    "tests/compiler/tvm/strategy/cpu/test_elementwise.py": "compiler/tvm/strategy/merge.py",
     "tests/compiler/tvm/strategy/cpu/convolution/test_convolution.py": "conv_task.py strip.py",
     "tests/compiler/tvm/strategy/cpu/convolution/test_channelwise.py": "taps.py",
     "tests/compiler/tvm/strategy/cpu/product/test_gemm.py": (
@@ -152,10 +152,19 @@ HELD_BY: dict[str, str] = {
     ),
     "tests/compiler/tvm/strategy/cpu/product/test_matvec.py": "axpy.py dots.py",
     "tests/compiler/tvm/strategy/cpu/product/test_panels.py": "compiler/tvm/ir/constants.py",
+    "tests/compiler/tvm/strategy/cpu/product/test_steps.py": "pack_rows.py",
     "tests/compiler/tvm/strategy/cpu/rows/test_rows.py": (
-        "row_loops.py row_pieces.py row_program.py row_tensors.py compiler/tvm/math/division.py"
+        "row_loops.py row_pieces.py compiler/tvm/math/division.py"
+        " compiler/tvm/strategy/row_program.py compiler/tvm/strategy/row_tensors.py"
     ),
     "tests/compiler/tvm/strategy/cpu/rows/test_reduction.py": "accumulate.py",
+    "tests/compiler/tvm/strategy/cuda/test_elementwise.py": "constant.py vectors.py",
+    "tests/compiler/tvm/strategy/cuda/test_rows.py": (
+        "group.py compiler/tvm/codegen/device_block.py"
+    ),
+    "tests/compiler/tvm/cuda/test_build.py": (
+        "preamble.py rules.py compiler/tvm/strategy/cuda/__init__.py"
+    ),
     # The runtime: a unit is x.h and x.cc.
     "tests/runtime/program/test_registry.py": (
         "node_attrs op_def_text op_version signature"

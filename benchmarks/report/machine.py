@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from composite.compiler.tvm import Target
+from composite.compiler.tvm.target import BFLOAT16
 
 KINDS = ("sse42", "avx2", "avx512", "amx")
 """Kinds of machines: each has a page of its own, since other kernels run there."""
 
 _UNITS = {"x86-64-v2": "SSE4.2", "x86-64-v3": "AVX2", "x86-64-v4": "AVX-512"}
+_UNITS[BFLOAT16] = _UNITS["x86-64-v4"]
 
 _KINDS = {"SSE4.2": "sse42", "AVX2": "avx2", "AVX-512": "avx512"}
 

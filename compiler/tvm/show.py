@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from composite.compiler.tvm.build import generate, make_module
+from composite.compiler.tvm.cuda import nvrtc
+from composite.compiler.tvm.cuda.build import write_cuda
+from composite.compiler.tvm.cuda.launch import ALIGNMENT
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.tensor import Constant, Parameter, Tensor
 from composite.compiler.tvm.ir.walk import topological
@@ -16,9 +19,10 @@ from composite.compiler.tvm.passes.pipeline import PIPELINE
 from composite.compiler.tvm.plan.plan import Plan, make_plan
 from composite.compiler.tvm.proof import Proof, prove
 from composite.compiler.tvm.read.reader import read_function
-from composite.compiler.tvm.target import Target
+from composite.compiler.tvm.target import CudaTarget, Target
 
 STAGES = ("passes", "te", "tir", "proof", "llvm", "asm")
+GPU_STAGES = ("cuda", "ptx")
 
 
 def show(
@@ -43,6 +47,30 @@ def show(
         return proof_text(prove(module.functions, plan.function.minimums))
     source = generate(module.functions, target).inspect_source("ll" if stage == "llvm" else "asm")
     return str(source)
+
+
+def show_gpu(
+    library_def: Any, in_shapes: Sequence[Sequence[int | str]], stage: str, target: CudaTarget
+) -> str:
+    """Return the CUDA source of ``library_def.function[0]``, its launches first, or the PTX of it.
+
+    Raises NotCovered where there is no kernel for a GPU, NvrtcError for "ptx" without NVRTC,
+    ValueError for another stage.
+    """
+    if stage not in GPU_STAGES:
+        raise ValueError(f"{stage!r} is none of {', '.join(GPU_STAGES)}")
+    kernel = write_cuda(library_def, in_shapes, target=target)
+    if stage == "ptx":
+        return nvrtc.ptx(kernel.source, target.isa)
+    lines = [f"// strategies: {kernel.strategy.replace('+', ' + ')}"]
+    for launch in kernel.plan.launches:
+        work = f"[{launch.work}] / {launch.share} blocks of {launch.threads} threads"
+        arguments = ", ".join(map(str, launch.arguments))
+        lines.append(f"// {launch.function}({arguments}): {work}, {launch.shared} bytes shared")
+    lines += [f"// work{i}: [{size}] bytes" for i, size in enumerate(kernel.plan.workspaces)]
+    if kernel.plan.aligned:
+        lines.append(f"// multiples of {ALIGNMENT}: {', '.join(map(str, kernel.plan.aligned))}")
+    return "\n".join([*lines, "", kernel.source])
 
 
 def proof_text(proof: Proof) -> str:

@@ -2,6 +2,7 @@
 
 A target is a level of the x86-64 psABI, not a CPU model: the same source then gives the same bytes
 on every machine of a level, and the level is what the runtime can check before it calls a kernel.
+Above the psABI's own levels is one with instructions for products of bfloat16.
 """
 
 from __future__ import annotations
@@ -13,11 +14,17 @@ from pathlib import Path
 
 ENVIRONMENT = "COMPOSITE_ISA"
 
-# Flags of /proc/cpuinfo that each level of the psABI adds to the one before.
+CUDA_LEVELS = ("sm_80", "sm_90", "sm_90a", "sm_100")
+
+BFLOAT16 = "x86-64-v4-bf16"
+"""The level of CPUs that multiply bfloat16: x86-64-v4 with AVX512_BF16."""
+
+# Flags of /proc/cpuinfo that each level adds to the one before. Their names sort as they do.
 _LEVELS = (
     ("x86-64-v2", "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"),
     ("x86-64-v3", "abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"),
     ("x86-64-v4", "avx512bw avx512cd avx512dq avx512f avx512vl"),
+    (BFLOAT16, "avx512_bf16"),
 )
 
 
@@ -27,7 +34,7 @@ class Target:
 
     Attributes:
         mcpu: LLVM's name of the CPU.
-        isa: The psABI level that a CPU must have to run the kernel.
+        isa: The level that a CPU must have to run the kernel.
         cores: How many threads the schedule is made for.
         lanes: float32 elements in a vector register.
         registers: How many vector registers there are.
@@ -41,12 +48,13 @@ class Target:
 
     @classmethod
     def of(cls, isa: str, cores: int) -> Target:
-        """Return the target for a psABI level."""
+        """Return the target for a level."""
         shapes = {"x86-64-v2": (4, 16), "x86-64-v3": (8, 16), "x86-64-v4": (16, 32)}
+        shapes[BFLOAT16] = shapes["x86-64-v4"]
         if isa not in shapes:
             raise ValueError(f"{isa!r} is no level that kernels are made for: {', '.join(shapes)}")
         lanes, registers = shapes[isa]
-        return cls(isa, isa, cores, lanes, registers)
+        return cls(isa.removesuffix("-bf16"), isa, cores, lanes, registers)
 
     @classmethod
     def host(cls) -> Target:
@@ -65,12 +73,17 @@ class Target:
     @property
     def key(self) -> str:
         """A short text that differs where the generated code does."""
-        return f"{self.mcpu}-{self.cores}"
+        return f"{self.mcpu}{'-bf16' if self.has_bfloat16 else ''}-{self.cores}"
 
     @property
     def has_fma(self) -> bool:
         """Whether a product and a sum are rounded once."""
         return self.isa != "x86-64-v2"
+
+    @property
+    def has_bfloat16(self) -> bool:
+        """Whether there are products of pairs of bfloat16, added up in float32."""
+        return self.isa == BFLOAT16
 
     @property
     def cache_bytes(self) -> int:
@@ -81,7 +94,46 @@ class Target:
         """Return TVM's description of the target."""
         described = {"kind": "llvm", "mcpu": self.mcpu, "num-cores": self.cores}
         # Where LLVM prefers vectors of 256 bits, it stores one of 512 in two halves.
-        return described | ({"mattr": ["-prefer-256-bit"]} if self.lanes == 16 else {})
+        features = ["-prefer-256-bit"] if self.lanes == 16 else []
+        features += ["+avx512bf16"] if self.has_bfloat16 else []
+        return described | ({"mattr": features} if features else {})
+
+
+@dataclass(frozen=True)
+class CudaTarget(Target):
+    """A level of NVIDIA's GPUs that kernels are written for, such as "sm_90".
+
+    A thread computes element by element, so that there are no lanes. How many multiprocessors a
+    GPU has is known when it runs a kernel, not here.
+    """
+
+    @classmethod
+    def level(cls, name: str) -> CudaTarget:
+        """Return the target for a level; ValueError for one that kernels are not made for."""
+        if name not in CUDA_LEVELS:
+            raise ValueError(
+                f"{name!r} is no level that kernels are made for: {', '.join(CUDA_LEVELS)}"
+            )
+        return cls(name, name, cores=1, lanes=1, registers=255)
+
+    @property
+    def device(self) -> str:
+        """The kind of device."""
+        return "cuda"
+
+    @property
+    def key(self) -> str:
+        """A short text that differs where the generated code does."""
+        return f"cuda-{self.isa}"
+
+    @property
+    def has_fma(self) -> bool:
+        """Whether a product and a sum are rounded once."""
+        return True
+
+    def tvm(self) -> dict[str, object]:
+        """Return TVM's description of the target."""
+        return {"kind": "cuda", "arch": self.isa}
 
 
 @cache

@@ -58,6 +58,13 @@ class _Function(NamedTuple):
         return results
 
 
+class Slices(NamedTuple):
+    """A gradient that is tf.IndexedSlices: which of a backward's arguments and results it is."""
+
+    values: int
+    indices: int
+
+
 class Backward(NamedTuple):
     """A differentiated expansion.
 
@@ -67,7 +74,8 @@ class Backward(NamedTuple):
     """
 
     function: _Function
-    gives: list[int | None]  # by input: which of arguments and results; None: no gradient
+    # By input: which of arguments and results; None: no gradient.
+    gives: list[int | Slices | None]
     saving_forward: _Function | None
     saved: list[str]  # what the forward saves, for people: "MatMul (64, 512)"
     recomputed: list[str]  # the ops of the forward that the backward computes again
@@ -82,7 +90,14 @@ class Backward(NamedTuple):
         count = len(op.outputs)
         arguments = [*op.inputs, *outputs[:count], *gradients, *outputs[count:]]
         values = [*arguments, *self.function(arguments, stamps)]
-        return [None if one is None else values[one] for one in self.gives]
+        return [_taken(one, values, x) for one, x in zip(self.gives, op.inputs, strict=True)]
+
+
+def _taken(given: int | Slices | None, values: Sequence[Any], of: Any) -> Any:
+    """One of a backward's gradients, of its arguments and results: that of the input `of`."""
+    if isinstance(given, Slices):
+        return tf.IndexedSlices(values[given.values], values[given.indices], tf.shape(of))
+    return None if given is None else values[given]
 
 
 def _saving_forward_outputs(
@@ -150,13 +165,17 @@ def differentiate(request: bytes, shapes: tuple[Shape, ...], way: Way) -> Backwa
     # condition and body, named after them, in which what the gradient of this node needs is saved.
     # Equal functions have one name, in all nodes and all ops.
     functions.unshare_functions(body.graph_def, f"_differentiated_{next(_differentiated)}")
-    of_function = asked.op == function_op.NAME
-    name = function_op.stem(call.attrs["f"].func.name) if of_function else asked.op
+    name = name_of(call.op, call.attrs)
     try:
         with tf.init_scope():  # not a part of whatever is being traced: later traces share it
             return _Differentiation(name, body, shapes, way).backward()
     except LookupError as error:
         raise places.no_gradient(name, body.graph_def, error) from error
+
+
+def name_of(op_name: str, attrs: Mapping[str, AttrValue]) -> str:
+    """What a call's backward is named after: the op, or the function that CompositeCall calls."""
+    return function_op.stem(attrs["f"].func.name) if op_name == function_op.NAME else op_name
 
 
 class _Differentiation:
@@ -183,10 +202,10 @@ class _Differentiation:
             asked = [x for x, need in zip(inputs, way.needed, strict=True) if need]
             found = iter(tf.gradients(wanted, asked, grad_ys=seeds))
             gradients = [next(found) if need else None for need in way.needed]
-            results = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
+            parts = [_parts(g) for g in gradients]
             self._rounded = {op.name for op in graph.get_operations() if _rounds(op)}
             self._jumping = {op.name for op in graph.get_operations() if _jumps(op)}
-        self._results = [None if r is None else r.name for r in results]
+        self._results = [tuple(tensor.name for tensor in of_one) for of_one in parts]
         self._graph_def = graph.as_graph_def()
         places.spread(self._graph_def)
         self._of_loops: dict[str, str] = {}  # what the loops of the forward keep
@@ -215,7 +234,7 @@ class _Differentiation:
         An output that it reads (the mask of a ReLU, say) is fed from the forward call, as is what
         that keeps, and what only computed it again is left out.
         """
-        own = list(dict.fromkeys(name for name in self._results if name is not None))
+        own = list(dict.fromkeys(itertools.chain(*self._results)))
         arguments = [*self._inputs, *self._outputs, *self._seeds]
         pruned, read = self._cut(arguments, own)
         saved = self._to_save(pruned) if self._keeps else []
@@ -231,7 +250,7 @@ class _Differentiation:
         taken = {at: arguments[at] for name, at in first.items() if name in read}
         return Backward(
             self._function(f"{NAME}{self._op_name}", pruned, taken, made, lasts=self._way.lasts),
-            [None if name is None else places_of[name] for name in self._results],
+            [_given([places_of[name] for name in names]) for names in self._results],
             self._saving_forward(saved) if saved else None,
             [self._described(tensor) for tensor in saved],
             [n.op for n in pruned.node if n.name in self._forward & self._rounded],
@@ -286,6 +305,20 @@ class _Differentiation:
         places_of, constants = function_op.constants_last(library)
         library = function_op.canonical(library, name.removeprefix("composite_"))
         return _Function(function_op.define(library), [order[i] for i in places_of], constants)
+
+
+def _parts(gradient: Any) -> list[Any]:
+    """The tensors that a gradient of tf.gradients is: none, one, or values and indices."""
+    if isinstance(gradient, tf.IndexedSlices):
+        return [gradient.values, gradient.indices]
+    return [] if gradient is None else [tf.convert_to_tensor(gradient)]
+
+
+def _given(parts: Sequence[int]) -> int | Slices | None:
+    """A gradient of which these are the parts."""
+    if len(parts) > 1:
+        return Slices(*parts)
+    return parts[0] if parts else None
 
 
 def _rounds(op: Any) -> bool:

@@ -8,60 +8,16 @@ How a derived gradient is made and runs is in `backward`.
 
 from __future__ import annotations
 
-import functools
-import threading
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from composite.autodiff import backward
-from composite.binding import native
+from composite.autodiff import backward, eager_gradient, families
 from composite.binding.call_request import CallRequest
 from composite.binding.records import BACKEND, EAGER, NUMERICS, PROGRAM, AttrValue
 from composite.ops import function_op, recorded
 from composite.ops.registry import OPS
-
-Shape = backward.Shape
-
-
-class _Family:
-    """Calls of one version with the same attributes, dtypes and ranks, whatever their sizes.
-
-    Holds the input shapes that they have in common; a dim that varied is unknown. So ten thousand
-    batch sizes need two backwards: one for the first size, one for all others. Where a function is
-    traced, which takes longer than a backward, a few shapes get each its own: with known sizes it
-    reads fewer shapes as it runs, and XLA insists on knowing those.
-    """
-
-    OWN = 8  # shapes, of a family
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._own: set[tuple[Shape, ...]] = set()
-        self._seen: tuple[Shape, ...] | None = None
-
-    def widen(self, shapes: tuple[Shape, ...], *, traced: bool) -> tuple[Shape, ...]:
-        with self._lock:
-            if traced and (shapes in self._own or len(self._own) < self.OWN):
-                self._own.add(shapes)
-                return shapes
-            if self._seen is None:
-                self._seen = shapes
-            else:
-                self._seen = tuple(map(_common, self._seen, shapes))
-            return self._seen
-
-
-def _common(a: Shape, b: Shape) -> Shape:
-    if a is None or b is None or len(a) != len(b):
-        return None
-    return tuple(x if x == y else None for x, y in zip(a, b, strict=True))
-
-
-@functools.lru_cache(maxsize=4 * backward.LIMIT)
-def _family(*_key: Hashable) -> _Family:
-    return _Family()
 
 
 def register(op_name: str) -> None:
@@ -91,7 +47,8 @@ def _digest(op_name: str, op: Any) -> str:
 
 
 def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
-    attrs = recorded.attrs_of(op)
+    is_eager = eager_gradient.is_eager(op)
+    attrs = {} if is_eager else recorded.attrs_of(op)
     stamp = attrs.pop(PROGRAM, None)
     digest = stamp.s.decode() if stamp is not None else _digest(op_name, op)
     own = OPS.own_gradient(digest)
@@ -99,8 +56,20 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
         return own.function(op, *output_gradients)
     if own is not None:
         raise LookupError(own.refusal)
+    if is_eager:
+        return eager_gradient.gradients(op_name, op, output_gradients, digest)
+    return _of_node(op_name, op, attrs, output_gradients, digest)
+
+
+def _of_node(
+    op_name: str,
+    op: Any,
+    attrs: Mapping[str, AttrValue],
+    output_gradients: Sequence[Any],
+    digest: str,
+) -> Any:
     used = [
-        gradient is not None and _has_gradient(output.dtype)
+        gradient is not None and families.has_gradient(output.dtype)
         for gradient, output in zip(output_gradients, op.outputs, strict=True)
     ]
     if not any(used):
@@ -110,34 +79,16 @@ def _gradient(op_name: str, op: Any, output_gradients: Sequence[Any]) -> Any:
     keeps, skipped = _may_keep(op, attrs), set(getattr(op, "skip_input_indices", None) or ())
     needed = tuple(i not in skipped for i in range(len(op.inputs)))
     way = backward.Way(tuple(used), needed, keeps, lasts=True)
-    found = _backward(op_name, _request(op_name, attrs, digest), list(op.inputs), way)
+    shapes = tuple(_shape(x.shape) for x in op.inputs)
+    found = families.serving(op_name, families.request(op_name, attrs, digest), shapes, way)
     wanted = [g for g, use in zip(output_gradients, used, strict=True) if use]
     gradients = found(op, [*map(tf.convert_to_tensor, wanted)], _options_of(attrs))
+    if recorded.is_forward_mode():
+        gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
     for gradient, one in zip(gradients, op.inputs, strict=True):
-        if gradient is not None:  # a tf.while_loop that carries it insists on its shape
+        if isinstance(gradient, tf.Tensor):  # a tf.while_loop that carries it insists on its shape
             gradient.set_shape(one.shape)
     return gradients
-
-
-def _request(op_name: str, attrs: Mapping[str, AttrValue], digest: str) -> bytes:
-    """The call that is differentiated, for `backward`, serialized.
-
-    It names the versions that stay nodes where a body calls them: TensorFlow asks here for theirs.
-    """
-    given = tuple((name, value.SerializeToString()) for name, value in sorted(attrs.items()))
-    return _serialized(op_name, given, digest, tuple(OPS.underived()))
-
-
-@functools.lru_cache(maxsize=4 * backward.LIMIT)
-def _serialized(
-    op_name: str, given: tuple[tuple[str, bytes], ...], digest: str, whole: tuple[str, ...]
-) -> bytes:
-    attrs = {name: AttrValue.FromString(value) for name, value in given}
-    return CallRequest.of_node(op_name, attrs, program=digest, whole=whole).serialize()
-
-
-def _has_gradient(dtype: tf.DType) -> bool:
-    return bool(dtype.is_floating or dtype.is_complex)
 
 
 def _options_of(attrs: Mapping[str, AttrValue]) -> dict[str, AttrValue]:
@@ -152,8 +103,8 @@ def plan(request: CallRequest, outputs: Sequence[tf.DType]) -> backward.Backward
     LookupError, FailedPreconditionError: it has none, for the reason that they say.
     """
     shapes = request.in_shapes
-    key = _request(request.op, request.attrs, request.program)
-    used = tuple(map(_has_gradient, outputs))
+    key = families.request(request.op, request.attrs, request.program)
+    used = tuple(map(families.has_gradient, outputs))
     if not any(used):
         raise LookupError("no output is floating")
     way = backward.Way(used, (True,) * len(shapes), keeps=True, lasts=True)
@@ -174,36 +125,8 @@ def _may_keep(op: Any, attrs: Mapping[str, AttrValue]) -> bool:
 _AUTO = AttrValue(s=b"auto")
 
 
-def _backward(
-    op_name: str, key: bytes, inputs: Sequence[Any], way: backward.Way
-) -> backward.Backward:
-    shapes = tuple(_shape(x.shape) for x in inputs)
-    ranks = tuple(x.shape.rank for x in inputs)
-    try:
-        common = _family(key, way, ranks).widen(shapes, traced=way.keeps)
-        return backward.differentiate(key, common, way)
-    except tf.errors.FailedPreconditionError as error:
-        if not native.is_not_yet(error):
-            raise
-    # The body looks at a dim that varies: these shapes need a backward of their own.
-    try:
-        return backward.differentiate(key, shapes, way._replace(keeps=False, lasts=False))
-    except tf.errors.FailedPreconditionError as error:
-        if native.is_not_yet(error):
-            raise _not_yet(op_name, error) from None
-        raise
-
-
-def _shape(shape: tf.TensorShape) -> Shape:
+def _shape(shape: tf.TensorShape) -> families.Shape:
     return None if shape.rank is None else tuple(shape.as_list())
-
-
-def _not_yet(op_name: str, error: tf.errors.FailedPreconditionError) -> Exception:
-    return native.not_yet(
-        f"the gradient of {op_name} cannot be made while tracing with these shapes: "
-        f"{error.message}; give the input a static shape there (tf.ensure_shape, or an "
-        "input_signature)",
-    )
 
 
 register(function_op.NAME)

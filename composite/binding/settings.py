@@ -17,7 +17,7 @@ from composite.binding.records import AttrValue, record
 
 BACKENDS = ("auto", "tvm", "tf")
 NUMERICS = ("fast", "strict")
-LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16")
 COMPILERS = ("process", "thread")
 # What is chosen for a process. The runtime reads all but the compiler's.
 ENVIRONMENT = {

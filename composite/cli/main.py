@@ -19,6 +19,7 @@ from composite.cli.check import check
 from composite.cli.explain import explain
 from composite.cli.export import export
 from composite.cli.lint import lint
+from composite.cli.run import run
 from composite.cli.show import show
 from composite.cli.tune import merge, tune
 
@@ -84,5 +85,5 @@ def main(*, debug: bool) -> None:  # noqa: ARG001 - read by _Commands
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
-for _command in (build, check, lint, show, explain, bench, tune, merge, export):
+for _command in (build, check, lint, show, explain, bench, tune, merge, export, run):
     main.add_command(_command)

@@ -12,19 +12,26 @@ from composite.cli import calls, page
 
 _TEXTS = ("source", "mlir", "program")
 _CALLS = ("graph", "passes", "te", "tir", "proof", "llvm", "asm")
+_GPU = ("cuda", "ptx")
+_GPU_LEVEL = "sm_80"
 
 
 @click.command(short_help="Print a stage of an op, from source to machine code.")
 @click.argument("target", type=calls.TargetType(), metavar="FILE[:OP]")
 @click.option(
     "--stage",
-    type=click.Choice([*_TEXTS, *_CALLS]),
+    type=click.Choice([*_TEXTS, *_CALLS, *_GPU]),
     default="mlir",
     show_default=True,
     help="source, mlir and program are the op's; the others are a call's.",
 )
 @calls.options
-@click.option("level", "--target", metavar="LEVEL", help="CPU level of tir, proof, llvm and asm.")
+@click.option(
+    "level",
+    "--target",
+    metavar="LEVEL",
+    help=f"CPU level of tir, proof, llvm and asm; GPU level of cuda and ptx, {_GPU_LEVEL} if none.",
+)
 @click.option(
     "html",
     "--html",
@@ -40,7 +47,7 @@ def show(
     \b
     Stages: source, mlir (the TFR module), program (what the runtime has), graph (the TensorFlow
     ops of a call), passes (those over its tensors), te (the kernel's tensors and loops), tir,
-    proof (what is proven of them), llvm, asm.
+    proof (what is proven of them), llvm, asm; cuda and ptx are the kernel for a GPU.
     \b
     Example:
       composite show ops.py:dense --stage graph --shape x=batch,64 --shape w=32,64 --shape b=32
@@ -110,16 +117,23 @@ def _expansion(op: Any, call: dict[str, Any]) -> tuple[Any, Any]:
 def _of_call(op: Any, stage: str, call: dict[str, Any], level: str | None) -> str:
     from composite.aot import build_options
     from composite.compiler import tvm as backend
+    from composite.compiler.tvm.cuda.nvrtc import NvrtcError
     from composite.compiler.tvm.show import show as show_kernel
+    from composite.compiler.tvm.show import show_gpu
+    from composite.compiler.tvm.target import CudaTarget
 
     try:
         library, dims = _expansion(op, call)
         if stage == "graph":
             return "\n".join(line.text for line in _graph(library))
+        if stage in _GPU:
+            return show_gpu(library, dims, stage, CudaTarget.level(level or _GPU_LEVEL))
         machine = build_options.targets([level] if level else [])[0]
         return show_kernel(library, dims, stage, machine)
     except backend.NotCovered as answer:
         raise ValueError(f"there is no kernel for {op.__name__}: {answer}") from answer
+    except NvrtcError as error:
+        raise ValueError(str(error)) from error
 
 
 def _plan(library: Any, dims: Any) -> list[page.Line]:

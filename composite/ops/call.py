@@ -4,8 +4,8 @@ With compiled_call.py and traced_call.py the only user of the private Python API
 that, written against TF 2.21 and kept to what the wrappers that TF generates for its own ops use
 (gen_math_ops.py and its kind): `execute.execute` for an eager call whose arguments have to be
 converted, and `Graph._create_op_internal` while tracing, followed by `record_gradient`, which
-`apply_op` would not do. Beside those, the eager context's library of functions and its cache of
-kernels.
+`apply_op` would not do. Beside those, the fast path of an eager call of tensors, and the eager
+context's library of functions, its cache of kernels, and the options of grappler.
 tests/composite/ops/test_call.py pins each of them.
 
 It knows ops by their OpDef alone; versions, stamps and options are its callers' business.
@@ -18,9 +18,11 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
-from tensorflow.python.eager import context, execute
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.eager import context, core, execute
 from tensorflow.python.framework import op_callbacks, op_def_library, op_def_registry, ops
 
+from composite.binding import native
 from composite.ops.call_arguments import Bound, bind, length, structured
 
 
@@ -37,6 +39,7 @@ def graph_call(
     The stamps are there when shapes are inferred: an old version's node must not be measured by
     the new version's shape function.
     """
+    _tell_rewriter_options()
     definition, graph, _ = op_def_library._GetOpDef(op_name, dict(arguments))
     with graph.as_default(), ops.name_scope(name or op_name) as scope:
         bound = bind(definition, arguments)
@@ -52,6 +55,21 @@ def graph_call(
     if execute.must_record_gradient():
         execute.record_gradient(op_name, op.inputs, _flat(definition, bound.attrs, stamps), outputs)
     return structured(outputs, bound.structure) if bound.structure else op
+
+
+def _tell_rewriter_options() -> None:
+    """Has expansions that run often be optimized as the process's functions are."""
+    eager = context.context()
+    chosen = eager._optimizer_experimental_options
+    if chosen != _told_options:
+        options = eager.config.graph_options.rewrite_options
+        native.call("composite_set_rewriter_options", options)
+        _told_options.clear()
+        _told_options.update(chosen)
+
+
+# As the process chose them when the runtime was told last: it starts with TensorFlow's.
+_told_options: dict[str, Any] = {}
 
 
 def _after_callbacks(op: Any, bound: Bound, graph: Any) -> list[Any]:
@@ -80,6 +98,20 @@ def eager_call(op_name: str, arguments: Mapping[str, Any], name: str | None) -> 
     if execute.must_record_gradient():
         execute.record_gradient(op_name, bound.inputs, attrs, outputs)
     return structured(list(outputs or []), bound.structure)
+
+
+def fast_call(op_name: str, inputs: Sequence[Sequence[Any]], attrs: Sequence[Any]) -> list[Any]:
+    """An eager call with lists of eager tensors, for an op whose inputs and one output are lists.
+
+    `attrs` has those that do not follow from the inputs: name, value, name, value.
+    """
+    try:
+        outputs = pywrap_tfe.TFE_Py_FastPathExecute(
+            context.context(), op_name, None, *inputs, *attrs
+        )
+    except core._NotOkStatusException as error:
+        ops.raise_from_not_ok_status(error, None)
+    return list(outputs)
 
 
 def eager_node(node: Any, inputs: Sequence[Any]) -> list[Any]:

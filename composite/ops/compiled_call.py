@@ -18,7 +18,7 @@ from tensorflow.python.eager import context, core
 from tensorflow.python.framework import ops
 
 from composite.binding import settings
-from composite.ops import call, call_arguments, keras_tensors, traced_call
+from composite.ops import call, call_arguments, dispatch, traced_call
 
 _TEMPLATE = """
 def __call__({parameters}):
@@ -28,7 +28,7 @@ def __call__({parameters}):
             try:
                 return _traced({op_name!r}, {{{arguments}}}, _self.stamps(), name)
             except _NoTensors:
-                return _of_keras(_self, {{{arguments}}}, name)
+                return _dispatched(_self, {{{arguments}}}, name)
         try:
             return {fast}
         except _NotOk as _error:
@@ -42,11 +42,11 @@ def __call__({parameters}):
         except _Symbolic:
             pass
         except _NoTensors:
-            return _of_keras(_self, {{{arguments}}}, name)
+            return _dispatched(_self, {{{arguments}}}, name)
     try:
         return _graph({op_name!r}, {{{arguments}}}, _self.stamps(), name)
     except _NoTensors:
-        return _of_keras(_self, {{{arguments}}}, name)
+        return _dispatched(_self, {{{arguments}}}, name)
 """
 
 
@@ -93,7 +93,7 @@ def compile_call(
         "_carries_options": traced_call.carries_options,
         "_traced": traced_call.traced_call,
         "_NoTensors": (TypeError, ValueError),
-        "_of_keras": keras_tensors.call,
+        "_dispatched": dispatch.call,
         "_resource": call_arguments.resource,
     }
     exec(compile(text, f"<composite op {definition.name}>", "exec"), scope)

@@ -103,24 +103,27 @@ def ensure_defined(op: Any) -> None:
 def invoke(
     library: Any, inputs: Sequence[Any], constants: int, stamps: Mapping[str, AttrValue]
 ) -> list[Any]:
-    """Calls a defined function: one node, or one eager op. Returns its outputs.
+    """Calls a defined function on tensors: one node, or one eager op. Returns its outputs.
 
     The last `constants` inputs are those that `constants_last` put there.
     """
     signature = library.function[0].signature
     first = len(inputs) - constants
+    given, known = list(inputs[:first]), list(inputs[first:])
+    is_eager = tf.executing_eagerly()
+    if is_eager and not traced_call.carries_options():
+        dtypes = [arg.type for arg in signature.output_arg]
+        return call.fast_call(NAME, [given, known], ["f", signature.name, "Tout", dtypes])
     arguments = {
-        "args": list(inputs[:first]),
-        "constants": list(inputs[first:]),
+        "args": given,
+        "constants": known,
         "f": NameAttrList(name=signature.name),
         "Tout": [tf.as_dtype(arg.type) for arg in signature.output_arg],
     }
     marks = {PROGRAM: AttrValue(s=signature.name.encode())}
-    if tf.executing_eagerly():
-        if traced_call.carries_options():
-            own = {**stamps, **settings.node_attrs(), **marks}
-            return list(traced_call.traced_call(NAME, arguments, own, None))
-        return list(call.eager_call(NAME, arguments, None))
+    if is_eager:
+        own = {**stamps, **settings.node_attrs(), **marks}
+        return list(traced_call.traced_call(NAME, arguments, own, None))
     # The functions travel with the graph, into a saved model for one.
     tf.graph_util.import_graph_def(
         GraphDef(versions={"producer": tf.version.GRAPH_DEF_VERSION}, library=library), name=""

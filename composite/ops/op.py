@@ -25,6 +25,7 @@ from composite.binding.records import PROGRAM, AttrValue
 from composite.compiler import declared_text
 from composite.compiler.schema import OpSchema
 from composite.ops import call_arguments, compiled_call
+from composite.ops.dispatch import Dispatchable
 
 _LARGEST_CONSTANT = 1024  # elements: what a body can look at are shapes, axes and the like
 
@@ -66,7 +67,7 @@ def _compiled(schema: OpSchema, *, stamped: bool = False) -> Callable[..., Any]:
     )
 
 
-class CompositeOp:
+class CompositeOp(Dispatchable):
     """An op with a body.
 
     Call it with its inputs, by position or by name, and its attributes by name; `name=` names the

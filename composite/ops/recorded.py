@@ -1,13 +1,16 @@
 """What gradient functions are given: a node of a graph, or what a tape recorded of a call.
 
-The only user of two private APIs of TensorFlow 2.21: the number that each tensor gets when it
-is made, and the cache of forward-mode gradients. tests/composite/ops/test_recorded.py pins them.
+The only user of private APIs of TensorFlow 2.21: the number that each tensor gets when it is made,
+its shape as a tuple, the functions of forward-mode gradients and their cache.
+tests/composite/ops/test_recorded.py pins them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
 from tensorflow.python.eager import forwardprop
@@ -42,12 +45,49 @@ def attrs_of(op: Any) -> dict[str, AttrValue]:
     return result
 
 
+def key_of(op: Any) -> tuple[Hashable, ...]:
+    """The attributes of what an eager tape recorded, as a key: equal for equal attributes."""
+    attrs = op.attrs
+    return (*attrs[::2], *map(_key, attrs[1::2]))
+
+
+def _key(value: Any) -> Hashable:
+    if isinstance(value, float):
+        return value.hex()  # -0.0 is not 0.0, and nan is nan
+    if value is None or isinstance(value, (int, str, bytes, tf.DType)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_key, value))
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.dtype.str, value.shape, value.tobytes()
+    return value if isinstance(value, Hashable) else str(value)  # a shape, a function, a proto
+
+
+def shape_of(tensor: Any) -> tuple[int, ...]:
+    """The shape of an eager tensor, as a tuple."""
+    shape: tuple[int, ...] = tensor._shape_tuple()
+    return shape
+
+
 def forget_forward_gradients() -> None:
     """Has tf.autodiff.ForwardAccumulator ask for gradients again.
 
     It keeps what it traces of the gradient of an eager op by the op's name and attributes.
     """
     forwardprop._jvp_function_cache.clear()
+
+
+def is_forward_mode() -> bool:
+    """Whether tf.autodiff.ForwardAccumulator is tracing what it makes of a gradient.
+
+    It asks for the gradient of that again, which TensorFlow has for no tf.IndexedSlices.
+    """
+    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+    while graph is not None:
+        if getattr(graph, "name", "").startswith("_jvp_"):
+            return True
+        graph = getattr(graph, "outer_graph", None)
+    return False
 
 
 def moment() -> int:

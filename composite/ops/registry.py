@@ -61,6 +61,7 @@ class Registry:
         self._versions: dict[str, CompositeOp] = {}  # by digest: a body may call an old one
         self._own_gradients: dict[str, OwnGradient] = {}  # by digest
         self._foreign_gradients: frozenset[str] = frozenset()  # names
+        self._underived: tuple[str, ...] = ()  # digests
         self._functions: dict[str, FunctionDefLibrary] = {}  # by the name of function[0]
         self._libraries: dict[str, Library] = {}  # by the digest of their file
         self._hooks: tuple[Callable[[str], None], ...] = ()
@@ -100,6 +101,7 @@ class Registry:
                 self._names[op.op_name] = Name(op, (*older.eras, era))
                 recorded.forget_forward_gradients()  # they are kept by name
                 older.op.retire()
+            self._find_underived()
             keras_tensors.register(op)
             if op.composes:  # a call that TensorFlow answered before may be the composition's now
                 call.forget_eager_kernels()
@@ -135,6 +137,7 @@ class Registry:
         with self.lock:
             own = self._own_gradients.get(digest, OwnGradient())
             self._own_gradients[digest] = replace(own, function=function)
+            self._find_underived()
         recorded.forget_forward_gradients()  # they were made of the derived one
 
     def refuse_gradient(self, digest: str, reason: str) -> None:
@@ -142,6 +145,7 @@ class Registry:
         with self.lock:
             own = self._own_gradients.get(digest, OwnGradient())
             self._own_gradients[digest] = replace(own, refusal=reason)
+            self._find_underived()
 
     def own_gradient(self, digest: str) -> OwnGradient | None:
         """What stands in for the derived gradient of a version; None for most."""
@@ -154,6 +158,7 @@ class Registry:
         """
         with self.lock:
             self._foreign_gradients |= {op_name}
+            self._find_underived()
 
     def overrides_gradient(self, op: CompositeOp) -> bool:
         """Whether the gradient of an op is not the derived one but its author's."""
@@ -162,13 +167,16 @@ class Registry:
             own is not None and own.function is not None
         )
 
-    def underived(self) -> list[str]:
+    def underived(self) -> tuple[str, ...]:
         """The versions whose gradient is not derived, sorted."""
+        return self._underived
+
+    def _find_underived(self) -> None:
         found = set(self._own_gradients)
         for op_name in self._foreign_gradients:
             if op_name in self._names:
                 found.update(era.digest for era in self._names[op_name].eras)
-        return sorted(found)
+        self._underived = tuple(sorted(found))
 
     def define_function(
         self, library: FunctionDefLibrary, make_known: Callable[[FunctionDefLibrary], None]

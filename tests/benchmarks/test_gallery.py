@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.gallery import _calls, _compiled, _with_gradients
-from benchmarks.works.gallery import CALLS, GalleryWork
+from benchmarks.gallery import _calls, _compiled, _with_gradients, by_hand
+from benchmarks.works.gallery import CALLS, GALLERY, GalleryWork
 
 
 def doubled(x: Any, y: Any, add: float) -> Any:
@@ -42,3 +42,15 @@ def test_what_xla_does_not_compile_is_left_out() -> None:
     assert _compiled(tf.strings.as_string, [tf.constant(1.0)]) == {}
     (way,) = _compiled(lambda x: x + 1, [tf.constant(1.0)]).values()
     assert float(way()) == 2
+
+
+def test_by_hand_nothing_is_a_composite() -> None:
+    work = GALLERY["layer-norm LSTM cell"]
+    firsts, others = work.inputs()
+    args = [tf.constant(x, tf.float32) for x in (*firsts, *others)]
+    plain = by_hand(work.op())
+    graph = tf.function(plain).get_concrete_function(*args, **work.attrs).graph
+    kinds = {op.type for op in graph.get_operations()}
+    assert "MatMul" in kinds and not kinds & {work.op().op_name, "LayerNorm", "CompositeCall"}
+    for a, b in zip(plain(*args), work.op().python_function(*args, **work.attrs), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tvm import tirx
+from tvm import ir, tirx
 from tvm.tirx import stmt as tir_stmt
 
 from composite.compiler.tvm.ir.tensor import Expr
@@ -95,20 +95,27 @@ class Block:
     Attributes:
         fuses: Whether the target has fused multiply-adds; arithmetic that relies on them has
             another form without.
+        flushes: Whether bfloat16 is rounded by the target's instruction, which flushes denormals.
         may_fail: Whether it has a statement that ends the call with an error.
     """
 
     def __init__(self) -> None:
         self.fuses = False
+        self.flushes = False
         self.may_fail = False
         self._scopes: list[list[Stmt]] = [[]]
         self._count = 0
         self._cells: dict[int, Expr] = {}  # what let returned, by identity
+        self._imports: dict[str, None] = {}  # in order
 
     def add(self, stmt: Stmt) -> None:
         """Append a statement to the innermost scope."""
         self._scopes[-1].append(stmt)
         self.may_fail = self.may_fail or isinstance(stmt, tir_stmt.AssertStmt)
+
+    def import_llvm(self, text: str) -> None:
+        """Link a module of LLVM with the kernel, for functions that are called by their names."""
+        self._imports[text] = None
 
     def name(self, hint: str) -> str:
         """Return a name not used before in this block."""
@@ -236,6 +243,13 @@ class Block:
         self.add(tir_stmt.IfThenElse(previous.condition, previous.then_case, self._sequence(body)))
 
     @contextmanager
+    def flushing(self, flushes: bool) -> Iterator[None]:
+        """Round bfloat16 by the instruction in what is written inside."""
+        outer, self.flushes = self.flushes, flushes
+        yield
+        self.flushes = outer
+
+    @contextmanager
     def ahead(self, depth: int) -> Iterator[None]:
         """Write in front of the scope that was opened while ``depth`` scopes were open."""
         inner = self._scopes[depth:]
@@ -285,7 +299,11 @@ class Block:
     def finish(self) -> Stmt:
         """Return everything written."""
         (body,) = self._scopes
-        return self._sequence(body)
+        whole = self._sequence(body)
+        for text in self._imports:
+            zero = tirx.const(0, "int32")
+            whole = tir_stmt.AttrStmt(zero, "pragma_import_llvm", ir.StringImm(text), whole)
+        return whole
 
 
 def symbol_vars(names: Sequence[str]) -> Mapping[str, Expr]:

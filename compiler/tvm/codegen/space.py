@@ -5,7 +5,7 @@ Not for: reading an element (access.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from composite.compiler.tvm.codegen.block import Buffer, const
@@ -36,9 +36,20 @@ class Space:
 
     def within(self, counter: str, value: Expr) -> Space:
         """Return what loops inside of a loop can see, whose counter is a symbol of its own."""
-        inner = Space(self.storages, {**self.symbols, counter: value})
+        return self._under({**self.symbols, counter: value})
+
+    def _under(self, symbols: Mapping[str, Expr]) -> Space:
+        """Return the same buffers under other symbols."""
+        inner = Space(self.storages, symbols)
         inner.parameters = dict(self.parameters)
         inner._products = self._products
+        return inner
+
+    def without(self, tensors: Iterable[Tensor]) -> Space:
+        """Return what is seen where some tensors are computed, wherever they are stored as well."""
+        inner = self._under(self.symbols)
+        for tensor in tensors:
+            inner.storages.pop(tensor, None)
         return inner
 
     def add_product(self, tensor: Tensor) -> None:

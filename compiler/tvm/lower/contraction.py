@@ -5,9 +5,7 @@ from __future__ import annotations
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.anchors import MatMul
-from composite.compiler.tvm.ir.dtypes import NARROW_FLOATS
-from composite.compiler.tvm.ir.graph import pointwise
-from composite.compiler.tvm.ir.tensor import Parameter, Tensor, Transpose
+from composite.compiler.tvm.ir.tensor import Tensor, Transpose
 from composite.compiler.tvm.lower.unary import NUMBERS
 from composite.compiler.tvm.read.node import OpNode
 
@@ -47,16 +45,13 @@ def _product(node: OpNode, a: Tensor, b: Tensor, ta: bool, tb: bool) -> Tensor:
 def factor(tensor: Tensor, transposed: bool) -> tuple[Tensor, bool]:
     """Return the factor as strategies like it best, and whether it is transposed.
 
-    A transpose of the matrices becomes the flag, and an input of 16-bit floats is widened once
-    instead of for each product.
+    A transpose of the matrices becomes the flag.
     """
     node = tensor.node
     if isinstance(node, Transpose):
         last = tensor.rank - 1
         if node.permutation == (*range(last - 1), last, last - 1):
             return factor(node.operand, not transposed)
-    if tensor.dtype in NARROW_FLOATS and isinstance(node, Parameter):
-        return pointwise("Widen", lambda _, x: x, (tensor,), tensor.dtype, cost=0), transposed
     return tensor, transposed
 
 

@@ -11,6 +11,7 @@ from tvm import tirx
 
 from composite.compiler.tvm.codegen.block import Block, const, dtype_of, lanes_of
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.math import bfloat16
 
 STORAGE = {"bfloat16": "uint16", "bool": "uint8"}
 """How a dtype lies in memory where TVM's own type would go through a legalizing pass."""
@@ -107,6 +108,8 @@ def from_storage(raw: Expr, dtype: str) -> Expr:
 def to_storage(block: Block, value: Expr, dtype: str) -> Expr:
     """Return a computed value as it is stored; 16-bit floats round to nearest, ties to even."""
     if dtype == "bfloat16":
+        if block.flushes and lanes_of(value) % bfloat16.LANES == 0:
+            return bfloat16.rounded(block, value)
         return _to_bfloat16(block, value)
     return convert(value, storage_dtype(dtype))
 

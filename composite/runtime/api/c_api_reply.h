@@ -112,12 +112,12 @@ inline const tensorflow::AttrValue& Attr(const tensorflow::NodeDef& node, const 
 }
 
 // Runs `work`, which takes the parsed request.
-template <typename Work>
+template <typename Message = tensorflow::NodeDef, typename Work>
 int Serve(const char* request, size_t size, composite_buffer* reply, Work work) {
-  return Reply(reply, [&]() -> decltype(work(tensorflow::NodeDef())) {
-    absl::StatusOr<tensorflow::NodeDef> node = ParseRequest<tensorflow::NodeDef>(request, size);
-    if (!node.ok()) return node.status();
-    return work(*node);
+  return Reply(reply, [&]() -> decltype(work(Message())) {
+    absl::StatusOr<Message> message = ParseRequest<Message>(request, size);
+    if (!message.ok()) return message.status();
+    return work(*message);
   });
 }
 

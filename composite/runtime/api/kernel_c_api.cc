@@ -18,10 +18,12 @@
 #include "composite/runtime/kernels/timings.h"
 #include "composite/runtime/launch/tvm_abi.h"
 #include "composite/runtime/program/registry.h"
+#include "composite/runtime/run/optimized_expansion.h"
 #include "composite/runtime/tensorflow/registration.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/protobuf/rewriter_config.pb.h"
 
 namespace composite {
 namespace {
@@ -170,6 +172,14 @@ int composite_explain(const char* request, size_t size, composite_buffer* reply)
 
 int composite_set_options(const char* request, size_t size, composite_buffer* reply) {
   return Serve(request, size, reply, composite::SetOptions);
+}
+
+int composite_set_rewriter_options(const char* request, size_t size, composite_buffer* reply) {
+  using Options = tensorflow::RewriterConfig;
+  return Serve<Options>(request, size, reply, [](const Options& options) {
+    composite::SetRewriterOptions(options);
+    return absl::OkStatus();
+  });
 }
 
 void composite_bind_slots(void** parallel_launch, void** parallel_barrier, void** alloc_workspace,

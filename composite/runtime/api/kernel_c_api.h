@@ -61,6 +61,11 @@ COMPOSITE_EXPORT int composite_explain(const char* request, size_t size, composi
 COMPOSITE_EXPORT int composite_set_options(const char* request, size_t size,
                                            composite_buffer* reply);
 
+/* tensorflow.RewriterConfig -> empty: the rewrites that expansions which run often get from now on,
+ * in place of those that TensorFlow was started with. */
+COMPOSITE_EXPORT int composite_set_rewriter_options(const char* request, size_t size,
+                                                    composite_buffer* reply);
+
 /* Built libraries: called by the generated static initializer. */
 
 /* Compiled into every built library, so its layout stays as it is. What changes from version to

@@ -14,7 +14,8 @@ namespace composite {
 namespace {
 
 constexpr char kEnvironment[] = "COMPOSITE_ISA";
-constexpr absl::string_view kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
+constexpr absl::string_view kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4",
+                                         "x86-64-v4-bf16"};
 constexpr int kUnknown = -1;
 constexpr absl::string_view kCpuType = "CPU";
 
@@ -46,7 +47,8 @@ int LevelOfCpu() {
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512vl");
-  return v4 ? 3 : v3 ? 2 : v2 ? 1 : 0;
+  const bool bfloat16 = v4 && __builtin_cpu_supports("avx512bf16");
+  return bfloat16 ? 4 : v4 ? 3 : v3 ? 2 : v2 ? 1 : 0;
 #else
   return kUnknown;
 #endif

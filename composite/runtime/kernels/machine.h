@@ -12,7 +12,7 @@ struct Device {
   enum Kind { kCpu, kOther };
 
   Kind kind = kCpu;
-  int level = 0;  // of a CPU: 0 is x86-64, 3 is x86-64-v4, and -1 another architecture
+  int level = 0;  // of a CPU: 0 is x86-64, 4 is x86-64-v4-bf16, and -1 another architecture
 
   // Whether there are kernels for devices of this kind.
   bool has_kernels() const { return kind == kCpu; }

@@ -61,7 +61,9 @@ const HotExpansion::Form* HotExpansion::Advance(FunctionLibraryRuntime* runtime,
   if (takes) return forms_.back().get();
   if (requested_ == nullptr) {
     Widen(context);
-    if (++runs_ == kRuns) requested_ = OptimizedExpansion::Request(expansion_, shapes_);
+    if (++runs_ == kRuns) {
+      requested_ = OptimizedExpansion::Request(expansion_, shapes_, RewriterOptions(runtime));
+    }
     return nullptr;
   }
   if (!requested_->done()) return nullptr;

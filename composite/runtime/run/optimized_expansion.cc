@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
 #include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/run/private_runtime.h"
 #include "tensorflow/core/common_runtime/device.h"
@@ -22,6 +23,7 @@
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/grappler/grappler_item.h"
 #include "tensorflow/core/grappler/optimizers/meta_optimizer.h"
+#include "tensorflow/core/lib/strings/proto_serialization.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/statusor.h"
@@ -38,10 +40,23 @@ using tensorflow::Graph;
 using tensorflow::Node;
 using tensorflow::PartialTensorShape;
 
-tensorflow::ConfigProto Config() {
+using tensorflow::RewriterConfig;
+
+// Of the process; empty where nothing was chosen.
+struct ChosenRewrites {
+  static ChosenRewrites& Global() {
+    static auto* chosen = new ChosenRewrites;
+    return *chosen;
+  }
+  ForkMutex mu;
+  absl::optional<RewriterConfig> options ABSL_GUARDED_BY(mu);
+};
+
+tensorflow::ConfigProto Config(const RewriterConfig& rewrites) {
   tensorflow::ConfigProto config;
-  auto* rewrites = config.mutable_graph_options()->mutable_rewrite_options();
-  rewrites->set_min_graph_nodes(-1);  // by hand these nodes would stand in a larger graph
+  auto* options = config.mutable_graph_options()->mutable_rewrite_options();
+  *options = rewrites;
+  options->set_min_graph_nodes(-1);  // by hand these nodes would stand in a larger graph
   return config;
 }
 
@@ -136,8 +151,25 @@ class Background {
 
 }  // namespace
 
+void SetRewriterOptions(RewriterConfig options) {
+  ChosenRewrites& chosen = ChosenRewrites::Global();
+  absl::MutexLock lock(&chosen.mu);
+  chosen.options = std::move(options);
+}
+
+RewriterConfig RewriterOptions(tensorflow::FunctionLibraryRuntime* runtime) {
+  ChosenRewrites& chosen = ChosenRewrites::Global();
+  {
+    absl::MutexLock lock(&chosen.mu);
+    if (chosen.options.has_value()) return *chosen.options;
+  }
+  const tensorflow::ConfigProto* config = runtime->config_proto();
+  return config == nullptr ? RewriterConfig() : config->graph_options().rewrite_options();
+}
+
 absl::StatusOr<OptimizedFunction> Optimize(const Expansion& expansion,
-                                           absl::Span<const PartialTensorShape> shapes) {
+                                           absl::Span<const PartialTensorShape> shapes,
+                                           const RewriterConfig& rewrites) {
   TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body, expansion.Body());
   Device* device = PrivateRuntime()->device();
   tensorflow::DeviceSet devices;
@@ -151,8 +183,11 @@ absl::StatusOr<OptimizedFunction> Optimize(const Expansion& expansion,
   keep.insert(keep.end(), control.begin(), control.end());
   tensorflow::grappler::GrapplerItem::OptimizationOptions options;
   options.allow_pruning_stateful_and_dataset_ops = false;
-  TF_RETURN_IF_ERROR(tensorflow::grappler::OptimizeGraph(
-      results, keep, library.get(), devices, device, Config(), expansion.name, options, &graph));
+  if (!rewrites.disable_meta_optimizer()) {
+    TF_RETURN_IF_ERROR(tensorflow::grappler::OptimizeGraph(results, keep, library.get(), devices,
+                                                           device, Config(rewrites), expansion.name,
+                                                           options, &graph));
+  }
   TF_RETURN_IF_ERROR(RunPartitionPasses(*device, library.get(), &graph));
   OptimizedFunction optimized;
   optimized.name = absl::StrCat(expansion.name, "_optimized");
@@ -165,26 +200,31 @@ absl::StatusOr<OptimizedFunction> Optimize(const Expansion& expansion,
 }
 
 std::shared_ptr<const OptimizedExpansion> OptimizedExpansion::Request(
-    std::shared_ptr<const Expansion> expansion, std::vector<PartialTensorShape> shapes) {
+    std::shared_ptr<const Expansion> expansion, std::vector<PartialTensorShape> shapes,
+    RewriterConfig rewrites) {
   static auto* const mu = new ForkMutex;
   static auto* const known =
       new absl::flat_hash_map<std::string, std::weak_ptr<const OptimizedExpansion>>;
   std::string key = expansion->name;
   for (const PartialTensorShape& shape : shapes) absl::StrAppend(&key, ";", shape.DebugString());
+  std::string options;
+  if (tensorflow::SerializeToStringDeterministic(rewrites, &options)) {
+    absl::StrAppend(&key, ";", options);
+  }
   absl::MutexLock lock(mu);
   auto& same = (*known)[key];
   if (auto found = same.lock()) return found;
   auto made = std::make_shared<OptimizedExpansion>();
   same = made;
   absl::erase_if(*known, [](const auto& one) { return one.second.expired(); });
-  Background::Global().Schedule(
-      [made, expansion = std::move(expansion), shapes = std::move(shapes)] {
-        made->function_ = Optimize(*expansion, shapes);
-        if (!made->function_.ok()) {
-          VLOG(1) << expansion->name << " stays as it is: " << made->function_.status();
-        }
-        made->done_.store(true, std::memory_order_release);
-      });
+  Background::Global().Schedule([made, expansion = std::move(expansion), shapes = std::move(shapes),
+                                 rewrites = std::move(rewrites)] {
+    made->function_ = Optimize(*expansion, shapes, rewrites);
+    if (!made->function_.ok()) {
+      VLOG(1) << expansion->name << " stays as it is: " << made->function_.status();
+    }
+    made->done_.store(true, std::memory_order_release);
+  });
   return made;
 }
 

@@ -15,6 +15,7 @@
 #include "composite/runtime/expand/expansion.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/partial_tensor_shape.h"
+#include "tensorflow/core/protobuf/rewriter_config.pb.h"
 
 namespace composite {
 
@@ -24,9 +25,18 @@ struct OptimizedFunction {
   std::shared_ptr<const tensorflow::FunctionLibraryDefinition> library;
 };
 
+// What the process has chosen of grappler's rewrites since TensorFlow started, for what is
+// optimized from now on.
+void SetRewriterOptions(tensorflow::RewriterConfig options);
+
+// The rewrites that functions of `runtime` get: those of SetRewriterOptions, or else of its
+// session.
+tensorflow::RewriterConfig RewriterOptions(tensorflow::FunctionLibraryRuntime* runtime);
+
 // For inputs of these shapes, dims of which may be unknown. Takes milliseconds for ten nodes.
 absl::StatusOr<OptimizedFunction> Optimize(const Expansion& expansion,
-                                           absl::Span<const tensorflow::PartialTensorShape> shapes);
+                                           absl::Span<const tensorflow::PartialTensorShape> shapes,
+                                           const tensorflow::RewriterConfig& rewrites);
 
 // The optimized function of an expansion, once it is there.
 class OptimizedExpansion {
@@ -34,7 +44,7 @@ class OptimizedExpansion {
   // Starts the work, unless another holder of the same has done so.
   static std::shared_ptr<const OptimizedExpansion> Request(
       std::shared_ptr<const Expansion> expansion,
-      std::vector<tensorflow::PartialTensorShape> shapes);
+      std::vector<tensorflow::PartialTensorShape> shapes, tensorflow::RewriterConfig rewrites);
 
   OptimizedExpansion() = default;
   OptimizedExpansion(const OptimizedExpansion&) = delete;

@@ -11,6 +11,7 @@ from composite.compiler.tvm import Target
 from composite.compiler.tvm.build import generate, make_module
 from composite.compiler.tvm.plan.plan import make_plan
 from composite.compiler.tvm.read.reader import read_function
+from composite.compiler.tvm.target import BFLOAT16, CudaTarget
 from tests.compiler.tvm.conftest import library_of
 
 
@@ -18,12 +19,12 @@ def test_host_is_a_level_with_its_cores() -> None:
     host = Target.host()
     assert host == Target.of(host.isa, host.cores)
     assert host.cores >= 1
-    assert host.key == f"{host.mcpu}-{host.cores}"
+    assert host.key == f"{host.isa}-{host.cores}"
 
 
 @pytest.mark.parametrize(
     ("isa", "lanes", "registers"),
-    [("x86-64-v2", 4, 16), ("x86-64-v3", 8, 16), ("x86-64-v4", 16, 32)],
+    [("x86-64-v2", 4, 16), ("x86-64-v3", 8, 16), ("x86-64-v4", 16, 32), (BFLOAT16, 16, 32)],
 )
 def test_levels(isa: str, lanes: int, registers: int) -> None:
     target = Target.of(isa, 4)
@@ -32,9 +33,25 @@ def test_levels(isa: str, lanes: int, registers: int) -> None:
         target.lanes = 1  # type: ignore[misc]
 
 
+def test_products_of_bfloat16_are_a_level_of_their_own() -> None:
+    plain, more = Target.of("x86-64-v4", 4), Target.of(BFLOAT16, 4)
+    assert plain.isa < more.isa
+    assert plain.key != more.key
+    assert (plain.has_bfloat16, more.has_bfloat16) == (False, True)
+
+
 def test_unknown_level() -> None:
     with pytest.raises(ValueError, match="no level that kernels are made for"):
         Target.of("sparc", 1)
+
+
+def test_levels_of_gpus() -> None:
+    target = CudaTarget.level("sm_90")
+    assert (target.device, target.key) == ("cuda", "cuda-sm_90")
+    assert target.has_fma
+    assert target.tvm() == {"kind": "cuda", "arch": "sm_90"}
+    with pytest.raises(ValueError, match="'sm_20' is no level that kernels are made for: sm_80"):
+        CudaTarget.level("sm_20")
 
 
 @pytest.mark.parametrize(("isa", "register"), [("x86-64-v3", "%ymm"), ("x86-64-v4", "%zmm")])

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from composite.cli.main import main
+from examples.gallery import rms_norm
 from examples.signatures import ops as signatures
 from tests.composite import dense_ops
 
@@ -30,6 +31,7 @@ def run(*args):
         ("tir", "def kernel("),
         ("llvm", "define"),
         ("asm", ".text"),
+        ("cuda", "// strategies: product"),
     ],
 )
 def test_show(stage, text):
@@ -51,6 +53,16 @@ def test_the_plan_names_stages_stores_and_symbols():
         "",
         "returns t5",
     ]
+
+
+def test_the_source_of_a_kernel_for_a_gpu_begins_with_its_launches():
+    done = run("show", f"{rms_norm.__file__}:rms_norm", "--stage", "cuda", "-s", "x=batch,64",
+               "-s", "gamma=64", "--target", "sm_90")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    first, launch, *_ = done.stdout.splitlines()
+    assert first == "// strategies: rows"
+    assert launch.startswith("// kernel_0(in0, in1, out0, size0): [s0] / ")
+    assert "__global__" in done.stdout
 
 
 def test_what_is_not_covered_is_said():

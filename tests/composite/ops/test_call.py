@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 from composite.binding.records import AttrValue
 from composite.ops import call, compiled_call
+from composite.ops.dispatch import Dispatchable
 
 
-class _Op:
+class _Op(Dispatchable):
     def __call__(self, *args, **kwargs):
         raise NotImplementedError  # each subclass gets its own
 
@@ -158,3 +160,37 @@ def test_autograph_leaves_calls_alone():
         return matmul(a, B)
 
     np.testing.assert_array_equal(traced(A), A @ B)
+
+
+def test_a_fast_call_of_lists():
+    a, b = tf.constant([1.0, 2.0]), tf.constant(3)
+    dtypes = [x.dtype.as_datatype_enum for x in (a, b)]
+    with tf.GradientTape() as tape:
+        tape.watch(a)
+        first, second = call.fast_call("IdentityN", [[a, b]], [])
+    assert first.dtype == tf.float32 and second.dtype == tf.int32
+    np.testing.assert_array_equal(tape.gradient(first, a), [1, 1])
+    called = tf.function(lambda a, b: (a * 2.0, b)).get_concrete_function(a, b)
+    attrs = ["f", called.name.decode(), "Tout", dtypes]
+    doubled, same = call.fast_call("PartitionedCall", [[a, b]], attrs)
+    np.testing.assert_array_equal(doubled, [2, 4])
+    assert int(same) == 3
+    of_seven = tf.function(lambda x: x + tf.reshape(x, [7])).get_concrete_function(
+        tf.TensorSpec([None])
+    )
+    attrs = ["f", of_seven.name.decode(), "Tout", dtypes[:1]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="2 values"):
+        call.fast_call("PartitionedCall", [[a]], attrs)
+
+
+def test_the_options_of_grappler_that_were_chosen_since():
+    from_before = dict(call._told_options)
+    tf.config.optimizer.set_experimental_options({"remapping": False})
+    try:
+        with tf.Graph().as_default():
+            call.graph_call("AddN", {"inputs": [tf.ones([2])]}, {}, None)
+        assert call._told_options == {**from_before, "remapping": False}
+        options = context.context().config.graph_options.rewrite_options
+        assert options.remapping == options.OFF
+    finally:
+        tf.config.optimizer.set_experimental_options({"remapping": True})

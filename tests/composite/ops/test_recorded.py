@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import forwardprop
 
+from composite import Composite
 from composite.binding.records import AttrValue
 from composite.ops import call, recorded
 
@@ -47,6 +48,36 @@ def test_forward_gradients_are_asked_for_again():
     np.testing.assert_array_equal(forward(), expected)
 
 
+def test_forward_gradients_are_told_by_their_functions():
+    seen = []
+
+    @Composite("RecordedSpied", inputs=["x: float"], outputs=["y: float"])
+    def spied(x):
+        return x * x
+
+    @spied.gradient
+    def gradient(op, upstream):
+        seen.append(recorded.is_forward_mode())
+        return upstream
+
+    def forward(x):
+        with tf.autodiff.ForwardAccumulator(x, x):
+            spied(x)
+
+    def reverse(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = spied(x)
+        tape.gradient(y, x)
+
+    for way, expected in ((forward, True), (reverse, False)):
+        for wrap in (lambda f: f, tf.function):
+            seen.clear()
+            recorded.forget_forward_gradients()  # asked for again in a function
+            wrap(way)(tf.constant(1.0))
+            assert set(seen) == {expected}, (way, wrap)
+
+
 class _Record:
     """As TensorFlow's tape describes a call."""
 
@@ -60,3 +91,41 @@ def test_the_node_of_a_record():
         y = tf.raw_ops.Tanh(x=tf.ones([2]))
         assert recorded.node_of(_Record([y])) is y.op and recorded.node_of(y.op) is y.op
         assert recorded.node_of(_Record([tf.identity(y)])) is None
+
+
+class _Recorded:
+    """As TensorFlow's tape describes an eager call, of an op with these attributes."""
+
+    def __init__(self, *values):
+        self.attrs = tuple(x for i, value in enumerate(values) for x in (f"attr{i}", value))
+
+
+def test_keys_of_attributes_are_equal_where_they_are():
+    def key(*values):
+        return recorded.key_of(_Recorded(*values))
+
+    same = [
+        (2.0, 2.0), (float("nan"), float("nan")), ([1, 2], (1, 2)), (tf.float32, tf.float32),
+        (np.float32(2), np.float32(2)), (np.arange(3), np.arange(3)), ("a", "a"), (None, None),
+        (tf.TensorShape([1, None]), tf.TensorShape([1, None])), (AttrValue(i=1), AttrValue(i=1)),
+    ]  # fmt: skip
+    for a, b in same:
+        assert key(a) == key(b)
+        assert hash(key(a, a)) == hash(key(b, b))
+    others = [
+        (0.0, -0.0), (np.float32(0), np.float32(-0.0)), ([0.0], [-0.0]), (2.0, 3.0), ("a", "b"),
+        (np.arange(3), np.arange(4)), (tf.float32, tf.float64), (AttrValue(i=1), AttrValue(i=2)),
+        (np.arange(2000), np.where(np.arange(2000) == 999, 0, np.arange(2000))),
+    ]  # fmt: skip
+    for a, b in others:
+        assert key(a) != key(b)
+
+
+def test_the_shape_of_an_eager_tensor():
+    for shape in ((), (0, 3), (2, 1)):
+        assert recorded.shape_of(tf.zeros(shape)) == shape
+    with tf.GradientTape() as tape:
+        tape.watch(x := tf.ones([2]))
+        y = x * x
+    assert recorded.shape_of(y) == (2,)
+    assert recorded.shape_of(tape.gradient(y, x)) == (2,)

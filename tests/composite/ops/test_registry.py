@@ -107,7 +107,7 @@ def test_an_own_gradient_belongs_to_a_version(registry: Registry) -> None:
     assert [registry.overrides_gradient(one) for one in (first, second, third)] == [
         True, False, False,
     ]  # fmt: skip
-    assert registry.underived() == ["1", "2"]
+    assert registry.underived() == ("1", "2")
     registry.set_gradient("2", gradient)
     assert registry.own_gradient("2") == OwnGradient(gradient, "no")
 
@@ -117,7 +117,7 @@ def test_a_foreign_gradient_belongs_to_a_name(registry: Registry) -> None:
     registry.note_foreign_gradient("Unknown")
     for name, digest in (("A", "2"), ("A", "1"), ("B", "3")):
         registry.define(op(name, digest))
-    assert registry.underived() == ["1", "2"]
+    assert registry.underived() == ("1", "2")
     assert registry.overrides_gradient(op("A", "2"))
     assert not registry.overrides_gradient(op("B", "3"))
 
@@ -219,7 +219,7 @@ def test_a_reader_does_not_wait_for_a_library_that_is_loaded(registry: Registry)
         return Library("lib", Path(), {})
 
     registry.library("key", load)
-    assert found == [known, "1", ["1"]]
+    assert found == [known, "1", ("1",)]
 
 
 def test_a_child_of_a_process_whose_threads_define_can_define(run_python: Any) -> None:

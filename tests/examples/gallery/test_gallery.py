@@ -49,7 +49,8 @@ def value_and_gradients(function: Any, inputs: list[Any], attrs: dict[str, Any])
     ]
     pairs = [(y, w) for y, w in zip(ys, weights, strict=True) if w is not None]
     targets, upstream = zip(*pairs, strict=True)
-    return [*ys, *tape.gradient(targets, floats, upstream)]
+    gradients = tape.gradient(targets, floats, upstream)  # of a table: IndexedSlices
+    return [*ys, *(g if g is None else tf.convert_to_tensor(g) for g in gradients)]
 
 
 @pytest.mark.parametrize("call", CALLS, ids=str)

@@ -187,3 +187,52 @@ def test_state_is_changed_once_a_call():
     assert runs_until_optimized(call)
     call()
     assert float(variable) == calls
+
+
+def root_op(name):
+    """Grappler makes a square root of it, which gives NaN where the power is infinity."""
+
+    @Composite(name, inputs=["x: float"], outputs=["y: float"])
+    def root(x):
+        return tf.pow(x, 0.5)
+
+    return root
+
+
+def rewritten(op):
+    """Whether the optimized expansion of an op of `root_op` is a square root."""
+    x = tf.constant([-np.inf])
+    assert runs_until_optimized(lambda: op(x))
+    return bool(np.isnan(op(x)[0]))
+
+
+def test_the_process_s_options_for_grappler_hold():
+    assert rewritten(root_op("OptimizedRoot"))
+    for option in ({"disable_meta_optimizer": True}, {"arithmetic_optimization": False}):
+        tf.config.optimizer.set_experimental_options(option)
+        try:
+            (name,) = option
+            op = root_op(f"OptimizedRoot_{name}")
+            tf.function(op).get_concrete_function(tf.ones([1]))  # the runtime is told at a trace
+            assert not rewritten(op)
+        finally:
+            tf.config.optimizer.set_experimental_options({n: not on for n, on in option.items()})
+    op = root_op("OptimizedRootAgain")
+    tf.function(op).get_concrete_function(tf.ones([1]))
+    assert rewritten(op)
+
+
+STARTED = """
+import tensorflow as tf
+
+tf.config.optimizer.set_experimental_options({"arithmetic_optimization": False})
+from tests.runtime.run.test_optimized_expansion import composite, rewritten, root_op
+
+with composite.options(backend="tf"):
+    assert not rewritten(root_op("OptimizedRootStarted"))
+"""
+
+
+@pytest.mark.slow
+def test_options_that_tensorflow_is_started_with_hold(run_python):
+    run_python(STARTED)

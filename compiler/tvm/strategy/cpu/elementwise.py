@@ -20,8 +20,8 @@ from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cost import chain_cost, is_read
 from composite.compiler.tvm.strategy.cpu.interleave import interleave_in_row, interleaving
-from composite.compiler.tvm.strategy.cpu.merge import merge_dimensions
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
+from composite.compiler.tvm.strategy.merge import merge_dimensions
 from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter
 
 _CHUNK = 8192

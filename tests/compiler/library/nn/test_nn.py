@@ -196,4 +196,5 @@ def test_gradients_as_tensorflow(text: str, inputs: list[Any], case: Callable[[s
             y = compute()
         gradients.append(tape.gradient(y, tensors))
     for ours, theirs in zip(*gradients, strict=True):
-        np.testing.assert_allclose(ours, tf.convert_to_tensor(theirs), rtol=1e-5, atol=1e-5)
+        one, other = (tf.convert_to_tensor(slope) for slope in (ours, theirs))
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)

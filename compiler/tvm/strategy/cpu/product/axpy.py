@@ -26,6 +26,7 @@ from composite.compiler.tvm.codegen.block import (
 )
 from composite.compiler.tvm.ir.dims import ceildiv
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.math.numeric import from_storage
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.product.product import (
     Matrices,
@@ -258,14 +259,16 @@ class _Columns:
         for row in range(self._rows):
             for k in ks:
                 at = a_base + row * self._a.strides[row_axis] + k * self._a.strides[k_axis]
-                scalar = tirx.BufferLoad(self._a.storage.buffer, [index(at)])
+                raw = tirx.BufferLoad(self._a.storage.buffer, [index(at)])
+                scalar = from_storage(raw, self._a.storage.dtype)
                 factors.append(block.let(tirx.Broadcast(scalar, lanes)))
         matrix, pitch = self._b.storage.buffer, self._b.strides[-2]
         lines = [block.bind(index(b_base + k * pitch), "line") for k in ks]
         first, vectors = columns
         with block.loop(vectors, "v") as v:
             column = self._column(first, v)
-            loaded = [block.let(block.load(matrix, line + column, lanes)) for line in lines]
+            raw = [block.load(matrix, line + column, lanes) for line in lines]
+            loaded = [block.let(from_storage(r, self._b.storage.dtype)) for r in raw]
             for row in range(self._rows):
                 place = block.bind(base + row * self._width + v * lanes, "place")
                 total = block.load(sums, place, lanes)

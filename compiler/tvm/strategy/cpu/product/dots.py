@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from tvm import tirx
 
-from composite.compiler.tvm.codegen.access import Index, Lane
+from composite.compiler.tvm.codegen.access import Index, Lane, Storage
 from composite.compiler.tvm.codegen.block import (
     Block,
     Buffer,
@@ -26,6 +26,7 @@ from composite.compiler.tvm.codegen.block import (
     remainder,
 )
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.math.numeric import from_storage
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.product.product import (
     Matrices,
@@ -232,16 +233,16 @@ class _Columns:
         """Multiply one vector of K for each row with each column."""
         block, lanes = self._block, self._lanes
 
-        def load(buffer: Buffer, at: Expr | int) -> Expr:
-            value = block.load(buffer, at, lanes)
+        def load(storage: Storage, at: Expr | int) -> Expr:
+            value = from_storage(block.load(storage.buffer, at, lanes), storage.dtype)
             if mask is not None:
                 value = tirx.Select(mask, value, const(0, self._vector))
             return block.let(value)
 
-        columns = [load(self._b.storage.buffer, base + k) for base in bases]
+        columns = [load(self._b.storage, base + k) for base in bases]
         stride = 0 if self._rows == 1 else self._a.strides[-2]
         for i in range(self._rows):
-            x = load(self._a.storage.buffer, self._a_base + i * stride + k)
+            x = load(self._a.storage, self._a_base + i * stride + k)
             for j, column in enumerate(columns):
                 slot = index(first + i * self._columns + j)
                 block.store(sums, slot, tirx.BufferLoad(sums, [slot]) + x * column)

@@ -1,10 +1,12 @@
 """Matrix products by register tiles, with whatever is element-wise behind them.
 
 One side of the product supplies vectors, the other single elements to broadcast (:mod:`.tile`).
-The vector side is packed into panels by :mod:`.pack`; the other side is read where it lies. Each
-block of the result goes through a buffer of sums, from which :mod:`..epilogue` computes the
-element-wise work in the result's own layout; a short epilogue is written for the registers of a
-tile instead. :mod:`.blocking` says what a task takes; no task waits for another.
+The vector side is packed into panels by :mod:`.pack`; the other side is read where it lies, unless
+it is of 16 bits: then :mod:`.pack_rows` packs it, too. What a step of k takes is an element, or a
+pair of bfloat16 where the target multiplies those (:mod:`.steps`). Each block of the result goes
+through a buffer of sums, from which :mod:`..epilogue` computes the element-wise work in the
+result's own layout; a short epilogue is written for the registers of a tile instead.
+:mod:`.blocking` says what a task takes; no task waits for another.
 
 * Second factor ``[K, N]``, or constant: vectors run along N. Packing copies; a constant factor is
   packed before the first call (:mod:`.panels`), so that its layout costs nothing.
@@ -21,9 +23,10 @@ from dataclasses import replace
 
 from tvm import tirx
 
+from composite.compiler.tvm.codegen.access import Strided
 from composite.compiler.tvm.codegen.block import ceil_quotient, index, minimum, quotient, remainder
 from composite.compiler.tvm.ir.dims import Dim, ceildiv
-from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cpu.product.axpy import Axpy
@@ -32,10 +35,23 @@ from composite.compiler.tvm.strategy.cpu.product.dots import Dots
 from composite.compiler.tvm.strategy.cpu.product.gemm_task import GemmTask
 from composite.compiler.tvm.strategy.cpu.product.panel_product import Arrangement
 from composite.compiler.tvm.strategy.cpu.product.panels import pack_once
-from composite.compiler.tvm.strategy.cpu.product.product import Product, float_product, in_place
+from composite.compiler.tvm.strategy.cpu.product.product import (
+    Product,
+    float_product,
+    in_place,
+    is_narrow,
+    multiplies_pairs,
+)
+from composite.compiler.tvm.strategy.cpu.product.steps import count_steps
 from composite.compiler.tvm.strategy.cpu.product.tile import Tile, other_tiles, thin_tiles, tiles
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter
+
+_LATENCY, _PAIR_LATENCY = 4.0, 6.0
+"""Cycles until a sum can be added to again."""
+
+_COLUMNS_OF_TASK = 128
+"""About how many columns rows are packed for."""
 
 
 class Gemm:
@@ -70,14 +86,15 @@ class _Writer(TaskWriter):
 
 def arrange(product: Product, context: Context) -> Arrangement | None:
     """Return the arrangement to use, the cheapest by default, or None if there is none."""
+    pairs = multiplies_pairs(product, context)
     counted: list[Arrangement] = []
     others: list[Arrangement] = []
     for swapped in (False, True):
         left = (product.node.a, product.node.transpose_a)
         right = (product.node.b, not product.node.transpose_b)
         vectors, rows = (left, right) if swapped else (right, left)
-        where = in_place(rows[0], product.dtype, context)
-        if where is None:
+        where = _broadcast_at(product, rows, context, pairs=pairs)
+        if where is None and not is_narrow(rows[0], context):
             continue
         packing = context.packing(vectors[0])
         is_thin = packing is not None and not swapped
@@ -85,7 +102,7 @@ def arrange(product: Product, context: Context) -> Arrangement | None:
         usual = [*thin, *tiles(context.target)]
         for found, shapes in ((counted, usual), (others, other_tiles(context.target))):
             found += [
-                Arrangement(product, vectors, rows, where, swapped, tile, packing)
+                Arrangement(product, vectors, rows, where, swapped, tile, packing, pairs)
                 for tile in shapes
             ]
     cheapest = min(counted, key=lambda a: estimate(a, context), default=None)
@@ -94,6 +111,19 @@ def arrange(product: Product, context: Context) -> Arrangement | None:
     # If one side is packed before the tasks, the arrangements that pack in the tasks are no choice.
     named = {_name(a): a for a in [*counted, *others] if a.is_packed == cheapest.is_packed}
     return named[context.choose("gemm.tile", list(named), _name(cheapest))]
+
+
+def _broadcast_at(
+    product: Product, rows: tuple[Tensor, bool], context: Context, *, pairs: bool
+) -> Strided | None:
+    """Return where rows lie, if they can be multiplied as they are: pairs as neighbours."""
+    tensor, k_first = rows
+    if not pairs:
+        return in_place(tensor, product.dtype, context)
+    where = in_place(tensor, tensor.dtype, context)
+    is_whole = isinstance(product.depth, int) and product.depth % 2 == 0
+    lies = where is not None and not k_first and where.strides[-1] == 1
+    return where if lies and is_whole else None
 
 
 def _name(arrangement: Arrangement) -> str:
@@ -112,12 +142,19 @@ def _counts(arrangement: Arrangement) -> tuple[Dim, Dim]:
 def estimate(arrangement: Arrangement, context: Context) -> float:
     """Return the cycles that an arrangement would take on one core, roughly."""
     columns, row_count = _counts(arrangement)
-    vectors = ceildiv(guess(columns), context.lanes(arrangement.product.dtype))
-    rows, depth, tile = guess(row_count), guess(arrangement.product.depth), arrangement.tile
+    lanes = context.lanes(arrangement.product.dtype)
+    vectors = ceildiv(guess(columns), lanes)
+    pairs, tile = arrangement.pairs, arrangement.tile
+    rows, depth = guess(row_count), guess(arrangement.product.depth)
+    depth = ceildiv(depth, 2) if pairs else depth
     high = ceildiv(rows, ceildiv(rows, tile.rows))  # balanced: the larger of the two sizes
     panels = ceildiv(vectors, tile.vectors)
-    multiply = rows / high * panels * Tile(high, tile.vectors).cycles() * depth
-    if arrangement.broadcast[1]:  # broadcast along [K, count]: every step is another cache line
+    cycles = Tile(high, tile.vectors).cycles(_PAIR_LATENCY if pairs else _LATENCY)
+    multiply = rows / high * panels * cycles * depth
+    if arrangement.broadcast_at is None:  # tasks of some columns each pack their rows
+        copies = ceildiv(vectors * lanes, _COLUMNS_OF_TASK)
+        multiply += copies * rows * depth * (4.0 if arrangement.broadcast[1] else 2.0) / lanes
+    elif arrangement.broadcast[1]:  # broadcast along [K, count]: every step is another cache line
         multiply += panels * ceildiv(rows, high) * depth * 10.0
     pack = (
         0.0 if arrangement.is_packed else vectors * depth * (2.0 if arrangement.vectors[1] else 4.0)
@@ -132,8 +169,10 @@ def tiled_tasks(arrangement: Arrangement, context: Context) -> Tasks:
     vectors_first, rows_first = arrangement.vectors[1], arrangement.broadcast[1]
     lanes = context.lanes(product.dtype)
     columns, row_count = _counts(arrangement)
-    rows, depth = context.size(row_count), context.size(product.depth)
-    sizes = Sizes.of(product.batch, columns, lanes, (row_count, rows), (product.depth, depth))
+    rows, pairs = context.size(row_count), arrangement.pairs
+    depth = count_steps(context.size(product.depth), pairs=pairs)
+    deep = count_steps(guess(product.depth), pairs=pairs)
+    sizes = Sizes.of(product.batch, columns, lanes, (row_count, rows), (deep, depth))
     blocking = choose_blocking(
         sizes,
         arrangement.tile,
@@ -151,7 +190,9 @@ def tiled_tasks(arrangement: Arrangement, context: Context) -> Tasks:
     packed = None
     if arrangement.packing is not None:
         factor = arrangement.vectors
-        packed = pack_once(context, arrangement.packing, factor, product.dtype, tile, blocking)
+        packed = pack_once(
+            context, arrangement.packing, factor, product.dtype, tile, blocking, pairs=pairs
+        )
 
     def body(task: Expr) -> None:
         batch = block.bind(quotient(task, groups * chunks), "batch")
@@ -162,6 +203,6 @@ def tiled_tasks(arrangement: Arrangement, context: Context) -> Tasks:
         where = unflatten(context, batch, product.batch) if product.batch else []
         GemmTask(arrangement, blocking, context, where, packed).write(group, first, count)
 
-    alike = (arrangement.swapped, tile, arrangement.is_packed, vectors_first, rows_first)
+    alike = (arrangement.swapped, tile, arrangement.is_packed, vectors_first, rows_first, pairs)
     key = (Gemm.name, *product.sizes, *alike, blocking.group)
     return Tasks(key, batches * groups * chunks, cycles, body)

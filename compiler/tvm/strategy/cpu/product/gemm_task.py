@@ -20,6 +20,7 @@ from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.epilogue import Epilogue
 from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
+from composite.compiler.tvm.strategy.cpu.product.pack_rows import PackedRows
 from composite.compiler.tvm.strategy.cpu.product.panel_product import (
     Arrangement,
     Buffers,
@@ -28,6 +29,7 @@ from composite.compiler.tvm.strategy.cpu.product.panel_product import (
     is_long,
 )
 from composite.compiler.tvm.strategy.cpu.product.panels import PackedByTask, PackedFactor, Supply
+from composite.compiler.tvm.strategy.cpu.product.steps import count_steps
 
 
 class GemmTask:
@@ -57,7 +59,7 @@ class GemmTask:
         self._dtype = product.dtype
         self._width = blocking.group * self._lanes
         self._count = context.size(columns)
-        self._depth = context.size(product.depth)
+        self._depth = count_steps(context.size(product.depth), pairs=arrangement.pairs)
         self._multiply = PanelProduct(arrangement, blocking, context, batch)
         self._epilogue = Epilogue(
             context, product, batch, blocking.group, self._count, swapped=arrangement.swapped
@@ -83,14 +85,21 @@ class GemmTask:
         # One step more than is used, lest the panels' lines fall into the same sets of the cache.
         pitch = self._blocking.depth + 1
         room = self._block.workspace(pitch * self._width, self._dtype, "packed")
-        tensor, k_first = self._arrangement.vectors
-        packer = Packer(self._context, tensor, k_first, self._batch, self._count)
+        factor, pairs = self._arrangement.vectors, self._arrangement.pairs
+        packer = Packer(self._context, *factor, self._batch, self._count, pairs=pairs)
         panels = Panels(room, pitch, self._tile.vectors, self._lanes)
         return PackedByTask(packer, panels, start, vectors)
 
     def _sums(self, rows: int) -> Buffer:
         size = (rows + self._tile.rows) * self._width
         return self._block.workspace(size, self._dtype, "sums")
+
+    def _rows(self, rows: Expr | int) -> PackedRows | None:
+        """Return room for rows, if they are packed."""
+        if self._arrangement.broadcast_at is not None:
+            return None
+        steps, k_first = self._blocking.depth, self._arrangement.broadcast[1]
+        return PackedRows.room(self._block, self._dtype, rows, steps, k_first=k_first)
 
     def _write_at_once(
         self, supply: Supply, panels: Expr, start: Expr, rows_of_task: tuple[Expr, Expr]
@@ -104,18 +113,20 @@ class GemmTask:
         if fixed is not None and blocks:
             rows = fixed // blocks
             sums = None if at_once else self._sums(rows)
+            room = self._rows(rows)
             with block.loop(blocks, "block") as b:
                 row = block.bind(first + b * rows, "row")
-                self._multiply_block(Buffers(packed, sums, panels), start, row, rows)
+                self._multiply_block(Buffers(packed, sums, panels, room), start, row, rows)
             return
         sums = self._sums(2 * most)
+        room = self._rows(2 * most)
         blocks = maximum(1, quotient(count, most))
         with block.loop(blocks, "block") as b:
             at = block.bind(b * most, "at")
             last = tirx.EQ(b, index(blocks) - 1)
             left = block.bind(tirx.Select(last, count - at, index(most)), "rows")
             row = block.bind(first + at, "row")
-            self._multiply_block(Buffers(packed, sums, panels), start, row, left)
+            self._multiply_block(Buffers(packed, sums, panels, room), start, row, left)
 
     def _multiply_block(self, buffers: Buffers, start: Expr, row: Expr, rows: Expr | int) -> None:
         """Multiply rows with all of k, and finish them: from the sums, if there are any."""
@@ -139,6 +150,7 @@ class GemmTask:
         rows = count if fixed is None else fixed
         most = fixed if fixed is not None else blocking.rows
         sums = self._block.workspace((most + self._tile.rows) * self._width, self._dtype, "sums")
+        room = self._rows(most)
         zero = const(0, f"{self._dtype}x{self._lanes}")
         with block.loop((rows + self._tile.rows) * blocking.group, "z") as z:
             block.store(sums, z * self._lanes, zero)
@@ -152,7 +164,7 @@ class GemmTask:
             )
             packed = supply.piece(piece, k, depth)
             piece_of_k = Piece(k, depth, adds=True)
-            self._multiply.write(Buffers(packed, sums, panels), first, rows, piece_of_k)
+            self._multiply.write(Buffers(packed, sums, panels, room), first, rows, piece_of_k)
         self._epilogue.write(sums, start, first, rows)
 
 

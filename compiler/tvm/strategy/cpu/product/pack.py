@@ -1,7 +1,7 @@
 """Pack the vector side of a product into panels ``[k][vectors of a panel]``.
 
 The element-wise work that makes the factor, and the conversion of 16-bit floats, are done while
-packing.
+packing; so are pairs of bfloat16 put together (:mod:`.steps`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from composite.compiler.tvm.codegen.block import (
     minimum,
     quotient,
     remainder,
-    spread,
 )
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.strategy.context import Context
+from composite.compiler.tvm.strategy.cpu.product.steps import StepReader
 from composite.compiler.tvm.strategy.cpu.product.tile import transpose
 
 _ROWS = 4
@@ -61,18 +61,23 @@ class Packer:
         k_first: Whether its matrices are ``[K, count]``.
         batch: Indices of its batch dimensions, already broadcast.
         count: How many columns there are in all.
+        pairs: Whether a step of k is a pair of bfloat16.
     """
 
-    def __init__(
-        self, context: Context, tensor: Tensor, k_first: bool, batch: list[Index], count: Expr | int
+    def __init__(  # noqa: PLR0913 - a factor and how it lies
+        self,
+        context: Context,
+        tensor: Tensor,
+        k_first: bool,
+        batch: list[Index],
+        count: Expr | int,
+        *,
+        pairs: bool = False,
     ) -> None:
-        self._context = context
         self._block = context.block
-        self._tensor = tensor
         self._k_first = k_first
-        own = batch[len(batch) - (tensor.rank - 2) :]
-        self._batch = [0 if d == 1 else i for d, i in zip(tensor.shape, own, strict=False)]
         self._count = count
+        self._reader = StepReader(context, (tensor, k_first), batch, pairs=pairs)
 
     def write(
         self, panels: Panels, start: Expr, vectors: Expr | int, k: Expr | int, depth: Expr | int
@@ -113,7 +118,7 @@ class Packer:
             block.loop(vectors * lanes, "e") as e,
         ):
             j = quotient(e, lanes)
-            value = self._read(k + step, minimum(start + e, count - 1), 1)
+            value = self._reader.read(k + step, minimum(start + e, count - 1), 1)
             block.store(panels.buffer, panels.place(j, step) + (e - j * lanes), value)
 
     def _copy_rows(
@@ -136,7 +141,7 @@ class Packer:
             ]
             for i in range(rows):
                 for j, column in enumerate(columns):
-                    value = self._read(k + step + i, Lane(column, lanes), lanes)
+                    value = self._reader.read(k + step + i, Lane(column, lanes), lanes)
                     block.store(panels.buffer, base + i * width + j * lanes, value)
 
     def _transpose(
@@ -146,18 +151,23 @@ class Packer:
         block, lanes = self._block, panels.lanes
         width = panels.panel * lanes
         columns = [minimum(column + i, self._count - 1) for i in range(lanes)]
-        long = depth >= lanes if isinstance(depth, int) else index(depth) >= lanes
-        with block.when(long), block.loop(ceil_quotient(depth, lanes), "square") as s:
-            step = block.bind(minimum(s * lanes, depth - lanes), "k")
-            rows = [self._read(Lane(k + step, lanes), c, lanes) for c in columns]
-            for i, value in enumerate(transpose(block, rows)):
-                block.store(panels.buffer, base + (step + i) * width, value)
+        whole = self._reader.whole(k, depth)
+
+        def one_by_one(step: Expr | int) -> None:
+            for i, c in enumerate(columns):
+                value = self._reader.read(k + step, c, 1)
+                block.store(panels.buffer, base + step * width + i, value)
+
+        long = whole >= lanes if isinstance(whole, int) else index(whole) >= lanes
+        with block.when(long):
+            with block.loop(ceil_quotient(whole, lanes), "square") as s:
+                step = block.bind(minimum(s * lanes, whole - lanes), "k")
+                rows = [self._reader.read(Lane(k + step, lanes), c, lanes) for c in columns]
+                for i, value in enumerate(transpose(block, rows)):
+                    block.store(panels.buffer, base + (step + i) * width, value)
+            with block.loop(depth - whole, "last") as last:
+                one_by_one(block.bind(whole + last, "k"))
         if long is True:
             return
-        with block.when(depth < lanes), block.loop(depth, "k") as step:
-            for i, c in enumerate(columns):
-                block.store(panels.buffer, base + step * width + i, self._read(k + step, c, 1))
-
-    def _read(self, k: Index, column: Index, lanes: int) -> Expr:
-        at = [k, column] if self._k_first else [column, k]
-        return spread(self._context.access().read(self._tensor, [*self._batch, *at]), lanes)
+        with block.when(whole < lanes), block.loop(depth, "k") as step:
+            one_by_one(step)

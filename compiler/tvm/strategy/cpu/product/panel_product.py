@@ -7,7 +7,7 @@ of pieces of k are added up in the buffer of sums.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tvm import tirx
 
@@ -28,7 +28,9 @@ from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.strategy.context import Context, Packing
 from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking
 from composite.compiler.tvm.strategy.cpu.product.pack import Panels
+from composite.compiler.tvm.strategy.cpu.product.pack_rows import PackedRows, RowPacker
 from composite.compiler.tvm.strategy.cpu.product.product import Product, batch_offset
+from composite.compiler.tvm.strategy.cpu.product.steps import bits_of_pairs
 from composite.compiler.tvm.strategy.cpu.product.tile import (
     PIECE,
     UNROLL,
@@ -56,19 +58,21 @@ class Arrangement:
         vectors: The factor that supplies vectors, and whether its matrices are ``[K, count]``.
         broadcast: The factor that supplies single elements, and whether its matrices are
             ``[K, count]``.
-        broadcast_at: Where that factor lies in memory.
+        broadcast_at: Where that factor lies in memory; None if tasks pack it.
         swapped: Whether vectors run along the rows of the result.
         tile: The register tile.
         packing: Who packs the factor that supplies vectors once; None if each task packs.
+        pairs: Whether a step of k is a pair of bfloat16.
     """
 
     product: Product
     vectors: tuple[Tensor, bool]
     broadcast: tuple[Tensor, bool]
-    broadcast_at: Strided
+    broadcast_at: Strided | None
     swapped: bool
     tile: Tile
     packing: Packing | None = None
+    pairs: bool = False
 
     @property
     def is_packed(self) -> bool:
@@ -78,11 +82,15 @@ class Arrangement:
 
 @dataclass(frozen=True)
 class Buffers:
-    """Where a task keeps its packed panels, how many there are, and its sums if it needs any."""
+    """Where a task keeps its packed panels, how many there are, and its sums if it needs any.
+
+    ``rows`` is the room for rows that are packed; None if they are read in place.
+    """
 
     packed: Panels
     sums: Buffer | None
     panels: Expr | int
+    rows: PackedRows | None = None
 
 
 VectorEpilogue = Callable[[Expr, Expr, Expr], None]
@@ -91,7 +99,7 @@ VectorEpilogue = Callable[[Expr, Expr, Expr], None]
 
 @dataclass(frozen=True)
 class Piece:
-    """Steps ``[k, k + depth)`` of a product.
+    """Steps ``[k, k + depth)`` of a product: elements of k, or pairs of them.
 
     Attributes:
         k: The first step.
@@ -132,6 +140,12 @@ class PanelProduct:
     def write(self, buffers: Buffers, first: Expr, rows: Expr | int, piece: Piece) -> None:
         """Multiply rows ``[first, first + rows)`` with every panel, into the sums."""
         block = self._block
+        if buffers.rows is not None:
+            room, arrangement = replace(buffers.rows, count=rows), self._arrangement
+            factor, pairs = arrangement.broadcast, arrangement.pairs
+            packer = RowPacker(self._context, factor, self._batch, pairs=pairs)
+            packer.write(room, first, piece.k, piece.depth)
+            buffers = replace(buffers, rows=room)
         parts = [
             (block.bind(start, "first"), tile, block.bind(repeat, "tiles"))
             for start, tile, repeat in row_tiles(rows, self._tile)
@@ -194,9 +208,10 @@ class PanelProduct:
         operands = Operands(
             self._dtype,
             lanes,
-            self._row_reader(block.bind(first + at), tile, piece.k),
+            self._row_reader(buffers.rows, first, at, tile, piece.k),
             vector,
             ahead=self._ahead(packed, p, tile, piece, turn),
+            pairs=self._arrangement.pairs,
             far=self._arrangement.is_packed and tile.rows < _LEAST_HEIGHT,
         )
 
@@ -259,12 +274,18 @@ class PanelProduct:
         return ask
 
     def _row_reader(
-        self, first: Expr, tile: Tile, k: Expr | int
+        self, rows: PackedRows | None, first: Expr, at: Expr, tile: Tile, k: Expr | int
     ) -> Callable[[int, Expr | int], Expr]:
         """Return how to read step k of row i; rows past the end repeat the last."""
         (tensor, k_first), where = self._arrangement.broadcast, self._arrangement.broadcast_at
+        if where is None:
+            if rows is None:
+                raise RuntimeError("rows that are not read in place need room")
+            return self._packed_row_reader(rows, at, tile)
+        first = self._block.bind(first + at)
         k_axis, row_axis = (-2, -1) if k_first else (-1, -2)
-        base = batch_offset(tensor, where, self._batch) + k * where.strides[k_axis]
+        pitch = where.strides[k_axis] * (2 if self._arrangement.pairs else 1)
+        base = batch_offset(tensor, where, self._batch) + k * pitch
         bases = [
             self._block.bind(
                 index(base + minimum(first + i, self._rows - 1) * where.strides[row_axis]), "row"
@@ -273,8 +294,25 @@ class PanelProduct:
         ]
 
         def read(i: int, step: Expr | int) -> Expr:
-            place = bases[i] + step * where.strides[k_axis]
+            place = bases[i] + step * pitch
+            if self._arrangement.pairs:
+                return bits_of_pairs(self._block.load(where.storage.buffer, place, 2))
             return tirx.BufferLoad(where.storage.buffer, [index(place)])
+
+        return read
+
+    def _packed_row_reader(
+        self, rows: PackedRows, at: Expr, tile: Tile
+    ) -> Callable[[int, Expr | int], Expr]:
+        """Return how to read a step of row i from where rows were packed."""
+        last = rows.count - 1
+        bases = [
+            self._block.bind(index(rows.place(minimum(at + i, last), 0)), "row")
+            for i in range(tile.rows)
+        ]
+
+        def read(i: int, step: Expr | int) -> Expr:
+            return tirx.BufferLoad(rows.buffer, [index(bases[i] + step * rows.step_stride)])
 
         return read
 

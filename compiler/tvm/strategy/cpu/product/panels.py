@@ -33,6 +33,7 @@ from composite.compiler.tvm.ir.tensor import Expr, Parameter, Tensor
 from composite.compiler.tvm.strategy.context import Context, LoopPacking, Packing
 from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
+from composite.compiler.tvm.strategy.cpu.product.steps import count_steps
 from composite.compiler.tvm.strategy.cpu.product.tile import Tile
 from composite.compiler.tvm.strategy.indexing import unflatten
 from composite.compiler.tvm.strategy.tasks import tasks
@@ -108,6 +109,7 @@ class _Layout:
         lanes: Elements in a vector.
         tile: The register tile.
         blocking: How the product is cut; its depth and pieces are known.
+        pairs: Whether a step of k is a pair of bfloat16.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - a factor and how it is cut
@@ -118,12 +120,16 @@ class _Layout:
         lanes: int,
         tile: Tile,
         blocking: Blocking,
+        *,
+        pairs: bool,
     ) -> None:
-        self._tensor, self._k_first = factor
+        self._factor, self._pairs = factor, pairs
+        self._k_first = factor[1]
         self.dtype = dtype
         self._tile = tile
         self._lanes = lanes
-        self._depth, self._count = shape[-2:] if self._k_first else shape[:-3:-1]
+        depth, self._count = shape[-2:] if self._k_first else shape[:-3:-1]
+        self._depth = count_steps(depth, pairs=pairs)
         self._step, self._pieces = int(blocking.depth), int(blocking.k_blocks)
         self._width = blocking.group * lanes
         self._group = blocking.group
@@ -167,7 +173,7 @@ class _Layout:
             piece = block.bind(remainder(rest, self._pieces), "piece")
             matrix = block.bind(quotient(rest, self._pieces), "matrix")
             batch = unflatten(context, matrix, self._matrices) if self._matrices else []
-            factor = Packer(context, self._tensor, self._k_first, batch, self._count)
+            factor = Packer(context, *self._factor, batch, self._count, pairs=self._pairs)
             with block.loop(groups, "group") as g:
                 group = first_group + g
                 number = (matrix * self._groups + group) * self._pieces + piece
@@ -210,9 +216,12 @@ def pack_once(  # noqa: PLR0913, PLR0917 - a factor and how it is cut
     dtype: str,
     tile: Tile,
     blocking: Blocking,
+    *,
+    pairs: bool,
 ) -> PackedFactor:
     """Return the packed form of a factor, and have it packed in time."""
-    layout = _Layout(packing.shape, factor, dtype, context.lanes(dtype), tile, blocking)
+    lanes = context.lanes(dtype)
+    layout = _Layout(packing.shape, factor, dtype, lanes, tile, blocking, pairs=pairs)
     if isinstance(packing, LoopPacking):
         return PackedFactor(layout, _pack_before_loop(layout, packing), context)
     return PackedFactor(layout, _pack_before_calls(layout, packing.source, context), context)

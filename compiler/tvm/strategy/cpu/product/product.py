@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from composite.compiler.tvm.codegen.access import Index, Strided, strided
 from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.dims import Dim, Shape, static_shape
-from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, NARROW_FLOATS, compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
@@ -70,7 +70,8 @@ class Product:
 
     def write_epilogue(self, context: Context, at: Sequence[Index], total: Expr) -> None:
         """Store what is made of one element, or one vector, of the product."""
-        write_epilogue(context, self.stage, at, total)
+        with context.block.flushing(multiplies_pairs(self, context)):
+            write_epilogue(context, self.stage, at, total)
 
 
 class ThinProduct(ABC):
@@ -134,6 +135,17 @@ def packed_from(product: Product, context: Context) -> int | None:
     return next((fewest for most, fewest in _STREAMED if held <= most), None)
 
 
+def multiplies_pairs(product: Product, context: Context) -> bool:
+    """Return whether pairs of bfloat16 are multiplied: the target can, and TensorFlow has them."""
+    factors = (product.node.a, product.node.b)
+    return context.target.has_bfloat16 and all(t.dtype == "bfloat16" for t in factors)
+
+
+def is_narrow(tensor: Tensor, context: Context) -> bool:
+    """Return whether a factor of 16-bit floats lies where strides can say."""
+    return tensor.dtype in NARROW_FLOATS and strided(tensor, context.space) is not None
+
+
 def in_place(tensor: Tensor, dtype: str, context: Context) -> Strided | None:
     """Return where a factor lies, if its elements can be used as they are."""
     where = strided(tensor, context.space)
@@ -151,7 +163,10 @@ def batch_offset(tensor: Tensor, where: Strided, batch: list[Index]) -> Expr | i
 
 @dataclass(frozen=True)
 class Matrices:
-    """Where the factors of a product lie, and its sizes, all known."""
+    """Where the factors of a product lie, and its sizes, all known.
+
+    16-bit floats are widened as they are loaded: each is, about once.
+    """
 
     a: Strided
     b: Strided
@@ -161,8 +176,11 @@ class Matrices:
 
     @classmethod
     def of(cls, product: Product, context: Context) -> Matrices | None:
-        """Return them, if the elements of both factors can be used as they are."""
+        """Return them, if both factors lie where strides can say."""
         sizes = static_shape((product.rows, product.columns, product.depth))
-        a = in_place(product.node.a, product.dtype, context)
-        b = in_place(product.node.b, product.dtype, context)
-        return None if sizes is None or a is None or b is None else cls(a, b, *sizes)
+        a, b = (strided(t, context.space) for t in (product.node.a, product.node.b))
+        if sizes is None or a is None or b is None:
+            return None
+        if {compute_dtype(where.storage.dtype) for where in (a, b)} != {product.dtype}:
+            return None
+        return cls(a, b, *sizes)

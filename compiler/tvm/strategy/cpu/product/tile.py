@@ -15,6 +15,7 @@ from tvm import tirx
 from composite.compiler.tvm.codegen.block import Block, Buffer, const, index, quotient
 from composite.compiler.tvm.ir.dims import Dim
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.math.bfloat16 import dot
 from composite.compiler.tvm.math.numeric import fence
 from composite.compiler.tvm.target import Target
 
@@ -34,10 +35,10 @@ class Tile:
     def __str__(self) -> str:
         return f"{self.rows}x{self.vectors}"
 
-    def cycles(self) -> float:
-        """Return cycles for one step of k: two FMAs and two loads a cycle, FMA latency 4."""
+    def cycles(self, latency: float = 4.0) -> float:
+        """Return cycles for one step of k: two FMAs of that latency and two loads a cycle."""
         sums = self.rows * self.vectors
-        return max(sums / 2, (self.rows + self.vectors) / 2, 4.0)
+        return max(sums / 2, (self.rows + self.vectors) / 2, latency)
 
 
 def tiles(target: Target) -> list[Tile]:
@@ -70,6 +71,7 @@ class Operands:
         row: Element k of row i, as a scalar.
         vector: Vector j at step k.
         ahead: Asks, at step k of those that are unrolled, for what is read later.
+        pairs: Whether elements are pairs of bfloat16, both of whose products are added.
         far: Whether the steps that are unrolled are far apart, not next to each other: for vectors
             from beyond the caches, which the hardware then fetches ahead in several streams.
     """
@@ -79,6 +81,7 @@ class Operands:
     row: Callable[[int, Expr | int], Expr]
     vector: Callable[[int, Expr | int], Expr]
     ahead: Callable[[Expr | int], None] | None = None
+    pairs: bool = False
     far: bool = False
 
     def behind(self, first: Expr | int) -> Operands:
@@ -127,7 +130,9 @@ def add_products(  # noqa: PLR0913, PLR0917 - a loop and what it reads
             a = block.let(tirx.Broadcast(operands.row(i, k), lanes), "a")
             for j, b in enumerate(vectors):
                 slot = index(i * tile.vectors + j)
-                block.store(sums, slot, tirx.BufferLoad(sums, [slot]) + a * b)
+                total = tirx.BufferLoad(sums, [slot])
+                total = dot(block, total, a, b) if operands.pairs else total + a * b
+                block.store(sums, slot, total)
 
     whole = quotient(depth, unroll)
     pitch, apart = (1, whole) if operands.far else (unroll, 1)

@@ -24,7 +24,7 @@ from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.rows.accumulate import BLOCK, Accumulator, write_sums
-from composite.compiler.tvm.strategy.cpu.rows.row_program import RowProgram, Sweep
+from composite.compiler.tvm.strategy.row_program import RowProgram, Sweep
 
 _EXPENSIVE = 8
 """Instructions for a vector from which on its totals are folded into one register each."""

@@ -23,8 +23,8 @@ from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.rows.accumulate import Accumulator
 from composite.compiler.tvm.strategy.cpu.rows.row_loops import Kept, RowLoops
-from composite.compiler.tvm.strategy.cpu.rows.row_program import RowProgram, Sweep
 from composite.compiler.tvm.strategy.indexing import unflatten
+from composite.compiler.tvm.strategy.row_program import RowProgram, Sweep
 from composite.compiler.tvm.strategy.tasks import tasks
 
 PIECE = 16384

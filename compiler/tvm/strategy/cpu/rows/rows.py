@@ -25,8 +25,8 @@ from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cpu.interleave import interleave_in_row, interleaving
 from composite.compiler.tvm.strategy.cpu.rows.row_loops import Kept, RowLoops
 from composite.compiler.tvm.strategy.cpu.rows.row_pieces import PIECE, RowPieces
-from composite.compiler.tvm.strategy.cpu.rows.row_program import RowProgram, Sweep, row_program
 from composite.compiler.tvm.strategy.indexing import unflatten
+from composite.compiler.tvm.strategy.row_program import RowProgram, Sweep, row_program
 from composite.compiler.tvm.strategy.tasks import tasks
 
 _TASK_ELEMENTS = 16384

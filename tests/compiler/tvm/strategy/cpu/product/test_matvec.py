@@ -52,6 +52,14 @@ def test_float64(compiler: Any, tb: bool, strategy: str) -> None:
     check(compiler, (3, 70, 50), tb, strategy, np.float64)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize(("tb", "strategy"), [(True, "dots"), (False, "axpy")])
+def test_16_bits_are_widened_as_they_are_read(
+    compiler: Any, tb: bool, strategy: str, dtype: Any
+) -> None:
+    check(compiler, (3, 70, 50), tb, strategy, dtype)
+
+
 @pytest.mark.parametrize(("tb", "strategy"), [(True, "dots"), (False, "axpy")])
 def test_large_work_is_shared_out(compiler: Any, tb: bool, strategy: str) -> None:
     loaded = check(compiler, (1, 1024, 1024), tb, strategy, np.float32)

@@ -19,7 +19,7 @@ from composite.compiler.tvm.ir.walk import reachable, topological
 from composite.compiler.tvm.plan.row_stages import Rows
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
-from composite.compiler.tvm.strategy.cpu.rows.row_tensors import rebuild
+from composite.compiler.tvm.strategy.row_tensors import rebuild
 
 _KEEP_COST = 5
 """Vector instructions above which an element is kept for the next sweep: a store and a load, and

@@ -15,7 +15,7 @@ from composite.compiler.tvm.math import division
 from composite.compiler.tvm.plan.row_stages import Rows
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
-from composite.compiler.tvm.strategy.cpu.merge import dimension_groups
+from composite.compiler.tvm.strategy.merge import dimension_groups
 
 
 def rebuild(stage: Stage, rows: Rows, context: Context) -> tuple[Rows, list[Tensor]]:

@@ -1,0 +1,115 @@
+"""What the launches of a kernel need, as expressions of the sizes of a call.
+
+A kernel for a GPU has no code on the host: whoever runs it evaluates this plan, takes the
+workspaces from the framework's allocator, and hands each launch to the driver. Sizes are postfix
+texts, as in kernel records (:func:`.dims.postfix`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from composite.compiler.tvm.ir import dims
+
+ALIGNMENT = 16
+"""What the address of an aligned argument is a multiple of; of each workspace too."""
+MOST_THREADS = 2048
+"""Threads that a multiprocessor runs at a time: more blocks than they fill need not be launched."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a launch.
+
+    Attributes:
+        kind: "in", "out", "work" (addresses of an input, an output, a workspace), or "size".
+        index: The number of the input, output or workspace, or of the symbol of a size.
+    """
+
+    kind: str
+    index: int
+
+    def __str__(self) -> str:
+        """Return the argument as a word of a launch's text."""
+        return f"{self.kind}{self.index}"
+
+    @classmethod
+    def parse(cls, text: str) -> Argument:
+        """Return the argument that a word stands for."""
+        kind = text.rstrip("0123456789")
+        if kind not in ("in", "out", "work", "size") or kind == text:
+            raise ValueError(f"{text!r} is no argument of a launch")
+        return cls(kind, int(text.removeprefix(kind)))
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch of a plan.
+
+    Attributes:
+        function: The name of the function.
+        work: Units of work, which the blocks share out; none are launched for 0.
+        share: Units that a block does at once. Any number of blocks is right.
+        threads: Threads of a block.
+        shared: Bytes of shared memory of a block, which the function declares itself.
+        arguments: What the function is given, in order.
+    """
+
+    function: str
+    work: str
+    share: int
+    threads: int
+    shared: int
+    arguments: tuple[Argument, ...]
+
+    def blocks(self, sizes: Mapping[str, int], multiprocessors: int) -> int:
+        """Return how many blocks to launch: as many as there is work for, or fit at a time."""
+        work = dims.evaluate(self.work, sizes, int)
+        fit = multiprocessors * max(1, MOST_THREADS // self.threads)
+        return min(dims.ceildiv(work, self.share), fit)
+
+    def text(self) -> str:
+        """Return the launch as a line, fields apart by commas."""
+        fields = (self.function, self.work, self.share, self.threads, self.shared)
+        return ",".join([*map(str, fields), " ".join(map(str, self.arguments))])
+
+    @classmethod
+    def parse(cls, text: str) -> Launch:
+        """Return the launch of a line."""
+        function, work, share, threads, shared, arguments = text.split(",")
+        parsed = tuple(map(Argument.parse, arguments.split()))
+        return cls(function, work, int(share), int(threads), int(shared), parsed)
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """The launches of a kernel, in order.
+
+    Attributes:
+        launches: Each begins when the one before has ended, as on one stream.
+        workspaces: Bytes of each workspace.
+        aligned: Inputs and outputs whose addresses must be multiples of ``ALIGNMENT``. A call with
+            another address does not run the kernel.
+    """
+
+    launches: tuple[Launch, ...]
+    workspaces: tuple[str, ...]
+    aligned: tuple[Argument, ...]
+
+    def texts(self) -> dict[str, list[str]]:
+        """Return the plan as lists of texts, for a record."""
+        return {
+            "launches": [one.text() for one in self.launches],
+            "workspaces": [*self.workspaces],
+            "aligned": [str(one) for one in self.aligned],
+        }
+
+    @classmethod
+    def parse(cls, texts: Mapping[str, Sequence[str]]) -> LaunchPlan:
+        """Return the plan of a record; ValueError if it is none."""
+        return cls(
+            tuple(map(Launch.parse, texts["launches"])),
+            tuple(texts["workspaces"]),
+            tuple(map(Argument.parse, texts["aligned"])),
+        )

@@ -1,0 +1,22 @@
+"""Strategies for NVIDIA's GPUs: how a stage becomes launches over blocks and threads.
+
+What no strategy here takes has no kernel on a GPU: convolutions, gathers, scans and loops
+run as TensorFlow's own ops.
+"""
+
+from __future__ import annotations
+
+from composite.compiler.tvm.strategy.context import Strategy
+from composite.compiler.tvm.strategy.cuda.constant import ConstantTable
+from composite.compiler.tvm.strategy.cuda.elementwise import Elementwise
+from composite.compiler.tvm.strategy.cuda.product import Product
+from composite.compiler.tvm.strategy.cuda.reduction import Reduction
+from composite.compiler.tvm.strategy.cuda.rows import RowStages
+
+STRATEGIES: tuple[Strategy, ...] = (
+    ConstantTable(),
+    Product(),
+    RowStages(),
+    Reduction(),
+    Elementwise(),
+)

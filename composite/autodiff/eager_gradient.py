@@ -1,0 +1,79 @@
+"""Gradients of eager calls.
+
+What is the same for all calls with the same attributes is found once, so that a call costs little
+Python beside what TensorFlow's tape takes.
+
+Not for nodes of graphs: see `gradient`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from composite.autodiff import backward, families
+from composite.ops import recorded
+from composite.ops.registry import OPS
+
+# Sets of attributes of an op whose backwards are versions of CompositeCall, which may have kernels
+# and are never forgotten. Those of further ones are functions that go when others are used.
+LASTING = 64
+
+_MOST_PLANS = 4 * backward.LIMIT
+
+
+class _Plan(NamedTuple):
+    """What calls that differ in their shapes alone have in common."""
+
+    request: bytes  # see families.request
+    way: backward.Way
+    wanted: list[int]  # the outputs whose gradients come in
+
+
+_plans: dict[tuple[Hashable, ...], _Plan] = {}
+_lasting: dict[str, set[bytes]] = {}  # by op: the requests that have lasting backwards
+
+
+def is_eager(op: Any) -> bool:
+    """Whether what a gradient function was given is an eager call, and its gradient is one too."""
+    return tf.executing_eagerly() and not isinstance(op, tf.Operation)
+
+
+def gradients(
+    op_name: str, op: Any, output_gradients: Sequence[Any], digest: str
+) -> list[Any | None]:
+    """The derived gradient of each input of an eager call of a version. Raises as `backward`."""
+    given = tuple(gradient is not None for gradient in output_gradients)
+    skipped = tuple(op.skip_input_indices or ())
+    key = (op_name, digest, OPS.underived(), given, skipped, recorded.key_of(op))
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _plan(op_name, op, digest, given, skipped)
+        if len(_plans) >= _MOST_PLANS:
+            _plans.clear()
+        _plans[key] = plan
+    if not plan.wanted:
+        return [None] * len(op.inputs)
+    shapes = tuple(map(recorded.shape_of, op.inputs))
+    found = families.serving(op_name, plan.request, shapes, plan.way)
+    seeds = (output_gradients[i] for i in plan.wanted)
+    tensors = [g if isinstance(g, tf.Tensor) else tf.convert_to_tensor(g) for g in seeds]
+    return found(op, tensors, {})
+
+
+def _plan(
+    op_name: str, op: Any, digest: str, given: Sequence[bool], skipped: Sequence[int]
+) -> _Plan:
+    attrs = recorded.attrs_of(op)
+    used = tuple(
+        one and families.has_gradient(y.dtype) for one, y in zip(given, op.outputs, strict=True)
+    )
+    needed = tuple(i not in skipped for i in range(len(op.inputs)))
+    request = families.request(op_name, attrs, digest)
+    known = _lasting.setdefault(backward.name_of(op_name, attrs), set())
+    if len(known) < LASTING:
+        known.add(request)
+    way = backward.Way(used, needed, keeps=False, lasts=request in known)
+    return _Plan(request, way, [i for i, use in enumerate(used) if use])

@@ -1,0 +1,36 @@
+"""The plan of a kernel's launches: what a runtime without a compiler evaluates."""
+
+from __future__ import annotations
+
+import pytest
+
+from composite.compiler.tvm.cuda.launch import Argument, Launch, LaunchPlan
+
+LAUNCH = Launch("k_0", "s0 s1 *", 1024, 256, 64, (Argument("in", 0), Argument("size", 1)))
+
+
+def test_a_plan_is_what_its_texts_say() -> None:
+    plan = LaunchPlan((LAUNCH, LAUNCH), ("s0 4 *",), (Argument("out", 1),))
+    assert plan.texts() == {
+        "launches": ["k_0,s0 s1 *,1024,256,64,in0 size1"] * 2,
+        "workspaces": ["s0 4 *"],
+        "aligned": ["out1"],
+    }
+    assert LaunchPlan.parse(plan.texts()) == plan
+
+
+@pytest.mark.parametrize(
+    ("sizes", "multiprocessors", "blocks"),
+    [((0, 5), 100, 0), ((1, 1), 100, 1), ((32, 32), 100, 1), ((32, 33), 100, 2),
+     ((10**6, 10**6), 100, 800)],
+)  # fmt: skip
+def test_no_more_blocks_than_work_and_than_fit(
+    sizes: tuple[int, int], multiprocessors: int, blocks: int
+) -> None:
+    assert LAUNCH.blocks({"s0": sizes[0], "s1": sizes[1]}, multiprocessors) == blocks
+
+
+@pytest.mark.parametrize("text", ["in", "input0", "0", "size"])
+def test_other_words_are_no_arguments(text: str) -> None:
+    with pytest.raises(ValueError, match="is no argument of a launch"):
+        Argument.parse(text)

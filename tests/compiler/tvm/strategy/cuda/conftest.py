@@ -1,0 +1,21 @@
+"""All kernels of this folder's tests, compiled together for the stand-in for a GPU."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.compiler.tvm.strategy.cuda import (
+    test_elementwise,
+    test_product,
+    test_reduction,
+    test_rows,
+)
+from tests.gpu.shim.cases import Batch
+
+
+@pytest.fixture(scope="session")
+def batch(tmp_path_factory: pytest.TempPathFactory) -> Batch:
+    """The kernels of all cases."""
+    files = (test_elementwise, test_product, test_reduction, test_rows)
+    cases = {name: case for file in files for name, case in file.CASES.items()}
+    return Batch(cases, tmp_path_factory.mktemp("emulated"))

@@ -1,0 +1,32 @@
+"""What NVRTC makes of the kernels: no thread runs out of registers, no array is in slow memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from composite.compiler.tvm.cuda import nvrtc
+from composite.compiler.tvm.cuda.preamble import PREAMBLE
+from tests.gpu.shim.cases import Batch
+from tests.gpu.shim.emulator import functions_of
+
+pytestmark = pytest.mark.skipif(
+    not nvrtc.available(), reason="nvidia-cuda-nvrtc-cu12 is not installed"
+)
+
+
+@pytest.mark.slow
+def test_kernels_keep_what_they_compute_in_registers(batch: Batch) -> None:
+    launches = [one for kernel in batch.kernels.values() for one in kernel.plan.launches]
+    source = PREAMBLE + "".join(map(functions_of, batch.kernels.values()))
+    made = nvrtc.cubin(source, "sm_80")
+    assert made.data.startswith(b"\x7fELF")
+    assert made.usage.keys() == {one.function for one in launches}
+    for one in launches:
+        used = made.usage[one.function]
+        assert used.spilled == 0, one.function
+        assert used.shared == one.shared, one.function
+        if one.function.startswith("functions"):
+            continue  # a sine of a large number is CUDA's own, which has a table on the stack
+        assert used.stack == 0, one.function
+        # The registers of a multiprocessor suffice for two blocks, or for 1024 threads.
+        assert used.registers * min(one.threads * 2, 1024) <= 65536, one.function

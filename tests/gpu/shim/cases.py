@@ -1,0 +1,133 @@
+"""Kernels for GPUs to be run on the stand-in for one: what they compute, for which shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import tensorflow as tf
+
+from composite.compiler.tvm.cuda.build import CudaKernel, write_cuda
+from composite.compiler.tvm.target import CudaTarget
+from tests.compiler.tvm.conftest import library_of
+from tests.gpu.shim.emulator import Emulator, as_float64
+
+BFLOAT16 = ml_dtypes.bfloat16
+EPSILON = {np.dtype(d): float(ml_dtypes.finfo(d).eps) for d in (np.float16, BFLOAT16)}
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 3e38, 1.0, -1.0]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function of arrays that has a kernel.
+
+    Attributes:
+        function: From tensors to tensors.
+        shapes: Of the inputs, symbols among them.
+        dtypes: Of the inputs; one stands for all.
+        runs: Sizes of the symbols, a run each.
+        strategy: What is to write it.
+        rtol: Of float32 and float64; 16-bit floats have one rounding of their own.
+        atol: The same.
+        special: Whether inputs hold infinities, NaN and subnormal numbers.
+        launches: How many it takes.
+    """
+
+    function: Callable[..., Any]
+    shapes: Sequence[Sequence[int | str]]
+    strategy: str
+    dtypes: Sequence[Any] = (np.float32,)
+    runs: Sequence[Mapping[str, int]] = ({},)
+    rtol: float = 2e-6
+    atol: float = 2e-6
+    special: bool = False
+    launches: int = 1
+    choices: Mapping[str, Any] = field(default_factory=dict)
+
+    def input_dtypes(self) -> list[np.dtype]:
+        """One an input."""
+        several = [*self.dtypes] if len(self.dtypes) > 1 else [*self.dtypes] * len(self.shapes)
+        return [np.dtype(d) for d in several]
+
+    def arrays(self, run: Mapping[str, int]) -> list[np.ndarray]:
+        """The inputs of a run."""
+        made = []
+        for number, (shape, dtype) in enumerate(zip(self.shapes, self.input_dtypes(), strict=True)):
+            sizes = [run[d] if isinstance(d, str) else d for d in shape]
+            made.append(_numbers(number, sizes, dtype, special=self.special))
+        return made
+
+
+def _numbers(seed: int, shape: Sequence[int], dtype: np.dtype, *, special: bool) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    if dtype.kind == "b":
+        return rng.random(shape) < 0.7
+    if dtype.kind in "iu":
+        least = np.iinfo(dtype).min if special else (-99 if dtype.kind == "i" else 0)
+        most = np.iinfo(dtype).max if special else 99
+        return rng.integers(least, most, shape, dtype)
+    array = rng.standard_normal(shape) * (30 if special else 1)
+    if special:
+        flat = array.reshape(-1)
+        flat[: len(SPECIAL)] = np.roll(SPECIAL, seed)[: flat.size]
+    return array.astype(dtype)
+
+
+class Batch:
+    """Cases by name, written and compiled together."""
+
+    def __init__(self, cases: Mapping[str, Case], folder: Path) -> None:
+        self.cases = cases
+        self.kernels = {name: written(name, case) for name, case in cases.items()}
+        self.emulator = Emulator([*self.kernels.values()], folder)
+
+    def check(self, name: str) -> None:
+        """Run a case, threads in either order, and compare with TensorFlow in float64."""
+        case, kernel = self.cases[name], self.kernels[name]
+        assert kernel.strategy == case.strategy
+        assert len(kernel.plan.launches) == case.launches
+        for run in case.runs:
+            arrays = case.arrays(run)
+            types = [
+                np.asarray(r).dtype
+                for r in tf.nest.flatten(case.function(*map(tf.constant, arrays)))
+            ]
+            results = self.emulator.run(kernel, arrays, case.shapes, types)
+            again = self.emulator.run(kernel, arrays, case.shapes, types, reverse=True)
+            wanted = tf.nest.flatten(case.function(*(tf.constant(as_float64(a)) for a in arrays)))
+            for result, other, want in zip(results, again, wanted, strict=True):
+                assert result.tobytes() == other.tobytes()  # the order of threads is no matter
+                compare(result, np.asarray(want), case)
+
+
+def compare(result: np.ndarray, want: np.ndarray, case: Case) -> None:
+    """A kernel's result against the exact one."""
+    assert result.shape == want.shape
+    if result.dtype.kind in "iub":
+        np.testing.assert_array_equal(result, want)
+        return
+    rounding = EPSILON.get(result.dtype, 0.0)
+    with np.errstate(over="ignore"):  # to infinity, as the kernel's
+        want = want.astype(result.dtype)
+    np.testing.assert_allclose(
+        as_float64(result),
+        as_float64(want),
+        rtol=case.rtol + rounding,
+        atol=case.atol + rounding / 8,
+    )
+
+
+def written(name: str, case: Case, level: str = "sm_80") -> CudaKernel:
+    """The kernel of a case."""
+    specs = [
+        tf.TensorSpec([d if isinstance(d, int) else None for d in shape], dtype)
+        for shape, dtype in zip(case.shapes, case.input_dtypes(), strict=True)
+    ]
+    library = library_of(tf.autograph.experimental.do_not_convert(case.function), specs)
+    return write_cuda(
+        library, case.shapes, target=CudaTarget.level(level), name=name, choices=case.choices
+    )

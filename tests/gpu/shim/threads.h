@@ -1,0 +1,223 @@
+// A GPU made of threads of the host: what the CUDA sources of kernels use, so that g++ compiles
+// them.
+//
+// Blocks run one after the other, the threads of a block as fibers of one thread of the host: each
+// runs until it meets others, at a barrier or where a warp exchanges values. A kernel whose threads
+// do not all get there, or that accesses memory in pieces at an address that is no multiple of
+// them, ends with an error that says so. Not a model of time, nor of what a GPU's memory reorders.
+#pragma once
+#define COMPOSITE_NO_GPU
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#define __global__
+#define __launch_bounds__(threads)
+#define __shared__ static
+#define alignas(bytes) __attribute__((aligned(bytes)))  // may stand behind `static`
+#define __syncthreads() composite_threads::Meet()
+#define CUDART_INF_F INFINITY
+#define CUDART_NAN_F NAN
+#define CUDART_INF ((double)INFINITY)
+#define CUDART_NAN ((double)NAN)
+using std::max;
+using std::min;
+typedef unsigned char uchar;
+
+struct half {
+  _Float16 value;
+  half() = default;
+  explicit half(float x) : value(x) {}
+  explicit operator float() const { return value; }
+};
+
+namespace composite_threads {
+
+struct Place {
+  unsigned x;
+};
+inline Place block, thread, blocks;
+
+constexpr int kWarp = 32;
+constexpr size_t kStack = 64 << 10;
+
+enum class State { kReady, kAtBarrier, kInWarp, kDone };
+
+struct Fiber {
+  ucontext_t context;
+  State state = State::kReady;
+  uint64_t sent[2];  // two, as a thread may be one exchange ahead of its partner
+  int exchanges = 0;
+};
+
+inline std::vector<Fiber> fibers;
+inline std::vector<char> stacks;
+inline ucontext_t scheduler;
+inline Fiber* current = nullptr;
+inline const std::function<void()>* body = nullptr;
+inline const char* error = nullptr;
+
+inline void Fail(const char* what) {
+  if (error == nullptr) error = what;
+}
+
+inline void Wait(State state) {
+  if (current == nullptr) {
+    Fail("threads that were said to be independent meet");
+    return;
+  }
+  current->state = state;
+  const Place own = thread;
+  swapcontext(&current->context, &scheduler);
+  thread = own;
+}
+
+inline void Meet() { Wait(State::kAtBarrier); }
+
+inline void Start() {
+  (*body)();
+  current->state = State::kDone;
+}
+
+// Lets the threads of [begin, end) go on if all of them are in a state.
+inline bool Release(size_t begin, size_t end, State state) {
+  for (size_t i = begin; i < end; ++i)
+    if (fibers[i].state != state) return false;
+  for (size_t i = begin; i < end; ++i) fibers[i].state = State::kReady;
+  return true;
+}
+
+// Runs the threads of a warp, [begin, end), until each is at a barrier, done, or stuck; returns
+// whether any ran.
+inline bool RunWarp(size_t begin, size_t end, bool reverse) {
+  bool ran = false;
+  do {
+    for (size_t n = begin; n < end; ++n) {
+      const size_t i = reverse ? begin + end - 1 - n : n;
+      if (fibers[i].state != State::kReady) continue;
+      current = &fibers[i];
+      thread.x = unsigned(i);
+      swapcontext(&scheduler, &current->context);
+      current = nullptr;
+      ran = true;
+    }
+  } while (error == nullptr && Release(begin, end, State::kInWarp));
+  return ran;
+}
+
+// A warp runs as far as it gets before the next one does: what is read before another warp has
+// written it shows.
+inline void RunBlock(size_t threads, bool reverse) {
+  for (size_t i = 0; i < threads; ++i) {
+    Fiber& fiber = fibers[i];
+    fiber.state = State::kReady;
+    fiber.exchanges = 0;
+    getcontext(&fiber.context);
+    fiber.context.uc_stack = {&stacks[i * kStack], 0, kStack};
+    fiber.context.uc_link = &scheduler;
+    makecontext(&fiber.context, Start, 0);
+  }
+  const size_t warps = (threads + kWarp - 1) / kWarp;
+  while (error == nullptr) {
+    bool ran = false;
+    for (size_t n = 0; n < warps; ++n) {
+      const size_t begin = (reverse ? warps - 1 - n : n) * kWarp;
+      ran |= RunWarp(begin, std::min(threads, begin + kWarp), reverse);
+    }
+    if (Release(0, threads, State::kDone)) return;
+    ran |= Release(0, threads, State::kAtBarrier);
+    if (!ran) Fail("some threads wait where others do not get");
+  }
+}
+
+// Runs a kernel; returns null, or what is wrong with it.
+inline const char* Run(unsigned grid, unsigned threads, bool meets, bool reverse,
+                       const std::function<void()>& kernel) {
+  error = nullptr;
+  blocks.x = grid;
+  body = &kernel;
+  if (fibers.size() < threads) {
+    fibers.resize(threads);
+    stacks.resize(threads * kStack);
+  }
+  for (unsigned n = 0; n < grid && error == nullptr; ++n) {
+    block.x = reverse ? grid - 1 - n : n;
+    if (meets) {
+      RunBlock(threads, reverse);
+      continue;
+    }
+    for (thread.x = 0; thread.x < threads; ++thread.x) kernel();
+  }
+  return error;
+}
+
+template <class... Types, size_t... indices>
+const char* Launch(void (*kernel)(Types...), void** arguments, unsigned grid, unsigned threads,
+                   bool meets, bool reverse, std::index_sequence<indices...>) {
+  return Run(grid, threads, meets, reverse, [&] { kernel(*(Types*)arguments[indices]...); });
+}
+
+template <class... Types>
+const char* Launch(void (*kernel)(Types...), void** arguments, unsigned grid, unsigned threads,
+                   bool meets, bool reverse) {
+  return Launch(kernel, arguments, grid, threads, meets, reverse,
+                std::index_sequence_for<Types...>());
+}
+
+}  // namespace composite_threads
+
+#define threadIdx composite_threads::thread
+#define blockIdx composite_threads::block
+
+inline int64_t composite_blocks() { return composite_threads::blocks.x; }
+
+template <class T>
+T composite_partner(T value, int bits) {
+  using namespace composite_threads;
+  if (current == nullptr) {
+    Fail("threads that were said to be independent meet");
+    return value;
+  }
+  Fiber* const own = current;
+  const int slot = own->exchanges++ & 1;
+  memcpy(&own->sent[slot], &value, sizeof(T));
+  Wait(State::kInWarp);
+  const Fiber& partner = fibers[size_t(own - fibers.data()) ^ size_t(bits)];
+  if (partner.exchanges < own->exchanges) Fail("a thread reads what its partner has not sent");
+  memcpy(&value, &partner.sent[slot], sizeof(T));
+  return value;
+}
+
+template <class To, class From>
+To composite_bits(From from) {
+  static_assert(sizeof(To) == sizeof(From), "bits are neither lost nor made");
+  To to;
+  memcpy(&to, &from, sizeof(To));
+  return to;
+}
+
+template <int count, class T>
+void composite_copy(T* to, const T* from) {
+  constexpr size_t bytes = count * sizeof(T);
+  constexpr size_t piece = bytes < 16 ? bytes : 16;
+  static_assert(bytes % piece == 0, "a copy is of whole pieces");
+  if ((uintptr_t)to % piece != 0 || (uintptr_t)from % piece != 0)
+    composite_threads::Fail("an address is no multiple of what is accessed at once");
+  memcpy(to, from, bytes);
+}
+
+#define COMPOSITE_LAUNCH(kernel, meets)                                                     \
+  extern "C" const char* launch_##kernel(void** arguments, unsigned grid, unsigned threads, \
+                                         bool reverse) {                                    \
+    return composite_threads::Launch(kernel, arguments, grid, threads, meets, reverse);     \
+  }
