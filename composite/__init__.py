@@ -21,6 +21,7 @@ from composite.binding import tensorflow_version
 tensorflow_version.check()
 
 if TYPE_CHECKING:
+    from composite import tf_op as tf_op
     from composite.aot.building import build as build
     from composite.aot.loading import load as load
     from composite.binding.settings import options as options
@@ -89,6 +90,8 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
+    if name == "tf_op":  # which the import binds here
+        return import_module("composite.tf_op")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'composite' has no attribute {name!r}")

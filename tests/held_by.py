@@ -26,6 +26,15 @@ HELD_BY: dict[str, str] = {
     "tests/composite/autodiff/test_gradient.py": "backward.py families.py",
     "tests/composite/autodiff/test_residuals.py": "graph_cut.py",
     "tests/composite/vectorize/test_batching.py": "elementwise.py",
+    "tests/composite/tf_op/test_function.py": (
+        "__init__.py composite/runtime/foreign/dlpack composite/runtime/foreign/function"
+        " composite/runtime/foreign/op"
+    ),
+    "tests/composite/tf_op/test_module.py": (
+        "composite/runtime/foreign/elf_image composite/runtime/foreign/library"
+        " composite/runtime/api/foreign_c_api"
+    ),
+    "tests/composite/tf_op/test_live.py": "composite/runtime/foreign/tvm_ffi",
     "tests/composite/saving/test_saving.py": (
         "contents.py model_loading.py saved_model.py composite/cli/export.py"
     ),
@@ -211,7 +220,7 @@ HELD_BY: dict[str, str] = {
     "tests/runtime/run/test_optimized_expansion.py": (
         "hot_expansion input_facts instantiated_function"
     ),
-    "tests/runtime/run/test_kernel_call.py": "composite/runtime/base/stats",
+    "tests/runtime/run/test_kernel_call.py": "composite/runtime/base/stats kernel_host",
     "tests/composite/ops/test_constants.py": (
         "composite/runtime/run/kernel_view composite/runtime/run/packed_constants"
         " composite/runtime/tensorflow/constant_inputs"

@@ -1,4 +1,4 @@
-// What the two halves of the C API share: statuses and protos into buffers, bytes into protos.
+// What the parts of the C API share: statuses and protos into buffers, bytes into protos.
 #ifndef COMPOSITE_RUNTIME_API_C_API_REPLY_H_
 #define COMPOSITE_RUNTIME_API_C_API_REPLY_H_
 
@@ -17,6 +17,8 @@
 #include "composite/runtime/graph/not_yet.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
 
 namespace composite {
 
@@ -101,6 +103,22 @@ absl::StatusOr<Message> ParseRequest(const char* request, size_t size) {
                                                    "damaged"));
   }
   return message;
+}
+
+// An absent attribute is the type's zero.
+inline const tensorflow::AttrValue& Attr(const tensorflow::NodeDef& node, const std::string& name) {
+  auto it = node.attr().find(name);
+  return it == node.attr().end() ? tensorflow::AttrValue::default_instance() : it->second;
+}
+
+// Runs `work`, which takes the parsed request.
+template <typename Message = tensorflow::NodeDef, typename Work>
+int Serve(const char* request, size_t size, composite_buffer* reply, Work work) {
+  return Reply(reply, [&]() -> decltype(work(Message())) {
+    absl::StatusOr<Message> message = ParseRequest<Message>(request, size);
+    if (!message.ok()) return message.status();
+    return work(*message);
+  });
 }
 
 }  // namespace composite

@@ -35,12 +35,6 @@ using tensorflow::NodeDef;
 
 static_assert(sizeof(composite_kernel) == 4 * sizeof(void*), "built libraries have this layout");
 
-// An absent attribute is the type's zero.
-const AttrValue& Attr(const NodeDef& node, const std::string& name) {
-  auto it = node.attr().find(name);
-  return it == node.attr().end() ? AttrValue::default_instance() : it->second;
-}
-
 // `built`: the functions of a built library's kernel, or null.
 absl::Status Install(const NodeDef& node, const composite_kernel* built) {
   absl::StatusOr<KernelRecord> record = ParseKernelRecord(node);
@@ -121,16 +115,6 @@ absl::Status RegisterTimings(const composite_kernel& kernel, const char* timings
   status = Install(*record, &kernel);
   // One for another machine; explain has the reason.
   return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
-}
-
-// Runs `work`, which takes the parsed request.
-template <typename Message = NodeDef, typename Work>
-int Serve(const char* request, size_t size, composite_buffer* reply, Work work) {
-  return Reply(reply, [&]() -> decltype(work(Message())) {
-    absl::StatusOr<Message> message = ParseRequest<Message>(request, size);
-    if (!message.ok()) return message.status();
-    return work(*message);
-  });
 }
 
 }  // namespace

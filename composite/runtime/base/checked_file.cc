@@ -64,6 +64,19 @@ absl::StatusOr<CheckedFile> CheckedFile::Open(const std::string& path) {
                                          errno == ELOOP ? " (it is a link)" : ""));
 }
 
+absl::StatusOr<CheckedFile> CheckedFile::InMemory(const std::string& name,
+                                                  absl::string_view bytes) {
+  CheckedFile file(name, memfd_create("composite-library", MFD_CLOEXEC));
+  bool done = file.descriptor_ >= 0;
+  while (done && !bytes.empty()) {
+    const ssize_t count = write(file.descriptor_, bytes.data(), bytes.size());
+    done = count > 0 || (count < 0 && errno == EINTR);
+    if (count > 0) bytes.remove_prefix(count);
+  }
+  if (done) return file;
+  return absl::UnavailableError(absl::StrCat(name, " cannot be copied to memory: ", ErrnoText()));
+}
+
 CheckedFile::CheckedFile(CheckedFile&& other) noexcept
     : path_(other.path_), descriptor_(std::exchange(other.descriptor_, -1)) {}
 
@@ -132,8 +145,26 @@ absl::Status CheckedFile::CheckDigest(const std::string& sha256) const {
                                           sha256.substr(0, 16), "..."));
 }
 
+absl::StatusOr<std::string> CheckedFile::Read() const {
+  struct stat info;
+  if (fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
+    return absl::PermissionDeniedError(absl::StrCat(path_, " is not a regular file"));
+  }
+  std::string bytes(info.st_size, '\0');
+  for (size_t offset = 0; offset < bytes.size();) {
+    const ssize_t count = pread(descriptor_, &bytes[offset], bytes.size() - offset, offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return absl::UnavailableError(absl::StrCat(path_, ": ", ErrnoText()));
+    if (count == 0) bytes.resize(offset);  // it was cut short meanwhile
+    offset += count;
+  }
+  return bytes;
+}
+
+std::string CheckedFile::MapPath() const { return DescriptorPath(descriptor_); }
+
 absl::StatusOr<void*> CheckedFile::Map(int flags) const {
-  void* library = dlopen(DescriptorPath(descriptor_).c_str(), flags);
+  void* library = dlopen(MapPath().c_str(), flags);
   if (library != nullptr) return library;
   const char* why = dlerror();
   return absl::FailedPreconditionError(

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace composite {
 
@@ -17,6 +18,9 @@ class CheckedFile {
   // Follows no link. NotFound; PermissionDenied for all else that stands in the way.
   // "/proc/self/fd/<number>" is a descriptor of this process, whatever it is of: a file in memory.
   static absl::StatusOr<CheckedFile> Open(const std::string& path);
+
+  // A file in memory of these bytes, `name` in messages. Unavailable when there is no memory.
+  static absl::StatusOr<CheckedFile> InMemory(const std::string& name, absl::string_view bytes);
 
   CheckedFile(CheckedFile&& other) noexcept;
   CheckedFile& operator=(CheckedFile&&) = delete;
@@ -32,6 +36,13 @@ class CheckedFile {
   // DataLoss unless its bytes have this SHA-256 (hex). Must come before Map: a library that is cut
   // short kills the process otherwise.
   absl::Status CheckDigest(const std::string& sha256) const;
+
+  // All bytes of a regular file. PermissionDenied for another kind of file.
+  absl::StatusOr<std::string> Read() const;
+
+  // A path of this file for a loader that takes no descriptor. No open library has that name. Valid
+  // as long as this object lives.
+  std::string MapPath() const;
 
   // dlopen with these flags; stays open for ever. FailedPrecondition with the linker's words.
   absl::StatusOr<void*> Map(int flags) const;

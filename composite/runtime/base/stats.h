@@ -29,7 +29,7 @@ struct Stats {
   Counter evicted{0};            // groups of kernels let go: no node had their attributes any more
   Counter replaced{0};           // nodes of TensorFlow's own ops that became a composition's
   Counter xla_nodes{0};          // nodes that XLA was given as their expansion, at each compilation
-  Counter copies{0};             // inputs that were copied for a kernel: constants, when packed
+  Counter copies{0};             // inputs that were copied: packed constants, unaligned ones
   Counter packed_constants{0};   // constants that were packed for a kernel
   Counter packed_bytes{0};       // what they take at present
 };

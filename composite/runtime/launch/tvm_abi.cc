@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csetjmp>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -101,6 +102,19 @@ void Raise(const char* kind, std::string message) {
   raised.message = std::move(message);
 }
 
+// Runs code of a library: what it throws is raised. 0, or an error that is raised.
+template <typename Code>
+int Guarded(Code code) {
+  try {
+    return code();
+  } catch (const std::exception& error) {
+    Raise("RuntimeError", std::string("it threw: ") + error.what());
+  } catch (...) {
+    Raise("RuntimeError", "it threw what is no std::exception");
+  }
+  return -1;
+}
+
 // A kernel's error is noted by the thread that met it, so it must be carried to the one that
 // launched the loop. The first error counts.
 class Failure {
@@ -129,7 +143,7 @@ class KernelLoop : public Loop {
   void Run(int task, int tasks) override {
     CurrentScope on_this_thread(scope_);
     GroupEnv env{nullptr, tasks};
-    if (lambda_(task, &env, data_) != 0) failure.Keep();
+    if (Guarded([&] { return lambda_(task, &env, data_); }) != 0) failure.Keep();
   }
   const void* code() const override { return reinterpret_cast<const void*>(lambda_); }
 
@@ -159,7 +173,7 @@ class KernelTeamLoop : public TeamLoop {
     // wrote: a task that is left alone there is taken out. In between are generated frames, which
     // have nothing to destroy; workspace belongs to the call.
     if (setjmp(member.leave) != 0) return;
-    if (lambda_(task, &env, data_) == 0) return;
+    if (Guarded([&] { return lambda_(task, &env, data_); }) == 0) return;
     failure.Keep();
     barrier.Break();
   }
@@ -249,7 +263,7 @@ bool Call(Function function, const Host& host, Tensor* tensors, int count, Error
   Any result{kNone, 0, {0}};
   CallScope scope(host);
   CurrentScope on_this_thread(&scope);
-  if (function(nullptr, arguments, count, &result) == 0) return true;
+  if (Guarded([&] { return function(nullptr, arguments, count, &result); }) == 0) return true;
   *error = std::exchange(raised, Error());
   if (error->message.empty()) error->message = "the kernel failed and gave no reason";
   return false;
@@ -275,9 +289,8 @@ void FillSlots(const Slots& slots) {
 }  // namespace tvm_abi
 }  // namespace composite
 
-// The one function that compiled kernels import by name: notes an error before they return nonzero.
-extern "C" __attribute__((visibility("default"))) void TVMFFIErrorSetRaisedFromCStrParts(
-    const char* kind, const char** parts, int32_t count) {
+extern "C" void TVMFFIErrorSetRaisedFromCStrParts(const char* kind, const char** parts,
+                                                  int32_t count) {
   std::string message;
   for (int32_t i = 0; i < count; ++i) {
     if (parts[i] != nullptr) message += parts[i];

@@ -84,8 +84,8 @@ struct Error {
   std::string message;
 };
 
-// Calls `function` on `tensors`, inputs and then outputs. False and *error when the kernel raises,
-// on this thread or on one of the pool's. Whatever workspace it holds then is freed.
+// Calls `function` on `tensors`, inputs and then outputs. False and *error when the kernel raises
+// or throws, on this thread or on one of the pool's. Whatever workspace it holds then is freed.
 bool Call(Function function, const Host& host, Tensor* tensors, int count, Error* error);
 
 // The addresses of a library's slots; null where the library does not have one. A library has a
@@ -110,5 +110,9 @@ inline constexpr char kSymbolPrefix[] = "__tvm_ffi_";
 
 }  // namespace tvm_abi
 }  // namespace composite
+
+// The one function that compiled kernels import by name: notes an error before they return nonzero.
+extern "C" __attribute__((visibility("default"))) void TVMFFIErrorSetRaisedFromCStrParts(
+    const char* kind, const char** parts, int32_t count);
 
 #endif  // COMPOSITE_RUNTIME_LAUNCH_TVM_ABI_H_

@@ -1,53 +1,19 @@
 #include "composite/runtime/run/kernel_call.h"
 
-#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/kernels/dtypes.h"
 #include "composite/runtime/launch/tvm_abi.h"
-#include "tensorflow/core/framework/allocator.h"
-#include "tensorflow/core/framework/device_base.h"
+#include "composite/runtime/run/kernel_host.h"
 #include "tensorflow/core/framework/types.h"
-#include "tensorflow/core/lib/core/threadpool.h"
 
 namespace composite {
 namespace {
 
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
-
-constexpr size_t kWorkspaceAlignment = 64;
-
-// The device's intra-op threads. Lives as long as the call, which is as long as a launch needs it.
-class IntraOpPool : public Pool {
- public:
-  explicit IntraOpPool(const tensorflow::DeviceBase::CpuWorkerThreads* threads)
-      : threads_(threads) {}
-  int size() const override { return threads_ == nullptr ? 1 : threads_->num_threads; }
-  void Schedule(std::function<void()> work) override {
-    threads_->workers->Schedule(std::move(work));
-  }
-
- private:
-  const tensorflow::DeviceBase::CpuWorkerThreads* threads_;
-};
-
-class DeviceWorkspace : public tvm_abi::Workspace {
- public:
-  explicit DeviceWorkspace(OpKernelContext* context) : context_(context) {}
-  void* Allocate(size_t bytes) override {
-    return allocator()->AllocateRaw(kWorkspaceAlignment, bytes);
-  }
-  void Free(void* block) override { allocator()->DeallocateRaw(block); }
-
- private:
-  tensorflow::Allocator* allocator() {
-    return context_->device()->GetAllocator(tensorflow::AllocatorAttributes());
-  }
-  OpKernelContext* const context_;
-};
 
 tvm_abi::Tensor Describe(const Tensor& tensor, int64_t* dims) {
   // The memory of inputs is not written: the kernel's signature says which arguments are outputs.
@@ -96,10 +62,9 @@ absl::Status AllocateOutputs(OpKernelContext* context, const KernelRecord& recor
 
 absl::Status Run(OpKernelContext* context, const KernelRecord& record, tvm_abi::Function function,
                  Tensors* tensors) {
-  IntraOpPool pool(context->device()->tensorflow_cpu_worker_threads());
-  DeviceWorkspace workspace(context);
+  KernelHost host(context);
   tvm_abi::Error error;
-  if (tvm_abi::Call(function, {&pool, &workspace, record.barriers}, tensors->data(),
+  if (tvm_abi::Call(function, host.host(record.barriers), tensors->data(),
                     static_cast<int>(tensors->size()), &error)) {
     return absl::OkStatus();
   }
@@ -160,8 +125,7 @@ absl::Status CallPacker(OpKernelContext* context, const InstalledKernel& kernel,
       context->allocate_temp(argument.dtype, tensorflow::TensorShape({elements}), packed);
   if (!status.ok()) return status;
   const Tensor& constant = context->input(argument.source);
-  absl::InlinedVector<int64_t, 8> dims(constant.shape().dim_sizes().begin(),
-                                       constant.shape().dim_sizes().end());
+  auto dims = constant.shape().dim_sizes();
   Tensors tensors = {Describe(constant, dims.data()), Describe(*packed, &elements)};
   return Run(context, kernel.record, kernel.packers[i], &tensors);
 }

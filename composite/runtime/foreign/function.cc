@@ -1,0 +1,140 @@
+#include "composite/runtime/foreign/function.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "composite/runtime/foreign/dlpack.h"
+#include "composite/runtime/run/kernel_call.h"
+#include "composite/runtime/run/kernel_host.h"
+#include "tensorflow/core/framework/tensor_shape.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::DataType;
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+
+bool IsCompact(const tvm_abi::Tensor& tensor) {
+  if (tensor.strides == nullptr) return true;
+  int64_t stride = 1;
+  for (int d = tensor.ndim - 1; d >= 0; stride *= tensor.shape[d--]) {
+    if (tensor.shape[d] == 0) return true;
+    if (tensor.shape[d] != 1 && tensor.strides[d] != stride) return false;
+  }
+  return true;
+}
+
+bool SameDtype(tvm_abi::DataType a, tvm_abi::DataType b) {
+  return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+}
+
+absl::StatusOr<Tensor> Copy(const tvm_abi::Any& result, DataType dtype) {
+  if (result.type_index != tvm_ffi::kTensor) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no tensor (type ", result.type_index, " of TVM's objects)"));
+  }
+  const tvm_abi::Tensor& from = tvm_ffi::TensorOf(result);
+  const tvm_abi::DataType found = from.dtype;
+  if (!SameDtype(found, ToDlpack(dtype))) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "not ", tensorflow::DataTypeString(dtype), " but a tensor of DLPack's type (",
+        int{found.code}, ", ", int{found.bits}, " bits, ", int{found.lanes}, " lanes)"));
+  }
+  if (from.device.type != tvm_abi::kCpu) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a tensor on device ", from.device.type, ", not on the CPU"));
+  }
+  if (!IsCompact(from)) return absl::InvalidArgumentError("a tensor with gaps: copy it first");
+  tensorflow::TensorShape shape;
+  TF_RETURN_IF_ERROR(tensorflow::TensorShape::BuildTensorShape(
+      absl::MakeConstSpan(from.shape, from.ndim), &shape));
+  Tensor copy(dtype, shape);
+  if (copy.NumElements() == 0) return copy;
+  if (copy.data() == nullptr) return absl::ResourceExhaustedError("too large: there is no memory");
+  std::memcpy(copy.data(), static_cast<const char*>(from.data) + from.byte_offset,
+              copy.TotalBytes());
+  return copy;
+}
+
+}  // namespace
+
+absl::Status KernelFunction::Fill(OpKernelContext* context, const Inputs& inputs,
+                                  const Outputs& outputs) const {
+  absl::InlinedVector<const Tensor*, 8> all(inputs.begin(), inputs.end());
+  all.insert(all.end(), outputs.begin(), outputs.end());
+  size_t count = 0;
+  for (const Tensor* tensor : all) count += tensor->dims();
+  absl::InlinedVector<int64_t, 24> dims;
+  dims.reserve(count);  // descriptions point into it
+  absl::InlinedVector<tvm_abi::Tensor, 8> tensors;
+  for (const Tensor* tensor : all) {
+    int64_t* const own = dims.data() + dims.size();
+    for (int d = 0; d < tensor->dims(); ++d) dims.push_back(tensor->dim_size(d));
+    tensors.push_back(DescribeTensor(*tensor, own));
+  }
+  KernelHost host(context);
+  tvm_abi::Error error;
+  if (tvm_abi::Call(function_, host.host(), tensors.data(), static_cast<int>(tensors.size()),
+                    &error)) {
+    return absl::OkStatus();
+  }
+  return KernelError(name_, error);
+}
+
+absl::StatusOr<std::vector<Tensor>> KernelFunction::Make(const Inputs&,
+                                                         absl::Span<const DataType>) const {
+  return absl::InvalidArgumentError(absl::StrCat(
+      name_, " is a kernel, which fills outputs and returns none: call it without returns=True"));
+}
+
+absl::StatusOr<tvm_ffi::Value> ObjectFunction::Call(const Inputs& inputs,
+                                                    const Outputs& outputs) const {
+  absl::InlinedVector<const Tensor*, 8> all(inputs.begin(), inputs.end());
+  all.insert(all.end(), outputs.begin(), outputs.end());
+  std::vector<tvm_ffi::Value> values;
+  absl::InlinedVector<tvm_abi::Any, 8> arguments;
+  for (const Tensor* tensor : all) {
+    TF_ASSIGN_OR_RETURN(tvm_ffi::Value value, tvm_ffi::Value::OfTensor(*tensor));
+    arguments.push_back(value.any());
+    values.push_back(std::move(value));
+  }
+  if (serial_ == nullptr) return tvm_ffi::Call(name_, function_, arguments);
+  std::lock_guard<std::recursive_mutex> lock(*serial_);
+  return tvm_ffi::Call(name_, function_, arguments);
+}
+
+absl::Status ObjectFunction::Fill(OpKernelContext*, const Inputs& inputs,
+                                  const Outputs& outputs) const {
+  return Call(inputs, outputs).status();
+}
+
+absl::StatusOr<std::vector<Tensor>> ObjectFunction::Make(const Inputs& inputs,
+                                                         absl::Span<const DataType> dtypes) const {
+  TF_ASSIGN_OR_RETURN(tvm_ffi::Value result, Call(inputs, {}));
+  absl::Span<const tvm_abi::Any> results = absl::MakeConstSpan(&result.any(), 1);
+  if (result.type() == tvm_ffi::kArray) results = result.elements();
+  if (result.type() == tvm_abi::kNone) results = {};
+  if (results.size() != dtypes.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(name_, " returned ", results.size(),
+                                                   " tensors, not ", dtypes.size(),
+                                                   ": output_dtype has one for each"));
+  }
+  std::vector<Tensor> made;
+  for (size_t i = 0; i < results.size(); ++i) {
+    absl::StatusOr<Tensor> copy = Copy(results[i], dtypes[i]);
+    if (!copy.ok()) {
+      return absl::Status(copy.status().code(), absl::StrCat("result ", i, " of ", name_, " is ",
+                                                             copy.status().message()));
+    }
+    made.push_back(*std::move(copy));
+  }
+  return made;
+}
+
+}  // namespace composite

@@ -1,0 +1,276 @@
+// CompositeTvmCall and CompositeStatefulTvmCall: the ops that call a foreign function.
+//
+// One op for all functions, so that a graph which names one can be read by whoever has not loaded
+// it: the node says which library and function, and where each output's shape comes from.
+#include "tensorflow/core/framework/op.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "composite/runtime/base/stats.h"
+#include "composite/runtime/foreign/dlpack.h"
+#include "composite/runtime/foreign/function.h"
+#include "composite/runtime/foreign/library.h"
+#include "composite/runtime/kernels/dtypes.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/shape_inference.h"
+#include "tensorflow/core/framework/tensor_shape.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/errors.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::OpKernel;
+using tensorflow::OpKernelConstruction;
+using tensorflow::OpKernelContext;
+using tensorflow::PartialTensorShape;
+using tensorflow::Tensor;
+using tensorflow::TensorShape;
+using tensorflow::shape_inference::InferenceContext;
+using tensorflow::shape_inference::ShapeHandle;
+
+// What compiled kernels ask of addresses.
+constexpr size_t kAlignment = 64;
+
+// In the attribute shape_of, beside the numbers of inputs.
+constexpr int kStated = -1;  // by the attribute shapes
+constexpr int kGiven = -2;   // by the next of the last inputs, which are not passed on
+
+// The attributes that say where shapes come from.
+struct ShapeRules {
+  bool returns = false;
+  std::vector<int> shape_of;
+  std::vector<PartialTensorShape> shapes;
+  int inputs = 0;  // that are passed to the function
+
+  template <typename Context>
+  absl::Status Read(Context* context) {
+    std::vector<tensorflow::DataType> in, out;
+    TF_RETURN_IF_ERROR(context->GetAttr("returns", &returns));
+    TF_RETURN_IF_ERROR(context->GetAttr("shape_of", &shape_of));
+    TF_RETURN_IF_ERROR(context->GetAttr("shapes", &shapes));
+    TF_RETURN_IF_ERROR(context->GetAttr("Tin", &in));
+    TF_RETURN_IF_ERROR(context->GetAttr("Tout", &out));
+    if (shape_of.empty()) shape_of.assign(out.size(), returns || !shapes.empty() ? kStated : 0);
+    if (shapes.empty()) shapes.resize(out.size());
+    return Check(in, out.size());
+  }
+
+ private:
+  absl::Status Check(const std::vector<tensorflow::DataType>& in, size_t outputs) {
+    if (shape_of.size() != outputs || shapes.size() != outputs) {
+      return absl::InvalidArgumentError(absl::StrCat(outputs, " outputs, and shape_of has ",
+                                                     shape_of.size(), " elements, shapes ",
+                                                     shapes.size()));
+    }
+    const auto given = std::count(shape_of.begin(), shape_of.end(), kGiven);
+    inputs = static_cast<int>(in.size() - given);
+    for (int i = std::max(inputs, 0); i < static_cast<int>(in.size()); ++i) {
+      if (in[i] == tensorflow::DT_INT64) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("input ", i, " is the shape of an output, and not int64 but ",
+                       tensorflow::DataTypeString(in[i])));
+    }
+    for (size_t i = 0; i < outputs; ++i) {
+      const int source = shape_of[i];
+      const bool stated = source == kStated && (returns || shapes[i].IsFullyDefined());
+      const bool of_input = source >= 0 && source < inputs;
+      if (inputs >= 0 && (stated || of_input || source == kGiven)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("nothing says what shape output ", i, " has: shape_of is ", source,
+                       ", shapes ", shapes[i].DebugString(), ", number of inputs ", in.size()));
+    }
+    return absl::OkStatus();
+  }
+};
+
+absl::Status InferShapes(InferenceContext* c) {
+  ShapeRules rules;
+  TF_RETURN_IF_ERROR(rules.Read(c));
+  int given = rules.inputs;
+  for (int i = 0; i < c->num_outputs(); ++i) {
+    const int source = rules.shape_of[i];
+    ShapeHandle shape;
+    if (source == kGiven) {
+      TF_RETURN_IF_ERROR(c->MakeShapeFromShapeTensor(given++, &shape));
+    } else if (source == kStated) {
+      TF_RETURN_IF_ERROR(c->MakeShapeFromPartialTensorShape(rules.shapes[i], &shape));
+    } else {
+      shape = c->input(source);
+    }
+    c->set_output(i, shape);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckDtypes(const char* what, tensorflow::DataTypeSlice dtypes, int count) {
+  for (int i = 0; i < count; ++i) {
+    if (ToDlpack(dtypes[i]).code == kNoAbiCode) {
+      return absl::InvalidArgumentError(absl::StrCat(what, " ", i, " is ",
+                                                     tensorflow::DataTypeString(dtypes[i]),
+                                                     ", which no function of TVM takes"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool IsAligned(const Tensor& tensor) {
+  return reinterpret_cast<uintptr_t>(tensor.data()) % kAlignment == 0;
+}
+
+class TvmCallOp : public OpKernel {
+ public:
+  explicit TvmCallOp(OpKernelConstruction* context) : OpKernel(context) {
+    std::string function;
+    OP_REQUIRES_OK(context, context->GetAttr("function", &function));
+    const std::pair<std::string, std::string> names =
+        absl::StrSplit(function, absl::MaxSplits(':', 1));
+    name_ = names.second;
+    OP_REQUIRES_OK(context, Named(rules_.Read(context)));
+    OP_REQUIRES_OK(context, Named(CheckDtypes("input", context->input_types(), rules_.inputs)));
+    OP_REQUIRES_OK(context,
+                   Named(CheckDtypes("output", context->output_types(), context->num_outputs())));
+    auto loaded = FindForeignLibrary(names.first);
+    OP_REQUIRES_OK(context, Named(loaded.status()));
+    auto found = (*loaded)->Find(name_);
+    OP_REQUIRES_OK(context, found.status());
+    function_ = std::move(found->function);
+    for (const PartialTensorShape& shape : rules_.shapes) {
+      stated_.emplace_back();
+      if (shape.IsFullyDefined()) shape.AsTensorShape(&stated_.back());
+    }
+  }
+
+  void Compute(OpKernelContext* context) override {
+    std::vector<Tensor> copies;
+    Inputs inputs;
+    OP_REQUIRES_OK(context, AlignedInputs(context, &copies, &inputs));
+    OP_REQUIRES_OK(context, rules_.returns ? Make(context, inputs) : Fill(context, inputs));
+  }
+
+ private:
+  absl::Status Named(const absl::Status& status) const {
+    if (status.ok()) return status;
+    return absl::Status(status.code(), absl::StrCat("function ", name_, ": ", status.message()));
+  }
+
+  // Slices of tensors and what other frameworks lent may begin anywhere.
+  absl::Status AlignedInputs(OpKernelContext* context, std::vector<Tensor>* copies,
+                             Inputs* inputs) const {
+    for (int i = 0; i < rules_.inputs; ++i) {
+      const Tensor& input = context->input(i);
+      inputs->push_back(&input);
+      if (IsAligned(input)) continue;
+      if (copies->empty()) copies->reserve(rules_.inputs);  // inputs point to them
+      copies->emplace_back();
+      Tensor& copy = copies->back();
+      TF_RETURN_IF_ERROR(context->allocate_temp(input.dtype(), input.shape(), &copy));
+      std::memcpy(copy.data(), input.data(), input.TotalBytes());
+      Count(GlobalStats().copies);
+      inputs->back() = &copy;
+    }
+    return absl::OkStatus();
+  }
+
+  // The shape of an output, which is known before the call. `given`: the next input that is one.
+  absl::Status KnownShape(OpKernelContext* context, int output, int* given,
+                          TensorShape* shape) const {
+    const int source = rules_.shape_of[output];
+    if (source != kGiven) {
+      *shape = source == kStated ? stated_[output] : context->input(source).shape();
+      return absl::OkStatus();
+    }
+    const Tensor& vector = context->input((*given)++);
+    if (vector.dims() != 1) {
+      return Named(absl::InvalidArgumentError(absl::StrCat(
+          "the shape of output ", output, " is a tensor of rank ", vector.dims(), ", not 1")));
+    }
+    const auto dims = vector.flat<int64_t>();
+    absl::Status status =
+        TensorShape::BuildTensorShape(absl::MakeConstSpan(dims.data(), dims.size()), shape);
+    if (status.ok()) return status;
+    return Named(absl::InvalidArgumentError(
+        absl::StrCat("the shape of output ", output, " is none: ", status.message())));
+  }
+
+  absl::Status Fill(OpKernelContext* context, const Inputs& inputs) {
+    Outputs outputs;
+    int given = rules_.inputs;
+    for (int i = 0; i < context->num_outputs(); ++i) {
+      TensorShape shape;
+      TF_RETURN_IF_ERROR(KnownShape(context, i, &given, &shape));
+      Tensor* output = nullptr;
+      TF_RETURN_IF_ERROR(context->allocate_output(i, shape, &output));
+      outputs.push_back(output);
+    }
+    return function_->Fill(context, inputs, outputs);
+  }
+
+  absl::Status Make(OpKernelContext* context, const Inputs& inputs) {
+    auto made = function_->Make(inputs, output_types());
+    TF_RETURN_IF_ERROR(made.status());
+    int given = rules_.inputs;
+    for (int i = 0; i < context->num_outputs(); ++i) {
+      const TensorShape& shape = (*made)[i].shape();
+      PartialTensorShape expected = rules_.shapes[i];
+      if (rules_.shape_of[i] != kStated) {
+        TensorShape known;
+        TF_RETURN_IF_ERROR(KnownShape(context, i, &given, &known));
+        expected = known;
+      }
+      if (!expected.IsCompatibleWith(shape)) {
+        return Named(absl::InvalidArgumentError(absl::StrCat(
+            "result ", i, " has shape ", shape.DebugString(), ", not ", expected.DebugString())));
+      }
+      context->set_output(i, (*made)[i]);
+    }
+    return absl::OkStatus();
+  }
+
+  std::string name_;
+  ShapeRules rules_;
+  std::vector<TensorShape> stated_;  // of the outputs whose shape is stated
+  std::shared_ptr<const ForeignFunction> function_;
+};
+
+constexpr char kDoc[] = R"doc(
+Calls a function of a library that composite.tf_op.Module loaded.
+
+inputs: What the function is passed, before its outputs; then shapes of outputs that only the call
+knows, which are not passed.
+function: The SHA-256 of the library's file, a colon, and the name of the function.
+returns: The function returns its outputs; otherwise they are passed to it, to be filled.
+shape_of: For each output the input whose shape it has; -1: shapes has it; -2: the next of the
+shapes among the inputs. If empty: -1 where there are shapes or the outputs are returned, or 0.
+shapes: For each output its shape. If empty: none is stated.
+)doc";
+
+#define COMPOSITE_TVM_CALL(name)        \
+  REGISTER_OP(name)                     \
+      .Input("inputs: Tin")             \
+      .Output("outputs: Tout")          \
+      .Attr("function: string")         \
+      .Attr("returns: bool = false")    \
+      .Attr("shape_of: list(int) = []") \
+      .Attr("shapes: list(shape) = []") \
+      .Attr("Tin: list(type) >= 0")     \
+      .Attr("Tout: list(type) >= 0")    \
+      .SetShapeFn(InferShapes)          \
+      .Doc(kDoc)
+
+COMPOSITE_TVM_CALL("CompositeTvmCall");
+COMPOSITE_TVM_CALL("CompositeStatefulTvmCall").SetIsStateful();
+
+REGISTER_KERNEL_BUILDER(Name("CompositeTvmCall").Device(tensorflow::DEVICE_CPU), TvmCallOp);
+REGISTER_KERNEL_BUILDER(Name("CompositeStatefulTvmCall").Device(tensorflow::DEVICE_CPU), TvmCallOp);
+
+}  // namespace
+}  // namespace composite

@@ -1,0 +1,221 @@
+#include "composite/runtime/foreign/tvm_ffi.h"
+
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+#include "composite/runtime/base/fork_mutex.h"
+#include "composite/runtime/foreign/dlpack.h"
+#include "composite/runtime/run/kernel_call.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace composite {
+namespace tvm_ffi {
+namespace {
+
+using tvm_abi::Any;
+
+struct ByteArray {  // TVMFFIByteArray
+  const char* data;
+  size_t size;
+};
+
+struct ObjectHeader {  // TVMFFIObject
+  uint64_t references;
+  int32_t type_index;
+  uint32_t padding;
+  void (*deleter)(void* self, int flags);
+};
+static_assert(sizeof(ObjectHeader) == 24, "TVMFFIObject");
+
+struct ErrorCell {  // the begin of TVMFFIErrorCell
+  ByteArray kind;
+  ByteArray message;
+};
+
+struct SequenceCell {  // the begin of TVMFFISeqCell
+  const Any* data;
+  int64_t size;
+};
+
+struct ManagedTensor {  // DLManagedTensor
+  tvm_abi::Tensor tensor;
+  void* context;
+  void (*deleter)(ManagedTensor* self);
+};
+
+struct Version {  // TVMFFIVersion
+  uint32_t major, minor, patch;
+};
+constexpr uint32_t kMajor = 0, kMinor = 1;
+
+struct Api {
+  void (*get_version)(Version*);
+  int (*increase)(void*);
+  int (*decrease)(void*);
+  int (*get_global)(const ByteArray*, void**);
+  int (*call)(void*, const Any*, int32_t, Any*);
+  void (*take_error)(void**);
+  int (*from_dlpack)(ManagedTensor*, int32_t, int32_t, void**);
+};
+
+Api api;  // all null until Load
+
+template <typename T>
+const T& After(const void* object) {
+  return *reinterpret_cast<const T*>(static_cast<const char*>(object) + sizeof(ObjectHeader));
+}
+
+template <typename F>
+bool Resolve(void* library, const char* name, F* function) {
+  *function = reinterpret_cast<F>(dlsym(library, name));
+  return *function != nullptr;
+}
+
+absl::Status ResolveAll(void* library) {
+  Api found;
+  const bool complete = Resolve(library, "TVMFFIGetVersion", &found.get_version) &&
+                        Resolve(library, "TVMFFIObjectIncRef", &found.increase) &&
+                        Resolve(library, "TVMFFIObjectDecRef", &found.decrease) &&
+                        Resolve(library, "TVMFFIFunctionGetGlobal", &found.get_global) &&
+                        Resolve(library, "TVMFFIFunctionCall", &found.call) &&
+                        Resolve(library, "TVMFFIErrorMoveFromRaised", &found.take_error) &&
+                        Resolve(library, "TVMFFITensorFromDLPack", &found.from_dlpack);
+  Version version{};
+  if (complete) found.get_version(&version);
+  if (!complete || version.major != kMajor || version.minor != kMinor) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the libtvm_ffi.so of this process is version ", version.major, ".", version.minor,
+        ", not ", kMajor, ".", kMinor, ": install apache-tvm-ffi ", kMajor, ".", kMinor));
+  }
+  api = found;
+  return absl::OkStatus();
+}
+
+// What is mapped under this name already, or else the file.
+absl::StatusOr<void*> Open(const char* name, const std::string& path) {
+  if (void* mapped = dlopen(name, RTLD_NOW | RTLD_NOLOAD)) return mapped;
+  if (path.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "it needs ", name, " of TVM, which is not installed here: pip install apache-tvm"));
+  }
+  // GLOBAL: the libraries that TVM loads name none as needed.
+  if (void* opened = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) return opened;
+  const char* why = dlerror();
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, " does not load: ", why != nullptr ? why : "no reason given"));
+}
+
+// The error that this thread has raised.
+tvm_abi::Error TakeError() {
+  void* object = nullptr;
+  api.take_error(&object);
+  if (object == nullptr) return {"RuntimeError", "it failed and gave no reason"};
+  const auto& cell = After<ErrorCell>(object);
+  tvm_abi::Error error{std::string(cell.kind.data, cell.kind.size),
+                       std::string(cell.message.data, cell.message.size)};
+  api.decrease(object);
+  return error;
+}
+
+// A tensor of TensorFlow as TVM holds it.
+struct Held {
+  ManagedTensor managed;
+  tensorflow::Tensor tensor;
+  absl::InlinedVector<int64_t, 4> dims, strides;
+};
+
+}  // namespace
+
+absl::Status Load(const Libraries& libraries, bool with_runtime) {
+  static auto* const mu = new ForkMutex;
+  absl::MutexLock lock(mu);
+  if (api.call == nullptr) {
+    TF_ASSIGN_OR_RETURN(void* library, Open("libtvm_ffi.so", libraries.ffi));
+    TF_RETURN_IF_ERROR(ResolveAll(library));
+  }
+  return with_runtime ? Open("libtvm_runtime.so", libraries.runtime).status() : absl::OkStatus();
+}
+
+Value Value::Shared(void* object) {
+  api.increase(object);
+  Any any{static_cast<const ObjectHeader*>(object)->type_index, 0, {0}};
+  any.v_ptr = object;
+  return Value(any);
+}
+
+absl::StatusOr<Value> Value::OfTensor(const tensorflow::Tensor& tensor) {
+  auto held = std::make_unique<Held>();
+  held->tensor = tensor;
+  held->dims = tensor.shape().dim_sizes();
+  held->strides.resize(held->dims.size());
+  int64_t stride = 1;
+  for (size_t i = held->dims.size(); i-- > 0; stride *= held->dims[i]) held->strides[i] = stride;
+  held->managed = {DescribeTensor(tensor, held->dims.data()), held.get(),
+                   [](ManagedTensor* self) { delete static_cast<Held*>(self->context); }};
+  held->managed.tensor.strides = held->strides.data();
+  Any any{kTensor, 0, {0}};
+  if (api.from_dlpack(&held->managed, 0, 0, &any.v_ptr) != 0) {
+    return KernelError("TVMFFITensorFromDLPack", TakeError());
+  }
+  held.release();  // the tensor's deleter has it
+  return Value(any);
+}
+
+Value::~Value() {
+  if (any_.type_index >= kFirstObject) api.decrease(any_.v_ptr);
+}
+
+const tvm_abi::Tensor& Value::tensor() const { return TensorOf(any_); }
+
+absl::Span<const Any> Value::elements() const {
+  const auto& cell = After<SequenceCell>(any_.v_ptr);
+  return absl::MakeConstSpan(cell.data, cell.size);
+}
+
+Any Int(int64_t value) { return {tvm_ffi::kInt, 0, {value}}; }
+
+Any String(const char* text) {
+  Any any{kRawString, 0, {0}};
+  any.v_ptr = const_cast<char*>(text);
+  return any;
+}
+
+const tvm_abi::Tensor& TensorOf(const Any& tensor) { return After<tvm_abi::Tensor>(tensor.v_ptr); }
+
+absl::StatusOr<Value> Call(absl::string_view name, const Value& function,
+                           absl::Span<const Any> arguments) {
+  Any result{tvm_abi::kNone, 0, {0}};
+  try {
+    const int count = static_cast<int>(arguments.size());
+    if (api.call(function.any().v_ptr, arguments.data(), count, &result) == 0) {
+      return Value(result);
+    }
+  } catch (const std::exception& error) {
+    return KernelError(name, {"RuntimeError", absl::StrCat("it threw: ", error.what())});
+  } catch (...) {
+    return KernelError(name, {"RuntimeError", "it threw what is no std::exception"});
+  }
+  return KernelError(name, TakeError());
+}
+
+absl::StatusOr<Value> CallGlobal(absl::string_view name, absl::Span<const Any> arguments) {
+  const ByteArray key{name.data(), name.size()};
+  void* function = nullptr;
+  if (api.get_global(&key, &function) != 0) return KernelError(name, TakeError());
+  if (function == nullptr) {
+    return absl::NotFoundError(absl::StrCat("this TVM has no function ", name));
+  }
+  Any any{kFunction, 0, {0}};
+  any.v_ptr = function;
+  return Call(name, Value(any), arguments);
+}
+
+}  // namespace tvm_ffi
+}  // namespace composite

@@ -1,0 +1,89 @@
+// libtvm_ffi, the library of TVM that keeps its objects (functions, modules, tensors), as far as it
+// takes to call a function of it. It is mapped when somebody asks for the first such function; a
+// process that calls compiled kernels alone never maps it.
+//
+// The structs repeat those of <tvm/ffi/c_api.h> of tvm-ffi 0.1, so that the runtime is built
+// without TVM installed.
+#ifndef COMPOSITE_RUNTIME_FOREIGN_TVM_FFI_H_
+#define COMPOSITE_RUNTIME_FOREIGN_TVM_FFI_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "composite/runtime/launch/tvm_abi.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace composite {
+namespace tvm_ffi {
+
+// TVMFFITypeIndex, beyond tvm_abi's.
+enum TypeIndex : int32_t {
+  kInt = 1,
+  kRawString = 8,
+  kFirstObject = 64,
+  kFunction = 68,
+  kTensor = 70,
+  kArray = 71,
+  kModule = 73,
+};
+
+// Where TVM's libraries are, if nothing in the process has mapped them yet.
+struct Libraries {
+  std::string ffi;      // libtvm_ffi.so
+  std::string runtime;  // libtvm_runtime.so
+};
+
+// Maps libtvm_ffi, and `with_runtime` libtvm_runtime too, for the life of the process.
+// FailedPrecondition where they are not to be had, or are of another version.
+absl::Status Load(const Libraries& libraries, bool with_runtime);
+
+// A value that owns what it refers to. Load comes before any other than None.
+class Value {
+ public:
+  Value() = default;
+  explicit Value(tvm_abi::Any any) : any_(any) {}  // takes the reference over
+  // Another reference to an object that somebody else owns.
+  static Value Shared(void* object);
+  // A tensor of TVM on the memory of TensorFlow's, which it keeps.
+  static absl::StatusOr<Value> OfTensor(const tensorflow::Tensor& tensor);
+
+  Value(Value&& other) noexcept : any_(std::exchange(other.any_, kNone)) {}
+  Value& operator=(Value&& other) noexcept {
+    std::swap(any_, other.any_);
+    return *this;
+  }
+  ~Value();
+
+  int32_t type() const { return any_.type_index; }
+  const tvm_abi::Any& any() const { return any_; }
+  // Of a tensor.
+  const tvm_abi::Tensor& tensor() const;
+  // Of an array; they live as long as it does.
+  absl::Span<const tvm_abi::Any> elements() const;
+
+ private:
+  static constexpr tvm_abi::Any kNone{tvm_abi::kNone, 0, {0}};
+
+  tvm_abi::Any any_ = kNone;
+};
+
+tvm_abi::Any Int(int64_t value);
+tvm_abi::Any String(const char* text);  // as long as the text lives
+const tvm_abi::Tensor& TensorOf(const tvm_abi::Any& tensor);
+
+// Calls a function object. What it raises is the status of KernelError for `name`, and so is an
+// exception that it throws.
+absl::StatusOr<Value> Call(absl::string_view name, const Value& function,
+                           absl::Span<const tvm_abi::Any> arguments);
+// The same for a function in TVM's table of global ones. NotFound where there is none.
+absl::StatusOr<Value> CallGlobal(absl::string_view name, absl::Span<const tvm_abi::Any> arguments);
+
+}  // namespace tvm_ffi
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_FOREIGN_TVM_FFI_H_

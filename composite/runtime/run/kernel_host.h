@@ -1,0 +1,64 @@
+// What TensorFlow gives a kernel to run on, for one call: the threads of its device, its memory.
+#ifndef COMPOSITE_RUNTIME_RUN_KERNEL_HOST_H_
+#define COMPOSITE_RUNTIME_RUN_KERNEL_HOST_H_
+
+#include <cstddef>
+#include <functional>
+#include <utility>
+
+#include "composite/runtime/launch/pool.h"
+#include "composite/runtime/launch/tvm_abi.h"
+#include "tensorflow/core/framework/allocator.h"
+#include "tensorflow/core/framework/device_base.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/lib/core/threadpool.h"
+
+namespace composite {
+
+// Lives as long as the call, which is as long as a launch needs it.
+class KernelHost {
+ public:
+  explicit KernelHost(tensorflow::OpKernelContext* context)
+      : pool_(context->device()->tensorflow_cpu_worker_threads()), workspace_(context) {}
+  KernelHost(const KernelHost&) = delete;
+  KernelHost& operator=(const KernelHost&) = delete;
+
+  // `barriers`: whether loops of the kernel may have some.
+  tvm_abi::Host host(bool barriers = true) { return {&pool_, &workspace_, barriers}; }
+
+ private:
+  class IntraOpPool : public Pool {
+   public:
+    explicit IntraOpPool(const tensorflow::DeviceBase::CpuWorkerThreads* threads)
+        : threads_(threads) {}
+    int size() const override { return threads_ == nullptr ? 1 : threads_->num_threads; }
+    void Schedule(std::function<void()> work) override {
+      threads_->workers->Schedule(std::move(work));
+    }
+
+   private:
+    const tensorflow::DeviceBase::CpuWorkerThreads* threads_;
+  };
+
+  class DeviceWorkspace : public tvm_abi::Workspace {
+   public:
+    explicit DeviceWorkspace(tensorflow::OpKernelContext* context) : context_(context) {}
+    void* Allocate(size_t bytes) override { return allocator()->AllocateRaw(kAlignment, bytes); }
+    void Free(void* block) override { allocator()->DeallocateRaw(block); }
+
+   private:
+    static constexpr size_t kAlignment = 64;
+
+    tensorflow::Allocator* allocator() {
+      return context_->device()->GetAllocator(tensorflow::AllocatorAttributes());
+    }
+    tensorflow::OpKernelContext* const context_;
+  };
+
+  IntraOpPool pool_;
+  DeviceWorkspace workspace_;
+};
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_RUN_KERNEL_HOST_H_

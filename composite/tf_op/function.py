@@ -1,0 +1,130 @@
+"""A function of a library as a TensorFlow op, and its gradient.
+
+Not for: finding it (module.py); where its outputs' shapes come from (output_shapes.py).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from composite.binding import native
+from composite.ops import call, compiled_call, recorded
+from composite.tf_op.output_shapes import Outputs, Shapes
+
+OPS = ("CompositeTvmCall", "CompositeStatefulTvmCall")
+
+# By the attribute `function`, so that a node of a model that was loaded finds its gradient.
+_GRADIENTS: dict[str, Callable[..., Any]] = {}
+
+
+def split(function: bytes) -> tuple[str, str]:
+    """The library and the name that the attribute `function` of a node says."""
+    library, _, name = function.decode().partition(":")
+    return library, name
+
+
+class TvmFunction:
+    """A function of a library, as an op. `Module.func` makes it.
+
+    Attributes:
+        library: what nodes call the library by: the SHA-256 of its file.
+        name: the function's.
+    """
+
+    def __init__(self, library: str, name: str, outputs: Outputs, *, stateful: bool) -> None:
+        self.library, self.name = library, name
+        self._outputs = outputs
+        self._op_name = OPS[1] if stateful else OPS[0]
+        self._single = outputs.single  # an eager call looks at it
+        fixed = outputs.fixed()
+        self._call_fixed = None if fixed is None else _compiled(self._op_name, self._attrs(fixed))
+
+    def _attrs(self, shapes: Shapes) -> dict[str, Any]:
+        return {"function": f"{self.library}:{self.name}", **self._outputs.attrs(shapes)}
+
+    def stamps(self) -> dict[str, Any]:
+        """No attributes beside the op's own, for the compiled call."""
+        return {}
+
+    def __call__(self, *inputs: Any, output_shape: Any = None, name: str | None = None) -> Any:
+        """Calls the function: one node while tracing, else one eager op.
+
+        Args:
+            *inputs: tensors, or what converts to some, of any number.
+            output_shape: for this call, as `Module.func` takes it; None: what that was given.
+            name: of the node.
+
+        Returns:
+            The output, or a list of them if the output dtypes are a list.
+
+        Raises:
+            ValueError: `output_shape` is none.
+            tf.errors.OpError: what the function raises: InvalidArgumentError for its TypeError and
+                ValueError (a wrong number of arguments, dtype or shape), InternalError for others.
+        """
+        if self._call_fixed is not None and output_shape is None:
+            outputs = self._call_fixed(self, inputs, name=name)
+        else:
+            outputs = self._with_shapes(inputs, output_shape, name)
+        if self._single:
+            return outputs[0]
+        return outputs if self._outputs.dtypes else None
+
+    def _with_shapes(self, inputs: Sequence[Any], output_shape: Any, name: str | None) -> Any:
+        given = self._outputs.shape if output_shape is None else output_shape
+        shapes = self._outputs.shapes(inputs, given)
+        attrs = self._attrs(shapes)
+        made = _compiled_for(self._op_name, tuple(attrs))
+        return made(self, [*inputs, *shapes.given], **attrs, name=name)
+
+    def gradient(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Gives the function a gradient: `function(op, *output_gradients)`, for use as a decorator.
+
+        It returns a gradient, or None, for each of `op.inputs`, of which those for shapes that the
+        call was given may be left out. It may call any op: another function of a library, a
+        composite. It holds for all nodes of this library and name, those of loaded models included.
+        """
+        _GRADIENTS[f"{self.library}:{self.name}"] = function
+        return function
+
+    def __repr__(self) -> str:
+        dtypes = ", ".join(tf.as_dtype(dtype).name for dtype in self._outputs.dtypes)
+        return f"<TVM function {self.name} of library {self.library[:16]}: {dtypes}>"
+
+
+compiled_call.do_not_convert(TvmFunction)
+
+
+def _compiled(op_name: str, attrs: Mapping[str, Any]) -> Callable[..., Any]:
+    """`call(function, inputs, name=)`, with these attributes."""
+    return compiled_call.compile_call(call.op_def(op_name), ("inputs",), tuple(attrs), attrs)
+
+
+@functools.cache
+def _compiled_for(op_name: str, attrs: tuple[str, ...]) -> Callable[..., Any]:
+    """`call(function, inputs, **attrs, name=)`."""
+    return compiled_call.compile_call(call.op_def(op_name), ("inputs",), attrs, {})
+
+
+def _gradient(op: Any, *output_gradients: Any) -> Sequence[Any]:
+    key = recorded.attrs_of(op)["function"].s
+    function = _GRADIENTS.get(key.decode())
+    if function is None:
+        library, name = split(key)
+        raise LookupError(
+            f"the function {name} of the library {library} has no gradient: give it one by "
+            f"`module.func({name!r}, ...).gradient(function)`"
+        )
+    gradients = function(op, *output_gradients)
+    several = isinstance(gradients, (list, tuple))
+    gradients = list(gradients) if several else [gradients]
+    return gradients + [None] * (len(op.inputs) - len(gradients))
+
+
+native.library()  # has the ops: a model that is loaded next may have nodes of them
+for _op_name in OPS:
+    tf.RegisterGradient(_op_name)(_gradient)

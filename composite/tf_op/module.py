@@ -1,0 +1,164 @@
+"""Libraries of functions: from a file, or from objects of TVM that live in this process.
+
+TVM itself is imported by whoever has such an object, never here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from composite.binding import native
+from composite.binding.records import NodeDef, record
+from composite.tf_op import live
+from composite.tf_op.function import TvmFunction
+from composite.tf_op.output_shapes import Outputs
+
+_LIBRARIES = {"ffi": ("tvm_ffi", "libtvm_ffi.so"), "runtime": ("tvm", "libtvm_runtime.so")}
+
+
+class Module:
+    """A library of functions.
+
+    Attributes:
+        library: what nodes call it by: the SHA-256 of its file, in hex; "process-<n>" for an object
+            that no file holds.
+        path: the file; None for such an object.
+        functions: the names that are known before TVM's runtime is asked: those of kernels.
+    """
+
+    def __init__(self, source: Any, *, sha256: str = "") -> None:
+        """Loads a library, which runs native code: load only what you would run.
+
+        Args:
+            source: the path of a shared library that TVM exported, or that has functions of TVM's
+                C ABI (`__tvm_ffi_<name>`); or a live object of TVM: what tvm.compile returns, a
+                tvm.runtime.Module, a relax.VirtualMachine. What tvm.compile returned is exported
+                into the cache folder, and is then as good as a file; others serve this process.
+            sha256: what the file has to have.
+
+        Raises:
+            tf.errors.NotFoundError: there is no such file.
+            tf.errors.DataLossError: the file has another SHA-256.
+            tf.errors.InvalidArgumentError: it is no library for this machine, or is cut short.
+            tf.errors.FailedPreconditionError: it needs a library that is not here. One with parts
+                that are not kernels, such as a Relax program, needs libtvm_runtime.
+            TypeError: `source` is none of these.
+        """
+        if isinstance(source, (str, os.PathLike)):
+            found: Path | live.Object = Path(source).resolve()  # the runtime follows no links
+        else:
+            found = live.exported(source)
+        if isinstance(found, live.Object):
+            self.path = None
+            answer = _load_object(found)
+        else:
+            self.path = found
+            request = record(path=str(self.path), sha256=sha256, **_tvm_libraries())
+            answer = NodeDef.FromString(native.call("composite_load_foreign_library", request))
+        self.library: str = answer.attr["library"].s.decode()
+        self.functions = tuple(name.decode() for name in answer.attr["functions"].list.s)
+
+    def func(
+        self,
+        name: str,
+        output_shape: Any = None,
+        output_dtype: Any = "float32",
+        *,
+        returns: bool | None = None,
+        stateful: bool = False,
+    ) -> TvmFunction:
+        """A function of the library as an op.
+
+        Args:
+            name: the function's.
+            output_shape: the output's: a list of sizes and scalar tensors, a vector of integers,
+                `same_as(input)`, or a function that is given the shape of each input (a tuple of
+                sizes, with a scalar tensor for one that is not known) and returns one of these.
+                None: the shape of the first input. With a list of output dtypes, a list of shapes.
+            output_dtype: the output's, or a list with one for each of several outputs.
+            returns: whether the function returns its outputs, rather than being passed them behind
+                its inputs to fill them. None: functions of a Relax program do, others do not. Such
+                outputs are copied, and may have shapes that are not known before: None says so for
+                a dim, or for the whole shape.
+            stateful: whether calls have effects or differ: TensorFlow then neither merges nor drops
+                them, nor runs one while it makes a graph.
+
+        Raises:
+            tf.errors.NotFoundError: there is no function of that name.
+            ValueError: `output_shape` is none.
+        """
+        request = record(library=self.library, function=name)
+        answer = NodeDef.FromString(native.call("composite_find_foreign_function", request))
+        if returns is None:
+            returns = answer.attr["returns"].b
+        outputs = Outputs.of(output_shape, output_dtype, returns=returns)
+        return TvmFunction(self.library, name, outputs, stateful=stateful)
+
+    def __getitem__(self, name: str) -> TvmFunction:
+        """`func(name)`: one float32 output of the shape of the first input."""
+        return self.func(name)
+
+    def asset(self) -> tf.saved_model.Asset:
+        """The file as an asset: as an attribute of a model, it is saved with it.
+
+        `composite.tf_op.load(folder)` then finds it there.
+
+        Raises:
+            ValueError: no file holds the functions.
+        """
+        if self.path is None:
+            raise ValueError(
+                "these functions live in this process alone: a model can carry a library that is a "
+                "file, such as tvm.compile's result exported"
+            )
+        return tf.saved_model.Asset(str(self.path))
+
+    def __repr__(self) -> str:
+        return f"<TVM library {self.path or self.library}>"
+
+
+def function(
+    packed: Any,
+    output_shape: Any = None,
+    output_dtype: Any = "float32",
+    *,
+    returns: bool = False,
+    stateful: bool = False,
+) -> TvmFunction:
+    """A live function of TVM (tvm_ffi.Function, which packed Python functions are too) as an op.
+
+    The other arguments are those of `Module.func`. Its nodes run in this process only, one call at
+    a time.
+
+    Raises:
+        TypeError: `packed` is no function of TVM.
+    """
+    answer = _load_object(live.function(packed, returns=returns))
+    library = answer.attr["library"].s.decode()
+    outputs = Outputs.of(output_shape, output_dtype, returns=returns)
+    return TvmFunction(library, "a function of this process", outputs, stateful=stateful)
+
+
+def _load_object(source: live.Object) -> NodeDef:
+    request = record(
+        object=source.handle, serial=source.serial, returns=source.returns, **_tvm_libraries()
+    )
+    return NodeDef.FromString(native.call("composite_load_foreign_object", request))
+
+
+def _tvm_libraries() -> dict[str, str]:
+    """Where the libraries of TVM's packages are, which are not imported."""
+    return {key: _find(*names) for key, names in _LIBRARIES.items()}
+
+
+def _find(package: str, library: str) -> str:
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        return ""
+    path = Path(spec.origin).parent / "lib" / library
+    return str(path) if path.is_file() else ""

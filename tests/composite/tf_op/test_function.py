@@ -1,0 +1,233 @@
+"""Functions of libraries as ops: every way to call them, every way in which they fail."""
+
+from __future__ import annotations
+
+import gc
+import resource
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import composite
+from composite import Composite, tf_op
+from tests.composite.tf_op import libraries
+
+
+@Composite("TfOpDoubled", inputs=["x: float"], outputs=["y: float"])
+def doubled(x: Any) -> Any:
+    return tf.raw_ops.Add(x=x, y=x)
+
+
+def same(a: Any, b: Any) -> None:
+    np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_eager_graph_and_session_agree(kernels: tf_op.Module) -> None:
+    addone = kernels["addone"]
+    x = np.arange(5, dtype=np.float32)
+    same(addone(x), x + 1)
+    same(tf.function(addone)(x), x + 1)
+    graph = tf.Graph()
+    with graph.as_default():
+        fed = tf.compat.v1.placeholder(tf.float32, [None])
+        y = addone(fed, name="plus")
+    assert y.op.name == "plus" and y.shape == [None]
+    with tf.compat.v1.Session(graph=graph) as session:
+        same(session.run(y, {fed: x}), x + 1)
+
+
+def test_a_name_is_of_the_node(kernels: tf_op.Module) -> None:
+    concrete = tf.function(kernels["addone"]).get_concrete_function(tf.TensorSpec([3], tf.float32))
+    (node,) = [n for n in concrete.graph.as_graph_def().node if n.op == "CompositeTvmCall"]
+    assert node.attr["function"].s.decode() == f"{kernels.library}:addone"
+
+
+@pytest.mark.parametrize("dtype", libraries.DTYPES)
+def test_all_dtypes(kernels: tf_op.Module, dtype: str) -> None:
+    x = tf.cast(tf.constant([0.0, 1.0, 2.0, 3.0, 1.0]), dtype)
+    y = kernels.func(f"copy_{dtype}", output_dtype=dtype)(x)
+    assert y.dtype == x.dtype
+    same(tf.cast(y, tf.float32), tf.cast(x, tf.float32))
+
+
+def test_many_inputs_and_outputs(kernels: tf_op.Module) -> None:
+    many = kernels.func("many", output_dtype=["float32"] * 16)
+    inputs = [tf.fill([3], float(i)) for i in range(64)]
+    outputs = many(*inputs)
+    assert len(outputs) == 16
+    for i, y in enumerate(outputs):
+        same(y, np.full(3, sum(range(i, 64, 16)), np.float32))
+
+
+def test_ranks_zero_and_eight_and_nothing(kernels: tf_op.Module) -> None:
+    same(kernels["scalar"](tf.constant(2.0)), np.float32(3))
+    x = np.arange(2**8, dtype=np.float32).reshape([2] * 8)
+    same(kernels["rank8"](x), x + 1)
+    same(kernels["addone"](np.zeros([0], np.float32)), np.zeros([0], np.float32))
+    same(kernels["rank8"](np.zeros([2, 0] * 4, np.float32)), np.zeros([2, 0] * 4, np.float32))
+
+
+def test_what_is_not_aligned_is_copied(kernels: tf_op.Module) -> None:
+    x = tf.range(100, dtype=tf.float32)
+    addone = kernels["addone"]
+
+    @tf.function
+    def parts(x: Any) -> Any:
+        return [addone(part) for part in tf.split(x, [3, 7, 90])]
+
+    for make in (parts, parts.python_function):
+        same(tf.concat(make(x), 0), x + 1)
+    before = composite.stats()["copies"]
+    raw = np.frombuffer(bytearray(4 * 33), np.uint8)[4:].view(np.float32)
+    odd = tf.experimental.dlpack.from_dlpack(raw.__dlpack__())
+    same(addone(odd), np.ones(32, np.float32))
+    assert composite.stats()["copies"] == before + 1
+
+
+def test_parallel_loops_run_on_the_pool_of_tensorflow(kernels: tf_op.Module) -> None:
+    before = composite.stats()["parallel_launches"]
+    x = np.random.default_rng(0).normal(size=[500, 64]).astype(np.float32)
+    same(kernels["parallel"](x), 2 * x[:, ::-1] + 1)
+    assert composite.stats()["parallel_launches"] == before + 1
+
+
+def test_errors_of_functions_are_statuses(kernels: tf_op.Module, foreign: tf_op.Module) -> None:
+    x = tf.constant([1.0, 2.0])
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"addone .*Mismatched A\.dtype"):
+        kernels["addone"](tf.constant([1, 2]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="addone .*Expected 2 arguments"):
+        kernels["addone"](x, x)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"Mismatched B\.shape\[0\]"):
+        kernels.func("addone", output_shape=[3])(x)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="input 0 is string"):
+        kernels["addone"](tf.constant("a"))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="nothing says what shape output 0"):
+        kernels["addone"]()
+    with pytest.raises(tf.errors.InternalError, match="it threw: thrown"):
+        foreign["throws"](x)
+    with pytest.raises(tf.errors.InternalError, match="it threw what is no std::exception"):
+        foreign["throws_int"](x)
+    with pytest.raises(tf.errors.InternalError, match="silent .*gave no reason"):
+        foreign["silent"](x)
+    with pytest.raises(tf.errors.OutOfRangeError, match="IndexError: index 7"):
+        foreign["out_of_range"](x)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="returns none"):
+        kernels.func("addone", returns=True)(x)
+    same(kernels["addone"](x), x + 1)
+
+
+def test_errors_are_those_of_the_step_in_graphs(foreign: tf_op.Module) -> None:
+    with pytest.raises(tf.errors.InternalError, match="it threw: thrown"):
+        tf.function(foreign["throws"])(tf.constant([1.0]))
+
+
+def test_a_program_of_relax(program: tf_op.Module) -> None:
+    x, w = tf.random.normal([3, 4]), tf.random.normal([4, 5])
+    layer = program.func("main")
+    np.testing.assert_allclose(layer(x, w), tf.nn.relu(x @ w), rtol=1e-5, atol=1e-6)
+    traced = tf.function(program.func("main", output_shape=[None, 5]))
+    np.testing.assert_allclose(traced(x, w), tf.nn.relu(x @ w), rtol=1e-5, atol=1e-6)
+    assert traced.get_concrete_function(x, w).structured_outputs.shape == [None, 5]
+    y, z = program.func("pair", output_dtype=["float32", "float32"])(x)
+    same(y, 2 * x)
+    np.testing.assert_allclose(z, tf.reduce_sum(x, 1), rtol=1e-5, atol=1e-6)
+
+
+def test_errors_of_programs_are_statuses(program: tf_op.Module) -> None:
+    x, w = tf.zeros([3, 4]), tf.zeros([4, 5])
+    with pytest.raises(tf.errors.InternalError, match="main expects 2 arguments"):
+        program["main"](x)
+    with pytest.raises(tf.errors.InternalError, match="mismatch"):
+        program["main"](x, x)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="returned 1 tensors, not 2"):
+        program.func("main", output_dtype=["float32"] * 2)(x, w)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="result 0 .* not int32"):
+        program.func("main", output_dtype="int32")(x, w)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"shape \[3,5\], not \[7,\?\]"):
+        program.func("main", output_shape=[7, None])(x, w)
+
+
+def test_one_machine_serves_many_threads(program: tf_op.Module) -> None:
+    layer = program["main"]
+    xs, w = tf.random.normal([16, 64, 4]), tf.random.normal([4, 5])
+
+    @tf.function
+    def several(xs: Any) -> Any:
+        return tf.stack([layer(x, w) for x in tf.unstack(xs)])
+
+    for _ in range(5):
+        np.testing.assert_allclose(several(xs), tf.nn.relu(xs @ w), rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_of_any_kind(kernels: tf_op.Module) -> None:
+    add = kernels.func("vector_add")
+    x = tf.constant([1.0, 2.0])
+
+    def by_function(op: Any, dy: Any) -> Any:
+        return [kernels["addone"](dy), doubled(dy)]
+
+    assert add.gradient(by_function) is by_function
+
+    def gradients(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = add(x, 3 * x, output_shape=tf.shape(x))
+        return tape.gradient(y, x)
+
+    same(gradients(x), [8.0, 8.0])  # addone(1) + 3 * doubled(1)
+    same(tf.function(gradients)(x), [8.0, 8.0])
+
+
+def test_a_missing_gradient_is_named(kernels: tf_op.Module) -> None:
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = kernels.func("scalar", output_shape=[])(x[0])
+    with pytest.raises(LookupError, match=r"scalar .*has no gradient.*\.gradient"):
+        tape.gradient(y, x)
+
+
+def test_vectorized_map_runs_a_loop(kernels: tf_op.Module) -> None:
+    x = tf.reshape(tf.range(12, dtype=tf.float32), [4, 3])
+    same(tf.vectorized_map(kernels["addone"], x), x + 1)
+
+
+def test_xla_says_that_it_has_no_such_kernel(kernels: tf_op.Module) -> None:
+    compiled = tf.function(kernels["addone"], jit_compile=True)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="CompositeTvmCall"):
+        compiled(tf.constant([1.0]))
+
+
+def test_stateful_calls_are_neither_merged_nor_folded(kernels: tf_op.Module) -> None:
+    once, again = kernels["addone"], kernels.func("addone", stateful=True)
+
+    @tf.function
+    def calls() -> Any:
+        x = tf.constant([1.0])
+        return once(x), again(x), again(x)
+
+    ops = [op.type for op in calls.get_concrete_function().graph.get_operations()]
+    assert ops.count("CompositeStatefulTvmCall") == 2 and ops.count("CompositeTvmCall") == 1
+    for y in calls():
+        same(y, [2.0])
+
+
+def test_calls_leak_nothing(kernels: tf_op.Module) -> None:
+    addone = kernels["addone"]
+    sums = kernels.func("row_sums", output_shape=lambda s: [s[0]])
+    row, rows = tf.ones([8]), [tf.ones([i, 4]) for i in range(1, 50)]
+
+    def calls(count: int) -> None:
+        for i in range(count):
+            addone(row)
+            if i % 10 == 0:
+                sums(rows[i // 10 % len(rows)])
+
+    calls(2000)
+    gc.collect()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    calls(20_000)
+    gc.collect()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1500  # KiB

@@ -1,0 +1,154 @@
+"""Libraries from files: what is loaded, what is refused, and what the process maps for it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from composite import tf_op
+from tests.composite.tf_op import libraries
+
+X = tf.constant([1.0, 2.0])
+
+
+def test_a_module_says_what_it_has(kernels: tf_op.Module) -> None:
+    assert {"addone", "many", "parallel"} <= set(kernels.functions)
+    assert not any(name.startswith("_") for name in kernels.functions)
+    assert str(libraries.kernels()) in repr(kernels)
+    assert "addone" in repr(kernels["addone"]) and "float32" in repr(kernels["addone"])
+
+
+def test_a_missing_function_is_named_with_those_there_are(
+    kernels: tf_op.Module, program: tf_op.Module
+) -> None:
+    with pytest.raises(tf.errors.NotFoundError, match=r"no function plustwo; it has addone, "):
+        kernels.func("plustwo")
+    with pytest.raises(tf.errors.NotFoundError, match="no function plustwo"):
+        kernels.func("plustwo", returns=False)
+    with pytest.raises(tf.errors.NotFoundError, match="no function plustwo"):
+        program["plustwo"]
+
+
+def test_links_and_relative_paths(kernels: tf_op.Module, tmp_path: Path) -> None:
+    link = tmp_path / "link.so"
+    link.symlink_to(libraries.kernels())
+    assert tf_op.Module(link).library == kernels.library
+    assert tf_op.Module(os.path.relpath(libraries.kernels())).library == kernels.library
+
+
+def test_what_is_no_library_is_refused(kernels: tf_op.Module, tmp_path: Path) -> None:
+    with pytest.raises(tf.errors.NotFoundError, match="cannot open .*none.so"):
+        tf_op.Module(tmp_path / "none.so")
+    with pytest.raises(tf.errors.PermissionDeniedError, match="not a regular file"):
+        tf_op.Module(tmp_path)
+    file = tmp_path / "lib.so"
+    for content, message in (
+        (b"", "is no shared library"),
+        (b"#!/bin/sh\n", "is no shared library"),
+        (b"\x7fELF" + bytes(60), "for another kind of machine"),
+    ):
+        file.write_bytes(content)
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            tf_op.Module(file)
+    with pytest.raises(tf.errors.DataLossError, match=r"SHA-256 .* expected 00000000"):
+        tf_op.Module(libraries.kernels(), sha256="0" * 64)
+    with pytest.raises(TypeError, match="is no library"):
+        tf_op.Module(3)
+
+
+def test_a_library_that_is_cut_short_or_damaged_ends_no_process(tmp_path: Path) -> None:
+    whole = libraries.foreign().read_bytes()
+    file = tmp_path / "lib.so"
+    for size in [*range(0, len(whole), 601), len(whole) - 1]:
+        file.write_bytes(whole[:size])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="lib.so is"):
+            tf_op.Module(file)
+
+
+def test_a_library_that_lacks_something_says_what(tmp_path: Path) -> None:
+    source = tmp_path / "needs.cc"
+    source.write_text(
+        'extern "C" int elsewhere(); extern "C" int __tvm_ffi_f(void*, void*, int, void*)'
+        "{ return elsewhere(); }"
+    )
+    library = tmp_path / "needs.so"
+    assert os.system(f"g++ -shared -fPIC -o {library} {source}") == 0
+    with pytest.raises(tf.errors.FailedPreconditionError, match="undefined symbol: elsewhere"):
+        tf_op.Module(library)
+
+
+def test_the_file_may_be_written_again(tmp_path: Path) -> None:
+    file = tmp_path / "lib.so"
+    file.write_bytes(libraries.kernels().read_bytes() + b"\0")
+    addone = tf_op.Module(file)["addone"]
+    file.write_bytes(b"")
+    np.testing.assert_array_equal(addone(X), X + 1)
+
+
+def test_kernels_need_no_tvm_and_programs_no_compiler(run_python: Any) -> None:
+    code = """
+import sys
+import tensorflow as tf
+from composite import tf_op
+
+def mapped():
+    maps = open("/proc/self/maps").read()
+    return [name for name in ("libtvm_ffi", "libtvm_runtime", "libtvm_compiler") if name in maps]
+
+kernels, program = sys.argv[1:]
+print(tf_op.Module(kernels)["addone"](tf.ones([2])).numpy().tolist(), mapped())
+try:
+    tf_op.Module(kernels)["addone"](tf.ones([2], tf.int32))
+except tf.errors.InvalidArgumentError as error:
+    print("Mismatched A.dtype" in str(error))
+layer = tf_op.Module(program)["main"]
+print(layer(tf.ones([1, 4]), tf.ones([4, 5])).numpy().tolist(), mapped(), "tvm" in sys.modules)
+try:
+    tf_op.Module(kernels)["addone"](tf.ones([2], tf.int32))
+except tf.errors.InvalidArgumentError as error:
+    print("Mismatched A.dtype" in str(error))
+"""
+    done = run_python(code, str(libraries.kernels()), str(libraries.program()))
+    assert done.stdout.splitlines() == [
+        "[2.0, 2.0] []",
+        "True",
+        "[[4.0, 4.0, 4.0, 4.0, 4.0]] ['libtvm_ffi', 'libtvm_runtime'] False",
+        "True",
+    ]
+
+
+def test_a_program_without_tvm_says_what_it_needs(run_python: Any) -> None:
+    code = """
+import importlib.util, sys
+import tensorflow as tf
+from composite import tf_op
+
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *a: None if name.startswith("tvm") else find(name, *a)
+try:
+    tf_op.Module(sys.argv[1])
+except tf.errors.FailedPreconditionError as error:
+    print(error.message)
+"""
+    done = run_python(code, str(libraries.program()))
+    assert "needs libtvm_ffi.so of TVM, which is not installed here" in done.stdout
+
+
+def test_the_library_in_tvm_keeps_its_own_host(kernels: tf_op.Module) -> None:
+    """TVM and TensorFlow each call their copy, on their own threads, with their own errors."""
+    import tvm
+
+    theirs = tvm.runtime.load_module(str(libraries.kernels()))
+    x = np.random.default_rng(0).normal(size=[300, 64]).astype(np.float32)
+    y = tvm.runtime.tensor(np.zeros_like(x))
+    theirs["parallel"](tvm.runtime.tensor(x), y)
+    np.testing.assert_array_equal(y.numpy(), kernels["parallel"](x))
+    with pytest.raises(ValueError, match="Mismatched"):
+        theirs["addone"](tvm.runtime.tensor(x[0]), tvm.runtime.tensor(x[1][:3]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Mismatched"):
+        kernels.func("addone", output_shape=[3])(x[0])
