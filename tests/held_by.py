@@ -212,13 +212,15 @@ HELD_BY: dict[str, str] = {
         "kernel_group kernel_record composite/runtime/api/kernel_c_api"
         " composite/runtime/request/kernel_shapes"
     ),
-    "tests/runtime/run/test_expansion_runner.py": "expansion_library instantiated_expansion",
+    "tests/runtime/instantiate/test_expansion_runner.py": (
+        "expansion_library instantiated_expansion"
+    ),
     "tests/runtime/run/test_op_kernel.py": "composite_node",
     "tests/gpu/test_on_device.py": (
-        "composite/runtime/run/device_op composite/runtime/run/placement"
+        "composite/runtime/run/device_op composite/runtime/instantiate/placement"
     ),
-    "tests/runtime/run/test_optimized_expansion.py": (
-        "hot_expansion input_facts instantiated_function"
+    "tests/runtime/instantiate/test_optimized_expansion.py": (
+        "background hot_expansion input_facts instantiated_function"
     ),
     "tests/runtime/run/test_kernel_call.py": "composite/runtime/base/stats kernel_host",
     "tests/composite/ops/test_constants.py": (

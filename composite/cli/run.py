@@ -51,8 +51,8 @@ def run(  # noqa: PLR0913 - one parameter an option
       composite run --source ops.py evaluate.py --steps 100
       composite run --library out/digits_ops -m tf2onnx.convert --saved-model model ...
 
-    PROGRAM is a file, a module after -m, or a command that is on PATH and written in Python. Its
-    exit code is this command's.
+    PROGRAM is a file, a module after -m, or a command that is written in Python, on PATH or beside
+    this Python. Its exit code is this command's.
     """  # noqa: D301 - click's mark for lines that are not rewrapped
     import composite
     from composite.aot import sources as python_files
@@ -76,7 +76,9 @@ def run(  # noqa: PLR0913 - one parameter an option
 
 def _found(program: str) -> str:
     """The file of a program. FileNotFoundError: there is none. ValueError: it is not in Python."""
-    path = program if Path(program).is_file() else shutil.which(program)
+    beside = str(Path(sys.executable).parent)  # where pip puts commands
+    known = shutil.which(program) or shutil.which(program, path=beside)
+    path = program if Path(program).is_file() else known
     if path is None:
         raise FileNotFoundError(f"there is no file {program}, and no command of that name on PATH")
     with Path(path).open("rb") as file:

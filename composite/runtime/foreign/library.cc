@@ -177,7 +177,7 @@ Table& Libraries() {
 absl::StatusOr<std::shared_ptr<ForeignLibrary>> OpenKernels(const std::string& path,
                                                             ElfImage image) {
   // To this runtime's own, whichever other libraries of the process have the symbol.
-  image.Bind(kRaise, reinterpret_cast<const void*>(&TVMFFIErrorSetRaisedFromCStrParts));
+  image.Bind(kRaise, reinterpret_cast<const void*>(&tvm_abi::RaiseParts));
   TF_ASSIGN_OR_RETURN(CheckedFile copy, CheckedFile::InMemory(path, image.bytes()));
   TF_ASSIGN_OR_RETURN(void* handle, copy.Map(kOpenFlags));
   FillSlotsOf(handle);

@@ -286,14 +286,18 @@ void FillSlots(const Slots& slots) {
   }
 }
 
+void RaiseParts(const char* kind, const char** parts, int32_t count) {
+  std::string message;
+  for (int32_t i = 0; i < count; ++i) {
+    if (parts[i] != nullptr) message += parts[i];
+  }
+  Raise(kind != nullptr ? kind : "RuntimeError", std::move(message));
+}
+
 }  // namespace tvm_abi
 }  // namespace composite
 
 extern "C" void TVMFFIErrorSetRaisedFromCStrParts(const char* kind, const char** parts,
                                                   int32_t count) {
-  std::string message;
-  for (int32_t i = 0; i < count; ++i) {
-    if (parts[i] != nullptr) message += parts[i];
-  }
-  composite::tvm_abi::Raise(kind != nullptr ? kind : "RuntimeError", std::move(message));
+  composite::tvm_abi::RaiseParts(kind, parts, count);
 }

@@ -108,10 +108,14 @@ inline constexpr char kAllocWorkspace[] = "__TVMBackendAllocWorkspace";
 inline constexpr char kFreeWorkspace[] = "__TVMBackendFreeWorkspace";
 inline constexpr char kSymbolPrefix[] = "__tvm_ffi_";
 
+// Notes the error of a kernel that will return nonzero.
+void RaiseParts(const char* kind, const char** parts, int32_t count);
+
 }  // namespace tvm_abi
 }  // namespace composite
 
-// The one function that compiled kernels import by name: notes an error before they return nonzero.
+// RaiseParts by the one name that compiled kernels import. Its address may be that of TVM's
+// function of this name, where a process has mapped that first.
 extern "C" __attribute__((visibility("default"))) void TVMFFIErrorSetRaisedFromCStrParts(
     const char* kind, const char** parts, int32_t count);
 

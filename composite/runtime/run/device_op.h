@@ -6,9 +6,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "composite/runtime/instantiate/expansion_runner.h"
 #include "composite/runtime/kernels/machine.h"
 #include "composite/runtime/run/composite_node.h"
-#include "composite/runtime/run/expansion_runner.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
 namespace composite {

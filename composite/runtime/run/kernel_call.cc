@@ -84,16 +84,6 @@ absl::Status KernelError(absl::string_view kernel, const tvm_abi::Error& error) 
                                                   error.kind.empty() ? "" : ": ", error.message));
 }
 
-Signature SignatureOf(OpKernelContext* context) {
-  Signature call;
-  for (int i = 0; i < context->num_inputs(); ++i) {
-    const tensorflow::TensorShape& shape = context->input(i).shape();
-    call.ranks.push_back(shape.dims());
-    for (int d = 0; d < shape.dims(); ++d) call.dims.push_back(shape.dim_size(d));
-  }
-  return call;
-}
-
 absl::Status CallKernel(OpKernelContext* context, const Signature& call, const Choice& choice,
                         absl::Span<const Tensor> packed) {
   const KernelRecord& record = choice.kernel->record;

@@ -17,9 +17,6 @@ namespace composite {
 // the expansion will refuse), InvalidArgument for TypeError and ValueError, otherwise Internal.
 absl::Status KernelError(absl::string_view kernel, const tvm_abi::Error& error);
 
-// The shapes of the inputs.
-Signature SignatureOf(tensorflow::OpKernelContext* context);
-
 // Sets all outputs. `choice` must come from Choose with this context's signature, and have a
 // kernel; `packed` are its packed arguments. When the kernel raises, no output is set and
 // the status is that of KernelError.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "composite/runtime/instantiate/input_facts.h"
 #include "composite/runtime/kernels/node_groups.h"
 #include "composite/runtime/run/kernel_call.h"
 #include "tensorflow/core/util/determinism.h"

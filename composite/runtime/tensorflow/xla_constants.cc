@@ -3,7 +3,7 @@
 #include <memory>
 #include <unordered_set>
 
-#include "composite/runtime/run/private_runtime.h"
+#include "composite/runtime/instantiate/private_runtime.h"
 #include "tensorflow/compiler/tf2xla/const_analysis.h"
 #include "tensorflow/compiler/tf2xla/xla_op_registry.h"
 #include "tensorflow/core/common_runtime/function_body.h"

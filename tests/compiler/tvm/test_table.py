@@ -36,8 +36,8 @@ def test_every_name_is_an_op_of_tensorflow() -> None:
 
 def test_no_op_of_the_table_has_state() -> None:
     stateful = {n for n in table.NAMES if op_def_registry.get(n).is_stateful}
-    # Of a loop it is asked whether an op within it has state.
-    assert stateful <= {"StatefulPartitionedCall", "While"}
+    # Of a loop and of branches it is asked whether an op within them has state.
+    assert stateful <= {"StatefulPartitionedCall", "While", "If", "Case"}
 
 
 def test_what_the_library_reaches_for_complex_numbers_alone_is_in_the_table() -> None:

@@ -152,3 +152,20 @@ def test_the_library_in_tvm_keeps_its_own_host(kernels: tf_op.Module) -> None:
         theirs["addone"](tvm.runtime.tensor(x[0]), tvm.runtime.tensor(x[1][:3]))
     with pytest.raises(tf.errors.InvalidArgumentError, match="Mismatched"):
         kernels.func("addone", output_shape=[3])(x[0])
+
+
+def test_errors_are_ours_where_tvm_was_mapped_first(run_python: Any) -> None:
+    code = """
+import sys
+import tvm  # its libraries have the function by which kernels tell errors, for all to see
+import tensorflow as tf
+from composite import tf_op
+
+addone = tf_op.Module(sys.argv[1])["addone"]
+try:
+    addone(tf.constant([1, 2]))
+except tf.errors.InvalidArgumentError as error:
+    print("Mismatched" in error.message)
+"""
+    done = run_python(code, str(libraries.kernels()))
+    assert done.stdout == "True\n"

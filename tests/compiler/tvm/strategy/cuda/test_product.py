@@ -38,12 +38,12 @@ CASES = {
         runs=SIZES[3:5], atol=2e-5,
     ),
     "product_half": Case(
-        lambda x, y: x @ y, [["s0", 33], [33, 20]], "elementwise+elementwise+product",
-        launches=3, dtypes=[np.float16], runs=[{"s0": 9}], atol=1e-3,
+        lambda x, y: x @ y, [["s0", 33], [33, 20]], "product",
+        dtypes=[np.float16], runs=[{"s0": 9}], atol=1e-3,
     ),
     "product_bfloat16": Case(
-        lambda x, y: x @ y, [["s0", 33], [33, 20]], "elementwise+elementwise+product",
-        launches=3, dtypes=[BFLOAT16], runs=[{"s0": 9}], atol=1e-2,
+        lambda x, y: x @ y, [["s0", 33], [33, 20]], "product",
+        dtypes=[BFLOAT16], runs=[{"s0": 9}], atol=1e-2,
     ),
     "product_double": Case(
         lambda x, y: x @ y, [["s0", 33], [33, 20]], "product", dtypes=[np.float64],

@@ -1,9 +1,9 @@
-#include "composite/runtime/run/instantiated_expansion.h"
+#include "composite/runtime/instantiate/instantiated_expansion.h"
 
 #include <utility>
 
-#include "composite/runtime/run/expansion_library.h"
-#include "composite/runtime/run/input_facts.h"
+#include "composite/runtime/instantiate/expansion_library.h"
+#include "composite/runtime/instantiate/input_facts.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/platform/errors.h"

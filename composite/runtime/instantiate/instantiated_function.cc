@@ -1,4 +1,4 @@
-#include "composite/runtime/run/instantiated_function.h"
+#include "composite/runtime/instantiate/instantiated_function.h"
 
 #include <atomic>
 #include <utility>

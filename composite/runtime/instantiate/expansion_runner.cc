@@ -1,4 +1,4 @@
-#include "composite/runtime/run/expansion_runner.h"
+#include "composite/runtime/instantiate/expansion_runner.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,10 +7,10 @@
 #include "absl/container/flat_hash_set.h"
 #include "composite/runtime/expand/expand.h"
 #include "composite/runtime/graph/not_yet.h"
-#include "composite/runtime/run/input_facts.h"
-#include "composite/runtime/run/instantiated_expansion.h"
-#include "composite/runtime/run/instantiated_function.h"
-#include "composite/runtime/run/private_runtime.h"
+#include "composite/runtime/instantiate/input_facts.h"
+#include "composite/runtime/instantiate/instantiated_expansion.h"
+#include "composite/runtime/instantiate/instantiated_function.h"
+#include "composite/runtime/instantiate/private_runtime.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/platform/env.h"
 
@@ -132,10 +132,9 @@ void ExpansionRunner::RunOnDevice(Ready ready, OpKernelContext* context, DoneCal
       const absl::Status placed = (*used)->CheckShapes(ShapeFacts(context));
       if (absl::IsInvalidArgument(placed)) status = placed;
     }
-    // Another thread gives back the last of it: TensorFlow is still about to leave the function.
-    if (used->use_count() == 1) {
-      tensorflow::Env::Default()->SchedClosure([last = std::move(*used)] {});
-    }
+    // Another thread gives it back: TensorFlow is still about to leave the function, and this may
+    // be the last that keeps it.
+    tensorflow::Env::Default()->SchedClosure([kept = std::move(*used)] {});
     done(status);
   });
 }

@@ -1,12 +1,11 @@
-#include "composite/runtime/run/hot_expansion.h"
+#include "composite/runtime/instantiate/hot_expansion.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/graph/common_shape.h"
-#include "composite/runtime/run/input_facts.h"
-#include "composite/runtime/run/kernel_call.h"
+#include "composite/runtime/instantiate/input_facts.h"
 
 namespace composite {
 

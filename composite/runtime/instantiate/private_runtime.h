@@ -1,7 +1,7 @@
 // A function runtime of our own, for calls that bring none: TensorFlow runs kernels so when it
 // folds constants, while tracing and in grappler.
-#ifndef COMPOSITE_RUNTIME_RUN_PRIVATE_RUNTIME_H_
-#define COMPOSITE_RUNTIME_RUN_PRIVATE_RUNTIME_H_
+#ifndef COMPOSITE_RUNTIME_INSTANTIATE_PRIVATE_RUNTIME_H_
+#define COMPOSITE_RUNTIME_INSTANTIATE_PRIVATE_RUNTIME_H_
 
 #include "tensorflow/core/framework/function.h"
 
@@ -13,4 +13,4 @@ tensorflow::FunctionLibraryRuntime* PrivateRuntime();
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_RUN_PRIVATE_RUNTIME_H_
+#endif  // COMPOSITE_RUNTIME_INSTANTIATE_PRIVATE_RUNTIME_H_

@@ -3,8 +3,8 @@
 // Each form runs for shapes only that fit together. What the optimizers put in the place of several
 // ops may not look: TF 2.21's fused product reads as many biases as it has columns, however many
 // there are.
-#ifndef COMPOSITE_RUNTIME_RUN_HOT_EXPANSION_H_
-#define COMPOSITE_RUNTIME_RUN_HOT_EXPANSION_H_
+#ifndef COMPOSITE_RUNTIME_INSTANTIATE_HOT_EXPANSION_H_
+#define COMPOSITE_RUNTIME_INSTANTIATE_HOT_EXPANSION_H_
 
 #include <atomic>
 #include <memory>
@@ -14,9 +14,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/expand/expansion.h"
+#include "composite/runtime/instantiate/instantiated_function.h"
+#include "composite/runtime/instantiate/optimized_expansion.h"
 #include "composite/runtime/request/kernel_shapes.h"
-#include "composite/runtime/run/instantiated_function.h"
-#include "composite/runtime/run/optimized_expansion.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/partial_tensor_shape.h"
 
@@ -64,4 +64,4 @@ class HotExpansion {
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_RUN_HOT_EXPANSION_H_
+#endif  // COMPOSITE_RUNTIME_INSTANTIATE_HOT_EXPANSION_H_

@@ -3,8 +3,8 @@
 // An expansion is instantiated in the function runtime that the call brings along, or in a private
 // one where there is none (constant folding), and runs to its end on the calling thread: a kernel
 // that waited for other threads here would hang at one thread.
-#ifndef COMPOSITE_RUNTIME_RUN_EXPANSION_RUNNER_H_
-#define COMPOSITE_RUNTIME_RUN_EXPANSION_RUNNER_H_
+#ifndef COMPOSITE_RUNTIME_INSTANTIATE_EXPANSION_RUNNER_H_
+#define COMPOSITE_RUNTIME_INSTANTIATE_EXPANSION_RUNNER_H_
 
 #include <atomic>
 #include <cstdint>
@@ -84,4 +84,4 @@ class ExpansionRunner {
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_RUN_EXPANSION_RUNNER_H_
+#endif  // COMPOSITE_RUNTIME_INSTANTIATE_EXPANSION_RUNNER_H_

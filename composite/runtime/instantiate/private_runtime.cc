@@ -1,4 +1,4 @@
-#include "composite/runtime/run/private_runtime.h"
+#include "composite/runtime/instantiate/private_runtime.h"
 
 #include <memory>
 

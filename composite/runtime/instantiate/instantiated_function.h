@@ -1,12 +1,12 @@
 // A function that is ready to run in one function runtime.
-#ifndef COMPOSITE_RUNTIME_RUN_INSTANTIATED_FUNCTION_H_
-#define COMPOSITE_RUNTIME_RUN_INSTANTIATED_FUNCTION_H_
+#ifndef COMPOSITE_RUNTIME_INSTANTIATE_INSTANTIATED_FUNCTION_H_
+#define COMPOSITE_RUNTIME_INSTANTIATE_INSTANTIATED_FUNCTION_H_
 
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "composite/runtime/run/placement.h"
+#include "composite/runtime/instantiate/placement.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/platform/refcount.h"
 
@@ -53,4 +53,4 @@ class InstantiatedFunction {
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_RUN_INSTANTIATED_FUNCTION_H_
+#endif  // COMPOSITE_RUNTIME_INSTANTIATE_INSTANTIATED_FUNCTION_H_

@@ -1,4 +1,4 @@
-#include "composite/runtime/run/placement.h"
+#include "composite/runtime/instantiate/placement.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // An expansion that is ready to run in one function runtime, on a CPU or on another device. Gives
 // its handles back when the last call that uses it is done.
-#ifndef COMPOSITE_RUNTIME_RUN_INSTANTIATED_EXPANSION_H_
-#define COMPOSITE_RUNTIME_RUN_INSTANTIATED_EXPANSION_H_
+#ifndef COMPOSITE_RUNTIME_INSTANTIATE_INSTANTIATED_EXPANSION_H_
+#define COMPOSITE_RUNTIME_INSTANTIATE_INSTANTIATED_EXPANSION_H_
 
 #include <functional>
 #include <memory>
@@ -13,9 +13,9 @@
 #include "absl/types/span.h"
 #include "composite/runtime/expand/expansion.h"
 #include "composite/runtime/graph/facts.h"
+#include "composite/runtime/instantiate/hot_expansion.h"
+#include "composite/runtime/instantiate/instantiated_function.h"
 #include "composite/runtime/program/op_version.h"
-#include "composite/runtime/run/hot_expansion.h"
-#include "composite/runtime/run/instantiated_function.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
@@ -72,4 +72,4 @@ class InstantiatedExpansion {
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_RUN_INSTANTIATED_EXPANSION_H_
+#endif  // COMPOSITE_RUNTIME_INSTANTIATE_INSTANTIATED_EXPANSION_H_

@@ -1,4 +1,4 @@
-#include "composite/runtime/run/expansion_library.h"
+#include "composite/runtime/instantiate/expansion_library.h"
 
 #include <string>
 #include <utility>

@@ -3,8 +3,8 @@
 // A kernel is given each tensor in the memory of its device or in that of the host, as its
 // registration says. A function is given the names of devices, and which memory it is follows from
 // the dtype: int32, for one, lies in the host's, and never elsewhere.
-#ifndef COMPOSITE_RUNTIME_RUN_PLACEMENT_H_
-#define COMPOSITE_RUNTIME_RUN_PLACEMENT_H_
+#ifndef COMPOSITE_RUNTIME_INSTANTIATE_PLACEMENT_H_
+#define COMPOSITE_RUNTIME_INSTANTIATE_PLACEMENT_H_
 
 #include <string>
 #include <vector>
@@ -34,4 +34,4 @@ absl::StatusOr<Placement> PlacementOf(const tensorflow::OpKernelContext& context
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_RUN_PLACEMENT_H_
+#endif  // COMPOSITE_RUNTIME_INSTANTIATE_PLACEMENT_H_

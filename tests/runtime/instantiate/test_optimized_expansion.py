@@ -13,6 +13,7 @@ import tensorflow as tf
 
 import composite
 from composite import Composite
+from tests.conftest import RunPython
 
 RUNS = 16  # HotExpansion::kRuns
 
@@ -226,7 +227,7 @@ STARTED = """
 import tensorflow as tf
 
 tf.config.optimizer.set_experimental_options({"arithmetic_optimization": False})
-from tests.runtime.run.test_optimized_expansion import composite, rewritten, root_op
+from tests.runtime.instantiate.test_optimized_expansion import composite, rewritten, root_op
 
 with composite.options(backend="tf"):
     assert not rewritten(root_op("OptimizedRootStarted"))
@@ -236,3 +237,45 @@ with composite.options(backend="tf"):
 @pytest.mark.slow
 def test_options_that_tensorflow_is_started_with_hold(run_python):
     run_python(STARTED)
+
+
+NO_THREAD = """
+import os, resource, sys
+if len(sys.argv) == 1:  # a thread takes so much of the address space; read as the process starts
+    _, most = resource.getrlimit(resource.RLIMIT_STACK)
+    resource.setrlimit(resource.RLIMIT_STACK, (1 << 30, most))
+    os.execv(sys.executable, [sys.executable, __file__, "limited"])
+
+import time
+import tensorflow as tf
+from composite import Composite
+import composite
+
+
+@Composite("NoThread", inputs=["x: float"], attrs=["by: float"], outputs=["y: float"])
+def no_thread(x, by):
+    return x * by + x
+
+
+def calls(by):
+    for _ in range(24):
+        y = no_thread(tf.constant([1.0, 2.0]), by=by)
+    return y.numpy().tolist()
+
+
+no_thread(tf.constant([1.0, 2.0]), by=1.0)
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + (1 << 28)
+resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+print(calls(1.0))
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+end = time.monotonic() + 60
+while not composite.stats()["optimized"] and time.monotonic() < end:
+    calls(2.0)
+print(composite.stats()["optimized"] > 0)
+"""
+
+
+def test_without_a_thread_expansions_stay_as_they_are(run_python: RunPython) -> None:
+    done = run_python(NO_THREAD, bare=True, env={"COMPOSITE_JIT": "0"})
+    assert done.stdout == "[2.0, 4.0]\nTrue\n"

@@ -1,9 +1,5 @@
-#include "composite/runtime/run/optimized_expansion.h"
+#include "composite/runtime/instantiate/optimized_expansion.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
-#include <functional>
 #include <unordered_map>
 #include <utility>
 
@@ -13,7 +9,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
 #include "composite/runtime/base/fork_mutex.h"
-#include "composite/runtime/run/private_runtime.h"
+#include "composite/runtime/instantiate/background.h"
+#include "composite/runtime/instantiate/private_runtime.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/device_set.h"
 #include "tensorflow/core/common_runtime/function_body.h"
@@ -27,7 +24,6 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/statusor.h"
-#include "tensorflow/core/platform/threadpool.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/protobuf/rewriter_config.pb.h"
 
@@ -39,7 +35,6 @@ using tensorflow::FunctionLibraryDefinition;
 using tensorflow::Graph;
 using tensorflow::Node;
 using tensorflow::PartialTensorShape;
-
 using tensorflow::RewriterConfig;
 
 // Of the process; empty where nothing was chosen.
@@ -100,54 +95,6 @@ absl::Status RunPartitionPasses(const Device& device, FunctionLibraryDefinition*
   *graph = std::move(partitions.begin()->second);
   return status;
 }
-
-// One thread, never destroyed. The process does not end while it works: TensorFlow's registries,
-// which it reads, are destroyed then.
-class Background {
- public:
-  static Background& Global() {
-    static Background* background = [] {
-      auto* made = new Background;
-      std::atexit([] { Global().Finish(); });
-      return made;
-    }();
-    return *background;
-  }
-
-  // Does nothing in the child of a fork, which has no such thread.
-  void Schedule(std::function<void()> work) {
-    if (getpid() != process_) return;
-    {
-      absl::MutexLock lock(&mu_);
-      if (ends_) return;
-      ++pending_;
-    }
-    pool_.Schedule([this, work = std::move(work)] {
-      bool ends = false;
-      {
-        absl::MutexLock lock(&mu_);
-        ends = ends_;
-      }
-      if (!ends) work();
-      absl::MutexLock lock(&mu_);
-      --pending_;
-    });
-  }
-
- private:
-  void Finish() {
-    if (getpid() != process_) return;
-    absl::MutexLock lock(&mu_);
-    ends_ = true;
-    mu_.Await(absl::Condition(+[](int* pending) { return *pending == 0; }, &pending_));
-  }
-
-  const pid_t process_ = getpid();
-  ForkMutex mu_;
-  bool ends_ ABSL_GUARDED_BY(mu_) = false;
-  int pending_ ABSL_GUARDED_BY(mu_) = 0;
-  tensorflow::thread::ThreadPool pool_{tensorflow::Env::Default(), "composite_optimize", 1};
-};
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-#include "composite/runtime/run/input_facts.h"
+#include "composite/runtime/instantiate/input_facts.h"
 
 #include "composite/runtime/expand/body_shapes.h"
 #include "tensorflow/core/common_runtime/function_body.h"
@@ -13,6 +13,16 @@ absl::InlinedVector<InputFact, 8> ShapeFacts(tensorflow::OpKernelContext* contex
     facts[i].shape = context->input(i).shape();
   }
   return facts;
+}
+
+Signature SignatureOf(tensorflow::OpKernelContext* context) {
+  Signature call;
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    const tensorflow::TensorShape& shape = context->input(i).shape();
+    call.ranks.push_back(shape.dims());
+    for (int d = 0; d < shape.dims(); ++d) call.dims.push_back(shape.dim_size(d));
+  }
+  return call;
 }
 
 absl::Status CheckShapes(const Expansion& expansion, absl::Span<const InputFact> facts) {

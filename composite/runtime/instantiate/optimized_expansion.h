@@ -2,8 +2,8 @@
 // same ops written by hand would: grappler's rewrites, then the passes over the partition of a CPU.
 //
 // Made in the background, once for all nodes that run the expansion with these shapes.
-#ifndef COMPOSITE_RUNTIME_RUN_OPTIMIZED_EXPANSION_H_
-#define COMPOSITE_RUNTIME_RUN_OPTIMIZED_EXPANSION_H_
+#ifndef COMPOSITE_RUNTIME_INSTANTIATE_OPTIMIZED_EXPANSION_H_
+#define COMPOSITE_RUNTIME_INSTANTIATE_OPTIMIZED_EXPANSION_H_
 
 #include <atomic>
 #include <memory>
@@ -61,4 +61,4 @@ class OptimizedExpansion {
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_RUN_OPTIMIZED_EXPANSION_H_
+#endif  // COMPOSITE_RUNTIME_INSTANTIATE_OPTIMIZED_EXPANSION_H_

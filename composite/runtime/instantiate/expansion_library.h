@@ -1,6 +1,6 @@
 // The functions that an expansion may call.
-#ifndef COMPOSITE_RUNTIME_RUN_EXPANSION_LIBRARY_H_
-#define COMPOSITE_RUNTIME_RUN_EXPANSION_LIBRARY_H_
+#ifndef COMPOSITE_RUNTIME_INSTANTIATE_EXPANSION_LIBRARY_H_
+#define COMPOSITE_RUNTIME_INSTANTIATE_EXPANSION_LIBRARY_H_
 
 #include <memory>
 
@@ -17,4 +17,4 @@ absl::StatusOr<std::shared_ptr<const tensorflow::FunctionLibraryDefinition>> Lib
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_RUN_EXPANSION_LIBRARY_H_
+#endif  // COMPOSITE_RUNTIME_INSTANTIATE_EXPANSION_LIBRARY_H_
