@@ -150,7 +150,7 @@ def by_hand(op: Any) -> Callable[..., Any]:
     called = {
         name: by_hand(value)
         for name, value in body.__globals__.items()
-        if name in body.__code__.co_names and isinstance(value, CompositeOp)
+        if name in body.__code__.co_names and isinstance(value, CompositeOp) and value is not op
     }
     function = types.FunctionType(
         body.__code__, body.__globals__ | called, body.__name__, None, body.__closure__

@@ -4,8 +4,7 @@ Both are measured as nodes of a graph: several copies of the op in one function,
 its own (a real model does not read the same weights again), one after the other, once told to run
 the kernel and once the expansion, which grappler then fuses as it would hand-written ops. The cost
 of an empty function of the same signature is taken off, so no Python is in the result. Inputs that
-never change are constants of the graph there too. Inputs that the kernel may write over belong to
-nobody else, as what one node gives to the next: TensorFlow's own ops write over them as well.
+never change are constants of the graph there too.
 """
 
 from __future__ import annotations
@@ -37,23 +36,21 @@ _SWEEP_MEMORY = 16 << 20
 _SWEEP_BUDGET = 0.03
 
 
-def measure(  # noqa: PLR0913, PLR0917 - what is called, and what is known of its inputs
+def measure(
     op_name: str,
     arguments: Callable[[Sequence[Any]], Mapping[str, Any]],
     stamps: Mapping[str, AttrValue],
     specs: Sequence[tf.TensorSpec],
     constants: Sequence[int] = (),
-    forwards: Sequence[int] = (),
 ) -> Times:
     """Times an installed kernel. `arguments(inputs)` makes the keywords of a call of the op.
 
-    `constants`: the inputs that never change; `forwards`: those that the kernel may write over.
+    `constants`: the inputs that never change.
     """
     known = _known(specs, constants)
     varying = _varying(specs, known)
     copies = _copies(varying, known, _COPIES, _MEMORY)
-    node = _Call(arguments, stamps, known, _owned(specs, known, forwards))
-    functions = _functions(op_name, node, varying, copies)
+    functions = _functions(op_name, _Call(arguments, stamps, known), varying, copies)
     inputs = _taken(functions, varying, copies)
     rounds: list[tuple[float, float, float]] = []
     for _ in range(_OPINIONS):
@@ -71,7 +68,6 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
     specs: Sequence[tf.TensorSpec],
     cases: Sequence[Sequence[tuple[int, ...]]],
     constants: Sequence[int] = (),
-    forwards: Sequence[int] = (),
 ) -> list[Times]:
     """Times an installed kernel at several sizes, more quickly and less exactly than `measure`.
 
@@ -87,8 +83,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
         for shapes in cases
     ]
     copies = _copies(exact[-1], known, _SWEEP_COPIES, _SWEEP_MEMORY)
-    node = _Call(arguments, stamps, known, _owned(specs, known, forwards))
-    functions = _functions(op_name, node, varying, copies)
+    functions = _functions(op_name, _Call(arguments, stamps, known), varying, copies)
     found = []
     for case in exact:
         inputs = _taken(functions, case, copies)
@@ -114,8 +109,8 @@ class Chain:
         varying = _varying(specs, known)
         self.copies = _copies(varying, known, _COPIES, _MEMORY)
         node = _Call(arguments, {**stamps, **_route("tvm")}, known)
-        self._kernel = _chain(op_name, node, varying, self.copies)
-        self._empty = _empty(node, varying, self.copies)
+        self._kernel = _chain(op_name, node.keywords, node.stamps, varying, self.copies)
+        self._empty = _empty(varying, self.copies)
         self._inputs = _taken((self._kernel, self._empty), varying, self.copies)
 
     def seconds(self) -> float:
@@ -128,12 +123,11 @@ class Chain:
 
 
 class _Call(NamedTuple):
-    """How the op is called."""
+    """How the op is called: its keywords, the node's attributes, the inputs that are constants."""
 
-    arguments: Callable[[Sequence[Any]], Mapping[str, Any]]  # keywords of some inputs
-    stamps: Mapping[str, AttrValue]  # the node's attributes
-    known: Mapping[int, Any]  # by position: the inputs that are constants
-    owned: Sequence[int] = ()  # positions among the others: those that nobody else reads
+    arguments: Callable[[Sequence[Any]], Mapping[str, Any]]
+    stamps: Mapping[str, AttrValue]
+    known: Mapping[int, Any]  # by position
 
     def keywords(self, own: Sequence[Any], copy: int) -> Mapping[str, Any]:
         """Of the call number `copy`, with inputs `own` beside the constants."""
@@ -152,20 +146,13 @@ def _varying(specs: Sequence[tf.TensorSpec], known: Mapping[int, Any]) -> list[t
     return [spec for i, spec in enumerate(specs) if i not in known]
 
 
-def _owned(
-    specs: Sequence[tf.TensorSpec], known: Mapping[int, Any], forwards: Sequence[int]
-) -> list[int]:
-    varying = [i for i in range(len(specs)) if i not in known]
-    return [position for position, i in enumerate(varying) if i in forwards]
-
-
 def _functions(op_name: str, node: _Call, specs: Sequence[tf.TensorSpec], copies: int) -> list[Any]:
     """What is timed: the kernel, the expansion, nothing."""
     chains = [
-        _chain(op_name, node._replace(stamps={**node.stamps, **_route(backend)}), specs, copies)
+        _chain(op_name, node.keywords, {**node.stamps, **_route(backend)}, specs, copies)
         for backend in ("tvm", "tf")
     ]
-    return [*chains, _empty(node, specs, copies)]
+    return [*chains, _empty(specs, copies)]
 
 
 def _times(rounds: Sequence[tuple[float, float, float]], copies: int) -> Times:
@@ -254,25 +241,26 @@ def _draw(spec: tf.TensorSpec, random: np.random.Generator) -> Any:
     return random.integers(0, 2, shape).astype(dtype)
 
 
-def _chain(op_name: str, node: _Call, specs: Sequence[tf.TensorSpec], copies: int) -> Any:
+def _chain(
+    op_name: str,
+    arguments: Callable[[Sequence[Any], int], Mapping[str, Any]],
+    stamps: Mapping[str, AttrValue],
+    specs: Sequence[tf.TensorSpec],
+    copies: int,
+) -> Any:
     width = len(specs)
 
     def chain(*inputs: Any) -> list[Any]:
         outputs: list[Any] = []
         for i in range(copies):
             with tf.control_dependencies(outputs[-1:]), tf.device("CPU:0"):
-                own = _own(node, inputs[i * width : (i + 1) * width])
-                result = call.graph_call(op_name, node.keywords(own, i), node.stamps, None)
+                own = inputs[i * width : (i + 1) * width]
+                result = call.graph_call(op_name, arguments(own, i), stamps, None)
             # Read, every one: grappler turns a node that only orders others into nothing.
             outputs += tf.nest.flatten(result)
         return _together(outputs)
 
     return _traced(chain, [*specs] * copies)
-
-
-def _own(node: _Call, inputs: Sequence[Any]) -> list[Any]:
-    """The inputs of one call, with copies of those that nobody else is to read."""
-    return [tf.raw_ops.DeepCopy(x=x) if i in node.owned else x for i, x in enumerate(inputs)]
 
 
 def _together(outputs: list[Any]) -> list[Any]:
@@ -284,17 +272,9 @@ def _together(outputs: list[Any]) -> list[Any]:
     return list(tf.raw_ops.IdentityN(input=outputs)) if outputs else outputs
 
 
-def _empty(node: _Call, specs: Sequence[tf.TensorSpec], copies: int) -> Any:
-    width = len(specs)
-
+def _empty(specs: Sequence[tf.TensorSpec], copies: int) -> Any:
     def empty(*inputs: Any) -> list[Any]:
-        outputs: list[Any] = []
-        for i in range(copies):
-            with tf.control_dependencies(outputs[-1:]), tf.device("CPU:0"):
-                own = _own(node, inputs[i * width : (i + 1) * width])
-                copied = [own[k] for k in node.owned]
-            outputs += copied or map(tf.identity, own[:1])
-        return _together(outputs)
+        return _together([tf.identity(x) for x in inputs[:: max(len(specs), 1)]])
 
     return _traced(empty, [*specs] * copies)
 

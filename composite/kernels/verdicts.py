@@ -95,8 +95,7 @@ def measured(
     exact = shapes.substitute(dims, values)
     dtypes = functions.body(expand(request, exact)).input_dtypes
     node = node_of(request)
-    forwards = made.forward_inputs
-    times = {asked: measure(*node, specs(exact, dtypes), constants, forwards)}
+    times = {asked: measure(*node, specs(exact, dtypes), constants)}
     yield decisions.decide(times, asked, before)
     longest = max(times[asked].kernel_us, times[asked].expansion_us)
     others = [v for v in around if longest * shapes.size(v) / asked <= _LONGEST_US]
@@ -105,7 +104,7 @@ def measured(
     unknown = [[d if isinstance(d, int) else None for d in shape] for shape in dims]
     cases = [shapes.substitute(dims, v) for v in others]
     try:
-        found = sweep(*node, specs(unknown, dtypes), cases, constants, forwards)
+        found = sweep(*node, specs(unknown, dtypes), cases, constants)
     except (tf.errors.OpError, ValueError) as error:  # a body that needs the dim to expand
         logger.info("%s: kernel %s is measured at one size: %s", request.op, made.name, error)
         return

@@ -1,7 +1,5 @@
 """Timing a kernel as a node of a graph."""
 
-import inspect
-
 import pytest
 import tensorflow as tf
 from tensorflow.core.framework.attr_value_pb2 import NameAttrList
@@ -70,42 +68,3 @@ def test_a_time_is_no_less_than_what_runs_of_the_same_function_differ_by():
     assert slow.kernel_us >= 1 and slow.expansion_us == pytest.approx(70) and not slow.close
     both = measuring._times([(empty, empty + 8e-6, empty + d) for d in late], copies)
     assert both.kernel_us == both.expansion_us and both.close
-
-
-def _nodes(run, kind):
-    """The nodes of this type in the function that is timed."""
-    graph = inspect.getclosurevars(run).nonlocals["concrete"].graph
-    return [op for op in graph.get_operations() if op.type == kind]
-
-
-def test_inputs_that_a_kernel_may_write_over_are_of_nobody_else():
-    """The kernel is compared with ops that write over them as well."""
-    op_name = dense_ops.scale.op_name
-    specs = [tf.TensorSpec((3,), tf.float32), tf.TensorSpec((), tf.int32)]
-    call = measuring._Call(
-        lambda inputs: dict(zip(("x", "times"), inputs, strict=True)), {}, {}, (0,)
-    )
-    kernel, expansion, empty = measuring._functions(op_name, call, specs, 2)
-    for run in (kernel, expansion):
-        nodes = _nodes(run, op_name)
-        assert [node.inputs[0].op.type for node in nodes] == ["DeepCopy"] * 2
-        assert all(len(node.inputs[0].consumers()) == 1 for node in nodes)
-        assert not any(node.inputs[1].op.type == "DeepCopy" for node in nodes)
-    assert len(_nodes(empty, "DeepCopy")) == 2  # what they take is no part of the times
-
-
-def test_positions_of_inputs_beside_constants():
-    specs = [tf.TensorSpec((3,), tf.float32)] * 4
-    known = measuring._known(specs, [1])
-    assert measuring._owned(specs, known, (0, 1, 3)) == [0, 2]
-
-
-def test_a_copy_is_written_over():
-    @tf.function(autograph=False)
-    def in_place(x):
-        copy = tf.raw_ops.DeepCopy(x=x)
-        return tf.raw_ops.InplaceAdd(x=copy, i=[0], v=tf.ones([1, 2])), x
-
-    x = tf.zeros([3, 2])
-    changed, same = in_place(x)
-    assert float(tf.reduce_sum(changed)) == 2 and float(tf.reduce_sum(same)) == 0

@@ -104,7 +104,7 @@ def test_what_takes_long_is_not_measured_at_other_sizes(monkeypatch):
     """A bound on the work: sizes that would take longer than 4 ms a node are left out."""
     swept = []
 
-    def sweep(_op, _arguments, _stamps, specs, cases, _constants, _forwards):
+    def sweep(_op, _arguments, _stamps, specs, cases, _constants):
         assert specs[0].shape.as_list() == [None, 8]
         swept.append([case[0][0] for case in cases])
         return [times(0.5)] * len(cases)
@@ -124,24 +124,3 @@ def test_what_takes_long_is_not_measured_at_other_sizes(monkeypatch):
         decision = list(verdicts.measured(RECORD, REQUEST))[-1]
         assert swept == ([expected] if expected else [])
         assert len(decision.points) == (len(expected) + 1 if expected else 1)
-
-
-def test_inputs_that_the_kernel_writes_over_are_told(monkeypatch):
-    """What is timed has to be what a node of the record runs."""
-    told = []
-
-    def measured(*given):
-        told.append(given[-1])
-        return times(0.5)
-
-    class Body:
-        input_dtypes = (tf.float32,)
-
-    monkeypatch.setattr(verdicts, "expand", lambda *_: None)
-    monkeypatch.setattr(functions, "body", lambda _: Body)
-    monkeypatch.setattr(verdicts, "node_of", lambda _: ("X", None, {}))
-    monkeypatch.setattr(verdicts, "measure", measured)
-    monkeypatch.setattr(verdicts, "sweep", lambda *given: [measured(*given)] * len(given[4]))
-    made = dataclasses.replace(RECORD, forward_inputs=(0,), forward_outputs=(0,))
-    list(verdicts.measured(made, REQUEST))
-    assert told == [(0,), (0,)]
