@@ -39,7 +39,7 @@ def portable(graph_def: Any) -> Any:
     """
     result = GraphDef()
     result.CopyFrom(graph_def)
-    _Conversion(result).run()
+    _Conversion(graph_def, result).run()
     return result
 
 
@@ -68,25 +68,27 @@ def _is_stock(op_name: str) -> bool:
 
 
 class _Conversion:
-    """A GraphDef that is made portable in place."""
+    """A GraphDef, and a copy of it that is made portable in place."""
 
-    def __init__(self, graph_def: Any) -> None:
-        self._graph_def = graph_def
-        self._library = {f.signature.name: f for f in graph_def.library.function}
+    def __init__(self, original: Any, copy: Any) -> None:
+        self._original = original
+        self._copy = copy
+        self._library = {f.signature.name: f for f in original.library.function}
         self._made: dict[str, FunctionDef] = {}
 
     def run(self) -> None:
-        for function in self._graph_def.library.function:
+        for function in self._copy.library.function:
             if any(map(_is_composite, function.node_def)):
                 self._convert_function(function)
-        if any(map(_is_composite, self._graph_def.node)):
-            self._convert_nodes(self._graph_def.node, self._graph_def)
+        if any(map(_is_composite, self._copy.node)):
+            self._convert_nodes(self._copy.node, self._original)
         for name in sorted(set(self._made) - set(self._library)):  # a backward's may be there
-            self._graph_def.library.function.append(self._made[name])
+            self._copy.library.function.append(self._made[name])
 
     def _convert_function(self, function: Any) -> None:
-        within = functions.reachable(function.signature.name, self._library)
-        body = functions.body_of(function, {name: self._library[name] for name in within})
+        name = function.signature.name
+        within = functions.reachable(name, self._library)
+        body = functions.body_of(self._library[name], {one: self._library[one] for one in within})
         for index, node in enumerate(body.graph_def.node[: len(body.inputs)]):
             shapes = function.arg_attr[index].attr["_output_shapes"].list.shape
             if shapes:
@@ -114,16 +116,18 @@ class _Conversion:
 
     def _function(self, op: Any) -> FunctionDefLibrary:
         """The function that stands for a node, and what it reaches; they are among those made."""
-        library = _expansion(op)
-        inner = GraphDef(library=library)
-        conversion = _Conversion(inner)
-        conversion.run()
+        if op.type == function_op.NAME:
+            reached = functions.reachable(op.node_def.attr["f"].func.name, self._library)
+            library = FunctionDefLibrary(function=[self._library[name] for name in reached])
+        else:
+            library = _expansion(op)
         stem = (
             function_op.stem(library.function[0].signature.name)
             if op.type == function_op.NAME
             else op.type.lower()
         )
-        named = function_op.canonical(inner.library, stem)
+        whole = portable(GraphDef(library=library)).library
+        named = function_op.canonical(whole, stem)
         named.function[0].attr[IMPLEMENTS].s = op.type.encode()
         self._made |= {f.signature.name: f for f in named.function}
         return named
@@ -131,24 +135,17 @@ class _Conversion:
 
 def _imported(graph_def: Any) -> tf.Graph:
     """A graph of these nodes, in which TensorFlow has inferred shapes and constants."""
-    bare = GraphDef()
-    bare.CopyFrom(graph_def)
     graph = tf.Graph()
     with graph.as_default():
-        tf.graph_util.import_graph_def(bare, name="")
+        tf.graph_util.import_graph_def(graph_def, name="")
     return graph
 
 
 def _expansion(op: Any) -> FunctionDefLibrary:
-    """What a node of a graph stands for, with all that the graph knows of its inputs."""
-    attrs = op.node_def.attr
-    if op.type == function_op.NAME:
-        library = {f.signature.name: f for f in op.graph.as_graph_def().library.function}
-        names = functions.reachable(attrs["f"].func.name, library)
-        return FunctionDefLibrary(function=[library[name] for name in names])
+    """What a node of a named op stands for, with all that its graph knows of its inputs."""
     request = CallRequest.of_node(
         op.type,
-        attrs,
+        op.node_def.attr,
         in_shapes=tuple(x.shape for x in op.inputs),
         constants=tuple(constant(x) for x in op.inputs),
     )

@@ -38,12 +38,11 @@ def composites(saved: Any) -> dict[str, set[str]]:
     return found
 
 
-def make_portable(model: Path) -> None:
-    """Writes a SavedModel folder again, with calls of stock ops for its composites.
+def make_portable(saved: Any, model: Path) -> None:
+    """Writes what `read` gave of a folder again, with calls of stock ops for its composites.
 
     ValueError names the node that cannot be expanded.
     """
-    saved = read(model)
     for meta_graph in saved.meta_graphs:
         graph_def = portable.portable(meta_graph.graph_def)
         meta_graph.graph_def.CopyFrom(graph_def)

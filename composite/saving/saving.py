@@ -56,11 +56,12 @@ def save(  # noqa: PLR0913 - what `tf.saved_model.save` takes, and the form
     with replaced(Path(path)) as folder:
         _write(model, folder, signatures, options)
         shutil.rmtree(folder / contents.FOLDER, ignore_errors=True)  # of the model that was read
-        found = saved_model.composites(saved_model.read(folder))
+        saved = saved_model.read(folder)
+        found = saved_model.composites(saved)
         needed = _needed(found)
         if ops == "portable":
             if found:
-                saved_model.make_portable(folder)
+                saved_model.make_portable(saved, folder)
             return
         inside = _libraries(needed, libraries) if ops == "inside" else []
         if needed:

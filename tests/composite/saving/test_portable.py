@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
+from composite.ops import function_op
 from composite.saving import portable
 from tests.composite.saving import saved_ops
 
@@ -134,3 +136,18 @@ def test_a_version_that_is_not_here_is_an_error() -> None:
 def test_the_composites_of_a_graph_are_found_with_their_versions() -> None:
     graph_def = graph_of(lambda x: saved_ops.saved_scale(x) + x, tf.TensorSpec([4, 3]))[0]
     assert portable.composites(graph_def) == {"SavedScale": {saved_ops.saved_scale.digest}}
+
+
+def test_a_function_that_calls_composites_is_portable_wherever_it_is_called() -> None:
+    def scaled(x: Any) -> Any:
+        return saved_ops.saved_scale(saved_ops.saved_scale(x), by=3.0)
+
+    traced = tf.function(scaled).get_concrete_function(tf.TensorSpec([4, 3]))
+    definition = traced.function_def
+    function = function_op.canonical(FunctionDefLibrary(function=[definition]), "saved_whole")
+
+    def calls(x: Any) -> Any:
+        defined = function_op.define(function)
+        return function_op.invoke(defined, [x], 0, {})[0]
+
+    both(calls, tf.TensorSpec([4, 3]), values=[X])
