@@ -37,6 +37,7 @@ HELD_BY: dict[str, str] = {
     "tests/composite/tf_op/test_live.py": "composite/runtime/foreign/tvm_ffi",
     "tests/composite/saving/test_saving.py": (
         "contents.py model_loading.py saved_model.py composite/cli/export.py"
+        " composite/cli/needed.py"
     ),
     "tests/composite/saving/test_regained.py": "composite/runtime/portable/portable_calls",
     # What makes kernels.

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from composite.cli import needed
+
 if TYPE_CHECKING:
     from composite.saving.saving import Form
 
@@ -32,22 +34,7 @@ FORMS = ("portable", "inside", "nodes")
     help="What becomes of composites: functions of TensorFlow's own ops, nodes with their built "
     "libraries inside the model, or nodes.",
 )
-@click.option(
-    "libraries",
-    "--library",
-    multiple=True,
-    metavar="FOLDER",
-    type=click.Path(path_type=Path),
-    help="A built library that defines ops of the model; may be given several times.",
-)
-@click.option(
-    "sources",
-    "--source",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="A Python file that defines ops of the model; may be given several times.",
-)
+@needed.options
 def export(
     model: Path, out: Path, form: str, libraries: tuple[Path, ...], sources: tuple[Path, ...]
 ) -> None:
@@ -63,12 +50,8 @@ def export(
     lie inside MODEL are not loaded by themselves, since they are machine code: name them.
     """  # noqa: D301 - click's mark for lines that are not rewrapped
     import composite
-    from composite.aot import sources as python_files
 
-    for folder in libraries:
-        composite.load(folder)
-    for source in sources:
-        python_files.find(source)
+    needed.load(libraries, sources)
     inside = libraries if form == "inside" else ()
     composite.save(model, out, cast("Form", form), libraries=inside)
     click.echo(out)

@@ -9,27 +9,14 @@ from pathlib import Path
 
 import click
 
+from composite.cli import needed
+
 
 @click.command(
     short_help="Run a Python program that knows nothing of this package, with ops loaded.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.option(
-    "libraries",
-    "--library",
-    multiple=True,
-    metavar="FOLDER",
-    type=click.Path(path_type=Path),
-    help="A built library to load before; may be given several times.",
-)
-@click.option(
-    "sources",
-    "--source",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="A Python file that defines ops, to import before; may be given several times.",
-)
+@needed.options
 @click.option("module", "-m", is_flag=True, help="PROGRAM is the name of a module.")
 @click.argument("program")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -54,14 +41,8 @@ def run(  # noqa: PLR0913 - one parameter an option
     PROGRAM is a file, a module after -m, or a command that is written in Python, on PATH or beside
     this Python. Its exit code is this command's.
     """  # noqa: D301 - click's mark for lines that are not rewrapped
-    import composite
-    from composite.aot import sources as python_files
-
     path = program if module else _found(program)
-    for folder in libraries:
-        composite.load(folder)
-    for source in sources:
-        python_files.find(source)
+    needed.load(libraries, sources)
     sys.argv[:] = [path, *arguments]
     try:
         if module:
