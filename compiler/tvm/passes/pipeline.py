@@ -18,8 +18,10 @@ from composite.compiler.tvm.ir.loop import Trip
 from composite.compiler.tvm.passes.close import close_loop
 from composite.compiler.tvm.passes.hoist import hoist_products
 from composite.compiler.tvm.passes.identities import compose_elementary
+from composite.compiler.tvm.passes.merge_equal import merge_equal
 from composite.compiler.tvm.passes.raising import raise_reshapes
 from composite.compiler.tvm.passes.rounding import round_operands
+from composite.compiler.tvm.passes.split_places import split_places
 from composite.compiler.tvm.passes.split_products import split_products
 
 F = TypeVar("F", bound=Function)
@@ -47,6 +49,8 @@ FUNCTION_PASSES: tuple[Pass[Function], ...] = (
     Pass("round-operands", round_operands),
     Pass("compose-elementary", compose_elementary),
     Pass("raise-reshapes", raise_reshapes),
+    Pass("split-places", split_places),
+    Pass("merge-equal", merge_equal),
 )
 
 PIPELINE: tuple[Pass[Any], ...] = (*LOOP_PASSES, *FUNCTION_PASSES)

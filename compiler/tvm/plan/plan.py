@@ -23,6 +23,9 @@ from composite.compiler.tvm.plan.stage import Stage
 _RECOMPUTE_COST = 8
 """A value that costs at least this much is stored before a larger shape reads it several times."""
 
+_GATHER_COST = 8
+"""Of loading a vector whose elements are not next to each other: an element at a time."""
+
 _NESTED_JOINS = 4
 """Nested concatenations that are computed where they are read: each doubles the code."""
 
@@ -250,6 +253,15 @@ def _is_spread(operand: Tensor, reader: Tensor) -> bool:
     return isinstance(reader.node, Pointwise | Gather) and own != read
 
 
+def _is_apart(tensor: Tensor) -> bool:
+    """Return whether elements along the last dimension are places of one that was last before."""
+    node = tensor.node
+    if not isinstance(node, Reshape) or not isinstance(node.operand.node, Slice):
+        return False
+    part, whole = node.operand.shape, node.operand.node.operand.shape
+    return bool(tensor.shape) and tensor.shape[-1] != 1 == part[-1] != whole[-1]
+
+
 def _read_again_elsewhere(order: list[Tensor]) -> set[Tensor]:
     """Return what views read such that elements are computed more than once."""
     sizes: dict[Tensor, dims.Dim] = {}
@@ -272,4 +284,5 @@ def _cost(tensor: Tensor, stored: set[Tensor], costs: dict[Tensor, int]) -> int:
     """Return the cost of computing one element from what is stored or given."""
     if tensor.node.is_anchor:
         return 0
-    return tensor.node.cost + sum(costs[t] for t in set(tensor.node.operands) if t not in stored)
+    own = _GATHER_COST if _is_apart(tensor) else tensor.node.cost
+    return own + sum(costs[t] for t in set(tensor.node.operands) if t not in stored)

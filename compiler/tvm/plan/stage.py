@@ -17,6 +17,8 @@ class Stage:
     0: then all that the stores are made of is computed here up to what other stages store,
     reductions over the last ``reduced`` dimensions included.
 
+    Reductions ``beside`` the anchor have its shape, and are computed in the same loops.
+
     A chain has ``parts``: stages that are computed on a block of rows one after the other, before
     the next block; ``shape`` numbers the rows, ``stores`` are what other stages read of it.
     """
@@ -26,8 +28,14 @@ class Stage:
     stores: list[Tensor] = field(default_factory=list)
     reduced: int = 0
     parts: tuple[Stage, ...] = ()
+    beside: tuple[Tensor, ...] = ()
+
+    @property
+    def anchors(self) -> tuple[Tensor, ...]:
+        """All around which its loops are made."""
+        return self.beside if self.anchor is None else (self.anchor, *self.beside)
 
     @property
     def made(self) -> set[Tensor]:
         """What is computed here and may be read elsewhere."""
-        return {*self.stores} if self.anchor is None else {self.anchor, *self.stores}
+        return {*self.anchors, *self.stores}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from composite.compiler.tvm.ir.tensor import Pointwise, Tensor
 from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.plan.stage import Stage
@@ -15,10 +17,14 @@ def is_read(tensor: Tensor, stage: Stage, context: Context) -> bool:
 
 def chain_cost(stage: Stage, context: Context) -> int:
     """Return the vector instructions that an element-wise stage spends on one vector, roughly."""
+    return cost_of(stage.stores, stage, context) + len(stage.stores)
+
+
+def cost_of(tensors: Iterable[Tensor], stage: Stage, context: Context) -> int:
+    """Return those that one vector of each tensor takes, up to anchors and what is read."""
 
     def ends(tensor: Tensor) -> bool:
-        return tensor is stage.anchor or is_read(tensor, stage, context)
+        return tensor in stage.anchors or is_read(tensor, stage, context)
 
-    found = reachable(stage.stores, lambda t: () if ends(t) else t.node.operands)
-    costs = (1 if ends(t) or not isinstance(t.node, Pointwise) else t.node.cost for t in found)
-    return sum(costs) + len(stage.stores)
+    found = reachable(tensors, lambda t: () if ends(t) else t.node.operands)
+    return sum(1 if ends(t) or not isinstance(t.node, Pointwise) else t.node.cost for t in found)

@@ -57,6 +57,15 @@ def test_epilogue_joins_the_last_product_it_needs() -> None:
     assert shapes_of(plan_of(function, X, W)) == [("matmul", 1), ("matmul", 1)]
 
 
+def test_places_of_rows_are_put_side_by_side_before_they_are_repeated() -> None:
+    """A vector of them is otherwise gathered, an element at a time, for each row of the result."""
+    boxes = tf.TensorSpec([30, 4], tf.float32), tf.TensorSpec([20, 4], tf.float32)
+    plan = plan_of(lambda x, y: x[:, :1] * y[:, 0], *boxes)
+    assert [s.shape for s in plan.stages] == [(20,), (30, 20)]
+    plan = plan_of(lambda x, y: x[:20, 1] * y[:, 0], *boxes)  # each is read once
+    assert [s.shape for s in plan.stages] == [(20,)]
+
+
 def test_layers_follow_one_another() -> None:
     def function(x: Any, w: Any) -> Any:
         return tf.matmul(tf.tanh(tf.matmul(x, w)), w)

@@ -16,6 +16,7 @@ from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
 from composite.compiler.tvm.ir.tensor import Constant, Tensor
 from composite.compiler.tvm.plan.row_chains import row_chains
 from composite.compiler.tvm.plan.row_stages import rows_of
+from composite.compiler.tvm.plan.siblings import join_siblings
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.product.blocking import BLOCK_ROWS, guess
@@ -34,7 +35,8 @@ _MOST_PRODUCTS = 128
 def joined_stages(context: Context) -> list[Stage]:
     """Return the stages that are written for the plan of a context, in order."""
     target = context.target
-    return row_chains(context.plan, lambda s: may_join(s, target), lambda s: pays(s, target))
+    chained = row_chains(context.plan, lambda s: may_join(s, target), lambda s: pays(s, target))
+    return join_siblings(chained, context.plan.stored)
 
 
 def may_join(stage: Stage, target: Target) -> bool:

@@ -1,0 +1,80 @@
+"""Join reductions of the same elements: a part of the plan for devices that write them together.
+
+The gradient of what broadcasts is summed along what was repeated, once for each operand: scale and
+offset of a norm, the corners of boxes. Such sums read the same elements, or are made of the same
+ones. Side by side in one set of loops, what they have in common is read and computed once.
+
+Not for reductions within rows: those are joined with all else on the same rows, by
+:mod:`.row_stages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from composite.compiler.tvm.ir.anchors import Reduce
+from composite.compiler.tvm.ir.dims import product
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Constant, Tensor
+from composite.compiler.tvm.ir.walk import reachable
+from composite.compiler.tvm.plan.stage import Stage
+
+MOST = 8
+"""Reductions side by side: each has a running total in registers."""
+
+
+def join_siblings(stages: Iterable[Stage], stored: frozenset[Tensor]) -> list[Stage]:
+    """Return the stages, each reduction joined with an earlier one that it has elements with."""
+    joined: list[Stage] = []
+    for stage in stages:
+        place = _sibling(stage, joined, stored)
+        if place is None:
+            joined.append(stage)
+            continue
+        first = joined[place]
+        stores, beside = [*first.stores, *stage.stores], first.beside + stage.anchors
+        joined[place] = replace(first, stores=stores, beside=beside)
+    return joined
+
+
+def _sibling(stage: Stage, before: list[Stage], stored: frozenset[Tensor]) -> int | None:
+    """Return the place of the stage to join: nothing that is read is made there or after it."""
+    node = _across(stage)
+    if node is None:
+        return None
+    needed = _needed(stage, stored)
+    size = product(node.operand.shape)
+    reduced = {t for t in needed if product(t.shape) == size and not isinstance(t.node, Constant)}
+    for place in reversed(range(len(before))):
+        first = before[place]
+        if first.made & needed:
+            return None
+        if _are_alike(first, stage) and reduced & _needed(first, stored):
+            return place
+    return None
+
+
+def _across(stage: Stage) -> Reduce | None:
+    """Return the reduction of a stage, if the last dimension stays after it."""
+    node = stage.anchor.node if stage.anchor is not None else None
+    return node if isinstance(node, Reduce) and node.operand.rank - 1 not in node.axes else None
+
+
+def _are_alike(first: Stage, stage: Stage) -> bool:
+    one, other = _across(first), _across(stage)
+    if one is None or other is None or len(first.anchors) == MOST:
+        return False
+    if (one.axes, one.operand.shape) != (other.axes, other.operand.shape):
+        return False
+    return compute_dtype(one.operand.dtype) == compute_dtype(other.operand.dtype)
+
+
+def _needed(stage: Stage, stored: frozenset[Tensor]) -> set[Tensor]:
+    """Return what a stage reads, and what it makes on the way to its results."""
+    own = stage.made
+
+    def below(tensor: Tensor) -> tuple[Tensor, ...]:
+        return () if tensor in stored and tensor not in own else tensor.node.operands
+
+    return {*reachable(own, below)} - own
