@@ -10,7 +10,7 @@ Not for reductions within rows: those are joined with all else on the same rows,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from composite.compiler.tvm.ir.anchors import Reduce
@@ -27,31 +27,44 @@ MOST = 8
 def join_siblings(stages: Iterable[Stage], stored: frozenset[Tensor]) -> list[Stage]:
     """Return the stages, each reduction joined with an earlier one that it has elements with."""
     joined: list[Stage] = []
+    needed: dict[Stage, set[Tensor]] = {}
     for stage in stages:
-        place = _sibling(stage, joined, stored)
+        needed[stage] = _needed(stage, stored)
+        place = _sibling(stage, joined, needed)
         if place is None:
             joined.append(stage)
             continue
-        first = joined[place]
+        first, after = joined[place], joined[place + 1 :]
         stores, beside = [*first.stores, *stage.stores], first.beside + stage.anchors
-        joined[place] = replace(first, stores=stores, beside=beside)
+        both = replace(first, stores=stores, beside=beside)
+        needed[both] = needed[first] | needed[stage]
+        waits = any(one.made & needed[stage] for one in after)
+        joined[place:] = [*after, both] if waits else [both, *after]
     return joined
 
 
-def _sibling(stage: Stage, before: list[Stage], stored: frozenset[Tensor]) -> int | None:
-    """Return the place of the stage to join: nothing that is read is made there or after it."""
+def _sibling(stage: Stage, before: list[Stage], needed: Mapping[Stage, set[Tensor]]) -> int | None:
+    """Return the place of a stage to join.
+
+    Either the stage needs nothing that is made from there on and may come to that place, or nothing
+    reads what is made there and it may wait for the stage.
+    """
     node = _across(stage)
     if node is None:
         return None
-    needed = _needed(stage, stored)
     size = product(node.operand.shape)
-    reduced = {t for t in needed if product(t.shape) == size and not isinstance(t.node, Constant)}
-    for place in reversed(range(len(before))):
-        first = before[place]
-        if first.made & needed:
-            return None
-        if _are_alike(first, stage) and reduced & _needed(first, stored):
-            return place
+    reduced = {
+        t for t in needed[stage] if product(t.shape) == size and not isinstance(t.node, Constant)
+    }
+    made: set[Tensor] = set()  # from a place on
+    read = set(needed[stage])
+    for first in reversed(before):
+        may_wait = not first.made & read
+        made |= first.made
+        read |= needed[first]
+        may_come = not made & needed[stage]
+        if (may_wait or may_come) and _are_alike(first, stage) and reduced & needed[first]:
+            return before.index(first)
     return None
 
 

@@ -40,6 +40,28 @@ def test_no_more_than_registers_hold() -> None:
     assert [len(s.anchors) for s in stages] == [MOST, 2]
 
 
+def norm(x: Any, dy: Any) -> Any:
+    deviation = tf.math.rsqrt(tf.reduce_mean(x * x, 1, keepdims=True))
+    return tf.reduce_sum(dy, 0), tf.reduce_sum(dy * (x * deviation), 0)
+
+
+def test_one_that_was_ready_before_waits_for_the_other() -> None:
+    rows, sums = joined(norm)
+    assert rows.reduced == 1
+    assert len(sums.anchors) == 2
+
+
+def between(x: Any, y: Any) -> Any:
+    """What the first sum is read for is what the second one reads."""
+    scaled = tf.exp(x) / tf.reduce_sum(tf.exp(x), 0)
+    mean = tf.reduce_mean(scaled * y, 1, keepdims=True)
+    return tf.reduce_sum(tf.exp(x) * mean, 0)
+
+
+def test_neither_may_move_past_what_is_between() -> None:
+    assert [len(s.anchors) for s in joined(between) if s.anchor] == [1, 1, 1]
+
+
 def waits(x: Any, y: Any) -> Any:
     total = tf.reduce_sum(x * y, 0)
     return tf.reduce_sum(x * total, 0)
