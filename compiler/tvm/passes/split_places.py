@@ -47,7 +47,7 @@ def split_places(function: Function) -> Function:
             place = _first_place(tensor, node)
             if place is not None:
                 return graph.reshape(places.of(made[node.operand], place), tensor.shape)
-        if isinstance(node, Reshape) and again is not tensor:
+        if isinstance(node, Reshape) and isinstance(node.operand.node, Slice):
             return graph.reshape(made[node.operand], tensor.shape)
         return again
 

@@ -23,6 +23,9 @@ from composite.compiler.tvm.plan.stage import Stage
 MOST = 8
 """Reductions side by side: each has a running total in registers."""
 
+_NEAR = 16
+"""How many of the last stages are searched, so that long functions take linear time."""
+
 
 def join_siblings(stages: Iterable[Stage], stored: frozenset[Tensor]) -> list[Stage]:
     """Return the stages, each reduction joined with an earlier one that it has elements with."""
@@ -58,7 +61,7 @@ def _sibling(stage: Stage, before: list[Stage], needed: Mapping[Stage, set[Tenso
     }
     made: set[Tensor] = set()  # from a place on
     read = set(needed[stage])
-    for first in reversed(before):
+    for first in reversed(before[-_NEAR:]):
         may_wait = not first.made & read
         made |= first.made
         read |= needed[first]
