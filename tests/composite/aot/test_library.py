@@ -35,6 +35,7 @@ def library(tmp_path_factory):
 def test_the_folder(library):
     assert sorted(path.name for path in library.iterdir()) == [
         "libtest_lib.so",
+        "libtest_lib_kernels.so",
         "manifest.json",
         "test_lib.md",
         "test_lib.mlir",
