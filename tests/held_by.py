@@ -35,6 +35,7 @@ HELD_BY: dict[str, str] = {
         " composite/runtime/standalone/python_calls composite/runtime/standalone/table"
         " composite/runtime/standalone/worker_pool"
     ),
+    "tests/composite/kernels/test_given.py": "composite/aot/own_kernels.py",
     "tests/examples/test_without_tensorflow.py": "composite/runtime/standalone/c_api",
     "tests/composite/tf_op/test_function.py": (
         "__init__.py composite/runtime/foreign/dlpack composite/runtime/foreign/function"
