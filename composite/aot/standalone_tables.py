@@ -1,7 +1,8 @@
 """What a library says of its kernels to processes without TensorFlow, from the kernels' records.
 
 Kernels that take inputs for constant are left out: who packs a constant, and when, is TensorFlow's
-business. So are ops whose kernels cannot be told by the dtypes and shapes of flat inputs.
+business. So are ops whose kernels cannot be told by the dtypes and shapes of flat inputs, and kernels
+of more symbols or dims than a call has room for.
 
 Not for: how that is written down (compiler/emit/standalone.py).
 """
@@ -22,6 +23,7 @@ from composite.compiler.emit.standalone import StandaloneKernel, StandaloneOp, c
 from composite.compiler.schema import ArgSpec, OpSchema
 
 _INT, _UINT, _FLOAT, _BFLOAT, _BOOL = 0, 1, 2, 4, 6  # DLDataTypeCode
+_MOST_SYMBOLS, _MOST_DIMS = 64, 32  # as standalone/table.h has them
 
 
 def tables(ops: Sequence[LibraryOp], kernels: Sequence[LibraryKernel]) -> list[StandaloneOp]:
@@ -55,7 +57,8 @@ def _is_flat(schema: OpSchema) -> bool:
 
 def _kernel(schema: OpSchema, kernel: LibraryKernel) -> StandaloneKernel | None:
     record = KernelRecord.parse(NodeDef.FromString(kernel.record))
-    if record.constants:
+    largest = max((dims.count(",") + 1 for dims in record.out_shapes), default=0)
+    if record.constants or len(record.minimums) > _MOST_SYMBOLS or largest > _MOST_DIMS:
         return None
     dtypes = [
         dtype for args in (schema.inputs, schema.outputs) for dtype in _dtypes(args, record.attrs)
