@@ -1,8 +1,8 @@
 """What a library says of its kernels to processes without TensorFlow, from the kernels' records.
 
 Kernels that take inputs for constant are left out: who packs a constant, and when, is TensorFlow's
-business. So are ops whose kernels cannot be told by the dtypes and shapes of flat inputs, and kernels
-of more symbols or dims than a call has room for.
+business. So are ops whose kernels cannot be told by the dtypes and shapes of flat inputs, and
+kernels of more symbols or dims than a call has room for.
 
 Not for: how that is written down (compiler/emit/standalone.py).
 """
