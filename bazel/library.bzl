@@ -23,6 +23,7 @@ OpLibraryInfo = provider(
 
 _FILES = {
     "shared_library": "lib{}.so",
+    "kernels": "lib{}_kernels.so",
     "wrapper": "{}.py",
     "stubs": "{}.pyi",
     "mlir": "{}.mlir",

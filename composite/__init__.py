@@ -6,9 +6,9 @@
     def fused_fully_connected(input_, filter_, bias, act):
         ...
 
-Importing this package checks that the TensorFlow it was built for is installed and imports nothing
-else: TensorFlow comes with the first name that needs it, MLIR with the first decorated op, TVM with
-the first kernel that has to be compiled.
+Importing this package imports nothing else. TensorFlow comes with the first name that needs it,
+after a check that it is the one that the package was built for; MLIR with the first decorated op;
+TVM with the first kernel that has to be compiled. `load(folder, tensorflow=False)` needs none.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from composite.binding import tensorflow_version
 
-tensorflow_version.check()
-
 if TYPE_CHECKING:
     from composite import tf_op as tf_op
     from composite.aot.building import build as build
-    from composite.aot.loading import load as load
+    from composite.aot.opening import load as load
     from composite.binding.settings import options as options
     from composite.checking import CheckError as CheckError
     from composite.checking import Report as Report
@@ -55,7 +53,7 @@ _HOMES = {
     "check": "composite.checking",
     "explain": "composite.explanation",
     "lint": "composite.linting",
-    "load": "composite.aot.loading",
+    "load": "composite.aot.opening",
     "load_model": "composite.saving.model_loading",
     "options": "composite.binding.settings",
     "save": "composite.saving.saving",
@@ -90,11 +88,13 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    if name == "tf_op":  # which the import binds here
-        return import_module("composite.tf_op")
-    home = _HOMES.get(name)
+    home = "composite.tf_op" if name == "tf_op" else _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'composite' has no attribute {name!r}")
+    if name != "load":  # which may do without
+        tensorflow_version.check()
+    if name == "tf_op":  # which the import binds here
+        return import_module(home)
     value = getattr(import_module(home), name)
     globals()[name] = value  # the next access does not come here
     return value

@@ -14,6 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from composite.aot import own_kernels
 from composite.autodiff import gradient
 from composite.binding import native, program_marks, settings
 from composite.binding.program_marks import ProgramMarks
@@ -186,6 +187,7 @@ def set_up() -> None:
     settings.check_environment()
     OPS.on_new_name(gradient.register)
     OPS.on_new_name(batching.register)
+    OPS.on_use_kernel(own_kernels.use)
     if worker.enabled():
         from composite.compiler.tvm import table
         from composite.compiler.tvm.ir.dtypes import DTYPES

@@ -16,6 +16,8 @@ from composite.binding.records import NodeDef, python_values
 from composite.ops import functions
 from composite.ops.op import CompositeOp
 
+OWN = "yours"  # how the strategy of an author's kernel begins, as composite.kernels.given has it
+
 
 class Measured(NamedTuple):
     """What was measured at one size of a kernel's class, and whether the kernel runs there.
@@ -102,7 +104,7 @@ def explain(op: CompositeOp, *args: Any, **attrs: Any) -> Explanation:
     return Explanation(
         op_name=op.op_name,
         path=str(values.pop("path")),
-        reason=str(values.pop("reason", "")),
+        reason=_reason(values),
         final=bool(values.pop("final", False)),
         kernel=str(values.pop("kernel", "")),
         kernel_us=_time(values.pop("kernel_us", None)),
@@ -114,6 +116,12 @@ def explain(op: CompositeOp, *args: Any, **attrs: Any) -> Explanation:
         details=values,
         _request=request,
     )
+
+
+def _reason(values: dict[str, Any]) -> str:
+    """Why, with a word on a kernel that is the author's own."""
+    reason, strategy = str(values.pop("reason", "")), str(values.get("strategy", ""))
+    return f"{reason}; the kernel is {strategy}" if strategy.startswith(OWN) else reason
 
 
 def _measured(values: dict[str, Any]) -> tuple[Measured, ...]:

@@ -26,6 +26,17 @@ HELD_BY: dict[str, str] = {
     "tests/composite/autodiff/test_gradient.py": "backward.py families.py",
     "tests/composite/autodiff/test_residuals.py": "graph_cut.py",
     "tests/composite/vectorize/test_batching.py": "elementwise.py",
+    "tests/composite/standalone/test_library.py": (
+        "arrays.py native.py composite/aot/opening.py"
+        " composite/aot/standalone_tables.py compiler/emit/standalone.py"
+        " composite/runtime/standalone/failure"
+        " composite/runtime/standalone/function composite/runtime/standalone/library"
+        " composite/runtime/standalone/python_abi composite/runtime/standalone/python_array"
+        " composite/runtime/standalone/python_calls composite/runtime/standalone/table"
+        " composite/runtime/standalone/worker_pool"
+    ),
+    "tests/composite/kernels/test_given.py": "composite/aot/own_kernels.py",
+    "tests/examples/test_without_tensorflow.py": "composite/runtime/standalone/c_api",
     "tests/composite/tf_op/test_function.py": (
         "__init__.py composite/runtime/foreign/dlpack composite/runtime/foreign/function"
         " composite/runtime/foreign/op"
@@ -206,11 +217,13 @@ HELD_BY: dict[str, str] = {
     ),
     "tests/runtime/kernels/test_decision_table.py": "timings",
     "tests/runtime/kernels/test_kernel_library.py": (
-        "kernel_install machine composite/runtime/base/checked_file composite/runtime/base/sha256"
+        "kernel_install machine composite/runtime/base/checked_file"
+        " composite/runtime/base/cpu_level composite/runtime/base/sha256"
     ),
     "tests/runtime/kernels/test_kernel_families.py": "composite/runtime/request/request_budget",
     "tests/runtime/kernels/test_kernel_table.py": (
         "kernel_group kernel_record composite/runtime/api/kernel_c_api"
+        " composite/runtime/base/dim_arithmetic"
         " composite/runtime/request/kernel_shapes"
     ),
     "tests/runtime/instantiate/test_expansion_runner.py": (

@@ -89,7 +89,10 @@ def test_what_the_wheel_holds(wheel):
         names = set(archive.namelist())
     ours = {name for name in names if ".dist-info/" not in name}
     compiler = {f"composite/{name}" for name in data_of("compiler")}
-    built = {f"composite/runtime/{n}" for n in ("libcomposite_runtime.so", "build_info.json")}
+    built = {
+        f"composite/runtime/{n}"
+        for n in ("libcomposite_runtime.so", "libcomposite_standalone.so", "build_info.json")
+    }
     headers = {f"composite/include/composite/runtime/{n}" for n in ("c_api.h", "library_c_api.h")}
     assert ours == data_of("composite") | compiler | built | headers
     expected = {"composite/py.typed", "composite/cmake/CompositeConfig.cmake"}
@@ -208,6 +211,7 @@ def test_the_example_holds_its_library(example_wheel):
     with zipfile.ZipFile(example_wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     library = {"gated.py", "gated.pyi", "gated.mlir", "gated.md", "libgated.so", "manifest.json"}
+    library.add("libgated_kernels.so")
     assert names == {"gated_ops/__init__.py", "gated_ops/py.typed"} | {
         f"gated_ops/library/{name}" for name in library | {"timings.json"}
     }

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
-from composite.aot import manifest
+from composite.aot import manifest, own_kernels
 from composite.autodiff import gradient
 from composite.binding import native
 from composite.compiler.emit.registration import program_symbol, status_symbol
@@ -122,6 +122,7 @@ def _ops(
 ) -> dict[str, CompositeOp]:
     OPS.on_new_name(gradient.register)
     OPS.on_new_name(batching.register)
+    OPS.on_use_kernel(own_kernels.use)
     ops: dict[str, CompositeOp] = {}
     for index, (facts, program) in enumerate(zip(content["ops"], programs, strict=True)):
         place = Place(folder, content["name"], index)

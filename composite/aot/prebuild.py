@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import tensorflow as tf
 
@@ -31,6 +31,10 @@ from composite.kernels.decisions import Decision, Point, Times
 from composite.kernels.tuned import Database
 from composite.ops import call_arguments
 from composite.ops.op import CompositeOp
+
+if TYPE_CHECKING:
+    from composite.compiler.tvm import Kernel
+    from composite.kernels.given import Given
 
 _SIZE = 32  # of a dim that varies, for measuring
 _FEWEST_ELEMENTS = 256  # kFewestElements of constant_inputs.cc
@@ -65,6 +69,8 @@ def name(
     op: CompositeOp, wanted: KernelRequest, target: Target, choices: Chosen = chosen.NOTHING
 ) -> str:
     """The C name of the kernel for a request: equal for equal kernels. ValueError without one."""
+    if given := _given(op, wanted, target):
+        return given.kernel.name
     with _refusing(op, wanted):
         return f"{produce.kernel_name(wanted, choices)}_{target.isa.rpartition('-')[2]}"
 
@@ -84,6 +90,9 @@ class Plan(NamedTuple):
 def kernel(op: CompositeOp, wanted: KernelRequest, target: Target, plan: Plan) -> BuiltKernel:
     """Compiles, checks and measures the kernel of a request. ValueError if there can be none."""
     from composite.compiler import tvm as backend
+
+    if given := _given(op, wanted, target):
+        return _taken(op, given)
 
     with _refusing(op, wanted):
         choices = chosen.choices_for(
@@ -108,14 +117,42 @@ def kernel(op: CompositeOp, wanted: KernelRequest, target: Target, plan: Plan) -
         decision = verdicts.measured_library(record, wanted, path, plan.before.get(compiled.name))
     # Where timings.json is missing, the kernel is taken to be no slower.
     record = replace(record, verdict="kernel")
-    description = LibraryKernel(
+    description = _description(op, compiled, record)
+    return BuiltKernel(description, dict(compiled.objects), _timing(decision))
+
+
+def _given(op: CompositeOp, wanted: KernelRequest, target: Target) -> Given | None:
+    """The author's own kernel for a request, the one that was given last."""
+    for given in reversed(op.kernels):
+        own = given.record
+        same = (own.in_shapes, own.attrs, own.constants, given.kernel.target.key)
+        if same == (wanted.in_shapes, wanted.attrs, wanted.constants, target.key):
+            return cast("Given", given)
+    return None
+
+
+def _taken(op: CompositeOp, given: Given) -> BuiltKernel:
+    """An author's kernel, which was checked and measured when it was given."""
+    if not given.kernel.objects:
+        raise ValueError(
+            f"the kernel of {op.__name__} ({given.record.strategy}) came as a shared library, "
+            "which cannot be built into another: give it as an object file"
+        )
+    return BuiltKernel(
+        _description(op, given.kernel, given.record),
+        dict(given.kernel.objects),
+        _timing(given.decision),
+    )
+
+
+def _description(op: CompositeOp, compiled: Kernel, record: KernelRecord) -> LibraryKernel:
+    return LibraryKernel(
         name=compiled.name,
         op_name=op.op_name,
         record=record.serialize(),
         facts=_facts(record),
         packed=len(compiled.packed),
     )
-    return BuiltKernel(description, dict(compiled.objects), _timing(decision))
 
 
 @contextmanager

@@ -20,12 +20,14 @@ from composite.aot import inputs, manifest, sources
 from composite.aot.loading import SPLIT
 from composite.aot.prebuild import BuiltKernel
 from composite.aot.replacing import naming
+from composite.aot.standalone_tables import tables
 from composite.binding import native, program_marks
 from composite.binding.program_marks import ProgramMarks
 from composite.binding.records import serialize
 from composite.compiler.emit.docs import docs
 from composite.compiler.emit.library import LibraryOp
 from composite.compiler.emit.registration import program_symbol, registration, status_symbol
+from composite.compiler.emit.standalone import TABLE, source
 from composite.compiler.emit.stubs import stubs
 from composite.compiler.emit.timings import timings
 from composite.compiler.emit.wrapper import wrapper
@@ -92,7 +94,8 @@ def write(folder: Path, name: str, contents: Contents, *, with_registration: boo
     registered = registration(name, ops, kernels)
     if with_registration:
         files[f"{name}.c"] = registered.encode()
-    files[f"lib{name}.so"] = _link(name, registered, objects)
+    files[f"lib{name}.so"] = _link_library(name, registered, objects)
+    files[f"lib{name}_kernels.so"] = _standalone(name, contents)
     for file, data in files.items():
         (folder / file).write_bytes(data)
     content = manifest.text(name, ops, kernels, files, contents.made_of)
@@ -101,8 +104,33 @@ def write(folder: Path, name: str, contents: Contents, *, with_registration: boo
     (folder / inputs.TIMINGS).write_text(timings(key.machine(), measured), encoding="utf-8")
 
 
-def _link(name: str, source: str, objects: Mapping[str, bytes]) -> bytes:
-    """The bytes of the library. Names are relative and the folder is fresh: no path gets in."""
+def _standalone(name: str, contents: Contents) -> bytes:
+    """The library for processes without TensorFlow."""
+    described = tables(contents.ops, [kernel.description for kernel in contents.kernels])
+    own = {kernel.name for op in described for kernel in op.kernels}
+    objects = {
+        file: data
+        for kernel in contents.kernels
+        if kernel.description.name in own
+        for file, data in kernel.objects.items()
+    }
+    return _link(name, source(name, described), objects, [TABLE], [])
+
+
+def _link_library(name: str, text: str, objects: Mapping[str, bytes]) -> bytes:
+    runtime = [f"-L{native.runtime_folder()}", f"-l:{native.LIBRARY}", "-ldl"]
+    exported = [status_symbol(name), program_symbol(name)]
+    return _link(name, text, objects, exported, runtime)
+
+
+def _link(
+    name: str,
+    text: str,
+    objects: Mapping[str, bytes],
+    exported: Sequence[str],
+    libraries: Sequence[str],
+) -> bytes:
+    """The bytes of a library. Names are relative and the folder is fresh: no path gets in."""
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         raise LinkError(
@@ -110,19 +138,18 @@ def _link(name: str, source: str, objects: Mapping[str, bytes]) -> bytes:
         )
     with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
         where = Path(folder)
-        (where / "registration.c").write_text(source, encoding="utf-8")
-        exported = f"{status_symbol(name)}; {program_symbol(name)};"
-        (where / "exports.map").write_text(f"{{ global: {exported} local: *; }};\n")
+        (where / "source.c").write_text(text, encoding="utf-8")
+        names = "".join(f"{symbol}; " for symbol in exported)
+        (where / "exports.map").write_text(f"{{ global: {names}local: *; }};\n")
         for file, data in objects.items():
             (where / file).write_bytes(data)
         command = [compiler, "-O1", "-fPIC", *_LINK_FLAGS, "-Wl,--version-script=exports.map"]
-        command += ["-o", "library.so", "registration.c", *sorted(objects)]
-        command += [f"-L{native.runtime_folder()}", f"-l:{native.LIBRARY}", "-ldl"]
+        command += ["-o", "library.so", "source.c", *sorted(objects), *libraries]
         command += ["-Wl,--as-needed", "-lm"]  # what has no vector form is libm's
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
             raise LinkError(
-                f"{compiler} could not link lib{name}.so (exit {done.returncode}):\n"
+                f"{compiler} could not link the library {name} (exit {done.returncode}):\n"
                 f"{(done.stderr or done.stdout).strip()}"
             )
         return (where / "library.so").read_bytes()

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 import composite
+from composite.binding import tensorflow_version
 from composite.cli import failures
 from composite.cli.bench import bench
 from composite.cli.build import build
@@ -43,6 +44,7 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Runs a command; an error ends in its message unless --debug asks for the traceback."""
         try:
+            tensorflow_version.check()
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise  # click ends with them; nobody reads any more after the last

@@ -279,16 +279,21 @@ def _compare(
         if draw.denormal:
             other &= kernel != reference.exact
         if other.any():
-            raise Mismatch(f"{what} differs in {np.count_nonzero(other)} elements")
+            first = int(np.flatnonzero(other)[0])
+            raise Mismatch(
+                f"{what} differs in {np.count_nonzero(other)} elements; at"
+                f" [{_place(first, kernel)}] it is {kernel.flat[first]},"
+                f" and {expansion.flat[first]} is expected"
+            )
         return 0.0
     exact = floats.in_range(reference.exact, kernel.dtype)
     _compare_places(what, kernel, expansion, reference._replace(exact=exact), draw)
     verdict = tolerance.judge(kernel, reference._replace(exact=exact))
     if verdict.at is not None:
-        place = ", ".join(str(int(n)) for n in np.unravel_index(verdict.at, kernel.shape))
         raise Mismatch(
-            f"{what} is off by {verdict.error:.2g} of |y| at [{place}];"
-            f" {verdict.allowed:.2g} is allowed"
+            f"{what} is off by {verdict.error:.2g} of |y| at [{_place(verdict.at, kernel)}];"
+            f" {verdict.allowed:.2g} is allowed; it is {kernel.flat[verdict.at]},"
+            f" and {exact.flat[verdict.at]} is expected"
         )
     return verdict.error
 
@@ -306,7 +311,15 @@ def _compare_places(
         other &= _differs(kernel, reference.exact, draw)
         other &= _differs(kernel, reference.own, draw)
     if other.any():
-        raise Mismatch(f"{what} has infinities or NaNs in other places")
+        first = int(np.flatnonzero(other)[0])
+        raise Mismatch(
+            f"{what} has infinities or NaNs in other places; at [{_place(first, kernel)}] it is"
+            f" {kernel.flat[first]}, and {expansion.flat[first]} is expected"
+        )
+
+
+def _place(flat: int, array: Array) -> str:
+    return ", ".join(str(int(n)) for n in np.unravel_index(flat, array.shape))
 
 
 def _differs(found: Array, expected: Array, draw: adversarial.Draw) -> Array:

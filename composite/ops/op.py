@@ -42,6 +42,11 @@ class Versions(Protocol):
     def set_gradient(self, digest: str, function: Gradient) -> None:
         """Has a function stand in for the derived gradient of a version."""
 
+    def use_kernel(
+        self, op: CompositeOp, kernel: Any, call: Mapping[str, Any], function: str | None
+    ) -> Any:
+        """Has a kernel of the author's serve the calls of an op that are stated so."""
+
 
 class _Call:
     """`__call__` of an op's class until it is first asked for: most ops of a library never are."""
@@ -84,6 +89,7 @@ class CompositeOp(Dispatchable):
         composes: the TensorFlow op of which this is a composition, or "".
         program: the compiled body that the runtime has (FunctionDefLibrary); treat it as read-only.
         signatures: the calls for which `composite.build` compiles kernels; see `add_signature`.
+        kernels: the author's own, in the order in which they were given; see `use_kernel`.
     """
 
     schema: OpSchema  # set by __new__
@@ -99,6 +105,7 @@ class CompositeOp(Dispatchable):
         self.place = marks.place
         self.composes = marks.composes
         self.signatures: list[dict[str, Any]] = []
+        self.kernels: list[Any] = []
         self.__name__ = self.__qualname__ = name
         self.doc = doc
         self.__doc__ = declared_text.document(doc, self.schema)
@@ -211,6 +218,42 @@ class CompositeOp(Dispatchable):
         """
         self.__signature__.bind(**arguments)  # TypeError names what is missing or unknown
         self.signatures.append(arguments)
+
+    def use_kernel(
+        self,
+        kernel: Any,
+        call: Mapping[str, Any],
+        *,
+        function: str | None = None,
+        device: str = "CPU",
+    ) -> None:
+        """Gives the op a kernel of your own for stated calls. The body stays what the op means.
+
+        The kernel is run on the inputs that our own kernels are checked with, and compared with the
+        body; measured beside it; and runs where it is no slower, in this process and in libraries
+        that are built from the op. It is a function of TVM's C ABI, `__tvm_ffi_<function>`, which
+        is passed the inputs and then the outputs, as DLTensors, and fills the outputs.
+
+        Args:
+            kernel: the path of a shared library or an object file (native code that is run); or
+                what TVM has: a PrimFunc (of TVMScript, or te.create_prim_func), an IRModule, or
+                what tvm.compile returned. A shared library cannot be built into another.
+            call: the arguments of the calls, as `add_signature` takes them.
+            function: its name, which a PrimFunc and a module of one function need not be told.
+            device: "CPU".
+
+        Raises:
+            ValueError: it computes something else than the body, with the first difference; or
+                the calls or the device are none that a kernel can be for.
+            TypeError: `kernel` is none of these.
+            FileNotFoundError: there is no such file.
+        """
+        if device != "CPU":
+            raise ValueError(f"kernels run on the CPU so far, not on {device!r}")
+        self.__signature__.bind(**call)  # TypeError names what is missing or unknown
+        given = self._versions.use_kernel(self, kernel, call, function)
+        self.kernels.append(given)
+        self.signatures.append(dict(call))
 
     def retire(self) -> None:
         """A newer version takes the name: from now on eager calls of this object go by a graph.

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
 from composite.ops import call, keras_tensors, recorded
 from composite.ops.library import Library
 from composite.ops.op import CompositeOp, Gradient
+
+TakesKernels = Callable[[CompositeOp, Any, Mapping[str, Any], str | None], Any]
 
 
 class Era(NamedTuple):
@@ -65,6 +67,7 @@ class Registry:
         self._functions: dict[str, FunctionDefLibrary] = {}  # by the name of function[0]
         self._libraries: dict[str, Library] = {}  # by the digest of their file
         self._hooks: tuple[Callable[[str], None], ...] = ()
+        self._takes_kernels: TakesKernels | None = None
         os.register_at_fork(after_in_child=self._renew_lock)
 
     def _renew_lock(self) -> None:
@@ -81,6 +84,17 @@ class Registry:
             self._hooks += (hook,)
             for op_name in list(self._names):
                 hook(op_name)
+
+    def on_use_kernel(self, hook: TakesKernels) -> None:
+        """Has `hook(op, kernel, call, function)` take the kernels that authors give."""
+        self._takes_kernels = hook
+
+    def use_kernel(
+        self, op: CompositeOp, kernel: Any, call: Mapping[str, Any], function: str | None
+    ) -> Any:
+        """What became of a kernel that an author gave."""
+        assert self._takes_kernels is not None, "whoever makes ops sets it"
+        return self._takes_kernels(op, kernel, call, function)
 
     def define(self, op: CompositeOp) -> None:
         """Has the name of an op, whose program the runtime has, stand for this object from now on.

@@ -11,6 +11,7 @@ import tensorflow as tf
 from composite.aot.loading import load
 from composite.ops.registry import OPS
 from composite.saving import contents
+from composite.tf_op import saved_models
 
 
 def load_model(
@@ -20,12 +21,13 @@ def load_model(
     tags: Any = None,
     options: Any = None,
 ) -> Any:
-    """Loads a SavedModel, and first the libraries of its ops that lie inside.
+    """Loads a SavedModel, and first the libraries that lie inside: of its ops, and TVM's.
 
     Args:
         path: the folder, as `composite.save` or TensorFlow wrote it.
         native_code: whether the machine code of the libraries inside may run in this process:
-            only for models whose origin you trust. Not needed where the process has the ops.
+            only for models whose origin you trust. Not needed where the process has the ops, and
+            has loaded the libraries that `composite.tf_op` calls.
         tags: as `tf.saved_model.load` takes them.
         options: as `tf.saved_model.load` takes them.
 
@@ -33,7 +35,7 @@ def load_model(
         What `tf.saved_model.load` returns.
 
     Raises:
-        FileNotFoundError: if there is no SavedModel.
+        FileNotFoundError: if there is no SavedModel, or a TVM library is not inside, or changed.
         ImportError: if ops are missing; the message names where they were defined.
         ValueError: if a library inside is not the one that was saved, or `native_code` is needed.
     """
@@ -42,14 +44,16 @@ def load_model(
         raise FileNotFoundError(f"{model} is no SavedModel: it has no saved_model.pb")
     needs = contents.read(model)
     missing = _missing(needs)
-    if missing and needs.libraries:
+    called = saved_models.missing(model)
+    if (missing and needs.libraries) or called:
         if not native_code:
+            named = _names(missing) or f"TVM libraries ({', '.join(n[:16] for n in called)})"
             raise ValueError(
-                f"{model} needs {_names(missing)}, which libraries inside it define: they are "
-                "machine code. If you trust where the model comes from, load it with "
-                "native_code=True"
+                f"{model} needs {named}, which libraries inside it define: they are machine code. "
+                "If you trust where the model comes from, load it with native_code=True"
             )
         _load_libraries(model, needs)
+        saved_models.load(model, called)
         missing = _missing(needs)
     if missing:
         raise ImportError(

@@ -9,6 +9,5 @@ docs/tvm-functions.md is the guide.
 from composite.tf_op.function import TvmFunction
 from composite.tf_op.module import Module, function
 from composite.tf_op.output_shapes import same_as
-from composite.tf_op.saved_models import load
 
-__all__ = ["Module", "TvmFunction", "function", "load", "same_as"]
+__all__ = ["Module", "TvmFunction", "function", "same_as"]

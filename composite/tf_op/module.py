@@ -21,6 +21,14 @@ from composite.tf_op.output_shapes import Outputs
 _LIBRARIES = {"ffi": ("tvm_ffi", "libtvm_ffi.so"), "runtime": ("tvm", "libtvm_runtime.so")}
 
 
+_LOADED: set[str] = set()
+
+
+def is_loaded(library: str) -> bool:
+    """Whether this process has loaded a library, by what nodes call it."""
+    return library in _LOADED
+
+
 class Module:
     """A library of functions.
 
@@ -61,6 +69,7 @@ class Module:
             request = record(path=str(self.path), sha256=sha256, **_tvm_libraries())
             answer = NodeDef.FromString(native.call("composite_load_foreign_library", request))
         self.library: str = answer.attr["library"].s.decode()
+        _LOADED.add(self.library)
         self.functions = tuple(name.decode() for name in answer.attr["functions"].list.s)
 
     def func(
@@ -106,7 +115,7 @@ class Module:
     def asset(self) -> tf.saved_model.Asset:
         """The file as an asset: as an attribute of a model, it is saved with it.
 
-        `composite.tf_op.load(folder)` then finds it there.
+        `composite.load_model(folder, native_code=True)` then finds it there.
 
         Raises:
             ValueError: no file holds the functions.

@@ -1,49 +1,55 @@
 """The libraries that a saved model carries as assets.
 
 A model names the libraries that its nodes call by their SHA-256. Loading the model alone runs no
-native code: its nodes then say what they lack. `load` is the consent.
+native code: its nodes then say what they lack.
+
+Not for: who consents to native code (composite/saving/model_loading.py).
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 from composite.tf_op.function import OPS, split
-from composite.tf_op.module import Module
+from composite.tf_op.module import Module, is_loaded
+
+_OPS = b"TvmCall"  # in the names of both ops
 
 
-def load(folder: str | os.PathLike[str]) -> list[Module]:
-    """Loads the libraries that the nodes of a saved model call, from its assets.
+def missing(model: Path) -> list[str]:
+    """The libraries that the nodes of a saved model call, and that this process has not loaded."""
+    content = (model / "saved_model.pb").read_bytes()
+    if _OPS not in content:  # a large model is not parsed for nothing
+        return []
+    wanted = dict.fromkeys(_libraries(SavedModel.FromString(content)))
+    return [library for library in wanted if not is_loaded(library)]
 
-    That runs native code of the folder: load only what you would run. A file is loaded if it has
-    the SHA-256 that a node names; other assets are not touched. Comes before the first call, before
-    or after `tf.saved_model.load`.
+
+def load(root: Path, wanted: Collection[str]) -> None:
+    """Loads libraries from the assets of a saved model, which runs their code.
+
+    A file is loaded if it has the SHA-256 that is wanted; other assets are not touched.
 
     Raises:
-        FileNotFoundError: the folder has no saved model, or not every library that its nodes call,
-            as one that was damaged. Nothing is loaded then.
+        FileNotFoundError: not every library is there, as one that was damaged. Nothing is loaded
+            then.
         tf.errors.OpError: as `Module`.
     """
-    root = Path(folder)
-    graph = root / "saved_model.pb"
-    if not graph.is_file():
-        raise FileNotFoundError(f"{root} has no saved model: there is no {graph.name}")
-    wanted = dict.fromkeys(_libraries(SavedModel.FromString(graph.read_bytes())))
     files = {_sha256(path): path for path in sorted((root / "assets").glob("*")) if path.is_file()}
-    missing = [library for library in wanted if library not in files]
-    if missing:
+    absent = [library for library in wanted if library not in files]
+    if absent:
         raise FileNotFoundError(
-            f"{root} does not carry the library with SHA-256 {missing[0]}, which its nodes call: "
+            f"{root} does not carry the library with SHA-256 {absent[0]}, which its nodes call: "
             "set `model.library = module.asset()` before the model is saved; or the file was "
-            "changed since"
+            "changed since; or load it by composite.tf_op.Module"
         )
-    return [Module(files[library], sha256=library) for library in wanted]
+    for library in wanted:
+        Module(files[library], sha256=library)
 
 
 def _libraries(model: SavedModel) -> Iterator[str]:

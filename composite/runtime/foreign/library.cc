@@ -268,8 +268,8 @@ absl::StatusOr<std::shared_ptr<ForeignLibrary>> FindForeignLibrary(const std::st
   }
   return absl::FailedPreconditionError(absl::StrCat(
       "the library with SHA-256 ", id,
-      " is not loaded: composite.tf_op.Module(path) loads it, or composite.tf_op.load(folder) all "
-      "libraries of a saved model, if you trust the native code in it"));
+      " is not loaded: composite.tf_op.Module(path) loads it, or composite.load_model(folder, "
+      "native_code=True) a saved model with all of its libraries, if you trust the code in them"));
 }
 
 }  // namespace composite

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "composite/runtime/base/dim_arithmetic.h"
 #include "composite/runtime/base/record_check.h"
 #include "composite/runtime/program/node_attrs.h"
 
@@ -15,33 +16,6 @@ using tensorflow::NodeDef;
 
 absl::Status Malformed(absl::string_view attr, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(attr, ": ", why));
-}
-
-bool FloorDivide(int64_t a, int64_t b, int64_t* quotient, int64_t* rest) {
-  if (b == 0 || b == -1) return false;  // -1: INT64_MIN overflows, and no shape divides by it
-  *quotient = a / b;
-  *rest = a % b;
-  if (*rest != 0 && (*rest < 0) != (b < 0)) {
-    *quotient -= 1;
-    *rest += b;
-  }
-  return true;
-}
-
-bool Apply(char op, int64_t a, int64_t b, int64_t* result) {
-  int64_t unused;
-  switch (op) {
-    case '+':
-      return !__builtin_add_overflow(a, b, result);
-    case '-':
-      return !__builtin_sub_overflow(a, b, result);
-    case '*':
-      return !__builtin_mul_overflow(a, b, result);
-    case '/':
-      return FloorDivide(a, b, result, &unused);
-    default:
-      return FloorDivide(a, b, &unused, result);
-  }
 }
 
 const AttrValue* Find(const NodeDef& record, const std::string& attr) {
@@ -202,7 +176,7 @@ absl::StatusOr<int64_t> DimExpression::Evaluate(absl::Span<const int64_t> symbol
     }
     const int64_t right = stack.back();
     stack.pop_back();
-    if (!Apply(token.op, stack.back(), right, &stack.back())) {
+    if (!ApplyToDims(token.op, stack.back(), right, &stack.back())) {
       return absl::InvalidArgumentError("a dim of an output overflows or divides by zero");
     }
   }

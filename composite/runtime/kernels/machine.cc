@@ -1,76 +1,15 @@
 #include "composite/runtime/kernels/machine.h"
 
-#include <cstdlib>
 #include <string>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "composite/runtime/base/cpu_level.h"
 
 namespace composite {
 namespace {
 
-constexpr char kEnvironment[] = "COMPOSITE_ISA";
-constexpr absl::string_view kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4",
-                                         "x86-64-v4-bf16"};
-constexpr int kUnknown = -1;
 constexpr absl::string_view kCpuType = "CPU";
-
-int LevelOf(absl::string_view isa) {
-  int level = 0;
-  for (absl::string_view known : kLevels) {
-    if (known == isa) return level;
-    ++level;
-  }
-  return kUnknown;
-}
-
-#if defined(__x86_64__)
-// What a virtual machine may mask of x86-64-v3, and not every compiler has a name for.
-bool HasSmallPartsOfV3() {
-  unsigned eax, ebx, ecx, edx;
-  if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return false;
-  if ((ecx & bit_MOVBE) == 0 || (ecx & bit_F16C) == 0) return false;
-  return __get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) && (ecx & bit_LZCNT) != 0;
-}
-#endif
-
-int LevelOfCpu() {
-#if defined(__x86_64__)
-  const bool v2 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
-  const bool v3 = v2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                  __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-                  HasSmallPartsOfV3();
-  const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                  __builtin_cpu_supports("avx512vl");
-  const bool bfloat16 = v4 && __builtin_cpu_supports("avx512bf16");
-  return bfloat16 ? 4 : v4 ? 3 : v3 ? 2 : v2 ? 1 : 0;
-#else
-  return kUnknown;
-#endif
-}
-
-std::string ReadEnvironment() {
-  const char* value = std::getenv(kEnvironment);
-  return value != nullptr ? value : "";
-}
-
-absl::Status CheckIsa(const std::string& isa, const Device& cpu) {
-  static const std::string* const chosen = new std::string(ReadEnvironment());
-  const int needed = LevelOf(isa);
-  if (needed == kUnknown || needed > cpu.level) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("it was built for ", isa, ", which this CPU does not have"));
-  }
-  if (chosen->empty() || needed <= LevelOf(*chosen)) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("it was built for ", isa, ", and ",
-                                                    kEnvironment, "=", *chosen,
-                                                    " in the environment excludes that"));
-}
 
 }  // namespace
 
@@ -88,7 +27,8 @@ absl::Status CheckMachine(const KernelRecord& record, const Device& device) {
     return absl::FailedPreconditionError(
         absl::StrCat("it was built for ", record.device, ", and kernels run on the CPU so far"));
   }
-  return record.isa.empty() ? absl::OkStatus() : CheckIsa(record.isa, device);
+  const std::string why = record.isa.empty() ? "" : ExcludedLevel(record.isa, device.level);
+  return why.empty() ? absl::OkStatus() : absl::FailedPreconditionError(why);
 }
 
 }  // namespace composite

@@ -35,6 +35,7 @@ def library(tmp_path_factory):
 def test_the_folder(library):
     assert sorted(path.name for path in library.iterdir()) == [
         "libtest_lib.so",
+        "libtest_lib_kernels.so",
         "manifest.json",
         "test_lib.md",
         "test_lib.mlir",
@@ -233,7 +234,7 @@ def test_bytes_are_the_same_in_two_processes(run_python, tmp_path):
     names = [path.name for path in one.iterdir() if path.name != "timings.json"]
     same, different, missing = filecmp.cmpfiles(one, two, names, shallow=False)
     assert (different, missing) == ([], [])
-    assert len(same) == 6
+    assert len(same) == 7
 
 
 def test_bytes_do_not_depend_on_how_the_source_was_imported(library, run_python, tmp_path):

@@ -174,9 +174,10 @@ _TIME = """
 import sys, time
 import tensorflow as tf
 import composite
+from composite.aot import loading  # with what it needs
 from composite.binding import native
 native.library()
-load = composite.load  # imports what it needs
+load = composite.load
 start = time.thread_time()
 ops = load(sys.argv[1]).ops
 print((time.thread_time() - start) / len(ops) * 1e3)

@@ -1,0 +1,206 @@
+"""Kernels that an author gives: to one of a class of calls, checked as our own kernels are.
+
+A kernel is a function of TVM's C ABI, which is passed the inputs and then the outputs as DLTensors.
+What it is made of becomes a library in the cache; then it takes the way of every kernel: it is
+compared with the body, installed, measured, and runs where it is no slower.
+
+Not for: which calls (composite/aot/own_kernels.py).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from composite.binding import native
+from composite.binding.kernel_record import KernelRecord
+from composite.binding.kernel_request import KernelRequest
+from composite.compiler.tvm import Kernel, Target
+from composite.compiler.tvm.link import linked
+from composite.compiler.tvm.proof.result import Proof
+from composite.kernels import cache, decisions, host, produce, shapes, verdicts, verify
+from composite.kernels.expansions import expand
+from composite.kernels.key import sha256
+from composite.ops import call, functions
+
+# Sizes of symbols that tell the dims of outputs apart, twice.
+_SIZES = ((1009, 2003, 3001, 4001, 5003, 6007, 7001, 8009), (8, 36, 50, 66, 92, 104, 130, 154))
+
+
+class Refused(ValueError):  # noqa: N818 - what becomes of a kernel
+    """A kernel that cannot serve the calls that it was given for; the message says why."""
+
+
+class Given(NamedTuple):
+    """A kernel that serves.
+
+    Attributes:
+        kernel: what it is made of; without objects where it came as a shared library.
+        record: by which it is dispatched.
+        decision: where it was measured to be no slower.
+    """
+
+    kernel: Kernel
+    record: KernelRecord
+    decision: decisions.Decision
+
+
+class _Source(NamedTuple):
+    """The machine code of a function: a shared library, and its objects where there are some."""
+
+    name: str
+    library: bytes
+    objects: dict[str, bytes]
+    told: str
+
+
+def give(request: KernelRequest, source: Any, function: str | None) -> Given:
+    """Checks a kernel for the calls of a request, installs and measures it.
+
+    Args:
+        request: the calls.
+        source: a path of a shared library or an object file, or TVM's: a PrimFunc, an IRModule,
+            what tvm.compile returned.
+        function: which of its functions; None where there is one.
+
+    Raises:
+        Refused: it is not what the body computes, does not take such tensors, or there is none.
+        TypeError: `source` is none of these.
+    """
+    found = _source(request, source, function)
+    kernel = Kernel(
+        name=found.name,
+        objects=found.objects,
+        out_shapes=_output_shapes(request),
+        minimums=[0] * len(shapes.symbols(request.in_shapes)),
+        divisors=[1] * len(shapes.symbols(request.in_shapes)),
+        strategy=f"yours: {found.told}",
+        target=Target.host(),
+        proof=Proof(0, 0, ()),
+    )
+    path = cache.open_default().store(sha256(found.library), b"", found.library)
+    with call.eager_mode():
+        accuracy = _checked(request, kernel, path)
+        record = produce.record_of(request, kernel, kernel.target)
+        record = replace(record, proof="not looked at", barriers=True, verdict="kernel")
+        record = produce.with_accuracy(record, request, accuracy)
+        return Given(kernel, record, verdicts.measured_library(record, request, path))
+
+
+def _checked(request: KernelRequest, kernel: Kernel, library: Path) -> verify.Accuracy:
+    try:
+        return produce.check(request, kernel, library)
+    except verify.Mismatch as wrong:
+        raise Refused(f"it is not what the body computes: {wrong}") from wrong
+    except host.Refused as wrong:
+        raise Refused(f"it takes no ordinary numbers: {wrong}") from wrong
+    except RuntimeError as wrong:
+        raise Refused(str(wrong)) from wrong
+
+
+def _source(request: KernelRequest, source: Any, function: str | None) -> _Source:
+    if isinstance(source, str | Path):
+        return _file(Path(source), function)
+    tvm = sys.modules.get("tvm")  # who has a function of TVM has imported it
+    if tvm is not None and isinstance(source, tvm.ir.BaseFunc):
+        # A name of its own, since those of a library must differ.
+        function = f"{request.op}_{sha256(str(source).encode())[:16]}"
+        source = tvm.IRModule({function: source.with_attr("global_symbol", function)})
+    if tvm is not None and isinstance(source, tvm.IRModule):
+        function = function or _only([v.name_hint for v in source.functions])
+        return _compiled(tvm, source, function)
+    raise TypeError(
+        f"{source!r} is no kernel: give the path of a shared library or an object file, or a "
+        "PrimFunc or an IRModule of TVM (what tvm.compile made of one assumes that tensors are "
+        "aligned to 64 bytes)"
+    )
+
+
+def _compiled(tvm: Any, module: Any, function: str) -> _Source:
+    target = tvm.target.Target(Target.host().tvm())
+    made = tvm.compile(_of_any_address(tvm, module), target=target).mod
+    with tempfile.TemporaryDirectory(prefix="composite-") as folder:
+        path = Path(folder) / "kernel.o"
+        made.write_to_file(str(path), "o")
+        return _file(path, function, "a function of TVM")
+
+
+def _of_any_address(tvm: Any, module: Any) -> Any:
+    """The module with buffers of which no alignment is assumed: TensorFlow slices tensors."""
+    graph = json.loads(tvm.ir.save_json(module))
+    for node in graph["nodes"]:
+        if node["type"] == "tirx.BufferType":
+            node["data"]["data_alignment"] = 1
+    return tvm.ir.load_json(json.dumps(graph))
+
+
+def _only(names: Sequence[str]) -> str:
+    if len(names) != 1:
+        raise Refused(f"function= says which of its functions: {', '.join(sorted(names))}")
+    return names[0]
+
+
+def _file(path: Path, function: str | None, told: str = "") -> _Source:
+    if function is None:
+        raise Refused(f"function= says which function of {path.name} it is")
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is not there")
+    content, objects = path.read_bytes(), {}
+    told = f"{function}, {told or path.name}"
+    if path.suffix == ".o":
+        objects = {f"{function}.o": content}
+        parts = Kernel(function, objects, [], [], [], "", Target.host(), Proof(0, 0, ()))
+        content = linked(parts, native.library_path())
+    return _Source(function, content, objects, told)
+
+
+def _output_shapes(request: KernelRequest) -> list[str]:
+    """The dims of each output in postfix, found from the body at some sizes of the symbols."""
+    names = shapes.symbols(request.in_shapes)
+    if len(names) > len(_SIZES[0]):
+        raise Refused(f"{len(names)} dims vary, and at most {len(_SIZES[0])} may")
+    cases = [dict(zip(names, sizes, strict=False)) for sizes in _SIZES]
+    found = [_shapes_at(request, values) for values in cases]
+    return [
+        ",".join(_postfix(axis, sizes, cases) for axis, sizes in enumerate(zip(*dims, strict=True)))
+        for dims in zip(*found, strict=True)
+    ]
+
+
+def _shapes_at(request: KernelRequest, values: Mapping[str, int]) -> list[list[int]]:
+    exact = shapes.substitute(request.in_shapes, values)
+    try:
+        source = functions.body(expand(request, exact))
+        with tf.Graph().as_default():
+            inputs = [
+                tf.compat.v1.placeholder(dtype, shape)
+                for dtype, shape in zip(source.input_dtypes, exact, strict=True)
+            ]
+            outputs = [tf.ensure_shape(y, y.shape) for y in functions.inline(source, inputs)]
+    except (tf.errors.OpError, ValueError) as error:
+        raise Refused(f"the body does not take {exact}: {error}") from error
+    if not all(y.shape.is_fully_defined() for y in outputs):
+        raise Refused("the shapes of the outputs depend on more than the shapes of the inputs")
+    return [y.shape.as_list() for y in outputs]
+
+
+def _postfix(axis: int, sizes: Sequence[int], cases: Sequence[Mapping[str, int]]) -> str:
+    """A constant, a symbol, one plus or times a constant, or the sum or product of two."""
+    names, first = list(cases[0]), cases[0]
+    texts = [str(sizes[0]), *names]
+    texts += [f"{s} {sizes[0] - first[s]} +" for s in names]
+    texts += [f"{s} {sizes[0] // first[s]} *" for s in names]
+    texts += [f"{a} {b} {op}" for a in names for b in names for op in "+*"]
+    for text in texts:
+        if all(shapes.evaluate(text, v) == (n,) for v, n in zip(cases, sizes, strict=True)):
+            return text
+    raise Refused(
+        f"dim {axis} of an output is no sum or product of dims of the inputs: state their sizes"
+    )
