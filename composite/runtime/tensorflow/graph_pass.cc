@@ -13,10 +13,14 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/types/optional.h"
+#include "composite/runtime/base/stats.h"
 #include "composite/runtime/portable/portable_calls.h"
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
+#include "composite/runtime/regions/form_regions.h"
+#include "composite/runtime/regions/function_regions.h"
+#include "composite/runtime/regions/region_options.h"
 #include "composite/runtime/tensorflow/call_names.h"
 #include "composite/runtime/tensorflow/composition.h"
 #include "composite/runtime/tensorflow/final_call.h"
@@ -186,17 +190,52 @@ absl::Status AddMissing(const Expansions& used, FunctionLibraryDefinition* libra
   return absl::OkStatus();
 }
 
+// In bodies of functions alone: what a session fetches or feeds, it finds by its name.
+absl::Status AddRegions(const tensorflow::GraphOptimizationPassOptions& options,
+                        const Devices& devices) {
+  const tensorflow::FunctionDef* function = options.function_def;
+  const bool is_wanted =
+      RegionsAreOn() || (function != nullptr && IsAccelerated(function->signature().name()));
+  if (!is_wanted || options.flib_def == nullptr) return absl::OkStatus();
+  const auto may_have = [](const tensorflow::FunctionDef& function) {
+    return !KeepsTfOps(function) && !IsEagerWrapper(function);
+  };
+  const auto may_join = [&](const Node& node) {
+    return PlacedOn(node.requested_device(), devices).has_kernels();
+  };
+  const absl::flat_hash_set<std::string> keep = FunctionsOfXla(*options.flib_def);
+  if (function != nullptr && may_have(*function)) {
+    Graph* graph = options.graph->get();
+    const std::vector<Region> regions = MakeRegions(graph, may_join);
+    TF_RETURN_IF_ERROR(AddFunctions(regions, options.flib_def));
+    TF_RETURN_IF_ERROR(AddFunctions(regions, graph->mutable_flib_def()));
+    TF_RETURN_IF_ERROR(Replace(graph, regions));
+    Count(GlobalStats().regions, static_cast<int64_t>(regions.size()));
+  }
+  for (const std::string& name : options.flib_def->ListFunctionNames()) {
+    auto record = options.flib_def->FindRecord(name);
+    if (record == nullptr || keep.contains(name) || !may_have(record->fdef())) continue;
+    TF_ASSIGN_OR_RETURN(const FunctionWithRegions made,
+                        WithRegions(record->fdef(), options.flib_def, may_join));
+    if (made.regions == 0) continue;
+    TF_RETURN_IF_ERROR(options.flib_def->ReplaceFunction(name, made.function));
+    Count(GlobalStats().regions, made.regions);
+  }
+  return absl::OkStatus();
+}
+
 class CompositePass : public tensorflow::GraphOptimizationPass {
  public:
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override {
     if (options.graph == nullptr) return absl::OkStatus();
     Graph* graph = options.graph->get();
     TF_RETURN_IF_ERROR(RestoreNodes(graph, options.flib_def));
+    const Devices devices{options.device_set, options.default_function_device};
+    TF_RETURN_IF_ERROR(AddRegions(options, devices));
     TF_RETURN_IF_ERROR(
         LearnFunctions(options.flib_def != nullptr ? *options.flib_def : graph->flib_def(), graph));
     if (Registry::Global().empty()) return absl::OkStatus();
     TF_RETURN_IF_ERROR(MergeSavingForwards(graph));
-    const Devices devices{options.device_set, options.default_function_device};
     TF_ASSIGN_OR_RETURN(Expansions used, RewriteGraph(graph, options.function_def, devices));
     if (options.flib_def != nullptr) {
       TF_RETURN_IF_ERROR(RewriteLibrary(options.flib_def, devices, &used));
