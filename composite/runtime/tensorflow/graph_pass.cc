@@ -15,6 +15,7 @@
 #include "absl/types/optional.h"
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/portable/portable_calls.h"
+#include "composite/runtime/program/function_digest.h"
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
@@ -190,35 +191,64 @@ absl::Status AddMissing(const Expansions& used, FunctionLibraryDefinition* libra
   return absl::OkStatus();
 }
 
+void AddReached(const FunctionLibraryDefinition& library, const tensorflow::FunctionDef& function,
+                absl::flat_hash_set<std::string>* names) {
+  const tensorflow::FunctionDefLibrary all = ReachedFrom(library, function);
+  for (const tensorflow::FunctionDef& reached : all.function()) {
+    names->insert(reached.signature().name());
+  }
+}
+
+// The functions that get regions; `function` is where the graph comes from, null for a session's.
+absl::flat_hash_set<std::string> FunctionsWithRegions(const FunctionLibraryDefinition& library,
+                                                      const tensorflow::FunctionDef* function) {
+  absl::flat_hash_set<std::string> names;
+  if (function != nullptr && (RegionsAreOn() || IsAccelerated(function->signature().name()))) {
+    AddReached(library, *function, &names);
+  }
+  for (const std::string& name : library.ListFunctionNames()) {
+    auto record = library.FindRecord(name);
+    if (record == nullptr || names.contains(name)) continue;
+    if (RegionsAreOn() || IsAccelerated(name)) AddReached(library, record->fdef(), &names);
+  }
+  if (names.empty()) return names;
+  const absl::flat_hash_set<std::string> of_xla = FunctionsOfXla(library);
+  absl::erase_if(names, [&](const std::string& name) {
+    auto record = library.FindRecord(name);
+    if (record == nullptr) return false;
+    return of_xla.contains(name) || KeepsTfOps(record->fdef()) || IsEagerWrapper(record->fdef());
+  });
+  if (function != nullptr && (KeepsTfOps(*function) || IsEagerWrapper(*function))) {
+    names.erase(function->signature().name());
+  }
+  return names;
+}
+
 // In bodies of functions alone: what a session fetches or feeds, it finds by its name.
 absl::Status AddRegions(const tensorflow::GraphOptimizationPassOptions& options,
                         const Devices& devices) {
+  if (options.flib_def == nullptr) return absl::OkStatus();
+  FunctionLibraryDefinition* library = options.flib_def;
   const tensorflow::FunctionDef* function = options.function_def;
-  const bool is_wanted =
-      RegionsAreOn() || (function != nullptr && IsAccelerated(function->signature().name()));
-  if (!is_wanted || options.flib_def == nullptr) return absl::OkStatus();
-  const auto may_have = [](const tensorflow::FunctionDef& function) {
-    return !KeepsTfOps(function) && !IsEagerWrapper(function);
-  };
+  const auto wanted = FunctionsWithRegions(*library, function);
   const auto may_join = [&](const Node& node) {
     return PlacedOn(node.requested_device(), devices).has_kernels();
   };
-  const absl::flat_hash_set<std::string> keep = FunctionsOfXla(*options.flib_def);
-  if (function != nullptr && may_have(*function)) {
+  if (function != nullptr && wanted.contains(function->signature().name())) {
     Graph* graph = options.graph->get();
     const std::vector<Region> regions = MakeRegions(graph, may_join);
-    TF_RETURN_IF_ERROR(AddFunctions(regions, options.flib_def));
+    TF_RETURN_IF_ERROR(AddFunctions(regions, library));
     TF_RETURN_IF_ERROR(AddFunctions(regions, graph->mutable_flib_def()));
     TF_RETURN_IF_ERROR(Replace(graph, regions));
     Count(GlobalStats().regions, static_cast<int64_t>(regions.size()));
   }
-  for (const std::string& name : options.flib_def->ListFunctionNames()) {
-    auto record = options.flib_def->FindRecord(name);
-    if (record == nullptr || keep.contains(name) || !may_have(record->fdef())) continue;
+  for (const std::string& name : wanted) {
+    auto record = library->FindRecord(name);
+    if (record == nullptr) continue;
     TF_ASSIGN_OR_RETURN(const FunctionWithRegions made,
-                        WithRegions(record->fdef(), options.flib_def, may_join));
+                        WithRegions(record->fdef(), library, may_join));
     if (made.regions == 0) continue;
-    TF_RETURN_IF_ERROR(options.flib_def->ReplaceFunction(name, made.function));
+    TF_RETURN_IF_ERROR(library->ReplaceFunction(name, made.function));
     Count(GlobalStats().regions, made.regions);
   }
   return absl::OkStatus();

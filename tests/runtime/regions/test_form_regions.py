@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,32 @@ def test_a_function_is_known_by_its_name() -> None:
     with options.options(regions=False):
         tf.function(body)(tf.ones([3]))
     assert formed() == before + 1
+
+
+def test_a_saved_model_keeps_the_name(tmp_path: Path) -> None:
+    def inner(x: Any) -> Any:
+        return chain(x)
+
+    def body(x: Any) -> Any:
+        return {"y": tf.function(inner)(x) - 1.0}
+
+    body.__name__ = "composite_accelerated_f"
+    module = tf.Module()
+    module.f = tf.function(body, input_signature=[tf.TensorSpec([3], tf.float32)])
+    with options.options(regions=False):
+        tf.saved_model.save(module, str(tmp_path), signatures={"serving_default": module.f})
+    before = formed()
+    served = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
+    assert_close([served(x=tf.ones([3]))["y"]], [[3.0] * 3])
+    assert formed() > before
+    before = formed()
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        meta = v1.saved_model.load(session, ["serve"], str(tmp_path))
+        signature = meta.signature_def["serving_default"]
+        feeds = {signature.inputs["x"].name: [1.0] * 3}
+        assert_close([session.run(signature.outputs["y"].name, feeds)], [[3.0] * 3])
+    assert formed() > before
 
 
 def test_eager_ops_are_left_alone() -> None:
