@@ -20,12 +20,14 @@ from composite.binding import tensorflow_version
 
 if TYPE_CHECKING:
     from composite import tf_op as tf_op
+    from composite.acceleration.accelerate import Accelerated as Accelerated
+    from composite.acceleration.accelerate import accelerate as accelerate
     from composite.aot.building import build as build
     from composite.aot.opening import load as load
-    from composite.binding.settings import options as options
     from composite.checking import CheckError as CheckError
     from composite.checking import Report as Report
     from composite.checking import check as check
+    from composite.choices import options as options
     from composite.counters import stats as stats
     from composite.decorator import Composite as Composite
     from composite.explanation import Explanation as Explanation
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 # No module may have the name of a public function: the import system would bind the module over it.
 _HOMES = {
+    "Accelerated": "composite.acceleration.accelerate",
     "CheckError": "composite.checking",
     "Composite": "composite.decorator",
     "CompositeOp": "composite.ops.op",
@@ -49,13 +52,14 @@ _HOMES = {
     "LintReport": "composite.linting",
     "Report": "composite.checking",
     "Tuned": "composite.tuning.tune",
+    "accelerate": "composite.acceleration.accelerate",
     "build": "composite.aot.building",
     "check": "composite.checking",
     "explain": "composite.explanation",
     "lint": "composite.linting",
     "load": "composite.aot.opening",
     "load_model": "composite.saving.model_loading",
-    "options": "composite.binding.settings",
+    "options": "composite.choices",
     "save": "composite.saving.saving",
     "stats": "composite.counters",
     "tune": "composite.tuning.tune",
@@ -64,6 +68,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Accelerated",
     "CheckError",
     "Composite",
     "CompositeOp",
@@ -71,6 +76,7 @@ __all__ = [
     "LintReport",
     "Report",
     "Tuned",
+    "accelerate",
     "build",
     "check",
     "explain",

@@ -14,9 +14,10 @@ class Stats(Mapping[str, int]):
     `expansion_runs` and `kernel_launches` count calls by the path they took, `expansions` the
     evaluations of a program, `optimized` the expansions that TensorFlow's optimizers rewrote,
     `compiles` the kernels that the background worker compiled, `evicted` the groups of kernels that
-    were let go since no node had their attributes any more, `xla_nodes` the nodes that XLA
-    compiled, `copies` the inputs that were copied for a kernel: constants, each time one is packed,
-    and what a TVM function is given that is not aligned. All other inputs are read in place.
+    were let go since no node had their attributes any more, `regions` the nodes that parts of
+    graphs became, `xla_nodes` the nodes that XLA compiled, `copies` the inputs that were copied for
+    a kernel: constants, each time one is packed, and what a TVM function is given that is not
+    aligned. All other inputs are read in place.
     `parallel_launches` counts the loops of kernels that ran, or could have run, on several threads,
     and `team_launches` the loops whose threads synchronize at barriers; `short_teams` of these ran
     on fewer threads than TensorFlow's pool has: there was too little work to wake a thread for, or

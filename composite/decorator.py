@@ -188,12 +188,7 @@ def set_up() -> None:
     OPS.on_new_name(gradient.register)
     OPS.on_new_name(batching.register)
     OPS.on_use_kernel(own_kernels.use)
-    if worker.enabled():
-        from composite.compiler.tvm import table
-        from composite.compiler.tvm.ir.dtypes import DTYPES
-
-        dtypes = [tf.as_dtype(name) for name in DTYPES]
-        native.call("composite_set_kernel_ops", record(ops=sorted(table.NAMES), dtypes=dtypes))
+    worker.announce_compiler()
 
 
 def _check_place(

@@ -51,6 +51,7 @@ HELD_BY: dict[str, str] = {
         " composite/cli/needed.py"
     ),
     "tests/composite/saving/test_regained.py": "composite/runtime/portable/portable_calls",
+    "tests/composite/acceleration/test_accelerate.py": "graph.py report.py",
     # What makes kernels.
     "tests/composite/compiler_process/test_client.py": "process.py server.py service.py",
     "tests/composite/kernels/test_verify.py": "adversarial.py floats.py source.py",
@@ -241,6 +242,8 @@ HELD_BY: dict[str, str] = {
         "composite/runtime/run/kernel_view composite/runtime/run/packed_constants"
         " composite/runtime/tensorflow/constant_inputs"
     ),
+    "tests/runtime/regions/test_partition.py": "function_regions region_function region_node",
+    "tests/runtime/regions/test_form_regions.py": "region_options",
     "tests/runtime/tensorflow/test_graph_pass.py": "final_call function_rewrite node_rewrite",
     "tests/runtime/tensorflow/test_call_names.py": "stand_in",
     "tests/composite/ops/test_function_op.py": "composite/runtime/tensorflow/function_op",

@@ -1,7 +1,7 @@
 """Runs what is random for a while: `make soak MINUTES=60 SEED=7`.
 
 In turns: programs of the fuzzer by their expansions, with tensors that decide, and by kernels;
-gradients of random programs; a training from which compiler, cache and folders are taken away. Each
+gradients of random programs; random Keras models with regions; a training from which compiler, cache and folders are taken away. Each
 turn is a process with a seed of its own. What it runs is printed before, so a finding can be run
 again alone.
 """
@@ -22,6 +22,7 @@ TURNS = (
     "tests.fuzz --kernels --measured --size 2 --count 50 --seed {seed}",
     "tests.composite.autodiff.test_gradient_programs {seed} 50",
     "tests.composite.jit.taken_away 20 {seed} {folder}",
+    "tests.keras_graphs --count 20 --seed {seed}",
 )
 
 

@@ -23,6 +23,7 @@ _RUNS: dict[Runs | None, str] = {
     Runs.BRANCH: "kBranch",
     Runs.LOOP: "kLoop",
 }
+_PRODUCTS = ("contraction", "einsum", "convolution")
 
 
 def text() -> str:
@@ -32,12 +33,23 @@ def text() -> str:
 
 
 def _is_asked_for(row: OpTraits) -> bool:
-    return bool(row.stateless_twin or row.runs or row.structural)
+    return bool(row.stateless_twin or row.runs or row.structural or row.family)
+
+
+def _work(row: OpTraits) -> str:
+    if row.family is None:
+        return "kUnknown"
+    if row.family in _PRODUCTS:
+        return "kSums"
+    return "kMoves" if row.moves_data or row.reads_only_shapes else "kComputes"
 
 
 def _line(row: OpTraits) -> str:
     structural = "true" if row.structural else "false"
-    return f'{{"{row.name}", "{row.stateless_twin}", Runs::{_RUNS[row.runs]}, {structural}}},\n'
+    return (
+        f'{{"{row.name}", "{row.stateless_twin}", Runs::{_RUNS[row.runs]}, {structural}, '
+        f"Work::{_work(row)}}},\n"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`composite.options`: which path the calls made under it may take.
+"""Options: which path the calls made under them may take.
 
 The choice is captured where the call is made: into the attributes of a graph node while tracing,
 and read from a thread-local of the runtime by an eager call. An eager call that may run on another
@@ -24,13 +24,19 @@ ENVIRONMENT = {
     "COMPOSITE_COMPILER": COMPILERS,  # where kernels are compiled
     "COMPOSITE_BACKEND": BACKENDS,
     "COMPOSITE_NUMERICS": NUMERICS,
+    "COMPOSITE_REGIONS": ("0", "1"),  # whether parts of graphs become nodes
     "COMPOSITE_ISA": LEVELS,  # the highest level whose kernels may run
 }
+
+
+# How the runtime is told of a choice between yes, no and nothing.
+_REGIONS = {None: "", True: "on", False: "off"}
 
 
 class _Local(threading.local):
     backend = ""  # "" : nothing chosen here, so the process default holds
     numerics = ""
+    regions = ""
 
 
 _local = _Local()
@@ -41,29 +47,20 @@ ENTERED: list[None] = []
 
 
 @contextmanager
-def options(*, backend: str | None = None, numerics: str | None = None) -> Iterator[None]:
-    """Chooses how composite ops run, for the calls made inside it on this thread.
-
-    Args:
-        backend: "auto" runs a kernel where one covers the call and was measured to be no slower
-            than TensorFlow's own ops; "tvm" runs a kernel or raises (the first call waits for the
-            compiler); "tf" always runs TensorFlow's ops.
-        numerics: "fast" allows kernels, whose error against float64 `composite.explain` states;
-            "strict" guarantees the results of TensorFlow's own ops, bit for bit: no kernel runs.
-            With backend="tvm" and "strict", only an exact kernel runs (one that moves data, or
-            computes with integers); other calls raise tf.errors.InvalidArgumentError. See
-            docs/numerics.md.
-
-    Raises:
-        ValueError: for another value.
-
-    An option that is not given stays as it is outside. The defaults are the environment variables
-    COMPOSITE_BACKEND and COMPOSITE_NUMERICS, or else "auto" and "fast".
-    """
+def options(
+    *, backend: str | None = None, numerics: str | None = None, regions: bool | None = None
+) -> Iterator[None]:
+    """`composite.options`, which also starts what makes kernels."""
     _check("backend", backend, BACKENDS)
     _check("numerics", numerics, NUMERICS)
-    outer = (_local.backend, _local.numerics)
-    _choose(outer[0] if backend is None else backend, outer[1] if numerics is None else numerics)
+    if regions not in _REGIONS:
+        raise ValueError(f"composite.options: regions={regions!r} is not True or False")
+    outer = (_local.backend, _local.numerics, _local.regions)
+    _choose(
+        outer[0] if backend is None else backend,
+        outer[1] if numerics is None else numerics,
+        outer[2] if regions is None else _REGIONS[regions],
+    )
     ENTERED.append(None)
     try:
         yield
@@ -78,10 +75,10 @@ def _check(option: str, value: str | None, allowed: tuple[str, ...]) -> None:
         raise ValueError(f"composite.options: {option}={value!r} is not one of {choices}")
 
 
-def _choose(backend: str, numerics: str) -> None:
-    request = record(backend=backend, numerics=numerics, thread=True)
+def _choose(backend: str, numerics: str, regions: str) -> None:
+    request = record(backend=backend, numerics=numerics, regions=regions, thread=True)
     native.call("composite_set_options", request)
-    _local.backend, _local.numerics = backend, numerics
+    _local.backend, _local.numerics, _local.regions = backend, numerics, regions
 
 
 def chosen() -> bool:

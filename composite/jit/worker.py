@@ -150,8 +150,20 @@ def enabled() -> bool:
     return util.find_spec("tvm") is not None
 
 
+@functools.cache
+def announce_compiler() -> None:
+    """Tells the runtime what the kernel compiler takes, so that it knows what may get a kernel."""
+    if enabled():
+        from composite.compiler.tvm import table
+        from composite.compiler.tvm.ir.dtypes import DTYPES
+
+        dtypes = [tf.as_dtype(name) for name in DTYPES]
+        native.call("composite_set_kernel_ops", record(ops=sorted(table.NAMES), dtypes=dtypes))
+
+
 def start() -> None:
     """Starts the worker; nothing when it runs already or this process does not compile."""
+    announce_compiler()
     with _process.lock:
         if _process.worker is None and enabled():
             _process.worker = Worker(is_without_threads=_process.is_without_threads)

@@ -52,6 +52,10 @@ COMPOSITE_EXPORT int composite_function_digest(const char* request, size_t size,
  * to know. */
 COMPOSITE_EXPORT int composite_constant_arguments(const char* request, size_t size,
                                                   composite_buffer* reply);
+/* FunctionDefLibrary -> FunctionDefLibrary: function[0] with a CompositeCall in the place of each
+ * region, as the graph pass makes them, then the functions of the regions. */
+COMPOSITE_EXPORT int composite_find_regions(const char* request, size_t size,
+                                            composite_buffer* reply);
 /* NodeDef attrs ops: list(s), the TF ops that the kernel compiler can lower; dtypes: list(type),
  * those that it computes in (absent: not known) -> empty. */
 COMPOSITE_EXPORT int composite_set_kernel_ops(const char* request, size_t size,

@@ -19,10 +19,12 @@
 #include "composite/runtime/kernels/timings.h"
 #include "composite/runtime/launch/tvm_abi.h"
 #include "composite/runtime/program/registry.h"
+#include "composite/runtime/regions/region_options.h"
 #include "composite/runtime/tensorflow/registration.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/statusor.h"
 #include "tensorflow/core/protobuf/rewriter_config.pb.h"
 
 namespace composite {
@@ -80,6 +82,7 @@ absl::StatusOr<NodeDef> SetOptions(const NodeDef& request) {
   if (!next.ok()) return next.status();
   Options previous;
   if (Attr(request, "thread").b()) {
+    TF_ASSIGN_OR_RETURN(ThreadRegions(), ParseRegions(Attr(request, "regions").s()));
     previous = std::exchange(ThreadOptions(), *next);
   } else {
     absl::StatusOr<Options> process = ProcessOptions();

@@ -13,8 +13,10 @@
 #include "composite/runtime/kernels/dtypes.h"
 #include "composite/runtime/program/function_digest.h"
 #include "composite/runtime/program/function_versions.h"
+#include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/op_def_text.h"
 #include "composite/runtime/program/registry.h"
+#include "composite/runtime/regions/function_regions.h"
 #include "composite/runtime/tensorflow/composition.h"
 #include "composite/runtime/tensorflow/registration.h"
 #include "composite/runtime/tensorflow/xla_constants.h"
@@ -73,6 +75,25 @@ absl::StatusOr<NodeDef> ConstantArguments(const char* request, size_t size) {
   NodeDef answer;
   auto* list = (*answer.mutable_attr())["arguments"].mutable_list();
   for (int argument : arguments) list->add_i(argument);
+  return answer;
+}
+
+absl::StatusOr<FunctionDefLibrary> FindRegions(const char* request, size_t size) {
+  TF_ASSIGN_OR_RETURN(FunctionDefLibrary library, ParseRequest<FunctionDefLibrary>(request, size));
+  if (library.function().empty()) return absl::InvalidArgumentError("there is no function");
+  tensorflow::FunctionLibraryDefinition known(tensorflow::OpRegistry::Global());
+  TF_RETURN_IF_ERROR(known.AddLibrary(library));
+  TF_ASSIGN_OR_RETURN(const FunctionWithRegions made,
+                      WithRegions(library.function(0), &known, [](const auto&) { return true; }));
+  FunctionDefLibrary answer;
+  *answer.add_function() = made.function;
+  std::set<std::string> regions;
+  for (const NodeDef& node : made.function.node_def()) {
+    if (node.op() != kFunctionOp) continue;
+    const std::string name(VersionOf(tensorflow::AttrSlice(node).Find(kFunctionAttr)));
+    const tensorflow::FunctionDef* region = known.Find(name);
+    if (region != nullptr && regions.insert(name).second) *answer.add_function() = *region;
+  }
   return answer;
 }
 
@@ -148,6 +169,10 @@ int composite_function_digest(const char* request, size_t size, composite_buffer
 
 int composite_constant_arguments(const char* request, size_t size, composite_buffer* reply) {
   return composite::Reply(reply, [&] { return composite::ConstantArguments(request, size); });
+}
+
+int composite_find_regions(const char* request, size_t size, composite_buffer* reply) {
+  return composite::Reply(reply, [&] { return composite::FindRegions(request, size); });
 }
 
 int composite_set_kernel_ops(const char* request, size_t size, composite_buffer* reply) {

@@ -10,6 +10,14 @@ namespace composite {
 // How an op runs the functions that its attributes name.
 enum class Runs { kNothing, kCall, kBranch, kLoop };
 
+// What a kernel does for an op.
+enum class Work {
+  kUnknown,  // it has no lowering
+  kMoves,    // it gives elements on, or what is known with the shapes
+  kComputes,
+  kSums,  // each element of the result is a sum of many terms: a product, a convolution
+};
+
 struct OpTraits {
   absl::string_view name;
   // Of a random op with hidden state, the op that draws the same distribution from a seed.
@@ -17,6 +25,7 @@ struct OpTraits {
   Runs runs = Runs::kNothing;
   // An executor, a placer or a partitioner finds it in graphs by its name.
   bool structural = false;
+  Work work = Work::kUnknown;
 };
 
 // The row of an op; one that states nothing, with an empty name, for an op without any.

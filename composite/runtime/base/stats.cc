@@ -24,6 +24,7 @@ std::vector<std::pair<const char*, Counter*>> AllCounters() {
           {"rejected", &s.rejected},
           {"evicted", &s.evicted},
           {"replaced", &s.replaced},
+          {"regions", &s.regions},
           {"xla_nodes", &s.xla_nodes},
           {"copies", &s.copies},
           {"packed_constants", &s.packed_constants},

@@ -28,6 +28,7 @@ struct Stats {
   Counter rejected{0};           // kernel records refused: damaged, missing, of another machine
   Counter evicted{0};            // groups of kernels let go: no node had their attributes any more
   Counter replaced{0};           // nodes of TensorFlow's own ops that became a composition's
+  Counter regions{0};            // nodes that parts of graphs without an op of their own became
   Counter xla_nodes{0};          // nodes that XLA was given as their expansion, at each compilation
   Counter copies{0};             // inputs that were copied: packed constants, unaligned ones
   Counter packed_constants{0};   // constants that were packed for a kernel

@@ -13,10 +13,15 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/types/optional.h"
+#include "composite/runtime/base/stats.h"
 #include "composite/runtime/portable/portable_calls.h"
+#include "composite/runtime/program/function_digest.h"
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
+#include "composite/runtime/regions/form_regions.h"
+#include "composite/runtime/regions/function_regions.h"
+#include "composite/runtime/regions/region_options.h"
 #include "composite/runtime/tensorflow/call_names.h"
 #include "composite/runtime/tensorflow/composition.h"
 #include "composite/runtime/tensorflow/final_call.h"
@@ -186,17 +191,81 @@ absl::Status AddMissing(const Expansions& used, FunctionLibraryDefinition* libra
   return absl::OkStatus();
 }
 
+void AddReached(const FunctionLibraryDefinition& library, const tensorflow::FunctionDef& function,
+                absl::flat_hash_set<std::string>* names) {
+  const tensorflow::FunctionDefLibrary all = ReachedFrom(library, function);
+  for (const tensorflow::FunctionDef& reached : all.function()) {
+    names->insert(reached.signature().name());
+  }
+}
+
+// The functions that get regions; `function` is where the graph comes from, null for a session's.
+absl::flat_hash_set<std::string> FunctionsWithRegions(const FunctionLibraryDefinition& library,
+                                                      const tensorflow::FunctionDef* function) {
+  absl::flat_hash_set<std::string> names;
+  if (function != nullptr && (RegionsAreOn() || IsAccelerated(function->signature().name()))) {
+    AddReached(library, *function, &names);
+  }
+  for (const std::string& name : library.ListFunctionNames()) {
+    auto record = library.FindRecord(name);
+    if (record == nullptr || names.contains(name)) continue;
+    if (RegionsAreOn() || IsAccelerated(name)) AddReached(library, record->fdef(), &names);
+  }
+  if (names.empty()) return names;
+  const absl::flat_hash_set<std::string> of_xla = FunctionsOfXla(library);
+  absl::erase_if(names, [&](const std::string& name) {
+    auto record = library.FindRecord(name);
+    if (record == nullptr) return false;
+    return of_xla.contains(name) || KeepsTfOps(record->fdef()) || IsEagerWrapper(record->fdef());
+  });
+  if (function != nullptr && (KeepsTfOps(*function) || IsEagerWrapper(*function))) {
+    names.erase(function->signature().name());
+  }
+  return names;
+}
+
+// In bodies of functions alone: what a session fetches or feeds, it finds by its name.
+absl::Status AddRegions(const tensorflow::GraphOptimizationPassOptions& options,
+                        const Devices& devices) {
+  if (options.flib_def == nullptr) return absl::OkStatus();
+  FunctionLibraryDefinition* library = options.flib_def;
+  const tensorflow::FunctionDef* function = options.function_def;
+  const auto wanted = FunctionsWithRegions(*library, function);
+  const auto may_join = [&](const Node& node) {
+    return PlacedOn(node.requested_device(), devices).has_kernels();
+  };
+  if (function != nullptr && wanted.contains(function->signature().name())) {
+    Graph* graph = options.graph->get();
+    const std::vector<Region> regions = MakeRegions(graph, may_join);
+    TF_RETURN_IF_ERROR(AddFunctions(regions, library));
+    TF_RETURN_IF_ERROR(AddFunctions(regions, graph->mutable_flib_def()));
+    TF_RETURN_IF_ERROR(Replace(graph, regions));
+    Count(GlobalStats().regions, static_cast<int64_t>(regions.size()));
+  }
+  for (const std::string& name : wanted) {
+    auto record = library->FindRecord(name);
+    if (record == nullptr) continue;
+    TF_ASSIGN_OR_RETURN(const FunctionWithRegions made,
+                        WithRegions(record->fdef(), library, may_join));
+    if (made.regions == 0) continue;
+    TF_RETURN_IF_ERROR(library->ReplaceFunction(name, made.function));
+    Count(GlobalStats().regions, made.regions);
+  }
+  return absl::OkStatus();
+}
+
 class CompositePass : public tensorflow::GraphOptimizationPass {
  public:
   absl::Status Run(const tensorflow::GraphOptimizationPassOptions& options) override {
     if (options.graph == nullptr) return absl::OkStatus();
     Graph* graph = options.graph->get();
     TF_RETURN_IF_ERROR(RestoreNodes(graph, options.flib_def));
+    const Devices devices{options.device_set, options.default_function_device};
+    TF_RETURN_IF_ERROR(AddRegions(options, devices));
     TF_RETURN_IF_ERROR(
         LearnFunctions(options.flib_def != nullptr ? *options.flib_def : graph->flib_def(), graph));
     if (Registry::Global().empty()) return absl::OkStatus();
     TF_RETURN_IF_ERROR(MergeSavingForwards(graph));
-    const Devices devices{options.device_set, options.default_function_device};
     TF_ASSIGN_OR_RETURN(Expansions used, RewriteGraph(graph, options.function_def, devices));
     if (options.flib_def != nullptr) {
       TF_RETURN_IF_ERROR(RewriteLibrary(options.flib_def, devices, &used));

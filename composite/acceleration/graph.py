@@ -1,0 +1,69 @@
+"""Which parts of a function become regions, as the runtime's graph pass forms them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from tensorflow.core.framework.function_pb2 import FunctionDef, FunctionDefLibrary
+
+from composite.binding import native
+from composite.ops import function_op, functions
+
+# Of a function, nothing that a region could take in: its ends, state that it reads.
+_ENDS = frozenset({"Placeholder", "Identity", "NoOp", "Const", "ReadVariableOp"})
+PREFIX = "__composite_region_"  # begins the names of the functions of regions
+
+
+@dataclass(frozen=True)
+class Region:
+    """Nodes of a function that become one.
+
+    Attributes:
+        name: of the region's function: equal regions have one, and share their kernels.
+        ops: how many nodes of each op are in it, by the op.
+        times: how often the region occurs in the function and those that it calls.
+    """
+
+    name: str
+    ops: Counter[str]
+    times: int
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A function's regions, and the ops that stay outside of them, by how many nodes they have."""
+
+    regions: tuple[Region, ...]
+    outside: Counter[str]
+
+
+def partition(function: Any) -> Partition:
+    """Which regions a tf.ConcreteFunction gets; nothing is changed, run or compiled."""
+    graph = function.graph.as_graph_def()
+    library = {f.signature.name: f for f in graph.library.function}
+    definition = function.function_def
+    library[definition.signature.name] = definition
+    bodies: dict[str, FunctionDef] = {}
+    times: Counter[str] = Counter()
+    outside: Counter[str] = Counter()
+    for name in functions.reachable(definition.signature.name, library):
+        if name.startswith("__composite_"):  # of composites
+            continue
+        order = functions.reachable(name, library)
+        request = FunctionDefLibrary(function=[library[n] for n in order])
+        reply = native.call("composite_find_regions", request)
+        found = FunctionDefLibrary.FromString(reply).function
+        bodies |= {f.signature.name: f for f in found[1:]}
+        for node in found[0].node_def:
+            called = node.attr["f"].func.name if node.op == function_op.NAME else ""
+            if called.startswith(PREFIX):
+                times[called] += 1
+            elif node.op not in _ENDS and node.op not in library:
+                outside[node.op] += 1
+    regions = (
+        Region(name, Counter(node.op for node in bodies[name].node_def), count)
+        for name, count in times.items()
+    )
+    return Partition(tuple(regions), outside)

@@ -1,0 +1,115 @@
+"""What `composite.accelerate` found: regions, how close the results are, and the times."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from composite.acceleration.graph import Partition
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_LEAST_GAIN = 1.03  # less is the clock's noise
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """The output that moved furthest.
+
+    Attributes:
+        output: its index among the flattened outputs.
+        distance: its largest difference, as a part of its largest |y|.
+        bound: how far it may be.
+    """
+
+    output: int
+    distance: float
+    bound: float
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is within its bound."""
+        return self.distance <= self.bound
+
+
+@dataclass(frozen=True)
+class AccelerationReport:
+    """What regions did to a function.
+
+    Attributes:
+        name: the function's.
+        partition: its regions, and the ops outside of them.
+        deviation: how far its results moved.
+        original_us: microseconds of a call without regions.
+        accelerated_us: microseconds of a call with them.
+        is_complete: whether all kernels that were asked for were ready when it was timed.
+    """
+
+    name: str
+    partition: Partition
+    deviation: Deviation
+    original_us: float
+    accelerated_us: float
+    is_complete: bool
+
+    @property
+    def speedup(self) -> float:
+        """The time without regions over the time with them."""
+        return self.original_us / self.accelerated_us
+
+    @property
+    def is_gain(self) -> bool:
+        """Whether calls run with regions: the results are close, and the time is less."""
+        return self.deviation.is_small and self.speedup >= _LEAST_GAIN
+
+    @property
+    def verdict(self) -> str:
+        """In one sentence, what calls run, and why."""
+        if not self.partition.regions:
+            return "runs the original: no part of it can be a region"
+        if not self.deviation.is_small:
+            far = f"{self.deviation.distance:.2g} of its largest |y|"
+            return (
+                f"runs the original: with regions output {self.deviation.output} is {far} away, "
+                f"{self.deviation.bound:.2g} is allowed"
+            )
+        if not self.is_gain:
+            return f"runs the original: regions make {self.speedup:.2f} of its speed"
+        return f"runs with regions, {self.speedup:.2f} times as fast"
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        text = io.StringIO()
+        self._print(Console(file=text, width=100))
+        return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+
+    def to_html(self) -> str:
+        """The report as an HTML page."""
+        from rich.console import Console
+
+        console = Console(file=io.StringIO(), width=100, record=True)
+        self._print(console)
+        return console.export_html()
+
+    def _print(self, console: Console) -> None:
+        from rich.markup import escape
+        from rich.table import Table
+
+        title = escape(f"{self.name}: {self.verdict}")
+        table = Table("region", "times", "nodes", "ops", title=title)
+        for region in self.partition.regions:
+            ops = ", ".join(f"{n} {op}" if n > 1 else op for op, n in region.ops.most_common())
+            table.add_row(region.name[-8:], str(region.times), str(region.ops.total()), ops)
+        outside = ", ".join(f"{n} {op}" for op, n in self.partition.outside.most_common())
+        console.print(table)
+        console.print(f"outside of regions: {outside or 'nothing'}", highlight=False)
+        console.print(
+            f"original {self.original_us:.0f} us, with regions {self.accelerated_us:.0f} us; "
+            f"results within {self.deviation.distance:.2g} of the largest |y|",
+            highlight=False,
+        )
+        if not self.is_complete:
+            console.print("some kernels were not ready when this was timed", highlight=False)

@@ -1,0 +1,40 @@
+"""`composite.options`: which path the calls made under it may take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from composite.binding import settings
+from composite.jit import worker
+
+
+@contextmanager
+def options(
+    *, backend: str | None = None, numerics: str | None = None, regions: bool | None = None
+) -> Iterator[None]:
+    """Chooses how composite ops run, for the calls made inside it on this thread.
+
+    Args:
+        backend: "auto" runs a kernel where one covers the call and was measured to be no slower
+            than TensorFlow's own ops; "tvm" runs a kernel or raises (the first call waits for the
+            compiler); "tf" always runs TensorFlow's ops.
+        numerics: "fast" allows kernels, whose error against float64 `composite.explain` states;
+            "strict" guarantees the results of TensorFlow's own ops, bit for bit: no kernel runs.
+            With backend="tvm" and "strict", only an exact kernel runs (one that moves data, or
+            computes with integers); other calls raise tf.errors.InvalidArgumentError. See
+            docs/numerics.md.
+        regions: whether parts of a graph for which nobody wrote a composite become nodes too, which
+            may have kernels. Decided for a function when TensorFlow prepares it, which is at its
+            first call, and for good. See docs/regions.md.
+
+    Raises:
+        ValueError: for another value.
+
+    An option that is not given stays as it is outside. The defaults are the environment variables
+    COMPOSITE_BACKEND, COMPOSITE_NUMERICS and COMPOSITE_REGIONS, or else "auto", "fast" and no.
+    """
+    with settings.options(backend=backend, numerics=numerics, regions=regions):
+        if regions:
+            worker.start()
+        yield

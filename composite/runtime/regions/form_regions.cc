@@ -1,0 +1,101 @@
+#include "composite/runtime/regions/form_regions.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "composite/runtime/program/node_attrs.h"
+#include "composite/runtime/regions/partition.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::Edge;
+using tensorflow::FunctionLibraryDefinition;
+using tensorflow::Graph;
+using tensorflow::Node;
+using tensorflow::NodeDef;
+
+NodeDef Call(const RegionFunction& region, std::string name, const std::string& device) {
+  NodeDef call;
+  call.set_op(kFunctionOp);
+  call.set_name(std::move(name));
+  call.set_device(device);
+  auto& attrs = *call.mutable_attr();
+  const std::string& function = region.function.signature().name();
+  attrs[kFunctionAttr].mutable_func()->set_name(function);
+  attrs[kProgramAttr].set_s(function);
+  auto* in = attrs["Tin"].mutable_list();
+  for (const auto& [node, output] : region.arguments) in->add_type(node->output_type(output));
+  auto* out = attrs["Tout"].mutable_list();
+  for (const auto& [node, output] : region.results) out->add_type(node->output_type(output));
+  attrs["Tconstants"].mutable_list();
+  return call;
+}
+
+}  // namespace
+
+std::vector<Region> MakeRegions(Graph* graph, MayJoin may_join) {
+  std::vector<Region> regions;
+  for (std::vector<Node*>& nodes : FindRegions(*graph, RegionLimits(), may_join)) {
+    auto function = MakeRegionFunction(nodes);
+    if (!function.ok()) {
+      VLOG(1) << "Composite: no region at " << nodes[0]->name() << ": " << function.status();
+      continue;
+    }
+    const std::string& device = nodes[0]->requested_device();
+    NodeDef call = Call(*function, graph->NewName("composite_region"), device);
+    regions.push_back({std::move(nodes), *std::move(function), std::move(call)});
+  }
+  return regions;
+}
+
+absl::Status AddFunctions(const std::vector<Region>& regions, FunctionLibraryDefinition* library) {
+  for (const Region& region : regions) {
+    const tensorflow::FunctionDef& function = region.function.function;
+    // Not Contains(): see AddMissing of the graph pass.
+    const tensorflow::OpRegistrationData* known = nullptr;
+    if (library->LookUp(function.signature().name(), &known).ok()) continue;
+    TF_RETURN_IF_ERROR(library->AddFunctionDef(function));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Replace(Graph* graph, const std::vector<Region>& regions) {
+  // A region may read another one, made before or after it.
+  std::vector<Node*> calls;
+  absl::flat_hash_map<Value, Value> moved;
+  for (const Region& region : regions) {
+    TF_ASSIGN_OR_RETURN(Node * call, graph->AddNode(region.call));
+    const std::vector<Value>& results = region.function.results;
+    for (size_t i = 0; i < results.size(); ++i) moved[results[i]] = {call, static_cast<int>(i)};
+    calls.push_back(call);
+  }
+  for (size_t k = 0; k < regions.size(); ++k) {
+    const std::vector<Value>& arguments = regions[k].function.arguments;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      auto it = moved.find(arguments[i]);
+      const Value& from = it == moved.end() ? arguments[i] : it->second;
+      graph->AddEdge(from.first, from.second, calls[k], static_cast<int>(i));
+    }
+  }
+  for (const auto& [before, after] : moved) {
+    const std::vector<const Edge*> edges(before.first->out_edges().begin(),
+                                         before.first->out_edges().end());
+    for (const Edge* edge : edges) {
+      if (edge->src_output() != before.second) continue;
+      TF_RETURN_IF_ERROR(
+          graph->UpdateEdge(after.first, after.second, edge->dst(), edge->dst_input()));
+    }
+  }
+  for (const Region& region : regions) {
+    for (Node* node : region.nodes) graph->RemoveNode(node);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace composite

@@ -1,0 +1,36 @@
+// Parts of a graph that have no op of their own, made one node each: CompositeCall of a function.
+#ifndef COMPOSITE_RUNTIME_REGIONS_FORM_REGIONS_H_
+#define COMPOSITE_RUNTIME_REGIONS_FORM_REGIONS_H_
+
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "composite/runtime/regions/region_function.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace composite {
+
+using MayJoin = absl::FunctionRef<bool(const tensorflow::Node&)>;
+
+struct Region {
+  std::vector<tensorflow::Node*> nodes;  // in topological order
+  RegionFunction function;
+  tensorflow::NodeDef call;  // what takes their place, without inputs
+};
+
+// The regions of a graph. One that cannot be a function is left out.
+std::vector<Region> MakeRegions(tensorflow::Graph* graph, MayJoin may_join);
+
+// Adds the functions of regions to a library; equal ones are one.
+absl::Status AddFunctions(const std::vector<Region>& regions,
+                          tensorflow::FunctionLibraryDefinition* library);
+
+// Puts the calls in the places of the regions of their graph.
+absl::Status Replace(tensorflow::Graph* graph, const std::vector<Region>& regions);
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_REGIONS_FORM_REGIONS_H_

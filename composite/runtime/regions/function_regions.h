@@ -1,0 +1,25 @@
+// Regions inside function bodies (of While, If, calls), as form_regions has them of a graph.
+#ifndef COMPOSITE_RUNTIME_REGIONS_FUNCTION_REGIONS_H_
+#define COMPOSITE_RUNTIME_REGIONS_FUNCTION_REGIONS_H_
+
+#include "absl/status/statusor.h"
+#include "composite/runtime/regions/form_regions.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/function.pb.h"
+
+namespace composite {
+
+struct FunctionWithRegions {
+  tensorflow::FunctionDef function;
+  int regions = 0;
+};
+
+// A function with calls in the places of its regions, whose functions are added to `library`. Its
+// signature, its other nodes and its attributes stay.
+absl::StatusOr<FunctionWithRegions> WithRegions(const tensorflow::FunctionDef& function,
+                                                tensorflow::FunctionLibraryDefinition* library,
+                                                MayJoin may_join);
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_REGIONS_FUNCTION_REGIONS_H_

@@ -1,0 +1,143 @@
+#include "composite/runtime/regions/region_function.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "composite/runtime/program/function_digest.h"
+#include "composite/runtime/regions/region_node.h"
+#include "tensorflow/core/framework/graph_to_functiondef.h"
+#include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::DataType;
+using tensorflow::Edge;
+using tensorflow::Graph;
+using tensorflow::Node;
+using tensorflow::NodeDef;
+
+constexpr char kName[] = "__composite_region";
+
+// Copies a region into a graph of its own, node by node.
+class Copy {
+ public:
+  explicit Copy(const std::vector<Node*>& nodes)
+      : graph_(std::make_unique<Graph>(tensorflow::OpRegistry::Global())) {
+    for (const Node* node : nodes) inside_[node] = nullptr;
+  }
+
+  absl::Status Add(Node* node) {
+    std::vector<Value> inputs;
+    for (int i = 0; i < node->num_inputs(); ++i) {
+      const Edge* edge = nullptr;
+      TF_RETURN_IF_ERROR(node->input_edge(i, &edge));
+      TF_ASSIGN_OR_RETURN(Value input, Input({edge->src(), edge->src_output()}));
+      inputs.push_back(input);
+    }
+    TF_ASSIGN_OR_RETURN(Node * copy, AddCopy(*node));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      graph_->AddEdge(inputs[i].first, inputs[i].second, copy, static_cast<int>(i));
+    }
+    inside_[node] = copy;
+    return absl::OkStatus();
+  }
+
+  // A result for each output of a node that is read outside.
+  absl::Status AddResults(Node* node) {
+    std::vector<bool> is_read(node->num_outputs(), false);
+    for (const Edge* edge : node->out_edges()) {
+      if (!edge->IsControlEdge() && inside_.find(edge->dst()) == inside_.end()) {
+        is_read[edge->src_output()] = true;
+      }
+    }
+    for (int i = 0; i < node->num_outputs(); ++i) {
+      if (is_read[i]) TF_RETURN_IF_ERROR(AddResult({node, i}));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<RegionFunction> Function() {
+    RegionFunction made;
+    TF_RETURN_IF_ERROR(tensorflow::GraphToFunctionDef(*graph_, kName, &made.function));
+    tensorflow::FunctionDefLibrary library;
+    *library.add_function() = made.function;
+    made.function.mutable_signature()->set_name(absl::StrCat(kName, "_", FunctionDigest(library)));
+    made.arguments = std::move(arguments_);
+    made.results = std::move(results_);
+    return made;
+  }
+
+ private:
+  // Where a value of the graph is in the copy.
+  absl::StatusOr<Value> Input(Value value) {
+    if (auto it = inside_.find(value.first); it != inside_.end()) {
+      return Value{it->second, value.second};
+    }
+    if (RoleOf(*value.first) == RegionRole::kCopied) {
+      TF_RETURN_IF_ERROR(Add(value.first));
+      return Value{inside_[value.first], value.second};
+    }
+    auto [it, is_new] = argument_of_.try_emplace(value, nullptr);
+    if (is_new) {
+      const int index = static_cast<int>(arguments_.size());
+      arguments_.push_back(value);
+      TF_ASSIGN_OR_RETURN(it->second, AddEnd("_Arg", absl::StrCat("arg_", index), index,
+                                             value.first->output_type(value.second)));
+    }
+    return Value{it->second, 0};
+  }
+
+  absl::Status AddResult(Value value) {
+    const int index = static_cast<int>(results_.size());
+    results_.push_back(value);
+    TF_ASSIGN_OR_RETURN(Node * end, AddEnd("_Retval", absl::StrCat("result_", index), index,
+                                           value.first->output_type(value.second)));
+    graph_->AddEdge(inside_[value.first], value.second, end, 0);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Node*> AddEnd(const char* op, const std::string& name, int index, DataType type) {
+    NodeDef def;
+    def.set_op(op);
+    def.set_name(name);
+    (*def.mutable_attr())["T"].set_type(type);
+    (*def.mutable_attr())["index"].set_i(index);
+    return graph_->AddNode(std::move(def));
+  }
+
+  // Without names and notes: equal regions are equal functions. The author's place stays.
+  absl::StatusOr<Node*> AddCopy(const Node& node) {
+    NodeDef def;
+    def.set_op(node.type_string());
+    def.set_name(absl::StrCat("n", next_++));
+    *def.mutable_experimental_debug_info() = node.def().experimental_debug_info();
+    for (const auto& [name, value] : node.attrs()) {
+      if (!absl::StartsWith(name, "_")) (*def.mutable_attr())[name] = value;
+    }
+    return graph_->AddNode(std::move(def));
+  }
+
+  std::unique_ptr<Graph> graph_;
+  absl::flat_hash_map<const Node*, Node*> inside_;  // null: not yet copied
+  absl::flat_hash_map<Value, Node*> argument_of_;
+  std::vector<Value> arguments_, results_;
+  int next_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<RegionFunction> MakeRegionFunction(const std::vector<Node*>& nodes) {
+  Copy copy(nodes);
+  for (Node* node : nodes) TF_RETURN_IF_ERROR(copy.Add(node));
+  for (Node* node : nodes) TF_RETURN_IF_ERROR(copy.AddResults(node));
+  return copy.Function();
+}
+
+}  // namespace composite

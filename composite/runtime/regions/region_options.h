@@ -1,0 +1,29 @@
+// Which functions get regions: composite.options(regions=), COMPOSITE_REGIONS, and the functions
+// that composite.accelerate made.
+#ifndef COMPOSITE_RUNTIME_REGIONS_REGION_OPTIONS_H_
+#define COMPOSITE_RUNTIME_REGIONS_REGION_OPTIONS_H_
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace composite {
+
+enum class RegionsOption : signed char { kUnset, kOn, kOff };
+
+// Of "on", "off" and "", which is kUnset. InvalidArgument for anything else.
+absl::StatusOr<RegionsOption> ParseRegions(absl::string_view value);
+
+// Of the calling thread.
+RegionsOption& ThreadRegions();
+
+// Whether the graphs that this thread has TensorFlow instantiate get regions: what the thread says,
+// or else whether COMPOSITE_REGIONS=1.
+bool RegionsAreOn();
+
+// Whether a function, and what it calls, gets regions unless the thread says no. It says so by its
+// name, which a saved model keeps.
+bool IsAccelerated(absl::string_view function);
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_REGIONS_REGION_OPTIONS_H_

@@ -1,0 +1,127 @@
+"""`composite.accelerate`: which function is called, and what the report says."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import composite
+from composite.acceleration import accelerate as accelerating
+from composite.acceleration.accelerate import Accelerated
+
+
+@pytest.fixture
+def times(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that the original and the function with regions are said to take."""
+    told = [2e-3, 1e-3]
+
+    def measured(functions: Any, inputs: Any) -> list[float]:
+        for function in functions:
+            function(*inputs)
+        return told
+
+    monkeypatch.setattr(accelerating, "_times", measured)
+    return told
+
+
+def layers(x: Any) -> Any:
+    return tf.nn.softmax(tf.nn.gelu(x * 2.0) + 1.0)
+
+
+@pytest.mark.slow
+def test_a_function_gets_kernels() -> None:
+    x = tf.constant(np.random.default_rng(0).standard_normal((256, 512)), tf.float32)
+    before = composite.stats()
+    fast = composite.accelerate(layers, x)
+    counted = composite.stats() - before
+    assert counted["regions"] == 1
+    assert counted["compiles"] >= 1
+    assert fast.report.deviation.is_small
+    assert fast.report.is_complete
+    np.testing.assert_allclose(fast(x), layers(x), rtol=1e-4, atol=1e-6)
+    (region,) = fast.report.partition.regions
+    assert region.ops["Softmax"] == 1
+
+
+def test_the_faster_one_is_called(times: list[float]) -> None:
+    x = tf.ones([4, 4])
+    fast = composite.accelerate(layers, x)
+    assert isinstance(fast, Accelerated)
+    assert fast.report.verdict == "runs with regions, 2.00 times as fast"
+    assert fast.function.__name__.startswith("composite_accelerated_")
+    times[:] = [1e-3, 1e-3]
+    slow = composite.accelerate(layers, x)
+    assert slow.report.verdict == "runs the original: regions make 1.00 of its speed"
+    assert slow.function.__name__.startswith("original_")
+    np.testing.assert_allclose(slow(x), layers(x))
+
+
+@pytest.mark.usefixtures("times")
+def test_other_numbers_are_not_taken() -> None:
+    calls = iter(range(1000))
+
+    def drifts(x: Any) -> Any:
+        return layers(x) + tf.py_function(lambda: float(next(calls)), [], tf.float32)
+
+    report = composite.accelerate(drifts, tf.ones([4, 4])).report
+    assert not report.is_gain
+    assert re.search(r"with regions output 0 is .* away, 0\.001 is allowed", report.verdict)
+
+
+@pytest.mark.usefixtures("times")
+def test_nothing_to_take() -> None:
+    report = composite.accelerate(tf.math.lgamma, tf.ones([4])).report
+    assert report.verdict == "runs the original: no part of it can be a region"
+
+
+@pytest.mark.usefixtures("times")
+def test_a_keras_model_tells_its_inputs() -> None:
+    inputs = [tf.keras.Input((6,)), tf.keras.Input((3,), dtype="int32")]
+    embedded = tf.keras.layers.Flatten()(tf.keras.layers.Embedding(2, 2)(inputs[1]))
+    x = tf.keras.layers.Concatenate()([inputs[0], embedded])
+    x = tf.keras.layers.Dropout(0.5)(tf.keras.layers.Dense(4, activation="gelu")(x))
+    model = tf.keras.Model(inputs, x, name="small")
+    fast = composite.accelerate(model)
+    assert fast.report.name == "small"
+    assert fast.report.deviation.is_small  # dropout is off
+    given = [tf.ones([2, 6]), tf.ones([2, 3], tf.int32)]
+    np.testing.assert_allclose(fast(given), model(given), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.usefixtures("times")
+def test_the_report_is_a_table_and_a_page() -> None:
+    report = composite.accelerate(layers, tf.ones([4, 4])).report
+    text = str(report)
+    assert "layers: runs with regions" in text
+    assert "Softmax" in text
+    assert "outside of regions: nothing" in text
+    assert all(len(line) <= 100 for line in text.splitlines())
+    assert "<html>" in report.to_html()
+
+
+def test_wrong_arguments() -> None:
+    with pytest.raises(TypeError, match="takes a function or a model, not 3"):
+        composite.accelerate(3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="needs the inputs of one call"):
+        composite.accelerate(layers)
+
+
+@pytest.mark.parametrize(
+    ("found", "distance"),
+    [([1.0, 2.0], 0.0), ([1.0, 2.5], 0.25), ([np.nan, 2.0], np.inf), ([1.0, np.inf], np.inf)],
+)
+def test_distance(found: list[float], distance: float) -> None:
+    assert accelerating._distance(np.array(found), np.array([1.0, 2.0])) == distance
+
+
+def test_the_worst_output_is_told() -> None:
+    one, two = np.array([1.0, 2.0], np.float32), np.array([1, 2])
+    off = np.array([1.0, 2.2], np.float32)
+    worst = accelerating._deviation([one, off, two], [one, one, two], None)
+    assert (worst.output, round(worst.distance, 6), worst.bound) == (1, 0.1, 1e-3)
+    worst = accelerating._deviation([off, two + 1], [one, two], 0.5)
+    assert (worst.output, worst.is_small) == (1, False)

@@ -1,0 +1,227 @@
+"""Graphs with regions compute what they did, in functions, in what these call, and in loops."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from composite.binding import settings as options
+from tests.runtime import kernel_support as k
+
+
+def formed() -> int:
+    return int(k.stats()["regions"])
+
+
+def with_regions(body: Callable[..., Any], *inputs: Any) -> tuple[list[Any], int]:
+    """The results of a new function of this body with regions, and how many it got."""
+    function = tf.function(body, autograph=False)
+    before = formed()
+    with options.options(regions=True):
+        results = tf.nest.flatten(function(*inputs))
+    return results, formed() - before
+
+
+def without(body: Callable[..., Any], *inputs: Any) -> list[Any]:
+    return tf.nest.flatten(tf.function(body, autograph=False)(*inputs))
+
+
+def assert_close(found: Any, wanted: Any) -> None:
+    for value, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(value, other, rtol=1e-5, atol=1e-6)
+
+
+STEPS = {
+    "e": lambda p, _: tf.tanh(p),
+    "t": lambda p, _: tf.transpose(p),
+    "l": lambda p, _: tf.math.lgamma(tf.abs(p) + 1.0),  # no kernel has it
+    "a": lambda p, q: p + q,
+    "p": lambda p, q: tf.matmul(p, q) * 0.25,
+    "m": tf.maximum,
+    "s": lambda p, q: tf.concat(tf.split(p, 2, axis=0)[::-1], 0) - q,
+}
+
+
+@st.composite
+def bodies(draw: Any) -> Callable[..., Any]:
+    """A function of two tensors: a random graph."""
+    step = st.tuples(st.sampled_from(sorted(STEPS)), st.integers(0, 30), st.integers(0, 30))
+    steps = draw(st.lists(step, min_size=3, max_size=25))
+    outputs = draw(st.lists(st.integers(0, 30), min_size=1, max_size=3))
+
+    def body(x: Any, y: Any) -> Any:
+        values = [x, y]
+        for kind, a, b in steps:
+            values.append(STEPS[kind](values[a % len(values)], values[b % len(values)]))
+        return [values[o % len(values)] for o in outputs]
+
+    return body
+
+
+def in_a_loop(body: Callable[..., Any]) -> Callable[..., Any]:
+    """The body as that of a While of two trips, inside of a function that is called."""
+
+    def looped(x: Any, y: Any) -> Any:
+        def trip(i: Any, x: Any, y: Any) -> Any:
+            results = body(x, y)
+            return i + 1, results[0], results[-1]
+
+        inner = tf.function(
+            lambda x, y: tf.while_loop(lambda i, *_: i < 2, trip, (0, x, y))[1:], autograph=False
+        )
+        return inner(x, y)
+
+    return looped
+
+
+@settings(max_examples=20, deadline=None)
+@given(bodies(), st.booleans())
+def test_the_same_numbers(body: Callable[..., Any], loops: bool) -> None:
+    inputs = [tf.constant(np.linspace(-1, s, 16, dtype=np.float32).reshape(4, 4)) for s in (1, 2)]
+    whole = in_a_loop(body) if loops else body
+    assert_close(with_regions(whole, *inputs)[0], without(whole, *inputs))
+
+
+def chain(x: Any) -> Any:
+    return tf.nn.relu(x + 1.0) * 2.0
+
+
+def test_off_unless_asked_for() -> None:
+    before = formed()
+    without(chain, tf.ones([3]))
+    assert formed() == before
+    assert with_regions(chain, tf.ones([3]))[1] == 1
+
+
+def test_a_loop_and_what_a_function_calls() -> None:
+    found, count = with_regions(in_a_loop(lambda x, y: [chain(x), y]), tf.ones([3]), tf.ones([3]))
+    assert count >= 1
+    assert_close(found, [[10.0] * 3, [1.0] * 3])
+
+
+def test_a_function_is_known_by_its_name() -> None:
+    def body(x: Any) -> Any:
+        return chain(x)
+
+    body.__name__ = "composite_accelerated_f"
+    before = formed()
+    function = tf.function(body)
+    function(tf.ones([3]))
+    assert formed() == before + 1
+    with options.options(regions=False):
+        tf.function(body)(tf.ones([3]))
+    assert formed() == before + 1
+
+
+def test_a_saved_model_keeps_the_name(tmp_path: Path) -> None:
+    def inner(x: Any) -> Any:
+        return chain(x)
+
+    def body(x: Any) -> Any:
+        return {"y": tf.function(inner)(x) - 1.0}
+
+    body.__name__ = "composite_accelerated_f"
+    module = tf.Module()
+    module.f = tf.function(body, input_signature=[tf.TensorSpec([3], tf.float32)])
+    with options.options(regions=False):
+        tf.saved_model.save(module, str(tmp_path), signatures={"serving_default": module.f})
+    before = formed()
+    served = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
+    assert_close([served(x=tf.ones([3]))["y"]], [[3.0] * 3])
+    assert formed() > before
+    before = formed()
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        meta = v1.saved_model.load(session, ["serve"], str(tmp_path))
+        signature = meta.signature_def["serving_default"]
+        feeds = {signature.inputs["x"].name: [1.0] * 3}
+        assert_close([session.run(signature.outputs["y"].name, feeds)], [[3.0] * 3])
+    assert formed() > before
+
+
+def test_eager_ops_are_left_alone() -> None:
+    before = formed()
+    with options.options(regions=True):
+        tf.nn.softmax(tf.ones([3, 3]))
+    assert formed() == before
+
+
+def test_what_xla_compiles_is_left_alone() -> None:
+    before = formed()
+    with options.options(regions=True):
+        result = tf.function(chain, jit_compile=True)(tf.ones([3]))
+        nested = tf.function(tf.function(chain, jit_compile=True))(tf.ones([3]))
+    assert formed() == before
+    assert_close([result, nested], [[4.0] * 3] * 2)
+
+
+def test_gradients_of_what_has_regions() -> None:
+    def step(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(tf.tanh(x) * chain(x))
+        return tape.gradient(y, x)
+
+    x = tf.constant([[0.5, -2.0], [1.0, 3.0]])
+    found, count = with_regions(step, x)
+    assert count >= 1
+    assert_close(found, without(step, x))
+
+
+def test_shapes_are_known_behind_a_region() -> None:
+    def body(x: Any) -> Any:
+        return tf.math.lgamma(tf.reshape(tf.exp(x) * 2.0, [-1, 2]))
+
+    x = tf.ones([3, 4])
+    assert_close(with_regions(body, x)[0], without(body, x))
+
+
+def test_an_error_is_the_ops_own() -> None:
+    def body(x: Any, y: Any) -> Any:
+        return tf.exp(tf.reshape(x, [-1])) * tf.tanh(tf.reshape(y, [-1]))
+
+    unknown = tf.TensorSpec(None, tf.float32)
+    function = tf.function(body, input_signature=[unknown, unknown])
+    with (
+        options.options(regions=True),
+        pytest.raises(tf.errors.InvalidArgumentError, match="ncompatible shapes"),
+    ):
+        function(tf.ones([3]), tf.ones([4]))
+
+
+def test_another_value_is_an_error() -> None:
+    with (
+        pytest.raises(ValueError, match="regions='yes' is not True or False"),
+        options.options(regions="yes"),  # type: ignore[arg-type]
+    ):
+        pass
+    with pytest.raises(tf.errors.InvalidArgumentError, match='regions "yes" is unknown'):
+        k.request("composite_set_options", k.node("", "", regions="yes", thread=True))
+
+
+SCRIPT = """
+import tensorflow as tf
+from composite.binding import native
+native.call("composite_version")
+f = tf.function(lambda x: tf.nn.relu(x + 1.0) * 2.0)
+f(tf.ones([3]))
+import composite
+print(composite.stats()["regions"])
+"""
+
+
+def test_the_environment_says_it_for_a_process() -> None:
+    environment = {**os.environ, "COMPOSITE_REGIONS": "1"}
+    run = [sys.executable, "-c", SCRIPT]
+    done = subprocess.run(run, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1"]
