@@ -1,9 +1,9 @@
 """Runs what is random for a while: `make soak MINUTES=60 SEED=7`.
 
 In turns: programs of the fuzzer by their expansions, with tensors that decide, and by kernels;
-gradients of random programs; random Keras models with regions; a training from which compiler, cache and folders are taken away. Each
-turn is a process with a seed of its own. What it runs is printed before, so a finding can be run
-again alone.
+gradients of random programs; a training from which compiler, cache and folders are taken away;
+random Keras models with regions. Each turn is a process with a seed of its own. What it runs is
+printed before, so a finding can be run again alone.
 """
 
 from __future__ import annotations

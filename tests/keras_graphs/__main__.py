@@ -17,9 +17,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.keras_graphs", description=__doc__)
     parser.add_argument("--count", type=int, default=50, help="how many models")
     parser.add_argument("--seed", type=int, default=0, help="of the first model; then the next")
-    parser.add_argument(
-        "--no-kernels", action="store_true", help="regions by TensorFlow's ops alone"
-    )
+    parser.add_argument("--no-kernels", action="store_true", help="by TensorFlow's ops alone")
     chosen = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
