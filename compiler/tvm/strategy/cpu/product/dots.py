@@ -37,6 +37,7 @@ from composite.compiler.tvm.strategy.cpu.product.product import (
     ThinWriter,
     batch_offset,
     is_packed,
+    work_cycles,
 )
 from composite.compiler.tvm.strategy.cpu.product.tile import butterfly
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
@@ -95,7 +96,8 @@ class _Writer(ThinWriter):
         share = context.choose("dots.task", (16, 32, _TASK_COLUMNS, 128, 256), _TASK_COLUMNS)
         groups = ceil_quotient(columns, share)
         batches = elements(product.batch, context)
-        cycles = quotient(batches * columns * depth * self._matrices.rows, lanes)
+        arithmetic = quotient(batches * columns * depth * self._matrices.rows, lanes)
+        cycles = work_cycles(product, context, arithmetic)
 
         def body(task: Expr) -> None:
             block = context.block
