@@ -37,6 +37,7 @@ from composite.compiler.tvm.strategy.cpu.product.product import (
     ThinWriter,
     batch_offset,
     is_packed,
+    multiplies_pairs,
     work_cycles,
 )
 from composite.compiler.tvm.strategy.cpu.product.tile import butterfly
@@ -70,7 +71,9 @@ class Dots(ThinProduct):
         if matrices is None or not node.transpose_b:
             return None
         lanes = context.lanes(product.dtype)
-        if matrices.rows > max(lanes, _LEAST_LANES) * 7 // 8:
+        # Vectors of pairs along the rows take two steps at a time.
+        filled = lanes // 2 if multiplies_pairs(product, context) else lanes
+        if matrices.rows > max(filled, _LEAST_LANES) * 7 // 8:
             return None
         if min(matrices.columns, matrices.depth) < lanes:
             return None

@@ -27,7 +27,6 @@ _STREAMED = ((1 << 20, 8), (1 << 25, 24))
 many trips. Packing a factor that no cache holds costs what about ten trips save. A constant one is
 packed at rest, unless that widens what memory is read for; a larger one is not held twice."""
 
-
 _BYTES_A_CYCLE = 32
 """What a core reads of a cache that it shares with others."""
 
@@ -140,6 +139,8 @@ def packed_from(product: Product, context: Context) -> int | None:
         return 0
     held = math.prod(packing.shape) * ITEM_SIZE[product.dtype]
     if isinstance(packing, ConstantPacking):
+        if product.single:  # it is packed for the tiles of more rows
+            return None
         widened = product.node.b.dtype in NARROW_FLOATS and not multiplies_pairs(product, context)
         return 0 if held <= _STREAMED[-1][0] and not widened else None
     return next((fewest for most, fewest in _STREAMED if held <= most), None)

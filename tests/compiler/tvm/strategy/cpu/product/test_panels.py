@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -132,7 +133,7 @@ def test_without_anything_to_pack_there_is_no_kernel_of_its_own(
 
 
 def written(
-    function: Any, shapes: list[tuple[int, ...]], level: str, dtype: Any = tf.float32
+    function: Any, shapes: Sequence[tuple[int, ...]], level: str, dtype: Any = tf.float32
 ) -> backend.Written:
     """A kernel whose second input is constant."""
     library = library_of(function, [tf.TensorSpec(s, dtype) for s in shapes])
@@ -144,6 +145,16 @@ def test_a_factor_of_one_row_is_packed_unless_it_is_too_large_to_be_held_twice()
     assert [p.source for p in packed] == [1]
     with pytest.raises(backend.NotCovered, match="read where they lie"):
         written(tf.matmul, [(1, 1024), (1024, 16384)], "x86-64-v3")
+
+
+def test_one_row_of_a_batch_that_the_call_decides_reads_the_factor_as_it_lies() -> None:
+    library = library_of(
+        dense(transpose=True), [tf.TensorSpec(s) for s in [(None, 70), (90, 70), 90]]
+    )
+    target = backend.Target.of("x86-64-v3", 2)
+    loops = backend.write(library, [("s0", 70), (90, 70), (90,)], target=target, constants=(1,))
+    assert loops.module.packed
+    assert "0.dots.task" in loops.choices
 
 
 def test_a_factor_of_one_row_is_not_widened_at_rest() -> None:
