@@ -35,6 +35,7 @@ from composite.compiler.tvm.strategy.cpu.product.product import (
     ThinWriter,
     batch_offset,
     is_packed,
+    work_cycles,
 )
 from composite.compiler.tvm.strategy.cpu.product.tile import PIECE
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
@@ -77,7 +78,8 @@ class _Writer(ThinWriter):
         width = _width(matrices, lanes, context)
         groups = ceil_quotient(matrices.columns, width)
         batches = elements(product.batch, context)
-        cycles = quotient(batches * matrices.columns * matrices.depth * matrices.rows, lanes)
+        arithmetic = quotient(batches * matrices.columns * matrices.depth * matrices.rows, lanes)
+        cycles = work_cycles(product, context, arithmetic)
         pieces = _pieces(product, matrices, context, groups * batches, cycles)
         if pieces > 1:
             return _Pieces(product, matrices, context, width, pieces).tasks(cycles)

@@ -1,8 +1,8 @@
 """Few rows times a ``[N, K]`` matrix: dot products along K, the matrix read once.
 
-Lanes run along K. ``rows x columns x unroll`` sums, 8 to 12, keep the multipliers busy. The columns
-that are computed at a time are far apart, and the next ones follow each of them: so the hardware
-sees a few long streams and prefetches them, where neighbouring columns would be many short ones.
+Lanes run along K. ``rows x columns x unroll`` sums, at least 8, keep the multipliers busy. The
+columns that are computed at a time are far apart, and the next ones follow each of them: so there
+are a few long streams, which are prefetched, where neighbouring columns would be many short ones.
 Once a vector's worth of columns is computed in each stream, butterflies add the lanes of the sums,
 which yields one vector of the result for each stream and row. Memory bounds one row, multiplication
 four and more.
@@ -16,6 +16,7 @@ from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Lane, Storage
 from composite.compiler.tvm.codegen.block import (
+    LINE_BYTES,
     Block,
     Buffer,
     ceil_quotient,
@@ -25,6 +26,7 @@ from composite.compiler.tvm.codegen.block import (
     quotient,
     remainder,
 )
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.numeric import from_storage
 from composite.compiler.tvm.strategy.context import Context
@@ -35,29 +37,45 @@ from composite.compiler.tvm.strategy.cpu.product.product import (
     ThinWriter,
     batch_offset,
     is_packed,
+    multiplies_pairs,
+    work_cycles,
 )
 from composite.compiler.tvm.strategy.cpu.product.tile import butterfly
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import Tasks
 
-_SHAPES = {1: (4, 2), 2: (4, 1), 3: (2, 2), 4: (2, 1), 5: (2, 1), 6: (2, 1), 7: (1, 1)}
-"""Rows of the result -> (columns at a time, steps of K at a time)."""
+_SHAPES = {1: (4, 2), 2: (4, 1), 3: (2, 2), 4: (4, 1)}
+"""Rows of the result -> (columns at a time, steps of K at a time), as far as there are registers
+for so many sums; of more rows two columns and one step."""
+_LEAST_LANES = 8
+"""Lanes that are reckoned with where a vector has fewer."""
+_AHEAD_BYTES = 2048
+"""How far ahead a stream is prefetched. What the hardware fetches by itself comes too late where
+several rows are multiplied: the instructions that a CPU looks ahead are then too few lines."""
 _TASK_COLUMNS = 64
 _STEPS = 256
 """Vectors that are added up by themselves where there are many: a longer sum loses accuracy."""
 
 
 class Dots(ThinProduct):
-    """Products with at most 7 rows and a second factor stored as [N, K]."""
+    """Products of few rows with a second factor stored as [N, K].
+
+    Few are up to 7 of 8 lanes: vectors along the rows, the other way, would be filled less.
+    """
 
     name = "dots"
 
     def match_product(self, product: Product, context: Context) -> ThinWriter | None:
         """Return what writes the product, if both factors are contiguous along K."""
         node, matrices = product.node, Matrices.of(product, context)
-        if matrices is None or matrices.rows not in _SHAPES or not node.transpose_b:
+        if matrices is None or not node.transpose_b:
             return None
-        if min(matrices.columns, matrices.depth) < context.lanes(product.dtype):
+        lanes = context.lanes(product.dtype)
+        # Vectors of pairs along the rows take two steps at a time.
+        filled = lanes // 2 if multiplies_pairs(product, context) else lanes
+        if matrices.rows > max(filled, _LEAST_LANES) * 7 // 8:
+            return None
+        if min(matrices.columns, matrices.depth) < lanes:
             return None
         if (node.transpose_a and matrices.rows != 1) or is_packed(product, context):
             return None
@@ -81,7 +99,8 @@ class _Writer(ThinWriter):
         share = context.choose("dots.task", (16, 32, _TASK_COLUMNS, 128, 256), _TASK_COLUMNS)
         groups = ceil_quotient(columns, share)
         batches = elements(product.batch, context)
-        cycles = quotient(batches * columns * depth * self._matrices.rows, lanes)
+        arithmetic = quotient(batches * columns * depth * self._matrices.rows, lanes)
+        cycles = work_cycles(product, context, arithmetic)
 
         def body(task: Expr) -> None:
             block = context.block
@@ -107,13 +126,16 @@ class _Columns:
         self._lanes = context.lanes(product.dtype)
         self._vector = f"{product.dtype}x{self._lanes}"
         self._rows = matrices.rows
-        columns, unroll = _SHAPES[matrices.rows]
-        # Powers of two, so that a vector's worth of columns is whole passes; sums in registers.
-        most = context.target.registers // 2 // matrices.rows
-        fit = [c for c in (1, 2, 4, 8) if c <= min(self._lanes, most)]
-        self._columns = context.choose("dots.columns", fit, min(columns, self._lanes))
-        fit = [u for u in (1, 2, 4) if u * self._columns <= most]
-        self._unroll = context.choose("dots.unroll", fit, unroll)
+        columns, unroll = _SHAPES.get(self._rows, (2, 1))
+        # Powers of two, so that a vector's worth of columns is whole passes. In registers are the
+        # sums, a vector of each column, and one of a row.
+        registers = context.target.registers
+        most = min(self._lanes, (registers - 1) // (self._rows + 1))
+        fit = [c for c in (1, 2, 4, 8) if c <= most]
+        self._columns = context.choose("dots.columns", fit, min(columns, fit[-1]))
+        most = max(1, registers // 2 // (self._rows * self._columns))
+        fit = [u for u in (1, 2, 4) if u <= most]
+        self._unroll = context.choose("dots.unroll", fit, min(unroll, fit[-1]))
         self._depth = matrices.depth
         self._count = matrices.columns
         self._a, self._b = matrices.a, matrices.b
@@ -175,6 +197,7 @@ class _Columns:
         def steps(first: Expr | int, count: Expr | int) -> None:
             with block.loop(count, "k") as k:
                 at = block.bind((first + k) * step, "k")
+                self._prefetch(bases, at, step)
                 for u in range(self._unroll):
                     self._step(sums, u * count_of_sums, bases, at + u * self._lanes)
 
@@ -184,6 +207,14 @@ class _Columns:
         if self._depth % self._lanes:
             self._last(sums, bases)
         return [self._total([sums, *totals], i, count_of_sums) for i in range(count_of_sums)]
+
+    def _prefetch(self, bases: Sequence[Expr], k: Expr, count: int) -> None:
+        """Prefetch of each stream what follows ``count`` elements from k on after a while."""
+        storage = self._b.storage
+        size = ITEM_SIZE[storage.dtype]
+        for base in bases:
+            for i in range(0, count, LINE_BYTES // size):
+                self._block.prefetch(storage.buffer, base + k + (_AHEAD_BYTES // size + i))
 
     def _in_pieces(
         self, sums: Buffer, whole: int, steps: Callable[[Expr | int, Expr | int], None]

@@ -41,14 +41,15 @@ from composite.compiler.tvm.strategy.cpu.product.product import (
     in_place,
     is_narrow,
     multiplies_pairs,
+    work_cycles,
 )
 from composite.compiler.tvm.strategy.cpu.product.steps import count_steps
 from composite.compiler.tvm.strategy.cpu.product.tile import Tile, other_tiles, thin_tiles, tiles
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
-from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter
+from composite.compiler.tvm.strategy.tasks import PARALLEL_CYCLES, Tasks, TaskWriter
 
-_LATENCY, _PAIR_LATENCY = 4.0, 6.0
-"""Cycles until a sum can be added to again."""
+_LATENCY, _PAIR_LATENCY = 5.0, 6.0
+"""Cycles until a sum can be added to again, and one that is lost where instructions wait."""
 
 _COLUMNS_OF_TASK = 128
 """About how many columns rows are packed for."""
@@ -140,7 +141,10 @@ def _counts(arrangement: Arrangement) -> tuple[Dim, Dim]:
 
 
 def estimate(arrangement: Arrangement, context: Context) -> float:
-    """Return the cycles that an arrangement would take on one core, roughly."""
+    """Return the cycles that an arrangement would take on one core, roughly.
+
+    Where each panel is a task, and threads share them, those of the last ones may have no work.
+    """
     columns, row_count = _counts(arrangement)
     lanes = context.lanes(arrangement.product.dtype)
     vectors = ceildiv(guess(columns), lanes)
@@ -150,6 +154,8 @@ def estimate(arrangement: Arrangement, context: Context) -> float:
     high = ceildiv(rows, ceildiv(rows, tile.rows))  # balanced: the larger of the two sizes
     panels = ceildiv(vectors, tile.vectors)
     cycles = Tile(high, tile.vectors).cycles(_PAIR_LATENCY if pairs else _LATENCY)
+    if isinstance(row_count, int) and row_count <= tile.rows and _is_shared(arrangement, context):
+        panels = ceildiv(panels, context.target.cores) * context.target.cores
     multiply = rows / high * panels * cycles * depth
     if arrangement.broadcast_at is None:  # tasks of some columns each pack their rows
         copies = ceildiv(vectors * lanes, _COLUMNS_OF_TASK)
@@ -161,6 +167,12 @@ def estimate(arrangement: Arrangement, context: Context) -> float:
     )
     store = rows * vectors * (4.0 if arrangement.swapped else 1.5)
     return multiply + pack + store
+
+
+def _is_shared(arrangement: Arrangement, context: Context) -> bool:
+    """Return whether the factor is so large that it is worth several threads that no loop has."""
+    cycles = work_cycles(arrangement.product, context, 0)
+    return context.trips is None and isinstance(cycles, int) and cycles >= PARALLEL_CYCLES
 
 
 def tiled_tasks(arrangement: Arrangement, context: Context) -> Tasks:
@@ -186,7 +198,7 @@ def tiled_tasks(arrangement: Arrangement, context: Context) -> Tasks:
     share = block.bind(blocking.rows, "share")
     chunks = quotient(rows + (share - 1), share)
     batches = elements(product.batch, context)
-    cycles = quotient(rows * vectors * batches * depth, 2)
+    cycles = work_cycles(product, context, quotient(rows * vectors * batches * depth, 2))
     packed = None
     if arrangement.packing is not None:
         factor = arrangement.vectors

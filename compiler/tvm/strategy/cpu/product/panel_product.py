@@ -6,6 +6,7 @@ of pieces of k are added up in the buffer of sums.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -42,6 +43,12 @@ from composite.compiler.tvm.strategy.cpu.product.tile import (
 
 _NEAR_BYTES = 24 * 1024
 """Bytes of a panel that stay in an L1 cache, beside what is multiplied with it."""
+
+_AHEAD_BYTES = 2048
+"""How far ahead the panels of a single tile are prefetched."""
+
+_L2_CACHES = 4
+"""What is more than so many times as much as a task keeps near comes from beyond any L2 cache."""
 
 _LEAST_HEIGHT = 4
 _HEIGHTS = 6
@@ -150,8 +157,9 @@ class PanelProduct:
             (block.bind(start, "first"), tile, block.bind(repeat, "tiles"))
             for start, tile, repeat in row_tiles(rows, self._tile)
         ]
-        if piece.adds or self._is_near(piece):  # the panel stays near: all rows for each
-            total = sum((repeat for _, _, repeat in parts), 0)
+        total = sum((repeat for _, _, repeat in parts), 0)
+        is_single = isinstance(total, int) and total == 1
+        if piece.adds or is_single or self._is_near(piece):  # a panel stays near: all rows for each
             with block.loop(buffers.panels, "panel") as p:
                 done: Expr | int = 0
                 for start, tile, repeat in parts:
@@ -212,7 +220,7 @@ class PanelProduct:
             vector,
             ahead=self._ahead(packed, p, tile, piece, turn),
             pairs=self._arrangement.pairs,
-            far=self._arrangement.is_packed and tile.rows < _LEAST_HEIGHT,
+            far=self._is_far(tile),
         )
 
         def leave(total: Buffer, *, adds: bool) -> None:
@@ -240,6 +248,19 @@ class PanelProduct:
             total = multiply(block, tile, depth, operands.behind(k), self._unroll)
             leave(total, adds=True)
 
+    def _is_far(self, tile: Tile) -> bool:
+        """Return whether the steps that are unrolled are far apart, without a prefetch.
+
+        So that the hardware fetches several streams: few rows of what an L2 cache may hold, or of
+        what a loop reads in each trip, where a prefetch would take the place of a load.
+        """
+        packing = self._arrangement.packing
+        if packing is None or tile.rows >= _LEAST_HEIGHT:
+            return False
+        held = math.prod(packing.shape) * ITEM_SIZE[self._dtype]
+        most = _L2_CACHES * self._context.target.cache_bytes
+        return self._context.trips is not None or held <= most
+
     def _ahead(
         self,
         packed: Panels,
@@ -248,28 +269,33 @@ class PanelProduct:
         piece: Piece,
         turn: tuple[Expr | int, Expr | int] | None,
     ) -> Callable[[Expr | int], None] | None:
-        """Return what prefetches the next panel while this one is multiplied; None if nothing.
+        """Return what prefetches panels while this one is multiplied; None if nothing.
 
         Panels that were packed before the tasks are read once, from memory beyond the L2 cache. The
         first tile of a panel would wait for all of it, so each tile of the panel before prefetches
-        a share.
+        a share. A single tile prefetches what it reads a little later: panels follow each other.
         """
-        if not self._arrangement.is_packed or turn is None or tile.rows < _LEAST_HEIGHT:
+        if not self._arrangement.is_packed or turn is None or self._is_far(tile):
             return None
         if not isinstance(piece.depth, int):
             return None
         block, (number, count) = self._block, turn
-        line = LINE_BYTES // ITEM_SIZE[self._dtype]
+        size = ITEM_SIZE[self._dtype]
+        line = LINE_BYTES // size
         steps = piece.depth // self._unroll
         lines = ceildiv(tile.vectors * self._lanes * self._unroll, line)
         each = ceildiv(lines, count) if isinstance(count, int) else 1
-        start = packed.panel_at(p + 1) + number * (steps * each * line)
+        is_single = isinstance(count, int) and count == 1
+        if is_single:
+            start = packed.panel_at(p) + _AHEAD_BYTES // size
+        else:
+            start = packed.panel_at(p + 1) + number * (steps * each * line)
         start = block.bind(index(start), "next")
 
         def ask(k: Expr | int) -> None:
             at = block.bind(start + quotient(k, self._unroll) * (each * line), "line")
             for i in range(each):
-                block.prefetch(packed.buffer, at + i * line, level=2)
+                block.prefetch(packed.buffer, at + i * line, level=1 if is_single else 2)
 
         return ask
 

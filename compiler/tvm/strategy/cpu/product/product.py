@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from composite.compiler.tvm.codegen.access import Index, Strided, strided
+from composite.compiler.tvm.codegen.block import maximum, quotient
 from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.dims import Dim, Shape, static_shape
+from composite.compiler.tvm.ir.dims import product as count_of
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, NARROW_FLOATS, compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.context import Context
+from composite.compiler.tvm.strategy.context import ConstantPacking, Context
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
 from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter
 
@@ -22,7 +24,11 @@ _FEW_ROWS = 3
 
 _STREAMED = ((1 << 20, 8), (1 << 25, 24))
 """Up to so many bytes, a factor of a product of few rows is packed before a loop of at least so
-many trips. Packing a factor that no cache holds costs what about ten trips save."""
+many trips. Packing a factor that no cache holds costs what about ten trips save. A constant one is
+packed at rest, unless that widens what memory is read for; a larger one is not held twice."""
+
+_BYTES_A_CYCLE = 32
+"""What a core reads of a cache that it shares with others."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +138,22 @@ def packed_from(product: Product, context: Context) -> int | None:
     if not (isinstance(product.rows, int) and product.rows <= _FEW_ROWS):
         return 0
     held = math.prod(packing.shape) * ITEM_SIZE[product.dtype]
+    if isinstance(packing, ConstantPacking):
+        if product.single:  # it is packed for the tiles of more rows
+            return None
+        widened = product.node.b.dtype in NARROW_FLOATS and not multiplies_pairs(product, context)
+        return 0 if held <= _STREAMED[-1][0] and not widened else None
     return next((fewest for most, fewest in _STREAMED if held <= most), None)
+
+
+def work_cycles(product: Product, context: Context, arithmetic: Expr | int) -> Expr | int:
+    """Return about how many cycles a product takes on one thread, that multiplies for so many.
+
+    Few rows wait for the second factor.
+    """
+    factor = product.node.b
+    held = context.size(count_of(factor.shape)) * ITEM_SIZE[factor.dtype]
+    return maximum(arithmetic, quotient(held, _BYTES_A_CYCLE))
 
 
 def multiplies_pairs(product: Product, context: Context) -> bool:

@@ -13,13 +13,16 @@ from dataclasses import dataclass, replace
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.block import Block, Buffer, const, index, quotient
-from composite.compiler.tvm.ir.dims import Dim
+from composite.compiler.tvm.ir.dims import Dim, ceildiv
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.bfloat16 import dot
 from composite.compiler.tvm.math.numeric import fence
 from composite.compiler.tvm.target import Target
 
 UNROLL = 4
+
+_LEAST_SUMS = 10
+"""Sums that two multipliers need, so that none waits for another: 8, and two for what is uneven."""
 
 PIECE = 512
 """Steps of k that are added up by themselves at most: a longer sum loses accuracy."""
@@ -49,9 +52,16 @@ def tiles(target: Target) -> list[Tile]:
 
 
 def thin_tiles(target: Target, rows: Dim) -> list[Tile]:
-    """Return the tile of that height and many vectors, for so few rows that it is better."""
+    """Return tiles of that height and many vectors, for so few rows that they are better.
+
+    The widest comes first. Narrower ones, of sums enough to hide a latency, may cut the columns
+    into panels of which less is waste.
+    """
     wide = {1: 8, 2: 5, 3: 4} if target.registers == 16 else {1: 16, 2: 10, 3: 7}
-    return [Tile(rows, wide[rows])] if isinstance(rows, int) and rows in wide else []
+    if not isinstance(rows, int) or rows not in wide:
+        return []
+    least = min(wide[rows], ceildiv(_LEAST_SUMS, rows))
+    return [Tile(rows, vectors) for vectors in range(wide[rows], least - 1, -1)]
 
 
 def other_tiles(target: Target) -> list[Tile]:

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from composite.compiler import tvm as backend
 from composite.compiler.tvm import Target
+from tests.compiler.tvm.conftest import library_of
 
 
 def layer(transpose_b: bool) -> Any:
@@ -35,10 +37,43 @@ def check(compiler: Any, sizes: tuple[int, int, int], tb: bool, strategy: str, d
     return loaded
 
 
-@pytest.mark.parametrize("m", [1, 2, 3, 4, 5, 6, 7])
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 5, 7])
 @pytest.mark.parametrize(("k", "n"), [(8, 8), (13, 9), (20, 30), (64, 64), (47, 70), (300, 129)])
 def test_dots(compiler: Any, m: int, k: int, n: int) -> None:
     check(compiler, (m, k, n), True, "dots", np.float32)
+
+
+WIDE, NARROW = Target.of("x86-64-v4", 2), Target.of("x86-64-v3", 2)
+
+
+def written(m: int, target: Target) -> backend.Written:
+    """A product of m rows with a filter [N, K]."""
+    shapes = [(m, 64), (96, 64), (96,)]
+    library = library_of(layer(True), [tf.TensorSpec(s) for s in shapes])
+    return backend.write(library, shapes, target=target)
+
+
+@pytest.mark.parametrize(("target", "most"), [(WIDE, 14), (NARROW, 7)])
+def test_dots_are_for_rows_that_would_not_fill_a_vector(target: Target, most: int) -> None:
+    assert "0.dots.task" in written(most, target).choices
+    assert "0.gemm.tile" in written(most + 1, target).choices
+
+
+@pytest.mark.parametrize(("target", "columns"), [(WIDE, 2), (NARROW, 1)])
+def test_two_columns_are_computed_at_a_time_where_there_are_registers(
+    target: Target, columns: int
+) -> None:
+    assert written(7, target).choices.get("0.dots.columns", 1) == columns
+
+
+@pytest.mark.parametrize(("k", "n"), [(47, 70), (300, 129)])
+def test_rows_that_only_wide_vectors_have_lanes_for(compiler: Any, k: int, n: int) -> None:
+    strategy = "dots" if Target.host().lanes == 16 else "gemm"
+    check(compiler, (12, k, n), True, strategy, np.float32)
+
+
+def test_what_the_streams_read_next_is_prefetched() -> None:
+    assert "prefetch" in str(written(8, WIDE).module.functions)
 
 
 @pytest.mark.parametrize("m", [1, 2, 3, 4])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -10,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 from composite.compiler import tvm as backend
+from composite.compiler.tvm.target import BFLOAT16
 from tests.compiler.tvm.conftest import library_of
 
 LEVELS = ["x86-64-v2", "x86-64-v3"]
@@ -119,18 +121,47 @@ def test_two_constants_of_one_kernel(compiler: Any) -> None:
     ("function", "arrays"),
     [
         (lambda x, w: x + w, [normal(9, 20), normal(9, 20)]),
-        (
-            tf.matmul,
-            [normal(1, 64), normal(64, 64)],
-        ),  # reads the matrix once
+        (lambda x, w: tf.reduce_sum(x * w, -1), [normal(9, 20), normal(9, 20)]),
     ],
-    ids=["sum", "matvec"],
+    ids=["sum", "sums of products"],
 )
 def test_without_anything_to_pack_there_is_no_kernel_of_its_own(
     compiler: Any, function: Any, arrays: list[np.ndarray]
 ) -> None:
     with pytest.raises(backend.NotCovered, match="read where they lie"):
         compiler.compile(function, arrays, constants=[1])
+
+
+def written(
+    function: Any, shapes: Sequence[tuple[int, ...]], level: str, dtype: Any = tf.float32
+) -> backend.Written:
+    """A kernel whose second input is constant."""
+    library = library_of(function, [tf.TensorSpec(s, dtype) for s in shapes])
+    return backend.write(library, shapes, target=backend.Target.of(level, 2), constants=(1,))
+
+
+def test_a_factor_of_one_row_is_packed_unless_it_is_too_large_to_be_held_twice() -> None:
+    packed = written(tf.matmul, [(1, 1024), (1024, 4096)], "x86-64-v3").module.packed
+    assert [p.source for p in packed] == [1]
+    with pytest.raises(backend.NotCovered, match="read where they lie"):
+        written(tf.matmul, [(1, 1024), (1024, 16384)], "x86-64-v3")
+
+
+def test_one_row_of_a_batch_that_the_call_decides_reads_the_factor_as_it_lies() -> None:
+    library = library_of(
+        dense(transpose=True), [tf.TensorSpec(s) for s in [(None, 70), (90, 70), 90]]
+    )
+    target = backend.Target.of("x86-64-v3", 2)
+    loops = backend.write(library, [("s0", 70), (90, 70), (90,)], target=target, constants=(1,))
+    assert loops.module.packed
+    assert "0.dots.task" in loops.choices
+
+
+def test_a_factor_of_one_row_is_not_widened_at_rest() -> None:
+    shapes = [(1, 64), (64, 96)]
+    with pytest.raises(backend.NotCovered, match="read where they lie"):
+        written(tf.matmul, shapes, "x86-64-v4", dtype=tf.bfloat16)
+    assert written(tf.matmul, shapes, BFLOAT16, dtype=tf.bfloat16).module.packed
 
 
 def prefetches(function: Any, shapes: list[tuple[int, ...]], constants: tuple[int, ...]) -> int:
@@ -144,3 +175,49 @@ def test_the_next_panel_is_asked_for_where_it_comes_from_afar() -> None:
     shapes = [(8, 256), (256, 512), (512,)]
     assert prefetches(dense(transpose=False), shapes, constants=(1,))
     assert not prefetches(dense(transpose=False), shapes, constants=())  # packed by the task
+
+
+@pytest.mark.parametrize(
+    ("rows", "depth", "asks"), [(1, 256, False), (1, 4096, True), (5, 256, True)]
+)
+def test_the_panels_of_a_single_tile_are_asked_for_a_little_ahead(
+    rows: int, depth: int, asks: bool
+) -> None:
+    """Few rows of what an L2 cache holds read several streams instead."""
+    shapes = [(rows, depth), (depth, 512), (512,)]
+    assert bool(prefetches(dense(transpose=False), shapes, constants=(1,))) == asks
+
+
+def tile_of(rows: int, columns: int) -> tuple[int, int]:
+    """Height and vectors of the tile of a product with a constant of 256 x columns."""
+    shapes = [(rows, 256), (256, columns), (columns,)]
+    tile = written(dense(transpose=False), shapes, "x86-64-v4").choices["0.gemm.tile"]
+    height, vectors = map(int, str(tile).removeprefix("columns ").split("x"))
+    return min(rows, height), vectors
+
+
+@pytest.mark.parametrize("rows", range(1, 9))
+def test_ten_sums_or_more_hide_a_latency(rows: int) -> None:
+    height, vectors = tile_of(rows, 512)
+    assert height * vectors >= 10
+
+
+def test_panels_of_few_rows_waste_little() -> None:
+    assert tile_of(1, 512) == (1, 16)
+    assert tile_of(2, 512) == (2, 8)  # of 32 vectors, 10 would make 40
+    assert tile_of(1, 300) == (1, 10)  # of 19 vectors
+
+
+@pytest.mark.parametrize(
+    ("depth", "columns", "tasks"), [(256, 300, "inline"), (800, 800, "parallel")]
+)
+def test_bytes_decide_on_threads_for_few_rows(depth: int, columns: int, tasks: str) -> None:
+    """800 x 800 are 20,000 cycles of arithmetic, and 80,000 of reading."""
+    shapes = [(1, depth), (depth, columns), (columns,)]
+    assert written(dense(transpose=False), shapes, "x86-64-v4").choices["0.tasks"] == tasks
+
+
+def test_two_threads_have_equal_shares_of_the_panels_of_a_row() -> None:
+    shapes = [(1, 1024), (1024, 768), (768,)]  # of 48 vectors, panels of 16 would be three
+    choices = written(dense(transpose=False), shapes, "x86-64-v4").choices
+    assert (choices["0.gemm.tile"], choices["0.tasks"]) == ("columns 1x12", "parallel")

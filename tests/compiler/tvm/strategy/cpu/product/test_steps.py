@@ -45,7 +45,7 @@ def check(loaded: Any, function: Any, arrays: list[np.ndarray], depth: int) -> N
 
 @pytest.mark.parametrize("isa", LEVELS)
 @pytest.mark.parametrize(("ta", "tb"), [(False, False), (False, True), (True, False), (True, True)])
-@pytest.mark.parametrize("sizes", [(9, 31, 33), (33, 64, 17), (50, 99, 70)])
+@pytest.mark.parametrize("sizes", [(15, 31, 33), (33, 64, 17), (50, 99, 70)])
 def test_every_layout(
     compiler: Any, *, isa: str, ta: bool, tb: bool, sizes: tuple[int, int, int]
 ) -> None:
