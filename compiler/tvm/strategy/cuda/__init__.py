@@ -12,9 +12,11 @@ from composite.compiler.tvm.strategy.cuda.elementwise import Elementwise
 from composite.compiler.tvm.strategy.cuda.product import Product
 from composite.compiler.tvm.strategy.cuda.reduction import Reduction
 from composite.compiler.tvm.strategy.cuda.rows import RowStages
+from composite.compiler.tvm.strategy.cuda.tensor_product import TensorProduct
 
 STRATEGIES: tuple[Strategy, ...] = (
     ConstantTable(),
+    TensorProduct(),
     Product(),
     RowStages(),
     Reduction(),
