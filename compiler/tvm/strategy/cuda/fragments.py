@@ -50,6 +50,9 @@ class Numbers:
 class Fragments:
     """Registers of a warp, and the instructions on them.
 
+    The inner dimension may be in any order that both factors have. If it is ``paired``, fragments
+    of TF32 take it as the lanes have two columns of sums: these can then be a first factor.
+
     Attributes:
         warp: Its number in the block.
         lane: The number of the thread within it.
@@ -57,9 +60,13 @@ class Fragments:
         column: Half the number of its first column.
     """
 
-    def __init__(self, block: DeviceBlock, numbers: Numbers, thread: Expr) -> None:
+    def __init__(
+        self, block: DeviceBlock, numbers: Numbers, thread: Expr, *, paired: bool = False
+    ) -> None:
         self._block = block
         self._numbers = numbers
+        # Elements of the inner dimension that a lane reads of TF32: half of them apart, or two.
+        self._inner_steps = (2, 1) if paired else (1, numbers.depth // 2)
         self.warp = block.bind(quotient(thread, WARP), "warp")
         self.lane = block.bind(remainder(thread, WARP), "lane")
         self.row = block.bind(quotient(self.lane, 4), "group")
@@ -88,7 +95,7 @@ class Fragments:
             near, far = (within, 0) if staged.inner_last else (0, within)
             other, inner = other * 8 + near, inner * 8 + far
         else:
-            other, inner = self.row, self.column
+            other, inner = self.row, self.column * self._inner_steps[0]
         return block.bind(index(other * staged.step[0] + inner * staged.step[1]), "place")
 
     def load(self, staged: StagedFactor, source: Place, to: Place, *, is_first: bool) -> None:
@@ -102,7 +109,7 @@ class Fragments:
             registers = block.address(to.buffer, 4 * to.at)
             block.call(f"composite_load_matrices<{transposed}>", registers, block.address(*source))
             return
-        other, inner = (8 * staged.step[0], numbers.depth // 2 * staged.step[1])
+        other, inner = (8 * staged.step[0], self._inner_steps[1] * staged.step[1])
         for i in range(4):
             halves = (i % 2, i // 2) if is_first else (i // 2, i % 2)
             place = source.at + (halves[0] * other + halves[1] * inner)

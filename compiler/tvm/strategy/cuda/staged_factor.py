@@ -71,12 +71,16 @@ class Corner(NamedTuple):
 class StagedFactor:
     """A factor of which shared memory holds pieces of ``side`` by ``piece`` elements.
 
+    If it is ``paired``, a lane of a warp reads two neighbours of the inner dimension.
+
     Attributes:
         bytes: Of a piece in shared memory.
         step: Elements between neighbours along the other dimension, and along the inner one.
     """
 
-    def __init__(self, factor: Factor, side: int, piece: int, context: Context) -> None:
+    def __init__(
+        self, factor: Factor, side: int, piece: int, context: Context, *, paired: bool = False
+    ) -> None:
         self._factor = factor
         self._context = context
         self._block = device_block(context)
@@ -84,7 +88,7 @@ class StagedFactor:
         self._raw = "float32" if self._item == 4 else "uint16"
         self._shape = (side, piece) if factor.inner_last else (piece, side)
         # Rows of 16 bytes, and columns of 4, are then in different banks.
-        apart = 16 // self._item * (1 if factor.inner_last or self._item == 2 else 2)
+        apart = 16 // self._item * (2 if self._item == 4 and factor.inner_last == paired else 1)
         row = self._shape[1] + apart
         self.step = (row, 1) if factor.inner_last else (1, row)
         self.elements = self._shape[0] * row
@@ -121,7 +125,7 @@ class StagedFactor:
         """Have the threads of a block bring a piece."""
         block, width = self._block, max(1, self._width)
         count = self._shape[0] * self._shape[1] // width
-        if self._width:
+        if self._width and count % team.threads == 0:
             # All that a thread copies is under way at once.
             with block.loop(count // team.threads, "vector") as i:
                 number = block.bind(team.thread + i * team.threads, "number")

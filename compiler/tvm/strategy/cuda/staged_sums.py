@@ -1,7 +1,7 @@
 """The epilogue of sums that the lanes of a warp hold as tensor cores do.
 
-A warp stores 32 x 32 of its sums in shared memory and takes them back, each lane some that lie side
-by side in a row. On these it computes and stores what the stage makes of them.
+A warp stores 16 rows of its sums at a time in shared memory and takes them back, each lane some
+that lie side by side in a row. On these it computes and stores what the stage makes of them.
 """
 
 from __future__ import annotations
@@ -26,20 +26,24 @@ from composite.compiler.tvm.strategy.cuda.vectors import (
     vector_width,
 )
 
-SIDE = 32
-"""Rows and columns that a warp stores at a time."""
-_ROW = SIDE + 8
-"""Elements between rows: pairs of elements that half a warp stores are in different banks."""
+_ROWS = 16
+"""Rows that a warp stores at a time."""
 
 
 class SumsEpilogue:
-    """What a stage makes of its anchor, whose elements are the sums."""
+    """What a stage makes of its anchor, whose elements are the sums.
 
-    def __init__(self, stage: Stage, anchor: Tensor, context: Context) -> None:
+    A warp has ``columns`` of them side by side, a multiple of 16.
+    """
+
+    def __init__(self, stage: Stage, anchor: Tensor, columns: int, context: Context) -> None:
         self._stage = stage
         self._anchor = anchor
         self._context = context
         self._block = device_block(context)
+        self._columns = columns
+        # Pairs of elements that half a warp stores are then in different banks.
+        self._row = columns + 8
         # Its own results are computed, never loaded: nobody has stored them yet.
         made = {anchor, *stage.stores}
         self._reading = replace(context, space=context.space.without(made))
@@ -47,49 +51,48 @@ class SumsEpilogue:
         everything = [*stage.stores, *self._read]
         self._width = vector_width(everything, stage.shape[-1])
 
-    @staticmethod
-    def bytes(warps: int) -> int:
+    def bytes(self, warps: int) -> int:
         """Return how much shared memory it takes."""
-        return warps * SIDE * _ROW * 4
+        return warps * _ROWS * self._row * 4
 
     def write(self, held: Fragments, pool: Buffer, sums: Buffer, at: Sequence[Index]) -> None:
-        """Write it for rows of 32 sums, the first of which is the anchor's element ``at``."""
+        """Write it; the first of the warp's sums is the anchor's element ``at``."""
         block = self._block
         room = block.view(pool, "float32", "room")
-        rows = int(sums.shape[0])  # of 32 elements, which 32 lanes share
-        start = block.bind(index(held.warp * (SIDE * _ROW)), "start")
-        own = block.bind(start + held.row * _ROW + held.column * 2, "own")
-        with block.loop(rows // SIDE, "part") as part:
-            for number in range(rows // SIDE):
+        parts = int(sums.shape[0]) // (self._columns // 2)  # a lane has half a column of a part
+        start = block.bind(index(held.warp * (_ROWS * self._row)), "start")
+        own = block.bind(start + held.row * self._row + held.column * 2, "own")
+        with block.loop(parts, "part") as part:
+            for number in range(parts):
                 with block.when(tirx.EQ(part, index(number))):
                     self._leave(room, own, sums, number)
             block.call("composite_warp_barrier")
             *batch, row, column = at
-            self._take(held, room, start, [*batch, block.bind(row + part * SIDE), column])
+            first = block.bind(row + part * _ROWS, "row")
+            self._take(held, room, start, [*batch, first, column])
             block.call("composite_warp_barrier")
 
     def _leave(self, room: Buffer, own: Expr, sums: Buffer, part: int) -> None:
         """Store a lane's sums where others of its warp take them."""
-        along = SIDE // 8
-        for i in range(SIDE // 16 * along):
-            number = part * (SIDE // 16) * along + i
+        along = self._columns // 8
+        for i in range(along):
             for half in range(2):
-                place = (i // along * 16 + half * 8) * _ROW + i % along * 8
-                self._block.copy(room, own + place, sums, 4 * number + 2 * half, 2)
+                place = own + (half * 8 * self._row + i * 8)
+                self._block.copy(room, place, sums, 4 * (part * along + i) + 2 * half, 2)
 
     def _take(self, held: Fragments, room: Buffer, start: Expr, at: Sequence[Index]) -> None:
         """Compute and store what is made of the sums that the warp has left."""
-        block, width = self._block, self._width
+        block, width, together = self._block, self._width, self._columns // self._width
         *batch, row, column = at
         rows, columns = (index(self._context.size(d)) for d in self._stage.shape[-2:])
-        with block.loop(SIDE // width, "vector") as i:
+        with block.loop(_ROWS * together // WARP, "vector") as i:
             number = block.bind(held.lane + i * WARP, "number")
-            y = block.bind(quotient(number, SIDE // width), "y")
-            x = block.bind(remainder(number, SIDE // width) * width, "x")
+            y = block.bind(quotient(number, together), "y")
+            x = block.bind(remainder(number, together) * width, "x")
             own = [block.bind(row + y, "row"), block.bind(column + x, "column")]
             with block.when(tirx.And(own[0] < rows, own[1] < columns)):
                 cells = block.registers(width, "float32", "taken")
-                block.copy(cells, 0, room, start + y * _ROW + x, width)
+                block.copy(cells, 0, room, start + y * self._row + x, width)
                 self._store([*batch, *own], [block.load(cells, k) for k in range(width)])
 
     def _store(self, at: list[Index], sums: Sequence[Expr]) -> None:

@@ -117,7 +117,7 @@ class _Launch:
             for factor, side in zip(factors, (tile.rows, tile.columns), strict=True)
         )
         self._pieces = quotient(context.size(factors[0].depth) + (self._piece - 1), self._piece)
-        self._epilogue = SumsEpilogue(stage, anchor, context)
+        self._epilogue = SumsEpilogue(stage, anchor, self._own_columns, context)
         held = self._a.bytes + self._b.bytes
         most = min(_MOST_STAGES, _SHARED // held)
         self._stages = min(context.choose("tensor.stages", (2, 3, 4), most), most)

@@ -37,6 +37,7 @@ def test_kernels_keep_what_they_compute_in_registers(batch: Batch) -> None:
     ("name", "instruction"),
     [
         ("tensor_dense", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
+        ("attention_half", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
         ("tensor_wide", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"),
         ("tensor_float", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"),
     ],
