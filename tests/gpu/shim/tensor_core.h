@@ -1,8 +1,8 @@
 // Tensor cores and copies that go on behind a thread, on threads of the host (threads.h).
 //
-// A copy arrives as late as it may: when its thread waits for it. Until then its place holds NaN, and
-// a warp that reads it there ends the kernel with an error. So does one that reads a matrix whose rows
-// lie in the same banks of shared memory, which a GPU would read one after the other.
+// A copy arrives as late as it may: when its thread waits for it. Until then its place holds NaN,
+// and a warp that reads it there ends the kernel with an error. So does one that reads a matrix
+// whose rows lie in the same banks of shared memory, which a GPU would read one after the other.
 #pragma once
 
 namespace composite_threads {
