@@ -1,6 +1,7 @@
 """`python -m benchmarks.gpu`: check kernels on this machine's GPU and time them.
 
-`bundle` makes the kernels, `check` compares their results alone, as compute-sanitizer runs it.
+`bundle` makes the kernels; `check` times nothing and leaves out the sizes for that, which is what
+compute-sanitizer runs.
 Exit status: 0 if all is well or there is no GPU; 1 if a result is wrong; 2 if a GPU is there, and
 neither the kernels nor TensorFlow to make them.
 """

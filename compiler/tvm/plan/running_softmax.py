@@ -115,9 +115,10 @@ def running_softmax(parts: Sequence[Stage], stored: Collection[Tensor]) -> Runni
     found = _softmax(_without_casts(share), scores, result)
     if found is None or not _is_made_in_place(found.logits, scores, {*stored} - {*first.stores}):
         return None
-    # The second matrix must be there before.
+    # All else that the end reads must be there before: the second matrix, what is added, say.
     inner = {scores, *first.stores, *middle.stores}
-    if inner & {*reachable([result.node.b], lambda t: t.node.operands)}:
+    ends = [result.node.b, *last.stores]
+    if inner & {*reachable(ends, lambda t: () if t is result else t.node.operands)}:
         return None
     return found
 
@@ -138,10 +139,16 @@ def _softmax(share: Tensor, scores: Tensor, result: Tensor) -> RunningSoftmax | 
     if len(totals) != 1 or not _is_reduction(most, "Max", logits):
         return None
     (total,) = totals
-    rows = product(logits.shape[:-1])
-    if not _is_reduction(total, "Sum", power) or product(part.shape) != rows:
+    one_a_row = (*logits.shape[:-1], 1)  # a row of as many numbers would be one a column
+    if not _is_reduction(total, "Sum", power) or {part.shape, largest.shape} != {one_a_row}:
         return None
-    if logits.shape[-2:] != scores.shape[-2:] or result.shape[-2] != scores.shape[-2]:
+    # The same matrices everywhere: the second product repeats none, no reshape mixes them.
+    if not isinstance(result.node, MatMul) or logits.rank < 2:
+        return None
+    matrices = (logits, scores, result.node.a)
+    if len({t.shape[-2:] for t in matrices}) != 1:
+        return None
+    if len({product(t.shape[:-2]) for t in (*matrices, result)}) != 1:
         return None
     return RunningSoftmax(scores, logits, most, difference, power, total, share, part, result)
 

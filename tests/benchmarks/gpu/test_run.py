@@ -81,6 +81,17 @@ def test_kernels_are_right_and_timed(driver: Driver, folder: Path) -> None:
     assert "% of memory |" in text
 
 
+def test_what_is_not_timed_is_checked_at_its_small_sizes(driver: Driver, folder: Path) -> None:
+    times = [call.timed for call in bundle.load(folder)[0][0].calls]
+    assert times == [False, True]
+    (folder / "dense.1.npz").rename(folder / "away")
+    try:
+        found = list(outcomes(WORKS, folder, driver, timed=False))
+    finally:
+        (folder / "away").rename(folder / "dense.1.npz")
+    assert [(one.wrong, one.seconds) for one in found] == [("", 0.0), ("", 0.0)]
+
+
 def test_a_wrong_result_is_said_and_not_timed(driver: Driver, folder: Path) -> None:
     exact = bundle.load_exact(folder, "softmax", 0)
     try:

@@ -125,6 +125,9 @@ class RunningRows:
         """Make of each sum what the softmax makes of an exponential and its row's total."""
         block, found = self._block, self._found
         batch = place_of(self._matrix, found.logits.shape[:-2], self._context)
+        # A product over no columns is 0, whatever a softmax of none is.
+        count, zero = self._context.size(found.scores.shape[-1]), const(0.0, "float32")
+        some = count > 0 if isinstance(count, int) else block.let(count > index(0))
         for half, (row, total) in enumerate(zip(self._rows, self._totals, strict=True)):
             for bits in _PARTNERS:
                 total.add_partners(bits)
@@ -135,7 +138,8 @@ class RunningRows:
             part = block.let(access.compute(found.part, place[: found.part.rank]))
             for cell in _cells(int(sums.shape[0]) // 4, half):
                 value = block.let(block.load(sums, cell))
-                block.store(sums, cell, block.let(_body(found.share)(block, value, part)))
+                value = block.let(_body(found.share)(block, value, part))
+                block.store(sums, cell, value if some is True else choose(some, value, zero))
 
 
 def place_of(matrix: Expr, batch: Shape, context: Context) -> list[Index]:

@@ -39,7 +39,8 @@ def causal_heads(q: Any, k: Any, v: Any) -> Any:
 CASES = {
     "attention_half": Case(
         attention, [[2, "s0", 16], [2, "s1", 16], [2, "s1", 16]], "attention",
-        dtypes=[np.float16], runs=[{"s0": 3, "s1": 1}, {"s0": 70, "s1": 150}], atol=2e-3,
+        dtypes=[np.float16], runs=[{"s0": m, "s1": n} for m, n in ((3, 0), (3, 1), (70, 150))],
+        atol=2e-3,
     ),
     "attention_float": Case(
         attention, [["s0", 32], [80, 32], [80, 40]], "attention", runs=[{"s0": 65}],
@@ -83,6 +84,25 @@ def test_only_an_attention_of_numbers_that_tensor_cores_multiply_is_one_launch()
         share = tf.nn.softmax(tf.matmul(q, k, transpose_b=True))
         return tf.matmul(tf.square(share), v)
 
+    def of_columns(q: Any, k: Any, v: Any) -> Any:
+        x = tf.matmul(q, k, transpose_b=True)
+        power = tf.exp(x - tf.reduce_max(x, -1, keepdims=True))
+        return tf.matmul(power / tf.reduce_sum(power, -1), v)  # of each column
+
+    def less_columns(q: Any, k: Any, v: Any) -> Any:
+        x = tf.matmul(q, k, transpose_b=True)
+        power = tf.exp(x - tf.reduce_max(x, -1))
+        return tf.matmul(power / tf.reduce_sum(power, -1, keepdims=True), v)
+
+    def and_scores(q: Any, k: Any, v: Any) -> Any:
+        scores = tf.matmul(q, k, transpose_b=True)
+        return tf.matmul(tf.nn.softmax(scores), v) + scores
+
+    square = [[64, 64]] * 3
+    assert of(attention, shapes=square) == "attention"
+    assert of(attention, shapes=[[64, 16], [80, 16], [3, 80, 16]]) != "attention"
+    for other in (of_columns, less_columns, and_scores):
+        assert "attention" not in of(other, shapes=square)
     assert of(attention) == "attention"
     parts = "tensor_product+rows+tensor_product"
     assert of(also_returned) == of(of_the_share) == parts
