@@ -65,13 +65,13 @@ def main(arguments: list[str]) -> int:
     except DriverError as error:
         print(f"make gpu: nothing to do, for {error}")
         return 0
-    if not bundle.is_there(FOLDER):
-        if importlib.util.find_spec("tensorflow") is None:
-            print(f"make gpu: no kernels in {FOLDER}, and no TensorFlow to make them: "
-                  "run `make gpu-bundle` where it is, and copy the folder")  # fmt: skip
-            return 2
-        make_bundle()
     checks = arguments == ["check"]
+    if importlib.util.find_spec("tensorflow") is not None and not checks:
+        make_bundle()  # of the compiler as it is
+    elif not bundle.is_there(FOLDER):
+        print(f"make gpu: no kernels in {FOLDER}, and no TensorFlow to make them: "
+              "run `make gpu-bundle` where it is, and copy the folder")  # fmt: skip
+        return 2
     peer = None if checks else available()
     found = []
     for one in outcomes(works(), FOLDER, driver, timed=not checks, peer=peer):
