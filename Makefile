@@ -22,7 +22,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help tools build bazel demo test test-fast soak asan tsan test-native browser lint format docs \
-  bench wheel clean clean-venv
+  bench gpu gpu-bundle wheel clean clean-venv
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -159,6 +159,15 @@ $(PEERS)/installed.stamp: benchmarks/peers.lock $(PEERS)/pyvenv.cfg
 
 bench: build $(PEERS)/installed.stamp  ## ours beside the peers, as ratios (ARGS=--help: what to run)
 	$(PY) -m benchmarks $(ARGS)
+
+# Without a GPU it says so. It needs no set-up where a bundle was copied to build/gpu: then any Python
+# with NumPy runs it, such as the one that has PyTorch (GPU_PY=python3).
+GPU_PY ?= $(if $(wildcard $(PY)),$(PY),$(PYTHON))
+gpu:  ## check kernels on this machine's GPU and time them, in docs/gpu-performance.md
+	@$(GPU_PY) -m benchmarks.gpu $(ARGS)
+
+gpu-bundle: build  ## make the kernels of `make gpu` in build/gpu, for a machine without TensorFlow
+	$(PY) -m benchmarks.gpu bundle
 
 # In the folder that `build` compiles in, where nothing is left to compile.
 wheel: build  ## a wheel for the installed TensorFlow minor, in dist/

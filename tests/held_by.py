@@ -179,6 +179,12 @@ HELD_BY: dict[str, str] = {
     "tests/compiler/tvm/strategy/cuda/test_rows.py": (
         "group.py compiler/tvm/codegen/device_block.py"
     ),
+    "tests/compiler/tvm/strategy/cuda/test_attention.py": (
+        "running_rows.py compiler/tvm/plan/running_softmax.py"
+    ),
+    "tests/compiler/tvm/strategy/cuda/test_tensor_product.py": (
+        "staged_factor.py fragments.py staged_sums.py compiler/tvm/cuda/tensor_core.py"
+    ),
     "tests/compiler/tvm/cuda/test_build.py": (
         "preamble.py rules.py compiler/tvm/strategy/cuda/__init__.py"
     ),

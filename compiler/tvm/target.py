@@ -105,16 +105,23 @@ class CudaTarget(Target):
 
     A thread computes element by element, so that there are no lanes. How many multiprocessors a
     GPU has is known when it runs a kernel, not here.
+
+    Attributes:
+        tensor_float_32: Whether products of float32 may multiply 10 bits of each mantissa, on
+            tensor cores. It is TensorFlow's to say:
+            ``tf.config.experimental.tensor_float_32_execution_enabled()``.
     """
 
+    tensor_float_32: bool = False
+
     @classmethod
-    def level(cls, name: str) -> CudaTarget:
+    def level(cls, name: str, *, tensor_float_32: bool = False) -> CudaTarget:
         """Return the target for a level; ValueError for one that kernels are not made for."""
         if name not in CUDA_LEVELS:
             raise ValueError(
                 f"{name!r} is no level that kernels are made for: {', '.join(CUDA_LEVELS)}"
             )
-        return cls(name, name, cores=1, lanes=1, registers=255)
+        return cls(name, name, cores=1, lanes=1, registers=255, tensor_float_32=tensor_float_32)
 
     @property
     def device(self) -> str:
@@ -124,7 +131,7 @@ class CudaTarget(Target):
     @property
     def key(self) -> str:
         """A short text that differs where the generated code does."""
-        return f"cuda-{self.isa}"
+        return f"cuda-{self.isa}{'-tf32' if self.tensor_float_32 else ''}"
 
     @property
     def has_fma(self) -> bool:

@@ -115,6 +115,8 @@ def _expansion(op: Any, call: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def _of_call(op: Any, stage: str, call: dict[str, Any], level: str | None) -> str:
+    import tensorflow as tf
+
     from composite.aot import build_options
     from composite.compiler import tvm as backend
     from composite.compiler.tvm.cuda.nvrtc import NvrtcError
@@ -127,7 +129,9 @@ def _of_call(op: Any, stage: str, call: dict[str, Any], level: str | None) -> st
         if stage == "graph":
             return "\n".join(line.text for line in _graph(library))
         if stage in _GPU:
-            return show_gpu(library, dims, stage, CudaTarget.level(level or _GPU_LEVEL))
+            allowed = tf.config.experimental.tensor_float_32_execution_enabled()
+            gpu = CudaTarget.level(level or _GPU_LEVEL, tensor_float_32=allowed)
+            return show_gpu(library, dims, stage, gpu)
         machine = build_options.targets([level] if level else [])[0]
         return show_kernel(library, dims, stage, machine)
     except backend.NotCovered as answer:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tvm import ir, tirx
 from tvm.tirx import stmt as tir_stmt
@@ -61,6 +62,13 @@ class Grid:
     blocks: Expr
 
 
+class Place(NamedTuple):
+    """An element of a buffer."""
+
+    buffer: Buffer
+    at: Expr | int
+
+
 class DeviceBlock(Block):
     """Launches under construction.
 
@@ -99,12 +107,38 @@ class DeviceBlock(Block):
         buffer = tirx.decl_buffer((count,), dtype, self.name(hint), scope="shared")
         self.add(tir_stmt.AllocBuffer(buffer))
         start = -(-self._shared // LINE_BYTES) * LINE_BYTES  # where TVM aligns it to
-        self._shared = start + count * const(0, dtype).ty.dtype.itemsize
+        self._shared = start + count * _bytes(dtype)
         return buffer
 
     def barrier(self) -> None:
         """Have the threads of a block meet; what each wrote before, all read after."""
         self.add(tir_stmt.Evaluate(tirx.call_intrin("void", "tirx.tvm_storage_sync", "shared")))
+
+    def view(self, shared: Buffer, dtype: str, hint: str = "view") -> Buffer:
+        """Return an array that threads share as one of another dtype, at the same place."""
+        size = _bytes(str(shared.dtype)) * int(shared.shape[0]) // _bytes(dtype)
+        name = self.name(hint)
+        buffer = tirx.decl_buffer((size,), dtype, name, data=shared.data, scope="shared")
+        self.add(tir_stmt.DeclBuffer(buffer, data=shared.data))
+        return buffer
+
+    def address(self, buffer: Buffer, at: Expr | int) -> Expr:
+        """Return the address of an element."""
+        return tirx.address_of(tirx.BufferLoad(buffer, [index(at)]))
+
+    def call(self, function: str, *arguments: Expr) -> None:
+        """Call a function of the preamble that returns nothing."""
+        self.add(tir_stmt.Evaluate(tirx.call_extern("void", function, *arguments)))
+
+    def begin_copy(self, to: Place, source: Place, count: int, valid: Expr) -> None:
+        """Begin to copy elements to shared memory; to store zeros where they are not valid.
+
+        ``count`` elements are 4, 8 or 16 bytes, and both places are multiples of them.
+        """
+        size = count * _bytes(str(to.buffer.dtype))
+        if count > 1:
+            self._copied.append(source.buffer)
+        self.call(f"composite_begin_copy<{size}>", self.address(*to), self.address(*source), valid)
 
     def copy(
         self, to: Buffer, at: Expr | int, source: Buffer, start: Expr | int, count: int
@@ -115,11 +149,11 @@ class DeviceBlock(Block):
         16 bytes.
         """
         self._copied += [to, source]
-        places = (tirx.BufferLoad(b, [index(i)]) for b, i in ((to, at), (source, start)))
-        addresses = (tirx.address_of(place) for place in places)
-        self.add(
-            tir_stmt.Evaluate(tirx.call_extern("void", f"composite_copy<{count}>", *addresses))
-        )
+        self.call(f"composite_copy<{count}>", self.address(to, at), self.address(source, start))
+
+
+def _bytes(dtype: str) -> int:
+    return int(const(0, dtype).ty.dtype.itemsize)
 
 
 def _extent(var: Expr, count: int, body: Stmt) -> Stmt:

@@ -131,7 +131,7 @@ class _Writing:
         )
 
     def _write_stages(self) -> list[str]:
-        from composite.compiler.tvm.strategy import strategies_of
+        from composite.compiler.tvm.strategy import joined_stages, strategies_of
         from composite.compiler.tvm.strategy.context import Context
 
         listed = strategies_of(self._target.device)
@@ -145,7 +145,7 @@ class _Writing:
         ):
             self._space.storages[target] = self._storage(Argument("out", i), tensor, tensor.dtype)
         strategies = []
-        for number, stage in enumerate(self._plan.stages):
+        for number, stage in enumerate(joined_stages(context)):
             for tensor in stage.stores:
                 if tensor not in self._space.storages:
                     self._space.storages[tensor] = self._workspace(tensor)

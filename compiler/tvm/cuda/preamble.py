@@ -6,7 +6,10 @@ functions of CUDA, are all that a kernel uses; the tests' stand-in for a GPU def
 
 from __future__ import annotations
 
-PREAMBLE = """\
+from composite.compiler.tvm.cuda.tensor_core import TENSOR_CORE
+
+PREAMBLE = (
+    """\
 #ifndef COMPOSITE_NO_GPU
 typedef signed char int8_t;
 typedef short int16_t;
@@ -74,3 +77,5 @@ __device__ __forceinline__ void composite_copy(T* to, const T* from) {
 }
 #endif
 """
+    + TENSOR_CORE
+)

@@ -48,6 +48,7 @@ def test_unknown_level() -> None:
 def test_levels_of_gpus() -> None:
     target = CudaTarget.level("sm_90")
     assert (target.device, target.key) == ("cuda", "cuda-sm_90")
+    assert CudaTarget.level("sm_90", tensor_float_32=True).key == "cuda-sm_90-tf32"
     assert target.has_fma
     assert target.tvm() == {"kind": "cuda", "arch": "sm_90"}
     with pytest.raises(ValueError, match="'sm_20' is no level that kernels are made for: sm_80"):

@@ -31,7 +31,7 @@ def run(*args):
         ("tir", "def kernel("),
         ("llvm", "define"),
         ("asm", ".text"),
-        ("cuda", "// strategies: product"),
+        ("cuda", "// strategies: tensor_product"),
     ],
 )
 def test_show(stage, text):

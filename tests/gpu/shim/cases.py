@@ -35,6 +35,8 @@ class Case:
         atol: The same.
         special: Whether inputs hold infinities, NaN and subnormal numbers.
         launches: How many it takes.
+        choices: Values of knobs.
+        tensor_float_32: Whether float32 may be multiplied as TF32.
     """
 
     function: Callable[..., Any]
@@ -47,6 +49,7 @@ class Case:
     special: bool = False
     launches: int = 1
     choices: Mapping[str, Any] = field(default_factory=dict)
+    tensor_float_32: bool = False
 
     def input_dtypes(self) -> list[np.dtype]:
         """One an input."""
@@ -128,6 +131,5 @@ def written(name: str, case: Case, level: str = "sm_80") -> CudaKernel:
         for shape, dtype in zip(case.shapes, case.input_dtypes(), strict=True)
     ]
     library = library_of(tf.autograph.experimental.do_not_convert(case.function), specs)
-    return write_cuda(
-        library, case.shapes, target=CudaTarget.level(level), name=name, choices=case.choices
-    )
+    target = CudaTarget.level(level, tensor_float_32=case.tensor_float_32)
+    return write_cuda(library, case.shapes, target=target, name=name, choices=case.choices)

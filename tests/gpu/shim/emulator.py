@@ -27,6 +27,8 @@ _FLAGS = (
     "-ffp-contract=off",
     "-fno-strict-aliasing",
 )
+# What a kernel calls whose threads are not independent of each other.
+_MEETS = ("__syncthreads", *(f"composite_{n}" for n in ("partner", "warp", "begin", "load", "mma")))
 _GUARD = 64
 MULTIPROCESSORS = 2
 """Few, so that small grids go round as well."""
@@ -48,7 +50,7 @@ class Emulator:
             texts.append(text)
             for launch in kernel.plan.launches:
                 (own,) = re.findall(rf"{launch.function}\([^)]*\) {{\n(.*?)\n}}", text, re.DOTALL)
-                meets = "__syncthreads" in own or "composite_partner" in own
+                meets = any(one in own for one in _MEETS)
                 texts.append(f"COMPOSITE_LAUNCH({launch.function}, {str(meets).lower()})\n")
         source, library = folder / "kernels.cc", folder / "kernels.so"
         source.write_text("".join(texts))

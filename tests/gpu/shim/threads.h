@@ -50,13 +50,14 @@ inline Place block, thread, blocks;
 
 constexpr int kWarp = 32;
 constexpr size_t kStack = 64 << 10;
+constexpr size_t kMessage = 32;  // bytes that a thread sends to others of its warp
 
 enum class State { kReady, kAtBarrier, kInWarp, kDone };
 
 struct Fiber {
   ucontext_t context;
   State state = State::kReady;
-  uint64_t sent[2];  // two, as a thread may be one exchange ahead of its partner
+  alignas(8) char sent[2][kMessage];  // two: a thread may be one exchange ahead of its partner
   int exchanges = 0;
 };
 
@@ -115,9 +116,13 @@ inline bool RunWarp(size_t begin, size_t end, bool reverse) {
   return ran;
 }
 
+void ForgetCopies(size_t threads);
+bool AllArrived();
+
 // A warp runs as far as it gets before the next one does: what is read before another warp has
 // written it shows.
 inline void RunBlock(size_t threads, bool reverse) {
+  ForgetCopies(threads);
   for (size_t i = 0; i < threads; ++i) {
     Fiber& fiber = fibers[i];
     fiber.state = State::kReady;
@@ -134,7 +139,10 @@ inline void RunBlock(size_t threads, bool reverse) {
       const size_t begin = (reverse ? warps - 1 - n : n) * kWarp;
       ran |= RunWarp(begin, std::min(threads, begin + kWarp), reverse);
     }
-    if (Release(0, threads, State::kDone)) return;
+    if (Release(0, threads, State::kDone)) {
+      if (!AllArrived()) Fail("a block ends with copies under way");
+      return;
+    }
     ran |= Release(0, threads, State::kAtBarrier);
     if (!ran) Fail("some threads wait where others do not get");
   }
@@ -215,6 +223,8 @@ void composite_copy(T* to, const T* from) {
     composite_threads::Fail("an address is no multiple of what is accessed at once");
   memcpy(to, from, bytes);
 }
+
+#include "tensor_core.h"
 
 #define COMPOSITE_LAUNCH(kernel, meets)                                                     \
   extern "C" const char* launch_##kernel(void** arguments, unsigned grid, unsigned threads, \

@@ -7,14 +7,20 @@ run as TensorFlow's own ops.
 from __future__ import annotations
 
 from composite.compiler.tvm.strategy.context import Strategy
+from composite.compiler.tvm.strategy.cuda.attention import Attention, joined_stages
 from composite.compiler.tvm.strategy.cuda.constant import ConstantTable
 from composite.compiler.tvm.strategy.cuda.elementwise import Elementwise
 from composite.compiler.tvm.strategy.cuda.product import Product
 from composite.compiler.tvm.strategy.cuda.reduction import Reduction
 from composite.compiler.tvm.strategy.cuda.rows import RowStages
+from composite.compiler.tvm.strategy.cuda.tensor_product import TensorProduct
+
+__all__ = ["STRATEGIES", "joined_stages"]
 
 STRATEGIES: tuple[Strategy, ...] = (
     ConstantTable(),
+    Attention(),
+    TensorProduct(),
     Product(),
     RowStages(),
     Reduction(),

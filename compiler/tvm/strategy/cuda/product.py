@@ -1,8 +1,8 @@
 """Dense and batched matrix products: a block computes a square of the result.
 
 Both factors go through shared memory in pieces along the inner dimension; each thread adds up a
-square of its own in registers. Sums are of fused multiply-adds in the compute dtype, 16-bit floats
-in float32: IEEE arithmetic, on no tensor cores.
+square of its own in registers. Sums are of fused multiply-adds in the compute dtype: IEEE
+arithmetic, for the numbers that tensor cores do not multiply (:mod:`.tensor_product`).
 """
 
 from __future__ import annotations

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.compiler.tvm.strategy.cuda import (
+    test_attention,
     test_elementwise,
     test_product,
     test_reduction,
     test_rows,
+    test_tensor_product,
 )
 from tests.gpu.shim.cases import Batch
 
@@ -16,6 +18,13 @@ from tests.gpu.shim.cases import Batch
 @pytest.fixture(scope="session")
 def batch(tmp_path_factory: pytest.TempPathFactory) -> Batch:
     """The kernels of all cases."""
-    files = (test_elementwise, test_product, test_reduction, test_rows)
+    files = (
+        test_attention,
+        test_elementwise,
+        test_product,
+        test_reduction,
+        test_rows,
+        test_tensor_product,
+    )
     cases = {name: case for file in files for name, case in file.CASES.items()}
     return Batch(cases, tmp_path_factory.mktemp("emulated"))

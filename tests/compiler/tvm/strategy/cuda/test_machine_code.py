@@ -30,3 +30,19 @@ def test_kernels_keep_what_they_compute_in_registers(batch: Batch) -> None:
         assert used.stack == 0, one.function
         # The registers of a multiprocessor suffice for two blocks, or for 1024 threads.
         assert used.registers * min(one.threads * 2, 1024) <= 65536, one.function
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "instruction"),
+    [
+        ("tensor_dense", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
+        ("attention_half", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
+        ("tensor_wide", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"),
+        ("tensor_float", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"),
+    ],
+)
+def test_tensor_cores_multiply(batch: Batch, name: str, instruction: str) -> None:
+    made = nvrtc.ptx(batch.kernels[name].source, "sm_80")
+    for wanted in (instruction, "cp.async.cg.shared.global", "cp.async.wait_group"):
+        assert wanted in made

@@ -1,0 +1,63 @@
+"""PyTorch on the same GPU: cuBLAS, its attention, its norms, and what `torch.compile` makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from benchmarks.gpu.timing import best
+from benchmarks.gpu.works import GpuWork
+
+
+class TorchPeer:
+    """PyTorch, which `available` says is there and sees a GPU."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self._torch = torch
+        self.version = f"PyTorch {torch.__version__}"
+        self._functions: dict[str, Callable[..., Any]] = {
+            "dense": lambda x, w, b: torch.relu(torch.addmm(b, x, w)),
+            "matmul": torch.matmul,
+            "attention": lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(
+                q[None], k[None], v[None]
+            ),
+            "softmax": lambda x: torch.softmax(x, -1),
+            "layer_norm": lambda x, s, o: torch.nn.functional.layer_norm(x, x.shape[-1:], s, o),
+            "gated": lambda x, y: torch.tanh(x) * torch.sigmoid(y) + x,
+        }
+
+    def seconds(self, work: GpuWork, inputs: Sequence[Any]) -> float:
+        """Of the faster of the function and the compiled one; 0 for a work without a peer."""
+        torch = self._torch
+        if work.peer not in self._functions:
+            return 0.0
+        torch.backends.cuda.matmul.allow_tf32 = work.tensor_float_32
+        tensors = [torch.from_numpy(x.copy()).cuda() for x in inputs]
+        if work.dtype == "bfloat16":
+            tensors = [t.view(torch.bfloat16) for t in tensors]
+        function = self._functions[work.peer]
+        found = [best(self, lambda: function(*tensors))]
+        compiled = torch.compile(function)
+        found.append(best(self, lambda: compiled(*tensors)))
+        return min(found)
+
+    def milliseconds(self, run: Callable[[], None]) -> float:
+        """How long the GPU takes for what a function launches."""
+        cuda = self._torch.cuda
+        begin, end = (cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        run()
+        end.record()
+        end.synchronize()
+        return float(begin.elapsed_time(end))
+
+
+def available() -> TorchPeer | None:
+    """PyTorch, if it is installed and sees a GPU."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    return TorchPeer() if torch.cuda.is_available() else None

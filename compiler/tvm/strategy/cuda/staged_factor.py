@@ -1,0 +1,176 @@
+"""Factors of a product in shared memory, piece by piece along the inner dimension.
+
+A piece lies there as in memory, rows a little apart from each other, so that what a warp reads at a
+time lies in different banks. Where strides say that 4, 8 or 16 bytes lie side by side at multiples
+of them, they are copied behind the threads (``cp.async``); other elements are read and stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tvm import tirx
+from tvm.sym import Analyzer
+
+from composite.compiler.tvm.codegen.access import Index, Strided, strided
+from composite.compiler.tvm.codegen.block import Buffer, const, index, quotient, remainder
+from composite.compiler.tvm.codegen.device_block import Place
+from composite.compiler.tvm.ir.dims import Dim
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
+from composite.compiler.tvm.math.numeric import bits, choose, storage_dtype, to_storage
+from composite.compiler.tvm.strategy.context import Context
+from composite.compiler.tvm.strategy.cuda.vectors import device_block
+
+_COPIED = (16, 8, 4)
+"""Bytes that a thread may copy at a time."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One of the factors: its tensor, and which of its last two dimensions is the inner one."""
+
+    tensor: Tensor
+    inner_last: bool
+
+    @property
+    def size(self) -> Dim:
+        """The dimension that is not the inner one."""
+        return self.tensor.shape[-2 if self.inner_last else -1]
+
+    @property
+    def depth(self) -> Dim:
+        """The inner dimension."""
+        return self.tensor.shape[-1 if self.inner_last else -2]
+
+    def place(self, batch: Sequence[Index], other: Index, inner: Index) -> list[Index]:
+        """Return the indices of an element; batch dimensions broadcast."""
+        shape = self.tensor.shape
+        own = batch[len(batch) - (len(shape) - 2) :]
+        first = [0 if d == 1 else i for d, i in zip(shape, own, strict=False)]
+        return [*first, *([other, inner] if self.inner_last else [inner, other])]
+
+
+class Team(NamedTuple):
+    """The threads of a block that work together, and the number of this one."""
+
+    thread: Expr
+    threads: int
+
+
+class Corner(NamedTuple):
+    """Where a piece of a factor begins: in the batch, along the other and the inner dimension."""
+
+    batch: Sequence[Index]
+    start: Expr
+    inner: Expr
+
+
+class StagedFactor:
+    """A factor of which shared memory holds pieces of ``side`` by ``piece`` elements.
+
+    If it is ``paired``, a lane of a warp reads two neighbours of the inner dimension.
+
+    Attributes:
+        bytes: Of a piece in shared memory.
+        step: Elements between neighbours along the other dimension, and along the inner one.
+    """
+
+    def __init__(
+        self, factor: Factor, side: int, piece: int, context: Context, *, paired: bool = False
+    ) -> None:
+        self._factor = factor
+        self._context = context
+        self._block = device_block(context)
+        self._item = ITEM_SIZE[factor.tensor.dtype]
+        self._raw = "float32" if self._item == 4 else "uint16"
+        self._shape = (side, piece) if factor.inner_last else (piece, side)
+        # Rows of 16 bytes, and columns of 4, are then in different banks.
+        apart = 16 // self._item * (2 if self._item == 4 and factor.inner_last == paired else 1)
+        row = self._shape[1] + apart
+        self.step = (row, 1) if factor.inner_last else (1, row)
+        self.elements = self._shape[0] * row
+        self.bytes = self.elements * self._item
+        self._where = strided(factor.tensor, context.space)
+        self._width = self._copied_together(self._where)
+
+    @property
+    def inner_last(self) -> bool:
+        """Whether elements of the inner dimension lie side by side."""
+        return self._factor.inner_last
+
+    def view(self, pool: Buffer) -> Buffer:
+        """Return shared memory as an array of the factor's elements."""
+        return self._block.view(pool, self._raw)
+
+    def _copied_together(self, where: Strided | None) -> int:
+        """Return how many elements are copied at a time; 0 if none can be."""
+        if where is None or where.storage.dtype != self._factor.tensor.dtype:
+            return 0
+        *apart, near = where.strides
+        apart = [s for s, d in zip(apart, self._factor.tensor.shape, strict=False) if d != 1]
+        if not _is_multiple(index(near) - 1, 1 << 30):
+            return 0
+        # The last dimension may end within what is copied together: it must be a multiple, too.
+        last = self._context.size(self._factor.tensor.shape[-1])
+        for size in _COPIED:
+            width = size // self._item
+            if width and all(_is_multiple(s, width) for s in (*apart, where.offset, last)):
+                return width
+        return 0
+
+    def begin(self, team: Team, to: Place, corner: Corner) -> None:
+        """Have the threads of a block bring a piece."""
+        block, width = self._block, max(1, self._width)
+        count = self._shape[0] * self._shape[1] // width
+        if self._width and count % team.threads == 0:
+            # All that a thread copies is under way at once.
+            with block.loop(count // team.threads, "vector") as i:
+                number = block.bind(team.thread + i * team.threads, "number")
+                self._bring(number, to, corner)
+        else:
+            with block.share_out(team.thread, count, index(team.threads)) as number:
+                self._bring(number, to, corner)
+
+    def _bring(self, number: Expr, to: Place, corner: Corner) -> None:
+        """Bring what a thread brings at a time, of all that a piece has."""
+        block, width = self._block, max(1, self._width)
+        along = self._shape[1] // width
+        row = block.bind(quotient(number, along), "row")
+        column = block.bind(remainder(number, along) * width, "column")
+        place = block.bind(to.at + row * max(self.step) + column, "to")
+        other, deep = (row, column) if self.inner_last else (column, row)
+        other = block.bind(corner.start + other, "other")
+        deep = block.bind(corner.inner + deep, "deep")
+        size, depth = (self._context.size(d) for d in (self._factor.size, self._factor.depth))
+        inside = block.let(tirx.And(other < index(size), deep < index(depth)))
+        bring = self._copy if self._width else self._read
+        bring(Place(to.buffer, place), self._factor.place(corner.batch, other, deep), inside)
+
+    def _copy(self, to: Place, place: list[Index], inside: Expr) -> None:
+        where = self._where
+        if where is None:
+            raise ValueError("a factor that strides do not describe is not copied")
+        flat = sum((i * s for i, s in zip(place, where.strides, strict=True)), where.offset)
+        # What is not there is not read, but no address outside of the array is made of it either.
+        flat = self._block.bind(choose(inside, index(flat), const(0, "int64")), "from")
+        self._block.begin_copy(to, Place(where.storage.buffer, flat), self._width, inside)
+
+    def _read(self, to: Place, place: list[Index], inside: Expr) -> None:
+        block, tensor = self._block, self._factor.tensor
+        block.store(*to, const(0, self._raw))
+        with block.when(inside):
+            value = self._context.access().read(tensor, place)
+            stored = to_storage(block, value, tensor.dtype)
+            same = storage_dtype(tensor.dtype) == self._raw
+            block.store(*to, stored if same else bits(block.let(stored), self._raw))
+
+
+def _is_multiple(value: Expr | int, of: int) -> bool:
+    """Return whether a size is known to be a multiple."""
+    if isinstance(value, int):
+        return value % of == 0
+    known = Analyzer().modular_set(value)
+    return int(known.coeff) % of == 0 and int(known.base) % of == 0

@@ -1,0 +1,227 @@
+"""Dense and batched matrix products on tensor cores, with the element-wise work behind them.
+
+A block computes a rectangle of the result. Pieces of both factors go through shared memory, the
+next ones while the current ones are multiplied; a warp adds up a part of the rectangle in
+registers. At the end it passes through shared memory, so that a thread has elements side by side:
+what follows the product is computed on those, and stored 16 bytes at a time where that is possible.
+
+16-bit floats are multiplied as they are and added up in float32. float32 is multiplied as TF32 if
+the target says so. Not here: products of other numbers (:mod:`.product`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from composite.compiler.tvm.codegen.access import Index
+from composite.compiler.tvm.codegen.block import Buffer, index, quotient, remainder
+from composite.compiler.tvm.codegen.device_block import WARP, Grid, Place
+from composite.compiler.tvm.ir.anchors import MatMul
+from composite.compiler.tvm.ir.dims import floordiv, product
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
+from composite.compiler.tvm.plan.stage import Stage
+from composite.compiler.tvm.strategy.context import Context, Writer
+from composite.compiler.tvm.strategy.cuda.fragments import Fragments, Numbers
+from composite.compiler.tvm.strategy.cuda.staged_factor import Corner, Factor, StagedFactor, Team
+from composite.compiler.tvm.strategy.cuda.staged_sums import SumsEpilogue
+from composite.compiler.tvm.strategy.cuda.vectors import device_block
+from composite.compiler.tvm.strategy.indexing import unflatten
+
+_SHARED = 48 * 1024
+"""Bytes of shared memory that a function may declare."""
+_PIECE = 64
+"""Bytes of the inner dimension that are in shared memory at a time, of each row or column."""
+_MOST_STAGES = 4
+_ENOUGH_BLOCKS = 128
+"""With so many blocks, nearly all multiprocessors of a large GPU have one."""
+_UNKNOWN = 1024
+"""What a size that the call decides is taken for."""
+
+
+class _Tile(NamedTuple):
+    """The rectangle of a block, and how many warps are side by side in each direction."""
+
+    rows: int
+    columns: int
+    down: int
+    along: int
+
+    @property
+    def threads(self) -> int:
+        return self.down * self.along * WARP
+
+
+_LARGEST = "128x128"
+_TILES = {
+    _LARGEST: _Tile(128, 128, 2, 4),
+    "128x64": _Tile(128, 64, 2, 2),
+    "64x64": _Tile(64, 64, 2, 2),
+}
+
+
+class TensorProduct:
+    """Any stage whose anchor is a product of numbers that tensor cores multiply."""
+
+    name = "tensor_product"
+
+    def match(self, stage: Stage, context: Context) -> Writer | None:
+        """Take products of 16-bit floats, and of float32 where TF32 is allowed."""
+        anchor = stage.anchor
+        if anchor is None or not isinstance(anchor.node, MatMul):
+            return None
+        numbers = Numbers.of(anchor, context, anchor.node.a, anchor.node.b)
+        if numbers is None:
+            return None
+        return _Writer(stage, anchor, anchor.node, numbers, context)
+
+
+@dataclass(frozen=True)
+class _Writer:
+    stage: Stage
+    anchor: Tensor
+    node: MatMul
+    numbers: Numbers
+    context: Context
+
+    def write(self) -> None:
+        """Write one launch."""
+        factors = (
+            Factor(self.node.a, not self.node.transpose_a),
+            Factor(self.node.b, self.node.transpose_b),
+        )
+        _Launch(self.stage, self.anchor, factors, self.numbers, self.context).write()
+
+
+class _Launch:
+    def __init__(
+        self,
+        stage: Stage,
+        anchor: Tensor,
+        factors: tuple[Factor, Factor],
+        numbers: Numbers,
+        context: Context,
+    ) -> None:
+        self._anchor = anchor
+        self._numbers = numbers
+        self._context = context
+        self._block = device_block(context)
+        # Fragments of wide numbers leave no registers for so many sums.
+        names = [name for name in _TILES if numbers.bytes == 2 or name != _LARGEST]
+        chosen = context.choose("tensor.tile", names, _default(anchor, names))
+        self._tile = tile = _TILES[chosen]
+        self._piece = _PIECE // numbers.bytes
+        self._a, self._b = (
+            StagedFactor(factor, side, self._piece, context)
+            for factor, side in zip(factors, (tile.rows, tile.columns), strict=True)
+        )
+        self._pieces = quotient(context.size(factors[0].depth) + (self._piece - 1), self._piece)
+        self._epilogue = SumsEpilogue(stage, anchor, self._own_columns, context)
+        held = self._a.bytes + self._b.bytes
+        most = min(_MOST_STAGES, _SHARED // held)
+        self._stages = min(context.choose("tensor.stages", (2, 3, 4), most), most)
+        self._room = max(self._stages * held, self._epilogue.bytes(tile.threads // WARP))
+
+    def write(self) -> None:
+        block, tile = self._block, self._tile
+        *batch, rows, columns = self._anchor.shape
+        down = floordiv(rows + (tile.rows - 1), tile.rows)
+        along = floordiv(columns + (tile.columns - 1), tile.columns)
+        work = product(batch) * down * along
+        with block.launch(work, 1, tile.threads) as grid:
+            pool = block.shared(self._room, "uint8", "pool")
+            held = Fragments(block, self._numbers, grid.thread)
+            with block.share_out(grid.block, self._context.size(work), grid.blocks) as unit:
+                *place, i, j = unflatten(self._context, unit, (*batch, down, along))
+                first = block.bind(index(i * tile.rows), "row")
+                left = block.bind(index(j * tile.columns), "column")
+                sums = self._sums(grid, held, pool, [(place, first), (place, left)])
+                block.barrier()
+                warp = (quotient(held.warp, tile.along), remainder(held.warp, tile.along))
+                row = block.bind(first + warp[0] * self._own_rows, "row")
+                column = block.bind(left + warp[1] * self._own_columns, "column")
+                self._epilogue.write(held, pool, sums, [*place, row, column])
+                block.barrier()
+
+    @property
+    def _own_rows(self) -> int:
+        return self._tile.rows // self._tile.down
+
+    @property
+    def _own_columns(self) -> int:
+        return self._tile.columns // self._tile.along
+
+    def _sums(
+        self,
+        grid: Grid,
+        held: Fragments,
+        pool: Buffer,
+        starts: Sequence[tuple[Sequence[Index], Expr]],
+    ) -> Buffer:
+        """Add up the products of all pieces; ``starts`` are those of the factors."""
+        block, stages, tile = self._block, self._stages, self._tile
+        factors = (self._a, self._b)
+        first = (0, stages * self._a.elements)  # the first factor's pieces lie in front
+        views = [one.view(pool) for one in factors]
+        sums = held.sums(self._own_rows // 16 * self._own_columns // 8)
+        warp = (
+            quotient(held.warp, tile.along) * self._own_rows,
+            remainder(held.warp, tile.along) * self._own_columns,
+        )
+        places = [
+            block.bind(held.lane_place(one, is_first=one is self._a) + at + own * one.step[0], "at")
+            for one, own, at in zip(factors, warp, first, strict=True)
+        ]
+
+        def begin(slot: Expr, piece: Expr) -> None:
+            inner = block.bind(piece * self._piece, "inner")
+            for one, view, at, (batch, start) in zip(factors, views, first, starts, strict=True):
+                to = Place(view, block.bind(slot * one.elements + at, "to"))
+                one.begin(Team(grid.thread, tile.threads), to, Corner(batch, start, inner))
+            block.call("composite_commit_copies")
+
+        with block.loop(stages - 1, "early") as number:
+            begin(number, number)
+        with block.loop(self._pieces, "piece") as piece:
+            block.call(f"composite_wait_for_copies<{stages - 2}>")
+            # All have what they waited for, and nobody reads what the next copies replace.
+            block.barrier()
+            coming = block.bind(piece + (stages - 1), "coming")
+            begin(block.bind(remainder(coming, stages), "slot"), coming)
+            slot = block.bind(remainder(piece, stages), "slot")
+            self._multiply(
+                held,
+                [
+                    Place(view, block.bind(place + slot * one.elements, "at"))
+                    for one, view, place in zip(factors, views, places, strict=True)
+                ],
+                sums,
+            )
+        block.call("composite_wait_for_copies<0>")
+        return sums
+
+    def _multiply(self, held: Fragments, pieces: Sequence[Place], sums: Buffer) -> None:
+        """Add the products of a piece of each factor."""
+        down, along, depth = self._own_rows // 16, self._own_columns // 8, self._numbers.depth
+        a, b = held.registers(down, "a"), held.registers(along // 2, "b")
+        loaded = ((self._a, pieces[0], a, down), (self._b, pieces[1], b, along // 2))
+        for k in range(0, self._piece, depth):
+            for staged, (view, start), to, count in loaded:
+                for i in range(count):
+                    at = start + (i * 16 * staged.step[0] + k * staged.step[1])
+                    held.load(staged, Place(view, at), Place(to, i), is_first=staged is self._a)
+            for i in range(down):
+                for j in range(along):
+                    held.multiply(Place(sums, i * along + j), Place(a, i), Place(b, j))
+
+
+def _default(anchor: Tensor, names: Sequence[str]) -> str:
+    """Return the largest rectangle of which there are enough."""
+    *batch, rows, columns = (d if isinstance(d, int) else _UNKNOWN for d in anchor.shape)
+    for name in names:
+        tile = _TILES[name]
+        blocks = product(batch) * -(-rows // tile.rows) * -(-columns // tile.columns)
+        if isinstance(blocks, int) and blocks >= _ENOUGH_BLOCKS:
+            return name
+    return names[-1]
