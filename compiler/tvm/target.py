@@ -8,7 +8,7 @@ Above the psABI's own levels is one with instructions for products of bfloat16.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -105,7 +105,12 @@ class CudaTarget(Target):
 
     A thread computes element by element, so that there are no lanes. How many multiprocessors a
     GPU has is known when it runs a kernel, not here.
+
+    Attributes:
+        is_portable: The machine code is to be PTX, for GPUs that run none of a known level.
     """
+
+    is_portable: bool = False
 
     @classmethod
     def level(cls, name: str) -> CudaTarget:
@@ -116,6 +121,22 @@ class CudaTarget(Target):
             )
         return cls(name, name, cores=1, lanes=1, registers=255)
 
+    @classmethod
+    def of_device(cls, device: str) -> CudaTarget:
+        """Return the target for a GPU that the runtime names, such as "cuda:sm_86".
+
+        It is the highest level of the GPU's own major number, whose cubins the GPU runs; for a
+        later one PTX of the highest level that there is. ValueError where the GPU has less than
+        the lowest level.
+        """
+        number = int(device.removeprefix("cuda:sm_"))
+        known = [n for n in CUDA_LEVELS if n[-1].isdigit() and int(n[3:]) <= number]
+        if not known:
+            raise ValueError(f"kernels need a GPU of level {CUDA_LEVELS[0]}, and this is {device}")
+        level = max(known, key=lambda name: int(name[3:]))
+        is_portable = int(level[3:]) // 10 != number // 10
+        return replace(cls.level(level), is_portable=is_portable)
+
     @property
     def device(self) -> str:
         """The kind of device."""
@@ -124,7 +145,7 @@ class CudaTarget(Target):
     @property
     def key(self) -> str:
         """A short text that differs where the generated code does."""
-        return f"cuda-{self.isa}"
+        return f"cuda-{self.isa}{'-ptx' if self.is_portable else ''}"
 
     @property
     def has_fma(self) -> bool:

@@ -7,8 +7,10 @@
 #endif
 
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 namespace composite {
 namespace {
@@ -17,7 +19,8 @@ constexpr char kEnvironment[] = "COMPOSITE_ISA";
 constexpr absl::string_view kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4",
                                          "x86-64-v4-bf16"};
 constexpr int kUnknown = -1;
-constexpr absl::string_view kCpuType = "CPU";
+constexpr absl::string_view kCpuName = "CPU";
+constexpr absl::string_view kCudaName = "cuda:sm_";
 
 int LevelOf(absl::string_view isa) {
   int level = 0;
@@ -79,16 +82,24 @@ const Device& HostCpu() {
   return *cpu;
 }
 
-Device DeviceOfType(absl::string_view type) {
-  return type.empty() || type == kCpuType ? HostCpu() : Device{Device::kOther, 0};
+std::string Device::name() const { return kind == kCuda ? absl::StrCat(kCudaName, level) : ""; }
+
+absl::StatusOr<Device> DeviceOfRecord(absl::string_view name) {
+  if (name.empty() || name == kCpuName) return HostCpu();
+  absl::string_view level = name;
+  Device device{Device::kCuda, 0};
+  if (absl::ConsumePrefix(&level, kCudaName) && absl::SimpleAtoi(level, &device.level)) {
+    return device;
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("it was built for ", name, ", and kernels run on CPUs and on GPUs of NVIDIA's"));
 }
 
-absl::Status CheckMachine(const KernelRecord& record, const Device& device) {
-  if (DeviceOfType(record.device).kind != device.kind) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("it was built for ", record.device, ", and kernels run on the CPU so far"));
-  }
-  return record.isa.empty() ? absl::OkStatus() : CheckIsa(record.isa, device);
+absl::Status CheckMachine(const KernelRecord& record) {
+  absl::StatusOr<Device> device = DeviceOfRecord(record.device);
+  if (!device.ok()) return device.status();
+  const bool is_checked = device->kind == Device::kCpu && !record.isa.empty();
+  return is_checked ? CheckIsa(record.isa, *device) : absl::OkStatus();
 }
 
 }  // namespace composite
