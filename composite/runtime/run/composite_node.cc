@@ -40,7 +40,7 @@ absl::Status CompositeNode::Init(tensorflow::OpKernelConstruction* context) {
         LearnFunction(kernel_.def(), *context->function_library()->GetFunctionLibraryDefinition()));
   }
   TF_ASSIGN_OR_RETURN(own_options_, NodeOptions(attrs));
-  device_ = DeviceOf(*context->device());
+  device_ = DeviceOf(context->device_type().type_string(), *context->device());
   if (device_.kind != Device::kCpu && !IsInDeviceMemory(kernel_)) device_ = {Device::kOther, 0};
   for (auto dtypes : {context->input_types(), context->output_types()}) {
     for (tensorflow::DataType dtype : dtypes) dtypes_.Add(dtype);

@@ -32,22 +32,23 @@ absl::StatusOr<const CudaDriver*> DriverOf(const std::string& type) {
 }  // namespace
 
 absl::StatusOr<CudaDevice> CudaDeviceOf(const DeviceBase& device) {
-  const std::string& type = device.parsed_name().type;
   const DeviceBase::AcceleratorDeviceInfo* info = device.tensorflow_accelerator_device_info();
-  if (type != tensorflow::DEVICE_GPU || info == nullptr || info->stream == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat(device.name(), " is no GPU"));
+  if (info == nullptr || info->stream == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(device.name(), " has no stream"));
   }
-  absl::StatusOr<const CudaDriver*> driver = DriverOf(type);
+  absl::StatusOr<const CudaDriver*> driver = DriverOf(tensorflow::DEVICE_GPU);
   if (!driver.ok()) return driver.status();
   return (*driver)->DeviceOfStream(HandleOf(info->stream));
 }
 
 Device DeviceOf(const CudaDevice& device) { return {Device::kCuda, device.level}; }
 
-Device DeviceOf(const DeviceBase& device) {
-  if (device.parsed_name().type == tensorflow::DEVICE_CPU) return HostCpu();
+Device DeviceOf(const std::string& type, const DeviceBase& device) {
+  if (type == tensorflow::DEVICE_CPU) return HostCpu();
+  const Device other{Device::kOther, 0};
+  if (type != tensorflow::DEVICE_GPU) return other;
   const absl::StatusOr<CudaDevice> gpu = CudaDeviceOf(device);
-  return gpu.ok() ? DeviceOf(*gpu) : Device{Device::kOther, 0};
+  return gpu.ok() ? DeviceOf(*gpu) : other;
 }
 
 Device DeviceOfType(const std::string& type) {

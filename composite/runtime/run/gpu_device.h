@@ -16,8 +16,9 @@ namespace composite {
 // is none, or the device is of a plugin whose streams are not the driver's.
 absl::StatusOr<CudaDevice> CudaDeviceOf(const tensorflow::DeviceBase& device);
 
-// The device of a node. One without kernels is kOther.
-Device DeviceOf(const tensorflow::DeviceBase& device);
+// The device of a node, which is of a TensorFlow device type. One without kernels is kOther. Of a
+// CPU nothing is read: TensorFlow folds constants on devices that know next to nothing.
+Device DeviceOf(const std::string& type, const tensorflow::DeviceBase& device);
 Device DeviceOf(const CudaDevice& device);
 
 // The device of a TensorFlow device type, "CPU", "GPU", ...; "" is the CPU. Of several GPUs the

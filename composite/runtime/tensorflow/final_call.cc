@@ -70,7 +70,8 @@ Device PlacedOn(const std::string& requested, const Devices& devices) {
     }
   }
   if (chosen == nullptr) return HostCpu();
-  return IsOfThisProcess(*chosen) ? DeviceOf(*chosen) : Device{Device::kOther, 0};
+  return IsOfThisProcess(*chosen) ? DeviceOf(chosen->device_type(), *chosen)
+                                  : Device{Device::kOther, 0};
 }
 
 std::shared_ptr<const Expansion> FinalExpansion(const NodeDef& def, std::vector<InputFact> facts,
