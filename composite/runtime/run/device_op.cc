@@ -32,7 +32,11 @@ absl::StatusOr<DeviceOp::Started> DeviceOp::Start(OpKernelContext* context) {
   NodeCall call(node_, *binding, options, context);
   Started started;
   for (;;) {
-    TF_ASSIGN_OR_RETURN(const Decision decision, call.Next());
+    const Decision decision = call.Next();
+    if (decision.route != Route::kKernel && decision.route != Route::kExpansion) {
+      TF_RETURN_IF_ERROR(call.Settle(decision));
+      continue;
+    }
     started.asked = call.Asked(decision);
     if (decision.route == Route::kExpansion) break;
     const absl::optional<absl::Status> launched = Launch(context, call, decision);

@@ -11,24 +11,21 @@ void AskedKernels::Enqueue() const {
   }
 }
 
-absl::StatusOr<Decision> NodeCall::Next() {
-  for (;;) {
-    const Caller caller = node_.CallerAs(*binding_.version);
-    Decision decision = Decide(snapshots_, caller, options_, node_.device());
-    if (decision.route == Route::kRefuse) {
-      return node_.Refusal(*binding_.version, decision, awaited_);
-    }
-    if (decision.route != Route::kCompile) return decision;
-    awaited_ = Await(decision);
-    if (awaited_.ok()) continue;
-    if (!absl::IsFailedPrecondition(awaited_)) return awaited_;
-    snapshots_.LeaveUpTo(decision.group);
+absl::Status NodeCall::Settle(const Decision& decision) {
+  if (decision.route == Route::kRefuse) {
+    return node_.Refusal(*binding_.version, decision, awaited_);
   }
+  awaited_ = Await(decision);
+  if (absl::IsFailedPrecondition(awaited_)) {
+    snapshots_.LeaveUpTo(decision.group);
+    return absl::OkStatus();
+  }
+  return awaited_;
 }
 
 // FailedPrecondition when none will come.
 absl::Status NodeCall::Await(const Decision& decision) {
-  Asked(decision).Enqueue();
+  Enqueue(decision);
   tensorflow::CancellationManager* cancellation = context_->cancellation_manager();
   return KernelTable::Global().Await(ViewOf(decision).group(), *snapshots_.Call(), [cancellation] {
     return cancellation != nullptr && cancellation->IsCancelled();

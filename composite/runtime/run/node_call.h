@@ -3,7 +3,6 @@
 #define COMPOSITE_RUNTIME_RUN_NODE_CALL_H_
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "composite/runtime/kernels/decide.h"
 #include "composite/runtime/kernels/options.h"
 #include "composite/runtime/run/composite_node.h"
@@ -40,9 +39,13 @@ class NodeCall {
         context_(context),
         snapshots_(binding.views, context) {}
 
-  // The next decision, whose route is a kernel or the expansion: a kernel that is a must is waited
-  // for here. An error: the call is refused.
-  absl::StatusOr<Decision> Next();
+  Decision Next() {
+    return Decide(snapshots_, node_.CallerAs(*binding_.version), options_, node_.device());
+  }
+
+  // Of a decision that is neither a kernel nor the expansion: waits for the kernel, after which the
+  // next decision is another one, or says why the call is refused.
+  absl::Status Settle(const Decision& decision);
 
   // The kernel of the decision is of no use in this call.
   void Leave(const Decision& decision) { snapshots_.Leave(decision.group); }
@@ -50,6 +53,9 @@ class NodeCall {
   AskedKernels Asked(const Decision& decision) {
     if (decision.asks == 0) return AskedKernels();
     return AskedKernels(binding_, *snapshots_.Call(), decision.asks);
+  }
+  void Enqueue(const Decision& decision) {
+    if (decision.asks != 0) Asked(decision).Enqueue();
   }
   const Signature& signature() { return *snapshots_.Call(); }
   KernelView& ViewOf(const Decision& decision) const { return *binding_.views[decision.group]; }

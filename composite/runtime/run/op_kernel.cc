@@ -59,17 +59,20 @@ class CompositeOp : public OpKernel {
   absl::Status Run(OpKernelContext* context, const Binding& binding, const Options& options) {
     NodeCall call(node_, binding, options, context);
     for (;;) {
-      absl::StatusOr<Decision> decision = call.Next();
-      if (!decision.ok()) return decision.status();
-      absl::optional<absl::Status> done =
-          decision->route == Route::kKernel ? RunKernel(context, binding, *decision, options, &call)
-                                            : RunExpansion(context, binding, options);
-      if (!done.has_value()) {
-        call.Leave(*decision);
-        continue;
+      const Decision decision = call.Next();
+      absl::optional<absl::Status> done;
+      if (decision.route == Route::kExpansion) {
+        done = RunExpansion(context, binding, options);
+      } else if (decision.route == Route::kKernel) {
+        done = RunKernel(context, binding, decision, options, &call);
+        if (!done.has_value()) call.Leave(decision);
+      } else {
+        absl::Status settled = call.Settle(decision);
+        if (!settled.ok()) return settled;
       }
-      if (done->ok()) call.Asked(*decision).Enqueue();
-      return *done;
+      if (!done.has_value()) continue;
+      if (done->ok()) call.Enqueue(decision);
+      return *std::move(done);
     }
   }
 
