@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -91,14 +91,17 @@ class Explanation:
 
 
 def explain(op: CompositeOp, *args: Any, **attrs: Any) -> Explanation:
-    """Says what a call of `op` with these arguments would do now, under this thread's options.
+    """Says what a call of `op` with these arguments would do now, here.
+
+    That is under this thread's options, and on the device that `tf.device` names or TensorFlow
+    takes.
 
     Takes the arguments of a call; an input may also be a tf.TensorSpec. It runs and compiles
     nothing.
     """
     if not isinstance(op, CompositeOp):
         raise TypeError(f"composite.explain takes a composite op, not {op!r}")
-    request = op.request(*args, **attrs)
+    request = replace(op.request(*args, **attrs), device=_placed())
     reply = native.call("composite_explain", request.to_node_def())
     values = python_values(NodeDef.FromString(reply))
     return Explanation(
@@ -122,6 +125,13 @@ def _reason(values: dict[str, Any]) -> str:
     """Why, with a word on a kernel that is the author's own."""
     reason, strategy = str(values.pop("reason", "")), str(values.get("strategy", ""))
     return f"{reason}; the kernel is {strategy}" if strategy.startswith(OWN) else reason
+
+
+def _placed() -> str:
+    """The type of device that a call is placed on here; "" where it is not known."""
+    if not tf.executing_eagerly() or not tf.config.list_physical_devices("GPU"):
+        return ""
+    return str(tf.DeviceSpec.from_string(tf.constant(0.0).device).device_type)
 
 
 def _measured(values: dict[str, Any]) -> tuple[Measured, ...]:

@@ -231,19 +231,24 @@ HELD_BY: dict[str, str] = {
     "tests/runtime/kernels/test_kernel_table.py": (
         "kernel_group kernel_record composite/runtime/api/kernel_c_api"
         " composite/runtime/base/dim_arithmetic"
-        " composite/runtime/request/kernel_shapes"
+        " composite/runtime/request/dim_expression composite/runtime/request/kernel_shapes"
     ),
     "tests/runtime/instantiate/test_expansion_runner.py": (
         "expansion_library instantiated_expansion"
     ),
-    "tests/runtime/run/test_op_kernel.py": "composite_node",
+    "tests/runtime/run/test_op_kernel.py": "composite_node node_call",
     "tests/gpu/test_on_device.py": (
-        "composite/runtime/run/device_op composite/runtime/instantiate/placement"
+        "composite/runtime/run/device_op composite/runtime/run/gpu_call"
+        " composite/runtime/run/gpu_device composite/runtime/api/gpu_c_api"
+        " composite/runtime/cuda/driver composite/runtime/cuda/image composite/kernels/gpu.py"
+        " composite/runtime/instantiate/placement"
     ),
     "tests/runtime/instantiate/test_optimized_expansion.py": (
         "background hot_expansion input_facts instantiated_function"
     ),
-    "tests/runtime/run/test_kernel_call.py": "composite/runtime/base/stats kernel_host",
+    "tests/runtime/run/test_kernel_call.py": (
+        "composite/runtime/base/stats kernel_host kernel_outputs"
+    ),
     "tests/composite/ops/test_constants.py": (
         "composite/runtime/run/kernel_view composite/runtime/run/packed_constants"
         " composite/runtime/tensorflow/constant_inputs"

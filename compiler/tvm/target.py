@@ -8,7 +8,7 @@ Above the psABI's own levels is one with instructions for products of bfloat16.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -110,9 +110,11 @@ class CudaTarget(Target):
         tensor_float_32: Whether products of float32 may multiply 10 bits of each mantissa, on
             tensor cores. It is TensorFlow's to say:
             ``tf.config.experimental.tensor_float_32_execution_enabled()``.
+        is_portable: The machine code is to be PTX, for GPUs that run none of a known level.
     """
 
     tensor_float_32: bool = False
+    is_portable: bool = False
 
     @classmethod
     def level(cls, name: str, *, tensor_float_32: bool = False) -> CudaTarget:
@@ -123,6 +125,23 @@ class CudaTarget(Target):
             )
         return cls(name, name, cores=1, lanes=1, registers=255, tensor_float_32=tensor_float_32)
 
+    @classmethod
+    def of_device(cls, device: str, *, tensor_float_32: bool = False) -> CudaTarget:
+        """Return the target for a GPU that the runtime names, such as "cuda:sm_86".
+
+        It is the highest level of the GPU's own major number, whose cubins the GPU runs; for a
+        later one PTX of the highest level that there is. ValueError where the GPU has less than
+        the lowest level.
+        """
+        number = int(device.removeprefix("cuda:sm_"))
+        known = [n for n in CUDA_LEVELS if n[-1].isdigit() and int(n[3:]) <= number]
+        if not known:
+            raise ValueError(f"kernels need a GPU of level {CUDA_LEVELS[0]}, and this is {device}")
+        level = max(known, key=lambda name: int(name[3:]))
+        is_portable = int(level[3:]) // 10 != number // 10
+        known_level = cls.level(level, tensor_float_32=tensor_float_32)
+        return replace(known_level, is_portable=is_portable)
+
     @property
     def device(self) -> str:
         """The kind of device."""
@@ -131,7 +150,8 @@ class CudaTarget(Target):
     @property
     def key(self) -> str:
         """A short text that differs where the generated code does."""
-        return f"cuda-{self.isa}{'-tf32' if self.tensor_float_32 else ''}"
+        tf32, ptx = "-tf32" * self.tensor_float_32, "-ptx" * self.is_portable
+        return f"cuda-{self.isa}{tf32}{ptx}"
 
     @property
     def has_fma(self) -> bool:

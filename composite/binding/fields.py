@@ -80,6 +80,7 @@ KERNEL_REQUEST = (
     Field("_composite_constants", "constants", Kind.SIZES),
     Field("_hint", "hint", Kind.SIZES, _WRITTEN),
     Field("_must", "must", Kind.FLAG, _WRITTEN),
+    Field("_device", "device", Kind.TEXT),
     _VERSION,
 )
 
@@ -102,6 +103,15 @@ KERNEL_RECORD = (
     Field("_device", "device", Kind.TEXT, _WRITTEN),
     Field("_strategy", "strategy", Kind.TEXT, _WRITTEN),
     Field("_proof", "proof", Kind.TEXT),
+    # Of a kernel for a GPU, the plan of its launches: the first six have one element a launch.
+    Field("_launch_functions", "launch_functions", Kind.TEXTS),
+    Field("_launch_work", "launch_work", Kind.TEXTS),
+    Field("_launch_share", "launch_share", Kind.SIZES),
+    Field("_launch_threads", "launch_threads", Kind.SIZES),
+    Field("_launch_shared", "launch_shared", Kind.SIZES),
+    Field("_launch_arguments", "launch_arguments", Kind.TEXTS),
+    Field("_workspaces", "workspaces", Kind.TEXTS),
+    Field("_aligned", "aligned", Kind.TEXTS),
     Field("_library", "library", Kind.TEXT),
     Field("_library_sha256", "library_sha256", Kind.TEXT),
     Field("_error", "error", Kind.NUMBER),

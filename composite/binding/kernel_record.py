@@ -29,10 +29,19 @@ class KernelRecord(TypedRecord):
         barriers: some loop of the kernel has one.
         isa: the level of x86-64 that a CPU must have.
         target: what it was compiled for.
-        device: "CPU".
+        device: "CPU", or a level of GPUs such as "cuda:sm_80".
         strategy: how it was made, for people.
         proof: "proven", or which access was not and why; "" in older records.
-        library: the path of its library; None: it came with a built one.
+        launch_functions: of a kernel for a GPU, the function of each launch, in their order.
+        launch_work: the units of work of each launch, in postfix over numbers and symbols.
+        launch_share: how many units a block of each does at once.
+        launch_threads: threads of a block.
+        launch_shared: bytes of shared memory of a block, which the function declares itself.
+        launch_arguments: what each is given: "in0", "out0", "work0", "size0" with spaces between.
+        workspaces: the bytes of each workspace, in postfix.
+        aligned: the inputs and outputs whose addresses must be multiples of 16.
+        library: the path of its library, or of its machine code for a GPU; None: it came with a
+            built one.
         library_sha256: the hash of that file.
         error: the largest that the check found, in units of `error_unit`.
         error_unit: for people.
@@ -67,6 +76,14 @@ class KernelRecord(TypedRecord):
     device: str = ""
     strategy: str = ""
     proof: str = ""
+    launch_functions: tuple[str, ...] = ()
+    launch_work: tuple[str, ...] = ()
+    launch_share: tuple[int, ...] = ()
+    launch_threads: tuple[int, ...] = ()
+    launch_shared: tuple[int, ...] = ()
+    launch_arguments: tuple[str, ...] = ()
+    workspaces: tuple[str, ...] = ()
+    aligned: tuple[str, ...] = ()
     library: str | None = None
     library_sha256: str | None = None
     error: float | None = None

@@ -25,6 +25,7 @@ class KernelRequest(TypedRecord):
         constants: the inputs that never change.
         hint: the sizes of the symbols, s0 first, in the call that asked.
         must: the call waits for the kernel.
+        device: "" for the CPU, or a level of GPUs such as "cuda:sm_80".
     """
 
     KIND: ClassVar[str] = "kernel request"
@@ -34,6 +35,7 @@ class KernelRequest(TypedRecord):
     constants: tuple[int, ...] = ()
     hint: tuple[int, ...] = ()
     must: bool = False
+    device: str = ""
 
     @classmethod
     def of_call(cls, call: CallRequest) -> Self:

@@ -18,6 +18,7 @@ from typing import Any
 
 from composite.binding.log import logger
 from composite.compiler.tvm import Chosen, LinkError, Target
+from composite.compiler.tvm.cuda.nvrtc import NvrtcError
 from composite.compiler_process import service
 from composite.compiler_process.messages import Message
 from composite.compiler_process.process import CannotStart, Gone, HungUp, Process
@@ -37,7 +38,7 @@ class CompilerPaused(CompilerGone):
     """It ended too often to be started at once; the end that came last was told."""
 
 
-UNMADE = (CompilerError, CompilerGone, LinkError)
+UNMADE = (CompilerError, CompilerGone, LinkError, NvrtcError)
 """What leaves a call without a kernel and says in one line why, though a kernel could be made."""
 
 

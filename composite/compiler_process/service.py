@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import traceback
 from typing import Any
 
 from composite.compiler import tvm as backend
+from composite.compiler.tvm.cuda import nvrtc
+from composite.compiler.tvm.cuda.build import write_cuda
+from composite.compiler.tvm.target import CudaTarget
 from composite.compiler_process.messages import Message
 from composite.compiler_process.tasks import Loops, Made, Task, failed
 
@@ -21,6 +25,8 @@ def answer(asked: Message) -> Message:
 
 def perform(task: Task) -> Made:
     """Write the loops of a kernel, and compile and link it as far as the task says."""
+    if isinstance(task.target, CudaTarget):
+        return _for_gpu(task, task.target)
     written = _written(
         task.function,
         task.schema,
@@ -35,6 +41,25 @@ def perform(task: Task) -> Made:
     kernel = written.generate(task.name)
     library = backend.linked(kernel, task.runtime or None) if task.link else None
     return Made(loops, kernel, library)
+
+
+def _for_gpu(task: Task, target: CudaTarget) -> Made:
+    kernel = write_cuda(
+        _library_class(task.schema).FromString(task.function),
+        task.in_shapes,
+        target=target,
+        name=task.name or "kernel",
+        choices=task.choices,
+    )
+    digest = hashlib.sha256(kernel.source.encode()).hexdigest()[:16]
+    loops = Loops(digest, kernel.knobs, dict(task.choices))
+    if not task.name:
+        return Made(loops)
+    wanted = task.link
+    code = (
+        nvrtc.image(kernel.source, target.isa, is_portable=target.is_portable) if wanted else None
+    )
+    return Made(loops, kernel, code)
 
 
 @functools.lru_cache(maxsize=2)  # whoever compares loops asks for the code of one of them next

@@ -11,8 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from composite.compiler.tvm import Chosen, Kernel, Knob, LinkError, NotCovered, Target, Value
+from composite.compiler.tvm.cuda.build import CudaKernel
+from composite.compiler.tvm.cuda.launch import LaunchPlan
+from composite.compiler.tvm.cuda.nvrtc import NvrtcError
 from composite.compiler.tvm.ir.constants import Packed
 from composite.compiler.tvm.proof import Proof, Unproven
+from composite.compiler.tvm.target import CudaTarget
 from composite.compiler_process.messages import Message
 
 _ELSEWHERE = (
@@ -21,7 +25,9 @@ _ELSEWHERE = (
     "proof",
     "target",
 )  # fields of a Kernel that JSON does not hold as such
-_RAISED = {kind.__name__: kind for kind in (NotCovered, LinkError)}
+_OF_GPUS = ("name", "source", "out_shapes", "minimums", "strategy")  # of a CudaKernel, as they are
+_RAISED = {kind.__name__: kind for kind in (NotCovered, LinkError, NvrtcError)}
+_TARGETS: dict[str, type[Target]] = {"cpu": Target, "cuda": CudaTarget}  # by device
 
 
 class CompilerError(RuntimeError):
@@ -44,11 +50,11 @@ class Task:
         function: the serialized FunctionDefLibrary.
         schema: the FileDescriptorSet that declares it: the compiler's process has no TensorFlow.
         in_shapes: one an input; a text is a symbol.
-        target: the machine.
+        target: the machine; of a GPU, whose kernels have no object files.
         constants: the inputs that never change.
         choices: values of knobs.
         name: a C identifier; "" asks for the loops alone.
-        link: a library is wanted, not only object files.
+        link: a library is wanted, or machine code for a GPU.
         runtime: the library that it names as needed; "": none.
     """
 
@@ -66,6 +72,7 @@ class Task:
         """The task as it is sent."""
         facts = {
             "in_shapes": [list(shape) for shape in self.in_shapes],
+            "device": self.target.device,
             "target": dataclasses.asdict(self.target),
             "constants": list(self.constants),
             "choices": dict(self.choices),
@@ -79,8 +86,9 @@ class Task:
     def of(cls, message: Message) -> Task:
         """The task of a message."""
         function, schema = message.data
-        target = Target(**message.facts["target"])
-        return cls(function, schema, **{**message.facts, "target": target})
+        facts = {**message.facts}
+        facts["target"] = _TARGETS[facts.pop("device")](**facts["target"])
+        return cls(function, schema, **facts)
 
 
 class Loops(NamedTuple):
@@ -95,7 +103,7 @@ class Made(NamedTuple):
     """What became of a task: what it did not ask for is None."""
 
     loops: Loops
-    kernel: Kernel | None = None
+    kernel: Kernel | CudaKernel | None = None
     library: bytes | None = None
 
     def message(self) -> Message:
@@ -103,7 +111,10 @@ class Made(NamedTuple):
         knobs = [[knob.name, list(knob.candidates), knob.default] for knob in self.loops.knobs]
         facts: dict[str, Any] = {"loops": [self.loops.digest, knobs, dict(self.loops.choices)]}
         data: list[bytes] = []
-        if self.kernel is not None:
+        if isinstance(self.kernel, CudaKernel):
+            named = {name: getattr(self.kernel, name) for name in _OF_GPUS}
+            facts["cuda"] = {**named, "plan": self.kernel.plan.fields()}
+        elif self.kernel is not None:
             own = {f.name: getattr(self.kernel, f.name) for f in dataclasses.fields(Kernel)}
             facts["kernel"] = {n: value for n, value in own.items() if n not in _ELSEWHERE}
             facts["kernel"]["choices"] = dict(self.kernel.choices)
@@ -132,6 +143,13 @@ def answered(task: Task, message: Message) -> Made:
         raise CompilerError(" ".join(f"{kind}: {text}".split()), facts["trace"])
     digest, knobs, choices = facts["loops"]
     loops = Loops(digest, tuple(Knob(n, tuple(c), default) for n, c, default in knobs), choices)
+    library = message.data[-1] if task.link and message.data else None
+    if "cuda" in facts:
+        assert isinstance(task.target, CudaTarget), "it was asked for"
+        own = facts["cuda"]
+        plan = LaunchPlan.of(own.pop("plan"))
+        found = CudaKernel(**own, plan=plan, target=task.target, knobs=tuple(loops.knobs))
+        return Made(loops, found, library)
     if "kernel" not in facts:
         return Made(loops)
     objects = dict(zip(facts["objects"], message.data, strict=False))
@@ -141,4 +159,4 @@ def answered(task: Task, message: Message) -> Made:
     kernel = Kernel(
         **facts["kernel"], objects=objects, packed=packed, proof=proof, target=task.target
     )
-    return Made(loops, kernel, message.data[-1] if task.link else None)
+    return Made(loops, kernel, library)

@@ -30,8 +30,10 @@ def evaluate(
         follow from constants; None for the results as they are.
     """
     library = {f.signature.name: f for f in source.graph_def.library.function}
-    tensors = [tf.constant(x, dtype) for x, dtype in zip(inputs, source.input_dtypes, strict=True)]
     with tf.device("CPU:0"):
+        tensors = [
+            tf.constant(x, dtype) for x, dtype in zip(inputs, source.input_dtypes, strict=True)
+        ]
         return _Evaluation(library, rounded).graph(source, tensors)
 
 

@@ -20,7 +20,7 @@ from composite.compiler.tvm.ir.constants import Packed
 Array = np.ndarray[Any, Any]
 
 
-class _Array(ctypes.Structure):
+class Argument(ctypes.Structure):
     """composite_array."""
 
     _fields_ = [
@@ -38,7 +38,7 @@ class _Call(ctypes.Structure):
         ("size", ctypes.c_size_t),
         ("library", ctypes.c_char_p),
         ("kernel", ctypes.c_char_p),
-        ("arguments", ctypes.POINTER(_Array)),
+        ("arguments", ctypes.POINTER(Argument)),
         ("count", ctypes.c_size_t),
         ("tasks", ctypes.c_int32),
     ]
@@ -63,7 +63,7 @@ def call(library: Path, kernel: str, arrays: Sequence[Array], tasks: int = 1) ->
         RuntimeError: If there is no such kernel, or it refuses its arguments, or its tasks do not
             meet at the same barriers.
     """
-    arguments = (_Array * len(arrays))(*map(_argument, arrays))
+    arguments = (Argument * len(arrays))(*map(argument, arrays))
     asked = _Call(
         ctypes.sizeof(_Call), str(library).encode(), kernel.encode(), arguments, len(arrays), tasks
     )
@@ -92,9 +92,10 @@ def pack(
     return made
 
 
-def _argument(array: Array) -> _Array:
+def argument(array: Array) -> Argument:
+    """An array as the runtime takes it; the array must live as long."""
     if not array.flags.c_contiguous:
         raise ValueError("kernels take compact row-major arrays")
     shape = (ctypes.c_int64 * array.ndim)(*array.shape)
     dtype = tf.as_dtype(array.dtype).as_datatype_enum
-    return _Array(array.ctypes.data, shape, array.ndim, dtype)
+    return Argument(array.ctypes.data, shape, array.ndim, dtype)

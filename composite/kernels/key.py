@@ -44,6 +44,7 @@ class Identity:
         """The identity of a request with this expansion (a FunctionDefLibrary)."""
         content = [f"op {request.op}", f"expansion {function_digest.digest(expansion)}"]
         content += [f"shapes {request.in_shapes}", f"constants {request.constants}"]
+        content += [f"device {request.device}"] if request.device else []
         for name, value in sorted(request.attrs.items()):
             content.append(f"{name} {value.SerializeToString(deterministic=True).hex()}")
         return cls(request.op, tuple(content))
@@ -79,9 +80,12 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-@functools.lru_cache(maxsize=1)
-def machine() -> str:
-    """The kind of machine that times are valid for: processor model and cores, as a hash."""
+@functools.cache
+def machine(gpu: str = "") -> str:
+    """The kind of machine that times are valid for: processor model and cores, as a hash.
+
+    `gpu`: the model of the GPU that was measured.
+    """
     model = platform.processor()
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
@@ -91,4 +95,5 @@ def machine() -> str:
     except OSError:
         pass  # not Linux: platform's answer has to do
     cores = len(os.sched_getaffinity(0))
-    return hashlib.sha256(f"{model} {cores}".encode()).hexdigest()[:12]
+    on = f" {gpu}" if gpu else ""
+    return hashlib.sha256(f"{model} {cores}{on}".encode()).hexdigest()[:12]

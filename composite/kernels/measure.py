@@ -5,6 +5,9 @@ its own (a real model does not read the same weights again), one after the other
 the kernel and once the expansion, which grappler then fuses as it would hand-written ops. The cost
 of an empty function of the same signature is taken off, so no Python is in the result. Inputs that
 never change are constants of the graph there too.
+
+On a GPU a run ends when the device has done all of it. So a node's time is that of the device or
+that of the host, whichever is longer, as in a model.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from composite.binding.records import BACKEND, NUMERICS, UNCOUNTED, AttrValue
 from composite.kernels.decisions import Times
 from composite.ops import call
 
+HOST = "CPU:0"
 _COPIES = 16
 _MEMORY = 64 << 20  # bytes of inputs, at most
 _CONSTANTS = 16 << 20  # bytes of constants, which tracing and grappler copy a few times
@@ -36,21 +40,22 @@ _SWEEP_MEMORY = 16 << 20
 _SWEEP_BUDGET = 0.03
 
 
-def measure(
+def measure(  # noqa: PLR0913, PLR0917 - a call, and where it is measured
     op_name: str,
     arguments: Callable[[Sequence[Any]], Mapping[str, Any]],
     stamps: Mapping[str, AttrValue],
     specs: Sequence[tf.TensorSpec],
     constants: Sequence[int] = (),
+    device: str = HOST,
 ) -> Times:
     """Times an installed kernel. `arguments(inputs)` makes the keywords of a call of the op.
 
-    `constants`: the inputs that never change.
+    `constants`: the inputs that never change. `device`: TensorFlow's name of the nodes' device.
     """
     known = _known(specs, constants)
     varying = _varying(specs, known)
     copies = _copies(varying, known, _COPIES, _MEMORY)
-    functions = _functions(op_name, _Call(arguments, stamps, known), varying, copies)
+    functions = _functions(op_name, _Call(arguments, stamps, known, device), varying, copies)
     inputs = _taken(functions, varying, copies)
     rounds: list[tuple[float, float, float]] = []
     for _ in range(_OPINIONS):
@@ -68,6 +73,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
     specs: Sequence[tf.TensorSpec],
     cases: Sequence[Sequence[tuple[int, ...]]],
     constants: Sequence[int] = (),
+    device: str = HOST,
 ) -> list[Times]:
     """Times an installed kernel at several sizes, more quickly and less exactly than `measure`.
 
@@ -83,7 +89,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
         for shapes in cases
     ]
     copies = _copies(exact[-1], known, _SWEEP_COPIES, _SWEEP_MEMORY)
-    functions = _functions(op_name, _Call(arguments, stamps, known), varying, copies)
+    functions = _functions(op_name, _Call(arguments, stamps, known, device), varying, copies)
     found = []
     for case in exact:
         inputs = _taken(functions, case, copies)
@@ -109,8 +115,8 @@ class Chain:
         varying = _varying(specs, known)
         self.copies = _copies(varying, known, _COPIES, _MEMORY)
         node = _Call(arguments, {**stamps, **_route("tvm")}, known)
-        self._kernel = _chain(op_name, node.keywords, node.stamps, varying, self.copies)
-        self._empty = _empty(varying, self.copies)
+        self._kernel = _chain(op_name, node, varying, self.copies)
+        self._empty = _empty(varying, self.copies, HOST)
         self._inputs = _taken((self._kernel, self._empty), varying, self.copies)
 
     def seconds(self) -> float:
@@ -128,6 +134,7 @@ class _Call(NamedTuple):
     arguments: Callable[[Sequence[Any]], Mapping[str, Any]]
     stamps: Mapping[str, AttrValue]
     known: Mapping[int, Any]  # by position
+    device: str = HOST
 
     def keywords(self, own: Sequence[Any], copy: int) -> Mapping[str, Any]:
         """Of the call number `copy`, with inputs `own` beside the constants."""
@@ -146,13 +153,15 @@ def _varying(specs: Sequence[tf.TensorSpec], known: Mapping[int, Any]) -> list[t
     return [spec for i, spec in enumerate(specs) if i not in known]
 
 
-def _functions(op_name: str, node: _Call, specs: Sequence[tf.TensorSpec], copies: int) -> list[Any]:
+def _functions(
+    op_name: str, node: _Call, specs: Sequence[tf.TensorSpec], copies: int
+) -> list[_Traced]:
     """What is timed: the kernel, the expansion, nothing."""
     chains = [
-        _chain(op_name, node.keywords, {**node.stamps, **_route(backend)}, specs, copies)
+        _chain(op_name, node._replace(stamps={**node.stamps, **_route(backend)}), specs, copies)
         for backend in ("tvm", "tf")
     ]
-    return [*chains, _empty(specs, copies)]
+    return [*chains, _empty(specs, copies, node.device)]
 
 
 def _times(rounds: Sequence[tuple[float, float, float]], copies: int) -> Times:
@@ -207,13 +216,13 @@ def _constant(array: Any, copy: int) -> Any:
     return tf.constant(own)
 
 
-def _taken(functions: Sequence[Any], specs: Sequence[tf.TensorSpec], copies: int) -> list[Any]:
+def _taken(functions: Sequence[_Traced], specs: Sequence[tf.TensorSpec], copies: int) -> list[Any]:
     """Inputs for all copies, after a first run of each function on them.
 
     Without zeros among the integers if they are refused with some: what divides by them does that.
     """
     for zeros in (True, False):
-        inputs = _inputs(specs, copies, zeros=zeros)
+        inputs = _inputs(specs, copies, functions[0].device, zeros=zeros)
         try:
             for function in functions:
                 function(*inputs)
@@ -224,13 +233,13 @@ def _taken(functions: Sequence[Any], specs: Sequence[tf.TensorSpec], copies: int
     return inputs
 
 
-def _inputs(specs: Sequence[tf.TensorSpec], copies: int, *, zeros: bool) -> list[Any]:
+def _inputs(specs: Sequence[tf.TensorSpec], copies: int, device: str, *, zeros: bool) -> list[Any]:
     random = np.random.default_rng(0)
     drawn = [_draw(spec, random) for spec in specs]
     if not zeros:
         drawn = [x | 1 if s.dtype.is_integer else x for x, s in zip(drawn, specs, strict=True)]
     # The same numbers in memory of their own: to draw them anew takes longer than to measure.
-    with tf.device("CPU:0"):
+    with tf.device(device):
         return [tf.constant(array.copy()) for _ in range(copies) for array in drawn]
 
 
@@ -241,45 +250,55 @@ def _draw(spec: tf.TensorSpec, random: np.random.Generator) -> Any:
     return random.integers(0, 2, shape).astype(dtype)
 
 
-def _chain(
-    op_name: str,
-    arguments: Callable[[Sequence[Any], int], Mapping[str, Any]],
-    stamps: Mapping[str, AttrValue],
-    specs: Sequence[tf.TensorSpec],
-    copies: int,
-) -> Any:
+def _chain(op_name: str, node: _Call, specs: Sequence[tf.TensorSpec], copies: int) -> _Traced:
     width = len(specs)
 
     def chain(*inputs: Any) -> list[Any]:
         outputs: list[Any] = []
         for i in range(copies):
-            with tf.control_dependencies(outputs[-1:]), tf.device("CPU:0"):
+            with tf.control_dependencies(outputs[-1:]), tf.device(node.device):
                 own = inputs[i * width : (i + 1) * width]
-                result = call.graph_call(op_name, arguments(own, i), stamps, None)
+                result = call.graph_call(op_name, node.keywords(own, i), node.stamps, None)
             # Read, every one: grappler turns a node that only orders others into nothing.
             outputs += tf.nest.flatten(result)
-        return _together(outputs)
+        return _together(outputs, node.device)
 
-    return _traced(chain, [*specs] * copies)
+    return _traced(chain, [*specs] * copies, node.device)
 
 
-def _together(outputs: list[Any]) -> list[Any]:
+def _together(outputs: list[Any], device: str) -> list[Any]:
     """The outputs, none of them before the last.
 
     Two nodes that become ready at once are run on two threads, and waking the other takes longer
     than many a kernel.
     """
-    return list(tf.raw_ops.IdentityN(input=outputs)) if outputs else outputs
+    with tf.device(device):
+        return list(tf.raw_ops.IdentityN(input=outputs)) if outputs else outputs
 
 
-def _empty(specs: Sequence[tf.TensorSpec], copies: int) -> Any:
+def _empty(specs: Sequence[tf.TensorSpec], copies: int, device: str) -> _Traced:
     def empty(*inputs: Any) -> list[Any]:
-        return _together([tf.identity(x) for x in inputs[:: max(len(specs), 1)]])
+        with tf.device(device):
+            own = [tf.identity(x) for x in inputs[:: max(len(specs), 1)]]
+        return _together(own, device)
 
-    return _traced(empty, [*specs] * copies)
+    return _traced(empty, [*specs] * copies, device)
 
 
-def _traced(function: Callable[..., Any], specs: Sequence[tf.TensorSpec]) -> Any:
+class _Traced(NamedTuple):
+    """A function of a graph, which returns when its device has done it."""
+
+    run: Callable[..., Any]
+    device: str
+
+    def __call__(self, *inputs: Any) -> None:
+        self.run(*inputs)
+        if self.device != HOST:
+            with tf.device(self.device):
+                tf.raw_ops.SyncDevice()
+
+
+def _traced(function: Callable[..., Any], specs: Sequence[tf.TensorSpec], device: str) -> _Traced:
     """A traced function, called as the op that it is.
 
     A tf.function's call in Python costs 17 us for each argument, and there are many.
@@ -292,11 +311,11 @@ def _traced(function: Callable[..., Any], specs: Sequence[tf.TensorSpec]) -> Any
     def run(*inputs: Any) -> Any:
         return tf.raw_ops.PartitionedCall(args=inputs, Tout=dtypes, f=concrete.name.decode())
 
-    return run
+    return _Traced(run, device)
 
 
 def _rounds(
-    functions: Sequence[Any], inputs: Sequence[Any], budget: float
+    functions: Sequence[_Traced], inputs: Sequence[Any], budget: float
 ) -> list[tuple[float, float, float]]:
     """Seconds of each function, run in turns, so that a busy moment of the machine hits all."""
     rounds = []
@@ -309,7 +328,7 @@ def _rounds(
     return rounds
 
 
-def _time(function: Any, inputs: Sequence[Any]) -> float:
+def _time(function: _Traced, inputs: Sequence[Any]) -> float:
     start = time.perf_counter()
     function(*inputs)
     return time.perf_counter() - start

@@ -7,7 +7,7 @@ then its verdict (`verdicts`). A kernel from the cache was checked when it was m
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,10 +20,12 @@ from composite.binding.kernel_request import KernelRequest
 from composite.binding.log import logger
 from composite.binding.records import NodeDef
 from composite.compiler.tvm import Chosen, Kernel, NotCovered, Target
+from composite.compiler.tvm.cuda.build import CudaKernel
+from composite.compiler.tvm.target import CudaTarget
 from composite.compiler_process import client
 from composite.compiler_process.client import Stopped
 from composite.compiler_process.tasks import Loops, Made
-from composite.kernels import chosen, memory, shapes, verify
+from composite.kernels import chosen, gpu, memory, shapes, verify
 from composite.kernels.cache import Cache
 from composite.kernels.chosen import NOTHING
 from composite.kernels.exact import is_exact
@@ -59,7 +61,7 @@ def produce(
     `stopping()` is asked between the steps; Stopped is raised when it says so.
     `must_be_known`: this process can neither check nor measure; Unknown where that is needed.
     """
-    target = Target.host()
+    target = target_of(request)
     own = identity(request)
     choices = chosen.choices_for(
         own,
@@ -70,7 +72,7 @@ def produce(
     )
     key = own.entry_key(target.key, choices)
     entry = cached(request, cache, key)
-    if must_be_known and (entry is None or stored(cache, key) is None):
+    if must_be_known and (entry is None or stored(cache, key, request) is None):
         raise Unknown(
             "the cache has no kernel that was measured, and a process that was forked "
             "after TensorFlow's first op has no threads to make one with"
@@ -93,6 +95,20 @@ def produce(
         "expansion",
         f"measured slower: {times.kernel_us:.1f} us against {times.expansion_us:.1f} us",
     )
+
+
+def target_of(request: KernelRequest) -> Target:
+    """What a request's kernel is compiled for: this CPU, or the level of its GPU.
+
+    NotCovered for a GPU below the lowest level.
+    """
+    if not request.device:
+        return Target.host()
+    try:
+        allowed = tf.config.experimental.tensor_float_32_execution_enabled()
+        return CudaTarget.of_device(request.device, tensor_float_32=allowed)
+    except ValueError as error:
+        raise NotCovered(str(error)) from None
 
 
 def cached(request: KernelRequest, cache: Cache, key: str) -> tuple[KernelRecord, Path] | None:
@@ -126,13 +142,21 @@ def compile_kernel(
     choices: Chosen = NOTHING,
     stopping: Callable[[], bool] = client.never,
 ) -> tuple[KernelRecord, bytes]:
-    """Compiles and checks a kernel. Returns its record and the bytes of its loadable library."""
+    """Compiles and checks a kernel. Returns its record and the bytes of its loadable library.
+
+    Of a kernel for a GPU, these are machine code.
+    """
     runtime = str(native.library_path().resolve())
     name = kernel_name(request, choices)
     made = _compiled(request, target, name, choices, runtime=runtime, stopping=stopping)
     kernel, library = made.kernel, made.library
-    assert kernel is not None, "it was asked for"
     assert library is not None, "it was asked for"
+    if isinstance(kernel, CudaKernel):
+        record = gpu.record_of(request, kernel, tuned=bool(choices))
+        found = gpu.check(oracle(request, kernel.minimums), record, library)
+        record = with_accuracy(record, request, found)
+        return replace(record, library_sha256=sha256(library)), library
+    assert kernel is not None, "it was asked for"
     with memory.file(library) as path:
         record = record_of(request, kernel, target, tuned=bool(choices))
         record = with_accuracy(record, request, check(request, kernel, path))
@@ -148,7 +172,7 @@ def compile_object(
     client raises.
     """
     kernel = _compiled(request, target, name or kernel_name(request, choices), choices).kernel
-    assert kernel is not None, "it was asked for"
+    assert isinstance(kernel, Kernel), "it was asked for"
     return kernel
 
 
@@ -208,7 +232,7 @@ def _expansion(request: KernelRequest) -> Any:
 
 def check(request: KernelRequest, kernel: Kernel, library: Path) -> verify.Accuracy:
     """Checks a linked kernel on the sizes of the call and on awkward ones; returns its error."""
-    return compare(oracle(request, kernel), kernel, library)
+    return compare(oracle(request, kernel.minimums, kernel.divisors), kernel, library)
 
 
 def compare(with_: verify.Oracle, kernel: Kernel, library: Path) -> verify.Accuracy:
@@ -216,13 +240,15 @@ def compare(with_: verify.Oracle, kernel: Kernel, library: Path) -> verify.Accur
     return with_.check(library, kernel.name, kernel.packed, kernel.forwards, kernel.guarded)
 
 
-def oracle(request: KernelRequest, kernel: Kernel) -> verify.Oracle:
-    """What the kernels of a request are checked with; `kernel` is any of them."""
+def oracle(
+    request: KernelRequest, minimums: Sequence[int], divisors: Sequence[int] = ()
+) -> verify.Oracle:
+    """What the kernels of a request are checked with; the bounds are those of any of them."""
     dims = request.in_shapes
     names = shapes.symbols(dims)
-    cases = [shapes.samples(names, request.hint, kernel.minimums, kernel.divisors)]
+    cases = [shapes.samples(names, request.hint, minimums, divisors)]
     if names:
-        cases.append(shapes.odd_samples(names, kernel.minimums, kernel.divisors))
+        cases.append(shapes.odd_samples(names, minimums, divisors))
     return verify.Oracle(
         lambda exact: expand(request, exact),
         [shapes.substitute(dims, values) for values in cases],

@@ -18,12 +18,12 @@ from composite.binding.kernel_record import KernelRecord
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.log import logger
 from composite.binding.records import AttrValue
-from composite.kernels import decisions, shapes
+from composite.kernels import decisions, gpu, shapes
 from composite.kernels import key as keys
 from composite.kernels.cache import Cache
 from composite.kernels.decisions import Decision
 from composite.kernels.expansions import expand
-from composite.kernels.measure import measure, sweep
+from composite.kernels.measure import HOST, measure, sweep
 from composite.ops import call, call_arguments, functions
 
 # Of one node, as far as it can be told beforehand: a size that takes longer is not measured.
@@ -38,7 +38,7 @@ def verdict(
     stopping: Callable[[], bool],
 ) -> Decision:
     """Installs a record again with its verdict, measured here or by an earlier process."""
-    decision = stored(cache, key)
+    decision = stored(cache, key, request)
     if decision is not None:
         install(made, decision)
         return decision
@@ -48,11 +48,11 @@ def verdict(
             return decision
     assert decision is not None, "the size of the call that asked is always measured"
     # Another process may have been quicker. Its verdict stands, so that both take one path.
-    theirs = stored(cache, key)
+    theirs = stored(cache, key, request)
     if theirs is not None:
         install(made, theirs)
         return theirs
-    cache.store_timings(key, keys.machine(), decisions.to_json(decision).encode())
+    cache.store_timings(key, machine(request), decisions.to_json(decision).encode())
     logger.info(
         "%s: kernel %s takes %.1f us, the expansion %.1f us",
         request.op, made.name, decision.times.kernel_us, decision.times.expansion_us,
@@ -60,9 +60,14 @@ def verdict(
     return decision
 
 
-def stored(cache: Cache, key: str) -> Decision | None:
+def machine(request: KernelRequest) -> str:
+    """The kind of machine that times of a request's kernels are valid for."""
+    return keys.machine(gpu.model(request.device) if request.device else "")
+
+
+def stored(cache: Cache, key: str, request: KernelRequest) -> Decision | None:
     """What was measured on a machine of this kind."""
-    text = cache.load_timings(key, keys.machine())
+    text = cache.load_timings(key, machine(request))
     return None if text is None else decisions.from_json(text)
 
 
@@ -95,7 +100,8 @@ def measured(
     exact = shapes.substitute(dims, values)
     dtypes = functions.body(expand(request, exact)).input_dtypes
     node = node_of(request)
-    times = {asked: measure(*node, specs(exact, dtypes), constants)}
+    device = gpu.device_name(request.device) if request.device else HOST
+    times = {asked: measure(*node, specs(exact, dtypes), constants, device=device)}
     yield decisions.decide(times, asked, before)
     longest = max(times[asked].kernel_us, times[asked].expansion_us)
     others = [v for v in around if longest * shapes.size(v) / asked <= _LONGEST_US]
@@ -104,7 +110,7 @@ def measured(
     unknown = [[d if isinstance(d, int) else None for d in shape] for shape in dims]
     cases = [shapes.substitute(dims, v) for v in others]
     try:
-        found = sweep(*node, specs(unknown, dtypes), cases, constants)
+        found = sweep(*node, specs(unknown, dtypes), cases, constants, device=device)
     except (tf.errors.OpError, ValueError) as error:  # a body that needs the dim to expand
         logger.info("%s: kernel %s is measured at one size: %s", request.op, made.name, error)
         return

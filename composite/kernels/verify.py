@@ -12,7 +12,7 @@ and for outputs that lie in the memory of an input, where they may.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -76,7 +76,7 @@ class Oracle:
     ) -> None:
         self._expansions = expansions
         self._cases = cases
-        self._kept: list[_Sample] = []
+        self._kept: list[Sample] = []
 
     def check(
         self,
@@ -87,12 +87,23 @@ class Oracle:
         guarded: str = "",
     ) -> Accuracy:
         """As the function `check`."""
+
+        def results(sample: Sample) -> Iterator[tuple[int, list[Array]]]:
+            if guarded:
+                _run_guarded(library, guarded, sample, packed, forwards)
+            yield from _results(library, name, sample, packed, forwards)
+
+        return self.compare(results)
+
+    def compare(self, results: Callable[[Sample], Iterable[tuple[int, list[Array]]]]) -> Accuracy:
+        """Compares the outputs that `results` gives for each sample, with how many tasks did it.
+
+        Mismatch when an output is wrong, or `results` says so.
+        """
         worst, same_bits, unit = 0.0, True, ""
         for sample in self._samples():
             try:
-                if guarded:
-                    _run_guarded(library, guarded, sample, packed, forwards)
-                for tasks, found in _results(library, name, sample, packed, forwards):
+                for tasks, found in results(sample):
                     worst = max(worst, _worst(sample, tasks, found))
                     pairs = zip(found, sample.expected, strict=True)
                     same_bits = same_bits and all(y.tobytes() == z.tobytes() for y, z in pairs)
@@ -103,11 +114,11 @@ class Oracle:
             unit = f"|y| against {sample.source.standard} on adversarial inputs"
         return Accuracy(float(f"{worst:.2g}"), unit, same_bits)
 
-    def _samples(self) -> Iterator[_Sample]:
+    def _samples(self) -> Iterator[Sample]:
         if self._kept:
             yield from self._kept
             return
-        found: list[_Sample] = []
+        found: list[Sample] = []
         size = 0
         for sample in self._computed():
             size += sample.size
@@ -117,7 +128,7 @@ class Oracle:
         if size <= _KEPT:
             self._kept = found
 
-    def _computed(self) -> Iterator[_Sample]:
+    def _computed(self) -> Iterator[Sample]:
         for number, shapes in enumerate(self._cases):
             source = Source(self._expansions(shapes))
             last = number == len(self._cases) - 1
@@ -130,7 +141,7 @@ class Oracle:
                     yield sample
 
 
-class _Sample(NamedTuple):
+class Sample(NamedTuple):
     """One set of inputs and what comes of it."""
 
     shapes: list[tuple[int, ...]]
@@ -147,7 +158,7 @@ class _Sample(NamedTuple):
         return sum(array.nbytes for array in [*self.inputs, *self.expected, *results])
 
 
-def _taken(shapes: list[tuple[int, ...]], draw: adversarial.Draw, source: Source) -> _Sample | None:
+def _taken(shapes: list[tuple[int, ...]], draw: adversarial.Draw, source: Source) -> Sample | None:
     """The sample of a draw, or of the same without zeros among the integers, if one divides by it.
 
     None when the expansion takes neither.
@@ -162,14 +173,14 @@ def _taken(shapes: list[tuple[int, ...]], draw: adversarial.Draw, source: Source
     return None
 
 
-def _sample(shapes: Sequence[tuple[int, ...]], draw: adversarial.Draw, source: Source) -> _Sample:
+def _sample(shapes: Sequence[tuple[int, ...]], draw: adversarial.Draw, source: Source) -> Sample:
     """What comes of a draw: of a milder one where roundings decide whether a result overflows."""
     milder = iter(range(0 if draw.special or draw.denormal else _MILDER))
     while True:
         inputs = [floats.unaligned(x) for x in draw.arrays]
         expected, references = source.run(inputs)
         if all(map(_overflow_alike, expected, references)) or next(milder, None) is None:
-            return _Sample(list(shapes), draw, inputs, expected, references, source)
+            return Sample(list(shapes), draw, inputs, expected, references, source)
         draw = draw.milder()
 
 
@@ -182,7 +193,7 @@ def _overflow_alike(expected: Array, reference: Reference) -> bool:
 
 
 def _results(
-    library: Path, name: str, sample: _Sample, packed: Sequence[Packed], forwards: Forwards
+    library: Path, name: str, sample: Sample, packed: Sequence[Packed], forwards: Forwards
 ) -> Iterator[tuple[int, list[Array]]]:
     """The outputs by one task, and by several and in place unless they are the same to the bit."""
     serial = run_kernel(library, name, sample.inputs, sample.expected, packed=packed)
@@ -196,7 +207,7 @@ def _results(
 
 
 def _run_guarded(
-    library: Path, name: str, sample: _Sample, packed: Sequence[Packed], forwards: Forwards
+    library: Path, name: str, sample: Sample, packed: Sequence[Packed], forwards: Forwards
 ) -> None:
     """Mismatch when a kernel's guards find an access outside of its buffer, or a division by 0."""
     for tasks, over in [(1, {}), *((_TASKS, over) for over in _places(forwards))]:
@@ -217,7 +228,7 @@ def _places(forwards: Forwards) -> Iterator[dict[int, int]]:
         yield from ({output: one} for one in inputs)
 
 
-def _worst(sample: _Sample, tasks: int, found: Sequence[Array]) -> float:
+def _worst(sample: Sample, tasks: int, found: Sequence[Array]) -> float:
     """The largest error of a kernel's outputs. Mismatch when it is more than allowed."""
     worst = 0.0
     divided = f" by {tasks} tasks," if tasks > 1 else ""

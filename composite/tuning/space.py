@@ -69,7 +69,7 @@ class Space:
             backend.link(kernel, path, runtime=native.library_path())
             self.seconds = time.monotonic() - start
             if self._oracle is None:
-                self._oracle = produce.oracle(self.request, kernel)
+                self._oracle = produce.oracle(self.request, kernel.minimums, kernel.divisors)
             produce.compare(self._oracle, kernel, path)
         except Exception as error:  # a candidate is worth a line, not the whole search
             raise Rejected(f"{type(error).__name__}: {error}") from error

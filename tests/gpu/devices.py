@@ -1,7 +1,8 @@
 """Two GPUs made of threads, which TensorFlow takes for real ones.
 
-`build` compiles device/*.c, once for each state of the sources. `load` gives this process the
-devices, for good: tests do so in processes of their own, see test_on_device.py.
+`build` compiles device/*.c, `build_nvrtc` nvrtc/*.cc, once for each state of the sources. `Devices`
+gives this process the devices, for good: tests do so in processes of their own, see
+test_on_device.py.
 """
 
 from __future__ import annotations
@@ -10,16 +11,20 @@ import ctypes
 import hashlib
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework import load_library
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = sorted(Path(__file__).with_name("device").glob("*.[ch]"))
+HERE = Path(__file__).parent
+SOURCES = sorted((HERE / "device").glob("*.[ch]"))
+NVRTC_SOURCES = [*sorted((HERE / "nvrtc").iterdir()), HERE / "shim" / "threads.h"]
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-shared", "-fPIC"]
+NVRTC_FLAGS = ["-std=c++17", "-O1", "-shared", "-fPIC", f'-DTEST_GPU="{HERE}"']
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 
 GPU = "/GPU:0"
@@ -27,26 +32,37 @@ OTHER_GPU = "/GPU:1"
 
 
 def build() -> Path:
-    """The library of the devices. Several processes may build it at once."""
-    state = hashlib.sha256(f"{FLAGS} {tf.__version__}".encode())
-    for source in SOURCES:
+    """The library of the devices, and of their driver."""
+    include = ["-isystem", tf.sysconfig.get_include()]
+    link = [f"-L{tf.sysconfig.get_lib()}", "-l:libtensorflow_framework.so.2"]
+    sources = [source for source in SOURCES if source.suffix == ".c"]
+    command = ["cc", *FLAGS, *WARNINGS, *include, *sources, *link, "-lm", "-lpthread", "-ldl"]
+    return _built("libtest_gpu", SOURCES, command)
+
+
+def build_nvrtc() -> Path:
+    """The library that makes kernels for the devices of CUDA sources."""
+    sources = [source for source in NVRTC_SOURCES if source.suffix == ".cc"]
+    return _built("libtest_nvrtc", NVRTC_SOURCES, ["g++", *NVRTC_FLAGS, *WARNINGS, *sources])
+
+
+def _built(name: str, sources: Sequence[Path], command: Sequence[Any]) -> Path:
+    """What a command makes. Several processes may make it at once."""
+    state = hashlib.sha256(f"{command} {tf.__version__}".encode())
+    for source in sources:
         state.update(source.read_bytes())
-    library = ROOT / "build" / "gpu" / f"libtest_gpu_{state.hexdigest()[:16]}.so"
+    library = ROOT / "build" / "gpu" / f"{name}_{state.hexdigest()[:16]}.so"
     if not library.exists():
         library.parent.mkdir(parents=True, exist_ok=True)
         mine = library.with_suffix(f".{os.getpid()}")
-        sources = [source for source in SOURCES if source.suffix == ".c"]
-        include = ["-isystem", tf.sysconfig.get_include()]
-        link = [
-            f"-L{tf.sysconfig.get_lib()}",
-            "-l:libtensorflow_framework.so.2",
-            "-lm",
-            "-lpthread",
-        ]
-        command = ["cc", *FLAGS, *WARNINGS, *include, *sources, *link, "-o", mine]
-        subprocess.run(command, check=True)
+        subprocess.run([*command, "-o", mine], check=True)
         mine.rename(library)
     return library
+
+
+def with_kernels() -> dict[str, str]:
+    """The environment of a process in which kernels of ours run on the devices."""
+    return {"COMPOSITE_CUDA_DRIVER": str(build()), "COMPOSITE_NVRTC": str(build_nvrtc())}
 
 
 class Devices:
@@ -56,6 +72,7 @@ class Devices:
         load_library.load_pluggable_device_library(str(library))
         self._library = ctypes.CDLL(str(library))
         self._library.CountLaunches.restype = ctypes.c_long
+        self._library.CountDriverLaunches.restype = ctypes.c_long
         self._library.TakeMemory.restype = ctypes.c_size_t
         self._library.TakeMemory.argtypes = [ctypes.c_int, ctypes.c_size_t]
 
@@ -64,6 +81,19 @@ class Devices:
         count = int(self._library.CountLaunches(op.encode(), device))
         assert count >= 0, f"the devices have no kernel of {op}"
         return count
+
+    def kernels(self, device: int = 0) -> int:
+        """How many kernels of ours the driver gave to the streams of a device so far."""
+        return int(self._library.CountDriverLaunches(device))
+
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Let the driver refuse every launch meanwhile."""
+        self._library.RefuseLaunches(True)
+        try:
+            yield
+        finally:
+            self._library.RefuseLaunches(False)
 
     def memory(self, size: int) -> int:
         """The address of new memory of the first device."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from composite.compiler.tvm.ir import dims
 
@@ -16,6 +17,8 @@ ALIGNMENT = 16
 """What the address of an aligned argument is a multiple of; of each workspace too."""
 MOST_THREADS = 2048
 """Threads that a multiprocessor runs at a time: more blocks than they fill need not be launched."""
+
+_COLUMNS = ("functions", "work", "share", "threads", "shared", "arguments")  # of Launch, in order
 
 
 @dataclass(frozen=True)
@@ -69,18 +72,6 @@ class Launch:
         fit = multiprocessors * max(1, MOST_THREADS // self.threads)
         return min(dims.ceildiv(work, self.share), fit)
 
-    def text(self) -> str:
-        """Return the launch as a line, fields apart by commas."""
-        fields = (self.function, self.work, self.share, self.threads, self.shared)
-        return ",".join([*map(str, fields), " ".join(map(str, self.arguments))])
-
-    @classmethod
-    def parse(cls, text: str) -> Launch:
-        """Return the launch of a line."""
-        function, work, share, threads, shared, arguments = text.split(",")
-        parsed = tuple(map(Argument.parse, arguments.split()))
-        return cls(function, work, int(share), int(threads), int(shared), parsed)
-
 
 @dataclass(frozen=True)
 class LaunchPlan:
@@ -97,19 +88,31 @@ class LaunchPlan:
     workspaces: tuple[str, ...]
     aligned: tuple[Argument, ...]
 
-    def texts(self) -> dict[str, list[str]]:
-        """Return the plan as lists of texts, for a record."""
+    def fields(self) -> dict[str, tuple[Any, ...]]:
+        """Return the plan by the names of a kernel record's fields."""
+        launches = self.launches
         return {
-            "launches": [one.text() for one in self.launches],
-            "workspaces": [*self.workspaces],
-            "aligned": [str(one) for one in self.aligned],
+            "launch_functions": tuple(one.function for one in launches),
+            "launch_work": tuple(one.work for one in launches),
+            "launch_share": tuple(one.share for one in launches),
+            "launch_threads": tuple(one.threads for one in launches),
+            "launch_shared": tuple(one.shared for one in launches),
+            "launch_arguments": tuple(" ".join(map(str, one.arguments)) for one in launches),
+            "workspaces": tuple(self.workspaces),
+            "aligned": tuple(map(str, self.aligned)),
         }
 
     @classmethod
-    def parse(cls, texts: Mapping[str, Sequence[str]]) -> LaunchPlan:
-        """Return the plan of a record; ValueError if it is none."""
+    def of(cls, fields: Mapping[str, Sequence[Any]]) -> LaunchPlan:
+        """Return the plan that such fields have; ValueError if it is none."""
+        columns = [fields[f"launch_{name}"] for name in _COLUMNS]
         return cls(
-            tuple(map(Launch.parse, texts["launches"])),
-            tuple(texts["workspaces"]),
-            tuple(map(Argument.parse, texts["aligned"])),
+            tuple(
+                Launch(
+                    name, work, share, threads, shared, tuple(map(Argument.parse, words.split()))
+                )
+                for name, work, share, threads, shared, words in zip(*columns, strict=True)
+            ),
+            tuple(fields["workspaces"]),
+            tuple(map(Argument.parse, fields["aligned"])),
         )

@@ -1,18 +1,21 @@
 """CUDA source to machine code, by NVRTC: no driver, no GPU and no CUDA toolkit is needed.
 
-NVRTC is a library of NVIDIA's that the package nvidia-cuda-nvrtc-cu12 brings. It is looked for when
-the first source is compiled.
+NVRTC is a library of NVIDIA's that the package nvidia-cuda-nvrtc-cu12 brings; COMPOSITE_NVRTC in
+the environment names another one. It is looked for when the first source is compiled.
 """
 
 from __future__ import annotations
 
 import ctypes
 import importlib.util
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+ENVIRONMENT = "COMPOSITE_NVRTC"
 
 _PACKAGE = "nvidia.cuda_nvrtc"
 _LIBRARY = "libnvrtc.so.12"
@@ -83,7 +86,14 @@ def available() -> bool:
     return _path() is not None
 
 
+def image(source: str, level: str, *, is_portable: bool) -> bytes:
+    """Return what the driver loads: a cubin, or PTX where it is to be portable."""
+    return ptx(source, level).encode() if is_portable else cubin(source, level).data
+
+
 def _path() -> Path | None:
+    if named := os.environ.get(ENVIRONMENT):
+        return Path(named)
     try:
         spec = importlib.util.find_spec(_PACKAGE)
     except ModuleNotFoundError:  # no package of NVIDIA's at all

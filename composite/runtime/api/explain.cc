@@ -5,20 +5,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "composite/runtime/base/record_tables.h"
 #include "composite/runtime/kernels/decide.h"
 #include "composite/runtime/kernels/decision_text.h"
 #include "composite/runtime/kernels/kernel_record.h"
 #include "composite/runtime/kernels/kernel_table.h"
 #include "composite/runtime/kernels/node_groups.h"
 #include "composite/runtime/program/registry.h"
+#include "composite/runtime/run/gpu_device.h"
 
 namespace composite {
 namespace {
 
 using tensorflow::AttrSlice;
 using tensorflow::NodeDef;
-
-constexpr char kDeviceAttr[] = "_device";
 
 const char* PathOf(const Decision& decision) {
   if (decision.route == Route::kKernel) return "kernel";
@@ -46,6 +46,12 @@ void DescribeKernel(const KernelRecord& record, absl::Span<const int64_t> values
     attrs["expansion_times"].mutable_list()->add_f(measured.expansion_us);
     attrs["kernel_wins"].mutable_list()->add_b(measured.kernel_wins);
   }
+}
+
+// The type of device that the call is placed on; "" where it does not say.
+std::string PlacedOn(AttrSlice attrs) {
+  const auto* placed = attrs.Find(kDeviceField);
+  return placed != nullptr ? placed->s() : "";
 }
 
 // When the kernel of variables at rest runs.
@@ -83,6 +89,10 @@ std::string Reason(const OpVersion& version, AttrSlice attrs, const Caller& call
     if (std::string later = LaterText(version, snapshots); !later.empty()) reason = later;
   }
   if (decision.why == Why::kBackendTf || decision.why == Why::kStrict) return reason;
+  if (decision.why == Why::kDevice) {
+    const std::string why = WhyWithoutKernels(PlacedOn(attrs));
+    if (!why.empty()) absl::StrAppend(&reason, ": ", why);
+  }
   const bool kernel = decision.route == Route::kKernel;
   if (kernel && snapshots->NeedsOf(decision.group) == Needs::kRest) {
     absl::StrAppend(&reason, AtRestText(attrs));
@@ -119,12 +129,11 @@ void DescribeComposition(const OpVersion& version, NodeDef* answer) {
 
 absl::StatusOr<NodeDef> Explain(const OpVersion& version, AttrSlice attrs, const Signature& call,
                                 const Options& options) {
-  const auto* placed = attrs.Find(kDeviceAttr);
   const bool measuring = attrs.Find(kUncountedAttr) != nullptr;
   const Caller caller = CallerOf(version, NodeDtypes(version, attrs), measuring);
-  GroupSnapshots snapshots(version, attrs, call);
-  const Decision decision =
-      Decide(snapshots, caller, options, DeviceOfType(placed != nullptr ? placed->s() : ""));
+  const Device device = DeviceOfType(PlacedOn(attrs));
+  GroupSnapshots snapshots(version, attrs, device, call);
+  const Decision decision = Decide(snapshots, caller, options, device);
   const Choice& choice = decision.choice;
   if (decision.why == Why::kNotExact) return CheckExact(choice.kernel->record);
   NodeDef answer;

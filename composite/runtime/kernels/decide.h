@@ -65,6 +65,7 @@ enum class Why {
   kBackendTf,
   kStrict,
   kDevice,
+  kHostMemory,
   kDtypes,
   // choice.kernel
   kKernel,

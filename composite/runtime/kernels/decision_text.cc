@@ -98,7 +98,9 @@ std::string Plain(Why why) {
     case Why::kStrict:
       return "numerics=\"strict\"";
     case Why::kDevice:
-      return "kernels run on the CPU so far, and this node is placed elsewhere";
+      return "no kernels run on the device that this node is placed on";
+    case Why::kHostMemory:
+      return "an int32 tensor of it lies in the host's memory, which no kernel for a GPU reads";
     case Why::kDtypes:
       return "no kernel takes its dtypes";
     case Why::kJitOff:

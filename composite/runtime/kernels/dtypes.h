@@ -21,6 +21,7 @@ class DtypeSet {
   static DtypeSet Of(tensorflow::DataTypeSlice dtypes);
 
   void Add(tensorflow::DataType dtype) { bits_ |= Bit(dtype); }
+  bool Has(tensorflow::DataType dtype) const { return (bits_ & Bit(dtype)) != 0; }
   bool IsIn(const DtypeSet& other) const { return (bits_ & ~other.bits_) == 0; }
   // The names of those that are not in `other`: "uint8, int16".
   std::string Without(const DtypeSet& other) const;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "composite/runtime/base/record_tables.h"
 #include "composite/runtime/base/stats.h"
 
 namespace composite {
@@ -30,6 +31,8 @@ std::string FamilyKey(const OpVersion& version, const NodeDef& description) {
     absl::StrAppend(&key, "\n", declared.name(), "=",
                     description.attr().at(declared.name()).SerializeAsString());
   }
+  auto device = description.attr().find(kDeviceField);
+  if (device != description.attr().end()) absl::StrAppend(&key, "\non ", device->second.s());
   return key;
 }
 

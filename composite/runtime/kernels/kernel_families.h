@@ -20,7 +20,8 @@
 
 namespace composite {
 
-// The groups of a program with one set of attributes, which differ in the constants.
+// The groups of a program with one set of attributes on one kind of device, which differ in the
+// constants.
 struct KernelFamily {
   std::shared_ptr<RequestBudget> budget;
   std::map<std::string, std::shared_ptr<KernelGroup>> groups;
@@ -38,8 +39,8 @@ class KernelFamilies {
   // are twice as many.
   static constexpr size_t kIdle = 64;
 
-  // The family of a node: `description` has all attributes of the op. `dropped` takes families that
-  // are let go for it, so that the caller destroys them without its lock.
+  // The family of a node: `description` has all attributes of the op, and the device. `dropped`
+  // takes families that are let go for it, so that the caller destroys them without its lock.
   KernelFamily& Get(const OpVersion& version, const tensorflow::NodeDef& description,
                     std::vector<KernelFamily>* dropped);
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "composite/runtime/cuda/image.h"
 #include "composite/runtime/kernels/kernel_record.h"
 #include "composite/runtime/kernels/shape_policy.h"
 #include "composite/runtime/launch/tvm_abi.h"
@@ -22,8 +23,11 @@ namespace composite {
 // A kernel that can be called. Immutable; lives as long as its group, its code for ever.
 struct InstalledKernel {
   KernelRecord record;
-  tvm_abi::Function function;
+  tvm_abi::Function function = nullptr;    // null for a GPU
   std::vector<tvm_abi::Function> packers;  // by packed argument
+  std::shared_ptr<const CudaImage> image;  // null for a CPU
+
+  bool has_code() const { return function != nullptr || image != nullptr; }
 };
 
 // A class of shapes for which a kernel was asked.

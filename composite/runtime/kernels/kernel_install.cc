@@ -1,4 +1,5 @@
 // How KernelTable takes kernels in.
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -47,6 +48,13 @@ absl::Status CheckArity(const OpVersion& version, const KernelRecord& record) {
 // Opens the record's library.
 absl::Status Open(InstalledKernel* kernel) {
   const KernelRecord& record = kernel->record;
+  if (record.launches.has_value()) {
+    absl::StatusOr<std::string> bytes = ReadKernel(record.library, record.library_sha256);
+    if (!bytes.ok()) return bytes.status();
+    kernel->image =
+        std::make_shared<const CudaImage>(*std::move(bytes), record.launches->Functions());
+    return absl::OkStatus();
+  }
   std::vector<std::string> names = {record.name};
   for (size_t i = 0; i < record.packed.size(); ++i) names.push_back(record.PackerName(i));
   auto functions = LoadKernel(record.library, record.library_sha256, names);
@@ -64,11 +72,12 @@ absl::Status KernelTable::AddLocked(KernelGroup* group, InstalledKernel kernel) 
   auto known = next.kernels.begin();
   while (known != next.kernels.end() && !IsSame((*known)->record, kernel.record)) ++known;
   if (known != next.kernels.end()) {
-    if (kernel.function == nullptr) {
-      kernel = {Remeasured((*known)->record, kernel.record), (*known)->function, (*known)->packers};
+    if (!kernel.has_code()) {
+      kernel = {Remeasured((*known)->record, kernel.record), (*known)->function, (*known)->packers,
+                (*known)->image};
     }
     next.kernels.erase(known);
-  } else if (kernel.function == nullptr) {
+  } else if (!kernel.has_code()) {
     return absl::NotFoundError("it names no library, and no kernel of that name is installed");
   }
   if (kernel.packers.size() != kernel.record.packed.size()) {
@@ -101,16 +110,19 @@ absl::Status KernelTable::Install(KernelRecord record, tvm_abi::Function functio
   const AttrSlice attrs(&own);
   const tensorflow::AttrValue* constants =
       record.constants.has_value() ? &*record.constants : nullptr;
-  const std::shared_ptr<KernelGroup> group = Group(**version, attrs, constants);
-  absl::Status status = CheckMachine(record, HostCpu());
+  absl::Status status = CheckMachine(record);
+  // One for a device that nobody has is refused in the group of the CPU, where explain finds it.
+  const absl::StatusOr<Device> device = DeviceOfRecord(record.device);
+  const std::string device_name = device.ok() ? device->name() : "";
+  const std::shared_ptr<KernelGroup> group = Group(**version, attrs, constants, device_name);
   // What tells the times of a kernel brings none, and a refusal is then no second one.
   const bool brings = function != nullptr || !record.library.empty();
   const bool opens = function == nullptr && !record.library.empty();
   if (status.ok() && (opens || function != nullptr)) status = CheckArity(**version, record);
-  InstalledKernel kernel{std::move(record), function, std::move(packers)};
+  InstalledKernel kernel{std::move(record), function, std::move(packers), nullptr};
   if (status.ok() && opens) status = Open(&kernel);  // the file is read without the lock
   absl::MutexLock lock(&mu_);
-  KernelFamily& family = FamilyOf(**version, attrs);
+  KernelFamily& family = FamilyOf(**version, attrs, device_name);
   family.is_built |= function != nullptr;
   if (status.ok()) {
     const bool packs = function != nullptr && !kernel.record.packed.empty();

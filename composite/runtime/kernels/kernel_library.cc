@@ -5,6 +5,21 @@
 #include "composite/runtime/base/checked_file.h"
 
 namespace composite {
+namespace {
+
+// The file, which belongs to whom its bytes may be trusted from.
+absl::StatusOr<CheckedFile> Open(const std::string& path) {
+  if (path.empty() || path[0] != '/') {
+    return absl::InvalidArgumentError(absl::StrCat("_library: \"", path, "\" is not absolute"));
+  }
+  absl::StatusOr<CheckedFile> file = CheckedFile::Open(path);
+  if (!file.ok()) return file.status();
+  absl::Status status = file->CheckOwner();
+  if (!status.ok()) return status;
+  return file;
+}
+
+}  // namespace
 
 void FillSlotsOf(void* library) {
   tvm_abi::Slots slots;
@@ -25,13 +40,9 @@ absl::StatusOr<tvm_abi::Function> FindKernel(void* library, absl::string_view pa
 absl::StatusOr<std::vector<tvm_abi::Function>> LoadKernel(const std::string& path,
                                                           const std::string& sha256,
                                                           absl::Span<const std::string> names) {
-  if (path.empty() || path[0] != '/') {
-    return absl::InvalidArgumentError(absl::StrCat("_library: \"", path, "\" is not absolute"));
-  }
-  absl::StatusOr<CheckedFile> file = CheckedFile::Open(path);
+  absl::StatusOr<CheckedFile> file = Open(path);
   if (!file.ok()) return file.status();
-  absl::Status status = file->CheckOwner();
-  if (status.ok()) status = file->MakeExecutable();
+  absl::Status status = file->MakeExecutable();
   if (status.ok()) status = file->CheckDigest(sha256);
   if (!status.ok()) return status;
   absl::StatusOr<void*> library = file->Map(kOpenFlags);
@@ -44,6 +55,14 @@ absl::StatusOr<std::vector<tvm_abi::Function>> LoadKernel(const std::string& pat
     functions.push_back(*function);
   }
   return functions;
+}
+
+absl::StatusOr<std::string> ReadKernel(const std::string& path, const std::string& sha256) {
+  absl::StatusOr<CheckedFile> file = Open(path);
+  if (!file.ok()) return file.status();
+  absl::Status status = file->CheckDigest(sha256);
+  if (!status.ok()) return status;
+  return file->Read();
 }
 
 }  // namespace composite

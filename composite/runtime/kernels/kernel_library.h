@@ -36,6 +36,9 @@ absl::StatusOr<std::vector<tvm_abi::Function>> LoadKernel(const std::string& pat
                                                           const std::string& sha256,
                                                           absl::Span<const std::string> names);
 
+// The bytes of the file at an absolute path, checked as by LoadKernel: machine code for a GPU.
+absl::StatusOr<std::string> ReadKernel(const std::string& path, const std::string& sha256);
+
 }  // namespace composite
 
 #endif  // COMPOSITE_RUNTIME_KERNELS_KERNEL_LIBRARY_H_

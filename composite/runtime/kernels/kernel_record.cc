@@ -1,10 +1,11 @@
 #include "composite/runtime/kernels/kernel_record.h"
 
-#include "absl/strings/numbers.h"
+#include <utility>
+
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "composite/runtime/base/dim_arithmetic.h"
 #include "composite/runtime/base/record_check.h"
 #include "composite/runtime/program/node_attrs.h"
 
@@ -13,6 +14,8 @@ namespace {
 
 using tensorflow::AttrValue;
 using tensorflow::NodeDef;
+
+constexpr char kCudaDevices[] = "cuda:";
 
 absl::Status Malformed(absl::string_view attr, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(attr, ": ", why));
@@ -139,50 +142,17 @@ absl::Status ParseForwards(const NodeDef& node, KernelRecord* record) {
   return absl::OkStatus();
 }
 
+absl::Status ParseLaunches(const NodeDef& node, KernelRecord* record) {
+  if (!absl::StartsWith(record->device, kCudaDevices)) return absl::OkStatus();
+  const LaunchOperands operands{static_cast<int>(record->in_shapes.ranks.size()),
+                                static_cast<int>(record->out_shapes.size()), record->symbols()};
+  absl::StatusOr<LaunchPlan> plan = ParseLaunchPlan(node, operands);
+  if (!plan.ok()) return plan.status();
+  record->launches = *std::move(plan);
+  return absl::OkStatus();
+}
+
 }  // namespace
-
-absl::StatusOr<DimExpression> DimExpression::Parse(absl::string_view text, int symbols) {
-  DimExpression expression;
-  int depth = 0;
-  for (absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
-    Token token{'n', 0};
-    if (word == "+" || word == "-" || word == "*" || word == "//" || word == "%") {
-      token.op = word[0];
-      depth -= 1;
-      if (depth < 1) return Malformed(text, "an operator lacks its operands");
-    } else {
-      if (word[0] == 's') {
-        token.op = 's';
-        word.remove_prefix(1);
-      }
-      if (!absl::SimpleAtoi(word, &token.value)) return Malformed(text, "not a dim expression");
-      if (token.op == 's' && (token.value < 0 || token.value >= symbols)) {
-        return Malformed(text, "names a symbol that no input has");
-      }
-      depth += 1;
-    }
-    expression.tokens_.push_back(token);
-  }
-  if (depth != 1) return Malformed(text, "not one value");
-  return expression;
-}
-
-absl::StatusOr<int64_t> DimExpression::Evaluate(absl::Span<const int64_t> symbols) const {
-  absl::InlinedVector<int64_t, 4> stack;
-  for (const Token& token : tokens_) {
-    if (token.op == 'n' || token.op == 's') {
-      stack.push_back(token.op == 'n' ? token.value : symbols[token.value]);
-      continue;
-    }
-    const int64_t right = stack.back();
-    stack.pop_back();
-    if (!ApplyToDims(token.op, stack.back(), right, &stack.back())) {
-      return absl::InvalidArgumentError("a dim of an output overflows or divides by zero");
-    }
-  }
-  if (stack.back() < 0) return absl::InvalidArgumentError("a dim of an output is negative");
-  return stack.back();
-}
 
 const char* Name(Verdict verdict) {
   switch (verdict) {
@@ -248,6 +218,8 @@ absl::StatusOr<KernelRecord> ParseKernelRecord(const NodeDef& node) {
   record.isa = Text(node, kIsaField);
   record.target = Text(node, kTargetField);
   record.device = Text(node, kDeviceField);
+  status = ParseLaunches(node, &record);
+  if (!status.ok()) return status;
   status = ParseMeasured(node, &record);
   if (!status.ok()) return status;
   record.strategy = Text(node, kStrategyField);

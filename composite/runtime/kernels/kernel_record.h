@@ -13,29 +13,15 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "composite/runtime/cuda/launch_plan.h"
 #include "composite/runtime/kernels/decision_table.h"
+#include "composite/runtime/request/dim_expression.h"
 #include "composite/runtime/request/kernel_shapes.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.pb.h"
 
 namespace composite {
-
-// A dim of an output as a postfix expression over symbols: "s0 2 *".
-class DimExpression {
- public:
-  static absl::StatusOr<DimExpression> Parse(absl::string_view text, int symbols);
-
-  // Python's meaning of // and %. InvalidArgument: division by zero, overflow, a negative result.
-  absl::StatusOr<int64_t> Evaluate(absl::Span<const int64_t> symbols) const;
-
- private:
-  struct Token {
-    char op;        // 'n' number, 's' symbol, or one of + - * / %
-    int64_t value;  // number, or index of the symbol
-  };
-  absl::InlinedVector<Token, 3> tokens_;
-};
 
 enum class Verdict { kUnmeasured, kKernel, kExpansion };
 const char* Name(Verdict verdict);
@@ -67,6 +53,8 @@ struct KernelRecord {
   std::vector<std::vector<DimExpression>> out_shapes;
   std::vector<int64_t> minimums;  // by symbol
   std::vector<int64_t> divisors;
+  // Of a kernel for a GPU, whose machine code the library is.
+  absl::optional<LaunchPlan> launches;
   std::string library;  // absolute path; empty: the kernel came with a built library
   std::string library_sha256;
   bool barriers = true;  // false: no loop of it has one, so that it needs no team

@@ -20,9 +20,10 @@ using tensorflow::NodeDef;
 // How often a waiting call looks whether it was cancelled.
 constexpr absl::Duration kCancelPoll = absl::Milliseconds(50);
 
-// The op, its attributes with their defaults, the program and the constants: what a request says of
-// its group.
-NodeDef Describe(const OpVersion& version, AttrSlice attrs, const AttrValue* constants) {
+// The op, its attributes with their defaults, the program, the constants and the device: what a
+// request says of its group.
+NodeDef Describe(const OpVersion& version, AttrSlice attrs, const AttrValue* constants,
+                 const std::string& device) {
   NodeDef node;
   node.set_op(version.op_name);
   for (const auto& declared : version.op_def.attr()) {
@@ -31,6 +32,7 @@ NodeDef Describe(const OpVersion& version, AttrSlice attrs, const AttrValue* con
   }
   (*node.mutable_attr())[kProgramAttr].set_s(version.digest);
   if (constants != nullptr) (*node.mutable_attr())[kConstantsAttr] = *constants;
+  if (!device.empty()) (*node.mutable_attr())[kDeviceField].set_s(device);
   return node;
 }
 
@@ -54,8 +56,9 @@ KernelTable& KernelTable::Global() {
 }
 
 std::shared_ptr<KernelGroup> KernelTable::Group(const OpVersion& version, AttrSlice attrs,
-                                                const AttrValue* constants) {
-  NodeDef description = Describe(version, attrs, constants);
+                                                const AttrValue* constants,
+                                                const std::string& device) {
+  NodeDef description = Describe(version, attrs, constants, device);
   const std::string key = constants != nullptr ? constants->SerializeAsString() : "";
   std::vector<KernelFamily> dropped;
   absl::MutexLock lock(&mu_);
@@ -70,9 +73,10 @@ std::shared_ptr<KernelGroup> KernelTable::Group(const OpVersion& version, AttrSl
   return group;
 }
 
-KernelFamily& KernelTable::FamilyOf(const OpVersion& version, AttrSlice attrs) {
+KernelFamily& KernelTable::FamilyOf(const OpVersion& version, AttrSlice attrs,
+                                    const std::string& device) {
   std::vector<KernelFamily> dropped;  // none: it is there
-  return families_.Get(version, Describe(version, attrs, nullptr), &dropped);
+  return families_.Get(version, Describe(version, attrs, nullptr, device), &dropped);
 }
 
 void KernelTable::Enqueue(KernelGroup* group, const Signature& call) {

@@ -2,14 +2,18 @@
 
 #include <string>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "composite/runtime/base/cpu_level.h"
 
 namespace composite {
 namespace {
 
-constexpr absl::string_view kCpuType = "CPU";
+constexpr absl::string_view kCpuName = "CPU";
+constexpr absl::string_view kCudaName = "cuda:sm_";
 
 }  // namespace
 
@@ -18,16 +22,24 @@ const Device& HostCpu() {
   return *cpu;
 }
 
-Device DeviceOfType(absl::string_view type) {
-  return type.empty() || type == kCpuType ? HostCpu() : Device{Device::kOther, 0};
+std::string Device::name() const { return kind == kCuda ? absl::StrCat(kCudaName, level) : ""; }
+
+absl::StatusOr<Device> DeviceOfRecord(absl::string_view name) {
+  if (name.empty() || name == kCpuName) return HostCpu();
+  absl::string_view level = name;
+  Device device{Device::kCuda, 0};
+  if (absl::ConsumePrefix(&level, kCudaName) && absl::SimpleAtoi(level, &device.level)) {
+    return device;
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("it was built for ", name, ", and kernels run on CPUs and on GPUs of NVIDIA's"));
 }
 
-absl::Status CheckMachine(const KernelRecord& record, const Device& device) {
-  if (DeviceOfType(record.device).kind != device.kind) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("it was built for ", record.device, ", and kernels run on the CPU so far"));
-  }
-  const std::string why = record.isa.empty() ? "" : ExcludedLevel(record.isa, device.level);
+absl::Status CheckMachine(const KernelRecord& record) {
+  absl::StatusOr<Device> device = DeviceOfRecord(record.device);
+  if (!device.ok()) return device.status();
+  if (device->kind != Device::kCpu || record.isa.empty()) return absl::OkStatus();
+  const std::string why = ExcludedLevel(record.isa, device->level);
   return why.empty() ? absl::OkStatus() : absl::FailedPreconditionError(why);
 }
 

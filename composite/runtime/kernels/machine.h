@@ -2,31 +2,40 @@
 #ifndef COMPOSITE_RUNTIME_KERNELS_MACHINE_H_
 #define COMPOSITE_RUNTIME_KERNELS_MACHINE_H_
 
+#include <string>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "composite/runtime/kernels/kernel_record.h"
 
 namespace composite {
 
 struct Device {
-  enum Kind { kCpu, kOther };
+  enum Kind { kCpu, kCuda, kOther };
 
   Kind kind = kCpu;
-  int level = 0;  // of a CPU: 0 is x86-64, 4 is x86-64-v4-bf16, and -1 another architecture
+  // Of a CPU: 0 is x86-64, 4 is x86-64-v4-bf16, and -1 another architecture. Of a GPU of NVIDIA's:
+  // ten times the major number of its compute capability, and the minor one.
+  int level = 0;
 
   // Whether there are kernels for devices of this kind.
-  bool has_kernels() const { return kind == kCpu; }
+  bool has_kernels() const { return kind != kOther; }
+  // By which its kernels are told from those of other devices: "" is the CPU, "cuda:sm_80" a GPU.
+  std::string name() const;
 };
 
 // The CPU of this process.
 const Device& HostCpu();
 
-// The device of a TensorFlow device type: "CPU", "GPU", ...; "" is the CPU.
-Device DeviceOfType(absl::string_view type);
+// The device that a record names: "CPU" or "cuda:sm_80"; "" is the CPU. FailedPrecondition when no
+// process has kernels for such devices.
+absl::StatusOr<Device> DeviceOfRecord(absl::string_view name);
 
-// FailedPrecondition when the device lacks what the kernel was compiled for, or the environment
-// says to do without: COMPOSITE_ISA names the highest level whose kernels may run.
-absl::Status CheckMachine(const KernelRecord& record, const Device& device);
+// FailedPrecondition when this CPU lacks what the kernel was compiled for, or the environment says
+// to do without: COMPOSITE_ISA names the highest level whose kernels may run. Kernels for GPUs are
+// told apart by the devices of nodes.
+absl::Status CheckMachine(const KernelRecord& record);
 
 }  // namespace composite
 

@@ -22,8 +22,10 @@ std::vector<int> Positions(const AttrValue* inputs) {
 
 std::vector<int> VariableInputs(AttrSlice attrs) { return Positions(attrs.Find(kVariablesAttr)); }
 
-std::vector<NodeGroup> GroupsOf(const OpVersion& version, AttrSlice attrs) {
+std::vector<NodeGroup> GroupsOf(const OpVersion& version, AttrSlice attrs, const Device& device) {
   KernelTable& table = KernelTable::Global();
+  const std::string name = device.name();
+  if (!name.empty()) return {{table.Group(version, attrs, nullptr, name), Needs::kNothing}};
   const AttrValue* constants = attrs.Find(kConstantsAttr);
   std::vector<int> every = VariableInputs(attrs);
   std::vector<NodeGroup> groups;
@@ -35,12 +37,12 @@ std::vector<NodeGroup> GroupsOf(const OpVersion& version, AttrSlice attrs) {
     every.erase(std::unique(every.begin(), every.end()), every.end());
     AttrValue known;
     for (int input : every) known.mutable_list()->add_i(input);
-    groups.push_back({table.Group(version, attrs, &known), Needs::kRest});
+    groups.push_back({table.Group(version, attrs, &known, name), Needs::kRest});
   }
   if (constants != nullptr) {
-    groups.push_back({table.Group(version, attrs, constants), Needs::kConstants});
+    groups.push_back({table.Group(version, attrs, constants, name), Needs::kConstants});
   }
-  groups.push_back({table.Group(version, attrs), Needs::kNothing});
+  groups.push_back({table.Group(version, attrs, nullptr, name), Needs::kNothing});
   return groups;
 }
 
@@ -57,7 +59,7 @@ Caller CallerOf(const OpVersion& version, DtypeSet dtypes, bool measuring) {
 }
 
 size_t GroupSnapshots::size() {
-  if (groups_.empty()) groups_ = GroupsOf(version_, attrs_);
+  if (groups_.empty()) groups_ = GroupsOf(version_, attrs_, device_);
   return groups_.size();
 }
 

@@ -9,6 +9,7 @@
 #include "absl/types/optional.h"
 #include "composite/runtime/kernels/decide.h"
 #include "composite/runtime/kernels/kernel_group.h"
+#include "composite/runtime/kernels/machine.h"
 #include "composite/runtime/program/op_version.h"
 #include "tensorflow/core/framework/node_def_util.h"
 
@@ -19,8 +20,10 @@ struct NodeGroup {
   Needs needs;
 };
 
-// The groups of a node with these attributes, the most special first; the last one needs nothing.
-std::vector<NodeGroup> GroupsOf(const OpVersion& version, tensorflow::AttrSlice attrs);
+// The groups of a node with these attributes on a device, the most special first; the last one
+// needs nothing. Kernels for GPUs make no use of constants.
+std::vector<NodeGroup> GroupsOf(const OpVersion& version, tensorflow::AttrSlice attrs,
+                                const Device& device);
 
 // The inputs of a node that are what a variable holds.
 std::vector<int> VariableInputs(tensorflow::AttrSlice attrs);
@@ -32,9 +35,9 @@ Caller CallerOf(const OpVersion& version, DtypeSet dtypes, bool measuring);
 class GroupSnapshots : public Snapshots {
  public:
   // Without `call` some dim is not known. The attributes must live as long as this.
-  GroupSnapshots(const OpVersion& version, tensorflow::AttrSlice attrs,
+  GroupSnapshots(const OpVersion& version, tensorflow::AttrSlice attrs, const Device& device,
                  absl::optional<Signature> call)
-      : version_(version), attrs_(attrs), call_(std::move(call)) {}
+      : version_(version), attrs_(attrs), device_(device), call_(std::move(call)) {}
 
   const Signature* Call() override { return call_.has_value() ? &*call_ : nullptr; }
   size_t size() override;
@@ -47,6 +50,7 @@ class GroupSnapshots : public Snapshots {
  private:
   const OpVersion& version_;
   const tensorflow::AttrSlice attrs_;
+  const Device device_;
   const absl::optional<Signature> call_;
   std::vector<NodeGroup> groups_;  // empty until somebody asks
 };

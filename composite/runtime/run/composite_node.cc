@@ -8,6 +8,7 @@
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
+#include "composite/runtime/run/gpu_device.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
@@ -15,6 +16,19 @@
 namespace composite {
 
 using tensorflow::AttrSlice;
+
+namespace {
+
+bool IsInDeviceMemory(const tensorflow::OpKernel& kernel) {
+  for (const auto& memories : {kernel.input_memory_types(), kernel.output_memory_types()}) {
+    for (tensorflow::MemoryType memory : memories) {
+      if (memory != tensorflow::DEVICE_MEMORY) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
 
 absl::Status CompositeNode::Init(tensorflow::OpKernelConstruction* context) {
   const AttrSlice attrs(kernel_.def());
@@ -26,6 +40,8 @@ absl::Status CompositeNode::Init(tensorflow::OpKernelConstruction* context) {
         LearnFunction(kernel_.def(), *context->function_library()->GetFunctionLibraryDefinition()));
   }
   TF_ASSIGN_OR_RETURN(own_options_, NodeOptions(attrs));
+  device_ = DeviceOf(context->device_type().type_string(), *context->device());
+  if (device_.kind != Device::kCpu && !IsInDeviceMemory(kernel_)) device_ = {Device::kOther, 0};
   for (auto dtypes : {context->input_types(), context->output_types()}) {
     for (tensorflow::DataType dtype : dtypes) dtypes_.Add(dtype);
   }
@@ -55,7 +71,7 @@ absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Bind() {
 absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Rebind(uint64_t generation) {
   auto version = Registry::Global().Resolve(op_name_, attrs());
   if (!version.ok()) return version.status();
-  auto views = ViewsOf(**version, attrs(), !uncounted_);
+  auto views = ViewsOf(**version, attrs(), device_, !uncounted_);
   absl::MutexLock lock(&mu_);
   const Binding* bound = bound_.load(std::memory_order_relaxed);
   if (bound == nullptr || bound->version != *version) {

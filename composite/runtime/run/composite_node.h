@@ -15,6 +15,7 @@
 #include "absl/types/optional.h"
 #include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/kernels/decide.h"
+#include "composite/runtime/kernels/machine.h"
 #include "composite/runtime/kernels/options.h"
 #include "composite/runtime/program/op_version.h"
 #include "composite/runtime/run/kernel_view.h"
@@ -59,6 +60,9 @@ class CompositeNode {
   }
   // Whether the node is no call of the user's, see kUncountedAttr.
   bool is_uncounted() const { return uncounted_; }
+  // What its kernels run on. One without kernels if TensorFlow gives the node a tensor in other
+  // memory than the device's.
+  const Device& device() const { return device_; }
 
  private:
   absl::StatusOr<const Binding*> Rebind(uint64_t generation) ABSL_LOCKS_EXCLUDED(mu_);
@@ -70,6 +74,7 @@ class CompositeNode {
   // from a function of the user.
   bool eager_ = false;
   bool uncounted_ = false;
+  Device device_;
   absl::optional<tensorflow::NodeDef> renamed_;  // see LearnFunction
   DtypeSet dtypes_;                              // of inputs and outputs
   Options own_options_;

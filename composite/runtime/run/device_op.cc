@@ -6,8 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/kernels/decide.h"
-#include "composite/runtime/run/kernel_view.h"
+#include "composite/runtime/run/gpu_call.h"
+#include "composite/runtime/run/gpu_device.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/statusor.h"
 
 namespace composite {
@@ -16,40 +18,68 @@ using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 
 DeviceOp::DeviceOp(OpKernelConstruction* context, std::string op_name)
-    : AsyncOpKernel(context),
-      node_(*this, std::move(op_name)),
-      device_(DeviceOfType(context->device_type().type_string())),
-      expansion_(/*on_cpu=*/false) {
+    : AsyncOpKernel(context), node_(*this, std::move(op_name)), expansion_(/*on_cpu=*/false) {
   OP_REQUIRES_OK(context, node_.Init(context));
+  if (!node_.device().has_kernels()) return;
+  absl::StatusOr<CudaDevice> gpu = CudaDeviceOf(*context->device());
+  OP_REQUIRES_OK(context, gpu.status());
+  gpu_ = *gpu;
 }
 
-absl::StatusOr<ExpansionRunner::Ready> DeviceOp::Prepare(OpKernelContext* context) {
+absl::StatusOr<DeviceOp::Started> DeviceOp::Start(OpKernelContext* context) {
   TF_ASSIGN_OR_RETURN(const CompositeNode::Binding* binding, node_.Bind());
   TF_ASSIGN_OR_RETURN(const Options options, node_.OptionsNow());
-  CallSnapshots snapshots(binding->views, context);
-  const Decision decision = Decide(snapshots, node_.CallerAs(*binding->version), options, device_);
-  if (decision.route != Route::kExpansion) {
-    return node_.Refusal(*binding->version, decision, absl::OkStatus());
+  NodeCall call(node_, *binding, options, context);
+  Started started;
+  for (;;) {
+    const Decision decision = call.Next();
+    if (decision.route != Route::kKernel && decision.route != Route::kExpansion) {
+      TF_RETURN_IF_ERROR(call.Settle(decision));
+      continue;
+    }
+    started.asked = call.Asked(decision);
+    if (decision.route == Route::kExpansion) break;
+    const absl::optional<absl::Status> launched = Launch(context, call, decision);
+    if (launched.has_value() && !launched->ok()) return *launched;
+    if (launched.has_value()) return started;
+    call.Leave(decision);
   }
   if (!node_.is_uncounted()) Count(GlobalStats().expansion_runs);
-  return expansion_.Prepare(context, binding->version, node_.attrs());
+  TF_ASSIGN_OR_RETURN(started.expansion,
+                      expansion_.Prepare(context, binding->version, node_.attrs()));
+  return started;
+}
+
+absl::optional<absl::Status> DeviceOp::Launch(OpKernelContext* context, const NodeCall& call,
+                                              const Decision& decision) {
+  const absl::optional<absl::Status> launched = CallGpuKernel(context, decision.choice, gpu_);
+  if (launched.has_value() && !node_.is_uncounted()) Count(GlobalStats().kernel_launches);
+  if (!launched.has_value() || launched->ok() || call.must()) return launched;
+  if (!told_.exchange(true, std::memory_order_relaxed)) {
+    LOG(WARNING) << type_string() << " (node " << name()
+                 << "): TensorFlow's own ops run instead: " << launched->message();
+  }
+  return absl::nullopt;
 }
 
 void DeviceOp::ComputeAsync(OpKernelContext* context, DoneCallback done) {
-  absl::StatusOr<ExpansionRunner::Ready> ready;
+  absl::StatusOr<Started> started;
   // TensorFlow is built without exceptions: one that left this function would end the process.
   try {
-    ready = Prepare(context);
+    started = Start(context);
   } catch (const std::exception& error) {
-    ready = absl::InternalError(absl::StrCat(type_string(), ": ", error.what()));
+    started = absl::InternalError(absl::StrCat(type_string(), ": ", error.what()));
   }
-  if (!ready.ok()) {
-    context->SetStatus(ready.status());
+  if (!started.ok() || started->expansion == nullptr) {
+    context->SetStatus(started.status());
+    if (started.ok()) started->asked.Enqueue();
     return done();
   }
-  ExpansionRunner::RunOnDevice(*std::move(ready), context,
-                               [context, done = std::move(done)](const absl::Status& status) {
+  ExpansionRunner::RunOnDevice(std::move(started->expansion), context,
+                               [context, asked = std::move(started->asked),
+                                done = std::move(done)](const absl::Status& status) {
                                  context->SetStatus(status);
+                                 if (status.ok()) asked.Enqueue();
                                  done();
                                });
 }

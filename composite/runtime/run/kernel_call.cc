@@ -7,6 +7,7 @@
 #include "composite/runtime/kernels/dtypes.h"
 #include "composite/runtime/launch/tvm_abi.h"
 #include "composite/runtime/run/kernel_host.h"
+#include "composite/runtime/run/kernel_outputs.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace composite {
@@ -34,32 +35,6 @@ absl::StatusCode CodeOf(const tvm_abi::Error& error) {
 }
 
 using Tensors = absl::InlinedVector<tvm_abi::Tensor, 8>;
-using DimsOfOutputs = absl::InlinedVector<absl::InlinedVector<int64_t, 8>, 2>;
-
-absl::Status AllocateOutputs(OpKernelContext* context, const KernelRecord& record,
-                             const SymbolValues& values, DimsOfOutputs* dims, Tensors* tensors,
-                             bool* all_empty) {
-  *all_empty = context->num_outputs() > 0;
-  dims->resize(context->num_outputs());
-  for (int i = 0; i < context->num_outputs(); ++i) {
-    absl::Status status = record.OutputDims(i, values, &(*dims)[i]);
-    if (!status.ok()) return status;
-    tensorflow::TensorShape shape;
-    status = tensorflow::TensorShape::BuildTensorShape((*dims)[i], &shape);
-    if (!status.ok()) return status;
-    absl::InlinedVector<int, 4> takes_over;
-    for (const Forward& forward : record.forwards) {
-      if (forward.output == i) takes_over.push_back(forward.input);
-    }
-    Tensor* output = nullptr;
-    status = context->forward_input_or_allocate_output(takes_over, i, shape, &output);
-    if (!status.ok()) return status;
-    tensors->push_back(Describe(*output, (*dims)[i].data()));
-    *all_empty = *all_empty && output->NumElements() == 0;
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Run(OpKernelContext* context, const KernelRecord& record, tvm_abi::Function function,
                  Tensors* tensors) {
   KernelHost host(context);
@@ -70,11 +45,6 @@ absl::Status Run(OpKernelContext* context, const KernelRecord& record, tvm_abi::
   }
   Count(GlobalStats().kernel_errors);
   return KernelError(absl::StrCat(record.name, " of ", record.op), error);
-}
-
-// What was allocated: an expansion that runs instead sets outputs of its own.
-void ReleaseOutputs(OpKernelContext* context) {
-  for (int i = 0; i < context->num_outputs(); ++i) delete context->release_output(i).tensor;
 }
 
 }  // namespace
@@ -96,9 +66,11 @@ absl::Status CallKernel(OpKernelContext* context, const Signature& call, const C
   }
   DimsOfOutputs output_dims;
   bool all_empty = false;
-  absl::Status status =
-      AllocateOutputs(context, record, choice.values, &output_dims, &tensors, &all_empty);
+  absl::Status status = AllocateOutputs(context, record, choice.values, &output_dims, &all_empty);
   if (!status.ok() || all_empty) return status;
+  for (int i = 0; i < context->num_outputs(); ++i) {
+    tensors.push_back(Describe(*context->mutable_output(i), output_dims[i].data()));
+  }
   absl::InlinedVector<int64_t, 2> sizes;
   for (const Tensor& argument : packed) sizes.push_back(argument.NumElements());
   for (size_t i = 0; i < packed.size(); ++i) tensors.push_back(Describe(packed[i], &sizes[i]));

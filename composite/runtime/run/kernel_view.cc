@@ -53,9 +53,10 @@ bool KernelView::Applies(tensorflow::OpKernelContext* context, bool deterministi
   return false;
 }
 
-KernelViews ViewsOf(const OpVersion& version, tensorflow::AttrSlice attrs, bool counted) {
+KernelViews ViewsOf(const OpVersion& version, tensorflow::AttrSlice attrs, const Device& device,
+                    bool counted) {
   KernelViews views;
-  for (const NodeGroup& group : GroupsOf(version, attrs)) {
+  for (const NodeGroup& group : GroupsOf(version, attrs, device)) {
     views.push_back(
         std::make_unique<KernelView>(group.group, group.needs, VariableInputs(attrs), counted));
   }

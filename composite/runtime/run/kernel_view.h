@@ -13,6 +13,7 @@
 #include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/kernels/decide.h"
 #include "composite/runtime/kernels/kernel_group.h"
+#include "composite/runtime/kernels/machine.h"
 #include "composite/runtime/program/op_version.h"
 #include "composite/runtime/run/packed_constants.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -74,8 +75,9 @@ class KernelView {
 
 using KernelViews = std::vector<std::unique_ptr<KernelView>>;
 
-// The views of a node, one for each of its groups.
-KernelViews ViewsOf(const OpVersion& version, tensorflow::AttrSlice attrs, bool counted);
+// The views of a node on a device, one for each of its groups.
+KernelViews ViewsOf(const OpVersion& version, tensorflow::AttrSlice attrs, const Device& device,
+                    bool counted);
 
 // The views of a node in one call, for as many decisions as the call takes.
 class CallSnapshots : public Snapshots {

@@ -11,12 +11,12 @@
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/instantiate/expansion_runner.h"
 #include "composite/runtime/kernels/decide.h"
-#include "composite/runtime/kernels/kernel_table.h"
 #include "composite/runtime/kernels/options.h"
 #include "composite/runtime/run/composite_node.h"
 #include "composite/runtime/run/device_op.h"
 #include "composite/runtime/run/kernel_call.h"
 #include "composite/runtime/run/kernel_view.h"
+#include "composite/runtime/run/node_call.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/platform/logging.h"
@@ -56,76 +56,42 @@ class CompositeOp : public OpKernel {
     return Run(context, **binding, *options);
   }
 
-  // Carries out decisions until one holds: a kernel may turn out to be of no use in this call, and
-  // one that is waited for may not come.
   absl::Status Run(OpKernelContext* context, const Binding& binding, const Options& options) {
-    CallSnapshots snapshots(binding.views, context);
-    absl::Status awaited;
+    NodeCall call(node_, binding, options, context);
     for (;;) {
-      const Caller caller = node_.CallerAs(*binding.version);
-      const Decision decision = Decide(snapshots, caller, options, HostCpu());
-      const size_t group = decision.group;
-      switch (decision.route) {
-        case Route::kExpansion:
-          return Asked(RunExpansion(context, binding, options), binding, decision, snapshots);
-        case Route::kRefuse:
-          return node_.Refusal(*binding.version, decision, awaited);
-        case Route::kCompile:
-          EnqueueRequests(binding, &snapshots, decision.asks);
-          awaited = Await(context, *binding.views[group], *snapshots.Call());
-          if (!awaited.ok() && !absl::IsFailedPrecondition(awaited)) return awaited;
-          if (!awaited.ok()) snapshots.LeaveUpTo(group);
-          break;
-        case Route::kKernel:
-          absl::optional<absl::Status> done =
-              RunKernel(context, binding, *snapshots.Call(), decision.choice, *binding.views[group],
-                        OptionsOf(caller, options));
-          if (done.has_value()) return Asked(*done, binding, decision, snapshots);
-          snapshots.Leave(group);
-          break;
+      const Decision decision = call.Next();
+      absl::optional<absl::Status> done;
+      if (decision.route == Route::kExpansion) {
+        done = RunExpansion(context, binding, options);
+      } else if (decision.route == Route::kKernel) {
+        done = RunKernel(context, binding, decision, options, &call);
+        if (!done.has_value()) call.Leave(decision);
+      } else {
+        absl::Status settled = call.Settle(decision);
+        if (!settled.ok()) return settled;
       }
+      if (!done.has_value()) continue;
+      if (done->ok()) call.Enqueue(decision);
+      return *std::move(done);
     }
-  }
-
-  // The status of a call, which asks for kernels when it has succeeded: what fails is not worth a
-  // kernel, and shapes that do not fit together would teach the groups classes of no use.
-  static absl::Status Asked(absl::Status done, const Binding& binding, const Decision& decision,
-                            CallSnapshots& snapshots) {
-    if (done.ok() && decision.asks != 0) EnqueueRequests(binding, &snapshots, decision.asks);
-    return done;
-  }
-
-  static void EnqueueRequests(const Binding& binding, CallSnapshots* snapshots, unsigned groups) {
-    for (size_t i = 0; i < binding.views.size(); ++i) {
-      if ((groups >> i & 1) == 0) continue;
-      KernelTable::Global().Enqueue(binding.views[i]->group(), *snapshots->Call());
-    }
-  }
-
-  // FailedPrecondition when none will come.
-  static absl::Status Await(OpKernelContext* context, const KernelView& view,
-                            const Signature& call) {
-    tensorflow::CancellationManager* cancellation = context->cancellation_manager();
-    return KernelTable::Global().Await(view.group(), call, [cancellation] {
-      return cancellation != nullptr && cancellation->IsCancelled();
-    });
   }
 
   // Empty when the kernel cannot be used in this call. A kernel that meets an index out of range
   // says so: the error is TensorFlow's own to raise. One without memory for its workspace leaves
   // the call to the expansion, which may need less.
   absl::optional<absl::Status> RunKernel(OpKernelContext* context, const Binding& binding,
-                                         const Signature& call, const Choice& choice,
-                                         KernelView& view, const Options& options) {
-    auto packed = view.Packed(context, *choice.kernel);
+                                         const Decision& decision, const Options& options,
+                                         NodeCall* call) {
+    const Choice& choice = decision.choice;
+    auto packed = call->ViewOf(decision).Packed(context, *choice.kernel);
     absl::Status status = packed.status();
     if (status.ok()) {
       if (*packed == nullptr) return absl::nullopt;
       if (!node_.is_uncounted()) Count(GlobalStats().kernel_launches);
-      status = CallKernel(context, call, choice, **packed);
+      status = CallKernel(context, call->signature(), choice, **packed);
     }
     if (absl::IsOutOfRange(status)) return RunExpansion(context, binding, options);
-    if (options.must() || !absl::IsResourceExhausted(status)) return status;
+    if (call->must() || !absl::IsResourceExhausted(status)) return status;
     if (!told_.exchange(true, std::memory_order_relaxed)) {
       LOG(WARNING) << type_string() << " (node " << name()
                    << "): TensorFlow's own ops run instead: " << status.message();

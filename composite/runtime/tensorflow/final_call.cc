@@ -9,6 +9,7 @@
 #include "composite/runtime/kernels/options.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
+#include "composite/runtime/run/gpu_device.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/util/device_name_utils.h"
@@ -38,7 +39,7 @@ bool RunsItsExpansionForGood(const OpVersion& version, AttrSlice attrs,
   const absl::StatusOr<Options> process = ProcessOptions();
   // Wrong options are an error, and the node's kernel reports it.
   if (!own.ok() || !process.ok()) return false;
-  GroupSnapshots snapshots(version, attrs, KnownSignature(facts));
+  GroupSnapshots snapshots(version, attrs, device, KnownSignature(facts));
   const bool measuring = attrs.Find(kUncountedAttr) != nullptr;
   const Caller caller = CallerOf(version, NodeDtypes(version, attrs), measuring);
   return IsReplaced(Decide(snapshots, caller, own->Or(*process), device), snapshots);
@@ -69,7 +70,8 @@ Device PlacedOn(const std::string& requested, const Devices& devices) {
     }
   }
   if (chosen == nullptr) return HostCpu();
-  return IsOfThisProcess(*chosen) ? DeviceOfType(chosen->device_type()) : Device{Device::kOther, 0};
+  return IsOfThisProcess(*chosen) ? DeviceOf(chosen->device_type(), *chosen)
+                                  : Device{Device::kOther, 0};
 }
 
 std::shared_ptr<const Expansion> FinalExpansion(const NodeDef& def, std::vector<InputFact> facts,

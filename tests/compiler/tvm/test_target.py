@@ -55,6 +55,21 @@ def test_levels_of_gpus() -> None:
         CudaTarget.level("sm_20")
 
 
+@pytest.mark.parametrize(
+    ("device", "key"),
+    [("sm_80", "cuda-sm_80"), ("sm_86", "cuda-sm_80"), ("sm_90", "cuda-sm_90"),
+     ("sm_103", "cuda-sm_100"), ("sm_120", "cuda-sm_100-ptx")],
+)  # fmt: skip
+def test_what_a_gpu_is_given(device: str, key: str) -> None:
+    """A cubin of its own major number, or PTX."""
+    assert CudaTarget.of_device(f"cuda:{device}").key == key
+
+
+def test_a_gpu_that_is_too_old() -> None:
+    with pytest.raises(ValueError, match="need a GPU of level sm_80, and this is cuda:sm_75"):
+        CudaTarget.of_device("cuda:sm_75")
+
+
 @pytest.mark.parametrize(("isa", "register"), [("x86-64-v3", "%ymm"), ("x86-64-v4", "%zmm")])
 def test_vectors_are_stored_whole(isa: str, register: str) -> None:
     target = Target.of(isa, 1)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from composite.compiler.tvm import NotCovered
+from composite.compiler.tvm import Kernel, NotCovered
 from composite.compiler_process import client as module
 from composite.compiler_process.client import Client, CompilerGone, Stopped
 from composite.compiler_process.tasks import CompilerError, Task
@@ -64,7 +64,7 @@ def test_loops_objects_and_libraries(shared: Client, task: Tasks) -> None:
     assert loops.library is None
     assert len(loops.loops.digest) == 16
     kernel = shared.perform(task(name="k")).kernel
-    assert kernel is not None
+    assert isinstance(kernel, Kernel)
     assert kernel.objects["k.o"].startswith(b"\x7fELF")
     library = shared.perform(task(name="k", runtime="")).library
     assert library is not None

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from composite.binding import native
-from composite.kernels.host import _Array, _Call
+from composite.kernels.host import Argument, _Call
 from tests.runtime import kernel_support as support
 
 _KERNELS = r"""
@@ -54,19 +54,19 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return support.build(tmp_path_factory.mktemp("kernels"), "tasks", _KERNELS)
 
 
-def array(values: np.ndarray[Any, Any], **changed: Any) -> _Array:
+def array(values: np.ndarray[Any, Any], **changed: Any) -> Argument:
     shape = (ctypes.c_int64 * values.ndim)(*values.shape)
     dtype = tf.as_dtype(values.dtype).as_datatype_enum
-    made = _Array(values.ctypes.data, shape, values.ndim, dtype)
+    made = Argument(values.ctypes.data, shape, values.ndim, dtype)
     for name, value in changed.items():
         setattr(made, name, value)
     return made
 
 
-def invoke(library: Path, kernel: str, /, *arrays: _Array, **changed: Any) -> None:
+def invoke(library: Path, kernel: str, /, *arrays: Argument, **changed: Any) -> None:
     """A call with fields changed. Raises the tf.errors class of its status."""
     size, path = ctypes.sizeof(_Call), str(library).encode()
-    arguments = (_Array * len(arrays))(*arrays)
+    arguments = (Argument * len(arrays))(*arrays)
     asked = _Call(size, path, kernel.encode(), arguments, len(arrays), 1)
     for name, value in changed.items():
         setattr(asked, name, value)

@@ -235,8 +235,8 @@ def test_a_device_without_kernels(unique: Unique, library: Path) -> None:
     assert dense.explain(inputs, _device="CPU")["path"] == "kernel"
     explanation = dense.explain(inputs, _device="GPU")
     assert (explanation["path"], explanation["final"]) == ("expansion", True)
-    assert (
-        explanation["reason"] == "kernels run on the CPU so far, and this node is placed elsewhere"
+    assert explanation["reason"].startswith(
+        "no kernels run on the device that this node is placed on: no "  # driver, or GPU
     )
     with k.options("tvm"):
         explanation = dense.explain(inputs, _device="GPU")

@@ -9,14 +9,19 @@ from composite.compiler.tvm.cuda.launch import Argument, Launch, LaunchPlan
 LAUNCH = Launch("k_0", "s0 s1 *", 1024, 256, 64, (Argument("in", 0), Argument("size", 1)))
 
 
-def test_a_plan_is_what_its_texts_say() -> None:
+def test_a_plan_is_what_its_fields_say() -> None:
     plan = LaunchPlan((LAUNCH, LAUNCH), ("s0 4 *",), (Argument("out", 1),))
-    assert plan.texts() == {
-        "launches": ["k_0,s0 s1 *,1024,256,64,in0 size1"] * 2,
-        "workspaces": ["s0 4 *"],
-        "aligned": ["out1"],
+    assert plan.fields() == {
+        "launch_functions": ("k_0", "k_0"),
+        "launch_work": ("s0 s1 *", "s0 s1 *"),
+        "launch_share": (1024, 1024),
+        "launch_threads": (256, 256),
+        "launch_shared": (64, 64),
+        "launch_arguments": ("in0 size1", "in0 size1"),
+        "workspaces": ("s0 4 *",),
+        "aligned": ("out1",),
     }
-    assert LaunchPlan.parse(plan.texts()) == plan
+    assert LaunchPlan.of(plan.fields()) == plan
 
 
 @pytest.mark.parametrize(

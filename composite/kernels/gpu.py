@@ -1,0 +1,116 @@
+"""Kernels for GPUs: their records, and how they are run outside a graph to be checked.
+
+The runtime opens the driver and runs the launches of a record's plan, there as in a graph
+(composite/runtime/api/gpu_c_api.h).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from composite.binding import native
+from composite.binding.kernel_record import KernelRecord
+from composite.binding.kernel_request import KernelRequest
+from composite.binding.records import serialize
+from composite.compiler.tvm.cuda.build import CudaKernel
+from composite.kernels import host, verify
+
+Array = np.ndarray[Any, Any]
+
+
+class _Call(ctypes.Structure):
+    """composite_gpu_call."""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("record", ctypes.c_char_p),
+        ("record_size", ctypes.c_size_t),
+        ("image", ctypes.c_char_p),
+        ("image_size", ctypes.c_size_t),
+        ("arguments", ctypes.POINTER(host.Argument)),
+        ("count", ctypes.c_size_t),
+    ]
+
+
+def record_of(request: KernelRequest, kernel: CudaKernel, *, tuned: bool) -> KernelRecord:
+    """The kernel record that the runtime dispatches and launches by."""
+    plan: dict[str, Any] = kernel.plan.fields()
+    return KernelRecord(
+        op=request.op,
+        name=kernel.name,
+        attrs=request.attrs,
+        program=request.program,
+        in_shapes=request.in_shapes,
+        out_shapes=tuple(kernel.out_shapes),
+        minimums=tuple(kernel.minimums),
+        barriers=False,
+        isa=kernel.target.isa,
+        target=kernel.target.key,
+        device=request.device,
+        verdict="unmeasured",
+        strategy=f"{kernel.strategy} (tuned)" if tuned else kernel.strategy,
+        **plan,
+    )
+
+
+def check(oracle: verify.Oracle, record: KernelRecord, image: bytes) -> verify.Accuracy:
+    """Checks a kernel on the samples of an oracle; raises verify.Mismatch and as `call`.
+
+    The expansion runs on the CPU, so that nothing is known of its bits on the GPU.
+    """
+
+    def results(sample: verify.Sample) -> Iterator[tuple[int, list[Array]]]:
+        yield 1, call(record, image, sample.inputs, sample.expected)
+
+    return oracle.compare(results)._replace(same_bits=False)
+
+
+def call(
+    record: KernelRecord, image: bytes, inputs: Sequence[Array], like: Sequence[Array]
+) -> list[Array]:
+    """The outputs of a kernel, which are like the arrays of `like`, by the GPU of its level.
+
+    verify.Mismatch when it writes outside of them, RuntimeError when it cannot be run.
+    """
+    outputs = [np.full(y.shape, 77, y.dtype) for y in like]
+    arrays = [*map(np.ascontiguousarray, inputs), *outputs]
+    arguments = (host.Argument * len(arrays))(*map(host.argument, arrays))
+    content = serialize(record.to_node_def())
+    asked = _Call(
+        ctypes.sizeof(_Call), content, len(content), image, len(image), arguments, len(arrays)
+    )
+    try:
+        native.invoke(native.library().composite_call_gpu_kernel, ctypes.byref(asked))
+    except tf.errors.DataLossError as error:
+        raise verify.Mismatch(error.message) from error
+    except tf.errors.OpError as error:
+        raise RuntimeError(error.message) from error
+    return outputs
+
+
+def device_name(device: str) -> str:
+    """TensorFlow's name of the first GPU of a level such as "cuda:sm_80"."""
+    level = device.removeprefix("cuda:sm_")
+    for number, physical in enumerate(tf.config.list_physical_devices("GPU")):
+        known = details(physical).get("compute_capability")
+        if known is None or "".join(map(str, known)) == level:
+            return f"GPU:{number}"
+    return "GPU:0"
+
+
+def details(physical: Any) -> dict[str, Any]:
+    """What TensorFlow tells of a GPU; little of one that a plugin has."""
+    return dict(tf.config.experimental.get_device_details(physical))
+
+
+def model(device: str) -> str:
+    """The kind of GPU that times are valid for, as far as it is known."""
+    number = int(device_name(device).removeprefix("GPU:"))
+    found = tf.config.list_physical_devices("GPU")
+    name = details(found[number]).get("device_name", "") if number < len(found) else ""
+    return f"{device} {name}".strip()

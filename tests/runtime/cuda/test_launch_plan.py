@@ -1,0 +1,75 @@
+"""The plan of a kernel's launches, as the runtime reads it from a record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+from tests.runtime import kernel_support as k
+
+PLAN: dict[str, Any] = {
+    "_device": "cuda:sm_80",
+    "_launch_functions": ["k_0"],
+    "_launch_work": ["s0 3 + 4 //"],
+    "_launch_share": [1024],
+    "_launch_threads": [256],
+    "_launch_shared": [512],
+    "_launch_arguments": ["in0 work0 out0 size0"],
+    "_workspaces": ["s0 4 *"],
+    "_aligned": ["in0"],
+}
+
+
+@pytest.fixture
+def install(unique: Callable[[str], str], tmp_path: Path) -> Callable[..., None]:
+    op = unique("RtLaunches")
+    digest = k.register(k.twice(op))
+    code = tmp_path / "k.cubin"
+    code.write_bytes(b"whatever: nothing is launched")
+    code.chmod(0o600)
+
+    def install(**changed: Any) -> None:
+        fields = {**PLAN, **changed, "T": tf.float32}
+        k.request("composite_install", k.record("k", op, digest, [(-1,)], ["s0"], code, **fields))
+
+    return install
+
+
+def test_a_plan_is_taken(install: Callable[..., None]) -> None:
+    install()
+    install(_launch_functions=[], _launch_work=[], _launch_share=[], _launch_threads=[],
+            _launch_shared=[], _launch_arguments=[], _workspaces=[], _aligned=[])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("_launch_functions", [""], "a function has no name"),
+        ("_launch_functions", ["a", "b"], "_launch_work: not one a launch"),
+        ("_launch_work", ["s1"], "names a symbol that no input has"),
+        ("_launch_work", ["s0 +"], "an operator lacks its operands"),
+        ("_launch_share", [0], "a block does less than one unit"),
+        ("_launch_share", [1, 1], "_launch_share: not one a launch"),
+        ("_launch_threads", [1025], "1025 is not from 1 to 1024"),
+        ("_launch_shared", [-1], "-1 is not from 0 to 49152"),
+        ("_launch_arguments", ["in1"], "in1, and there are 1"),
+        ("_launch_arguments", ["work1"], "work1, and there are 1"),
+        ("_launch_arguments", ["size1"], "size1, and there are 1"),
+        ("_launch_arguments", ["word"], '"word" is no argument of a launch'),
+        ("_workspaces", ["x"], "_workspaces: x: not a dim expression"),
+        ("_aligned", ["work0"], "work0 is no input and no output"),
+        ("_device", "cuda:9", "it was built for cuda:9"),
+    ],
+)
+def test_another_one_is_refused(
+    install: Callable[..., None], field: str, value: Any, message: str
+) -> None:
+    with pytest.raises(tf.errors.OpError) as raised:
+        install(**{field: value})
+    assert message in raised.value.message
+    if field.startswith("_launch") and "not one" not in message:
+        assert field in raised.value.message
