@@ -12,6 +12,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,12 @@ import tensorflow as tf
 from composite.binding.records import BACKEND, NUMERICS, UNCOUNTED, AttrValue
 from composite.kernels.decisions import Times
 from composite.ops import call
+
+Sizes = Mapping[int, int]
+"""By the position of an input that is a scalar, its value."""
+
+# What becomes of integers that are 0 and 1.
+_ANY, _ONES, _ZEROS = (lambda x: x), (lambda x: x | 1), (lambda x: x * 0)
 
 _COPIES = 16
 _MEMORY = 64 << 20  # bytes of inputs, at most
@@ -36,22 +43,23 @@ _SWEEP_MEMORY = 16 << 20
 _SWEEP_BUDGET = 0.03
 
 
-def measure(
+def measure(  # noqa: PLR0913, PLR0917 - a call, and its inputs
     op_name: str,
     arguments: Callable[[Sequence[Any]], Mapping[str, Any]],
     stamps: Mapping[str, AttrValue],
     specs: Sequence[tf.TensorSpec],
     constants: Sequence[int] = (),
+    sizes: Sizes = MappingProxyType({}),
 ) -> Times:
     """Times an installed kernel. `arguments(inputs)` makes the keywords of a call of the op.
 
-    `constants`: the inputs that never change.
+    `constants`: the inputs that never change. `sizes`: the values of those that are sizes.
     """
     known = _known(specs, constants)
     varying = _varying(specs, known)
     copies = _copies(varying, known, _COPIES, _MEMORY)
     functions = _functions(op_name, _Call(arguments, stamps, known), varying, copies)
-    inputs = _taken(functions, varying, copies)
+    inputs = _taken(functions, varying, copies, _varying_sizes(specs, known, sizes))
     rounds: list[tuple[float, float, float]] = []
     for _ in range(_OPINIONS):
         rounds += _rounds(functions, inputs, _BUDGET)
@@ -68,10 +76,12 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
     specs: Sequence[tf.TensorSpec],
     cases: Sequence[Sequence[tuple[int, ...]]],
     constants: Sequence[int] = (),
+    sizes: Sequence[Sizes] = (),
 ) -> list[Times]:
     """Times an installed kernel at several sizes, more quickly and less exactly than `measure`.
 
     The dims that differ are None in `specs`: one graph serves all cases, the largest comes last.
+    `sizes`: for each case, the values of inputs that are sizes; none at all if none is.
     """
     known = _known(specs, constants)
     varying = _varying(specs, known)
@@ -85,8 +95,8 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
     copies = _copies(exact[-1], known, _SWEEP_COPIES, _SWEEP_MEMORY)
     functions = _functions(op_name, _Call(arguments, stamps, known), varying, copies)
     found = []
-    for case in exact:
-        inputs = _taken(functions, case, copies)
+    for case, own in zip(exact, sizes or [{}] * len(exact), strict=True):
+        inputs = _taken(functions, case, copies, _varying_sizes(specs, known, own))
         found.append(_times(_rounds(functions, inputs, _SWEEP_BUDGET), copies))
     return found
 
@@ -97,13 +107,14 @@ class Chain:
     Arguments as those of `measure`; a kernel that covers the specs must be installed.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - as measure
         self,
         op_name: str,
         arguments: Callable[[Sequence[Any]], Mapping[str, Any]],
         stamps: Mapping[str, AttrValue],
         specs: Sequence[tf.TensorSpec],
         constants: Sequence[int] = (),
+        sizes: Sizes = MappingProxyType({}),
     ) -> None:
         known = _known(specs, constants)
         varying = _varying(specs, known)
@@ -111,7 +122,8 @@ class Chain:
         node = _Call(arguments, {**stamps, **_route("tvm")}, known)
         self._kernel = _chain(op_name, node.keywords, node.stamps, varying, self.copies)
         self._empty = _empty(varying, self.copies)
-        self._inputs = _taken((self._kernel, self._empty), varying, self.copies)
+        own = _varying_sizes(specs, known, sizes)
+        self._inputs = _taken((self._kernel, self._empty), varying, self.copies, own)
 
     def seconds(self) -> float:
         """How long all calls take, and what TensorFlow adds to them."""
@@ -144,6 +156,13 @@ def _known(specs: Sequence[tf.TensorSpec], constants: Sequence[int]) -> dict[int
 
 def _varying(specs: Sequence[tf.TensorSpec], known: Mapping[int, Any]) -> list[tf.TensorSpec]:
     return [spec for i, spec in enumerate(specs) if i not in known]
+
+
+def _varying_sizes(
+    specs: Sequence[tf.TensorSpec], known: Mapping[int, Any], sizes: Sizes
+) -> list[int | None]:
+    """For each of the varying inputs its value if that is a size, else None."""
+    return [sizes.get(i) for i in range(len(specs)) if i not in known]
 
 
 def _functions(op_name: str, node: _Call, specs: Sequence[tf.TensorSpec], copies: int) -> list[Any]:
@@ -207,28 +226,36 @@ def _constant(array: Any, copy: int) -> Any:
     return tf.constant(own)
 
 
-def _taken(functions: Sequence[Any], specs: Sequence[tf.TensorSpec], copies: int) -> list[Any]:
+def _taken(
+    functions: Sequence[Any],
+    specs: Sequence[tf.TensorSpec],
+    copies: int,
+    sizes: Sequence[int | None],
+) -> list[Any]:
     """Inputs for all copies, after a first run of each function on them.
 
-    Without zeros among the integers if they are refused with some: what divides by them does that.
+    With other integers if they are refused: without zeros, by which something may be divided, then
+    with zeros alone, the places of the only element of a size.
     """
-    for zeros in (True, False):
-        inputs = _inputs(specs, copies, zeros=zeros)
+    for integers in (_ANY, _ONES, _ZEROS):
+        inputs = _inputs(specs, copies, sizes, integers)
         try:
             for function in functions:
                 function(*inputs)
             break
         except tf.errors.InvalidArgumentError:
-            if not zeros:
+            if integers is _ZEROS:
                 raise
     return inputs
 
 
-def _inputs(specs: Sequence[tf.TensorSpec], copies: int, *, zeros: bool) -> list[Any]:
+def _inputs(
+    specs: Sequence[tf.TensorSpec], copies: int, sizes: Sequence[int | None], integers: Any
+) -> list[Any]:
     random = np.random.default_rng(0)
     drawn = [_draw(spec, random) for spec in specs]
-    if not zeros:
-        drawn = [x | 1 if s.dtype.is_integer else x for x, s in zip(drawn, specs, strict=True)]
+    drawn = [integers(x) if s.dtype.is_integer else x for x, s in zip(drawn, specs, strict=True)]
+    drawn = [x if n is None else np.asarray(n, x.dtype) for x, n in zip(drawn, sizes, strict=True)]
     # The same numbers in memory of their own: to draw them anew takes longer than to measure.
     with tf.device("CPU:0"):
         return [tf.constant(array.copy()) for _ in range(copies) for array in drawn]
