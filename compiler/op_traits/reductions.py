@@ -132,11 +132,14 @@ ROWS = (
         limits="NaN stays NaN (TensorFlow loses some)",
         reads=reads(x=Read.VALUES, axis=Read.INDEX),
     ),
-    # Scatters, which add what has one place.
-    OpTraits(
-        "UnsortedSegmentSum",
-        "scattering",
-        reads=reads(data=Read.VALUES, segment_ids=Read.INDEX, num_segments=Read.INDEX),
+    # Scatters, which combine what has one place.
+    *(
+        OpTraits(
+            f"UnsortedSegment{kind}",
+            "scattering",
+            reads=reads(data=Read.VALUES, segment_ids=Read.INDEX, num_segments=Read.INDEX),
+        )
+        for kind in ("Sum", "Max", "Min", "Prod")
     ),
     OpTraits(
         "ScatterNd",

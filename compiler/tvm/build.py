@@ -76,6 +76,7 @@ def compile(  # noqa: A001, PLR0913 - named as re.compile is; all that a kernel 
     *,
     target: Target | None = None,
     name: str = "kernel",
+    sizes: Sequence[int] = (),
     constants: Sequence[int] = (),
     choices: Chosen = MappingProxyType({}),
 ) -> Kernel:
@@ -86,18 +87,22 @@ def compile(  # noqa: A001, PLR0913 - named as re.compile is; all that a kernel 
         in_shapes: One shape an input; a dimension is an int or a symbol such as ``"s0"``.
         target: The machine; this one by default.
         name: A C identifier, unique among the kernels that are linked together.
+        sizes: Inputs whose values are sizes, see `read_function`.
         constants: Inputs whose elements are the same in every call, so that they may be packed
             once. They are inputs of the kernel all the same.
         choices: Values of knobs, where they are not to be the strategies' own; see `write`.
 
     Raises:
-        NotCovered: If the op table, a dtype or a shape does not allow a kernel; or if there are
-            constants and none would be packed: the kernel without constants is the same.
+        NotCovered: If the op table, a dtype or a shape does not allow a kernel, with the inputs
+            whose values would have to be sizes if that is all; or if there are constants and none
+            would be packed: the kernel without constants is the same.
         ValueError: If the number of shapes is not the number of inputs, or a choice is none of
             this kernel's.
     """
     _check_name(name)
-    written = write(library_def, in_shapes, target=target, constants=constants, choices=choices)
+    written = write(
+        library_def, in_shapes, target=target, sizes=sizes, constants=constants, choices=choices
+    )
     wrong = [n for n, value in choices.items() if written.choices.get(n) != value]
     if wrong:
         there = "; ".join(f"{k.name}: {', '.join(map(str, k.candidates))}" for k in written.knobs)
@@ -107,11 +112,12 @@ def compile(  # noqa: A001, PLR0913 - named as re.compile is; all that a kernel 
     return written.generate(name)
 
 
-def write(
+def write(  # noqa: PLR0913 - as compile
     library_def: Any,
     in_shapes: Sequence[Sequence[int | str]],
     *,
     target: Target | None = None,
+    sizes: Sequence[int] = (),
     constants: Sequence[int] = (),
     choices: Chosen = MappingProxyType({}),
 ) -> Written:
@@ -122,7 +128,7 @@ def write(
     """
     target = target or Target.host()
     try:
-        plan = make_plan(read_function(library_def, in_shapes))
+        plan = make_plan(read_function(library_def, in_shapes, sizes))
         module = make_module(plan, target, "kernel", frozenset(constants), Choices(choices))
     except RecursionError:
         raise NotCovered("a chain of element-wise ops is too long to be one kernel") from None

@@ -5,6 +5,8 @@ Not for bugs of the compiler itself: those stay whatever Python or TVM raises.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class NotCovered(Exception):  # noqa: N818 - an answer ("no kernel"), and the name that callers type
     """No kernel can be made for this function and shape class; the expansion serves it.
@@ -15,14 +17,17 @@ class NotCovered(Exception):  # noqa: N818 - an answer ("no kernel"), and the na
     Attributes:
         reason: The sentence alone.
         place: Where the author wrote that, or "".
+        sizes: Inputs of the function, scalars, whose values would have to be known as sizes are:
+            for another shape class there may be a kernel, see :func:`.read.reader.read_function`.
     """
 
-    def __init__(self, message: str, place: str = "") -> None:
-        """Take the sentence, and the place if it is known."""
+    def __init__(self, message: str, place: str = "", sizes: Sequence[int] = ()) -> None:
+        """Take the sentence, and the place and the inputs if they are known."""
         super().__init__(f"{place}: {message}" if place else message)
         self.reason = message
         self.place = place
+        self.sizes = tuple(sizes)
 
     def at(self, place: str) -> NotCovered:
         """Return the answer with this place ("": unknown), unless it has one."""
-        return self if self.place else NotCovered(str(self), place)
+        return self if self.place else NotCovered(str(self), place, self.sizes)

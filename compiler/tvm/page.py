@@ -33,7 +33,9 @@ computed in float32 and rounded where a tensor is stored, and where a discontinu
 
 Ranks must be known. Dims may vary from call to call, unless a column says otherwise. Sizes, axes,
 paddings, permutations and similar operands must be known when the kernel is compiled: they are
-constants, or arithmetic on shapes.
+constants, or arithmetic on shapes. A size may also be the value of an input that is a scalar, int32
+or int64 (`num_segments`, the `n` of `tf.range(n)`), or arithmetic on such values: it varies as a
+dim does, and is `= s0` among the kernel's shapes.
 
 A While becomes a loop in the kernel if its iterations can be counted beforehand: its condition must
 compare a bound with a number to which each iteration adds a constant. A list of tensors becomes an

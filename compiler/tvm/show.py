@@ -26,15 +26,21 @@ GPU_STAGES = ("cuda", "ptx")
 
 
 def show(
-    library_def: Any, in_shapes: Sequence[Sequence[int | str]], stage: str, target: Target
+    library_def: Any,
+    in_shapes: Sequence[Sequence[int | str]],
+    stage: str,
+    target: Target,
+    sizes: Sequence[int] = (),
 ) -> str:
     """Return a stage of compiling ``library_def.function[0]``: one of ``STAGES``.
+
+    `sizes`: the inputs whose values are sizes, see `read_function`.
 
     Raises NotCovered as compiling does, ValueError for another stage.
     """
     if stage not in STAGES:
         raise ValueError(f"{stage!r} is none of {', '.join(STAGES)}")
-    plan = make_plan(read_function(library_def, in_shapes))
+    plan = make_plan(read_function(library_def, in_shapes, sizes))
     if stage == "passes":
         return passes_text()
     if stage == "te":
@@ -87,9 +93,11 @@ def passes_text() -> str:
     return "".join(f"{one.name:{width}}  {one.summary}\n" for one in PIPELINE)
 
 
-def show_plan(library_def: Any, in_shapes: Sequence[Sequence[int | str]]) -> list[PlanLine]:
+def show_plan(
+    library_def: Any, in_shapes: Sequence[Sequence[int | str]], sizes: Sequence[int] = ()
+) -> list[PlanLine]:
     """Return the lines of the stage "te", and the nodes of function[0] that they come from."""
-    return plan_lines(make_plan(read_function(library_def, in_shapes)))
+    return plan_lines(make_plan(read_function(library_def, in_shapes, sizes)))
 
 
 class PlanLine(NamedTuple):

@@ -139,8 +139,9 @@ def _kernels(
             progress(i * len(machines), len(wanted) * len(machines), f"{op.__name__}{_short(call)}")
             constants = False
             try:
-                for request in prebuild.requests(op, call):
-                    constants = bool(request.constants)
+                for stated in prebuild.requests(op, call):
+                    constants = bool(stated.constants)
+                    request = prebuild.sized(op, stated, machine)
                     name = prebuild.name(op, request, machine)
                     if name in built:
                         continue

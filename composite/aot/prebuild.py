@@ -65,6 +65,12 @@ class Spec(NamedTuple):
         return [d if isinstance(d, int) else None for d in self.dims]
 
 
+def sized(op: CompositeOp, wanted: KernelRequest, target: Target) -> KernelRequest:
+    """The request with the inputs for sizes that are. ValueError where there is nothing to make."""
+    with _refusing(op, wanted):
+        return produce.sized(wanted, target)
+
+
 def name(
     op: CompositeOp, wanted: KernelRequest, target: Target, choices: Chosen = chosen.NOTHING
 ) -> str:
@@ -207,6 +213,7 @@ def _shapes(wanted: KernelRequest | KernelRecord) -> str:
     found = []
     for i, dims in enumerate(wanted.in_shapes):
         sizes = "x".join(map(str, dims)) or "scalar"
+        sizes = f"size {sizes}" if i in wanted.size_inputs else sizes
         found.append(f"constant {sizes}" if i in wanted.constants else sizes)
     return ", ".join(found)
 

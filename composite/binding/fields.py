@@ -77,6 +77,7 @@ CALL = (
 KERNEL_REQUEST = (
     Field("_composite_program", "program", Kind.TEXT, _REQUIRED),
     Field("_in_shapes", "in_shapes", Kind.SHAPE_CLASS, _REQUIRED),
+    Field("_size_inputs", "size_inputs", Kind.SIZES),
     Field("_composite_constants", "constants", Kind.SIZES),
     Field("_hint", "hint", Kind.SIZES, _WRITTEN),
     Field("_must", "must", Kind.FLAG, _WRITTEN),
@@ -88,6 +89,7 @@ KERNEL_REQUEST = (
 KERNEL_RECORD = (
     Field("_composite_program", "program", Kind.TEXT, _REQUIRED),
     Field("_in_shapes", "in_shapes", Kind.SHAPE_CLASS, _REQUIRED),
+    Field("_size_inputs", "size_inputs", Kind.SIZES),
     Field("_out_shapes", "out_shapes", Kind.TEXTS, _REQUIRED),
     Field("_composite_constants", "constants", Kind.SIZES),
     Field("_minimums", "minimums", Kind.SIZES, _WRITTEN),

@@ -17,6 +17,7 @@ class KernelRecord(TypedRecord):
     Attributes:
         program: the digest of the op's version.
         in_shapes: the dims of each input; a text is a symbol.
+        size_inputs: the inputs whose value takes the place of the shape, see KernelRequest.
         out_shapes: dims joined by commas, each in postfix over numbers and symbols.
         constants: the inputs that the kernel takes for constant.
         minimums: the least value of each symbol.
@@ -62,6 +63,7 @@ class KernelRecord(TypedRecord):
     program: str
     in_shapes: tuple[Dims, ...]
     out_shapes: tuple[str, ...]
+    size_inputs: tuple[int, ...] = ()
     constants: tuple[int, ...] = ()
     minimums: tuple[int, ...] = ()
     divisors: tuple[int, ...] = ()

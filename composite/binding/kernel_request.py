@@ -22,6 +22,7 @@ class KernelRequest(TypedRecord):
     Attributes:
         program: the digest of the op's version.
         in_shapes: the dims of each input; a text is a symbol.
+        size_inputs: the inputs, scalars, whose value takes the place of the shape: `(value,)`.
         constants: the inputs that never change.
         hint: the sizes of the symbols, s0 first, in the call that asked.
         must: the call waits for the kernel.
@@ -32,6 +33,7 @@ class KernelRequest(TypedRecord):
 
     program: str
     in_shapes: tuple[Dims, ...]
+    size_inputs: tuple[int, ...] = ()
     constants: tuple[int, ...] = ()
     hint: tuple[int, ...] = ()
     must: bool = False

@@ -93,10 +93,10 @@ def _page(op: Any, given: calls.CallOptions, level: str | None) -> str:
     if given.stated() or op.signatures or not op.schema.inputs:
         call = calls.arguments(op, given)
         title += f"({calls.plain_call(call)})"
-        library, dims = _expansion(op, call)
+        library, shapes = _expansion(op, call)
         stages["graph"] = _graph(library)
         try:
-            stages["te"] = _plan(library, dims)
+            stages["te"] = _plan(library, shapes)
             stages["tir"] = page.plain(_of_call(op, "tir", call, level))
             stages["asm"] = page.instructions(_of_call(op, "asm", call, level))
         except (backend.NotCovered, ValueError) as error:
@@ -106,12 +106,14 @@ def _page(op: Any, given: calls.CallOptions, level: str | None) -> str:
 
 
 def _expansion(op: Any, call: dict[str, Any]) -> tuple[Any, Any]:
-    """The expansion of a call, and its dims with their symbols."""
+    """The expansion of a call, and its shapes with their symbols."""
     from composite.aot import prebuild
+    from composite.compiler.tvm.read.obstacles import with_sizes
     from composite.kernels.expansions import expand
 
     request = prebuild.request(op, call)
-    return expand(request, request.in_shapes), request.in_shapes
+    library = expand(request, request.in_shapes)
+    return library, with_sizes(library, request.in_shapes)
 
 
 def _of_call(op: Any, stage: str, call: dict[str, Any], level: str | None) -> str:
@@ -125,28 +127,28 @@ def _of_call(op: Any, stage: str, call: dict[str, Any], level: str | None) -> st
     from composite.compiler.tvm.target import CudaTarget
 
     try:
-        library, dims = _expansion(op, call)
+        library, shapes = _expansion(op, call)
         if stage == "graph":
             return "\n".join(line.text for line in _graph(library))
         if stage in _GPU:
             allowed = tf.config.experimental.tensor_float_32_execution_enabled()
             gpu = CudaTarget.level(level or _GPU_LEVEL, tensor_float_32=allowed)
-            return show_gpu(library, dims, stage, gpu)
+            return show_gpu(library, shapes.in_shapes, stage, gpu)
         machine = build_options.targets([level] if level else [])[0]
-        return show_kernel(library, dims, stage, machine)
+        return show_kernel(library, shapes.in_shapes, stage, machine, shapes.sizes)
     except backend.NotCovered as answer:
         raise ValueError(f"there is no kernel for {op.__name__}: {answer}") from answer
     except NvrtcError as error:
         raise ValueError(str(error)) from error
 
 
-def _plan(library: Any, dims: Any) -> list[page.Line]:
+def _plan(library: Any, shapes: Any) -> list[page.Line]:
     """The kernel's tensors; each comes from where the node is written that it is made for."""
     from composite.compiler.node_place import of_node
     from composite.compiler.tvm.show import show_plan
 
     lines = {n.name: page.place(of_node(n)) for n in library.function[0].node_def}
-    return [page.Line(text, lines.get(node, "")) for text, node in show_plan(library, dims)]
+    return [page.Line(text, lines.get(node, "")) for text, node in show_plan(library, *shapes)]
 
 
 def _graph(library: Any) -> list[page.Line]:

@@ -32,6 +32,7 @@ def perform(task: Task) -> Made:
         task.schema,
         tuple(tuple(shape) for shape in task.in_shapes),
         task.target,
+        tuple(task.sizes),
         tuple(task.constants),
         tuple(sorted(task.choices.items())),
     )
@@ -64,12 +65,19 @@ def _for_gpu(task: Task, target: CudaTarget) -> Made:
 
 @functools.lru_cache(maxsize=2)  # whoever compares loops asks for the code of one of them next
 def _written(  # noqa: PLR0913, PLR0917 - a task without what is done with the loops
-    function: bytes, schema: bytes, in_shapes: Any, target: Any, constants: Any, choices: Any
+    function: bytes,
+    schema: bytes,
+    in_shapes: Any,
+    target: Any,
+    sizes: Any,
+    constants: Any,
+    choices: Any,
 ) -> backend.Written:
     return backend.write(
         _library_class(schema).FromString(function),
         in_shapes,
         target=target,
+        sizes=sizes,
         constants=constants,
         choices=dict(choices),
     )

@@ -51,6 +51,7 @@ class Task:
         schema: the FileDescriptorSet that declares it: the compiler's process has no TensorFlow.
         in_shapes: one an input; a text is a symbol.
         target: the machine; of a GPU, whose kernels have no object files.
+        sizes: the inputs whose values are sizes, see `read_function`.
         constants: the inputs that never change.
         choices: values of knobs.
         name: a C identifier; "" asks for the loops alone.
@@ -62,6 +63,7 @@ class Task:
     schema: bytes = field(repr=False)
     in_shapes: Sequence[Sequence[int | str]]
     target: Target
+    sizes: Sequence[int] = ()
     constants: Sequence[int] = ()
     choices: Chosen = field(default_factory=dict)
     name: str = ""
@@ -74,6 +76,7 @@ class Task:
             "in_shapes": [list(shape) for shape in self.in_shapes],
             "device": self.target.device,
             "target": dataclasses.asdict(self.target),
+            "sizes": list(self.sizes),
             "constants": list(self.constants),
             "choices": dict(self.choices),
             "name": self.name,
@@ -130,7 +133,10 @@ class Made(NamedTuple):
 def failed(error: Exception, trace: str) -> Message:
     """The answer when a task cannot be done."""
     kind = type(error).__name__
-    return Message({"error": kind, "text": str(error), "trace": trace})
+    facts: dict[str, Any] = {"error": kind, "text": str(error), "trace": trace}
+    if isinstance(error, NotCovered):
+        facts["sizes"] = list(error.sizes)
+    return Message(facts)
 
 
 def answered(task: Task, message: Message) -> Made:
@@ -138,8 +144,10 @@ def answered(task: Task, message: Message) -> Made:
     facts = message.facts
     if "error" in facts:
         kind, text = facts["error"], facts["text"]
-        if kind in _RAISED:
-            raise _RAISED[kind](text)
+        if kind == NotCovered.__name__:
+            raise NotCovered(text, sizes=facts["sizes"])
+        if kind == LinkError.__name__:
+            raise LinkError(text)
         raise CompilerError(" ".join(f"{kind}: {text}".split()), facts["trace"])
     digest, knobs, choices = facts["loops"]
     loops = Loops(digest, tuple(Knob(n, tuple(c), default) for n, c, default in knobs), choices)

@@ -28,6 +28,7 @@ from composite.compiler_process.client import UNMADE, CompilerPaused, Stopped
 from composite.compiler_process.tasks import CompilerError
 from composite.kernels import produce, verify
 from composite.kernels.cache import Cache, open_default
+from composite.kernels.produce import Outcome
 from composite.ops import call
 from composite.ops.registry import OPS
 
@@ -73,10 +74,10 @@ class Worker:
             native.call("composite_worker", record(running=False))
 
     def _serve(self, message: NodeDef, kernels: Callable[[], Cache]) -> None:
-        status, reason = _outcome(
+        outcome = _outcome(
             message, kernels, self._stopping.is_set, must_be_known=self._is_without_threads
         )
-        answer = record(name=message.name, status=status, reason=reason)
+        answer = record(name=message.name, **outcome._asdict())
         try:
             native.call("composite_finish", answer)
         except tf.errors.NotFoundError as error:
@@ -90,31 +91,32 @@ def _outcome(
     stopping: Callable[[], bool],
     *,
     must_be_known: bool = False,
-) -> tuple[str, str]:
-    """Status and reason of a request. Whatever goes wrong, the expansion serves its calls."""
+) -> Outcome:
+    """What becomes of a request. Whatever goes wrong, the expansion serves its calls."""
     try:
         request = KernelRequest.parse(message)
         return produce.produce(request, kernels(), stopping, must_be_known=must_be_known)
     except Stopped:
-        return "failed", "the process ends"
+        return Outcome("failed", "the process ends")
     except NotCovered as answer:
-        logger.info("%s: no kernel: %s", message.op, answer)
-        return "not_covered", str(answer)
+        level = logging.DEBUG if answer.sizes else logging.INFO  # asked again, with their values
+        logger.log(level, "%s: no kernel: %s", message.op, answer)
+        return Outcome("not_covered", str(answer), answer.sizes)
     except produce.Unknown as answer:
-        return "failed", str(answer)
+        return Outcome("failed", str(answer))
     except produce.Inexpandable as error:  # the call itself says so, louder
-        return "failed", str(error)
+        return Outcome("failed", str(error))
     except verify.Mismatch as error:
         logger.warning("%s: the kernel is not used: %s", message.op, error)
-        return "failed", f"the kernel failed its check: {error}"
+        return Outcome("failed", f"the kernel failed its check: {error}")
     except Exception as error:  # noqa: BLE001 - the thread serves every op of the process
         if stopping():  # whatever was taken down around us
-            return "failed", "the process ends"
+            return Outcome("failed", "the process ends")
         told = _in_one_line(error)
         level = logging.INFO if isinstance(error, CompilerPaused) else logging.WARNING
         logger.log(level, "%s: no kernel, compiling failed: %s", _named(message.op), told)
         logger.debug("%s: where", message.op, exc_info=True)
-        return "failed", f"compiling failed: {told}"
+        return Outcome("failed", f"compiling failed: {told}")
 
 
 def _named(op: str) -> str:

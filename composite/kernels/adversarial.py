@@ -9,7 +9,8 @@ Not for: what is made of the outputs (`verify`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -38,6 +39,15 @@ class Draw(NamedTuple):
     denormal: bool = False
     # Whether the expansion may refuse them: an integer may be an index that is out of range.
     refusable: bool = False
+    # By the inputs that are sizes, scalars, their values.
+    sizes: Mapping[int, int] = MappingProxyType({})
+
+    def with_sizes(self, sizes: Mapping[int, int]) -> Draw:
+        """The same with these values of inputs that are sizes."""
+        arrays = [
+            np.asarray(sizes[i], x.dtype) if i in sizes else x for i, x in enumerate(self.arrays)
+        ]
+        return self._replace(arrays=arrays, sizes=sizes)
 
     def milder(self) -> Draw:
         """The same with all magnitudes nearer to 1, those that nearly cancel still near."""
@@ -93,11 +103,17 @@ def draws(
 
 def without_zeros(draw: Draw) -> Draw:
     """The draw with ones for the zeros among the integers, which may be divided by."""
-    arrays = [
-        x if floats.is_floating(x) or x.dtype == np.bool_ else np.where(x == 0, x.dtype.type(1), x)
-        for x in draw.arrays
-    ]
-    return draw._replace(arrays=arrays)
+    return _with_integers(draw, lambda x: np.where(x == 0, x.dtype.type(1), x))
+
+
+def with_zeros(draw: Draw) -> Draw:
+    """The draw with zeros for all integers, which are in range of a size of 1 as well."""
+    return _with_integers(draw, np.zeros_like)
+
+
+def _with_integers(draw: Draw, other: Callable[[Array], Array]) -> Draw:
+    arrays = [x if floats.is_floating(x) or x.dtype == np.bool_ else other(x) for x in draw.arrays]
+    return draw._replace(arrays=arrays).with_sizes(draw.sizes)
 
 
 def _milder(array: Array) -> Array:

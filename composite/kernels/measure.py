@@ -15,6 +15,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,12 @@ from composite.kernels.decisions import Times
 from composite.ops import call
 
 HOST = "CPU:0"
+Sizes = Mapping[int, int]
+"""By the position of an input that is a scalar, its value."""
+
+# What becomes of integers that are 0 and 1.
+_ANY, _ONES, _ZEROS = (lambda x: x), (lambda x: x | 1), (lambda x: x * 0)
+
 _COPIES = 16
 _MEMORY = 64 << 20  # bytes of inputs, at most
 _CONSTANTS = 16 << 20  # bytes of constants, which tracing and grappler copy a few times
@@ -46,17 +53,19 @@ def measure(  # noqa: PLR0913, PLR0917 - a call, and where it is measured
     stamps: Mapping[str, AttrValue],
     specs: Sequence[tf.TensorSpec],
     constants: Sequence[int] = (),
+    sizes: Sizes = MappingProxyType({}),
     device: str = HOST,
 ) -> Times:
     """Times an installed kernel. `arguments(inputs)` makes the keywords of a call of the op.
 
-    `constants`: the inputs that never change. `device`: TensorFlow's name of the nodes' device.
+    `constants`: the inputs that never change. `sizes`: the values of those that are sizes.
+    `device`: TensorFlow's name of the nodes' device.
     """
     known = _known(specs, constants)
     varying = _varying(specs, known)
     copies = _copies(varying, known, _COPIES, _MEMORY)
     functions = _functions(op_name, _Call(arguments, stamps, known, device), varying, copies)
-    inputs = _taken(functions, varying, copies)
+    inputs = _taken(functions, varying, copies, _varying_sizes(specs, known, sizes))
     rounds: list[tuple[float, float, float]] = []
     for _ in range(_OPINIONS):
         rounds += _rounds(functions, inputs, _BUDGET)
@@ -73,11 +82,13 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
     specs: Sequence[tf.TensorSpec],
     cases: Sequence[Sequence[tuple[int, ...]]],
     constants: Sequence[int] = (),
+    sizes: Sequence[Sizes] = (),
     device: str = HOST,
 ) -> list[Times]:
     """Times an installed kernel at several sizes, more quickly and less exactly than `measure`.
 
     The dims that differ are None in `specs`: one graph serves all cases, the largest comes last.
+    `sizes`: for each case, the values of inputs that are sizes; none at all if none is.
     """
     known = _known(specs, constants)
     varying = _varying(specs, known)
@@ -91,8 +102,8 @@ def sweep(  # noqa: PLR0913, PLR0917 - as measure, and the cases
     copies = _copies(exact[-1], known, _SWEEP_COPIES, _SWEEP_MEMORY)
     functions = _functions(op_name, _Call(arguments, stamps, known, device), varying, copies)
     found = []
-    for case in exact:
-        inputs = _taken(functions, case, copies)
+    for case, own in zip(exact, sizes or [{}] * len(exact), strict=True):
+        inputs = _taken(functions, case, copies, _varying_sizes(specs, known, own))
         found.append(_times(_rounds(functions, inputs, _SWEEP_BUDGET), copies))
     return found
 
@@ -103,13 +114,14 @@ class Chain:
     Arguments as those of `measure`; a kernel that covers the specs must be installed.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - as measure
         self,
         op_name: str,
         arguments: Callable[[Sequence[Any]], Mapping[str, Any]],
         stamps: Mapping[str, AttrValue],
         specs: Sequence[tf.TensorSpec],
         constants: Sequence[int] = (),
+        sizes: Sizes = MappingProxyType({}),
     ) -> None:
         known = _known(specs, constants)
         varying = _varying(specs, known)
@@ -117,7 +129,8 @@ class Chain:
         node = _Call(arguments, {**stamps, **_route("tvm")}, known)
         self._kernel = _chain(op_name, node, varying, self.copies)
         self._empty = _empty(varying, self.copies, HOST)
-        self._inputs = _taken((self._kernel, self._empty), varying, self.copies)
+        own = _varying_sizes(specs, known, sizes)
+        self._inputs = _taken((self._kernel, self._empty), varying, self.copies, own)
 
     def seconds(self) -> float:
         """How long all calls take, and what TensorFlow adds to them."""
@@ -151,6 +164,13 @@ def _known(specs: Sequence[tf.TensorSpec], constants: Sequence[int]) -> dict[int
 
 def _varying(specs: Sequence[tf.TensorSpec], known: Mapping[int, Any]) -> list[tf.TensorSpec]:
     return [spec for i, spec in enumerate(specs) if i not in known]
+
+
+def _varying_sizes(
+    specs: Sequence[tf.TensorSpec], known: Mapping[int, Any], sizes: Sizes
+) -> list[int | None]:
+    """For each of the varying inputs its value if that is a size, else None."""
+    return [sizes.get(i) for i in range(len(specs)) if i not in known]
 
 
 def _functions(
@@ -216,29 +236,39 @@ def _constant(array: Any, copy: int) -> Any:
     return tf.constant(own)
 
 
-def _taken(functions: Sequence[_Traced], specs: Sequence[tf.TensorSpec], copies: int) -> list[Any]:
+def _taken(
+    functions: Sequence[_Traced],
+    specs: Sequence[tf.TensorSpec],
+    copies: int,
+    sizes: Sequence[int | None],
+) -> list[Any]:
     """Inputs for all copies, after a first run of each function on them.
 
-    Without zeros among the integers if they are refused with some: what divides by them does that.
+    With other integers if they are refused: without zeros, by which something may be divided, then
+    with zeros alone, the places of the only element of a size.
     """
-    for zeros in (True, False):
-        inputs = _inputs(specs, copies, functions[0].device, zeros=zeros)
+    for integers in (_ANY, _ONES, _ZEROS):
+        drawn = _drawn(specs, sizes, integers)
+        inputs = _inputs(drawn, copies, functions[0].device)
         try:
             for function in functions:
                 function(*inputs)
             break
         except tf.errors.InvalidArgumentError:
-            if not zeros:
+            if integers is _ZEROS:
                 raise
     return inputs
 
 
-def _inputs(specs: Sequence[tf.TensorSpec], copies: int, device: str, *, zeros: bool) -> list[Any]:
+def _drawn(specs: Sequence[tf.TensorSpec], sizes: Sequence[int | None], integers: Any) -> list[Any]:
     random = np.random.default_rng(0)
     drawn = [_draw(spec, random) for spec in specs]
-    if not zeros:
-        drawn = [x | 1 if s.dtype.is_integer else x for x, s in zip(drawn, specs, strict=True)]
-    # The same numbers in memory of their own: to draw them anew takes longer than to measure.
+    drawn = [integers(x) if s.dtype.is_integer else x for x, s in zip(drawn, specs, strict=True)]
+    return [x if n is None else np.asarray(n, x.dtype) for x, n in zip(drawn, sizes, strict=True)]
+
+
+def _inputs(drawn: Sequence[Any], copies: int, device: str) -> list[Any]:
+    """The same numbers in memory of their own: to draw them anew takes longer than to measure."""
     with tf.device(device):
         return [tf.constant(array.copy()) for _ in range(copies) for array in drawn]
 

@@ -35,10 +35,17 @@ from composite.kernels.verdicts import stored, verdict
 
 
 class Outcome(NamedTuple):
-    """What became of a request: "kernel", "expansion" (measured slower), and why."""
+    """What became of a request, and why.
+
+    Attributes:
+        status: "kernel", "expansion" (measured slower), "not_covered" or "failed".
+        sizes: where there may be a kernel of another class, the inputs whose values it takes for
+            sizes.
+    """
 
     status: str
     reason: str
+    sizes: tuple[int, ...] = ()
 
 
 class Unknown(Exception):  # noqa: N818 - not an error
@@ -191,6 +198,23 @@ def _compiled(  # noqa: PLR0913 - what is made, of what, and how far
     return made
 
 
+def sized(request: KernelRequest, target: Target) -> KernelRequest:
+    """The request with those inputs for sizes whose values its kernel needs to know.
+
+    Raises as `write`, but for NotCovered: it is the request then as far as that is known.
+    """
+    while True:
+        try:
+            write(request, target)
+        except NotCovered as answer:
+            others = set(answer.sizes) - set(request.size_inputs)
+            if not others:
+                return request
+            request = shapes.with_sizes(request, sorted(others))
+        else:
+            return request
+
+
 def write(
     request: KernelRequest,
     target: Target,
@@ -215,6 +239,7 @@ def _perform(
         _expansion(request),
         request.in_shapes,
         target=target,
+        sizes=request.size_inputs,
         constants=request.constants,
         choices=choices,
         **wanted,
@@ -252,6 +277,7 @@ def oracle(
     return verify.Oracle(
         lambda exact: expand(request, exact),
         [shapes.substitute(dims, values) for values in cases],
+        request.size_inputs,
     )
 
 
@@ -276,6 +302,7 @@ def record_of(
         program=request.program,
         constants=request.constants,
         in_shapes=request.in_shapes,
+        size_inputs=request.size_inputs,
         out_shapes=tuple(kernel.out_shapes),
         minimums=tuple(kernel.minimums),
         divisors=tuple(kernel.divisors),

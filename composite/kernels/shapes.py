@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.typed_record import Dims
@@ -22,6 +24,31 @@ def symbols(shapes: Sequence[Dims]) -> list[str]:
 def substitute(shapes: Sequence[Dims], values: Mapping[str, int]) -> list[tuple[int, ...]]:
     """The shapes with each symbol replaced by its value."""
     return [tuple(values[d] if isinstance(d, str) else d for d in shape) for shape in shapes]
+
+
+_D = TypeVar("_D")
+
+
+def of_inputs(shapes: Sequence[tuple[_D, ...]], sizes: Sequence[int]) -> list[tuple[_D, ...]]:
+    """The shapes that inputs have: those whose value takes the place of a shape are scalars."""
+    return [() if i in sizes else tuple(shape) for i, shape in enumerate(shapes)]
+
+
+def of_sizes(shapes: Sequence[tuple[int, ...]], sizes: Sequence[int]) -> dict[int, int]:
+    """By the inputs whose value takes the place of a shape, that value."""
+    return {i: shapes[i][0] for i in sizes}
+
+
+def with_sizes(request: KernelRequest, sizes: Sequence[int]) -> KernelRequest:
+    """The request with the values of further inputs, scalars, in the place of their shapes.
+
+    Each is a symbol of its own, of which no size is known beforehand.
+    """
+    count = len(symbols(request.in_shapes))
+    new = {i: f"s{count + number}" for number, i in enumerate(sizes)}
+    in_shapes = tuple((new[i],) if i in new else s for i, s in enumerate(request.in_shapes))
+    every = tuple(sorted({*request.size_inputs, *sizes}))
+    return replace(request, in_shapes=in_shapes, size_inputs=every)
 
 
 _OPERATORS = {

@@ -99,18 +99,23 @@ def measured(
     asked = shapes.size(values)
     exact = shapes.substitute(dims, values)
     dtypes = functions.body(expand(request, exact)).input_dtypes
-    node = node_of(request)
+    node, sizes = node_of(request), request.size_inputs
     device = gpu.device_name(request.device) if request.device else HOST
-    times = {asked: measure(*node, specs(exact, dtypes), constants, device=device)}
+    own = specs(shapes.of_inputs(exact, sizes), dtypes)
+    values_of_sizes = shapes.of_sizes(exact, sizes)
+    times = {asked: measure(*node, own, constants, values_of_sizes, device)}
     yield decisions.decide(times, asked, before)
     longest = max(times[asked].kernel_us, times[asked].expansion_us)
     others = [v for v in around if longest * shapes.size(v) / asked <= _LONGEST_US]
     if not others:
         return
-    unknown = [[d if isinstance(d, int) else None for d in shape] for shape in dims]
+    unknown = [tuple(d if isinstance(d, int) else None for d in shape) for shape in dims]
     cases = [shapes.substitute(dims, v) for v in others]
     try:
-        found = sweep(*node, specs(unknown, dtypes), cases, constants, device=device)
+        of_cases = [shapes.of_sizes(case, sizes) for case in cases]
+        given = [shapes.of_inputs(case, sizes) for case in cases]
+        varied = specs(shapes.of_inputs(unknown, sizes), dtypes)
+        found = sweep(*node, varied, given, constants, of_cases, device)
     except (tf.errors.OpError, ValueError) as error:  # a body that needs the dim to expand
         logger.info("%s: kernel %s is measured at one size: %s", request.op, made.name, error)
         return

@@ -22,6 +22,7 @@ import tensorflow as tf
 
 from composite.compiler.tvm.ir.constants import Packed
 from composite.kernels import adversarial, floats, host, tolerance
+from composite.kernels.shapes import of_inputs, of_sizes
 from composite.kernels.source import Source
 from composite.kernels.tolerance import Reference
 
@@ -73,9 +74,12 @@ class Oracle:
         self,
         expansions: Callable[[Sequence[tuple[int, ...]]], Any],
         cases: Sequence[Sequence[tuple[int, ...]]],
+        sizes: Sequence[int] = (),
     ) -> None:
+        """`sizes`: the inputs whose value takes the place of a shape in each case."""
         self._expansions = expansions
         self._cases = cases
+        self._sizes = sizes
         self._kept: list[Sample] = []
 
     def check(
@@ -133,16 +137,21 @@ class Oracle:
             source = Source(self._expansions(shapes))
             last = number == len(self._cases) - 1
             draws = adversarial.draws(
-                source.body.input_dtypes, shapes, number, all_kinds=last, fed_back=source.has_loop
+                source.body.input_dtypes,
+                of_inputs(shapes, self._sizes),
+                number,
+                all_kinds=last,
+                fed_back=source.has_loop,
             )
             for draw in draws:
-                sample = _taken(list(shapes), draw, source)
+                own = draw.with_sizes(of_sizes(shapes, self._sizes))
+                sample = _taken(list(shapes), own, source)
                 if sample is not None:
                     yield sample
 
 
 class Sample(NamedTuple):
-    """One set of inputs and what comes of it."""
+    """One set of inputs, as a kernel takes them, and what comes of it."""
 
     shapes: list[tuple[int, ...]]
     draw: adversarial.Draw
@@ -159,16 +168,17 @@ class Sample(NamedTuple):
 
 
 def _taken(shapes: list[tuple[int, ...]], draw: adversarial.Draw, source: Source) -> Sample | None:
-    """The sample of a draw, or of the same without zeros among the integers, if one divides by it.
+    """The sample of a draw, or of the same without zeros among the integers, or with zeros alone.
 
-    None when the expansion takes neither.
+    By a zero, something may be divided; nothing else is a place of the only element of a size.
+    None when the expansion takes none of them.
     """
-    other = adversarial.without_zeros(draw)
-    for one in (draw, other):
+    others = [adversarial.without_zeros(draw), adversarial.with_zeros(draw)]
+    for one in (draw, *others):
         try:
             return _sample(shapes, one, source)
         except tf.errors.OpError:
-            if one is other and not draw.refusable:
+            if one is others[-1] and not draw.refusable:
                 raise
     return None
 
@@ -180,7 +190,11 @@ def _sample(shapes: Sequence[tuple[int, ...]], draw: adversarial.Draw, source: S
         inputs = [floats.unaligned(x) for x in draw.arrays]
         expected, references = source.run(inputs)
         if all(map(_overflow_alike, expected, references)) or next(milder, None) is None:
-            return Sample(list(shapes), draw, inputs, expected, references, source)
+            given = [
+                np.zeros(draw.sizes[i], x.dtype) if i in draw.sizes else x
+                for i, x in enumerate(inputs)
+            ]
+            return Sample(list(shapes), draw, given, expected, references, source)
         draw = draw.milder()
 
 

@@ -14,7 +14,7 @@ from composite.compiler.node_place import of_node
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir.tensor import Pointwise, Tensor
 from composite.compiler.tvm.ir.walk import topological
-from composite.compiler.tvm.read.obstacles import Obstacle
+from composite.compiler.tvm.read.obstacles import Obstacle, with_sizes
 from composite.compiler.tvm.read.reader import read_function
 from composite.linting.report import Finding
 from composite.ops.op import CompositeOp
@@ -56,7 +56,7 @@ def wide(library: Any, in_shapes: Sequence[Sequence[int | str]]) -> list[Obstacl
     if any(tf.as_dtype(arg.type).name in _WIDE for arg in arguments):
         return []
     try:
-        function = read_function(library, in_shapes)
+        function = read_function(library, *with_sizes(library, in_shapes))
     except NotCovered:
         return []
     nodes = {node.name: node for node in library.function[0].node_def}

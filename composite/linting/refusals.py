@@ -20,7 +20,7 @@ from composite.binding.kernel_request import KernelRequest
 from composite.compiler import op_traits
 from composite.compiler import tvm as backend
 from composite.compiler.node_place import of_node
-from composite.compiler.tvm.read.obstacles import Obstacle, obstacles
+from composite.compiler.tvm.read.obstacles import Obstacle, obstacles, with_sizes
 from composite.kernels.expansions import expand
 from composite.linting.calls import Call, sized
 from composite.ops import function_op, functions
@@ -91,10 +91,11 @@ def of_library(library: Any, in_shapes: Dims | None) -> list[Obstacle]:
     """What keeps function[0] from a kernel: all that is read, or else what refuses the whole."""
     if in_shapes is None:
         return [Obstacle("", "an input of unknown rank", "")]
-    found = obstacles(library, in_shapes)
+    shapes, sizes = with_sizes(library, in_shapes)
+    found = obstacles(library, shapes, sizes)
     if not found:
         try:
-            backend.write(library, in_shapes)
+            backend.write(library, shapes, sizes=sizes)
         except backend.NotCovered as answer:
             found = [Obstacle.of(answer)]
     return [one._replace(reason=_OF_FUNCTION.sub("", one.reason)) for one in found]

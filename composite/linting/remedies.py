@@ -80,8 +80,8 @@ ROWS = (
     ),
     Remedy(
         "is computed at run time",
-        "take it from a shape, or make it an attribute: the value of a tensor is not known when a "
-        "kernel is compiled",
+        "take it from a shape, make it an attribute, or, if it is a size, an input that is a "
+        "scalar: the value of any other tensor is not known when a kernel is compiled",
         "return tf.reduce_sum(x, axis=tf.cast(x[0, 0], tf.int32))",
         "return tf.reduce_sum(x, axis=1)",
     ),

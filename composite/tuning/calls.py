@@ -57,5 +57,10 @@ def sized(request: KernelRequest) -> CallRequest:
         op=request.op,
         attrs=request.attrs,
         program=request.program,
-        in_shapes=tuple(map(tf.TensorShape, shapes.substitute(dims, values))),
+        in_shapes=tuple(
+            map(
+                tf.TensorShape,
+                shapes.of_inputs(shapes.substitute(dims, values), request.size_inputs),
+            )
+        ),
     )

@@ -70,7 +70,10 @@ class Local:
     def _chain(self, number: int) -> Chain:
         exact = shapes.substitute(self._request.in_shapes, self._values[number])
         dtypes = functions.body(expand(self._request, exact)).input_dtypes
-        return Chain(*self._node, verdicts.specs(exact, dtypes), self._request.constants)
+        sizes = self._request.size_inputs
+        specs = verdicts.specs(shapes.of_inputs(exact, sizes), dtypes)
+        values = shapes.of_sizes(exact, sizes)
+        return Chain(*self._node, specs, self._request.constants, values)
 
     def _runner(self, chain: Chain, built: Built, base: float) -> Callable[[], float]:
         def run() -> float:

@@ -86,7 +86,7 @@ def _arguments(
     body = functions.body(expand(request, exact))
     random = np.random.default_rng(0)
     inputs = []
-    for dtype, shape in zip(body.input_dtypes, exact, strict=True):
+    for dtype, shape in zip(body.input_dtypes, exact, strict=True):  # of sizes none is read
         floating = dtype.is_floating
         drawn = random.standard_normal(shape) if floating else random.integers(0, 2, shape)
         inputs.append(np.asarray(drawn).astype(dtype.as_numpy_dtype))

@@ -39,7 +39,7 @@ class Space:
     """
 
     def __init__(self, request: KernelRequest, target: backend.Target, folder: Path) -> None:
-        self.request = request
+        self.request = request = produce.sized(request, target)
         self.target = target
         self._folder = folder
         self._oracle: Any = None

@@ -41,4 +41,4 @@ def unique() -> Callable[[str], str]:
 @pytest.fixture
 def kernel_ops() -> None:
     """The ops of the test programs are ones that a kernel compiler knows."""
-    _set_kernel_ops(["MatMul", "BiasAdd", "Relu", "Tanh", "AddV2", "Mul", "Reshape"])
+    _set_kernel_ops(["MatMul", "BiasAdd", "Relu", "Tanh", "AddV2", "Mul", "Reshape", "OneHot"])

@@ -329,7 +329,10 @@ def options(backend: str = "", numerics: str = "", thread: bool = True) -> Itera
 
 
 class Worker:
-    """A just-in-time worker: `answer(request)` returns the status and reason to finish with."""
+    """A just-in-time worker: `answer(request)` returns the status and reason to finish with.
+
+    And, if it likes, the inputs whose values are sizes.
+    """
 
     def __init__(self, answer: Any) -> None:
         self.requests: list[NodeDef] = []
@@ -355,8 +358,9 @@ class Worker:
             if not asked.name:
                 continue
             self.requests.append(asked)
-            status, reason = self._answer(asked)
-            request("composite_finish", node(asked.name, "", status=status, reason=reason))
+            status, reason, *sizes = self._answer(asked)
+            done = node(asked.name, "", status=status, reason=reason, sizes=list(*sizes))
+            request("composite_finish", done)
 
     def wait(self) -> None:
         """Returns when nothing is pending."""

@@ -38,7 +38,7 @@ from composite.compiler.tvm.math.numeric import (
     storage_dtype,
     to_storage,
 )
-from composite.compiler.tvm.math.philox import WORDS, random_words
+from composite.compiler.tvm.math.philox import WORDS, random_pairs, random_words
 
 
 class Elements(Protocol):
@@ -235,11 +235,12 @@ def _random_words(access: Elements, tensor: Tensor, node: RandomWords, at: Seque
     group = block.bind(index(quotient(first, WORDS)), "group")
     past = block.bind(index(remainder(first, WORDS)), "past")
     groups = max(1, lanes // WORDS)
-    made = block.registers(2 * WORDS * groups, "uint32", "words")
-    block.store(made, 0, random_words(block, key, (low, high), group, groups))
+    make = random_pairs if node.pairs else random_words
+    made = block.registers(2 * WORDS * groups, tensor.dtype, "words")
+    block.store(made, 0, make(block, key, (low, high), group, groups))
     if lanes > 1:
         # A run that begins within a group ends in one more.
         with block.when(past > index(0)):
-            rest = random_words(block, key, (low, high), block.bind(group + groups), groups)
+            rest = make(block, key, (low, high), block.bind(group + groups), groups)
             block.store(made, lanes, rest)
     return block.let(block.load(made, past, lanes))

@@ -114,4 +114,5 @@ def transpose(tensor: Tensor, permutation: tuple[int, ...]) -> Tensor:
         inner = tensor.node.permutation
         return transpose(tensor.node.operand, tuple(inner[p] for p in permutation))
     shape = tuple(tensor.shape[p] for p in permutation)
-    return Tensor(shape, tensor.dtype, Transpose(tensor, permutation))
+    known = tensor.known.transpose(permutation) if tensor.known is not None else None
+    return Tensor(shape, tensor.dtype, Transpose(tensor, permutation), known)

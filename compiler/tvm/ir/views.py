@@ -95,7 +95,10 @@ class Iota(Node):
 class RandomWords(Node):
     """The words that Philox makes of a key and a counter, in row-major order.
 
-    All operands are uint64 scalars: the key, the lower and the upper half of the counter.
+    All operands are uint64 scalars: the key, the lower and the upper half of the counter. Of
+    ``pairs`` an element is both words of the pair that its word is one of, as a uint64: the lower
+    half is the first one, the upper half the second but for its highest bit, which says whether
+    the element's own word is the second.
     """
 
     # At any dimensions: which word an element is depends on its place in the order alone.
@@ -104,6 +107,7 @@ class RandomWords(Node):
     key: Tensor
     low: Tensor
     high: Tensor
+    pairs: bool = False
 
 
 def sliced(

@@ -84,6 +84,8 @@ def _lower_fill(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     shape = known_dims(node, inputs[0], "shape")
     value = inputs[1]
     node.require(value.dtype)
+    for size in shape:
+        node.at_least(size, 0, f"a dimension of {size}")
     result = filled_like(value, shape)
     sizes = [d for d in shape if isinstance(d, int)]
     if value.known is None or len(sizes) < len(shape) or len(shape) > 1:

@@ -12,7 +12,7 @@ from composite.compiler.tvm.ir import dims, graph, views
 from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.tensor import Constant, Expr, Tensor
 from composite.compiler.tvm.lower.slicing import axis_of
-from composite.compiler.tvm.lower.static import as_known, known_ints
+from composite.compiler.tvm.lower.static import as_known, known_dims, known_ints
 from composite.compiler.tvm.math.numeric import choose, equal
 from composite.compiler.tvm.read.node import OpNode
 
@@ -62,7 +62,8 @@ def _lower_one_hot(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     indices, depth, on, off = inputs
     node.require(indices.dtype, *_INTEGERS)
     node.require(on.dtype)
-    (size,) = known_ints(node, depth, "depth")
+    (size,) = known_dims(node, depth, "depth")
+    node.at_least(size, 0, f"a depth of {size}")
     axis = axis_of(node, node.number("axis", -1), indices.rank + 1)
     apart = graph.reshape(indices, (*indices.shape[:axis], 1, *indices.shape[axis:]))
     places = views.iota(size, indices.dtype, indices.rank + 1, axis)

@@ -10,7 +10,12 @@ from composite.compiler.tvm.ir.dims import Dim, Shape
 from composite.compiler.tvm.ir.loop import Leaf
 from composite.compiler.tvm.ir.tensor import Constant, Tensor
 from composite.compiler.tvm.lower.data import filled
-from composite.compiler.tvm.lower.static import known_dims, known_tensor, known_vector
+from composite.compiler.tvm.lower.static import (
+    known_dims,
+    known_places,
+    known_tensor,
+    known_vector,
+)
 from composite.compiler.tvm.read.lists import (
     UNKNOWN,
     GetRow,
@@ -56,7 +61,7 @@ def _lower_from_tensor(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 
 def _place(node: OpNode, array: Tensor, index: Tensor) -> Dim:
     """Return the index of an element, which must be known to exist."""
-    (place,) = known_dims(node, index, "index")
+    (place,) = known_places(node, index, "index")
     node.within(place, array.shape[0], f"element {place} of {array.shape[0]}")
     return place
 

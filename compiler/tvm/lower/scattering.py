@@ -1,35 +1,63 @@
-"""Rows added at indices that are data: what the gradients of gathers are made of."""
+"""Rows combined at indices that are data: segments, and what gradients of gathers are made of."""
 
 from __future__ import annotations
+
+import numpy as np
+from ml_dtypes import finfo
 
 from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph, views
-from composite.compiler.tvm.ir.anchors import Scatter
+from composite.compiler.tvm.ir.anchors import Combine, Scatter
 from composite.compiler.tvm.ir.dims import Dim, Shape
 from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
-from composite.compiler.tvm.lower.reduction import ADD
+from composite.compiler.tvm.lower.reduction import ADD, PRODUCT
 from composite.compiler.tvm.lower.static import as_known, known_dims
-from composite.compiler.tvm.lower.unary import NUMBERS
+from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
 from composite.compiler.tvm.math.numeric import choose, like
 from composite.compiler.tvm.read.node import OpNode
 
 
-def _scatter(updates: Tensor, indices: tuple[Tensor, ...], outer: Shape, inner: Shape) -> Tensor:
-    """Return rows of shape ``inner`` added up at places in ``outer``."""
+def _scatter(
+    updates: Tensor,
+    indices: tuple[Tensor, ...],
+    outer: Shape,
+    inner: Shape,
+    combine: Combine = ADD,
+) -> Tensor:
+    """Return rows of shape ``inner`` combined at places in ``outer``."""
     width = dims.product(inner)
     rows = graph.reshape(updates, (*indices[0].shape, width))
-    result = Tensor((*outer, width), updates.dtype, Scatter(rows, indices, ADD))
+    result = Tensor((*outer, width), updates.dtype, Scatter(rows, indices, combine))
     return graph.reshape(result, (*outer, *inner))
 
 
-def _lower_segment_sum(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
-    """Lower UnsortedSegmentSum: what has a negative number belongs to no segment."""
+def _of_extreme(op: str, dtype: str) -> Combine:
+    """Return the way to combine of UnsortedSegmentMax and UnsortedSegmentMin.
+
+    As in TF, a segment without rows has the least (largest) finite number, and so has one of which
+    all are infinitely less (more); after a NaN, the next row counts again.
+    """
+    largest = op == "UnsortedSegmentMax"
+    kind = finfo(dtype) if dtype in FLOATS else np.iinfo(dtype)
+    start = kind.min if largest else kind.max
+    identity = float(start) if dtype in FLOATS else int(start)
+
+    def apply(_: Block, before: Expr, row: Expr) -> Expr:
+        return choose(before > row if largest else before < row, before, row)
+
+    return Combine(op, lambda _: identity, apply)
+
+
+def _lower_segments(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Lower UnsortedSegmentSum and its like: what has a negative number is in no segment."""
     data, segments = inputs[0], as_known(inputs[1])
     node.require(data.dtype, *NUMBERS)
     node.require(segments.dtype, "int32", "int64")
     (count,) = known_dims(node, inputs[2], "num_segments")
+    node.at_least(count, 0, f"num_segments of {count}")
+    combine = {"UnsortedSegmentSum": ADD, "UnsortedSegmentProd": PRODUCT}.get(node.op)
     for a, b in zip(data.shape, segments.shape, strict=False):
         dims.require_equal(a, b, node.op)
 
@@ -43,7 +71,8 @@ def _lower_segment_sum(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     within = pointwise("Present", present, (segments,), segments.dtype)
     within = views.checked(within, count)
     indices = pointwise("Place", place, (segments, within), segments.dtype)
-    return [_scatter(data, (indices,), (count,), data.shape[segments.rank :])]
+    combine = combine or _of_extreme(node.op, data.dtype)
+    return [_scatter(data, (indices,), (count,), data.shape[segments.rank :], combine)]
 
 
 def _lower_scatter_nd(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
@@ -63,6 +92,9 @@ def _lower_scatter_nd(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 
 
 LOWERINGS = {
-    "UnsortedSegmentSum": _lower_segment_sum,
+    "UnsortedSegmentSum": _lower_segments,
+    "UnsortedSegmentMax": _lower_segments,
+    "UnsortedSegmentMin": _lower_segments,
+    "UnsortedSegmentProd": _lower_segments,
     "ScatterNd": _lower_scatter_nd,
 }

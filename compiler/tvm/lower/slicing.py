@@ -13,13 +13,19 @@ from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph, views
 from composite.compiler.tvm.ir.dims import Dim, Shape
 from composite.compiler.tvm.ir.tensor import Tensor
-from composite.compiler.tvm.lower.static import as_known, constant_values, known_dims, known_ints
+from composite.compiler.tvm.lower.static import (
+    as_known,
+    constant_values,
+    known_dims,
+    known_ints,
+    known_places,
+)
 from composite.compiler.tvm.read.node import OpNode
 
 
 def _lower_slice(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     tensor = as_known(inputs[0])
-    start = known_dims(node, inputs[1], "begin")
+    start = known_places(node, inputs[1], "begin")
     size = list(known_dims(node, inputs[2], "size"))
     if len(start) != tensor.rank or len(size) != tensor.rank:
         raise NotCovered(f"Slice: {len(start)} begins, {len(size)} sizes of rank {tensor.rank}")
@@ -62,7 +68,7 @@ class Subscript:
 
 def subscript(node: OpNode, shape: Shape, bounds: list[Tensor]) -> Subscript:
     """Return what the begins, ends and strides of a StridedSlice op, and its masks, say."""
-    begin, end = known_dims(node, bounds[0], "begin"), known_dims(node, bounds[1], "end")
+    begin, end = (known_places(node, x, n) for x, n in zip(bounds, ("begin", "end"), strict=False))
     steps = known_ints(node, bounds[2], "strides")
 
     def marked(name: str) -> list[bool]:

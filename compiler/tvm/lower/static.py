@@ -5,7 +5,7 @@ A value is an object array of ints and sizes. The same ops on tensors that are d
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ import numpy as np
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim, Shape
-from composite.compiler.tvm.ir.tensor import Constant, Tensor
+from composite.compiler.tvm.ir.tensor import Constant, Parameter, Tensor
+from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.read.node import OpNode
 
 Known = np.ndarray
@@ -21,15 +22,41 @@ _INTEGERS = ("int32", "int64")
 
 
 def known_dims(node: OpNode, tensor: Tensor, what: str) -> Shape:
-    """Return the elements of a vector of sizes."""
+    """Return the elements of a vector of sizes.
+
+    Where the values of scalar inputs would tell them, the answer says of which.
+    """
+    return _known(node, tensor, what, _scalar_inputs(tensor))
+
+
+def known_places(node: OpNode, tensor: Tensor, what: str) -> Shape:
+    """Return the elements of a vector of places.
+
+    No answer asks for the value of an input: places vary from call to call, and a kernel for each
+    of them would be one for a few calls.
+    """
+    return _known(node, tensor, what, ())
+
+
+def _known(node: OpNode, tensor: Tensor, what: str, sizes: Sequence[int]) -> Shape:
     if tensor.known is None:
-        raise NotCovered(f"{node.op}: its {what} is computed at run time")
+        raise NotCovered(f"{node.op}: its {what} is computed at run time", sizes=sizes)
     return tuple(d if isinstance(d, dims.Poly) else int(d) for d in tensor.known.reshape(-1))
+
+
+def _scalar_inputs(tensor: Tensor) -> list[int]:
+    """Return the inputs that a tensor is made of if they are scalars, and integers; else none."""
+    if tensor.known is not None:
+        return []
+    read = [t for t in topological([tensor]) if isinstance(t.node, Parameter)]
+    if any(t.shape or t.dtype not in _INTEGERS for t in read):
+        return []
+    return sorted({t.node.index for t in read if isinstance(t.node, Parameter)})
 
 
 def known_ints(node: OpNode, tensor: Tensor, what: str) -> tuple[int, ...]:
     """Return the elements of a vector of ints."""
-    values = known_dims(node, tensor, what)
+    values = known_places(node, tensor, what)
     if not all(isinstance(v, int) for v in values):
         raise NotCovered(f"{node.op}: its {what} depends on an unknown size")
     return tuple(int(v) for v in values if isinstance(v, int))

@@ -20,6 +20,7 @@ _ROUNDS = 10
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _STEPS = (0x9E3779B9, 0xBB67AE85)  # by which the words of the key grow from round to round
 _REVERSED = (3, 2, 1, 0)
+_HIGHEST = 1 << 63
 
 
 def random_words(
@@ -45,6 +46,22 @@ def random_words(
         mixed = block.let(tirx.reinterpret(f"uint64x{2 * groups}", block.let(swapped)))
         state = block.let(mixed ^ _high(state) ^ block.let(_alternating(keys, groups)))
     return block.let(tirx.reinterpret(f"uint32x{len(order)}", state))
+
+
+def random_pairs(
+    block: Block, key: Expr, counter: tuple[Expr, Expr], first: Expr, groups: int
+) -> Expr:
+    """Return for each word of some groups the pair that it is one of, a vector of uint64.
+
+    The lower half is the first word, the upper half the second one, but for the highest bit, which
+    says which of them the word is. Arguments as those of `random_words`.
+    """
+    words = random_words(block, key, counter, first, groups)
+    pairs = block.let(tirx.reinterpret(f"uint64x{2 * groups}", words))
+    twice = block.let(tirx.Shuffle([pairs, pairs], [i // 2 for i in range(WORDS * groups)]))
+    vector = with_lanes("uint64", twice)
+    which = [const(i, "uint64") for i in (0, _HIGHEST)]
+    return block.let((twice & const(_HIGHEST - 1, vector)) | _alternating(which, 2 * groups))
 
 
 def _first_state(block: Block, counter: tuple[Expr, Expr], first: Expr, groups: int) -> Expr:

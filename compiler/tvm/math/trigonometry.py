@@ -83,10 +83,10 @@ def _or_libm(block: Block, name: str, x: Expr, value: Expr) -> Expr:
     return block.let(tirx.BufferLoad(result, [index(0)]))
 
 
-def _quarter(block: Block, x: Expr, turn: int) -> Expr:
-    """Return the sine of x plus that many quarters of a turn."""
+def sine_after(block: Block, x: Expr, turns: Expr) -> Expr:
+    """Return the sine of x plus so many quarters of a turn, int32; float32, at most 71476."""
     quarter, r = _reduced(block, x)
-    quarter = block.let(quarter + const(turn, with_lanes("int32", quarter)))
+    quarter = block.let(quarter + turns)
     sine, cosine = _near_zero(block, r)
     value = block.let(choose(_has_bit(quarter, 1), cosine, sine))
     return choose(_has_bit(quarter, 2), neg(block, value), value)
@@ -96,7 +96,7 @@ def sin(block: Block, x: Expr) -> Expr:
     """Return the sine."""
     if element(x) != "float32":
         return lane_by_lane(block, "sin", x)
-    value = block.let(_quarter(block, x, 0))
+    value = block.let(sine_after(block, x, const(0, with_lanes("int32", x))))
     value = choose(equal(x, like(0.0, x)), x, value)  # the sign of zero
     return _or_libm(block, "sin", x, value)
 
@@ -105,7 +105,7 @@ def cos(block: Block, x: Expr) -> Expr:
     """Return the cosine."""
     if element(x) != "float32":
         return lane_by_lane(block, "cos", x)
-    return _or_libm(block, "cos", x, _quarter(block, x, 1))
+    return _or_libm(block, "cos", x, sine_after(block, x, const(1, with_lanes("int32", x))))
 
 
 def tan(block: Block, x: Expr) -> Expr:

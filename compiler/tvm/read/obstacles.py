@@ -5,7 +5,8 @@ Not for what a plan or a strategy refuses: those see only whole functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from composite.compiler.node_place import of_node
@@ -13,7 +14,7 @@ from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.tensor import Parameter, Tensor
 from composite.compiler.tvm.read.node import dtype_name
-from composite.compiler.tvm.read.reader import Body, is_unlisted, unlisted
+from composite.compiler.tvm.read.reader import Body, argument_of, is_unlisted, unlisted
 
 
 class Obstacle(NamedTuple):
@@ -23,21 +24,25 @@ class Obstacle(NamedTuple):
         op: The TF op, or "" where it is not one op's.
         reason: As `NotCovered` says it.
         place: Where the author wrote that, "ops.py:12:5", or "".
+        sizes: The inputs whose values would have to be known as sizes are, see `with_sizes`.
     """
 
     op: str
     reason: str
     place: str
+    sizes: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, answer: NotCovered, node: Any = None) -> Obstacle:
         """The obstacle that an answer about a node, or about the whole function, is."""
         if node is None:
-            return cls("", answer.reason, answer.place)
-        return cls(node.op, answer.reason, answer.place or of_node(node))
+            return cls("", answer.reason, answer.place, answer.sizes)
+        return cls(node.op, answer.reason, answer.place or of_node(node), answer.sizes)
 
 
-def obstacles(library: Any, in_shapes: Sequence[Sequence[int | str]]) -> list[Obstacle]:
+def obstacles(
+    library: Any, in_shapes: Sequence[Sequence[int | str]], sizes: Collection[int] = ()
+) -> list[Obstacle]:
     """Return what `read_function` would refuse of ``library.function[0]``.
 
     All ops that are not in the table come first. What is computed from the result of a refused node
@@ -58,8 +63,48 @@ def obstacles(library: Any, in_shapes: Sequence[Sequence[int | str]]) -> list[Ob
         except NotCovered as answer:
             found.append(Obstacle.of(answer))
         else:
-            parameters[arg.name] = Tensor(tuple(map(dims.parse, shape)), dtype, Parameter(i))
+            parameter = Tensor(tuple(map(dims.parse, shape)), dtype, Parameter(i))
+            parameters[arg.name] = argument_of(parameter, i in sizes)
     return [*found, *_refused(functions, main, parameters)]
+
+
+def with_sizes(library: Any, in_shapes: Sequence[Sequence[int | str]]) -> Sized:
+    """Return the inputs whose values a kernel would need to know, and what they may be.
+
+    Each is a size of its own, unless there is a kernel only if all are equal to a dim of an input.
+    """
+    symbols = dims.symbols_of(tuple(map(dims.parse, shape)) for shape in in_shapes)
+    own = itertools.count(int(symbols[-1][1:]) + 1 if symbols else 0)
+    first = _with(library, in_shapes, (f"s{i}" for i in own))
+    if not first.sizes or not obstacles(library, *first):
+        return first
+    for dim in dict.fromkeys(d for shape in in_shapes for d in shape):
+        found = _with(library, in_shapes, itertools.repeat(dim))
+        if not obstacles(library, *found):
+            return found
+    return first
+
+
+class Sized(NamedTuple):
+    """Shapes, and the inputs of which they have the value in the place of the shape."""
+
+    in_shapes: Sequence[Sequence[int | str]]
+    sizes: Sequence[int]
+
+
+def _with(
+    library: Any, in_shapes: Sequence[Sequence[int | str]], values: Iterator[int | str]
+) -> Sized:
+    shapes: list[Sequence[int | str]] = list(in_shapes)
+    sizes: set[int] = set()
+    while True:
+        found = obstacles(library, shapes, sizes)
+        others = {i for one in found for i in one.sizes} - sizes
+        if not others:
+            return Sized(shapes, sorted(sizes))
+        sizes |= others
+        for i in sorted(others):
+            shapes[i] = (next(values),)
 
 
 def _refused(

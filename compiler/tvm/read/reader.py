@@ -6,9 +6,11 @@ read. A node with an effect is refused: an effect may not be dropped, and kernel
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from composite.compiler import op_traits
 from composite.compiler.node_place import of_node
@@ -17,19 +19,24 @@ from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim
 from composite.compiler.tvm.ir.graph import Function
-from composite.compiler.tvm.ir.tensor import Parameter, Pointwise, Tensor
+from composite.compiler.tvm.ir.tensor import Constant, Parameter, Pointwise, Tensor
 from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.read.node import OpNode, dtype_name
 
 _MAX_CALL_DEPTH = 64
 
 
-def read_function(library: Any, in_shapes: Sequence[Sequence[int | str]]) -> Function:
+def read_function(
+    library: Any, in_shapes: Sequence[Sequence[int | str]], sizes: Collection[int] = ()
+) -> Function:
     """Return the lowered form of ``library.function[0]`` for the given input shapes.
 
     Args:
         library: A ``tensorflow.FunctionDefLibrary`` with concrete dtypes.
         in_shapes: One shape an input; a dimension is an int or a symbol such as ``"s0"``.
+        sizes: Inputs whose values are sizes: integers, scalars for the function. In the place of
+            its shape each has ``(value,)``, and so it is passed to the kernel: as a tensor of that
+            shape, of which no element is read.
 
     Raises:
         NotCovered: Naming the op, dtype or fact that stands in the way.
@@ -47,8 +54,17 @@ def read_function(library: Any, in_shapes: Sequence[Sequence[int | str]]) -> Fun
     )
     functions = {f.signature.name: f for f in library.function}
     minimums: dict[str, int] = {}
-    body = Body(functions, function, parameters, minimums)
+    values = [argument_of(t, i in sizes) for i, t in enumerate(parameters)]
+    body = Body(functions, function, values, minimums)
     return Function(parameters, tuple(body.outputs()), minimums, body.origins())
+
+
+def argument_of(parameter: Tensor, is_size: bool) -> Tensor:
+    """Return what a function takes for an input: of one that is a size, its value."""
+    if not is_size:
+        return parameter
+    value = np.asarray(parameter.shape[0], object)
+    return Tensor((), parameter.dtype, Constant(value), value)
 
 
 def _results(tensors: list[Tensor], operands: list[Tensor]) -> list[Tensor]:

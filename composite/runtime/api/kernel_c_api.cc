@@ -65,6 +65,11 @@ absl::StatusOr<NodeDef> ExplainRequest(const NodeDef& request) {
   if (!version.ok()) return version.status();
   absl::StatusOr<Signature> call = ParseSignature(Attr(request, kInShapesField));
   if (!call.ok()) return call.status();
+  const auto& values = Attr(request, kConstantsField).list().tensor();
+  for (int i = 0; i < std::min<int>(values.size(), call->ranks.size()); ++i) {
+    tensorflow::Tensor value;
+    if (call->ranks[i] == 0 && value.FromProto(values[i])) call->NoteValue(i, value);
+  }
   if (SymbolCount(*call) > 0) {
     return absl::InvalidArgumentError(
         "explain needs the shapes of a call; a dim is unknown, so the path is not decided yet");
@@ -143,8 +148,10 @@ int composite_next_request(const char* request, size_t size, composite_buffer* r
 
 int composite_finish(const char* request, size_t size, composite_buffer* reply) {
   return Serve(request, size, reply, [](const NodeDef& node) {
+    const auto& sizes = composite::Attr(node, "sizes").list().i();
     return KernelTable::Global().Finish(node.name(), composite::Attr(node, "status").s(),
-                                        composite::Attr(node, "reason").s());
+                                        composite::Attr(node, "reason").s(),
+                                        std::vector<int>(sizes.begin(), sizes.end()));
   });
 }
 

@@ -51,7 +51,8 @@ Why WhyNone(const Caller& caller, const KernelSnapshot& snapshot, const Choice& 
   if (!caller.compiler.allowed) return Why::kJitOff;
   if (!caller.compiler.running) return Why::kNoWorker;
   if (snapshot.full) return Why::kFull;
-  return call.has_empty_input() ? Why::kEmptyInput : Why::kFirstCall;
+  if (call.has_empty_input()) return Why::kEmptyInput;
+  return snapshot.HasSizes(call) ? Why::kFirstCall : Why::kUnknownSize;
 }
 
 bool IsPending(const Choice& choice) {
@@ -130,7 +131,7 @@ void DecideAuto(Snapshots& snapshots, const Caller& caller, const Signature& cal
     }
     const Why why = WhyNone(caller, *snapshot, choice, call);
     if (choice.shape_class == nullptr && may_come && !snapshot->full && !call.has_empty_input()) {
-      if (may_ask) decision.asks |= 1u << i;
+      if (may_ask && snapshot->HasSizes(call)) decision.asks |= 1u << i;
       if (!rest) decision.is_final = false;
     }
     may_ask = may_ask && NoneWillCome(*snapshot, choice);

@@ -85,6 +85,7 @@ enum class Why {
   kNoWorker,
   kFull,
   kEmptyInput,
+  kUnknownSize,
   kFirstCall,
   // No shapes, no group that has a say, or a node to measure without its kernel.
   kUnknownShapes,

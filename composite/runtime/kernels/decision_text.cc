@@ -112,6 +112,9 @@ std::string Plain(Why why) {
                           " shape classes were compiled for this op already");
     case Why::kEmptyInput:
       return "an input is empty; no kernel is compiled for that";
+    case Why::kUnknownSize:
+      return "the value of a scalar input, which its kernels take for a size, is not known or not "
+             "above 0";
     case Why::kFirstCall:
       return "no call with these shapes was made yet; the first asks for a kernel";
     case Why::kUnknownShapes:

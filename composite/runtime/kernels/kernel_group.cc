@@ -90,6 +90,12 @@ const ShapeClass* KernelSnapshot::Class(const Signature& shapes) const {
   return nullptr;
 }
 
+bool KernelSnapshot::HasSizes(const Signature& call) const {
+  return std::all_of(sizes.begin(), sizes.end(), [&](int input) {
+    return call.ranks[input] != 0 || call.Value(input) != nullptr;
+  });
+}
+
 Choice Choose(const KernelSnapshot& snapshot, const Signature& call, bool must) {
   Choice choice;
   for (const InstalledKernel* kernel : snapshot.kernels) {

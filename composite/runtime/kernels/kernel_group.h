@@ -43,11 +43,16 @@ struct ShapeClass {
 struct KernelSnapshot {
   std::vector<const InstalledKernel*> kernels;  // those with fewer symbols first
   std::vector<ShapeClass> classes;
+  // The inputs, scalars, whose values the classes that are asked for have in place of their shapes,
+  // because kernels take them for sizes.
+  std::vector<int> sizes;
   bool full = false;      // no further class will be asked
   std::string rejection;  // why the last record was refused; empty if it was not
 
   // The class of exactly these shapes; null if nobody has asked for it.
   const ShapeClass* Class(const Signature& shapes) const;
+  // Whether the call has a size, above 0, in each of the scalars that are sizes.
+  bool HasSizes(const Signature& call) const;
 };
 
 struct Choice {

@@ -86,7 +86,8 @@ absl::Status ParseBounds(const NodeDef& node, const std::string& attr, int symbo
 }
 
 absl::Status ParseShapes(const NodeDef& node, KernelRecord* record) {
-  absl::StatusOr<Signature> signature = ParseSignature(*Find(node, kInShapesField));
+  absl::StatusOr<Signature> signature =
+      ParseSignature(*Find(node, kInShapesField), Find(node, kSizeInputsField));
   if (!signature.ok()) return signature.status();
   record->in_shapes = *std::move(signature);
   const int symbols = SymbolCount(record->in_shapes);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "composite/runtime/base/record_tables.h"
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/kernels/options.h"
@@ -99,12 +100,17 @@ absl::Status KernelTable::EnqueueLocked(KernelGroup* group, const Signature& cal
         absl::StrCat("no kernel covers this call, and ", kMaxClasses,
                      " shape classes were compiled for this op already"));
   }
+  Signature sized;
+  if (!WithValues(call, next.sizes, &sized)) {
+    return absl::FailedPreconditionError(
+        "an input that kernels of this op take for a size is not above 0");
+  }
   // The policy does not learn from an odd dim such as 0, which would be no use to any other call.
-  Signature shapes = choice.ones.has_value()  ? *std::move(choice.ones)
-                     : call.has_empty_input() ? call
-                                              : group->policy_.Learn(call);
+  Signature shapes = choice.ones.has_value()   ? *std::move(choice.ones)
+                     : sized.has_empty_input() ? sized
+                                               : group->policy_.Learn(sized);
   // The kernel of that class has bounds which this call is outside of.
-  if (next.Class(shapes) != nullptr) shapes = call;
+  if (next.Class(shapes) != nullptr) shapes = sized;
   if (next.Class(shapes) != nullptr) {
     return absl::FailedPreconditionError("the kernel compiled for this call does not cover it");
   }
@@ -115,6 +121,7 @@ absl::Status KernelTable::EnqueueLocked(KernelGroup* group, const Signature& cal
   Request& request = tickets_[ticket];
   request.group = group->shared_from_this();
   request.shapes = shapes;
+  request.call = call;
   request.must = must;
   if (!must) group->budget_->NoteRequest();
   RecordCall(group->request_, shapes);
@@ -183,6 +190,9 @@ absl::optional<NodeDef> KernelTable::NextRequest(absl::Duration timeout) {
   NodeDef message = request.group->request_;
   message.set_name(ticket);
   (*message.mutable_attr())[kInShapesField] = ToAttrValue(request.shapes);
+  for (int input : InputsOfValues(request.shapes)) {
+    (*message.mutable_attr())[kSizeInputsField].mutable_list()->add_i(input);
+  }
   (*message.mutable_attr())[kMustField].set_b(request.must);
   AttrValue& hint = (*message.mutable_attr())[kHintField];
   hint.mutable_list();
@@ -201,8 +211,27 @@ void KernelTable::SetState(KernelGroup* group, const Signature& shapes, ShapeCla
   group->Publish(std::move(next));
 }
 
+bool KernelTable::AskForSizes(const Request& request, absl::Span<const int> sizes) {
+  const auto& ranks = request.shapes.ranks;
+  const bool others = std::any_of(sizes.begin(), sizes.end(), [&](int input) {
+    return input >= 0 && input < static_cast<int>(ranks.size()) && ranks[input] == 0;
+  });
+  if (!others) return false;
+  KernelSnapshot next = request.group->snapshot();
+  next.sizes.insert(next.sizes.end(), sizes.begin(), sizes.end());
+  next.classes.erase(std::remove_if(next.classes.begin(), next.classes.end(),
+                                    [&](const ShapeClass& shape_class) {
+                                      return shape_class.shapes == request.shapes;
+                                    }),
+                     next.classes.end());
+  next.full = next.classes.size() >= kMaxClasses;
+  request.group->Publish(std::move(next));
+  EnqueueLocked(request.group.get(), request.call, request.must).IgnoreError();  // so will a call
+  return true;
+}
+
 absl::Status KernelTable::Finish(const std::string& ticket, const std::string& status,
-                                 const std::string& reason) {
+                                 const std::string& reason, absl::Span<const int> sizes) {
   static const auto* const kStates =
       new std::map<std::string, ShapeClass::State>{{"kernel", ShapeClass::kKernel},
                                                    {"expansion", ShapeClass::kExpansion},
@@ -219,8 +248,11 @@ absl::Status KernelTable::Finish(const std::string& ticket, const std::string& s
     return absl::NotFoundError(absl::StrCat("no open request has the ticket \"", ticket, "\""));
   }
   queue_.erase(std::remove(queue_.begin(), queue_.end(), ticket), queue_.end());
-  SetState(open->second.group.get(), open->second.shapes, state->second, reason);
+  const Request request = std::move(open->second);
   tickets_.erase(open);
+  if (sizes.empty() || !AskForSizes(request, sizes)) {
+    SetState(request.group.get(), request.shapes, state->second, reason);
+  }
   if (status == "kernel" || status == "expansion") Count(GlobalStats().compiles);
   changed_.SignalAll();
   return absl::OkStatus();

@@ -67,9 +67,12 @@ class KernelTable {
   // The worker's side. NextRequest waits up to `timeout`, and is empty after it or when the worker
   // is stopped.
   absl::optional<tensorflow::NodeDef> NextRequest(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
+  // `sizes`: where a request is not covered because the values of these inputs, scalars, are sizes:
+  // then another is made for its call, of a class that has them.
   // NotFound for a ticket that is not open: finished before, or dropped with its worker.
   absl::Status Finish(const std::string& ticket, const std::string& status,
-                      const std::string& reason) ABSL_LOCKS_EXCLUDED(mu_);
+                      const std::string& reason, absl::Span<const int> sizes)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Stopping drops all open requests; a later worker is asked again.
   void SetWorker(bool running) ABSL_LOCKS_EXCLUDED(mu_);
   bool worker_running() const { return worker_running_.load(std::memory_order_acquire); }
@@ -84,7 +87,8 @@ class KernelTable {
   struct Request {
     std::shared_ptr<KernelGroup> group;
     Signature shapes;
-    SymbolValues hint;  // the symbols' values in the call that asked
+    Signature call;     // that asked
+    SymbolValues hint;  // the symbols' values in it
     bool must = false;
   };
   using Tickets = std::map<std::string, Request>;
@@ -103,6 +107,10 @@ class KernelTable {
   // Takes the next ticket out of the queue, which has one.
   std::string NextTicket() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Prioritize(KernelGroup* group, const Signature& shapes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Asks for a kernel that takes these inputs for sizes, in place of one that did not. Whether that
+  // is another kernel.
+  bool AskForSizes(const Request& request, absl::Span<const int> sizes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static void SetState(KernelGroup* group, const Signature& shapes, ShapeClass::State state,
                        const std::string& reason);
 

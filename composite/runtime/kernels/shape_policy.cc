@@ -5,6 +5,20 @@
 #include <utility>
 
 namespace composite {
+namespace {
+
+// Where in the dims the values of inputs are.
+std::set<size_t> PlacesOfValues(const Signature& call) {
+  std::set<size_t> places;
+  size_t next = 0;
+  for (const int rank : call.ranks) {
+    if (rank == Signature::kOfValue) places.insert(next);
+    next += Signature::DimsOf(rank);
+  }
+  return places;
+}
+
+}  // namespace
 
 Signature ShapePolicy::Learn(const Signature& call) {
   int layers = 0;
@@ -62,12 +76,15 @@ bool ShapePolicy::IsSameLayer(const Family& family, const Signature& call) {
   const std::vector<size_t> outside = Outside(family, call);
   // Dims of one block and one value are the same thing, wherever they stand: one of them must be a
   // dim of the first input, and not its last (its only one, if it has one).
-  const size_t free = call.ranks[0] > 1 ? call.ranks[0] - 1 : call.ranks[0];
+  // So is a value of an input.
+  std::set<size_t> free = PlacesOfValues(call);
+  const size_t first = call.ranks[0] > 1 ? call.ranks[0] - 1 : Signature::DimsOf(call.ranks[0]);
+  for (size_t i = 0; i < first; ++i) free.insert(i);
   std::set<std::pair<int, int64_t>> things, free_things;
   for (size_t i : outside) {
     const auto thing = std::make_pair(family.block_of[i], call.dims[i]);
     things.insert(thing);
-    if (i < free) free_things.insert(thing);
+    if (free.count(i) != 0) free_things.insert(thing);
   }
   return things == free_things;
 }

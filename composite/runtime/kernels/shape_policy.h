@@ -1,11 +1,11 @@
 // Which shape class to compile for, learned from the calls that came.
 //
 // The first call gets a class of its own dims. Where only dims vary that a batch or a sequence
-// would (the first input's, but for its last), they become symbols of that class: dims that were
-// equal in every call share one, and any number of batch sizes costs two kernels. Where others
-// differ, the call comes from another layer, with weights of another shape: that gets classes of
-// its own, since a kernel of fixed weights is the faster one. With too many of those, all that
-// varies is a symbol.
+// would (the first input's, but for its last), or the value of an input that is a size, they become
+// symbols of that class: dims that were equal in every call share one, and any number of batch
+// sizes costs two kernels. Where others differ, the call comes from another layer, with weights of
+// another shape: that gets classes of its own, since a kernel of fixed weights is the faster one.
+// With too many of those, all that varies is a symbol.
 #ifndef COMPOSITE_RUNTIME_KERNELS_SHAPE_POLICY_H_
 #define COMPOSITE_RUNTIME_KERNELS_SHAPE_POLICY_H_
 

@@ -152,10 +152,11 @@ absl::optional<std::map<std::string, std::string>> Inputs(const OpDef& op_def,
   for (const FlatArg& arg : *args) {
     std::vector<std::string> specs;
     for (const DataType type : arg.types) {
+      const int rank = shapes.ranks[tensor];
       const std::string dims =
-          absl::StrJoin(dim, dim + shapes.ranks[tensor], ", ",
+          absl::StrJoin(dim, dim + std::max(rank, 0), ", ",
                         [](std::string* out, int64_t one) { out->append(Dim(one)); });
-      dim += shapes.ranks[tensor];
+      dim += Signature::DimsOf(rank);
       const char* mark = constants.count(tensor++) != 0 ? ", \"constant\"" : "";
       specs.push_back(absl::StrCat("[", *Dtype(type), ", [", dims, "]", mark, "]"));
     }

@@ -63,6 +63,10 @@ absl::Status CallKernel(OpKernelContext* context, const Signature& call, const C
     const Tensor& input = context->input(i);
     tensors.push_back(Describe(input, dims));
     dims += input.dims();
+    if (record.in_shapes.ranks[i] == Signature::kOfValue) {
+      tensors.back().ndim = 1;
+      tensors.back().shape = const_cast<int64_t*>(call.Value(i));
+    }
   }
   DimsOfOutputs output_dims;
   bool all_empty = false;

@@ -64,7 +64,10 @@ KernelViews ViewsOf(const OpVersion& version, tensorflow::AttrSlice attrs, const
 }
 
 const Signature* CallSnapshots::Call() {
-  if (!call_.has_value()) call_ = SignatureOf(context_);
+  if (!call_.has_value()) {
+    call_ = SignatureOf(context_);
+    for (int i = 0; i < context_->num_inputs(); ++i) call_->NoteValue(i, context_->input(i));
+  }
   return &*call_;
 }
 

@@ -29,6 +29,9 @@ absl::optional<Signature> KnownSignature(absl::Span<const InputFact> facts) {
     if (!fact.shape.IsFullyDefined()) return absl::nullopt;
     call.ranks.push_back(fact.shape.dims());
     for (int i = 0; i < fact.shape.dims(); ++i) call.dims.push_back(fact.shape.dim_size(i));
+    if (fact.constant != nullptr) {
+      call.NoteValue(static_cast<int>(call.ranks.size()) - 1, *fact.constant);
+    }
   }
   return call;
 }

@@ -194,22 +194,31 @@ class Compiler:
         *,
         target: backend.Target | None = None,
         tasks: int = 3,
+        sizes: Sequence[int] = (),
         constants: Sequence[int] = (),
         choices: backend.Chosen = MappingProxyType({}),
     ) -> Loaded:
         """Return the kernel for these arguments, or for a shape class that they belong to.
 
-        Of ``choices``, those that it has.
+        Of ``choices``, those that it has. The arguments ``sizes`` are scalars for the function; as
+        arrays they have so many elements.
         """
         shapes = shapes or [a.shape for a in arrays]
         specs = [
-            tf.TensorSpec([d if isinstance(d, int) else None for d in s], a.dtype)
-            for a, s in zip(arrays, shapes, strict=True)
+            tf.TensorSpec(
+                [] if i in sizes else [d if isinstance(d, int) else None for d in s], a.dtype
+            )
+            for i, (a, s) in enumerate(zip(arrays, shapes, strict=True))
         ]
         name = f"test_{next(_NUMBER)}"
         path = self._folder / f"{name}.so"
         written = backend.write(
-            library_of(function, specs), shapes, target=target, constants=constants, choices=choices
+            library_of(function, specs),
+            shapes,
+            target=target,
+            sizes=sizes,
+            constants=constants,
+            choices=choices,
         )
         key = (written.digest, *map(tuple, shapes), *written.choices.items())
         if key in self._made:
@@ -230,6 +239,7 @@ class Compiler:
         atol: float = 1.2e-38,
         target: backend.Target | None = None,
         tasks: int = 3,
+        sizes: Sequence[int] = (),
         constants: Sequence[int] = (),
     ) -> Loaded:
         """Compile, run, and compare with TF on the same arrays; returns the kernel.
@@ -237,10 +247,11 @@ class Compiler:
         The default ``atol`` is the smallest normal float32: TF's threads flush what is smaller.
         """
         expected = tf.nest.flatten(function(*map(tf.constant, arrays)))
+        given = [np.zeros(a, a.dtype) if i in sizes else a for i, a in enumerate(arrays)]
         loaded = self.compile(
-            function, arrays, shapes, target=target, tasks=tasks, constants=constants
+            function, given, shapes, target=target, tasks=tasks, sizes=sizes, constants=constants
         )
-        check(loaded, arrays, expected, rtol=rtol, atol=atol)
+        check(loaded, given, expected, rtol=rtol, atol=atol)
         return loaded
 
 

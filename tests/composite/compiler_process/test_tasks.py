@@ -24,9 +24,12 @@ def _sent(message: Message) -> Message:
 
 
 def test_a_task(task: Callable[..., Task]) -> None:
-    asked = task(name="k", runtime="/runtime.so", choices={"0.x": 3, "0.y": "b"}, constants=(0,))
+    choices = {"0.x": 3, "0.y": "b"}
+    asked = task(name="k", runtime="/runtime.so", choices=choices, sizes=(1,), constants=(0,))
     found = Task.of(_sent(asked.message()))
-    assert dataclasses.replace(found, in_shapes=asked.in_shapes, constants=(0,)) == asked
+    assert [found.sizes, found.constants] == [[1], [0]]
+    own = dataclasses.replace(found, in_shapes=asked.in_shapes, sizes=(1,), constants=(0,))
+    assert own == asked
     assert found.link
     assert [list(shape) for shape in asked.in_shapes] == found.in_shapes
 
@@ -59,6 +62,13 @@ def test_answers_that_are_no_failures_of_the_compiler(
     answer = tasks.failed(kind("ops.py:3:4: Pow: no"), "trace")
     with pytest.raises(kind, match="^ops.py:3:4: Pow: no$"):
         tasks.answered(task(), _sent(answer))
+
+
+def test_an_answer_asks_for_values_of_inputs(task: Callable[..., Task]) -> None:
+    answer = tasks.failed(NotCovered("Fill: its shape is computed at run time", sizes=[2, 5]), "")
+    with pytest.raises(NotCovered) as raised:
+        tasks.answered(task(), _sent(answer))
+    assert raised.value.sizes == (2, 5)
 
 
 def test_what_the_compiler_should_not_raise(task: Callable[..., Task]) -> None:

@@ -123,11 +123,9 @@ np.testing.assert_allclose(found, expected[:5], rtol=1e-4, atol=1e-4)
 
 def test_a_request_that_is_none_fails_alone():
     message = record("Op", "7", _composite_program="abc", _in_shapes=[], _hints=[3])
-    status, reason = worker._outcome(
-        message, lambda: pytest.fail("a cache is opened"), lambda: False
-    )
-    assert status == "failed"
-    assert "request 7 of Op: unknown field _hints; did you mean _hint?" in reason
+    outcome = worker._outcome(message, lambda: pytest.fail("a cache is opened"), lambda: False)
+    assert outcome.status == "failed"
+    assert "request 7 of Op: unknown field _hints; did you mean _hint?" in outcome.reason
 
 
 def test_nobody_waits_for_a_thread_that_has_ended(run_python):

@@ -132,10 +132,13 @@ def planned() -> Iterator[dict[str, str]]:
         found[name] = ""
         try:
             shapes = request.in_shapes
-            make_module(
-                make_plan(read_function(expand(request, shapes), shapes)), Target.host(), "k"
-            )
-        except (NotCovered, RuntimeError) as reason:
+            function = read_function(expand(request, shapes), shapes, request.size_inputs)
+            make_module(make_plan(function), Target.host(), "k")
+        except NotCovered as reason:
+            if reason.sizes:
+                raise  # it is asked for again, with their values
+            found[name] = _OF_FUNCTION.sub("", str(reason))
+        except RuntimeError as reason:
             found[name] = _OF_FUNCTION.sub("", str(reason))
         raise Stopped  # nothing is compiled
 

@@ -248,6 +248,17 @@ def test_views_and_fills(compiler: Any) -> None:
     compiler.compare(function, x)
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 4), ("s0", 3, 4), (2, "s0", "s1")])
+def test_the_gradient_of_tile(compiler: Any, shape: tuple[Any, ...]) -> None:
+    def function(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.tile(x, [2, 1, 3]) ** 2
+        return tape.gradient(y, x)
+
+    compiler.compare(function, np.arange(24, dtype=np.float32).reshape(2, 3, 4), shapes=[shape])
+
+
 def test_bias_add_layouts(compiler: Any) -> None:
     x = np.arange(2 * 3 * 4 * 5, dtype=np.float32).reshape(2, 3, 4, 5)
     channels_last, channels_first = np.arange(5, dtype=np.float32), np.arange(3, dtype=np.float32)

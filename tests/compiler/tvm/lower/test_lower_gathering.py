@@ -94,6 +94,7 @@ WRONG = [
     (lambda x, i: tf.gather_nd(x, i[:, :2]), (4, 3), (50, -1)),
     # A negative number belongs to no segment.
     (lambda x, i: tf.math.unsorted_segment_sum(x[:4, :5], i, 3), (3, 3), (3,)),
+    (lambda x, i: tf.math.unsorted_segment_max(x[:4, :5], i, 3), (3, 3), (3,)),
     (lambda x, i: tf.scatter_nd(i[:, :1], x[:4], [7, 50, 3]), (7, 50, 3), (7, -1)),
     (lambda x, i: raw.SparseSoftmaxCrossEntropyWithLogits(
         features=x[:5, :8, 0], labels=i[3])[1], (5, 8), (8, -1)),
@@ -134,6 +135,46 @@ def test_scatters(compiler: Any, dtype: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16, np.int64])
+def test_extremes_and_products_of_segments(compiler: Any, dtype: Any) -> None:
+    """Segments without rows, of infinities, and with NaN, which the next row takes the place of."""
+    x = RANDOM.integers(-3, 4, (9, 37)).astype(dtype)
+    if np.dtype(dtype).kind != "i":
+        x[0, :9], x[3, :4], x[5, 2:7], x[8, :3] = np.nan, np.inf, np.nan, -np.inf
+        x[4] = -np.inf
+    segments = np.array([0, 3, -1, 3, 2, 0, 0, 9, 4], np.int32)
+
+    def function(x: Any, segments: Any) -> Any:
+        return (
+            tf.math.unsorted_segment_max(x, segments, 10),
+            tf.math.unsorted_segment_min(x, segments, 10) * 2,
+            tf.math.unsorted_segment_prod(x, segments, 10),
+            tf.math.unsorted_segment_max(x[:, 1], segments, 10),
+        )
+
+    shapes = [("s0", 37), ("s0",)]
+    loaded = compiler.compare(function, x, segments, shapes=shapes, tasks=2)
+    assert loaded.kernel.proof.is_complete, loaded.kernel.proof
+
+
+def test_gradients_of_segments(compiler: Any) -> None:
+    x = RANDOM.integers(-3, 4, (9, 16)).astype(np.float32)
+    segments = np.array([0, 3, -1, 3, 2, 2, 0, 4, 0], np.int32)
+
+    def function(x: Any, i: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = [
+                tf.math.unsorted_segment_max(x, i, 5) ** 2,
+                tf.math.unsorted_segment_min(x, i, 5) ** 2,
+                tf.math.unsorted_segment_prod(x, i, 5),
+                tf.math.unsorted_segment_mean(x, i, 5) ** 2,
+            ]
+        return tape.gradient(y, x)
+
+    compiler.compare(function, x, segments, rtol=1e-5, atol=1e-5)
+
+
 def test_gradients(compiler: Any) -> None:
     x = RANDOM.standard_normal((9, 16)).astype(np.float32)
 
@@ -156,7 +197,6 @@ def test_gradients(compiler: Any) -> None:
     [
         (lambda x, i: tf.gather(x, i, axis=i[0, 0]), "axis is computed at run time"),
         (lambda x, i: tf.one_hot(i, i[0, 0]), "depth is computed at run time"),
-        (lambda x, i: tf.math.unsorted_segment_max(x[:4, :5], i, 3), "UnsortedSegmentMax"),
     ],
 )
 def test_what_is_not_covered_says_why(compiler: Any, function: Any, reason: str) -> None:

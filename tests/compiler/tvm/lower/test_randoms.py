@@ -55,6 +55,39 @@ def test_sizes_of_the_call(compiler: Any, tasks: int) -> None:
         bits(result, function(tf.constant(x), tf.constant(seed)))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_normal_numbers(compiler: Any, dtype: Any) -> None:
+    def function(x: Any, seed: Any) -> Any:
+        key, counter = raw.StatelessRandomGetKeyCounter(seed=seed)
+        return x + raw.StatelessRandomNormalV2(
+            shape=tf.shape(x), key=key, counter=counter, dtype=x.dtype, alg=1
+        )
+
+    shapes = [("s0", "s1"), (2,)]
+    loaded = compiler.compile(function, [np.ones((2, 3), dtype), np.zeros(2, np.int32)], shapes)
+    near = 3e-7 if dtype is np.float32 else float(ml_dtypes.finfo(dtype).eps)
+    for seed, shape in zip(SEEDS, ((37, 5), (1, 1), (300, 64), (5, 0)), strict=True):
+        arrays = [np.zeros(shape, dtype), np.array(seed, np.int32)]
+        (result,) = loaded(arrays, [shape], [arrays[0].dtype])
+        expected = function(*map(tf.constant, arrays)).numpy()
+        np.testing.assert_allclose(result.astype(float), expected.astype(float), near, 1e-7)
+    assert loaded.kernel.proof.is_complete, loaded.kernel.proof
+
+
+@pytest.mark.parametrize("ends", [(0, 10), (-7, 2**31 - 8), (-(2**31), 2**31 - 1), (3, 4)])
+def test_integers(compiler: Any, ends: tuple[int, int]) -> None:
+    def function(x: Any, seed: Any) -> Any:
+        key, counter = raw.StatelessRandomGetKeyCounter(seed=seed)
+        least, end = (tf.constant(i, tf.int32) for i in ends)
+        drawn = raw.StatelessRandomUniformIntV2(
+            shape=tf.shape(x), key=key, counter=counter, alg=3, minval=least, maxval=end
+        )
+        return drawn, tf.gather(drawn, 2, axis=1)
+
+    arrays = (np.zeros((9, 37), np.float32), np.array([3, -4], np.int32))
+    compiler.compare(function, *arrays)
+
+
 def test_counters_that_carry(compiler: Any) -> None:
     def function(key: Any, counter: Any) -> Any:
         return uniform([9, 30], key, counter, tf.float32, alg=1)
