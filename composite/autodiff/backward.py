@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -35,6 +34,7 @@ NAME = "composite_backward_"  # begins the names of functions
 FORWARD = "composite_forward_"
 
 _differentiated = itertools.count()
+_traces = itertools.count()
 
 Shape = tuple[int | None, ...] | None  # None: unknown rank
 
@@ -301,6 +301,7 @@ class _Differentiation:
         inner = concrete.graph.as_graph_def().library.function
         library = FunctionDefLibrary(function=[concrete.function_def, *inner])
         if not lasts or function_op.keeps_state(library):
+            call.lend_functions(concrete.graph)
             return _Function(concrete, order, 0)
         places_of, constants = function_op.constants_last(library)
         library = function_op.canonical(library, name.removeprefix("composite_"))
@@ -336,11 +337,9 @@ def _jumps(op: Any) -> bool:
 
 def _traced(name: str, graph_def: Any, inputs: Sequence[Any], outputs: Sequence[str]) -> Any:
     """Nodes of a graph as a ConcreteFunction."""
-    # TensorFlow forgets the functions of an If's or While's gradient with the graph they were made
-    # in, and numbers them anew in the next: those of two backwards may have the same names.
-    content = graph_def.library.SerializeToString(deterministic=True)
-    functions.rename_functions(graph_def, f"_kept_{hashlib.sha256(content).hexdigest()[:16]}")
-    call.add_functions(graph_def.library)
+    # TensorFlow numbers the functions of an If's or While's gradient anew in each graph: those of
+    # two backwards may have the same names.
+    functions.rename_functions(graph_def, f"_kept_{next(_traces)}")
 
     def function(*values: Any) -> Any:
         fed = {tensor.name: value for tensor, value in zip(inputs, values, strict=True)}
