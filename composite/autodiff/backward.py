@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
-from composite.autodiff import carriers, graph_cut, loop_residuals, places, residuals
+from composite.autodiff import carriers, graph_cut, loop_residuals, places, residuals, state
 from composite.binding import native
 from composite.binding.call_request import CallRequest
 from composite.binding.records import PROGRAM, AttrValue, NodeDef
@@ -169,6 +169,8 @@ def differentiate(request: bytes, shapes: tuple[Shape, ...], way: Way) -> Backwa
     try:
         with tf.init_scope():  # not a part of whatever is being traced: later traces share it
             return _Differentiation(name, body, shapes, way).backward()
+    except state.Gone:
+        raise
     except LookupError as error:
         raise places.no_gradient(name, body.graph_def, error) from error
 
@@ -242,6 +244,7 @@ class _Differentiation:
             pruned, read = self._cut([*arguments, *saved], own)
             saved = [tensor for tensor in saved if tensor.name in read]
             arguments += saved
+        state.require(self._op_name, pruned, self._graph_def, self._forward)
         first: dict[str, int] = {}  # an output that is an input: the input
         for position, tensor in enumerate(arguments):
             first.setdefault(tensor.name, position)
