@@ -36,7 +36,12 @@ from composite.kernels import key
 from composite.ops.op import CompositeOp
 from composite.ops.registry import OPS
 
-_LINK_FLAGS = ["-shared", "-s", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-Wl,-rpath,$ORIGIN"]
+# nodelete: the runtime keeps pointers to the kernels that a library registers when it is mapped;
+# after a dlclose another library would be mapped at their addresses.
+_LINK_FLAGS = [
+    *("-shared", "-s", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-Wl,-rpath,$ORIGIN"),
+    "-Wl,-z,nodelete",
+]
 
 _FILE = re.compile(r"[\w./-]+\.py(?=[:#\"])")
 _MODULE = re.compile(r'(?<=tfr\.module = ")[\w.]+')

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
-from composite.autodiff import carriers, graph_cut, loop_residuals, places, residuals
+from composite.autodiff import carriers, graph_cut, loop_residuals, places, residuals, state
 from composite.binding import native
 from composite.binding.call_request import CallRequest
 from composite.binding.records import PROGRAM, AttrValue, NodeDef
@@ -35,6 +34,7 @@ NAME = "composite_backward_"  # begins the names of functions
 FORWARD = "composite_forward_"
 
 _differentiated = itertools.count()
+_traces = itertools.count()
 
 Shape = tuple[int | None, ...] | None  # None: unknown rank
 
@@ -169,6 +169,8 @@ def differentiate(request: bytes, shapes: tuple[Shape, ...], way: Way) -> Backwa
     try:
         with tf.init_scope():  # not a part of whatever is being traced: later traces share it
             return _Differentiation(name, body, shapes, way).backward()
+    except state.Gone:
+        raise
     except LookupError as error:
         raise places.no_gradient(name, body.graph_def, error) from error
 
@@ -242,6 +244,7 @@ class _Differentiation:
             pruned, read = self._cut([*arguments, *saved], own)
             saved = [tensor for tensor in saved if tensor.name in read]
             arguments += saved
+        state.require(self._op_name, pruned, self._graph_def, self._forward)
         first: dict[str, int] = {}  # an output that is an input: the input
         for position, tensor in enumerate(arguments):
             first.setdefault(tensor.name, position)
@@ -301,6 +304,7 @@ class _Differentiation:
         inner = concrete.graph.as_graph_def().library.function
         library = FunctionDefLibrary(function=[concrete.function_def, *inner])
         if not lasts or function_op.keeps_state(library):
+            call.lend_functions(concrete.graph)
             return _Function(concrete, order, 0)
         places_of, constants = function_op.constants_last(library)
         library = function_op.canonical(library, name.removeprefix("composite_"))
@@ -336,11 +340,9 @@ def _jumps(op: Any) -> bool:
 
 def _traced(name: str, graph_def: Any, inputs: Sequence[Any], outputs: Sequence[str]) -> Any:
     """Nodes of a graph as a ConcreteFunction."""
-    # TensorFlow forgets the functions of an If's or While's gradient with the graph they were made
-    # in, and numbers them anew in the next: those of two backwards may have the same names.
-    content = graph_def.library.SerializeToString(deterministic=True)
-    functions.rename_functions(graph_def, f"_kept_{hashlib.sha256(content).hexdigest()[:16]}")
-    call.add_functions(graph_def.library)
+    # TensorFlow numbers the functions of an If's or While's gradient anew in each graph: those of
+    # two backwards may have the same names.
+    functions.rename_functions(graph_def, f"_kept_{next(_traces)}")
 
     def function(*values: Any) -> Any:
         fed = {tensor.name: value for tensor, value in zip(inputs, values, strict=True)}

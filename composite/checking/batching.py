@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from composite.binding import settings
 from composite.checking.compare import Closeness, Difference, compare
-from composite.checking.oracle import Case, Outcome, outcome
+from composite.checking.oracle import Case, Outcome, outcome, writes_variables
 from composite.checking.sample import Sample
 from composite.checking.skipped import Skipped
 
@@ -23,13 +23,16 @@ _FACTORS = (1.0, 0.75, 1.125)  # of each element of the batch: exact in every fl
 
 
 def mapped(case: Case) -> Closeness:
-    """A batch of the call's floating inputs, each row a little different, is mapped over."""
+    """A batch of the call's floating inputs, each row a little different, is mapped over.
+
+    All rows share the variables.
+    """
     if not case.dtypes:
         raise Skipped("no outputs")
-    if case.sample.variables:
-        raise Skipped("it takes variables, which all rows of a batch would share")
     if case.expected.error is not None:
         raise Skipped("the call raises")
+    if writes_variables(case):
+        raise Skipped("it writes variables, which all rows of a batch share")
     rows = [Case(case.op, _scaled(case.sample, factor)) for factor in _FACTORS]
     expected = _stacked(rows, [row.expected.values for row in rows])
     with settings.options(backend="tf"):
@@ -54,7 +57,7 @@ def _scaled(sample: Sample, factor: float) -> Sample:
     def scaled(array: Array) -> Array:
         return array * array.dtype.type(factor) if _is_floating(array) else array
 
-    return sample.replaced(sample.label, scaled)
+    return sample.replaced(sample.label, scaled, variable=lambda held: held)
 
 
 def _is_floating(array: Array) -> bool:
@@ -62,29 +65,30 @@ def _is_floating(array: Array) -> bool:
 
 
 def _references(rows: Sequence[Case]) -> list[Sequence[Array]]:
-    return [row.reference() for row in rows]
+    return [row.reference()[: len(row.dtypes)] for row in rows]
 
 
 def _stacked(rows: Sequence[Case], values: Sequence[Sequence[Array]]) -> list[Array]:
     if any(row.expected.error is not None for row in rows):
         raise Skipped("the call raises for other numbers")
-    outputs = list(zip(*values, strict=True))
+    outputs = list(zip(*(y[: len(rows[0].dtypes)] for y in values), strict=True))
     if any(len({y.shape for y in output}) > 1 for output in outputs):
         raise Skipped("other numbers give other shapes")
     return [np.stack(output) for output in outputs]
 
 
 def _mapped(rows: Sequence[Case], function: Callable[[Any], Any]) -> Outcome:
-    """The function mapped over the floating inputs; over all, where none is."""
+    """The function mapped over the floating tensors; over all, where none is."""
     flat = [list(row.sample.arrays()) for row in rows]
-    count = len(flat[0])
-    chosen = [i for i in range(count) if _is_floating(flat[0][i])] or list(range(count))
+    mappable = [i for i, held in enumerate(rows[0].sample.of_variables()) if not held]
+    chosen = [i for i in mappable if _is_floating(flat[0][i])] or mappable
     batches = [tf.constant(np.stack([arrays[i] for arrays in flat])) for i in chosen]
     if not batches:
         raise Skipped("no inputs")
+    shared = tf.nest.flatten(rows[0].sample.tensors())
 
     def one(elements: Sequence[Any]) -> Any:
-        inputs = [tf.constant(array) for array in flat[0]]
+        inputs = list(shared)
         for position, element in zip(chosen, elements, strict=True):
             inputs[position] = element
         return tf.nest.flatten(function(rows[0].sample.rebuilt(inputs)))

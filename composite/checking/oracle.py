@@ -143,6 +143,14 @@ class Case:
         )
 
 
+def writes_variables(case: Case) -> bool:
+    """Whether the call leaves anything else in a variable than it found there."""
+    arrays = zip(case.sample.arrays(), case.sample.of_variables(), strict=True)
+    before = [array for array, is_variable in arrays if is_variable]
+    after = case.expected.values[len(case.dtypes) :]
+    return any(a.tobytes() != b.tobytes() for a, b in zip(before, after, strict=True))
+
+
 @functools.lru_cache(maxsize=64)
 def _for_graphs(function: Callable[..., Any]) -> Callable[..., Any]:
     """A Python function as tf.function runs it: tensors may decide its branches and loops."""

@@ -6,7 +6,7 @@ Not for: where samples come from (samples.py), and how one is run (ways.py).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,11 @@ class Sample:
         for value in self.inputs:
             yield from value if isinstance(value, list) else [value]
 
+    def of_variables(self) -> list[bool]:
+        """Of each array, lists flattened: it is what a variable holds."""
+        are: list[bool] = tf.nest.flatten(self.mapped(lambda _: False, lambda _: True))
+        return are
+
     def mapped(
         self, function: Callable[[Array], Any], variable: Callable[[Array], Any] | None = None
     ) -> list[Any]:
@@ -52,9 +57,18 @@ class Sample:
 
         return [one(position, value) for position, value in enumerate(self.inputs)]
 
-    def replaced(self, label: str, function: Callable[[Array], Array]) -> Sample:
-        """A sample of other arrays."""
-        inputs = tuple(self.mapped(lambda x: np.asarray(function(x))))
+    def replaced(
+        self,
+        label: str,
+        function: Callable[[Array], Array],
+        variable: Callable[[Array], Array] | None = None,
+    ) -> Sample:
+        """A sample of other arrays; `variable` gives other contents of variables."""
+        inputs = tuple(
+            self.mapped(
+                lambda x: np.asarray(function(x)), variable and (lambda x: np.asarray(variable(x)))
+            )
+        )
         return dataclasses.replace(self, inputs=inputs, label=label)
 
     def nearby(self) -> Iterator[Sample]:
@@ -62,9 +76,10 @@ class Sample:
         for near in floats.nearby(self.arrays()):
             yield dataclasses.replace(self, inputs=tuple(self.rebuilt(near)))
 
-    def tensors(self) -> list[Any]:
-        """The inputs as eager tensors, and as new variables."""
-        return self.mapped(tf.constant, tf.Variable)
+    def tensors(self, arrays: Iterable[Array] | None = None) -> list[Any]:
+        """The inputs as eager tensors, and as new variables; those of other `arrays`."""
+        values = iter(self.arrays() if arrays is None else arrays)
+        return self.mapped(lambda _: tf.constant(next(values)), lambda _: tf.Variable(next(values)))
 
     def rebuilt(self, flat: Sequence[Any]) -> list[Any]:
         """A flat list in the structure of the inputs."""

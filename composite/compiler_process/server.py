@@ -12,7 +12,7 @@ import signal
 import socket
 from pathlib import Path
 
-from composite.compiler_process import messages, service
+from composite.compiler_process import messages, service, tasks
 
 STARTED = b"s"  # said when a task is taken up, before its answer
 _SILENT = 30.0  # seconds that a client may take to say the next part of a message
@@ -24,24 +24,28 @@ def serve(rendezvous: socket.socket, limit: float) -> None:
     """Serve each conversation that comes, until all clients have closed their ends.
 
     A task that takes longer than `limit` seconds ends the process: nobody else might, when its
-    client is gone.
+    client is gone. So does one that raised what it should not have, once that is said: modules may
+    be half imported then, and the next task is not to suffer from it.
     """
     _prepare()
     _say_hello(rendezvous)
-    while True:
+    is_sound = True
+    while is_sound:
         _, received, _, _ = socket.recv_fds(rendezvous, 1, 1)
         if not received:
             return
         with socket.socket(fileno=received[0]) as conversation:
             conversation.settimeout(_SILENT)
-            # A client that is gone, or has given up, is told nothing.
-            with contextlib.suppress(OSError, EOFError):
-                _converse(conversation, limit)
+            is_sound = _converse(conversation, limit)
 
 
-def _converse(conversation: socket.socket, limit: float) -> None:
-    task = messages.receive(conversation)
-    conversation.sendall(STARTED)
+def _converse(conversation: socket.socket, limit: float) -> bool:
+    """Do one task. Returns whether the process can do another."""
+    try:
+        task = messages.receive(conversation)
+        conversation.sendall(STARTED)
+    except (OSError, EOFError):  # a client that is gone, or has given up, is told nothing
+        return True
     os.ftruncate(2, 0)  # what was printed belongs to the task in hand
     os.lseek(2, 0, os.SEEK_SET)
     signal.setitimer(signal.ITIMER_REAL, limit)  # whose default is to end the process
@@ -49,7 +53,9 @@ def _converse(conversation: socket.socket, limit: float) -> None:
         answer = service.answer(task)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-    conversation.sendall(answer.encoded())
+    with contextlib.suppress(OSError):
+        conversation.sendall(answer.encoded())
+    return not tasks.is_unforeseen(answer)
 
 
 def _prepare() -> None:

@@ -139,6 +139,11 @@ def failed(error: Exception, trace: str) -> Message:
     return Message(facts)
 
 
+def is_unforeseen(answer: Message) -> bool:
+    """Whether it says that the compiler raised what it should not have."""
+    return "error" in answer.facts and answer.facts["error"] not in _RAISED
+
+
 def answered(task: Task, message: Message) -> Made:
     """What a message says of a task. Raises NotCovered and LinkError; CompilerError for others."""
     facts = message.facts

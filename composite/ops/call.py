@@ -13,6 +13,7 @@ It knows ops by their OpDef alone; versions, stamps and options are its callers'
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -168,6 +169,20 @@ def add_functions(library: Any) -> None:
     for function in library.function:
         if not eager.has_function(function.signature.name):
             eager.add_function_def(function)
+
+
+def lend_functions(graph: Any) -> None:
+    """Makes the functions that were imported into a FuncGraph known to the eager runtime.
+
+    They are forgotten with the last graph or function that holds them: this one, and those that
+    call what was made of it. Their names must be this graph's alone.
+    """
+    eager = context.context()
+    eager.ensure_initialized()
+    for function in graph._functions.values():
+        if not eager.has_function(function.name):
+            eager.add_function_def(function.definition)
+            weakref.finalize(function, eager.remove_function, function.name).atexit = False
 
 
 def forget_eager_kernels() -> None:

@@ -79,11 +79,12 @@ class Loaded:
         self._live: dict[int, Any] = {}
         self._library = ctypes.CDLL(str(path))
         self._meeting = threading.Barrier(tasks)
+        self._raised: list[Exception] = []  # by what the kernel calls
         self._slots = (
-            _BARRIER(lambda *_: self._meeting.wait() * 0),
-            _LAUNCH(self._launch),
-            _ALLOC(self._alloc),
-            _FREE(self._free),
+            _BARRIER(self._noting(lambda *_: self._meeting.wait() * 0, -1)),
+            _LAUNCH(self._noting(self._launch, -1)),
+            _ALLOC(self._noting(self._alloc, None)),
+            _FREE(self._noting(self._free, -1)),
         )
         names = ("ParallelBarrier", "ParallelLaunch", "AllocWorkspace", "FreeWorkspace")
         self._meets = False
@@ -94,6 +95,18 @@ class Loaded:
                 continue  # this kernel needs none
             self._meets |= name == "ParallelBarrier"
             slot.value = ctypes.cast(function, ctypes.c_void_p).value
+
+    def _noting(self, function: Callable[..., Any], failed: Any) -> Callable[..., Any]:
+        """What ctypes calls: an exception is kept for `_call`, and the kernel is told `failed`."""
+
+        def noting(*arguments: Any) -> Any:
+            try:
+                return function(*arguments)
+            except Exception as error:  # noqa: BLE001 - ctypes would print it and return anything
+                self._raised.append(error)
+                return failed
+
+        return noting
 
     def _launch(self, task: Any, data: int, _: int) -> int:
         self.launches += 1
@@ -146,6 +159,7 @@ class Loaded:
             slot.value = ctypes.cast(ctypes.pointer(tensor), ctypes.c_void_p)
         function = getattr(self._library, f"__tvm_ffi_{name}")
         status = function(None, arguments, len(tensors), ctypes.byref(_Any()))
+        assert not self._raised, self._raised
         assert status == 0, f"{name} refused its arguments"
         assert not self._live, "workspace was not given back"
 

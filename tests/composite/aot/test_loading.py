@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 import hashlib
 import json
@@ -70,6 +71,14 @@ def cut(content: bytes) -> bytes:
 
 def flipped(content: bytes) -> bytes:
     return content[:5000] + bytes([content[5000] ^ 1]) + content[5001:]
+
+
+def test_a_library_stays_when_it_is_closed(library: Path, tmp_path: Path) -> None:
+    path = tmp_path / SO
+    shutil.copy(library / SO, path)
+    opened = ctypes.CDLL(str(path))  # which registers its ops and kernels
+    _ctypes.dlclose(opened._handle)
+    assert str(path) in Path("/proc/self/maps").read_text(encoding="utf-8")
 
 
 @both

@@ -147,3 +147,46 @@ def test_backwards_of_many_attributes_are_forgotten(monkeypatch):
     assert few == 2
     assert differentiated(np.arange(2.0, 6.0, 0.5)) == few
     assert sum("EagerMany" in name for name in OPS._functions) == 2
+
+
+def test_functions_of_branches_and_loops_are_forgotten_too(monkeypatch):
+    @Composite("EagerDeep", inputs=["x: float"], attrs=["scale: float"], outputs=["y: float"])
+    def op(x, scale):
+        y = x
+        if tf.reduce_sum(x) > 0.0:
+            y = tf.tanh(x * scale)
+        i = tf.constant(0)
+        while i < 2:
+            y = tf.sin(y * scale)
+            i += 1
+        return y
+
+    def by_hand(x, scale):
+        y = tf.tanh(x * scale)
+        return tf.sin(tf.sin(y * scale) * scale)
+
+    def forget():
+        backward.differentiate.cache_clear()
+        eager_gradient._plans.clear()
+        gc.collect()
+
+    def twice(function, scale):
+        """The second gradient, taken after what the first one used could be forgotten."""
+        x = tf.constant([1.0, 2.0])
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            (slope,) = gradients(lambda x: function(x, scale=scale), x)
+        forget()
+        return slope, outer.gradient(slope, x)
+
+    def known():
+        forget()
+        names = map(str, context.context().list_function_names())
+        return sum("EagerDeep" in name and "__wrapped__" not in name for name in names)
+
+    monkeypatch.setattr(eager_gradient, "LASTING", 0)
+    before = known()
+    for scale in (0.5, 1.5, 0.5):
+        for found, expected in zip(twice(op, scale), twice(by_hand, scale), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+    assert known() == before

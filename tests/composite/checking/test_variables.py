@@ -16,6 +16,7 @@ from composite.checking.sample import Sample
 from composite.ops.op import DecoratedOp
 
 WAYS = ["eager", "tf.function", "unknown dims", "unknown ranks", "XLA", "deterministic"]
+GRADIENTS = ["gradient", "numeric gradient", "second gradient"]
 
 
 @Composite("CheckedRead", inputs=["v: resource", "x: float"], outputs=["y: float"])
@@ -41,6 +42,29 @@ def assigns(v, x):
     tf.raw_ops.AssignSubVariableOp(resource=v, value=x)
 
 
+@Composite(
+    "CheckedScales",
+    inputs=["v: resource", "x: T"],
+    derived_attrs=["T: {float, double}"],
+    outputs=["y: T", "z: T"],
+)
+def scales(v, x):
+    h = tf.raw_ops.ReadVariableOp(resource=v, dtype=x.dtype)
+    return h * x * h, tf.tanh(h) + x
+
+
+@Composite(
+    "CheckedSteps",
+    inputs=["v: resource", "x: T"],
+    derived_attrs=["T: {float, double}"],
+    outputs=["y: T"],
+)
+def steps(v, x):
+    h = tf.raw_ops.ReadVariableOp(resource=v, dtype=x.dtype)
+    tf.raw_ops.AssignVariableOp(resource=v, value=h * 2)
+    return tf.tanh(h * x) * h
+
+
 @pytest.fixture
 def given() -> dict[Any, list[Any]]:
     x = tf.constant([[1.0, -2.0, 3.0]])
@@ -62,6 +86,32 @@ def test_each_way_agrees(op: Any, given: dict[Any, list[Any]], tmp_path: Path) -
 def test_calls_are_drawn(op: Any, tmp_path: Path) -> None:
     report = composite.check(op, samples=6, report_dir=tmp_path)
     assert report.ok and report.raised < report.calls, report
+
+
+def test_gradients_and_batches_beside_a_variable(
+    given: dict[Any, list[Any]], tmp_path: Path
+) -> None:
+    ways = [*GRADIENTS, "vectorized_map"]
+    report = composite.check(scales, *given[read], ways=ways, samples=1, report_dir=tmp_path)
+    assert {row.way for row in report.rows if row.samples} == {*ways}, report
+    report = composite.check(steps, *given[read], ways=ways, samples=1, report_dir=tmp_path)
+    assert all("changes a variable" in str(row.notes) for row in report.rows[:3]), report
+    assert "it writes variables" in str(report.rows[3].notes)
+
+
+def test_a_wrong_gradient_beside_a_variable_is_found(
+    given: dict[Any, list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def otherwise(v: Any, x: Any) -> Any:
+        h = tf.raw_ops.ReadVariableOp(resource=v, dtype=x.dtype)
+        return h * tf.stop_gradient(x) * h, tf.tanh(h) + x
+
+    monkeypatch.setattr(DecoratedOp, "python_function", property(lambda _: otherwise))
+    for way in GRADIENTS[::2]:
+        report = composite.check(
+            scales, *given[read], ways=[way], report_dir=tmp_path, raise_on_failure=False
+        )
+        assert not report.ok, way
 
 
 def _otherwise(v: Any, x: Any) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -72,10 +74,11 @@ def test_loops_objects_and_libraries(shared: Client, task: Tasks) -> None:
     number = _number(shared)
     with pytest.raises(NotCovered, match="Betainc"):
         shared.perform(task("Betainc"))
+    assert shared.perform(task()).loops
+    assert shared.number == number
     with pytest.raises(CompilerError, match=r"^ValueError: '1k' is no C identifier$") as raised:
         shared.perform(task(name="1k"))
     assert "Traceback" in raised.value.trace
-    assert shared.number == number
 
 
 def test_it_is_in_nobodys_way(shared: Client, task: Tasks) -> None:
@@ -101,6 +104,23 @@ def test_one_that_was_killed_between_two_tasks_costs_nothing(compiler: Client, t
     os.kill(first, signal.SIGKILL)
     assert compiler.perform(task()).loops
     assert compiler.number not in (None, first)
+
+
+def test_one_that_raised_what_it_should_not_is_not_asked_again(
+    compiler: Client, task: Tasks
+) -> None:
+    compiler._running()
+    number = _number(compiler)
+    size = int(Path(f"/proc/{number}/statm").read_text(encoding="ascii").split()[0])
+    limit = size * os.sysconf("SC_PAGE_SIZE") + (1 << 25)  # too little to map libtvm
+    _, most = resource.prlimit(number, resource.RLIMIT_AS)
+    resource.prlimit(number, resource.RLIMIT_AS, (limit, most))
+    with pytest.raises((CompilerError, CompilerGone)):
+        compiler.perform(task())
+    with contextlib.suppress(ProcessLookupError):
+        resource.prlimit(number, resource.RLIMIT_AS, (most, most))
+    assert compiler.perform(task()).loops
+    assert compiler.number != number
 
 
 def test_one_that_is_killed_at_a_task_costs_that(compiler: Client, task: Tasks) -> None:

@@ -2,17 +2,19 @@
 
     python -m tests.composite.jit.taken_away ROUNDS SEED FOLDER
 
-Each round trains a step whose kernels are new, has one event at a random moment of it, and compares
-the gradients with those of plain TensorFlow. Memory is taken from the compiler's process, and from
-whoever would start that. FOLDER has two folders, `cache` and `tmp`; where each is a small file
-system of its own, they become full and read-only too. The exit status is 0 if all numbers are right
-and no event has cost more than a line of log.
+Each round trains a step whose kernels are new, has one event at a random moment while they are
+made, and compares the gradients with those of plain TensorFlow. The rounds take turns at what is
+taken away. Memory is taken from the compiler's process, and from whoever would start that. FOLDER
+has two folders, `cache` and `tmp`; where each is a small file system of its own, they become full
+and read-only too. The exit status is 0 if all numbers are right and no event has cost more than a
+line of log.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import logging
 import os
 import random
@@ -21,10 +23,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -54,17 +56,24 @@ def layer(x, w, slope):
 
 
 class Events:
-    """What can be taken away, and is given back after the round."""
+    """What can be taken away, and is given back after the round.
+
+    `known` has by what is taken away how that happens.
+    """
 
     def __init__(self, folder: Path, chance: random.Random, lines: Callable[[], int]) -> None:
         self._chance, self._lines = chance, lines
         self._cache, self._tmp = folder / "cache", folder / "tmp"
-        self.known: list[Callable[[], None]] = [
-            self.kill, self.kill, self.stop, self.starve, self.starve, self.starve_start,
-            self.remove_cache, self.remove_tmp,
-        ]  # fmt: skip
+        self._patches = contextlib.ExitStack()
+        self.known: dict[str, list[Callable[[], None]]] = {
+            "compiler": [self.kill, self.kill, self.stop],
+            "memory": [self.starve, self.starve, self.starve_start],
+            "cache": [self.remove_cache],
+            "tmp": [self.remove_tmp],
+        }
         if os.path.ismount(self._cache):
-            self.known += [self.fill_tmp, self.fill_cache, self.lock_cache, self.forbid_running]
+            self.known["cache"] += [self.fill_cache, self.lock_cache, self.forbid_running]
+            self.known["tmp"] += [self.fill_tmp]
 
     def _signal(self, number: int) -> None:
         if (process := client._client.number) is not None:
@@ -97,21 +106,21 @@ class Events:
         def refused(command: Sequence[str], **options: Any) -> Any:
             if command[0] != sys.executable:
                 return start(command, **options)
-            patch.stop()
+            self._patches.close()
             if self._lines() > told:
                 return start(command, **options)
             raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
 
-        patch = mock.patch.object(subprocess, "Popen", refused)
-        patch.start()
+        self._patches.enter_context(mock.patch.object(subprocess, "Popen", refused))
         self.kill()
 
     def remove_cache(self) -> None:
-        for path in self._cache.iterdir():
-            shutil.rmtree(path, ignore_errors=True)
+        _empty(self._cache)
 
     def remove_tmp(self) -> None:
-        if not os.path.ismount(self._tmp):
+        if os.path.ismount(self._tmp):
+            _empty(self._tmp)
+        else:
             shutil.rmtree(self._tmp, ignore_errors=True)
 
     def fill_tmp(self) -> None:
@@ -127,11 +136,20 @@ class Events:
         _remount(self._cache, "noexec")
 
     def give_back(self) -> None:
+        self._patches.close()
         if os.path.ismount(self._cache):
             _remount(self._cache, "rw,exec")
         for folder in (self._cache, self._tmp):
             folder.mkdir(mode=0o700, exist_ok=True)
             (folder / "ballast").unlink(missing_ok=True)
+
+
+def _empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _fill(folder: Path) -> None:
@@ -141,7 +159,12 @@ def _fill(folder: Path) -> None:
 
 
 def _remount(folder: Path, options: str) -> None:
-    subprocess.run(["mount", "-o", f"remount,{options}", str(folder)], check=False)
+    """Mount it with other options, as soon as no file in it is open for writing."""
+    # Of the mount alone: no file system becomes read-only while removed files of it are open.
+    command = ["mount", "-o", f"remount,bind,{options}", str(folder)]
+    end = time.monotonic() + _LIMIT
+    while subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode:
+        assert time.monotonic() < end, " ".join(command)
 
 
 class _Lines(logging.Handler):
@@ -168,7 +191,7 @@ def _step(w: tf.Variable, numbers: np.random.Generator, slope: float) -> float:
     expected = _gradients(layer.python_function, w, x, slope)
     assert np.isfinite(expected).all(), "the training diverges: nothing is compared"
     w.assign_sub(0.01 * found)
-    time.sleep(0.01)
+    time.sleep(0.03)
     return float(np.abs(found - expected).max() / np.abs(expected).max())
 
 
@@ -184,6 +207,11 @@ def _kernels_win() -> None:
     decisions.decide = decide
 
 
+def _later(seconds: float, event: Callable[[], None]) -> None:
+    time.sleep(seconds)
+    event()
+
+
 def main(rounds: int, seed: int, folder: Path) -> int:
     """Run; returns the exit status."""
     chance = random.Random(seed)
@@ -194,23 +222,29 @@ def main(rounds: int, seed: int, folder: Path) -> int:
     client._client._limit, client._client._pause = _LIMIT, 1.0
     _kernels_win()
     w = tf.Variable(numbers.standard_normal((32, 32)).astype(np.float32))
-    worst, told = np.float64(0.0), 0
-    for number in range(rounds):
-        event = chance.choice(events.known)
-        timer = threading.Timer(chance.uniform(0, 1.5), event)
-        timer.start()
+    thread = ThreadPoolExecutor(1)
+    kinds = itertools.cycle(events.known.items())
+    worst, told, span = np.float64(0.0), 0, 1.5
+    for number, (kind, ways) in enumerate(itertools.islice(kinds, rounds)):
+        event = chance.choice(ways)
+        taking = thread.submit(_later, chance.uniform(0, span), event)
         slope = (number + 1) / (rounds + 1)
-        end = time.monotonic() + chance.uniform(0.5, 2.5)
-        while time.monotonic() < end or timer.is_alive():
+        begin = time.monotonic()
+        made = False
+        while not made:
             worst = np.maximum(worst, _step(w, numbers, slope))
-        timer.join()
-        composite.wait(_LIMIT + 30)
+            made = taking.done() and composite.wait(0)
+            assert time.monotonic() < begin + _LIMIT + 30, f"round {number}, {event.__name__}"
+        taking.result()
+        took = time.monotonic() - begin
         for _ in range(5):  # by the kernels, if it was not these that the event cost
             worst = np.maximum(worst, _step(w, numbers, slope))
         events.give_back()
-        counts[event.__name__] += 1
+        counts.update((kind, event.__name__))
         new = lines.lines[told:]
         told = len(lines.lines)
+        if not new:
+            span = took
         if len(new) > 1:
             print(f"round {number}, {event.__name__}:", *new, sep="\n  ")
             counts["rounds with more than a line"] += 1

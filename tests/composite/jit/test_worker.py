@@ -38,6 +38,7 @@ since = composite.stats() - before
 assert since["kernel_launches"] == 1 and since["expansion_runs"] == 0, since
 assert composite.stats()["copies"] == 0
 print("compiles", composite.stats()["compiles"])
+assert "tvm" not in sys.modules and "libtvm" not in open("/proc/self/maps").read()
 """
 )
 
