@@ -59,7 +59,7 @@ HELD_BY: dict[str, str] = {
         "__init__.py batching.py gradients.py oracle.py report.py run.py skipped.py ways.py"
     ),
     "tests/composite/checking/test_wrong.py": "kernels.py",
-    "tests/composite/checking/test_samples.py": "sample.py templates.py",
+    "tests/composite/checking/test_samples.py": "sample.py shape_search.py templates.py",
     "tests/composite/linting/test_lint.py": (
         "__init__.py calls.py cautions.py refusals.py report.py"
     ),
@@ -98,7 +98,7 @@ HELD_BY: dict[str, str] = {
         " scans.py segments.py shaping.py sorting.py special.py spectra.py text.py"
     ),
     "tests/compiler/library/nn/test_nn.py": (
-        "activation.py convolution.py losses.py normalization.py pooling.py windows.py"
+        "activation.py convolution.py normalization.py pooling.py windows.py"
     ),
     "tests/compiler/test_speed.py": "attr_values.py",
     "tests/composite/autodiff/test_loop_residuals.py": "compiler/loop_body.py",
