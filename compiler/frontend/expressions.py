@@ -42,6 +42,9 @@ from composite.compiler.frontend.recovery import UnknownError
 from composite.compiler.frontend.visitor import Visitor
 from composite.compiler.tfr import Fork, NotConstantError, dialect
 
+# Methods of a shape, with how many arguments: the function that each is.
+_METHODS = {("as_list", 0): "list", ("is_compatible_with", 1): "is_compatible_with"}
+
 
 class Expressions(Visitor):
     """Translates expressions at the builder's insertion point."""
@@ -198,12 +201,12 @@ class Expressions(Visitor):
     visit_Lambda = function
 
     def visit_Call(self, node: Any) -> Any:
-        """A call of an op or a function; `shape.as_list()` is list(shape)."""
-        method = isinstance(node.func, gast.Attribute) and not node.args and not node.keywords
-        if method and node.func.attr == "as_list":
+        """A call of an op, a function, or a method of a shape."""
+        function = _METHODS.get((getattr(node.func, "attr", ""), len(node.args)))
+        if isinstance(node.func, gast.Attribute) and function and not node.keywords:
             owner = self.visit(node.func.value)
             if is_value(owner) and dialect.name_of(owner) == "dims":
-                return self._builder.builtin("list", [owner])
+                return self._builder.builtin(function, [owner, *map(self.value, node.args)])
         return self._calls.call(node)
 
     def visit_UnaryOp(self, node: Any) -> Any:

@@ -136,7 +136,7 @@ class Builder(Cursor):
     def _builtin_type(self, function: str, arguments: Sequence[Any]) -> str:
         if function in _GIVE_LISTS:
             return "sequence"
-        if function == "isinstance":
+        if function in ("isinstance", "is_compatible_with"):
             return "attr"
         first, *others = arguments
         types = {dialect.name_of(one) for one in others}

@@ -262,6 +262,7 @@ irdl.dialect @tfr {
     %round = irdl.is "round"
     %abs = irdl.is "abs"
     %divmod = irdl.is "divmod"
+    %is_compatible_with = irdl.is "is_compatible_with"
     %pow = irdl.is "pow"
     %min = irdl.is "min"
     %max = irdl.is "max"
@@ -272,8 +273,8 @@ irdl.dialect @tfr {
     %sorted = irdl.is "sorted"
     %isinstance = irdl.is "isinstance"
     %function = irdl.any_of(%range, %enumerate, %zip, %reversed, %list, %tuple, %float, %int, %round,
-                            %abs, %divmod, %pow, %min, %max, %sum, %sum_compensated, %any_of,
-                            %all_of, %sorted, %isinstance)
+                            %abs, %divmod, %is_compatible_with, %pow, %min, %max, %sum,
+                            %sum_compensated, %any_of, %all_of, %sorted, %isinstance)
     %tensor = irdl.base @tfr::@tensor
     %sequence = irdl.base @tfr::@sequence
     %dims = irdl.base @tfr::@dims

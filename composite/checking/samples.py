@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from composite.checking import templates, variables
+from composite.checking import shape_search, templates, variables
 from composite.checking.oracle import Case
 from composite.checking.sample import Array, Sample, as_declared
 from composite.compiler.schema import ArgSpec, AttrSpec, OpSchema
@@ -171,14 +171,12 @@ class Drawn:
 
         count = sum(map(len, dtypes))
         known = self._known(dtypes, attrs)
-        sizes = [draw(st.sampled_from(_SIZES)) for _ in range(templates.SYMBOLS)]
-        if known and draw(st.integers(0, 9)) < 9:
-            template = draw(st.sampled_from(known))
-        else:
-            symbol = st.integers(0, templates.SYMBOLS - 1)
-            one = st.lists(symbol, max_size=3).map(tuple)
-            template = draw(st.tuples(*[one] * count))
-        return [tuple(sizes[symbol] for symbol in shape) for shape in template]
+        size = st.sampled_from(_SIZES)
+        if not known or draw(st.integers(0, 9)) == 9:
+            one = st.lists(size, max_size=3).map(tuple)
+            return list(draw(st.tuples(*[one] * count)))
+        sizes = [draw(size) for _ in range(max(map(templates.symbols, known)))]
+        return list(templates.shapes_of(draw(st.sampled_from(known)), sizes))
 
     def _known(
         self, dtypes: Sequence[Sequence[tf.DType]], attrs: Mapping[str, Any]
@@ -186,18 +184,35 @@ class Drawn:
         """The templates that the Python function takes, for so many tensors in each input."""
         key = tuple(map(len, dtypes))
         if key not in self._templates:
-            flat = [d for ds in dtypes for d in ds]
-
-            def accepts(template: templates.Template, sizes: Sequence[int]) -> bool:
-                shapes = [tuple(sizes[s] for s in shape) for shape in template]
-                arrays = [_values(d, s, self._random) for d, s in zip(flat, shapes, strict=True)]
-                schema = self._op.schema
-                inputs = _structured(schema, dtypes, arrays)
-                sample = Sample(inputs, attrs, variables=_variables(schema))
-                return Case(self._op, sample).expected.error is None
-
-            self._templates[key] = templates.find(len(flat), accepts, self._random)
+            self._templates[key] = self._found(dtypes, attrs)
         return self._templates[key]
+
+    def _found(
+        self, dtypes: Sequence[Sequence[tf.DType]], attrs: Mapping[str, Any]
+    ) -> list[templates.Template]:
+        flat = [d for ds in dtypes for d in ds]
+
+        def case(shapes: templates.Shapes) -> Case:
+            arrays = [_values(d, s, self._random) for d, s in zip(flat, shapes, strict=True)]
+            schema = self._op.schema
+            inputs = _structured(schema, dtypes, arrays)
+            return Case(self._op, Sample(inputs, attrs, variables=_variables(schema)))
+
+        def accepts(shapes: templates.Shapes) -> bool:
+            return case(shapes).expected.error is None
+
+        found = templates.find(len(flat), accepts, self._random)
+        if found or _variables(self._op.schema):
+            return found
+        scalars = case(((),) * len(flat))
+
+        def progress(shapes: templates.Shapes) -> shape_search.Progress:
+            return shape_search.traced(
+                lambda *tensors: scalars.python(scalars.sample.rebuilt(tensors)), flat, shapes
+            )
+
+        shapes = shape_search.search(len(flat), progress, accepts, self._random)
+        return [] if shapes is None else [templates.generalized(shapes, accepts)]
 
 
 def _structured(

@@ -112,13 +112,24 @@ def names(decision: bool | None) -> dict[str, Any]:
             raise value.error
         return decision
 
+    known = dtypes.Known()
+
+    def waits(expression: Callable[[], Any]) -> Any:
+        try:
+            value = expression()
+        except Exception as error:  # noqa: BLE001 - whatever the program raises
+            return Unusable(error, known.later(expression))
+        known.remember(value, expression)
+        return value
+
     def items(value: Any, names: Any) -> Any:
         """What a loop goes through: of what cannot be gone through, one item or none."""
-        found = _waits(lambda: list(value))
+        found = _list(value)
         found = [found] * decided(found) if isinstance(found, Unusable) else found
         return [_spread(item, names) for item in found]
 
-    return {"_waits": _waits, "_spread": _spread, "_items": items, "_decided": decided}
+    return {"_waits": waits, "_spread": _spread, "_items": items, "_decided": decided,
+            "_shape": dtypes.shape}  # fmt: skip
 
 
 def usable(result: Any) -> Any:
@@ -129,18 +140,21 @@ def usable(result: Any) -> Any:
     return result
 
 
-def _waits(expression: Callable[[], Any]) -> Any:
+def _list(value: Any) -> Any:
+    """The items of a value; of one that cannot be gone through, an error that waits."""
     try:
-        return expression()
+        return list(value)
     except Exception as error:  # noqa: BLE001 - whatever the program raises
-        return Unusable(error, dtypes.later(expression))
+        return Unusable(error, lambda: None)
 
 
 def _spread(value: Any, names: Any) -> Any:
     """A value for each of the names that it is assigned to, which may stand in nested tuples."""
     if names is None:
         return value
-    items = _waits(lambda: [item for item, _ in zip(value, names, strict=True)])
+    items = _list(value)
+    if not isinstance(items, Unusable) and len(items) != len(names):
+        items = Unusable(ValueError(f"{len(items)} values for {len(names)} names"), lambda: None)
     items = [items] * len(names) if isinstance(items, Unusable) else items
     return [_spread(item, name) for item, name in zip(items, names, strict=True)]
 
@@ -172,7 +186,11 @@ class Waits(ast.NodeTransformer):
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
-        return node if ast.unparse(node).startswith("tf.") else self._wrapped(node)
+        if _is_name(node):
+            return node
+        if node.attr != "shape":
+            return self._wrapped(node)
+        return _waiting(_call("_shape", [self.visit(node.value)]))
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         node.value = self.visit(node.value)
@@ -185,6 +203,13 @@ class Waits(ast.NodeTransformer):
 
     visit_BinOp = visit_UnaryOp = visit_Compare = visit_Call = _wrapped
     visit_ListComp = visit_IfExp = visit_BoolOp = _wrapped
+
+
+def _is_name(node: ast.expr) -> bool:
+    """Whether it is a name of TensorFlow's, as `tf.nn.relu` is."""
+    if isinstance(node, ast.Attribute):
+        return _is_name(node.value)
+    return isinstance(node, ast.Name) and node.id == "tf"
 
 
 def _names(target: ast.expr) -> ast.expr:

@@ -12,7 +12,7 @@ import collections
 import dataclasses
 import re
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -22,8 +22,9 @@ from tests.fuzz import lazy
 from tests.fuzz.program import Program
 
 # A program with more paths is judged by these; most have two or four. Each round may find more
-# decisions that are late: a loop that is made to go on has more trips without end.
-_PATHS, _ROUNDS = 128, 4
+# decisions that are late. A loop that is made to go on would have trips without end: what is
+# decided at one place again and again is decided both ways in the first trips alone.
+_PATHS, _ROUNDS, _TRIPS = 128, 4, 3
 
 # A place where something is decided, and how often the run has been there.
 _Time = tuple[int, int]
@@ -31,10 +32,18 @@ _Time = tuple[int, int]
 
 @dataclasses.dataclass(frozen=True)
 class _Asked:
-    """A place where something is decided, and the names that are read there."""
+    """A place where something is decided.
+
+    Attributes:
+        names: what is read there.
+        loops: what it stands in.
+        ends: the loops that it may end.
+    """
 
     place: int
     names: tuple[str, ...]
+    loops: frozenset[int]
+    ends: frozenset[int]
 
 
 def raises_on_one(program: Program, version: int, op: Any, sample: Sample) -> bool:
@@ -86,8 +95,8 @@ class _Decisions:
     """What is decided when the op runs: by tensors, and by known values that follow from those.
 
     `if t: k = 1` makes `k` a number that only the run knows. So a decision is one that the paths of
-    a next round decide if names in it have other values on other paths; `late` are those of rounds
-    before.
+    a next round decide if names in it have other values on other paths, or in other trips of a loop
+    that such a decision ends; `late` are those of rounds before.
     """
 
     def __init__(self, late: frozenset[_Time]) -> None:
@@ -97,6 +106,8 @@ class _Decisions:
         self._taken = 0  # of `_path`, by this run
         self._times: collections.Counter[int] = collections.Counter()  # by place, in this run
         self._values: dict[_Time, object] = {}
+        self._ended: set[int] = set()  # loops whose trips the run counts
+        self._in_trips: dict[int, object] = {}  # by place in such a loop
 
     def truth(self, value: Any, asked: _Asked, names: Mapping[str, Any]) -> bool:
         """What is decided at a place of the program: Python's truth, or the path's."""
@@ -105,8 +116,15 @@ class _Decisions:
         known = [_known(names[name]) for name in asked.names if name in names]
         if self._values.setdefault(time, known) != known:
             self.differed.add(time)
+        if (
+            asked.loops & self._ended and self._in_trips.setdefault(asked.place, known) != known
+        ):  # each trip's is then what the loop carries
+            self.differed |= {(asked.place, n + 1) for n in range(self._times[asked.place])}
         if not tf.is_tensor(value) and time not in self._late:
             return bool(value)
+        self._ended |= asked.ends
+        if self._times[asked.place] > _TRIPS:
+            return self._times[asked.place] % 2 == 0  # so that every loop ends
         if self._taken == len(self._path):
             self._path.append(False)
         self._taken += 1
@@ -145,14 +163,43 @@ class _Decided(ast.NodeTransformer):
 
     def __init__(self) -> None:
         self.asked: list[_Asked] = []
+        self._loops: list[int] = []  # around what is visited: of this function
+        self._count = 0
+        self._ends: frozenset[int] = frozenset()  # what the decision that is visited may end
 
-    def _tested(self, node: Any) -> Any:
+    def _tested(self, node: Any, ends: Iterable[int] = ()) -> Any:
+        before, self._ends = self._ends, frozenset(ends)
         test, node.test = self._truth(node.test), ast.Constant(True)  # to be visited once
+        self._ends = before
         self.generic_visit(node)
         node.test = test
         return node
 
-    visit_If = visit_While = visit_IfExp = _tested
+    visit_IfExp = _tested
+
+    def visit_If(self, node: ast.If) -> Any:
+        kinds = [type(one) for one in _of_function(node)]
+        if ast.Return in kinds:
+            return self._tested(node, self._loops)
+        return self._tested(node, self._loops[-1:] if ast.Break in kinds else ())
+
+    def visit_For(self, node: Any) -> Any:
+        self._count += 1
+        self._loops.append(self._count)
+        is_while = isinstance(node, ast.While)
+        node = self._tested(node, self._loops[-1:]) if is_while else self.generic_visit(node)
+        self._loops.pop()
+        return node
+
+    visit_While = visit_For
+
+    def visit_FunctionDef(self, node: Any) -> Any:
+        around, self._loops = self._loops, []
+        node = self.generic_visit(node)
+        self._loops = around
+        return node
+
+    visit_Lambda = visit_FunctionDef
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         if isinstance(node.op, ast.Not):
@@ -175,7 +222,8 @@ class _Decided(ast.NodeTransformer):
     def _asked(self, value: ast.expr) -> ast.expr:
         """The record of a decision, as an expression."""
         names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
-        self.asked.append(_Asked(len(self.asked), tuple(sorted(names))))
+        loops = frozenset(self._loops)
+        self.asked.append(_Asked(len(self.asked), tuple(sorted(names)), loops, self._ends))
         number = ast.Constant(len(self.asked) - 1)
         return ast.Subscript(ast.Name("_asked", ast.Load()), number, ast.Load())
 
@@ -188,6 +236,14 @@ class _Both(ast.NodeTransformer):
         for change in self._changes:
             node = change.visit(node)
         return node
+
+
+def _of_function(node: ast.AST) -> Iterator[ast.AST]:
+    """What a statement is made of, but for functions in it."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.FunctionDef | ast.Lambda):
+            yield from _of_function(child)
 
 
 def _call(name: str, arguments: Sequence[ast.expr] = ()) -> ast.Call:

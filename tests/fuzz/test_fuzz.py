@@ -132,6 +132,15 @@ def test_a_value_that_differs_is_found_and_made_smaller(monkeypatch: pytest.Monk
         ("a = x * x[:k - k]\nreturn -x if a.shape else x", "dead error"),
         ("a = x + tf.stack([x, x], -1)[0]\nreturn x if a.shape[-1] == 2 else a", "dead error"),
         ("a = x + tf.stack([x, x], -1)[0]\nreturn x if a.shape[0] else a", "raises"),
+        (
+            "a = tf.reshape(x, [y.shape[0] + 9, 3])\nreturn x if a.shape[-1] == 3 else a",
+            "dead error",
+        ),
+        (
+            "z = tf.stack([x, x], axis=1)[k - k]\n"
+            "return x if tf.where(p, y * x, z).shape[0] == 2 else z",
+            "dead error",
+        ),
         ("a, (b, c) = [[1, [2, 3]]][k + 9]\nreturn x", "dead error"),
         ("for a, b in [[ks, ks], [[ks, ks]][k + 9]]:\n    c = a\nreturn x", "dead error"),
         ("a, b = [[x, x]][k + 9]\nreturn x * a", "raises"),
@@ -155,6 +164,17 @@ def test_a_value_that_differs_is_found_and_made_smaller(monkeypatch: pytest.Monk
         (
             "if tf.reduce_any(x > 1e9):\n    x = x[:, :2]\nelif k > 9:\n    raise ValueError\n"
             "return x * tf.reduce_sum(x @ tf.transpose(xs[0]))",
+            "other path",
+        ),
+        # Trips make `c` another number, and the run decides how many there are.
+        (
+            "c = 0\nwhile tf.reduce_any(x > 1e9):\n    c += 1\n    if c < 1:\n        x = x @ x\n"
+            "return x",
+            "other path",
+        ),
+        (
+            "for i in range(3):\n    if i > 3:\n        x = x @ x\n    if tf.reduce_any(x > 1e9):\n"
+            "        break\nreturn x",
             "other path",
         ),
         # The run decides what `c` is, and Python always returns `x`.

@@ -18,6 +18,8 @@ def sigmoid_cross_entropy_with_logits(
         raise ValueError("tf.nn.sigmoid_cross_entropy_with_logits takes both labels and logits")
     logits = tf.convert_to_tensor(logits)
     labels = tf.convert_to_tensor(labels)
+    if not labels.shape.is_compatible_with(logits.shape):
+        raise ValueError(f"labels {labels.shape} and logits {logits.shape} must have one shape")
     zeros = tf.raw_ops.ZerosLike(x=logits)
     positive = logits >= zeros
     relu = tf.raw_ops.SelectV2(condition=positive, t=logits, e=zeros)
@@ -33,6 +35,8 @@ def weighted_cross_entropy_with_logits(
     """The sigmoid cross entropy, in which positive labels count pos_weight times."""
     logits = tf.convert_to_tensor(logits)
     labels = tf.convert_to_tensor(labels)
+    if not labels.shape.is_compatible_with(logits.shape):
+        raise ValueError(f"labels {labels.shape} and logits {logits.shape} must have one shape")
     weight = 1 + (pos_weight - 1) * labels
     rest = tf.raw_ops.Log1p(x=tf.raw_ops.Exp(x=-tf.raw_ops.Abs(x=logits)))
     weighted = weight * (rest + tf.raw_ops.Relu(features=-logits))
@@ -87,6 +91,10 @@ def log_poisson_loss(
     """exp(log_input) - log_input * targets, and Stirling's approximation of log(targets!)."""
     log_input = tf.convert_to_tensor(log_input)
     targets = tf.convert_to_tensor(targets)
+    if not targets.shape.is_compatible_with(log_input.shape):
+        raise ValueError(
+            f"targets {targets.shape} and log_input {log_input.shape} must have one shape"
+        )
     loss = tf.raw_ops.Exp(x=log_input) - log_input * targets
     if compute_full_loss:
         circle = 0.5 * tf.raw_ops.Log(x=6.283185307179586 * targets)

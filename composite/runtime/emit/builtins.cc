@@ -11,12 +11,15 @@
 #include "composite/runtime/base/text.h"
 #include "composite/runtime/emit/numbers.h"
 #include "composite/runtime/emit/operators.h"
+#include "tensorflow/core/framework/partial_tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
 
 namespace composite {
 namespace {
+
+using tensorflow::PartialTensorShape;
 
 absl::StatusOr<int64_t> KnownInt(const Value& value, absl::string_view function, Emitter* emitter) {
   TF_ASSIGN_OR_RETURN(Value known, emitter->Known(value));
@@ -154,6 +157,21 @@ absl::StatusOr<Value> Tuple(const std::vector<Value>& arguments, Emitter* emitte
   return Value::MakeList(*list.as_list(), SequenceKind::kTuple);
 }
 
+PartialTensorShape KnownOf(const ShapeValue& shape, Emitter* emitter) {
+  return shape.source.node == nullptr ? shape.known : emitter->graph().Shape(shape.source);
+}
+
+// TensorShape.is_compatible_with: whether no dim is known to differ.
+absl::StatusOr<Value> IsCompatible(const std::vector<Value>& arguments, Emitter* emitter) {
+  const ShapeValue *const a = arguments[0].as_shape(), *const b = arguments[1].as_shape();
+  if (a == nullptr || b == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("is_compatible_with() compares two shapes, not ",
+                                                   Describe(arguments[0]), " and ",
+                                                   Describe(arguments[1])));
+  }
+  return Value::Bool(KnownOf(*a, emitter).IsCompatibleWith(KnownOf(*b, emitter)));
+}
+
 const BuiltinRule* Find(absl::string_view name) {
   static const auto* rules = new absl::flat_hash_map<absl::string_view, BuiltinRule>({
       {"range", {&Range, 1, 3}},
@@ -162,6 +180,7 @@ const BuiltinRule* Find(absl::string_view name) {
       {"reversed", {&Reversed, 1, 1}},
       {"list", {&List, 0, 1}},
       {"tuple", {&Tuple, 0, 1}},
+      {"is_compatible_with", {&IsCompatible, 2, 2}},
   });
   auto it = rules->find(name);
   return it == rules->end() ? FindNumberRule(name) : &it->second;

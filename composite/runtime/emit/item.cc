@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/base/text.h"
 #include "composite/runtime/emit/join.h"
+#include "composite/runtime/emit/one_of.h"
 #include "composite/runtime/emit/operators.h"
 #include "composite/runtime/value/constant.h"
 #include "tensorflow/core/platform/statusor.h"
@@ -16,28 +17,14 @@
 namespace composite {
 namespace {
 
-// One of the tensors by an index, negative from the end. Gather refuses one that is out of range.
-absl::StatusOr<Value> GatherOne(Value::List tensors, const Value& index, Emitter* emitter) {
-  const int64_t size = static_cast<int64_t>(tensors.size());
-  TF_ASSIGN_OR_RETURN(Value packed,
-                      emitter->Call("Pack", {"values"}, {Value::MakeList(std::move(tensors))}));
-  TF_ASSIGN_OR_RETURN(TensorValue given, emitter->ToTensor(index, tensorflow::DT_INT64));
-  const Value where = Value::Tensor(std::move(given));
-  TF_ASSIGN_OR_RETURN(Value negative, emitter->Call("Less", {"x", "y"}, {where, Value::Int(0)}));
-  TF_ASSIGN_OR_RETURN(Value wrapped, emitter->Call("AddV2", {"x", "y"}, {where, Value::Int(size)}));
-  TF_ASSIGN_OR_RETURN(
-      wrapped, emitter->Call("SelectV2", {"condition", "t", "e"}, {negative, wrapped, where}));
-  return emitter->Call("GatherV2", {"params", "indices", "axis"}, {packed, wrapped, Value::Int(0)});
-}
-
 Value OfType(const PartType& type) {
   TensorValue tensor;
   tensor.dtype = type.dtype;
   return FromPart(std::move(tensor), type);
 }
 
-// An item of a list by an index that only the run knows: of numbers or tensors of one shape, or,
-// one by one, of lists of those.
+// An item of a list by an index that only the run knows: of numbers or tensors, or, one by
+// one, of lists of those.
 absl::StatusOr<Value> RunTimeItem(const Value::List& list, const Value& index, Emitter* emitter) {
   auto like_first = [&](const Value& item) { return SameStructure(item, list[0]); };
   if (list.empty() || !absl::c_all_of(list, like_first)) {
@@ -60,14 +47,14 @@ absl::StatusOr<Value> RunTimeItem(const Value::List& list, const Value& index, E
     if (Same(item, list[0])) continue;
     TF_ASSIGN_OR_RETURN(type, Meet(type.is_tensor ? OfType(type) : list[0], item));
   }
-  Value::List tensors;
+  std::vector<TensorValue> tensors;
   for (const Value& item : list) {
     if (!type.is_tensor) return list[0];  // the same everywhere
     TF_ASSIGN_OR_RETURN(TensorValue tensor, ToPart(item, type, emitter));
-    tensors.push_back(Value::Tensor(std::move(tensor)));
+    tensors.push_back(std::move(tensor));
   }
-  TF_ASSIGN_OR_RETURN(Value item, GatherOne(std::move(tensors), index, emitter));
-  return FromPart(*item.as_tensor(), type);
+  TF_ASSIGN_OR_RETURN(TensorValue item, OneOf(tensors, index, emitter));
+  return FromPart(std::move(item), type);
 }
 
 }  // namespace

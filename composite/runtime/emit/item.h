@@ -8,8 +8,8 @@
 
 namespace composite {
 
-// An index that only the run knows chooses from items of one kind, by a Gather. InvalidArgument for
-// a tensor (see subscript.h), for an index out of range and for one that is no int.
+// An index that only the run knows chooses from items of one kind (see one_of.h). InvalidArgument
+// for a tensor (see subscript.h), for an index out of range and for one that is no int.
 absl::StatusOr<Value> Item(const Value& value, const Value& index, Emitter* emitter);
 
 }  // namespace composite

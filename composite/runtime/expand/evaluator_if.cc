@@ -6,11 +6,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/emit/condition.h"
+#include "composite/runtime/emit/inner_function.h"
 #include "composite/runtime/emit/join.h"
 #include "composite/runtime/expand/evaluator.h"
-#include "composite/runtime/expand/inner_function.h"
 #include "composite/runtime/graph/common_shape.h"
-#include "composite/runtime/graph/known_shape.h"
 #include "composite/runtime/graph/not_yet.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/platform/errors.h"
@@ -84,11 +83,7 @@ class Joined {
   // read.
   static tensorflow::PartialTensorShape ReadShape(const Value& part, InnerFunction* branch) {
     if (part.as_tensor() == nullptr) return tensorflow::PartialTensorShape(std::vector<int64_t>{});
-    const int64_t rank = branch->graph.Rank(*part.as_tensor());
-    if (rank < 0) return tensorflow::PartialTensorShape();
-    std::vector<int64_t> sizes(rank);
-    for (int d = 0; d < rank; ++d) sizes[d] = branch->graph.Dim(*part.as_tensor(), d);
-    return KnownShape(sizes);
+    return branch->graph.Shape(*part.as_tensor());
   }
 
   absl::Status AddTensor(const Value& a, const Value& b, const PartType& type) {

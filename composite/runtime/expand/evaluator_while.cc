@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/emit/builtins.h"
 #include "composite/runtime/emit/condition.h"
+#include "composite/runtime/emit/inner_function.h"
 #include "composite/runtime/emit/operators.h"
 #include "composite/runtime/expand/carried_values.h"
 #include "composite/runtime/expand/evaluator.h"
-#include "composite/runtime/expand/inner_function.h"
 #include "composite/runtime/expand/trip_count.h"
 #include "composite/runtime/graph/not_yet.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
@@ -73,8 +73,7 @@ absl::StatusOr<Tensors> Counters(Value max_iterations, Emitter* emitter) {
 
 // The whole shape decides what the loop's variables are: it is part of the expansion's key.
 void ReadShape(const TensorValue& tensor, GraphBuilder* graph) {
-  const int64_t rank = graph->Rank(tensor);
-  for (int d = 0; d < rank; ++d) graph->Dim(tensor, d);
+  graph->Shape(tensor);
   if (tensor.dtype == tensorflow::DT_VARIANT) graph->ReadList(tensor);
 }
 

@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "composite/runtime/expand/inner_function.h"
+#include "composite/runtime/emit/inner_function.h"
 #include "composite/runtime/value/value.h"
 
 namespace composite {

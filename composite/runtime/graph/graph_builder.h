@@ -62,6 +62,7 @@ class GraphBuilder {
   // What is known of a tensor's shape, -1 when it is not. Reads the facts that this depends on.
   int64_t Rank(const TensorValue& tensor);
   int64_t Dim(const TensorValue& tensor, int dim);
+  tensorflow::PartialTensorShape Shape(const TensorValue& tensor);
   // The op input that this tensor is, -1 if it is none.
   int InputIndex(const TensorValue& tensor) const;
   // The tensor that a captured one is in the graph that made it; another is itself.

@@ -156,4 +156,12 @@ int64_t GraphBuilder::Dim(const TensorValue& tensor, int dim) {
   });
 }
 
+PartialTensorShape GraphBuilder::Shape(const TensorValue& tensor) {
+  const int64_t rank = Rank(tensor);
+  if (rank < 0) return PartialTensorShape();
+  std::vector<int64_t> sizes(rank);
+  for (int d = 0; d < rank; ++d) sizes[d] = Dim(tensor, d);
+  return KnownShape(sizes);
+}
+
 }  // namespace composite

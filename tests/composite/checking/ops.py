@@ -72,3 +72,27 @@ def truncated(x):
 def self_product(x):
     """A matrix times itself."""
     return x @ x
+
+
+@Composite(
+    "CheckedGates",
+    inputs=["x: T", "kernel: T", "c: T"],
+    derived_attrs=["T: {float, double}"],
+    outputs=["y: T"],
+)
+def gates(x, kernel, c):
+    """A product that is cut into four gates."""
+    i, f, g, o = tf.split(x @ kernel, 4, axis=1)
+    return tf.sigmoid(o) * tf.tanh(tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g))
+
+
+@Composite(
+    "CheckedScores",
+    inputs=["query: T", "key: T", "value: T"],
+    derived_attrs=["T: {float, double}"],
+    outputs=["y: T"],
+)
+def scores(query, key, value):
+    """Tensors of rank 4 that have dims in common by twos and threes."""
+    found = tf.einsum("bqhd,bkhd->bhqk", query, key)
+    return tf.einsum("bhqk,bkhd->bqhd", found, value)

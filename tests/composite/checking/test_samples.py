@@ -5,9 +5,11 @@ import pytest
 import tensorflow as tf
 
 import composite
+from composite.checking.oracle import Case
 from composite.checking.sample import Sample
 from composite.checking.samples import Drawn, given
 from examples.digits.ops import fused_fully_connected
+from examples.gallery.box_iou import box_iou
 from tests.composite import dense_ops
 from tests.composite.checking import ops
 
@@ -56,11 +58,19 @@ def test_the_same_seed_draws_the_same():
 
 
 def test_shapes_that_the_body_takes_are_found():
-    samples = drawn(dense_ops.dense, 40, act="RELU")
+    samples = drawn(dense_ops.dense, 60, act="RELU")
     shapes = [[x.shape for x in sample.arrays()] for sample in samples]
     fitting = [s for s in shapes if [len(x) for x in s] == [2, 2, 1] and s[0][1] == s[1][1]]
     assert len(fitting) > 20
     assert any(0 in x for s in shapes for x in s) and all(s.attrs["act"] == "RELU" for s in samples)
+
+
+@pytest.mark.parametrize("op", [box_iou, ops.gates, ops.scores], ids=lambda op: op.op_name)
+def test_shapes_that_depend_on_each_other_are_found(op):
+    samples = drawn(op, 12)
+    takes = [sample for sample in samples if Case(op, sample).expected.error is None]
+    assert len(takes) >= 6
+    assert len({tuple(x.shape for x in sample.arrays()) for sample in takes}) > 3
 
 
 def test_variations_of_a_given_call():

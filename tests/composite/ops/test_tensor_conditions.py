@@ -79,6 +79,10 @@ BODIES = {
     "    y = y + x[i]\nreturn y",
     "for_list_of_tensors": "for z in [x, y, x * y]:\n    if tf.reduce_sum(z) > 0:\n        break\n"
     "    x = x - z\nreturn x",
+    "for_list_of_other_shapes": "for z in [x, y[:1], y[0], (x * y)[:, :1]]:\n"
+    "    if tf.reduce_sum(z) > 0:\n        break\n    x = x - z\nreturn x",
+    "item_of_other_shape": "n = -3\nif tf.reduce_sum(x) > 0:\n    n = 1\n"
+    "return tf.reduce_sum([x, y[:2], y[0]][n]) + x",
     "for_list_of_numbers": "for n in [3, 1, 4]:\n    if tf.reduce_sum(x) > n:\n        break\n"
     "    x = x + n\nreturn x",
     "nested_while": "n = 0\nwhile tf.reduce_sum(x * x) > 1:\n    z = x\n"

@@ -1,4 +1,4 @@
-#include "composite/runtime/expand/inner_function.h"
+#include "composite/runtime/emit/inner_function.h"
 
 #include <utility>
 

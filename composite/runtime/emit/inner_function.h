@@ -1,7 +1,7 @@
 // Functions inside of an expansion while they are made: the branches of an If, the condition and
 // the body of a While. What they use of the graph around them becomes their inputs.
-#ifndef COMPOSITE_RUNTIME_EXPAND_INNER_FUNCTION_H_
-#define COMPOSITE_RUNTIME_EXPAND_INNER_FUNCTION_H_
+#ifndef COMPOSITE_RUNTIME_EMIT_INNER_FUNCTION_H_
+#define COMPOSITE_RUNTIME_EMIT_INNER_FUNCTION_H_
 
 #include <string>
 #include <vector>
@@ -41,4 +41,4 @@ absl::StatusOr<std::vector<TensorValue>> AddControlNode(tensorflow::NodeDef def,
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_EXPAND_INNER_FUNCTION_H_
+#endif  // COMPOSITE_RUNTIME_EMIT_INNER_FUNCTION_H_
