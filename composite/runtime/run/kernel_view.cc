@@ -15,6 +15,11 @@ namespace {
 constexpr int64_t kPatience = 8;
 constexpr int64_t kMostCalls = int64_t{1} << 40;
 
+bool IsInHostMemory(tensorflow::OpKernelContext* context, int input) {
+  return context->op_device_context() == nullptr ||
+         context->input_memory_type(input) == tensorflow::HOST_MEMORY;
+}
+
 }  // namespace
 
 bool AtRest::Note(tensorflow::OpKernelContext* context) {
@@ -66,7 +71,9 @@ KernelViews ViewsOf(const OpVersion& version, tensorflow::AttrSlice attrs, const
 const Signature* CallSnapshots::Call() {
   if (!call_.has_value()) {
     call_ = SignatureOf(context_);
-    for (int i = 0; i < context_->num_inputs(); ++i) call_->NoteValue(i, context_->input(i));
+    for (int i = 0; i < context_->num_inputs(); ++i) {
+      if (IsInHostMemory(context_, i)) call_->NoteValue(i, context_->input(i));
+    }
   }
   return &*call_;
 }

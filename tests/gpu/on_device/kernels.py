@@ -40,6 +40,11 @@ def of_int32(x):
     return x + 1
 
 
+@Composite("GpuKernelScalar", inputs=["x: float", "n: int64"], outputs=["y: float"])
+def scaled(x, n):
+    return x * tf.cast(n, tf.float32) + 1.0
+
+
 @Composite("GpuKernelNone", inputs=["x: float"], outputs=["y: float"])
 def without(x):
     return tf.math.lgamma(x)
@@ -92,7 +97,7 @@ def test_an_eager_call(devices: Devices) -> None:
     assert [one.device[-5:] for one in found] == ["GPU:0"] * 2
     check(found)
     assert counted() == (1, 0, 2)
-    assert (explanation.path, explanation.details["target"]) == ("kernel", "cuda-sm_80")
+    assert (explanation.path, explanation.details["target"]) == ("kernel", "cuda-sm_80-tf32")
     with tf.device("/CPU:0"):  # whose kernels are others
         assert composite.explain(two, tf.constant(X), tf.constant(B)).kernel != explanation.kernel
 
@@ -197,6 +202,16 @@ extern "C" __global__ void wrong_0(float* in0, float* out0) {
   out0[threadIdx.x + 1] = in0[threadIdx.x];
 }
 """
+
+
+def test_whole_numbers_on_the_device_are_not_read() -> None:
+    """A scalar may be a size of a kernel, but only where the host can read it."""
+    with tf.device(GPU):
+        x, n = tf.constant(X), tf.constant(3, tf.int64)
+        assert n.device.endswith("GPU:0")
+        for _ in range(2):
+            np.testing.assert_allclose(scaled(x, n), X * 3 + 1, rtol=1e-5)
+            assert composite.wait(60)
 
 
 def test_what_a_check_says_of_wrong_kernels() -> None:
