@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import context
 from tensorflow.python.framework import load_library
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,6 +64,14 @@ def _built(name: str, sources: Sequence[Path], command: Sequence[Any]) -> Path:
 def with_kernels() -> dict[str, str]:
     """The environment of a process in which kernels of ours run on the devices."""
     return {"COMPOSITE_CUDA_DRIVER": str(build()), "COMPOSITE_NVRTC": str(build_nvrtc())}
+
+
+def delete_kernels() -> None:
+    """Have TensorFlow delete the kernels of eager calls, as it does those of a function that is gone.
+
+    It waits for no stream.
+    """
+    context.context().clear_kernel_cache()
 
 
 class Devices:

@@ -35,16 +35,6 @@ struct Shape {
   int64_t dims[kMostDims];
 };
 
-// What a kernel reads and writes when the stream runs it.
-struct Launch {
-  const struct Kernel* kernel;
-  struct Shape shapes[kMostInputs];
-  const float* inputs[kMostInputs];
-  int num_inputs;
-  struct Shape shape;
-  float* output;
-};
-
 struct Kernel {
   const char* op;
   float (*unary)(float);
@@ -52,6 +42,16 @@ struct Kernel {
   int number;  // of the op, among counts
   unsigned char transposed[2];
   unsigned char keep_dims;
+};
+
+// What a kernel reads and writes when the stream runs it: by then TensorFlow may have deleted it.
+struct Launch {
+  struct Kernel kernel;
+  struct Shape shapes[kMostInputs];
+  const float* inputs[kMostInputs];
+  int num_inputs;
+  struct Shape shape;
+  float* output;
 };
 
 static int64_t SizeOf(const struct Shape* shape) {
@@ -75,7 +75,7 @@ static void Enter(TF_OpKernelContext* context, struct Launch* launch, int i) {
 static struct Launch* NewLaunch(TF_OpKernelContext* context, const struct Kernel* kernel,
                                 int num_inputs) {
   struct Launch* launch = calloc(1, sizeof(*launch));
-  launch->kernel = kernel;
+  launch->kernel = *kernel;
   launch->num_inputs = num_inputs;
   for (int i = 0; i < num_inputs; ++i) Enter(context, launch, i);
   return launch;
@@ -97,7 +97,7 @@ static void Start(TF_OpKernelContext* context, struct Launch* launch, Work work)
     Fail(context, status, launch);
   } else {
     launch->output = DataOf(TF_TensorData(output), bytes);
-    __atomic_fetch_add(&counts[launch->kernel->number].launches[DeviceOf(stream)], 1,
+    __atomic_fetch_add(&counts[launch->kernel.number].launches[DeviceOf(stream)], 1,
                        __ATOMIC_RELAXED);
     EnqueueKernel(stream, work, launch);
   }
@@ -118,7 +118,7 @@ static void RunUnary(void* argument) {
   struct Launch* launch = argument;
   const int64_t size = SizeOf(&launch->shape);
   for (int64_t i = 0; i < size; ++i) {
-    launch->output[i] = launch->kernel->unary(launch->inputs[0][i]);
+    launch->output[i] = launch->kernel.unary(launch->inputs[0][i]);
   }
   free(launch);
 }
@@ -145,8 +145,8 @@ static void RunBinary(void* argument) {
   const int64_t size = SizeOf(&launch->shape);
   for (int64_t i = 0; i < size; ++i) {
     launch->output[i] =
-        launch->kernel->binary(launch->inputs[0][Broadcast(i, &launch->shape, &launch->shapes[0])],
-                               launch->inputs[1][Broadcast(i, &launch->shape, &launch->shapes[1])]);
+        launch->kernel.binary(launch->inputs[0][Broadcast(i, &launch->shape, &launch->shapes[0])],
+                              launch->inputs[1][Broadcast(i, &launch->shape, &launch->shapes[1])]);
   }
   free(launch);
 }
@@ -186,7 +186,7 @@ static void ComputeAddN(void* kernel, TF_OpKernelContext* context) {
 
 static void RunMatMul(void* argument) {
   struct Launch* launch = argument;
-  const unsigned char* transposed = launch->kernel->transposed;
+  const unsigned char* transposed = launch->kernel.transposed;
   const int64_t rows = launch->shape.dims[0], columns = launch->shape.dims[1];
   const int64_t depth = launch->shapes[0].dims[!transposed[0]];
   for (int64_t i = 0; i < rows; ++i) {
@@ -258,6 +258,12 @@ static struct Kernel* NewKernel(const char* op) {
   return kernel;
 }
 
+// Overwritten: work of a stream that still reads it fails each time.
+static void DeleteKernel(void* kernel) {
+  explicit_bzero(kernel, sizeof(struct Kernel));
+  free(kernel);
+}
+
 #define UNARY(OP, VALUE)                                        \
   static float Value##OP(float x) { return VALUE; }             \
   static void* New##OP(TF_OpKernelConstruction* construction) { \
@@ -321,7 +327,7 @@ static void Register(const char* op, void* (*create)(TF_OpKernelConstruction*),
   while (counts[number].op != NULL) ++number;
   counts[number].op = op;
   TF_Status* status = TF_NewStatus();
-  TF_KernelBuilder* builder = TF_NewKernelBuilder(op, "GPU", create, compute, free);
+  TF_KernelBuilder* builder = TF_NewKernelBuilder(op, "GPU", create, compute, DeleteKernel);
   TF_KernelBuilder_TypeConstraint(builder, "T", TF_FLOAT, status);
   if (in_host_memory != NULL) {
     TF_KernelBuilder_TypeConstraint(builder, "Tidx", TF_INT32, status);

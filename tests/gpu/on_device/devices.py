@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.gpu.devices import GPU, OTHER_GPU, Devices
+from tests.gpu.devices import GPU, OTHER_GPU, Devices, delete_kernels
 
 pytestmark = pytest.mark.usefixtures("devices")
 
@@ -36,6 +36,15 @@ def test_a_kernel_returns_before_its_work_is_done(devices: Devices) -> None:
         with devices.held():
             y = x + x
         np.testing.assert_array_equal(y, [2, 4])
+
+
+def test_a_kernel_may_be_deleted_before_its_work_is_done(devices: Devices) -> None:
+    with tf.device(GPU):
+        x = tf.constant([1.0, 4.0])
+        with devices.held():
+            y = tf.sqrt(x)
+            delete_kernels()
+        np.testing.assert_array_equal(y, [1, 2])
 
 
 def test_tensors_go_from_one_device_to_the_other() -> None:

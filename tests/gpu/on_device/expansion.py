@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import composite
 from composite import Composite
-from tests.gpu.devices import GPU, OTHER_GPU, Devices
+from tests.gpu.devices import GPU, OTHER_GPU, Devices, delete_kernels
 
 pytestmark = pytest.mark.usefixtures("devices")
 
@@ -206,4 +206,5 @@ def test_nobody_waits_for_the_device(devices: Devices) -> None:
         dense(x, w)
         with devices.held():
             y = dense(x, w)
+            delete_kernels()
         np.testing.assert_allclose(y, np.tanh(X @ W) * 2 + X, rtol=1e-6)
