@@ -67,7 +67,7 @@ def with_kernels() -> dict[str, str]:
 
 
 def delete_kernels() -> None:
-    """Have TensorFlow delete the kernels of eager calls, as it does those of a function that is gone.
+    """Have TensorFlow delete the kernels of eager calls, as those of a function that is gone.
 
     It waits for no stream.
     """
