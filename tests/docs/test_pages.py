@@ -94,7 +94,9 @@ def test_a_mentioned_command_has_the_options_that_it_is_given() -> None:
 
 
 def test_a_mentioned_variable_is_read_somewhere() -> None:
-    sources = [path for kind in ("*.py", "*.cc") for path in (ROOT / "composite").rglob(kind)]
+    folders = [ROOT / "composite", ROOT / "compiler"]
+    kinds = ("*.py", "*.cc")
+    sources = [path for folder in folders for kind in kinds for path in folder.rglob(kind)]
     sources += (ROOT / "bazel").glob("*.bzl")
     read = "".join(path.read_text(encoding="utf-8") for path in sources)
     text = "\n".join(documents().values())

@@ -254,9 +254,9 @@ if child == 0:
         dims = ((rows, 256), (256, 256), (256,))
         call = dense.request(*map(tf.TensorSpec, dims), act="RELU")
         message = KernelRequest.of_call(call).to_node_def()
-        status, reason = worker._outcome(message, worker.open_default, bool, must_be_known=True)
-        assert (status in ("kernel", "expansion")) == known, (status, reason)
-        assert known or "the cache has no kernel that was measured" in reason, reason
+        outcome = worker._outcome(message, worker.open_default, bool, must_be_known=True)
+        assert (outcome.status in ("kernel", "expansion")) == known, outcome
+        assert known or "the cache has no kernel that was measured" in outcome.reason, outcome
     sys.exit(0)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 """

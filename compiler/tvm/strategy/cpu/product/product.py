@@ -17,7 +17,7 @@ from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import ConstantPacking, Context
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
-from composite.compiler.tvm.strategy.tasks import Tasks, TaskWriter
+from composite.compiler.tvm.strategy.tasks import PARALLEL_CYCLES, Tasks, TaskWriter
 
 _FEW_ROWS = 3
 """Up to so many rows, memory bounds a product, however its second factor lies."""
@@ -149,11 +149,14 @@ def packed_from(product: Product, context: Context) -> int | None:
 def work_cycles(product: Product, context: Context, arithmetic: Expr | int) -> Expr | int:
     """Return about how many cycles a product takes on one thread, that multiplies for so many.
 
-    Few rows wait for the second factor.
+    Few rows wait for the second factor, unless reading it is too short for a second thread anyway.
     """
     factor = product.node.b
     held = context.size(count_of(factor.shape)) * ITEM_SIZE[factor.dtype]
-    return maximum(arithmetic, quotient(held, _BYTES_A_CYCLE))
+    reading = quotient(held, _BYTES_A_CYCLE)
+    if isinstance(reading, int) and reading < PARALLEL_CYCLES:
+        return arithmetic
+    return maximum(arithmetic, reading)
 
 
 def multiplies_pairs(product: Product, context: Context) -> bool:
