@@ -11,8 +11,11 @@ from tensorflow.core.framework.function_pb2 import FunctionDef, FunctionDefLibra
 from composite.binding import native
 from composite.ops import function_op, functions
 
-# Of a function, nothing that a region could take in: its ends, state that it reads.
-_ENDS = frozenset({"Placeholder", "Identity", "NoOp", "Const", "ReadVariableOp"})
+# Of a function, nothing that a region could take in: its ends, state that it reads, and calls, of
+# functions that are looked at by themselves.
+_ENDS = frozenset({"Placeholder", "Identity", "NoOp", "Const", "ReadVariableOp"}) | {
+    *("PartitionedCall", "StatefulPartitionedCall")
+}
 PREFIX = "__composite_region_"  # begins the names of the functions of regions
 
 

@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 import composite
-from composite.acceleration import accelerate as accelerating
-from composite.acceleration.accelerate import Accelerated
+from composite.acceleration import comparing
+from composite.acceleration.comparing import Accelerated
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def times(monkeypatch: pytest.MonkeyPatch) -> list[float]:
             function(*inputs)
         return told
 
-    monkeypatch.setattr(accelerating, "_times", measured)
+    monkeypatch.setattr(comparing, "_times", measured)
     return told
 
 
@@ -105,7 +105,7 @@ def test_the_report_is_a_table_and_a_page() -> None:
 
 def test_wrong_arguments() -> None:
     with pytest.raises(TypeError, match="takes a function or a model, not 3"):
-        composite.accelerate(3)  # type: ignore[arg-type]
+        composite.accelerate(3)  # type: ignore[call-overload]
     with pytest.raises(ValueError, match="needs the inputs of one call"):
         composite.accelerate(layers)
 
@@ -115,13 +115,13 @@ def test_wrong_arguments() -> None:
     [([1.0, 2.0], 0.0), ([1.0, 2.5], 0.25), ([np.nan, 2.0], np.inf), ([1.0, np.inf], np.inf)],
 )
 def test_distance(found: list[float], distance: float) -> None:
-    assert accelerating._distance(np.array(found), np.array([1.0, 2.0])) == distance
+    assert comparing._distance(np.array(found), np.array([1.0, 2.0])) == distance
 
 
 def test_the_worst_output_is_told() -> None:
     one, two = np.array([1.0, 2.0], np.float32), np.array([1, 2])
     off = np.array([1.0, 2.2], np.float32)
-    worst = accelerating._deviation([one, off, two], [one, one, two], None)
+    worst = comparing._deviation([one, off, two], [one, one, two], None)
     assert (worst.output, round(worst.distance, 6), worst.bound) == (1, 0.1, 1e-3)
-    worst = accelerating._deviation([off, two + 1], [one, two], 0.5)
+    worst = comparing._deviation([off, two + 1], [one, two], 0.5)
     assert (worst.output, worst.is_small) == (1, False)
