@@ -10,8 +10,9 @@ from typing import Any, overload
 import tensorflow as tf
 
 from composite.acceleration import drawing, model_folder
-from composite.acceleration.comparing import Accelerated, compared
+from composite.acceleration.comparing import Accelerated, Terms, compared
 from composite.acceleration.report import ModelReport
+from composite.ops import call
 
 _Path = str | os.PathLike[str]
 
@@ -21,6 +22,7 @@ def accelerate(
     model: Callable[..., Any],
     *inputs: Any,
     size: int = ...,
+    deny: Sequence[str] = ...,
     rtol: float | None = ...,
     timeout: float | None = ...,
 ) -> Accelerated: ...
@@ -33,6 +35,7 @@ def accelerate(
     out: _Path,
     signatures: Sequence[str] | None = ...,
     size: int = ...,
+    deny: Sequence[str] = ...,
     rtol: float | None = ...,
     timeout: float | None = ...,
 ) -> ModelReport: ...
@@ -44,6 +47,7 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
     out: _Path | None = None,
     signatures: Sequence[str] | None = None,
     size: int = drawing.SIZE,
+    deny: Sequence[str] = (),
     rtol: float | None = None,
     timeout: float | None = None,
 ) -> Accelerated | ModelReport:
@@ -64,6 +68,7 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
             regions. What is there is replaced when all went well.
         signatures: for a folder, which signatures to look at; by default all.
         size: what drawn inputs have for a dim that is not known.
+        deny: ops that stay outside of regions, such as "Softmax".
         rtol: how far results may be from those without regions, as a part of the largest |y| of the
             output: 1e-3 by default, 5e-2 where the output has 16 bits.
         timeout: seconds to wait for kernels at most; those that come later are used all the same.
@@ -74,22 +79,31 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
 
     Raises:
         TypeError: if `model` is not callable and no folder, or a folder comes without `out`.
-        ValueError: without inputs, unless a Keras model tells them, or for signatures or inputs
-            that the SavedModel has not.
+        ValueError: without inputs, unless a Keras model tells them, for signatures or inputs that
+            the SavedModel has not, or for names in `deny` that are no ops.
         FileNotFoundError: if the folder has no SavedModel.
         ImportError: if the SavedModel needs composites that are not loaded.
     """
+    terms = Terms(_ops(deny), rtol, timeout)
     if isinstance(model, str | os.PathLike):
         if out is None:
             raise TypeError("composite.accelerate of a folder needs out=, the folder to write")
-        call = model_folder.Call(_of_folder(inputs), signatures, size, rtol, timeout)
-        return model_folder.accelerated(Path(model), Path(out), call)
+        asked = model_folder.Call(_of_folder(inputs), signatures, size, terms)
+        return model_folder.accelerated(Path(model), Path(out), asked)
     if out is not None or signatures is not None:
         raise TypeError("out= and signatures= are for the folder of a SavedModel")
     if not callable(model):
         raise TypeError(f"composite.accelerate takes a function or a model, not {model!r}")
     given = list(inputs) or _drawn(model, size)
-    return compared(_inference(model), _name(model), given, rtol=rtol, timeout=timeout)
+    return compared(_inference(model), _name(model), given, terms)
+
+
+def _ops(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of ops, in order. ValueError for one that is none."""
+    for name in names:
+        if call.op_def(name) is None:
+            raise ValueError(f"deny={list(names)}: {name} is no op of TensorFlow")
+    return tuple(sorted(set(names)))
 
 
 def _of_folder(inputs: Sequence[Any]) -> dict[str, Any]:

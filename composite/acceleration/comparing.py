@@ -6,6 +6,7 @@ import re
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,20 @@ _BUDGET = 2.0  # seconds of timed runs of each function, roughly
 _WARM = 12  # calls in which nodes ask for their kernels
 
 Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On what terms a function is accelerated; see the arguments of `composite.accelerate`."""
+
+    deny: tuple[str, ...] = ()
+    rtol: float | None = None
+    timeout: float | None = None
+
+
+def mark(deny: Sequence[str]) -> str:
+    """What begins the name of a function that gets regions without these ops."""
+    return MARK + (f"without.{'.'.join(deny)}.." if deny else "")
 
 
 class Accelerated:
@@ -44,38 +59,50 @@ class Accelerated:
 
 
 def compared(
-    call: Callable[..., Any],
-    name: str,
-    given: Sequence[Any],
-    *,
-    rtol: float | None = None,
-    timeout: float | None = None,
+    call: Callable[..., Any], name: str, given: Sequence[Any], terms: Terms
 ) -> Accelerated:
-    """Runs a function on these inputs without and with regions; arguments as of `accelerate`.
+    """Runs a function on these inputs without and with regions.
 
     `name` is what the report calls it.
     """
     word = re.sub(r"\W", "_", name)
-    original, regions = _traced(call, f"original_{word}"), _traced(call, MARK + word)
+    original = _traced(call, f"original_{word}")
     with settings.options(regions=False):
         wanted = _flat(original(*given))
     worker.start()
+    regions, partition, is_complete = _formed(call, word, given, terms)
     found = _flat(regions(*given))
-    for _ in range(_WARM):
-        regions(*given)
-    is_complete = worker.wait(timeout)
-    found = _flat(regions(*given))
-    deviation = _deviation(found, wanted, rtol)
+    deviation = _deviation(found, wanted, terms.rtol)
     times = _times([original, regions], given)
     report = AccelerationReport(
         name=name,
-        partition=graph.partition(regions.get_concrete_function(*given)),
+        partition=partition,
         deviation=deviation,
         original_us=1e6 * times[0],
         accelerated_us=1e6 * times[1],
         is_complete=is_complete,
     )
     return Accelerated(regions if report.is_gain else original, report)
+
+
+def _formed(
+    call: Callable[..., Any], word: str, given: Sequence[Any], terms: Terms
+) -> tuple[Any, graph.Partition, bool]:
+    """The function with regions, these, and whether their kernels are ready.
+
+    A node that turns out to have no kernel is left outside of the next trace's regions.
+    """
+    end = None if terms.timeout is None else time.monotonic() + terms.timeout
+    while True:
+        regions = _traced(call, mark(terms.deny) + word)
+        concrete = regions.get_concrete_function(*given)
+        formed = graph.partition(concrete, terms.deny)
+        for _ in range(_WARM):
+            regions(*given)
+        left = None if end is None else max(end - time.monotonic(), 0.0)
+        is_complete = worker.wait(left)
+        if graph.partition(concrete, terms.deny) == formed:
+            return regions, formed, is_complete
 
 
 def _traced(call: Callable[..., Any], name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from composite.acceleration import drawing, signatures
-from composite.acceleration.comparing import compared
+from composite.acceleration.comparing import Terms, compared
 from composite.acceleration.report import AccelerationReport, ModelReport
 from composite.aot.replacing import replaced
 from composite.saving import saved_model
@@ -23,8 +23,7 @@ class Call(NamedTuple):
     inputs: Mapping[str, Any]
     signatures: Sequence[str] | None
     size: int
-    rtol: float | None
-    timeout: float | None
+    terms: Terms
 
 
 def accelerated(folder: Path, out: Path, call: Call) -> ModelReport:
@@ -47,7 +46,7 @@ def accelerated(folder: Path, out: Path, call: Call) -> ModelReport:
     with replaced(out) as made:
         shutil.copytree(folder, made, dirs_exist_ok=True)
         if gaining:
-            signatures.mark(meta_graph, gaining)
+            signatures.mark(meta_graph, gaining, call.terms.deny)
             saved_model.write(saved, made)
     return ModelReport(str(folder), reports, left_out)
 
@@ -86,8 +85,7 @@ def _report(signature: Any, name: str, function: str | None, call: Call) -> Acce
         else drawing.drawn(spec, call.size)
         for key, spec in _specs(signature).items()
     }
-    run = _taking_a_dict(signature)
-    return compared(run, name, [given], rtol=call.rtol, timeout=call.timeout).report
+    return compared(_taking_a_dict(signature), name, [given], call.terms).report
 
 
 def _taking_a_dict(signature: Any) -> Callable[[dict[str, Any]], Any]:

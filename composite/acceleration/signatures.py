@@ -6,10 +6,10 @@ function: renamed, it gets regions wherever the model is loaded, and the rest st
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from composite.acceleration.comparing import MARK
+from composite.acceleration import comparing
 from composite.ops import functions
 
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
@@ -29,13 +29,16 @@ def function_of(meta_graph: Any, signature: str) -> str | None:
 
 def is_marked(function: str) -> bool:
     """Whether a function gets regions already."""
-    return MARK in function
+    return comparing.MARK in function
 
 
-def mark(meta_graph: Any, marked: Collection[str]) -> None:
-    """Renames functions of a MetaGraphDef so that they, and what they call, get regions."""
+def mark(meta_graph: Any, marked: Collection[str], deny: Sequence[str] = ()) -> None:
+    """Renames functions of a MetaGraphDef so that they, and what they call, get regions.
+
+    The ops of `deny` stay outside of these.
+    """
     own = [function.signature.name for function in meta_graph.graph_def.library.function]
-    names = {name: _marked(name) if name in marked else name for name in own}
+    names = {name: _marked(name, deny) if name in marked else name for name in own}
     functions.rename_in_graph(meta_graph.graph_def, names)
     aliases = meta_graph.meta_info_def.function_aliases
     objects = meta_graph.object_graph_def
@@ -55,6 +58,6 @@ def mark(meta_graph: Any, marked: Collection[str]) -> None:
             bare.concrete_function_name = names.get(name, name)
 
 
-def _marked(name: str) -> str:
+def _marked(name: str, deny: Sequence[str]) -> str:
     begin = _INFERENCE if name.startswith(_INFERENCE) else ""
-    return begin + MARK + name.removeprefix(begin)
+    return begin + comparing.mark(deny) + name.removeprefix(begin)

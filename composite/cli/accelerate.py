@@ -55,6 +55,13 @@ class _Array(click.ParamType):
     show_default=True,
     help="What drawn inputs have for a dim that is not known.",
 )
+@click.option(
+    "deny",
+    "--deny",
+    multiple=True,
+    metavar="OP",
+    help="An op that gets no kernel, such as Softmax; may be given several times.",
+)
 @click.option("--rtol", type=float, help="How far results may be, as a part of the largest |y|.")
 @click.option("--timeout", type=float, help="Seconds to wait for the kernels of a signature.")
 @click.option(
@@ -70,6 +77,7 @@ def accelerate(  # noqa: PLR0913, PLR0917 - one parameter an option
     signatures: tuple[str, ...],
     inputs: tuple[tuple[str, Any], ...],
     size: int,
+    deny: tuple[str, ...],
     rtol: float | None,
     timeout: float | None,
     html: Path | None,
@@ -95,6 +103,7 @@ def accelerate(  # noqa: PLR0913, PLR0917 - one parameter an option
         out=out,
         signatures=signatures or None,
         size=size,
+        deny=deny,
         rtol=rtol,
         timeout=timeout,
     )

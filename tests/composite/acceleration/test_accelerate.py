@@ -33,18 +33,32 @@ def layers(x: Any) -> Any:
 
 
 @pytest.mark.slow
-def test_a_function_gets_kernels() -> None:
+@pytest.mark.usefixtures("times")
+def test_a_function_gets_kernels_around_what_has_none() -> None:
+    def body(x: Any) -> Any:
+        whole = tf.cast(tf.abs(tf.tanh(x) * 9.0), tf.uint32)  # refused: out of range it differs
+        return layers(tf.cast(whole, tf.float32))
+
     x = tf.constant(np.random.default_rng(0).standard_normal((256, 512)), tf.float32)
     before = composite.stats()
-    fast = composite.accelerate(layers, x)
+    fast = composite.accelerate(body, x)
     counted = composite.stats() - before
-    assert counted["regions"] == 1
+    assert counted["regions"] == 1 + 2  # those of the first trace and of the second
     assert counted["compiles"] >= 1
     assert fast.report.deviation.is_small
     assert fast.report.is_complete
-    np.testing.assert_allclose(fast(x), layers(x), rtol=1e-4, atol=1e-6)
-    (region,) = fast.report.partition.regions
-    assert region.ops["Softmax"] == 1
+    np.testing.assert_allclose(fast(x), body(x), rtol=1e-4, atol=1e-6)
+    assert len(fast.report.partition.regions) == 2
+    assert fast.report.partition.outside == {"Cast": 1}
+
+
+@pytest.mark.usefixtures("times")
+def test_ops_that_are_denied() -> None:
+    fast = composite.accelerate(layers, tf.ones([4, 4]), deny=["Softmax", "Exp"], timeout=0.0)
+    assert fast.report.partition.outside == {"Softmax": 1}
+    assert fast.function.__name__ == "composite_accelerated_without.Exp.Softmax..layers"
+    with pytest.raises(ValueError, match="Softmaxx is no op of TensorFlow"):
+        composite.accelerate(layers, tf.ones([4, 4]), deny=["Softmaxx"])
 
 
 def test_the_faster_one_is_called(times: list[float]) -> None:

@@ -70,7 +70,8 @@ def regions_of(call: Callable[[], Any]) -> tuple[Any, int]:
 
 def test_signatures_get_regions(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "fast"
-    report = composite.accelerate(folder, out=out, size=3)
+    report = composite.accelerate(folder, out=out, size=3, deny=["Softmax"])
+    assert report.signatures["serving_default"].partition.outside == {"Softmax": 1}
     assert sorted(report.signatures) == ["last", "plain", "serving_default"]
     assert all(report.signatures[name].is_gain for name in ("last", "serving_default"))
     assert not report.signatures["plain"].is_gain
