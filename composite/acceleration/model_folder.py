@@ -39,7 +39,7 @@ def accelerated(folder: Path, out: Path, call: Call) -> ModelReport:
         try:
             reports[name] = _report(loaded.signatures[name], name, function, call)
         except (_LeftOutError, ValueError, tf.errors.OpError) as error:
-            left_out[name] = str(getattr(error, "message", error)).splitlines()[0]
+            left_out[name] = " ".join(str(getattr(error, "message", error)).split())
             continue
         if function is not None and reports[name].is_gain:
             gaining.add(function)
