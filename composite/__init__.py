@@ -20,8 +20,8 @@ from composite.binding import tensorflow_version
 
 if TYPE_CHECKING:
     from composite import tf_op as tf_op
-    from composite.acceleration.accelerate import Accelerated as Accelerated
     from composite.acceleration.accelerate import accelerate as accelerate
+    from composite.acceleration.comparing import Accelerated as Accelerated
     from composite.aot.building import build as build
     from composite.aot.opening import load as load
     from composite.checking import CheckError as CheckError
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 # No module may have the name of a public function: the import system would bind the module over it.
 _HOMES = {
-    "Accelerated": "composite.acceleration.accelerate",
+    "Accelerated": "composite.acceleration.comparing",
     "CheckError": "composite.checking",
     "Composite": "composite.decorator",
     "CompositeOp": "composite.ops.op",

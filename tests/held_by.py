@@ -52,7 +52,10 @@ HELD_BY: dict[str, str] = {
         " composite/cli/needed.py"
     ),
     "tests/composite/saving/test_regained.py": "composite/runtime/portable/portable_calls",
-    "tests/composite/acceleration/test_accelerate.py": "graph.py report.py",
+    "tests/composite/acceleration/test_accelerate.py": "comparing.py graph.py report.py",
+    "tests/composite/acceleration/test_model_folder.py": (
+        "drawing.py signatures.py composite/cli/accelerate.py composite/cli/folders.py"
+    ),
     # What makes kernels.
     "tests/composite/compiler_process/test_client.py": "process.py server.py service.py",
     "tests/composite/kernels/test_verify.py": "adversarial.py floats.py source.py",

@@ -19,15 +19,20 @@ class NotCovered(Exception):  # noqa: N818 - an answer ("no kernel"), and the na
         place: Where the author wrote that, or "".
         sizes: Inputs of the function, scalars, whose values would have to be known as sizes are:
             for another shape class there may be a kernel, see :func:`.read.reader.read_function`.
+        node: The node of the function that has no lowering, or "" if it is not one node's.
     """
 
-    def __init__(self, message: str, place: str = "", sizes: Sequence[int] = ()) -> None:
-        """Take the sentence, and the place and the inputs if they are known."""
+    def __init__(
+        self, message: str, place: str = "", sizes: Sequence[int] = (), node: str = ""
+    ) -> None:
+        """Take the sentence, and the place, the inputs and the node if they are known."""
         super().__init__(f"{place}: {message}" if place else message)
         self.reason = message
         self.place = place
         self.sizes = tuple(sizes)
+        self.node = node
 
-    def at(self, place: str) -> NotCovered:
-        """Return the answer with this place ("": unknown), unless it has one."""
-        return self if self.place else NotCovered(str(self), place, self.sizes)
+    def at(self, place: str, node: str) -> NotCovered:
+        """Return the answer for this node, with this place ("": unknown) unless it has one."""
+        place = self.place or place
+        return NotCovered(self.reason, place, self.sizes, node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,11 @@ from tensorflow.core.framework.function_pb2 import FunctionDef, FunctionDefLibra
 from composite.binding import native
 from composite.ops import function_op, functions
 
-# Of a function, nothing that a region could take in: its ends, state that it reads.
-_ENDS = frozenset({"Placeholder", "Identity", "NoOp", "Const", "ReadVariableOp"})
+# Of a function, nothing that a region could take in: its ends, state that it reads, and calls, of
+# functions that are looked at by themselves.
+_ENDS = frozenset({"Placeholder", "Identity", "NoOp", "Const", "ReadVariableOp"}) | {
+    *("PartitionedCall", "StatefulPartitionedCall")
+}
 PREFIX = "__composite_region_"  # begins the names of the functions of regions
 
 
@@ -39,8 +43,11 @@ class Partition:
     outside: Counter[str]
 
 
-def partition(function: Any) -> Partition:
-    """Which regions a tf.ConcreteFunction gets; nothing is changed, run or compiled."""
+def partition(function: Any, deny: Sequence[str] = ()) -> Partition:
+    """Which regions a tf.ConcreteFunction gets, none with the ops of `deny`.
+
+    Nothing is changed, run or compiled.
+    """
     graph = function.graph.as_graph_def()
     library = {f.signature.name: f for f in graph.library.function}
     definition = function.function_def
@@ -53,6 +60,7 @@ def partition(function: Any) -> Partition:
             continue
         order = functions.reachable(name, library)
         request = FunctionDefLibrary(function=[library[n] for n in order])
+        request.function[0].attr["_composite_denied"].list.s.extend(op.encode() for op in deny)
         reply = native.call("composite_find_regions", request)
         found = FunctionDefLibrary.FromString(reply).function
         bodies |= {f.signature.name: f for f in found[1:]}

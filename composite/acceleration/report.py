@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,8 +35,31 @@ class Deviation:
         return self.distance <= self.bound
 
 
+class _Printed:
+    """What prints itself to a console, as text and as a page."""
+
+    def print_to(self, console: Console) -> None:
+        """Prints it."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        text = io.StringIO()
+        self.print_to(Console(file=text, width=100))
+        return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+
+    def to_html(self) -> str:
+        """The report as an HTML page."""
+        from rich.console import Console
+
+        console = Console(file=io.StringIO(), width=100, record=True)
+        self.print_to(console)
+        return console.export_html()
+
+
 @dataclass(frozen=True)
-class AccelerationReport:
+class AccelerationReport(_Printed):
     """What regions did to a function.
 
     Attributes:
@@ -61,8 +85,9 @@ class AccelerationReport:
 
     @property
     def is_gain(self) -> bool:
-        """Whether calls run with regions: the results are close, and the time is less."""
-        return self.deviation.is_small and self.speedup >= _LEAST_GAIN
+        """Whether calls run with regions: there are some, results are close, the time is less."""
+        is_faster = self.speedup >= _LEAST_GAIN
+        return bool(self.partition.regions) and self.deviation.is_small and is_faster
 
     @property
     def verdict(self) -> str:
@@ -79,22 +104,8 @@ class AccelerationReport:
             return f"runs the original: regions make {self.speedup:.2f} of its speed"
         return f"runs with regions, {self.speedup:.2f} times as fast"
 
-    def __str__(self) -> str:
-        from rich.console import Console
-
-        text = io.StringIO()
-        self._print(Console(file=text, width=100))
-        return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
-
-    def to_html(self) -> str:
-        """The report as an HTML page."""
-        from rich.console import Console
-
-        console = Console(file=io.StringIO(), width=100, record=True)
-        self._print(console)
-        return console.export_html()
-
-    def _print(self, console: Console) -> None:
+    def print_to(self, console: Console) -> None:
+        """Prints the report."""
         from rich.markup import escape
         from rich.table import Table
 
@@ -113,3 +124,27 @@ class AccelerationReport:
         )
         if not self.is_complete:
             console.print("some kernels were not ready when this was timed", highlight=False)
+
+
+@dataclass(frozen=True)
+class ModelReport(_Printed):
+    """What regions did to a SavedModel.
+
+    Attributes:
+        name: the folder that was read.
+        signatures: the report of each signature that was run, by its name.
+        left_out: of the others, why they keep their functions.
+    """
+
+    name: str
+    signatures: Mapping[str, AccelerationReport]
+    left_out: Mapping[str, str]
+
+    def print_to(self, console: Console) -> None:
+        """Prints the reports of the signatures."""
+        for report in self.signatures.values():
+            report.print_to(console)
+        for name, why in self.left_out.items():
+            console.print(f"{name}: runs the original: {why}", highlight=False, markup=False)
+        if not self.signatures and not self.left_out:
+            console.print(f"{self.name} has no signatures", highlight=False, markup=False)

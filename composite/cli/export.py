@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from composite.cli import needed
+from composite.cli import folders, needed
 
 if TYPE_CHECKING:
     from composite.saving.saving import Form
@@ -16,15 +16,7 @@ FORMS = ("portable", "inside", "nodes")
 
 
 @click.command(short_help="Save a SavedModel again: portable, or with libraries inside.")
-@click.argument("model", type=click.Path(file_okay=False, path_type=Path))
-@click.option(
-    "out",
-    "-o",
-    "--out",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="The folder to write; a model that is there is replaced when all went well.",
-)
+@folders.options
 @click.option(
     "form",
     "--ops",

@@ -14,6 +14,7 @@ import click
 import composite
 from composite.binding import tensorflow_version
 from composite.cli import failures
+from composite.cli.accelerate import accelerate
 from composite.cli.bench import bench
 from composite.cli.build import build
 from composite.cli.check import check
@@ -87,5 +88,5 @@ def main(*, debug: bool) -> None:  # noqa: ARG001 - read by _Commands
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
-for _command in (build, check, lint, show, explain, bench, tune, merge, export, run):
+for _command in (build, check, lint, show, explain, bench, tune, merge, export, accelerate, run):
     main.add_command(_command)

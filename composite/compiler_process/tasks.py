@@ -135,7 +135,7 @@ def failed(error: Exception, trace: str) -> Message:
     kind = type(error).__name__
     facts: dict[str, Any] = {"error": kind, "text": str(error), "trace": trace}
     if isinstance(error, NotCovered):
-        facts["sizes"] = list(error.sizes)
+        facts |= {"sizes": list(error.sizes), "node": error.node}
     return Message(facts)
 
 
@@ -150,7 +150,7 @@ def answered(task: Task, message: Message) -> Made:
     if "error" in facts:
         kind, text = facts["error"], facts["text"]
         if kind == NotCovered.__name__:
-            raise NotCovered(text, sizes=facts["sizes"])
+            raise NotCovered(text, sizes=facts["sizes"], node=facts["node"])
         if kind == LinkError.__name__:
             raise LinkError(text)
         raise CompilerError(" ".join(f"{kind}: {text}".split()), facts["trace"])

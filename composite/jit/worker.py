@@ -22,11 +22,11 @@ import tensorflow as tf
 from composite.binding import native
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.log import logger
-from composite.binding.records import NodeDef, record
+from composite.binding.records import PROGRAM, NodeDef, record
 from composite.compiler.tvm import NotCovered
 from composite.compiler_process.client import UNMADE, CompilerPaused, Stopped
 from composite.compiler_process.tasks import CompilerError
-from composite.kernels import produce, verify
+from composite.kernels import produce, shapes, verify
 from composite.kernels.cache import Cache, open_default
 from composite.kernels.produce import Outcome
 from composite.ops import call
@@ -77,7 +77,8 @@ class Worker:
         outcome = _outcome(
             message, kernels, self._stopping.is_set, must_be_known=self._is_without_threads
         )
-        answer = record(name=message.name, **outcome._asdict())
+        function = message.attr[PROGRAM].s.decode()
+        answer = record(name=message.name, function=function, **outcome._asdict())
         try:
             native.call("composite_finish", answer)
         except tf.errors.NotFoundError as error:
@@ -101,7 +102,10 @@ def _outcome(
     except NotCovered as answer:
         level = logging.DEBUG if answer.sizes else logging.INFO  # asked again, with their values
         logger.log(level, "%s: no kernel: %s", message.op, answer)
-        return Outcome("not_covered", str(answer), answer.sizes)
+        # Of other sizes, or on the CPU, there may be a kernel of the node.
+        is_general = bool(answer.sizes or shapes.symbols(request.in_shapes) or request.device)
+        node = "" if is_general else answer.node
+        return Outcome("not_covered", str(answer), answer.sizes, node)
     except produce.Unknown as answer:
         return Outcome("failed", str(answer))
     except produce.Inexpandable as error:  # the call itself says so, louder

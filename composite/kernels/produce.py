@@ -41,11 +41,13 @@ class Outcome(NamedTuple):
         status: "kernel", "expansion" (measured slower), "not_covered" or "failed".
         sizes: where there may be a kernel of another class, the inputs whose values it takes for
             sizes.
+        node: what has no lowering at known sizes, a node of the function that was to be compiled.
     """
 
     status: str
     reason: str
     sizes: tuple[int, ...] = ()
+    node: str = ""
 
 
 class Unknown(Exception):  # noqa: N818 - not an error

@@ -143,8 +143,16 @@ def _cast_draws(graph: Any, other: Callable[[int], int]) -> None:
 def rename_functions(graph_def: Any, suffix: str) -> None:
     """Gives the functions in the library of a GraphDef other names, wherever they stand."""
     names = {f.signature.name: f.signature.name + suffix for f in graph_def.library.function}
+    rename_in_graph(graph_def, names)
+
+
+def rename_in_graph(graph_def: Any, names: Mapping[str, str]) -> None:
+    """Gives all functions in the library of a GraphDef these names, wherever they stand."""
     _rename_in(graph_def.node, names)
     rename(graph_def.library.function, names)
+    for gradient in graph_def.library.gradient:
+        gradient.function_name = names.get(gradient.function_name, gradient.function_name)
+        gradient.gradient_func = names.get(gradient.gradient_func, gradient.gradient_func)
 
 
 def unshare_functions(graph_def: Any, suffix: str) -> None:

@@ -47,6 +47,11 @@ def make_portable(saved: Any, model: Path) -> None:
         graph_def = portable.portable(meta_graph.graph_def)
         meta_graph.graph_def.CopyFrom(graph_def)
         _name_ops(meta_graph)
+    write(saved, model)
+
+
+def write(saved: Any, model: Path) -> None:
+    """Writes a changed proto to the folder that its files are in."""
     (model / _FILE).write_bytes(saved.SerializeToString(deterministic=True))
     # TensorFlow's hashes of the files that were there; models without it are loaded as well.
     (model / _FINGERPRINT).unlink(missing_ok=True)

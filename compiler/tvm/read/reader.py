@@ -151,7 +151,7 @@ class Body:
             try:
                 self._values[current] = self._lower(node, [self.value(i) for i in inputs])
             except NotCovered as answer:
-                raise answer.at(of_node(node)) from answer
+                raise answer.at(of_node(node), current) from answer
             stack.pop()
 
     def _lower(self, node: Any, inputs: list[Tensor]) -> list[Tensor]:

@@ -19,6 +19,7 @@
 #include "composite/runtime/kernels/timings.h"
 #include "composite/runtime/launch/tvm_abi.h"
 #include "composite/runtime/program/registry.h"
+#include "composite/runtime/regions/refused_nodes.h"
 #include "composite/runtime/regions/region_options.h"
 #include "composite/runtime/tensorflow/registration.h"
 #include "tensorflow/core/framework/function.pb.h"
@@ -149,6 +150,9 @@ int composite_next_request(const char* request, size_t size, composite_buffer* r
 int composite_finish(const char* request, size_t size, composite_buffer* reply) {
   return Serve(request, size, reply, [](const NodeDef& node) {
     const auto& sizes = composite::Attr(node, "sizes").list().i();
+    if (const std::string& refused = composite::Attr(node, "node").s(); !refused.empty()) {
+      composite::RefuseNode(composite::Attr(node, "function").s(), refused);
+    }
     return KernelTable::Global().Finish(node.name(), composite::Attr(node, "status").s(),
                                         composite::Attr(node, "reason").s(),
                                         std::vector<int>(sizes.begin(), sizes.end()));

@@ -32,8 +32,9 @@ COMPOSITE_EXPORT int composite_install(const char* request, size_t size, composi
 COMPOSITE_EXPORT int composite_next_request(const char* request, size_t size,
                                             composite_buffer* reply);
 
-/* NodeDef name = ticket; attrs status (s) kernel | expansion | not_covered | failed, reason (s) ->
- * empty. */
+/* NodeDef name = ticket; attrs status (s) kernel | expansion | not_covered | failed, reason (s);
+ * sizes list(i), see composite.kernels.produce.Outcome; node and function (s): regions of that
+ * function's name leave the node outside from now on -> empty. */
 COMPOSITE_EXPORT int composite_finish(const char* request, size_t size, composite_buffer* reply);
 
 /* empty -> NodeDef attr pending (i): requests that wait or are worked on. */

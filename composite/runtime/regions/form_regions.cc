@@ -1,11 +1,15 @@
 #include "composite/runtime/regions/form_regions.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/regions/partition.h"
+#include "composite/runtime/regions/refused_nodes.h"
+#include "composite/runtime/regions/region_options.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
@@ -37,21 +41,52 @@ NodeDef Call(const RegionFunction& region, std::string name, const std::string& 
   return call;
 }
 
+void AddCalls(Graph* graph, std::vector<Region>* regions) {
+  for (Region& region : *regions) {
+    const std::string& device = region.nodes[0]->requested_device();
+    region.call = Call(region.function, graph->NewName("composite_region"), device);
+  }
+}
+
+// Adds the nodes that the compiler refused in a region; whether there are new ones.
+bool AddRefused(const RegionFunction& region, absl::flat_hash_set<const Node*>* refused) {
+  bool are_new = false;
+  for (const std::string& name : RefusedNodes(region.function.signature().name())) {
+    auto origin = region.origins.find(name);
+    if (origin != region.origins.end()) are_new |= refused->insert(origin->second).second;
+  }
+  return are_new;
+}
+
 }  // namespace
 
 std::vector<Region> MakeRegions(Graph* graph, MayJoin may_join) {
-  std::vector<Region> regions;
-  for (std::vector<Node*>& nodes : FindRegions(*graph, RegionLimits(), may_join)) {
-    auto function = MakeRegionFunction(nodes);
-    if (!function.ok()) {
-      VLOG(1) << "Composite: no region at " << nodes[0]->name() << ": " << function.status();
-      continue;
+  absl::flat_hash_set<const Node*> refused;
+  const auto may_be_inside = [&](const Node& node) {
+    return !refused.contains(&node) && IsAllowed(node.type_string()) && may_join(node);
+  };
+  while (true) {
+    std::vector<Region> regions;
+    bool is_final = true;
+    for (std::vector<Node*>& nodes : FindRegions(*graph, RegionLimits(), may_be_inside)) {
+      auto function = MakeRegionFunction(nodes);
+      if (!function.ok()) {
+        VLOG(1) << "Composite: no region at " << nodes[0]->name() << ": " << function.status();
+        continue;
+      }
+      is_final &= !AddRefused(*function, &refused);
+      regions.push_back({std::move(nodes), *std::move(function), NodeDef()});
     }
-    const std::string& device = nodes[0]->requested_device();
-    NodeDef call = Call(*function, graph->NewName("composite_region"), device);
-    regions.push_back({std::move(nodes), *std::move(function), std::move(call)});
+    // With a node more outside, other nodes may be one region.
+    if (is_final) {
+      const auto has_no_fuel = [](const Region& region) {
+        return !HasFuel(region.function.function.signature().name());
+      };
+      regions.erase(std::remove_if(regions.begin(), regions.end(), has_no_fuel), regions.end());
+      AddCalls(graph, &regions);
+      return regions;
+    }
   }
-  return regions;
 }
 
 absl::Status AddFunctions(const std::vector<Region>& regions, FunctionLibraryDefinition* library) {

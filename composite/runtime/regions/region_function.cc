@@ -23,8 +23,6 @@ using tensorflow::Graph;
 using tensorflow::Node;
 using tensorflow::NodeDef;
 
-constexpr char kName[] = "__composite_region";
-
 // Copies a region into a graph of its own, node by node.
 class Copy {
  public:
@@ -65,12 +63,14 @@ class Copy {
 
   absl::StatusOr<RegionFunction> Function() {
     RegionFunction made;
-    TF_RETURN_IF_ERROR(tensorflow::GraphToFunctionDef(*graph_, kName, &made.function));
+    TF_RETURN_IF_ERROR(tensorflow::GraphToFunctionDef(*graph_, kRegionPrefix, &made.function));
     tensorflow::FunctionDefLibrary library;
     *library.add_function() = made.function;
-    made.function.mutable_signature()->set_name(absl::StrCat(kName, "_", FunctionDigest(library)));
+    made.function.mutable_signature()->set_name(
+        absl::StrCat(kRegionPrefix, FunctionDigest(library)));
     made.arguments = std::move(arguments_);
     made.results = std::move(results_);
+    for (const auto& [node, copy] : inside_) made.origins[copy->name()] = node;
     return made;
   }
 

@@ -2,15 +2,20 @@
 #ifndef COMPOSITE_RUNTIME_REGIONS_REGION_FUNCTION_H_
 #define COMPOSITE_RUNTIME_REGIONS_REGION_FUNCTION_H_
 
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace composite {
+
+// Begins the names of the functions of regions.
+inline constexpr char kRegionPrefix[] = "__composite_region_";
 
 using Value = std::pair<tensorflow::Node*, int>;  // a node and one of its outputs
 
@@ -19,6 +24,8 @@ struct RegionFunction {
   tensorflow::FunctionDef function;
   std::vector<Value> arguments;  // what the region reads from outside
   std::vector<Value> results;    // what is read of it outside
+  // Which node each of the function's is a copy of.
+  absl::flat_hash_map<std::string, const tensorflow::Node*> origins;
 };
 
 // `nodes` are in topological order. Constants that a region copies are found behind their inputs.

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/types/optional.h"
 #include "composite/runtime/base/stats.h"
@@ -191,29 +192,36 @@ absl::Status AddMissing(const Expansions& used, FunctionLibraryDefinition* libra
   return absl::OkStatus();
 }
 
+// Functions that get regions, and which ops stay outside of these.
+using DeniedOf = absl::flat_hash_map<std::string, absl::flat_hash_set<std::string>>;
+
 void AddReached(const FunctionLibraryDefinition& library, const tensorflow::FunctionDef& function,
-                absl::flat_hash_set<std::string>* names) {
+                DeniedOf* names) {
+  const std::vector<std::string> denied = DeniedOps(function.signature().name());
   const tensorflow::FunctionDefLibrary all = ReachedFrom(library, function);
   for (const tensorflow::FunctionDef& reached : all.function()) {
-    names->insert(reached.signature().name());
+    (*names)[reached.signature().name()].insert(denied.begin(), denied.end());
   }
 }
 
-// The functions that get regions; `function` is where the graph comes from, null for a session's.
-absl::flat_hash_set<std::string> FunctionsWithRegions(const FunctionLibraryDefinition& library,
-                                                      const tensorflow::FunctionDef* function) {
-  absl::flat_hash_set<std::string> names;
+// `function` is where the graph comes from, null for a session's.
+DeniedOf FunctionsWithRegions(const FunctionLibraryDefinition& library,
+                              const tensorflow::FunctionDef* function) {
+  DeniedOf names;
   if (function != nullptr && (RegionsAreOn() || IsAccelerated(function->signature().name()))) {
     AddReached(library, *function, &names);
   }
   for (const std::string& name : library.ListFunctionNames()) {
     auto record = library.FindRecord(name);
-    if (record == nullptr || names.contains(name)) continue;
-    if (RegionsAreOn() || IsAccelerated(name)) AddReached(library, record->fdef(), &names);
+    if (record == nullptr) continue;
+    if (IsAccelerated(name) || (RegionsAreOn() && !names.contains(name))) {
+      AddReached(library, record->fdef(), &names);
+    }
   }
   if (names.empty()) return names;
   const absl::flat_hash_set<std::string> of_xla = FunctionsOfXla(library);
-  absl::erase_if(names, [&](const std::string& name) {
+  absl::erase_if(names, [&](const auto& entry) {
+    const std::string& name = entry.first;
     auto record = library.FindRecord(name);
     if (record == nullptr) return false;
     return of_xla.contains(name) || KeepsTfOps(record->fdef()) || IsEagerWrapper(record->fdef());
@@ -230,23 +238,27 @@ absl::Status AddRegions(const tensorflow::GraphOptimizationPassOptions& options,
   if (options.flib_def == nullptr) return absl::OkStatus();
   FunctionLibraryDefinition* library = options.flib_def;
   const tensorflow::FunctionDef* function = options.function_def;
-  const auto wanted = FunctionsWithRegions(*library, function);
-  const auto may_join = [&](const Node& node) {
-    return PlacedOn(node.requested_device(), devices).has_kernels();
+  const DeniedOf wanted = FunctionsWithRegions(*library, function);
+  const auto may_join = [&](const absl::flat_hash_set<std::string>& denied) {
+    return [&](const Node& node) {
+      return !denied.contains(node.type_string()) &&
+             PlacedOn(node.requested_device(), devices).has_kernels();
+    };
   };
-  if (function != nullptr && wanted.contains(function->signature().name())) {
+  auto own = function == nullptr ? wanted.end() : wanted.find(function->signature().name());
+  if (own != wanted.end()) {
     Graph* graph = options.graph->get();
-    const std::vector<Region> regions = MakeRegions(graph, may_join);
+    const std::vector<Region> regions = MakeRegions(graph, may_join(own->second));
     TF_RETURN_IF_ERROR(AddFunctions(regions, library));
     TF_RETURN_IF_ERROR(AddFunctions(regions, graph->mutable_flib_def()));
     TF_RETURN_IF_ERROR(Replace(graph, regions));
     Count(GlobalStats().regions, static_cast<int64_t>(regions.size()));
   }
-  for (const std::string& name : wanted) {
+  for (const auto& [name, denied] : wanted) {
     auto record = library->FindRecord(name);
     if (record == nullptr) continue;
     TF_ASSIGN_OR_RETURN(const FunctionWithRegions made,
-                        WithRegions(record->fdef(), library, may_join));
+                        WithRegions(record->fdef(), library, may_join(denied)));
     if (made.regions == 0) continue;
     TF_RETURN_IF_ERROR(library->ReplaceFunction(name, made.function));
     Count(GlobalStats().regions, made.regions);

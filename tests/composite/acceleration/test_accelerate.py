@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 import composite
-from composite.acceleration import accelerate as accelerating
-from composite.acceleration.accelerate import Accelerated
+from composite.acceleration import comparing
+from composite.acceleration.comparing import Accelerated
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def times(monkeypatch: pytest.MonkeyPatch) -> list[float]:
             function(*inputs)
         return told
 
-    monkeypatch.setattr(accelerating, "_times", measured)
+    monkeypatch.setattr(comparing, "_times", measured)
     return told
 
 
@@ -33,18 +33,32 @@ def layers(x: Any) -> Any:
 
 
 @pytest.mark.slow
-def test_a_function_gets_kernels() -> None:
+@pytest.mark.usefixtures("times")
+def test_a_function_gets_kernels_around_what_has_none() -> None:
+    def body(x: Any) -> Any:
+        whole = tf.cast(tf.abs(tf.tanh(x) * 9.0), tf.uint32)  # refused: out of range it differs
+        return layers(tf.cast(whole, tf.float32))
+
     x = tf.constant(np.random.default_rng(0).standard_normal((256, 512)), tf.float32)
     before = composite.stats()
-    fast = composite.accelerate(layers, x)
+    fast = composite.accelerate(body, x)
     counted = composite.stats() - before
-    assert counted["regions"] == 1
+    assert counted["regions"] == 1 + 2  # those of the first trace and of the second
     assert counted["compiles"] >= 1
     assert fast.report.deviation.is_small
     assert fast.report.is_complete
-    np.testing.assert_allclose(fast(x), layers(x), rtol=1e-4, atol=1e-6)
-    (region,) = fast.report.partition.regions
-    assert region.ops["Softmax"] == 1
+    np.testing.assert_allclose(fast(x), body(x), rtol=1e-4, atol=1e-6)
+    assert len(fast.report.partition.regions) == 2
+    assert fast.report.partition.outside == {"Cast": 1}
+
+
+@pytest.mark.usefixtures("times")
+def test_ops_that_are_denied() -> None:
+    fast = composite.accelerate(layers, tf.ones([4, 4]), deny=["Softmax", "Exp"], timeout=0.0)
+    assert fast.report.partition.outside == {"Softmax": 1}
+    assert fast.function.__name__ == "composite_accelerated_without.Exp.Softmax..layers"
+    with pytest.raises(ValueError, match="Softmaxx is no op of TensorFlow"):
+        composite.accelerate(layers, tf.ones([4, 4]), deny=["Softmaxx"])
 
 
 def test_the_faster_one_is_called(times: list[float]) -> None:
@@ -105,7 +119,7 @@ def test_the_report_is_a_table_and_a_page() -> None:
 
 def test_wrong_arguments() -> None:
     with pytest.raises(TypeError, match="takes a function or a model, not 3"):
-        composite.accelerate(3)  # type: ignore[arg-type]
+        composite.accelerate(3)  # type: ignore[call-overload]
     with pytest.raises(ValueError, match="needs the inputs of one call"):
         composite.accelerate(layers)
 
@@ -115,13 +129,13 @@ def test_wrong_arguments() -> None:
     [([1.0, 2.0], 0.0), ([1.0, 2.5], 0.25), ([np.nan, 2.0], np.inf), ([1.0, np.inf], np.inf)],
 )
 def test_distance(found: list[float], distance: float) -> None:
-    assert accelerating._distance(np.array(found), np.array([1.0, 2.0])) == distance
+    assert comparing._distance(np.array(found), np.array([1.0, 2.0])) == distance
 
 
 def test_the_worst_output_is_told() -> None:
     one, two = np.array([1.0, 2.0], np.float32), np.array([1, 2])
     off = np.array([1.0, 2.2], np.float32)
-    worst = accelerating._deviation([one, off, two], [one, one, two], None)
+    worst = comparing._deviation([one, off, two], [one, one, two], None)
     assert (worst.output, round(worst.distance, 6), worst.bound) == (1, 0.1, 1e-3)
-    worst = accelerating._deviation([off, two + 1], [one, two], 0.5)
+    worst = comparing._deviation([off, two + 1], [one, two], 0.5)
     assert (worst.output, worst.is_small) == (1, False)

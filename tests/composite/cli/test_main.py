@@ -16,7 +16,10 @@ from composite.cli import failures
 from composite.cli.main import main
 from composite.compiler.tvm.link import LinkError
 
-COMMANDS = ("bench", "build", "check", "explain", "export", "lint", "merge", "run", "show", "tune")
+COMMANDS = (
+    *("accelerate", "bench", "build", "check", "explain", "export", "lint", "merge", "run"),
+    *("show", "tune"),
+)
 
 
 def run(*args):

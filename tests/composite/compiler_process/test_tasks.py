@@ -65,10 +65,11 @@ def test_answers_that_are_no_failures_of_the_compiler(
 
 
 def test_an_answer_asks_for_values_of_inputs(task: Callable[..., Task]) -> None:
-    answer = tasks.failed(NotCovered("Fill: its shape is computed at run time", sizes=[2, 5]), "")
+    refused = NotCovered("Fill: its shape is computed at run time", sizes=[2, 5], node="n3")
+    answer = tasks.failed(refused, "")
     with pytest.raises(NotCovered) as raised:
         tasks.answered(task(), _sent(answer))
-    assert raised.value.sizes == (2, 5)
+    assert (raised.value.sizes, raised.value.node) == ((2, 5), "n3")
 
 
 def test_what_the_compiler_should_not_raise(task: Callable[..., Task]) -> None:

@@ -213,15 +213,46 @@ SCRIPT = """
 import tensorflow as tf
 from composite.binding import native
 native.call("composite_version")
-f = tf.function(lambda x: tf.nn.relu(x + 1.0) * 2.0)
-f(tf.ones([3]))
 import composite
-print(composite.stats()["regions"])
+def regions(body):
+    before = composite.stats()
+    tf.function(body)(tf.ones([3]))
+    return (composite.stats() - before)["regions"]
+print(
+    regions(lambda x: tf.nn.relu(x + 1.0) * 2.0),
+    regions(lambda x: tf.exp(x) * 2.0),  # denied
+    regions(lambda x: tf.sin(x) * 2.0),  # not allowed
+    regions(lambda x: tf.tanh(x) * 3.0),
+    regions(lambda x: tf.tanh(x) * 4.0),  # the third
+    regions(lambda x: tf.tanh(x) * 3.0),  # the second again
+)
 """
 
 
 def test_the_environment_says_it_for_a_process() -> None:
-    environment = {**os.environ, "COMPOSITE_REGIONS": "1"}
+    said = {
+        "COMPOSITE_REGIONS": "1",
+        "COMPOSITE_REGIONS_ALLOW": "Relu, AddV2,Mul,Tanh,Exp",
+        "COMPOSITE_REGIONS_DENY": "Exp",
+        "COMPOSITE_REGIONS_FUEL": "2",
+        "TF_CPP_MIN_LOG_LEVEL": "0",
+    }
     run = [sys.executable, "-c", SCRIPT]
-    done = subprocess.run(run, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["1"]
+    done = subprocess.run(
+        run, env={**os.environ, **said}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["1", "0", "0", "1", "0", "1"]
+    assert "region 2 of COMPOSITE_REGIONS_FUEL=2 is __composite_region_" in done.stderr
+
+
+def test_a_name_says_which_ops_stay_outside() -> None:
+    def body(x: Any) -> Any:
+        return tf.function(chain)(x) + tf.exp(tf.tanh(x))
+
+    counts = []
+    for ops in ("", "without.Relu..", "without.Exp.Tanh..", "without.Relu.Exp.Tanh.."):
+        body.__name__ = f"composite_accelerated_{ops}f"
+        before = formed()
+        assert_close([tf.function(body)(tf.ones([3]))], [body(tf.ones([3]))])
+        counts.append(formed() - before)
+    assert counts == [2, 1, 1, 0]

@@ -1,0 +1,157 @@
+"""A function with regions beside itself without them: the same results, and which is faster."""
+
+from __future__ import annotations
+
+import re
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from composite.acceleration import graph
+from composite.acceleration.report import AccelerationReport, Deviation
+from composite.binding import settings
+from composite.jit import worker
+
+# The runtime knows functions that get regions by their names (composite/runtime/regions).
+MARK = "composite_accelerated_"
+_ROUNDS = 25
+_BUDGET = 2.0  # seconds of timed runs of each function, roughly
+_WARM = 12  # calls in which nodes ask for their kernels
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On what terms a function is accelerated; see the arguments of `composite.accelerate`."""
+
+    deny: tuple[str, ...] = ()
+    rtol: float | None = None
+    timeout: float | None = None
+
+
+def mark(deny: Sequence[str]) -> str:
+    """What begins the name of a function that gets regions without these ops."""
+    return MARK + (f"without.{'.'.join(deny)}.." if deny else "")
+
+
+class Accelerated:
+    """A function with regions; calling it calls whichever was measured to be faster.
+
+    Attributes:
+        report: what was found, compared and measured.
+        function: the tf.function that is called: with regions, or the original's.
+    """
+
+    def __init__(self, function: Any, report: AccelerationReport) -> None:
+        """Made by `composite.accelerate`."""
+        self.function = function
+        self.report = report
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function as the original is called."""
+        return self.function(*args, **kwargs)
+
+
+def compared(
+    call: Callable[..., Any], name: str, given: Sequence[Any], terms: Terms
+) -> Accelerated:
+    """Runs a function on these inputs without and with regions.
+
+    `name` is what the report calls it.
+    """
+    word = re.sub(r"\W", "_", name)
+    original = _traced(call, f"original_{word}")
+    with settings.options(regions=False):
+        wanted = _flat(original(*given))
+    worker.start()
+    regions, partition, is_complete = _formed(call, word, given, terms)
+    found = _flat(regions(*given))
+    deviation = _deviation(found, wanted, terms.rtol)
+    times = _times([original, regions], given)
+    report = AccelerationReport(
+        name=name,
+        partition=partition,
+        deviation=deviation,
+        original_us=1e6 * times[0],
+        accelerated_us=1e6 * times[1],
+        is_complete=is_complete,
+    )
+    return Accelerated(regions if report.is_gain else original, report)
+
+
+def _formed(
+    call: Callable[..., Any], word: str, given: Sequence[Any], terms: Terms
+) -> tuple[Any, graph.Partition, bool]:
+    """The function with regions, these, and whether their kernels are ready.
+
+    A node that turns out to have no kernel is left outside of the next trace's regions.
+    """
+    end = None if terms.timeout is None else time.monotonic() + terms.timeout
+    while True:
+        regions = _traced(call, mark(terms.deny) + word)
+        concrete = regions.get_concrete_function(*given)
+        formed = graph.partition(concrete, terms.deny)
+        for _ in range(_WARM):
+            regions(*given)
+        left = None if end is None else max(end - time.monotonic(), 0.0)
+        is_complete = worker.wait(left)
+        if graph.partition(concrete, terms.deny) == formed:
+            return regions, formed, is_complete
+
+
+def _traced(call: Callable[..., Any], name: str) -> Any:
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        return call(*args, **kwargs)
+
+    traced.__name__ = name
+    return tf.function(traced)
+
+
+def _flat(result: Any) -> list[Array]:
+    return [np.asarray(tensor) for tensor in tf.nest.flatten(result)]
+
+
+def _deviation(found: Sequence[Array], wanted: Sequence[Array], rtol: float | None) -> Deviation:
+    """The output that is furthest from what it was, in units of its bound."""
+    worst = Deviation(0, 0.0, 1e-3 if rtol is None else rtol)
+    for index, (y, z) in enumerate(zip(found, wanted, strict=True)):
+        if z.dtype.kind in "biuSUO":
+            far, bound = float(not np.array_equal(y, z)), 0.0
+        else:
+            bound = rtol if rtol is not None else 5e-2 if z.dtype.itemsize == 2 else 1e-3
+            far = _distance(y.astype(np.float64), z.astype(np.float64))
+        if far > bound * (worst.distance / worst.bound if worst.bound else 0.0):
+            worst = Deviation(index, far, bound)
+    return worst
+
+
+def _distance(y: Array, z: Array) -> float:
+    """The largest |y - z| as a part of the largest |z|; infinite where NaNs or infinities do."""
+    finite = np.isfinite(z)
+    if not np.array_equal(y[~finite], z[~finite], equal_nan=True):
+        return float("inf")
+    y, z = y[finite], z[finite]
+    if not np.isfinite(y).all():
+        return float("inf")
+    if not z.size:
+        return 0.0
+    return float(np.max(np.abs(y - z)) / max(np.max(np.abs(z)), np.finfo(np.float32).tiny))
+
+
+def _times(functions: Sequence[Any], inputs: Sequence[Any]) -> list[float]:
+    """The median seconds of a call of each function, in turns."""
+    seconds: list[list[float]] = [[] for _ in functions]
+    end = time.perf_counter() + _BUDGET * len(functions)
+    while len(seconds[0]) < _ROUNDS or time.perf_counter() < end:
+        for function, times in zip(functions, seconds, strict=True):
+            start = time.perf_counter()
+            result = function(*inputs)
+            tf.nest.map_structure(lambda tensor: tensor.numpy(), result)
+            times.append(time.perf_counter() - start)
+    return [statistics.median(times) for times in seconds]

@@ -1,0 +1,113 @@
+"""`composite accelerate`: a SavedModel whose signatures have kernels.
+
+Not for: what that is (composite/acceleration).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from composite.cli import folders, needed
+
+
+class _Array(click.ParamType):
+    """NAME=FILE.npy, as the name and the array."""
+
+    name = "array"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, Any]:
+        """The name and the content of the file."""
+        import numpy as np
+
+        name, _, file = value.partition("=")
+        if not name or not file:
+            self.fail(f"{value!r} is not NAME=FILE.npy", param, ctx)
+        try:
+            return name, np.load(file)
+        except (OSError, ValueError) as error:
+            self.fail(f"{file}: {error}", param, ctx)
+
+
+@click.command(short_help="Give the signatures of a SavedModel kernels.")
+@folders.options
+@click.option(
+    "signatures",
+    "--signature",
+    multiple=True,
+    metavar="NAME",
+    help="A signature to look at, by default all; may be given several times.",
+)
+@click.option(
+    "inputs",
+    "--input",
+    multiple=True,
+    metavar="NAME=FILE.npy",
+    type=_Array(),
+    help="Values of an input; inputs without are drawn. May be given several times.",
+)
+@click.option(
+    "--size",
+    type=click.IntRange(min=1),
+    default=8,
+    show_default=True,
+    help="What drawn inputs have for a dim that is not known.",
+)
+@click.option(
+    "deny",
+    "--deny",
+    multiple=True,
+    metavar="OP",
+    help="An op that gets no kernel, such as Softmax; may be given several times.",
+)
+@click.option("--rtol", type=float, help="How far results may be, as a part of the largest |y|.")
+@click.option("--timeout", type=float, help="Seconds to wait for the kernels of a signature.")
+@click.option(
+    "--html",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the report as a page, too.",
+)
+@needed.options
+def accelerate(  # noqa: PLR0913, PLR0917 - one parameter an option
+    model: Path,
+    out: Path,
+    signatures: tuple[str, ...],
+    inputs: tuple[tuple[str, Any], ...],
+    size: int,
+    deny: tuple[str, ...],
+    rtol: float | None,
+    timeout: float | None,
+    html: Path | None,
+    libraries: tuple[Path, ...],
+    sources: tuple[Path, ...],
+) -> None:
+    """Save the SavedModel in the folder MODEL again, with kernels where they make it faster.
+
+    \b
+    Examples:
+      composite accelerate model -o fast
+      composite accelerate model -o fast --signature serving_default --input x=batch.npy
+
+    The model's Python code is not needed. Each signature is run without and with kernels, compared
+    and timed; one that gains nothing stays as it is.
+    """  # noqa: D301 - click's mark for lines that are not rewrapped
+    import composite
+
+    needed.load(libraries, sources)
+    report = composite.accelerate(
+        model,
+        dict(inputs),
+        out=out,
+        signatures=signatures or None,
+        size=size,
+        deny=deny,
+        rtol=rtol,
+        timeout=timeout,
+    )
+    click.echo(report)
+    if html is not None:
+        html.write_text(report.to_html(), encoding="utf-8")
+    click.echo(out)
