@@ -21,7 +21,7 @@ class Deviation:
 
     Attributes:
         output: its index among the flattened outputs.
-        distance: its largest difference, as a part of its largest |y|.
+        distance: its largest difference, as a part of its largest absolute value.
         bound: how far it may be.
     """
 

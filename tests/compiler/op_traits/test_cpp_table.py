@@ -13,7 +13,8 @@ from composite.compiler.op_traits import Runs, cpp_table
 
 COMPILER = Path(__file__).resolve().parents[3] / "compiler"
 ROW = re.compile(
-    r'\{"(?P<name>\w+)", "(?P<twin>\w*)", Runs::k(?P<runs>\w+), (?P<structural>true|false)\},'
+    r'\{"(?P<name>\w+)", "(?P<twin>\w*)", Runs::k(?P<runs>\w+), (?P<structural>true|false), '
+    r"Work::k(?P<work>\w+)\},"
 )
 
 
@@ -29,11 +30,20 @@ def test_rows_are_those_of_the_table_in_the_order_of_their_bytes() -> None:
         assert row["twin"] == traits.stateless_twin
         assert row["runs"] == ("Nothing" if traits.runs is None else traits.runs.name.title())
         assert (row["structural"] == "true") == traits.structural
+        assert (row["work"] == "Unknown") == (traits.family is None)
     left_out = op_traits.TABLE.keys() - {row["name"] for row in rows}
     for name in left_out:
         traits = op_traits.of(name)
-        assert not (traits.stateless_twin or traits.runs or traits.structural), name
+        assert not (traits.stateless_twin or traits.runs or traits.structural or traits.family), name
     assert {traits.runs for traits in map(op_traits.of, (row["name"] for row in rows))} > set(Runs)
+
+
+def test_what_kernels_do_for_an_op() -> None:
+    rows = {row["name"]: row["work"] for row in map(ROW.fullmatch, cpp_table.text().splitlines()[1:])}
+    some = ("MatMul", "Conv2D", "Tanh", "Softmax", "Reshape", "Shape", "While")
+    assert [rows[name] for name in some] == [
+        "Sums", "Sums", "Computes", "Computes", "Moves", "Moves", "Unknown",
+    ]  # fmt: skip
 
 
 def test_a_build_writes_it_with_nothing_but_python(tmp_path: Path) -> None:
