@@ -26,7 +26,7 @@ from composite.compiler.tvm.proof.polynomials import (
 _STEPS = 1000
 """Eliminations that one proof may take."""
 
-_ALL_STEPS = 20_000
+_ALL_STEPS = 40_000
 """Eliminations that all proofs together may take: what is left then is not proven."""
 
 _LAST = 1 << 40
@@ -43,13 +43,18 @@ _DEGREE = 8
 
 
 class Integers:
-    """Atoms and facts, in scopes: a fact is forgotten at the end of the scope it was learned in."""
+    """Atoms and facts, in scopes: a fact is forgotten at the end of the scope it was learned in.
+
+    Attributes:
+        quotients: By its atom, what is divided by what.
+        divisions: What is divided, and the atoms of its quotient and its remainder.
+    """
 
     def __init__(self) -> None:
         self._order: dict[str, int] = {}
         self._bounds: dict[str, list[Bound]] = {}
         self._cases: dict[str, tuple[str, tuple[Case, ...]]] = {}
-        self._quotients: dict[str, tuple[Dim, Dim]] = {}
+        self.quotients: dict[str, tuple[Dim, Dim]] = {}
         self._learned: list[str] = []  # atoms in the order of the bounds that they were given
         self._proven: list[set[Poly]] = [set()]
         self._failed: set[Poly] = set()
@@ -58,7 +63,7 @@ class Integers:
         self._depth = 0
         self._made: dict[object, Poly] = {}
         self._lanes: dict[str, int] = {}
-        self._divisions: list[tuple[Dim, str, str]] = []
+        self.divisions: list[tuple[Dim, str, str]] = []
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -145,8 +150,8 @@ class Integers:
         if (kind, sign) in {("min", 1), ("max", -1)}:
             for case in cases:
                 self.learn(factor * case.value + rest, depth - 1)
-        if name in self._quotients:
-            above, below = self._quotients[name]
+        if name in self.quotients:
+            above, below = self.quotients[name]
             most = above if sign > 0 else above - below + 1
             self.learn(factor * most + rest * below, depth - 1)
 
@@ -276,15 +281,15 @@ class Integers:
         if self.is_at_least(b - 1, rest):
             return whole
         found = self._quotient(rest, b)
-        most = self.bound(rest, 0, above=True) if isinstance(b, int) else self._most(rest, b)
-        if isinstance(most, int) and isinstance(b, int):
-            self.learn(found * -1 + most // b)
-        elif most is not None:
+        most = self._most(rest, b)
+        if most is not None:
             self.learn(found * -1 + most)
         return found + whole
 
     def _most(self, a: Dim, b: Dim) -> Dim | None:
-        """Return a bound of ``a // b`` if that of ``a`` is one less than a multiple of ``b``."""
+        """Return a bound of ``a // b`` if ``a``'s is a number, or one less than a multiple."""
+        if isinstance(b, int) and isinstance(most := self.bound(a, 0, above=True), int):
+            return most // b
         above = self.extent(a)
         whole = None if above is None else divide(above + 1, b)
         return None if whole is None else whole - 1
@@ -294,7 +299,7 @@ class Integers:
         if key not in self._made:
             made = self._made[key] = self.atom(f"div{len(self._made)}")
             (name,) = made.terms[0][0]
-            self._quotients[name] = (a, b)
+            self.quotients[name] = (a, b)
             self._define(name, Bound(1, 1, 0), Bound(-1, b, a), Bound(1, b, b - 1 - a))
         return self._made[key]
 
@@ -309,9 +314,9 @@ class Integers:
     def with_remainders(self, p: Dim) -> Dim:
         """Return a difference that is a remainder as the atom of that, anything else as it is."""
         for name in atoms_of(p):
-            if name not in self._quotients:
+            if name not in self.quotients:
                 continue
-            a, b = self._quotients[name]
+            a, b = self.quotients[name]
             factor, rest = split(p, name)
             times = divide(factor * -1, b)
             if times is not None and times != 0 and divide(rest, times) == a:
@@ -325,15 +330,10 @@ class Integers:
             (name,) = made.terms[0][0]
             whole = a - symbol(quotient) * b
             self._cases[name] = ("remainder", (Case(a), Case(b)))
-            self._divisions.append((a, quotient, name))
+            self.divisions.append((a, quotient, name))
             same = (Bound(1, 1, whole * -1), Bound(-1, 1, whole))
             self._define(name, *same, Bound(1, 1, 0), Bound(-1, 1, b - 1))
         return self._made[key]
-
-    @property
-    def divisions(self) -> list[tuple[Dim, str, str]]:
-        """What was divided, and the atoms of its quotient and its remainder."""
-        return self._divisions
 
     def _define(self, name: str, *bounds: Bound) -> None:
         self._bounds[name] = [*bounds, *self._bounds.get(name, ())]
@@ -371,7 +371,7 @@ class Integers:
 
     def parts(self, name: str) -> tuple[Dim, ...]:
         """Return what an atom was made of; () if it is a size, a counter or a load."""
-        return self._quotients.get(name) or tuple(
+        return self.quotients.get(name) or tuple(
             c.value for c in self._cases.get(name, ("", ()))[1]
         )
 

@@ -11,21 +11,30 @@ task's. Such a vector owns the elements from where it would begin on; it stores 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from composite.compiler.tvm.ir.dims import Dim, Poly, symbol
+from composite.compiler.tvm.proof.divided import without_remainders
 from composite.compiler.tvm.proof.integers import Integers
 from composite.compiler.tvm.proof.polynomials import atoms_of, from_terms, long_division, split
 
 _PATHS = 3
 _DIGITS = 6
 
+_TILE = 16
+"""Rows of a tile at most, of which the first one's store shows a multiple of a row alone."""
+
+
+_Steps = tuple[tuple[Dim, Dim | None], ...]
+
 
 class Path(NamedTuple):
     """Strides, and the digits that depend on the task alone; None for the others."""
 
-    steps: tuple[tuple[Dim, Dim | None], ...]
+    steps: _Steps
 
 
 class Owners:
@@ -36,17 +45,17 @@ class Owners:
         self._task = task
 
     def paths(self, index: Dim, tried: Iterable[Path]) -> tuple[set[Path], bool]:
-        """Return which of some paths lead to the task, and some more; and whether it was moved.
+        """Return which of some paths lead to the task, or any if none is to try; and if it moved.
 
         The index is that of a whole vector: one of its atoms is the number of the lane.
         """
         others = list(tried)
         found = self._of(index, others)
-        if found.intersection(others) or (found and not others):
+        if found:
             return found, False
         with self._integers.scope():
             unmoved = self._unmoved(index)
-            return (found, False) if unmoved is None else (found | self._of(unmoved, others), True)
+            return (found, False) if unmoved is None else (self._of(unmoved, others), True)
 
     def half(self, index: Dim) -> tuple[Dim, Dim] | None:
         """Return a stride and a digit that is the same for all tasks; None if there is none.
@@ -87,8 +96,13 @@ class Owners:
             return rest + factor * (begin - back)
         return None
 
-    def _of(self, index: Dim, tried: Iterable[Path]) -> set[Path]:
-        found = {path for path in tried if self._follows(index, path)}
+    def _of(self, index: Dim, tried: Sequence[Path]) -> set[Path]:
+        """Return which of some paths lead to the task, or, without any to try, some that do."""
+        whole = without_remainders(self._integers, index)
+        forms = list(dict.fromkeys([whole, index]))
+        if tried:
+            return {path for path in tried if any(self._follows(form, path) for form in forms)}
+        found = {path for form in forms for path in itertools.islice(self._shares(form), 1)}
         for steps in self._search(index, 0):
             if len(found) >= _PATHS:
                 break
@@ -98,13 +112,56 @@ class Owners:
 
     def _follows(self, index: Dim, path: Path) -> bool:
         for stride, digit in path.steps:
-            own, rest = _cut(index, stride)
+            own, rest = _cut(index, stride) if digit is not None else _cut_all(index, stride)
             if digit is not None and own != digit:
                 return False
             if not self._is_rest(rest, stride):
                 return False
             index = rest
         return True
+
+    def _shares(self, index: Dim) -> Iterator[Path]:
+        """Yield paths whose digits are atoms that depend on the task alone, and rows above each.
+
+        They are those of a task that has the same columns of all rows: what is above a column, be
+        it the rows of tiles of several heights, is a multiple of a row.
+        """
+        digits = [(split(index, a)[0], a) for a in atoms_of(index) if self._depends(a)]
+        if all(self._is_stride(share) for share, _ in digits):
+            digits.sort(key=lambda one: _size(one[0]), reverse=True)
+            if self._tells([symbol(atom) for _, atom in digits]):
+                yield from map(Path, self._behind_rows(index, digits))
+
+    def _behind_rows(self, index: Dim, digits: list[tuple[Dim, str]]) -> Iterator[_Steps]:
+        if not digits:
+            yield ()
+            return
+        (share, atom), *others = digits
+        for row in (0, *self._rows(index, share)):
+            _, below = (0, index) if row == 0 else _cut_all(index, row)
+            own, rest = _cut(below, share)
+            if own != symbol(atom) or not self._is_rest(rest, share):
+                continue
+            if row == 0 or self._is_rest(below, row):
+                above: _Steps = () if row == 0 else ((row, None),)
+                for more in self._behind_rows(rest, others):
+                    yield (*above, (share, own), *more)
+
+    def _rows(self, index: Dim, share: Dim) -> Iterator[Dim]:
+        """Yield what all terms of an index above a task's share may be multiples of.
+
+        The least first: it is the same for all rows of a tile, whose numbers are constants.
+        """
+        terms = dict(index.terms) if isinstance(index, Poly) else {}
+        outer = {m: tuple(a for a in m if self._is_outer(a)) for m in terms}
+        for common in sorted(set(outer.values()), key=len, reverse=True):
+            least = share if isinstance(share, int) and not common else 0
+            above = [c for m, c in terms.items() if m and outer[m] == common and abs(c) > least]
+            most = math.gcd(*above)
+            for parts in range(_TILE, 0, -1):
+                row = from_terms({common: most // parts}) if most % parts == 0 and most else 0
+                if row not in (0, share):
+                    yield row
 
     def _is_rest(self, rest: Dim, stride: Dim) -> bool:
         return self._integers.is_at_least(rest) and self._integers.is_at_least(stride - 1, rest)
@@ -130,9 +187,13 @@ class Owners:
             factor, _ = split(index, name)
             terms = factor.terms if isinstance(factor, Poly) else (((), factor),)
             for stride in (factor, *(from_terms({m: c}) for m, c in terms)):
-                if self._integers.is_at_least(stride, 1):
+                if self._is_stride(stride):
                     found[stride] = None
         return sorted(found, key=_size, reverse=True)
+
+    def _is_stride(self, stride: Dim) -> bool:
+        """Return whether a factor is positive, and the same in all tasks."""
+        return all(map(self._is_outer, atoms_of(stride))) and self._integers.is_at_least(stride, 1)
 
     def _is_of_task(self, digit: Dim) -> bool:
         """Return whether all atoms of a digit depend on the task and what is around it alone."""
@@ -183,6 +244,15 @@ def _cut(index: Dim, stride: Dim) -> tuple[Dim, Dim]:
     constant = dict(index.terms).get((), 0) if isinstance(index, Poly) else index
     digit, rest = long_division(index - constant, stride)
     return digit, rest + constant
+
+
+def _cut_all(index: Dim, stride: Dim) -> tuple[Dim, Dim]:
+    """Return digit and rest, the constant divided too."""
+    digit, rest = _cut(index, stride)
+    constant = dict(rest.terms).get((), 0) if isinstance(rest, Poly) else rest
+    if isinstance(stride, int):
+        digit, rest = digit + constant // stride, rest - constant // stride * stride
+    return digit, rest
 
 
 def _size(stride: Dim) -> tuple[int, int]:

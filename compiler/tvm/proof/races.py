@@ -125,9 +125,11 @@ class Races:
         found = next((one for one in halves if one.half == half), None)
         if found is None:
             halves.append(found := _Shared(half))
+        if found.paths is not None and not found.paths:
+            found.is_stored |= is_store
+            return  # one before has no path, and so all of them
         inside = index if half is None else index - half[0] * half[1]
         paths, moved = owners.paths(inside, found.paths or ())
         self.overlaps += moved and is_store
-        if found.paths is None or found.paths:
-            found.last = (index, is_store)
+        found.last = (index, is_store)
         found.add(_Shared(half, paths, {name}, is_store))

@@ -1,0 +1,21 @@
+"""Which kernels are counted: a call at its sizes, and with a batch that varies."""
+
+from __future__ import annotations
+
+from benchmarks.proofs import Asked, call_of
+from benchmarks.works.gallery import GALLERY
+
+
+def test_a_call_is_stated_with_its_sizes_or_with_a_batch() -> None:
+    work = GALLERY["group norm"]
+    known = call_of(work, "bfloat16", varies=False)
+    assert known["x"] == ("bfloat16", (8, 32, 32, 64))
+    assert known["groups"] == 8
+    varying = call_of(work, "float32", varies=True)
+    assert varying["x"] == ("float32", ("batch", 32, 32, 64))
+    assert varying["gamma"] == ("float32", (64,))
+
+
+def test_weights_are_matrices_of_known_sizes() -> None:
+    asked = Asked("dense", None, [("s0", 64), (64, 48), (48,), ("s0", 48)], ())
+    assert asked.constants() == (1,)

@@ -1,0 +1,95 @@
+"""Which tasks own what they store, and that tasks whose elements overlap are not said to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from composite.compiler.tvm.ir.dims import Dim
+from composite.compiler.tvm.proof.divided import without_remainders
+from composite.compiler.tvm.proof.integers import Integers
+from composite.compiler.tvm.proof.owners import Owners, Path
+
+
+def counted(integers: Integers, **counts: int) -> list[Dim]:
+    """Counters of loops, each within the one before."""
+    counters = [integers.atom(name) for name in counts]
+    for counter, count in zip(counters, counts.values(), strict=True):
+        integers.learn(counter)
+        integers.learn(count - 1 - counter)
+    return list(counters)
+
+
+def shared(*indices: Callable[..., Dim], **counts: int) -> set[Path]:
+    """The paths that several accesses of one phase have in common; none if tasks may meet."""
+    integers = Integers()
+    counters = counted(integers, **counts)
+    paths: set[Path] = set()
+    for index in indices:
+        paths, _ = Owners(integers, "task").paths(index(integers, *counters), paths)
+        if not paths:
+            break
+    return paths
+
+
+def _row(at: int, share: int) -> Callable[..., Dim]:
+    """A row of a tile of 6 in a block of 64; each task has columns of a row of 512."""
+    return lambda _, task, block, tile, panel: (
+        512 * at + 32768 * block + 3072 * tile + share * task + 16 * panel
+    )
+
+
+@pytest.mark.parametrize(("share", "panels", "owned"), [(128, 8, True), (112, 8, False)])
+def test_columns_of_rows_in_tiles_are_a_tasks(share: int, panels: int, owned: bool) -> None:
+    """Blocks of tiles overrun: a row, not a block, is what the tasks divide."""
+    rows = [_row(at, share) for at in range(6)]
+    assert bool(shared(*rows, task=4, block=2, tile=11, panel=panels)) == owned
+
+
+def test_a_row_that_the_columns_pass_is_not_one() -> None:
+    assert not shared(*[_row(at, 128) for at in range(6)], task=5, block=2, tile=11, panel=8)
+
+
+def test_rows_that_begin_elsewhere_are_not_the_same_columns() -> None:
+    counts = {"task": 4, "block": 2, "tile": 11, "panel": 8}
+    shifted = lambda *given: _row(0, 128)(*given) + 128  # noqa: E731
+    assert not shared(_row(0, 128), shifted, **counts)
+
+
+def _fused(share: int, width: int) -> Callable[..., Dim]:
+    """Rows of an image [8, 32, 32], whose three counters are digits of one."""
+
+    def index(integers: Integers, task: Dim, r: Dim, v: Dim) -> Dim:
+        row = task * share + r
+        image, above = integers.quotient(row, 1024), integers.quotient(row, 32)
+        assert image is not None
+        assert above is not None
+        y, x = integers.remainder(above, 32), integers.remainder(row, 32)
+        assert y is not None
+        assert x is not None
+        return image * (1024 * width) + y * (32 * width) + x * width + v
+
+    return index
+
+
+@pytest.mark.parametrize(
+    ("share", "width", "owned"), [(128, 64, True), (120, 64, False), (128, 60, False)]
+)
+def test_digits_of_a_fused_index_are_put_together(share: int, width: int, owned: bool) -> None:
+    assert bool(shared(_fused(share, width), task=64, r=128, v=64)) == owned
+
+
+def test_a_quotient_of_a_quotient_is_one() -> None:
+    integers = Integers()
+    x, y = counted(integers, x=100, y=100)
+    inner = integers.quotient(x, 3)
+    assert inner is not None
+    outer = integers.quotient(inner + y, 5)
+    assert outer is not None
+    assert without_remainders(integers, outer) == integers.quotient(x + y * 3, 15)
+
+
+def test_a_stride_that_differs_by_task_tells_nothing() -> None:
+    """Tasks 1 and 2 of three store at task * (3 - task) = 2."""
+    assert not shared(lambda _, task: task * (task * -1 + 3), task=3)
