@@ -69,8 +69,8 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
         signatures: for a folder, which signatures to look at; by default all.
         size: what drawn inputs have for a dim that is not known.
         deny: ops that stay outside of regions, such as "Softmax".
-        rtol: how far results may be from those without regions, as a part of the largest absolute value of the
-            output: 1e-3 by default, 5e-2 where the output has 16 bits.
+        rtol: how far results may be from those without regions, as a part of the largest absolute
+            value of the output: 1e-3 by default, 5e-2 where the output has 16 bits.
         timeout: seconds to wait for kernels at most; those that come later are used all the same.
 
     Returns:

@@ -5,22 +5,25 @@ import tensorflow as tf
 from tensorflow.core.framework.attr_value_pb2 import NameAttrList
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
+from composite import Composite
 from composite.binding.records import PROGRAM, AttrValue
 from composite.kernels import measure as measuring
 from composite.kernels.measure import measure
 from composite.ops import function_op
-from tests.composite import dense_ops
 
 
 def test_what_has_no_kernel_is_refused_and_not_waited_for():
     """The thread that measures is the one that makes kernels."""
-    specs = [tf.TensorSpec(shape, tf.float32) for shape in ((3, 5), (4, 5), (4,))]
+
+    @Composite("MeasuredWithoutKernel", inputs=["x: float"], outputs=["y: float"])
+    def of_nobody_else(x):
+        return tf.tanh(x) + 1.0
 
     def arguments(inputs):
-        return {**dict(zip(("input_", "filter_", "bias"), inputs, strict=True)), "act": "RELU"}
+        return {"x": inputs[0]}
 
     with pytest.raises(tf.errors.FailedPreconditionError, match="does not cover"):
-        measure(dense_ops.dense.op_name, arguments, {}, specs)
+        measure(of_nobody_else.op_name, arguments, {}, [tf.TensorSpec((3, 5), tf.float32)])
 
 
 def test_a_function_without_a_kernel_is_refused_as_an_op_is():
