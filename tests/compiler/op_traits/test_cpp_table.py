@@ -34,12 +34,16 @@ def test_rows_are_those_of_the_table_in_the_order_of_their_bytes() -> None:
     left_out = op_traits.TABLE.keys() - {row["name"] for row in rows}
     for name in left_out:
         traits = op_traits.of(name)
-        assert not (traits.stateless_twin or traits.runs or traits.structural or traits.family), name
+        assert not (traits.stateless_twin or traits.runs or traits.structural or traits.family), (
+            name
+        )
     assert {traits.runs for traits in map(op_traits.of, (row["name"] for row in rows))} > set(Runs)
 
 
 def test_what_kernels_do_for_an_op() -> None:
-    rows = {row["name"]: row["work"] for row in map(ROW.fullmatch, cpp_table.text().splitlines()[1:])}
+    rows = {
+        row["name"]: row["work"] for row in map(ROW.fullmatch, cpp_table.text().splitlines()[1:])
+    }
     some = ("MatMul", "Conv2D", "Tanh", "Softmax", "Reshape", "Shape", "While")
     assert [rows[name] for name in some] == [
         "Sums", "Sums", "Computes", "Computes", "Moves", "Moves", "Unknown",
