@@ -51,7 +51,7 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
     rtol: float | None = None,
     timeout: float | None = None,
 ) -> Accelerated | ModelReport:
-    """Gives parts of a function's graph kernels, where that makes it faster.
+    """Gives kernels to parts of the graph of a function, where that makes it faster.
 
     No composite has to be written: regions of TensorFlow's own ops become nodes, each of which has
     a kernel where one covers it and was measured to be no slower. The function is run on `inputs`

@@ -75,8 +75,8 @@ def test_a_library_is_built_once_and_installed(tmp_path):
     run("cmake", "--install", build, "--prefix", tmp_path / "installed")
     installed = tmp_path / "installed" / "lib"
     assert {path.name for path in installed.iterdir()} == {
-        "liboutside.so", "liboutside_kernels.so", "outside.py", "outside.pyi", "outside.mlir", "outside.md",
-        "manifest.json", "timings.json",
+        "liboutside.so", "liboutside_kernels.so", "outside.py", "outside.pyi", "outside.mlir",
+        "outside.md", "manifest.json", "timings.json",
     }  # fmt: skip
     manifest = json.loads((installed / "manifest.json").read_text())
     assert [op["op"] for op in manifest["ops"]] == ["CMakeScaled"]
