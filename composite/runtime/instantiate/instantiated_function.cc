@@ -3,6 +3,7 @@
 #include <atomic>
 #include <utility>
 
+#include "composite/runtime/base/op_traits.h"
 #include "composite/runtime/base/stats.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/platform/errors.h"
@@ -16,6 +17,19 @@ using Library = InstantiatedFunction::Library;
 
 // It refuses graphs with asynchronous ops, which the standard one runs.
 constexpr char kFastExecutor[] = "SINGLE_THREADED_EXECUTOR";
+
+// An inner function is instantiated when it is called, by the same executor; loops and branches in
+// it are lowered to ops that the fast one refuses then, when nobody can choose another.
+bool HasInnerControlFlow(const Library& library, const std::string& name) {
+  for (const std::string& inner : library.ListFunctionNames()) {
+    if (inner == name) continue;
+    for (const tensorflow::NodeDef& node : library.Find(inner)->node_def()) {
+      const Runs runs = TraitsOf(node.op()).runs;
+      if (runs == Runs::kLoop || runs == Runs::kBranch) return true;
+    }
+  }
+  return false;
+}
 
 std::atomic<int> alive{0};
 
@@ -55,6 +69,7 @@ absl::StatusOr<std::unique_ptr<const InstantiatedFunction>> InstantiatedFunction
 
 absl::StatusOr<std::unique_ptr<const InstantiatedFunction>> InstantiatedFunction::Make(
     Runtime* runtime, const std::string& name, std::shared_ptr<const Library> library) {
+  if (HasInnerControlFlow(*library, name)) return MakeTelling(runtime, name, std::move(library));
   auto fast = MakeFast(runtime, name, library);
   return fast.ok() ? std::move(fast) : MakeTelling(runtime, name, std::move(library));
 }
