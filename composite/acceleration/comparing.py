@@ -119,16 +119,23 @@ def _flat(result: Any) -> list[Array]:
 
 def _deviation(found: Sequence[Array], wanted: Sequence[Array], rtol: float | None) -> Deviation:
     """The output that is furthest from what it was, in units of its bound."""
-    worst = Deviation(0, 0.0, 1e-3 if rtol is None else rtol)
-    for index, (y, z) in enumerate(zip(found, wanted, strict=True)):
-        if z.dtype.kind in "biuSUO":
-            far, bound = float(not np.array_equal(y, z)), 0.0
-        else:
-            bound = rtol if rtol is not None else 5e-2 if z.dtype.itemsize == 2 else 1e-3
-            far = _distance(y.astype(np.float64), z.astype(np.float64))
-        if far > bound * (worst.distance / worst.bound if worst.bound else 0.0):
-            worst = Deviation(index, far, bound)
-    return worst
+    pairs = enumerate(zip(found, wanted, strict=True))
+    deviations = [_deviation_of(k, y, z, rtol) for k, (y, z) in pairs]
+    return max(deviations, key=_in_bounds, default=Deviation(0, 0.0, 0.0))
+
+
+def _deviation_of(index: int, y: Array, z: Array, rtol: float | None) -> Deviation:
+    if z.dtype.kind in "biuSUO":
+        return Deviation(index, float(not np.array_equal(y, z)), 0.0)
+    bound = rtol if rtol is not None else 5e-2 if z.dtype.itemsize == 2 else 1e-3
+    return Deviation(index, _distance(y.astype(np.float64), z.astype(np.float64)), bound)
+
+
+def _in_bounds(deviation: Deviation) -> float:
+    """The distance as a multiple of its bound."""
+    if not deviation.distance:
+        return 0.0
+    return deviation.distance / deviation.bound if deviation.bound else float("inf")
 
 
 def _distance(y: Array, z: Array) -> float:

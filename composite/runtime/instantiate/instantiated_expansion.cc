@@ -4,11 +4,11 @@
 
 #include "composite/runtime/instantiate/expansion_library.h"
 #include "composite/runtime/instantiate/input_facts.h"
+#include "composite/runtime/kernels/options.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
-#include "tensorflow/core/util/determinism.h"
 
 namespace composite {
 namespace {
@@ -104,7 +104,7 @@ absl::Status InstantiatedExpansion::InstantiateOnCpu() {
   TF_ASSIGN_OR_RETURN(plain_, InstantiatedFunction::Make(runtime_, expansion_->name, library_));
   // Where ops are deterministic, all calls run the same graph; functions of the caller's library
   // are not in the expansion's.
-  if (!tensorflow::OpDeterminismRequired() && library_ == expansion_->library) {
+  if (!DeterminismRequired() && library_ == expansion_->library) {
     hot_ = std::make_unique<HotExpansion>(expansion_);
   }
   return absl::OkStatus();

@@ -5,7 +5,6 @@
 #include "composite/runtime/kernels/kernel_table.h"
 #include "composite/runtime/kernels/options.h"
 #include "composite/runtime/program/node_attrs.h"
-#include "tensorflow/core/util/determinism.h"
 
 namespace composite {
 namespace {
@@ -63,6 +62,6 @@ size_t GroupSnapshots::size() {
   return groups_.size();
 }
 
-bool GroupSnapshots::Deterministic() { return tensorflow::OpDeterminismRequired(); }
+bool GroupSnapshots::Deterministic() { return DeterminismRequired(); }
 
 }  // namespace composite

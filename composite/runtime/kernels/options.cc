@@ -4,6 +4,8 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/base/fork_mutex.h"
+#include "tensorflow/core/util/determinism.h"
 
 namespace composite {
 namespace {
@@ -99,6 +101,12 @@ bool JitAllowed() {
     return value == nullptr || absl::string_view(value) != "0";
   }();
   return allowed;
+}
+
+bool DeterminismRequired() {
+  static ForkMutex& mu = *new ForkMutex;  // threads may ask while static objects go
+  absl::ReaderMutexLock lock(&mu);
+  return tensorflow::OpDeterminismRequired();
 }
 
 }  // namespace composite

@@ -55,6 +55,10 @@ Options& ThreadOptions();
 // False when COMPOSITE_JIT=0.
 bool JitAllowed();
 
+// tf.config.experimental.enable_op_determinism. TF 2.21 keeps the answer behind a mutex that no
+// fork waits for; to ask here leaves it free in children.
+bool DeterminismRequired();
+
 }  // namespace composite
 
 #endif  // COMPOSITE_RUNTIME_KERNELS_OPTIONS_H_

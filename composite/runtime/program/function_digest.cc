@@ -118,6 +118,15 @@ FunctionDefLibrary ReachedFrom(const tensorflow::FunctionLibraryDefinition& libr
   return found;
 }
 
+absl::Status AddIfMissing(const tensorflow::FunctionDef& function,
+                          tensorflow::FunctionLibraryDefinition* library) {
+  // Not Contains(): a tf.function's graph has that of its caller as the default registry of its own
+  // library, which refuses a name that is known there.
+  const tensorflow::OpRegistrationData* known = nullptr;
+  if (library->LookUp(function.signature().name(), &known).ok()) return absl::OkStatus();
+  return library->AddFunctionDef(function);
+}
+
 absl::string_view DigestInName(absl::string_view name) {
   const size_t underscore = name.rfind('_');
   if (!absl::StartsWith(name, kPrefix) || underscore == name.npos) return "";

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/function.pb.h"
@@ -19,6 +20,10 @@ std::string FunctionDigest(tensorflow::FunctionDefLibrary library);
 // A function of a library and what it reaches, that one first.
 tensorflow::FunctionDefLibrary ReachedFrom(const tensorflow::FunctionLibraryDefinition& library,
                                            const tensorflow::FunctionDef& function);
+
+// Adds a function to a library that has none of its name, nor any op.
+absl::Status AddIfMissing(const tensorflow::FunctionDef& function,
+                          tensorflow::FunctionLibraryDefinition* library);
 
 // The hash that a canonical name "__composite_<stem>_<hash>" ends with; "" for any other name, such
 // as those that TensorFlow gives the functions of a model that it loads.

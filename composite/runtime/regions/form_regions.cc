@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "composite/runtime/program/function_digest.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/regions/partition.h"
 #include "composite/runtime/regions/refused_nodes.h"
@@ -91,11 +92,7 @@ std::vector<Region> MakeRegions(Graph* graph, MayJoin may_join) {
 
 absl::Status AddFunctions(const std::vector<Region>& regions, FunctionLibraryDefinition* library) {
   for (const Region& region : regions) {
-    const tensorflow::FunctionDef& function = region.function.function;
-    // Not Contains(): see AddMissing of the graph pass.
-    const tensorflow::OpRegistrationData* known = nullptr;
-    if (library->LookUp(function.signature().name(), &known).ok()) continue;
-    TF_RETURN_IF_ERROR(library->AddFunctionDef(function));
+    TF_RETURN_IF_ERROR(AddIfMissing(region.function.function, library));
   }
   return absl::OkStatus();
 }

@@ -110,12 +110,12 @@ class Groups {
     const auto visit = [&](int reader) {
       for (int group : groups_[reader].before) {
         group = Current(group);
-        if (group == reader || (group != a && group != b && !seen.insert(group).second)) continue;
+        if (group == reader) continue;
         if (group == a || group == b) {
           if (reader != a && reader != b) return true;
-          continue;
+        } else if (seen.insert(group).second) {
+          pending.push_back(group);
         }
-        pending.push_back(group);
       }
       return false;
     };

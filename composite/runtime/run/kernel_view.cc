@@ -5,8 +5,8 @@
 
 #include "composite/runtime/instantiate/input_facts.h"
 #include "composite/runtime/kernels/node_groups.h"
+#include "composite/runtime/kernels/options.h"
 #include "composite/runtime/run/kernel_call.h"
-#include "tensorflow/core/util/determinism.h"
 
 namespace composite {
 namespace {
@@ -91,7 +91,7 @@ const KernelSnapshot* CallSnapshots::At(size_t i, bool must) {
 }
 
 bool CallSnapshots::Deterministic() {
-  if (!deterministic_.has_value()) deterministic_ = tensorflow::OpDeterminismRequired();
+  if (!deterministic_.has_value()) deterministic_ = DeterminismRequired();
   return *deterministic_;
 }
 

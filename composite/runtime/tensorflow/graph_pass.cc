@@ -182,11 +182,7 @@ absl::Status RestoreNodes(Graph* graph, FunctionLibraryDefinition* library) {
 absl::Status AddMissing(const Expansions& used, FunctionLibraryDefinition* library) {
   for (const auto& expansion : used) {
     for (const std::string& name : expansion->library->ListFunctionNames()) {
-      // Not Contains(): a tf.function's graph has options.flib_def as the default registry of its
-      // own library, which refuses a name that is known there.
-      const tensorflow::OpRegistrationData* known = nullptr;
-      if (library->LookUp(name, &known).ok()) continue;
-      TF_RETURN_IF_ERROR(library->AddFunctionDef(*expansion->library->Find(name)));
+      TF_RETURN_IF_ERROR(AddIfMissing(*expansion->library->Find(name), library));
     }
   }
   return absl::OkStatus();
@@ -212,23 +208,20 @@ DeniedOf FunctionsWithRegions(const FunctionLibraryDefinition& library,
     AddReached(library, *function, &names);
   }
   for (const std::string& name : library.ListFunctionNames()) {
+    if (!IsAccelerated(name) && (!RegionsAreOn() || names.contains(name))) continue;
     auto record = library.FindRecord(name);
-    if (record == nullptr) continue;
-    if (IsAccelerated(name) || (RegionsAreOn() && !names.contains(name))) {
-      AddReached(library, record->fdef(), &names);
-    }
+    if (record != nullptr) AddReached(library, record->fdef(), &names);
   }
   if (names.empty()) return names;
   const absl::flat_hash_set<std::string> of_xla = FunctionsOfXla(library);
+  const auto stays = [&](const tensorflow::FunctionDef& body) {
+    return of_xla.contains(body.signature().name()) || KeepsTfOps(body) || IsEagerWrapper(body);
+  };
   absl::erase_if(names, [&](const auto& entry) {
-    const std::string& name = entry.first;
-    auto record = library.FindRecord(name);
-    if (record == nullptr) return false;
-    return of_xla.contains(name) || KeepsTfOps(record->fdef()) || IsEagerWrapper(record->fdef());
+    auto record = library.FindRecord(entry.first);
+    return record != nullptr && stays(record->fdef());
   });
-  if (function != nullptr && (KeepsTfOps(*function) || IsEagerWrapper(*function))) {
-    names.erase(function->signature().name());
-  }
+  if (function != nullptr && stays(*function)) names.erase(function->signature().name());
   return names;
 }
 

@@ -139,3 +139,5 @@ def test_the_worst_output_is_told() -> None:
     assert (worst.output, round(worst.distance, 6), worst.bound) == (1, 0.1, 1e-3)
     worst = comparing._deviation([off, two + 1], [one, two], 0.5)
     assert (worst.output, worst.is_small) == (1, False)
+    worst = comparing._deviation([two + 1, off], [two, one], 0.5)
+    assert (worst.output, worst.is_small) == (0, False)
