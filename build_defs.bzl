@@ -39,8 +39,8 @@ def gen_op_libraries(
       deps: what src imports: py_library targets, and other op libraries whose ops it calls. Their
         sources can be imported, `from package.ops import op`, and their wrappers; their kernels are
         not compiled again.
-      targets: CPU levels to compile kernels for, as "x86-64-v3", which this machine must have; by
-        default the highest that it has.
+      targets: levels to compile kernels for, which this machine must have: of CPUs, as
+        "x86-64-v3", of GPUs, as "cuda:sm_90", and "cpu", its highest; by default that.
       tags: of all targets.
       test: whether all targets are testonly.
       signatures: a file of calls to compile kernels for: JSON, or what COMPOSITE_RECORD wrote.

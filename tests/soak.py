@@ -2,18 +2,20 @@
 
 In turns: programs of the fuzzer by their expansions, with tensors that decide, and by kernels;
 gradients of random programs; a training from which compiler, cache and folders are taken away;
-random Keras models with regions. Each turn is a process with a seed of its own. What it runs is
-printed before, so a finding can be run again alone.
+random Keras models with regions. Each turn is a process with a seed, a cache and a temporary folder
+of its own. What it runs is printed before, so a finding can be run again alone.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import shlex
 import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 TURNS = (
     "tests.fuzz --count 2000 --seed {seed}",
@@ -39,13 +41,21 @@ def main(minutes: float, seed: int) -> int:
         with tempfile.TemporaryDirectory(prefix="composite-soak-") as folder:
             what = turn.format(seed=seed + 10_000 * number, folder=folder)
             print(f"==== python -m {what}", flush=True)
-            done = subprocess.run([sys.executable, "-m", *shlex.split(what)], check=False)
+            command = [sys.executable, "-m", *shlex.split(what)]
+            done = subprocess.run(command, env=_environment(Path(folder)), check=False)
         if done.returncode:
             found.append(what)
     print(f"\n{number} turns, {len(found)} with findings")
     for what in found:
         print(f"  python -m {what}")
     return 1 if found else 0
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    variables = {"TMPDIR": folder / "tmp", "COMPOSITE_CACHE_DIR": folder / "cache"}
+    for own in variables.values():
+        own.mkdir(mode=0o700)
+    return os.environ | {name: str(own) for name, own in variables.items()}
 
 
 if __name__ == "__main__":

@@ -37,3 +37,4 @@ class LibraryKernel:
     record: bytes
     facts: dict[str, Any]  # for people: shapes, strategy, error bound
     packed: int = 0  # how many constants it packs, by the symbols __tvm_ffi_<name>_pack<i>
+    image: bytes = b""  # of a kernel for GPUs, its machine code: there are no symbols then

@@ -33,6 +33,8 @@ typedef struct {{
 }} composite_kernel;
 extern int composite_register_ops(const char* program, size_t size, const composite_kernel* kernels,
                                   size_t count, char* error, size_t error_size);
+extern int composite_register_gpu_kernel(const char* record, size_t size, const char* image,
+                                         size_t image_size, char* error, size_t error_size);
 extern void composite_register_timings(const composite_kernel* kernel, const char* timings);
 extern void composite_bind_slots(void** parallel_launch, void** parallel_barrier,
                                  void** alloc_workspace, void** free_workspace);
@@ -105,6 +107,7 @@ def registration(name: str, ops: Sequence[LibraryOp], kernels: Sequence[LibraryK
     calls = []
     for i, op in enumerate(ops):
         own = [kernel for kernel in kernels if kernel.op_name == op.op_name]
+        own.sort(key=lambda kernel: bool(kernel.image))
         parts.append(_array(f"program_{i}", op.program, op.op_name))
         parts += [_kernel_data(f"kernel_{i}_{k}", kernel) for k, kernel in enumerate(own)]
         calls.append(_call(i, op, own))
@@ -132,13 +135,14 @@ def _program_case(i: int) -> str:
 
 
 def _kernel_data(symbol: str, kernel: LibraryKernel) -> str:
+    record = _array(symbol, kernel.record, kernel.name)
+    if kernel.image:
+        return record + _array(
+            f"{symbol}_image", kernel.image, f"the machine code of {kernel.name}"
+        )
     functions = [f"__tvm_ffi_{kernel.name}", *_packers(kernel)]
-    return "\n".join(
-        [
-            *(f"extern int {name}(void*, const void*, int, void*);" for name in functions),
-            _array(symbol, kernel.record, kernel.name),
-        ]
-    )
+    declared = [f"extern int {name}(void*, const void*, int, void*);" for name in functions]
+    return "\n".join([*declared, record])
 
 
 def _packers(kernel: LibraryKernel) -> list[str]:
@@ -146,12 +150,14 @@ def _packers(kernel: LibraryKernel) -> list[str]:
 
 
 def _call(i: int, op: LibraryOp, kernels: Sequence[LibraryKernel]) -> str:
+    """The statements that register an op; its kernels for GPUs are the last."""
     lines = []
     table = "NULL"
-    if kernels:
+    with_functions = [kernel for kernel in kernels if not kernel.image]
+    if with_functions:
         table = "kernels"
-        lines.append(f"    composite_kernel kernels[{len(kernels)}];")
-    for k, kernel in enumerate(kernels):
+        lines.append(f"    composite_kernel kernels[{len(with_functions)}];")
+    for k, kernel in enumerate(with_functions):
         data, packers = f"kernel_{i}_{k}", "NULL"
         if kernel.packed:
             packers = f"packers_{k}"
@@ -163,11 +169,32 @@ def _call(i: int, op: LibraryOp, kernels: Sequence[LibraryKernel]) -> str:
             f"    kernels[{k}].function = (void*)&__tvm_ffi_{kernel.name};",
             f"    kernels[{k}].packers = {packers};",
         ]
+    count = len(with_functions)
     lines += [
         "    if (!status[0] &&",
         f"        composite_register_ops((const char*)program_{i}, sizeof(program_{i}), {table},",
-        f"                               {len(kernels)}, error, sizeof(error)))",
-        f'      snprintf(status, sizeof(status), "{op.op_name}: %s", error);',
-        *(f"    composite_register_timings(&kernels[{k}], timings);" for k in range(len(kernels))),
+        f"                               {count}, error, sizeof(error)))",
+        _failed(op),
+        *(f"    composite_register_timings(&kernels[{k}], timings);" for k in range(count)),
     ]
+    for k in range(count, len(kernels)):
+        lines += _gpu_call(f"kernel_{i}_{k}", op)
     return "  {\n" + "\n".join(lines) + "\n  }\n"
+
+
+def _gpu_call(data: str, op: LibraryOp) -> list[str]:
+    kernel = f"(const char*){data}, sizeof({data})"
+    image = f"(const char*){data}_image, sizeof({data}_image)"
+    return [
+        f"    const composite_kernel {data}_gpu = {{{kernel}, NULL, NULL}};",
+        "    if (!status[0] &&",
+        f"        composite_register_gpu_kernel({kernel},",
+        f"                                      {image},",
+        "                                      error, sizeof(error)))",
+        _failed(op),
+        f"    composite_register_timings(&{data}_gpu, timings);",
+    ]
+
+
+def _failed(op: LibraryOp) -> str:
+    return f'      snprintf(status, sizeof(status), "{op.op_name}: %s", error);'

@@ -18,7 +18,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from composite.aot.inputs import MANIFEST
-from composite.compiler.tvm.target import Target
+from composite.compiler.tvm.target import CudaTarget, Target
+
+_CUDA = "cuda:sm_"
 
 Call = Mapping[str, Any]
 Signatures = Mapping[str, Sequence[Call]]
@@ -30,7 +32,8 @@ class Options(NamedTuple):
     Attributes:
         name: of the library, an identifier; by default the source file's.
         signatures: for an op's name, in Python or TensorFlow, the calls to compile kernels for.
-        targets: levels of the x86-64 psABI, "x86-64-v3"; by default this machine's.
+        targets: levels of the x86-64 psABI, "x86-64-v3", of GPUs, "cuda:sm_90", and "cpu", which is
+            this machine's level; by default that alone.
         kinds: for each op without stated calls, how many kinds of calls at most have a kernel.
         of_a_run: whether the signatures may hold calls of other ops, which are left out.
         elsewhere: digests of ops whose kernels another library has: here they have none.
@@ -52,7 +55,7 @@ class Options(NamedTuple):
         return {
             "name": self.name or source.stem,
             "signatures": {op: [text(c) for c in cs] for op, cs in self.signatures.items()},
-            "targets": [target.key for target in targets(self.targets)],
+            "targets": [machine.target.key for machine in machines(self.targets)],
             "kinds": self.kinds,
             "elsewhere": list(self.elsewhere),
             "registration": self.registration,
@@ -60,22 +63,53 @@ class Options(NamedTuple):
         }
 
 
-def targets(levels: Sequence[str]) -> list[Target]:
-    """The targets of psABI levels, the lowest first; this machine's without any.
+class Machine(NamedTuple):
+    """What kernels are built for.
 
-    ValueError for a level that there is not, or that this machine has not: a kernel is checked and
-    measured where it is built.
+    Attributes:
+        target: what they are compiled for.
+        device: a level of GPUs as requests name it, "cuda:sm_90"; "" is the CPU.
     """
+
+    target: Target
+    device: str = ""
+
+
+def machines(levels: Sequence[str]) -> list[Machine]:
+    """The machines of a library's targets, the lowest CPU first; this machine's CPU without any.
+
+    A GPU's products of float32 are not rounded to TF32: the library serves processes that forbid
+    that, too. ValueError for a level that there is not, or that this machine's CPU has not: a
+    kernel is checked and measured where it is built.
+    """
+    devices = sorted({level for level in levels if level.startswith(_CUDA)})
+    others = [level for level in levels if level not in devices]
+    cpus = _cpus(others) if others or not devices else []
+    # When the library is loaded the last one that the CPU can run comes first.
+    return [*map(Machine, cpus), *(Machine(_gpu(device), device) for device in devices)]
+
+
+def _cpus(levels: Sequence[str]) -> list[Target]:
     host = Target.host()
-    chosen = {level: Target.of(level, host.cores) for level in levels} or {host.isa: host}
+    chosen = {host.isa: host} if not levels or "cpu" in levels else {}
+    chosen |= {level: Target.of(level, host.cores) for level in levels if level != "cpu"}
     for target in chosen.values():
         if target.isa > host.isa:
             raise ValueError(
                 f"kernels for {target.isa} cannot be checked on this machine, which has "
                 f"{host.isa}: build them on one that has it"
             )
-    # When the library is loaded the last one that the CPU can run comes first.
     return [chosen[level] for level in sorted(chosen)]
+
+
+def _gpu(device: str) -> CudaTarget:
+    level = device.removeprefix(_CUDA)
+    if not level.isdigit():
+        raise ValueError(
+            f"{device!r} is no level of GPUs: write the compute capability without its point, as "
+            f"{_CUDA}90"
+        )
+    return CudaTarget.of_device(device)
 
 
 def elsewhere(folders: Iterable[Path]) -> tuple[str, ...]:

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from composite.aot import build_options, enumeration, inputs, manifest, prebuild, sources, writing
-from composite.aot.build_options import Options, Signatures
+from composite.aot.build_options import Machine, Options, Signatures
 from composite.aot.replacing import replaced
 from composite.aot.signatures import Stated, of_ops, stated
 from composite.binding.kernel_request import KernelRequest
 from composite.compiler.emit.timings import read
 from composite.compiler.tvm.target import Target
-from composite.kernels import key
+from composite.kernels import gpu, key
 from composite.kernels.decisions import Decision
 from composite.kernels.tuned import Database
 from composite.ops.op import CompositeOp
@@ -62,9 +62,10 @@ def build(  # noqa: PLR0913 - what a library is built with
         signatures: for an op's Python name, the calls to compile kernels for: keyword arguments as
             in `CompositeOp.add_signature`, whose calls are compiled as well. Calls that no kernel
             covers run TensorFlow's ops.
-        targets: levels of the x86-64 psABI to compile kernels for, such as "x86-64-v3"; by default
-            the highest that this machine has. Kernels are checked and measured here, so this
-            machine must have each level.
+        targets: what to compile kernels for: levels of the x86-64 psABI, such as "x86-64-v3";
+            "cpu", which is the highest of them that this machine has; and levels of GPUs, such as
+            "cuda:sm_90". By default "cpu". Kernels are checked and measured here, so this machine
+            must have each of them.
         tuned: a file that `composite.tune` wrote, with choices for the kernels; by default none.
 
     Returns:
@@ -103,7 +104,13 @@ def run(
     name = options.name or (path.stem if path else None)
     if not name or not name.isidentifier():
         raise ValueError(f"composite.build: name={name!r} is not an identifier")
-    machines = build_options.targets(options.targets)
+    machines = build_options.machines(options.targets)
+    for machine in machines:
+        if machine.device and not gpu.is_here(machine.device):
+            raise ValueError(
+                f"kernels for {machine.device} cannot be checked on this machine, which has no "
+                "such GPU: build them on one that has it"
+            )
     _check_replaceable(target)
     ordered = sources.with_callees(found.ops)
     wanted, notes = _wanted(ordered, options)
@@ -127,7 +134,7 @@ class _Wanted(NamedTuple):
 
 def _kernels(
     wanted: Sequence[_Wanted],
-    machines: Sequence[Target],
+    machines: Sequence[Machine],
     plan: prebuild.Plan,
     progress: Progress,
     notes: list[str],
@@ -139,15 +146,15 @@ def _kernels(
             progress(i * len(machines), len(wanted) * len(machines), f"{op.__name__}{_short(call)}")
             constants = False
             try:
-                for stated in prebuild.requests(op, call):
+                for stated in prebuild.requests(op, call, machine.device):
                     constants = bool(stated.constants)
-                    request = prebuild.sized(op, stated, machine)
-                    name = prebuild.name(op, request, machine)
+                    request = prebuild.sized(op, stated, machine.target)
+                    name = prebuild.name(op, request, machine.target)
                     if name in built:
                         continue
-                    built[name] = prebuild.kernel(op, request, machine, plan)
+                    built[name] = prebuild.kernel(op, request, machine.target, plan)
                     if must and built[name].has_loop:
-                        built |= _of_one(op, request, machine, plan, built, notes)
+                        built |= _of_one(op, request, machine.target, plan, built, notes)
             except ValueError as error:
                 # Without a kernel for constants the one for any inputs serves.
                 if must and not constants:

@@ -26,14 +26,13 @@ from composite.compiler.emit.library import LibraryKernel
 from composite.compiler.emit.timings import KernelTiming
 from composite.compiler.tvm.choices import Chosen
 from composite.compiler.tvm.target import Target
-from composite.kernels import chosen, produce, shapes, verdicts, verify
+from composite.kernels import chosen, gpu, produce, shapes, verdicts, verify
 from composite.kernels.decisions import Decision, Point, Times
 from composite.kernels.tuned import Database
 from composite.ops import call_arguments
 from composite.ops.op import CompositeOp
 
 if TYPE_CHECKING:
-    from composite.compiler.tvm import Kernel
     from composite.kernels.given import Given
 
 _SIZE = 32  # of a dim that varies, for measuring
@@ -78,7 +77,8 @@ def name(
     if given := _given(op, wanted, target):
         return given.kernel.name
     with _refusing(op, wanted):
-        return f"{produce.kernel_name(wanted, choices)}_{target.isa.rpartition('-')[2]}"
+        level = wanted.device.rpartition(":")[2] or target.isa.rpartition("-")[2]
+        return f"{produce.kernel_name(wanted, choices)}_{level}"
 
 
 class Plan(NamedTuple):
@@ -108,23 +108,39 @@ def kernel(op: CompositeOp, wanted: KernelRequest, target: Target, plan: Plan) -
             plan.tuned,
         )
         own = name(op, wanted, target, choices)
+        if wanted.device:
+            return _for_gpu(op, wanted, target, own, plan, choices)
         compiled = produce.compile_object(wanted, target, own, choices)
     record = produce.record_of(wanted, compiled, target, tuned=bool(choices))
     with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
         path = Path(folder) / "kernel.so"
         backend.link(compiled, path, runtime=native.library_path())
-        try:
+        with _checking(op, wanted):
             accuracy = produce.check(wanted, compiled, path)
-        except verify.Mismatch as wrong:
-            raise ValueError(
-                f"no kernel for {op.__name__}({described(wanted)}): it failed its check: {wrong}"
-            ) from wrong
         record = produce.with_accuracy(record, wanted, accuracy)
         decision = verdicts.measured_library(record, wanted, path, plan.before.get(compiled.name))
     # Where timings.json is missing, the kernel is taken to be no slower.
     record = replace(record, verdict="kernel")
-    description = _description(op, compiled, record)
+    description = _description(op, record, packed=len(compiled.packed))
     return BuiltKernel(description, dict(compiled.objects), _timing(decision))
+
+
+def _for_gpu(  # noqa: PLR0913, PLR0917 - what `kernel` has found out
+    op: CompositeOp,
+    wanted: KernelRequest,
+    target: Target,
+    own: str,
+    plan: Plan,
+    choices: Chosen,
+) -> BuiltKernel:
+    with _checking(op, wanted):
+        record, image = produce.compile_kernel(wanted, target, choices, name=own)
+    with tempfile.TemporaryDirectory(prefix="composite-") as folder, naming(folder):
+        path = Path(folder) / "image"
+        path.write_bytes(image)
+        decision = verdicts.measured_library(record, wanted, path, plan.before.get(own))
+    record = replace(record, verdict="kernel", library_sha256=None)
+    return BuiltKernel(_description(op, record, image=image), {}, _timing(decision))
 
 
 def _given(op: CompositeOp, wanted: KernelRequest, target: Target) -> Given | None:
@@ -145,20 +161,39 @@ def _taken(op: CompositeOp, given: Given) -> BuiltKernel:
             "which cannot be built into another: give it as an object file"
         )
     return BuiltKernel(
-        _description(op, given.kernel, given.record),
+        _description(op, given.record, packed=len(given.kernel.packed)),
         dict(given.kernel.objects),
         _timing(given.decision),
     )
 
 
-def _description(op: CompositeOp, compiled: Kernel, record: KernelRecord) -> LibraryKernel:
+def _description(
+    op: CompositeOp, record: KernelRecord, *, packed: int = 0, image: bytes = b""
+) -> LibraryKernel:
     return LibraryKernel(
-        name=compiled.name,
+        name=record.name,
         op_name=op.op_name,
         record=record.serialize(),
         facts=_facts(record),
-        packed=len(compiled.packed),
+        packed=packed,
+        image=image,
     )
+
+
+@contextmanager
+def _checking(op: CompositeOp, wanted: KernelRequest) -> Iterator[None]:
+    """Says of which call it is that a kernel is wrong or cannot be run here, as a ValueError."""
+    try:
+        yield
+    except verify.Mismatch as wrong:
+        raise ValueError(
+            f"no kernel for {op.__name__}({described(wanted)}): it failed its check: {wrong}"
+        ) from wrong
+    except gpu.Missing as missing:
+        raise ValueError(
+            f"no kernel for {op.__name__}({described(wanted)}): it cannot be checked on this "
+            f"machine ({missing}): build it where there is a GPU of {wanted.device}"
+        ) from missing
 
 
 @contextmanager
@@ -233,10 +268,12 @@ def request(op: CompositeOp, arguments: Mapping[str, Any]) -> KernelRequest:
     return requests(op, arguments)[0]
 
 
-def requests(op: CompositeOp, arguments: Mapping[str, Any]) -> list[KernelRequest]:
+def requests(
+    op: CompositeOp, arguments: Mapping[str, Any], device: str = ""
+) -> list[KernelRequest]:
     """The requests of a stated call: for any inputs, and for constants where some are stated.
 
-    TypeError or ValueError for a call that is none.
+    No kernel for a GPU takes inputs for constant. TypeError or ValueError for a call that is none.
     """
     given = dict(op.__signature__.bind(**arguments).arguments)
     given.pop("name", None)
@@ -252,9 +289,14 @@ def requests(op: CompositeOp, arguments: Mapping[str, Any]) -> list[KernelReques
     in_shapes = _with_symbols(specs)
     hint = (_SIZE,) * len(shapes.symbols(in_shapes))
     plain = KernelRequest(
-        op=op.op_name, attrs=attrs, program=op.digest, in_shapes=in_shapes, hint=hint
+        op=op.op_name,
+        attrs=attrs,
+        program=op.digest,
+        in_shapes=in_shapes,
+        hint=hint,
+        device=device,
     )
-    constants = tuple(i for i, spec in enumerate(specs) if _is_packed(spec))
+    constants = tuple(i for i, spec in enumerate(specs) if _is_packed(spec) and not device)
     return [plain, replace(plain, constants=constants)] if constants else [plain]
 
 

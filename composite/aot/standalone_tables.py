@@ -2,7 +2,7 @@
 
 Kernels that take inputs for constant are left out: who packs a constant, and when, is TensorFlow's
 business. So are ops whose kernels cannot be told by the dtypes and shapes of flat inputs, and
-kernels of more symbols or dims than a call has room for.
+kernels of more symbols or dims than a call has room for, and kernels for GPUs.
 
 Not for: how that is written down (compiler/emit/standalone.py).
 """
@@ -58,7 +58,12 @@ def _is_flat(schema: OpSchema) -> bool:
 def _kernel(schema: OpSchema, kernel: LibraryKernel) -> StandaloneKernel | None:
     record = KernelRecord.parse(NodeDef.FromString(kernel.record))
     largest = max((dims.count(",") + 1 for dims in record.out_shapes), default=0)
-    if record.constants or len(record.minimums) > _MOST_SYMBOLS or largest > _MOST_DIMS:
+    if (
+        kernel.image
+        or record.constants
+        or len(record.minimums) > _MOST_SYMBOLS
+        or largest > _MOST_DIMS
+    ):
         return None
     dtypes = [
         dtype for args in (schema.inputs, schema.outputs) for dtype in _dtypes(args, record.attrs)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     "--target",
     multiple=True,
     metavar="LEVEL",
-    help="CPU level to compile for, as x86-64-v3; may be given several times. By default "
-    "the highest that this machine has.",
+    help="What to compile for: a CPU level, as x86-64-v3; cpu, the highest level that this machine "
+    "has, which is the default; a level of GPUs, as cuda:sm_90. May be given several times.",
 )
 @click.option(
     "signature_file",

@@ -23,6 +23,10 @@ from composite.kernels import host, verify
 Array = np.ndarray[Any, Any]
 
 
+class Missing(RuntimeError):  # noqa: N818 - says what there is not
+    """This process has no GPU of a kernel's level, or no driver."""
+
+
 class _Call(ctypes.Structure):
     """composite_gpu_call."""
 
@@ -75,7 +79,7 @@ def call(
 ) -> list[Array]:
     """The outputs of a kernel, which are like the arrays of `like`, by the GPU of its level.
 
-    verify.Mismatch when it writes outside of them, RuntimeError when it cannot be run.
+    verify.Mismatch when it writes outside of them, Missing and RuntimeError when it cannot be run.
     """
     outputs = [np.full(y.shape, 77, y.dtype) for y in like]
     arrays = [*map(np.ascontiguousarray, inputs), *outputs]
@@ -88,6 +92,8 @@ def call(
         native.invoke(native.library().composite_call_gpu_kernel, ctypes.byref(asked))
     except tf.errors.DataLossError as error:
         raise verify.Mismatch(error.message) from error
+    except tf.errors.FailedPreconditionError as error:
+        raise Missing(error.message) from error
     except tf.errors.OpError as error:
         raise RuntimeError(error.message) from error
     return outputs
@@ -95,12 +101,20 @@ def call(
 
 def device_name(device: str) -> str:
     """TensorFlow's name of the first GPU of a level such as "cuda:sm_80"."""
+    return f"GPU:{next(_numbers(device), 0)}"
+
+
+def is_here(device: str) -> bool:
+    """Whether TensorFlow may have a GPU of a level: it knows the level of few that plugins have."""
+    return next(_numbers(device), None) is not None
+
+
+def _numbers(device: str) -> Iterator[int]:
     level = device.removeprefix("cuda:sm_")
     for number, physical in enumerate(tf.config.list_physical_devices("GPU")):
         known = details(physical).get("compute_capability")
         if known is None or "".join(map(str, known)) == level:
-            return f"GPU:{number}"
-    return "GPU:0"
+            yield number
 
 
 def details(physical: Any) -> dict[str, Any]:

@@ -150,13 +150,15 @@ def compile_kernel(
     target: Target,
     choices: Chosen = NOTHING,
     stopping: Callable[[], bool] = client.never,
+    *,
+    name: str | None = None,
 ) -> tuple[KernelRecord, bytes]:
     """Compiles and checks a kernel. Returns its record and the bytes of its loadable library.
 
-    Of a kernel for a GPU, these are machine code.
+    Of a kernel for a GPU, these are machine code. `name` is another one than kernel_name's.
     """
     runtime = str(native.library_path().resolve())
-    name = kernel_name(request, choices)
+    name = name or kernel_name(request, choices)
     made = _compiled(request, target, name, choices, runtime=runtime, stopping=stopping)
     kernel, library = made.kernel, made.library
     assert library is not None, "it was asked for"

@@ -40,15 +40,15 @@ static_assert(sizeof(composite_kernel) == 4 * sizeof(void*), "built libraries ha
 
 // `built`: the functions of a built library's kernel, or null.
 absl::Status Install(const NodeDef& node, const composite_kernel* built) {
-  absl::StatusOr<KernelRecord> record = ParseKernelRecord(node);
-  if (!record.ok()) return record.status();
-  if (built == nullptr) return KernelTable::Global().Install(*std::move(record), nullptr);
-  std::vector<tvm_abi::Function> packers;
-  for (size_t i = 0; built->packers != nullptr && i < record->packed.size(); ++i) {
-    packers.push_back(reinterpret_cast<tvm_abi::Function>(built->packers[i]));
+  InstalledKernel kernel;
+  TF_ASSIGN_OR_RETURN(kernel.record, ParseKernelRecord(node));
+  if (built != nullptr) {
+    kernel.function = reinterpret_cast<tvm_abi::Function>(built->function);
+    for (size_t i = 0; built->packers != nullptr && i < kernel.record.packed.size(); ++i) {
+      kernel.packers.push_back(reinterpret_cast<tvm_abi::Function>(built->packers[i]));
+    }
   }
-  return KernelTable::Global().Install(
-      *std::move(record), reinterpret_cast<tvm_abi::Function>(built->function), std::move(packers));
+  return KernelTable::Global().Install(std::move(kernel));
 }
 
 NodeDef ReadStats(bool reset) {
@@ -101,6 +101,11 @@ absl::StatusOr<NodeDef> SetOptions(const NodeDef& request) {
   return answer;
 }
 
+// A kernel for another machine: the table keeps the reason for explain, the expansion serves.
+absl::Status OrForOthers(absl::Status status) {
+  return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
+}
+
 absl::Status RegisterOps(const char* program, size_t size, const composite_kernel* kernels,
                          size_t count) {
   auto library = ParseRequest<FunctionDefLibrary>(program, size);
@@ -109,11 +114,23 @@ absl::Status RegisterOps(const char* program, size_t size, const composite_kerne
   for (size_t i = 0; status.ok() && i < count; ++i) {
     auto record = ParseRequest<NodeDef>(kernels[i].record, kernels[i].size);
     if (!record.ok()) return record.status();
-    status = Install(*record, &kernels[i]);
-    // A kernel for another machine: the table keeps the reason for explain, the expansion serves.
-    if (absl::IsFailedPrecondition(status)) status = absl::OkStatus();
+    status = OrForOthers(Install(*record, &kernels[i]));
   }
   return status;
+}
+
+absl::Status RegisterGpuKernel(const char* record, size_t size, absl::string_view image) {
+  auto node = ParseRequest<NodeDef>(record, size);
+  if (!node.ok()) return node.status();
+  InstalledKernel kernel;
+  TF_ASSIGN_OR_RETURN(kernel.record, ParseKernelRecord(*node));
+  if (!kernel.record.launches.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("kernel ", kernel.record.name, " comes as machine code, and is for no GPU"));
+  }
+  kernel.image =
+      std::make_shared<const CudaImage>(std::string(image), kernel.record.launches->Functions());
+  return OrForOthers(KernelTable::Global().Install(std::move(kernel)));
 }
 
 absl::Status RegisterTimings(const composite_kernel& kernel, const char* timings) {
@@ -121,9 +138,7 @@ absl::Status RegisterTimings(const composite_kernel& kernel, const char* timings
   if (!record.ok()) return record.status();
   absl::Status status = AddTimings(timings, &*record);
   if (!status.ok()) return status;
-  status = Install(*record, &kernel);
-  // One for another machine; explain has the reason.
-  return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
+  return OrForOthers(Install(*record, &kernel));
 }
 
 }  // namespace
@@ -132,6 +147,22 @@ absl::Status RegisterTimings(const composite_kernel& kernel, const char* timings
 using composite::KernelTable;
 using composite::Serve;
 using tensorflow::NodeDef;
+
+namespace {
+
+// The code of `work()`, whose message goes to error[].
+template <typename Work>
+int Tell(Work work, char* error, size_t error_size) {
+  composite_buffer message = {nullptr, 0};
+  const int code = composite::Reply(&message, work);
+  if (code != 0 && error != nullptr && error_size > 0) {
+    std::snprintf(error, error_size, "%.*s", static_cast<int>(message.size), message.data);
+  }
+  composite_free(&message);
+  return code;
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -204,14 +235,14 @@ void composite_bind_slots(void** parallel_launch, void** parallel_barrier, void*
 
 int composite_register_ops(const char* program, size_t size, const composite_kernel* kernels,
                            size_t count, char* error, size_t error_size) {
-  composite_buffer message = {nullptr, 0};
-  const int code = composite::Reply(
-      &message, [&] { return composite::RegisterOps(program, size, kernels, count); });
-  if (code != 0 && error != nullptr && error_size > 0) {
-    std::snprintf(error, error_size, "%.*s", static_cast<int>(message.size), message.data);
-  }
-  composite_free(&message);
-  return code;
+  return Tell([&] { return composite::RegisterOps(program, size, kernels, count); }, error,
+              error_size);
+}
+
+int composite_register_gpu_kernel(const char* record, size_t size, const char* image,
+                                  size_t image_size, char* error, size_t error_size) {
+  return Tell([&] { return composite::RegisterGpuKernel(record, size, {image, image_size}); },
+              error, error_size);
 }
 
 void composite_register_timings(const composite_kernel* kernel, const char* timings) {

@@ -89,8 +89,14 @@ COMPOSITE_EXPORT int composite_register_ops(const char* program, size_t size,
                                             const composite_kernel* kernels, size_t count,
                                             char* error, size_t error_size);
 
-/* Gives a registered kernel what `timings`, the text of timings.json, says of it. Null, or no word
- * of it there: it stays as its record has it. */
+/* Registers a kernel for GPUs of an op that is registered: its record, which says the level and the
+ * launches, and its machine code. 0, or as above. No GPU is asked for until a node calls it. */
+COMPOSITE_EXPORT int composite_register_gpu_kernel(const char* record, size_t size,
+                                                   const char* image, size_t image_size,
+                                                   char* error, size_t error_size);
+
+/* Gives a registered kernel what `timings`, the text of timings.json, says of it; one for GPUs has
+ * no function here. Null, or no word of it there: it stays as its record has it. */
 COMPOSITE_EXPORT void composite_register_timings(const composite_kernel* kernel,
                                                  const char* timings);
 

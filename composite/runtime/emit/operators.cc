@@ -131,6 +131,9 @@ absl::StatusOr<Value> BinaryWeak(const BinaryRule& rule, const Value& a, const V
     TF_ASSIGN_OR_RETURN(Value y, emitter->Known(b));
     return rule.fold(x, y);
   }
+  if (rule.form == Form::kTrueDivide && b.is_number()) {
+    TF_RETURN_IF_ERROR(rule.fold(Value::Int(1), b).status());  // whatever is divided by zero
+  }
   const bool truths =
       bits && WeakType(a) == tensorflow::DT_BOOL && WeakType(b) == tensorflow::DT_BOOL;
   const DataType dtype = is_float ? tensorflow::DT_DOUBLE

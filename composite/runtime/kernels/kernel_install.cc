@@ -101,13 +101,14 @@ absl::Status KernelTable::AddBuiltLocked(KernelFamily* family, InstalledKernel k
   return absl::OkStatus();
 }
 
-absl::Status KernelTable::Install(KernelRecord record, tvm_abi::Function function,
-                                  std::vector<tvm_abi::Function> packers) {
+absl::Status KernelTable::Install(InstalledKernel kernel) {
+  const KernelRecord& record = kernel.record;
   auto version = Registry::Global().Find(record.op, record.program);
   if (!version.ok()) return version.status();
   const std::string name = record.name;
   const tensorflow::AttrValueMap own = record.attrs;
   const AttrSlice attrs(&own);
+  const bool is_built = kernel.has_code();
   const tensorflow::AttrValue* constants =
       record.constants.has_value() ? &*record.constants : nullptr;
   absl::Status status = CheckMachine(record);
@@ -116,16 +117,14 @@ absl::Status KernelTable::Install(KernelRecord record, tvm_abi::Function functio
   const std::string device_name = device.ok() ? device->name() : "";
   const std::shared_ptr<KernelGroup> group = Group(**version, attrs, constants, device_name);
   // What tells the times of a kernel brings none, and a refusal is then no second one.
-  const bool brings = function != nullptr || !record.library.empty();
-  const bool opens = function == nullptr && !record.library.empty();
-  if (status.ok() && (opens || function != nullptr)) status = CheckArity(**version, record);
-  InstalledKernel kernel{std::move(record), function, std::move(packers), nullptr};
-  if (status.ok() && opens) status = Open(&kernel);  // the file is read without the lock
+  const bool brings = is_built || !record.library.empty();
+  if (status.ok() && brings) status = CheckArity(**version, record);
+  if (status.ok() && brings && !is_built) status = Open(&kernel);  // read without the lock
   absl::MutexLock lock(&mu_);
   KernelFamily& family = FamilyOf(**version, attrs, device_name);
-  family.is_built |= function != nullptr;
+  family.is_built |= is_built;
   if (status.ok()) {
-    const bool packs = function != nullptr && !kernel.record.packed.empty();
+    const bool packs = is_built && !record.packed.empty();
     status = packs ? AddBuiltLocked(&family, std::move(kernel))
                    : AddLocked(group.get(), std::move(kernel));
   }

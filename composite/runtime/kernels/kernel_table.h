@@ -49,11 +49,10 @@ class KernelTable {
 
   // Adds a kernel, or takes a new verdict and new times for one of the same name and shapes. A
   // refused record is remembered for explain.
-  // Without a function the library of the record is opened, or, for a record without library, the
-  // kernel must be known already. With one the kernel is a built library's, and serves every group
-  // in which the inputs that it packs are constants.
-  absl::Status Install(KernelRecord record, tvm_abi::Function function,
-                       std::vector<tvm_abi::Function> packers = {}) ABSL_LOCKS_EXCLUDED(mu_);
+  // Without code the library of the record is opened, or, for a record without library, the kernel
+  // must be known already. With code the kernel is a built library's, and serves every group in
+  // which the inputs that it packs are constants.
+  absl::Status Install(InstalledKernel kernel) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Asks for a kernel that covers the call, unless that was done meanwhile, is not possible, or the
   // op has had many and the group has made few calls.

@@ -5,9 +5,9 @@
 Each round trains a step whose kernels are new, has one event at a random moment while they are
 made, and compares the gradients with those of plain TensorFlow. The rounds take turns at what is
 taken away. Memory is taken from the compiler's process, and from whoever would start that. FOLDER
-has two folders, `cache` and `tmp`; where each is a small file system of its own, they become full
-and read-only too. The exit status is 0 if all numbers are right and no event has cost more than a
-line of log.
+has two folders, `cache` and `tmp`, which COMPOSITE_CACHE_DIR and TMPDIR name; where each is a small
+file system of its own, they become full and read-only too. The exit status is 0 if all numbers are
+right and no event has cost more than a line of log.
 """
 
 from __future__ import annotations
@@ -214,6 +214,9 @@ def _later(seconds: float, event: Callable[[], None]) -> None:
 
 def main(rounds: int, seed: int, folder: Path) -> int:
     """Run; returns the exit status."""
+    for variable, own in (("COMPOSITE_CACHE_DIR", "cache"), ("TMPDIR", "tmp")):
+        if os.environ.get(variable) != str(folder / own):
+            sys.exit(f"{variable} must be {folder / own}: what is taken away is not used otherwise")
     chance = random.Random(seed)
     numbers = np.random.default_rng(seed)
     lines, counts = _Lines(), Counter[str]()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -73,3 +74,27 @@ def test_another_one_is_refused(
     assert message in raised.value.message
     if field.startswith("_launch") and "not one" not in message:
         assert field in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({}, ""),
+        ({"_device": "CPU", **{name: [] for name in list(PLAN)[1:]}}, "k comes as machine code"),
+        ({"_out_shapes": ["s0", "s0"]}, "it has 1 inputs and 2 outputs"),
+        ({"_launch_share": [0]}, "a block does less than one unit"),
+    ],
+)
+def test_a_built_kernel(unique: Callable[[str], str], changed: Any, message: str) -> None:
+    """A library registers its kernels for GPUs, their machine code beside the record."""
+    op = unique("RtBuiltLaunches")
+    digest = k.register(k.twice(op))
+    record = k.record("k", op, digest, [(-1,)], ["s0"], **{**PLAN, "T": tf.float32, **changed})
+    content, image = record.SerializeToString(), b"no driver is asked"
+    error = ctypes.create_string_buffer(512)
+    sizes = (ctypes.c_size_t(len(content)), ctypes.c_size_t(len(image)), ctypes.c_size_t(512))
+    code = k.library.composite_register_gpu_kernel(
+        content, sizes[0], image, sizes[1], error, sizes[2]
+    )
+    assert (code != 0) == bool(message)
+    assert message in error.value.decode()

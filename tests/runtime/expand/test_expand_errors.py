@@ -83,6 +83,17 @@ def test_a_damaged_number_of_outputs_allocates_nothing(unique: Unique) -> None:
     assert "ops.py:" in str(e.value)
 
 
+def test_an_unknown_dim_divided_by_zero(unique: Unique) -> None:
+    op = unique("Zero")
+    p = Program(op, ["x: float"], ["k: int"], ["o: float"])
+    p.returns(o=p.binary("mul", "x", p.binary("truediv", p.dim("x", 0), "k")))
+    p.register()
+    expand(op, [(None,)], k=1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="division by zero") as e:
+        expand(op, [(None,)], k=0)
+    assert "ops.py:" in str(e.value)
+
+
 def test_not_yet_names_the_fact(unique: Unique) -> None:
     op = unique("Rows")
     sum_of_rows(op).register()
