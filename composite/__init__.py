@@ -21,6 +21,7 @@ from composite.binding import tensorflow_version
 if TYPE_CHECKING:
     from composite import tf_op as tf_op
     from composite.acceleration.accelerate import accelerate as accelerate
+    from composite.acceleration.bisecting import bisect as bisect
     from composite.acceleration.comparing import Accelerated as Accelerated
     from composite.aot.building import build as build
     from composite.aot.opening import load as load
@@ -53,6 +54,7 @@ _HOMES = {
     "Report": "composite.checking",
     "Tuned": "composite.tuning.tune",
     "accelerate": "composite.acceleration.accelerate",
+    "bisect": "composite.acceleration.bisecting",
     "build": "composite.aot.building",
     "check": "composite.checking",
     "explain": "composite.explanation",
@@ -77,6 +79,7 @@ __all__ = [
     "Report",
     "Tuned",
     "accelerate",
+    "bisect",
     "build",
     "check",
     "explain",

@@ -53,8 +53,13 @@ HELD_BY: dict[str, str] = {
     ),
     "tests/composite/saving/test_regained.py": "composite/runtime/portable/portable_calls",
     "tests/composite/acceleration/test_accelerate.py": "comparing.py graph.py report.py",
+    "tests/composite/acceleration/test_bisecting.py": "composite/cli/bisect.py",
+    "tests/composite/saving/test_region_kernels.py": (
+        "composite/kernels/installed.py composite/runtime/api/model_kernels"
+    ),
     "tests/composite/acceleration/test_model_folder.py": (
         "drawing.py signatures.py composite/cli/accelerate.py composite/cli/folders.py"
+        " composite/cli/signature_calls.py"
     ),
     # What makes kernels.
     "tests/composite/compiler_process/test_client.py": "process.py server.py service.py",

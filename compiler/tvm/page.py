@@ -38,8 +38,9 @@ or int64 (`num_segments`, the `n` of `tf.range(n)`), or arithmetic on such value
 dim does, and is `= s0` among the kernel's shapes.
 
 A While becomes a loop in the kernel if its iterations can be counted beforehand: its condition must
-compare a bound with a number to which each iteration adds a constant. A list of tensors becomes an
-array, of which each iteration sets one row.
+compare a bound with a number to which each iteration adds a constant. There may be several such
+conditions that all have to hold, as with `maximum_iterations`. A list of tensors becomes an array,
+of which each iteration sets one row.
 
 Of an If or a Case whose condition is a tensor all branches are computed, and the results of one are
 selected. They must have one shape, and a branch has no loop, no index that must be checked and no

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import tensorflow as tf
 
@@ -65,7 +65,8 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
             left out: they are drawn then, integers as 0 and 1. Of a folder it is one dict of the
             signatures' inputs by their names; those that are not in it are drawn.
         out: for a folder, the one to write: the same model, in which the signatures that gain have
-            regions. What is there is replaced when all went well.
+            regions, and their kernels lie, for `composite.load_model(out, native_code=True)`.
+            What is there is replaced when all went well.
         signatures: for a folder, which signatures to look at; by default all.
         size: what drawn inputs have for a dim that is not known.
         deny: ops that stay outside of regions, such as "Softmax".
@@ -84,21 +85,33 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
         FileNotFoundError: if the folder has no SavedModel.
         ImportError: if the SavedModel needs composites that are not loaded.
     """
-    terms = Terms(_ops(deny), rtol, timeout)
+    terms = Terms(ops(deny), rtol, timeout)
     if isinstance(model, str | os.PathLike):
         if out is None:
             raise TypeError("composite.accelerate of a folder needs out=, the folder to write")
-        asked = model_folder.Call(_of_folder(inputs), signatures, size, terms)
+        asked = model_folder.Call(of_folder(inputs), signatures, size, terms)
         return model_folder.accelerated(Path(model), Path(out), asked)
     if out is not None or signatures is not None:
         raise TypeError("out= and signatures= are for the folder of a SavedModel")
+    return compared(*call_of(model, inputs, size), terms)
+
+
+class Called(NamedTuple):
+    """A call to accelerate: the function, its name for people, and the arguments."""
+
+    function: Callable[..., Any]
+    name: str
+    arguments: list[Any]
+
+
+def call_of(model: Any, inputs: Sequence[Any], size: int = drawing.SIZE) -> Called:
+    """The call of a function or a Keras model, whose inputs are drawn where none are given."""
     if not callable(model):
         raise TypeError(f"composite.accelerate takes a function or a model, not {model!r}")
-    given = list(inputs) or _drawn(model, size)
-    return compared(_inference(model), _name(model), given, terms)
+    return Called(_inference(model), _name(model), list(inputs) or _drawn(model, size))
 
 
-def _ops(names: Sequence[str]) -> tuple[str, ...]:
+def ops(names: Sequence[str]) -> tuple[str, ...]:
     """Names of ops, in order. ValueError for one that is none."""
     for name in names:
         if call.op_def(name) is None:
@@ -106,7 +119,7 @@ def _ops(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(set(names)))
 
 
-def _of_folder(inputs: Sequence[Any]) -> dict[str, Any]:
+def of_folder(inputs: Sequence[Any]) -> dict[str, Any]:
     """The inputs of signatures, by their names."""
     if len(inputs) > 1 or not all(isinstance(one, dict) for one in inputs):
         raise TypeError("the inputs of a SavedModel are one dict, values by their names")

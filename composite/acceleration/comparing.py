@@ -21,7 +21,7 @@ from composite.jit import worker
 MARK = "composite_accelerated_"
 _ROUNDS = 25
 _BUDGET = 2.0  # seconds of timed runs of each function, roughly
-_WARM = 12  # calls in which nodes ask for their kernels
+WARM = 12  # calls in which nodes ask for their kernels
 
 Array = np.ndarray[Any, Any]
 
@@ -65,19 +65,17 @@ def compared(
 
     `name` is what the report calls it.
     """
-    word = re.sub(r"\W", "_", name)
-    original = _traced(call, f"original_{word}")
-    with settings.options(regions=False):
-        wanted = _flat(original(*given))
+    word = word_of(name)
+    original, wanted = without_regions(call, word, given)
     worker.start()
-    regions, partition, is_complete = _formed(call, word, given, terms)
-    found = _flat(regions(*given))
-    deviation = _deviation(found, wanted, terms.rtol)
+    regions, partition, is_complete = formed(call, word, given, terms)
+    found = flat(regions(*given))
+    moved = deviation(found, wanted, terms.rtol)
     times = _times([original, regions], given)
     report = AccelerationReport(
         name=name,
         partition=partition,
-        deviation=deviation,
+        deviation=moved,
         original_us=1e6 * times[0],
         accelerated_us=1e6 * times[1],
         is_complete=is_complete,
@@ -85,27 +83,44 @@ def compared(
     return Accelerated(regions if report.is_gain else original, report)
 
 
-def _formed(
+def word_of(name: str) -> str:
+    """A name as a part of the runtime's."""
+    return re.sub(r"\W", "_", name)
+
+
+def without_regions(
+    call: Callable[..., Any], word: str, given: Sequence[Any]
+) -> tuple[Any, list[Array]]:
+    """A function without regions, and its outputs."""
+    original = traced(call, f"original_{word}")
+    with settings.options(regions=False):
+        return original, flat(original(*given))
+
+
+def formed(
     call: Callable[..., Any], word: str, given: Sequence[Any], terms: Terms
 ) -> tuple[Any, graph.Partition, bool]:
-    """The function with regions, these, and whether their kernels are ready.
+    """A function with regions, these, and whether their kernels are ready.
 
-    A node that turns out to have no kernel is left outside of the next trace's regions.
+    A node that turns out to have no kernel is left outside of the next trace's regions. `word` is
+    what tells the function's name in the runtime from others.
     """
     end = None if terms.timeout is None else time.monotonic() + terms.timeout
     while True:
-        regions = _traced(call, mark(terms.deny) + word)
+        regions = traced(call, mark(terms.deny) + word)
         concrete = regions.get_concrete_function(*given)
-        formed = graph.partition(concrete, terms.deny)
-        for _ in range(_WARM):
+        found = graph.partition(concrete, terms.deny)
+        for _ in range(WARM):
             regions(*given)
         left = None if end is None else max(end - time.monotonic(), 0.0)
         is_complete = worker.wait(left)
-        if graph.partition(concrete, terms.deny) == formed:
-            return regions, formed, is_complete
+        if graph.partition(concrete, terms.deny) == found:
+            return regions, found, is_complete
 
 
-def _traced(call: Callable[..., Any], name: str) -> Any:
+def traced(call: Callable[..., Any], name: str) -> Any:
+    """A function as a tf.function, which the runtime knows by this name."""
+
     def traced(*args: Any, **kwargs: Any) -> Any:
         return call(*args, **kwargs)
 
@@ -113,11 +128,12 @@ def _traced(call: Callable[..., Any], name: str) -> Any:
     return tf.function(traced)
 
 
-def _flat(result: Any) -> list[Array]:
+def flat(result: Any) -> list[Array]:
+    """The outputs of a call."""
     return [np.asarray(tensor) for tensor in tf.nest.flatten(result)]
 
 
-def _deviation(found: Sequence[Array], wanted: Sequence[Array], rtol: float | None) -> Deviation:
+def deviation(found: Sequence[Array], wanted: Sequence[Array], rtol: float | None) -> Deviation:
     """The output that is furthest from what it was, in units of its bound."""
     pairs = enumerate(zip(found, wanted, strict=True))
     deviations = [_deviation_of(k, y, z, rtol) for k, (y, z) in pairs]

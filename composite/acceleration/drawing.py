@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,14 @@ import tensorflow as tf
 SIZE = 8  # of a dim that is not known
 
 
-def drawn(specs: Any, size: int = SIZE) -> Any:
+def drawn(specs: Any, size: int | Callable[[int], int] = SIZE) -> Any:
     """Tensors of these specs, in their structure: floats of [0, 1), integers 0 and 1.
 
-    `size` is that of dims that are not known. ValueError for a spec without a rank, or of strings.
+    `size` is that of dims that are not known, or tells it of an axis. ValueError for a spec without
+    a rank, or of strings.
     """
     random = np.random.default_rng(0)
+    size_of = (lambda _: size) if isinstance(size, int) else size
 
     def draw(spec: Any) -> Any:
         dtype = tf.as_dtype(spec.dtype)
@@ -24,8 +27,16 @@ def drawn(specs: Any, size: int = SIZE) -> Any:
         if shape.rank is None or not is_number:
             what = f"are {dtype.name}" if shape.rank is not None else "have no rank"
             raise ValueError(f"values of input {spec.name} cannot be drawn, they {what}: give them")
-        sizes = [size if one is None else one for one in shape]
+        sizes = [size_of(axis) if one is None else one for axis, one in enumerate(shape)]
         is_whole = dtype.is_integer or dtype.is_bool
         return tf.cast(random.integers(0, 2, sizes) if is_whole else random.random(sizes), dtype)
 
     return tf.nest.map_structure(draw, specs)
+
+
+def others(size: int) -> list[Callable[[int], int]]:
+    """Sizes, by axis, of calls that differ from one drawn with `size` in all dims not known.
+
+    No two axes are equal, so that kernels do not take them for one; the last is a batch of one.
+    """
+    return [lambda axis: 2 * size + axis, lambda axis: 2 * size + axis if axis else 1]

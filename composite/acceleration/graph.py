@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tensorflow.core.framework.function_pb2 import FunctionDef, FunctionDefLibrary
@@ -28,11 +28,13 @@ class Region:
         name: of the region's function: equal regions have one, and share their kernels.
         ops: how many nodes of each op are in it, by the op.
         times: how often the region occurs in the function and those that it calls.
+        function: what it computes.
     """
 
     name: str
     ops: Counter[str]
     times: int
+    function: FunctionDef = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def partition(function: Any, deny: Sequence[str] = ()) -> Partition:
             elif node.op not in _ENDS and node.op not in library:
                 outside[node.op] += 1
     regions = (
-        Region(name, Counter(node.op for node in bodies[name].node_def), count)
+        Region(name, Counter(node.op for node in bodies[name].node_def), count, bodies[name])
         for name, count in times.items()
     )
     return Partition(tuple(regions), outside)

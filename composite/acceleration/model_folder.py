@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from composite.acceleration import drawing, signatures
-from composite.acceleration.comparing import Terms, compared
+from composite.acceleration.comparing import WARM, Accelerated, Terms, compared
 from composite.acceleration.report import AccelerationReport, ModelReport
 from composite.aot.replacing import replaced
-from composite.saving import saved_model
+from composite.binding.log import logger
+from composite.jit import worker
+from composite.kernels import installed
+from composite.saving import contents, region_kernels, saved_model
 from composite.saving.model_loading import load_model
 
 
@@ -27,7 +31,7 @@ class Call(NamedTuple):
 
 
 def accelerated(folder: Path, out: Path, call: Call) -> ModelReport:
-    """Writes the model of `folder` to `out`, with regions in the signatures that gain."""
+    """Writes the model of `folder` to `out`: signatures that gain have regions, and kernels."""
     saved = saved_model.read(folder)
     loaded = load_model(folder)
     meta_graph = saved.meta_graphs[0]  # loading a model of several is an error
@@ -48,7 +52,25 @@ def accelerated(folder: Path, out: Path, call: Call) -> ModelReport:
         if gaining:
             signatures.mark(meta_graph, gaining, call.terms.deny)
             saved_model.write(saved, made)
-    return ModelReport(str(folder), reports, left_out)
+            _put_kernels([report for report in reports.values() if report.is_gain], made)
+        count = region_kernels.count(made)
+    return ModelReport(str(folder), reports, left_out, count)
+
+
+def _put_kernels(reports: Sequence[AccelerationReport], made: Path) -> None:
+    """Puts the kernels of these signatures' regions into the model."""
+    regions = {one.name: one.function for report in reports for one in report.partition.regions}
+    kernels = [kernel for name in regions for kernel in installed.of(name)]
+    digest = region_kernels.write(made, regions.values(), kernels)
+    replace(contents.read(made), kernels=digest).write(made)
+
+
+def call_of_signature(folder: Path, name: str, call: Call) -> tuple[Callable[..., Any], list[Any]]:
+    """A signature of the model in a folder as a function, and its arguments."""
+    loaded = load_model(folder)
+    _names(loaded.signatures, call)  # says what is wrong with them
+    signature = loaded.signatures[name]
+    return _taking_a_dict(signature), [_arguments(_specs(signature), call, call.size)]
 
 
 class _LeftOutError(Exception):
@@ -79,13 +101,39 @@ def _report(signature: Any, name: str, function: str | None, call: Call) -> Acce
         raise _LeftOutError("it is nodes of the model's graph, no function, as TF1 saves models")
     if signatures.is_marked(function):
         raise _LeftOutError("it has regions already")
-    given = {
+    given = _arguments(_specs(signature), call, call.size)
+    found = compared(_taking_a_dict(signature), name, [given], call.terms)
+    if found.report.is_gain:
+        _call_at_other_sizes(found, _specs(signature), call)
+    return found.report
+
+
+def _arguments(
+    specs: Mapping[str, Any], call: Call, size: int | Callable[[int], int]
+) -> dict[str, Any]:
+    """The inputs of a signature: as given, or drawn with `size`."""
+    return {
         key: tf.convert_to_tensor(call.inputs[key], spec.dtype)
         if key in call.inputs
-        else drawing.drawn(spec, call.size)
-        for key, spec in _specs(signature).items()
+        else drawing.drawn(spec, size)
+        for key, spec in specs.items()
     }
-    return compared(_taking_a_dict(signature), name, [given], call.terms).report
+
+
+def _call_at_other_sizes(found: Accelerated, specs: Mapping[str, Any], call: Call) -> None:
+    """Has kernels made for dims that vary, where no input that is given has one."""
+    varying = {key for key, spec in specs.items() if not spec.shape.is_fully_defined()}
+    if not varying or varying & set(call.inputs):
+        return
+    for size in drawing.others(call.size):
+        given = _arguments(specs, call, size)
+        try:
+            for _ in range(WARM):
+                found(given)
+        except tf.errors.OpError as error:  # a model of one size only
+            logger.info("%s: no kernels of other sizes: %s", found.report.name, error.message)
+            return
+        worker.wait(call.terms.timeout)
 
 
 def _taking_a_dict(signature: Any) -> Callable[[dict[str, Any]], Any]:

@@ -35,7 +35,7 @@ class Deviation:
         return self.distance <= self.bound
 
 
-class _Printed:
+class Printed:
     """What prints itself to a console, as text and as a page."""
 
     def print_to(self, console: Console) -> None:
@@ -59,7 +59,7 @@ class _Printed:
 
 
 @dataclass(frozen=True)
-class AccelerationReport(_Printed):
+class AccelerationReport(Printed):
     """What regions did to a function.
 
     Attributes:
@@ -127,18 +127,20 @@ class AccelerationReport(_Printed):
 
 
 @dataclass(frozen=True)
-class ModelReport(_Printed):
+class ModelReport(Printed):
     """What regions did to a SavedModel.
 
     Attributes:
         name: the folder that was read.
         signatures: the report of each signature that was run, by its name.
         left_out: of the others, why they keep their functions.
+        kernels: how many kernels lie in the folder that was written.
     """
 
     name: str
     signatures: Mapping[str, AccelerationReport]
     left_out: Mapping[str, str]
+    kernels: int = 0
 
     def print_to(self, console: Console) -> None:
         """Prints the reports of the signatures."""
@@ -148,3 +150,6 @@ class ModelReport(_Printed):
             console.print(f"{name}: runs the original: {why}", highlight=False, markup=False)
         if not self.signatures and not self.left_out:
             console.print(f"{self.name} has no signatures", highlight=False, markup=False)
+        if self.kernels:
+            inside = f"{self.kernels} kernels inside"
+            console.print(f"{inside}: composite.load_model(..., native_code=True)", highlight=False)

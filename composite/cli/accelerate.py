@@ -10,25 +10,7 @@ from typing import Any
 
 import click
 
-from composite.cli import folders, needed
-
-
-class _Array(click.ParamType):
-    """NAME=FILE.npy, as the name and the array."""
-
-    name = "array"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, Any]:
-        """The name and the content of the file."""
-        import numpy as np
-
-        name, _, file = value.partition("=")
-        if not name or not file:
-            self.fail(f"{value!r} is not NAME=FILE.npy", param, ctx)
-        try:
-            return name, np.load(file)
-        except (OSError, ValueError) as error:
-            self.fail(f"{file}: {error}", param, ctx)
+from composite.cli import folders, needed, signature_calls
 
 
 @click.command(short_help="Give the signatures of a SavedModel kernels.")
@@ -40,30 +22,7 @@ class _Array(click.ParamType):
     metavar="NAME",
     help="A signature to look at, by default all; may be given several times.",
 )
-@click.option(
-    "inputs",
-    "--input",
-    multiple=True,
-    metavar="NAME=FILE.npy",
-    type=_Array(),
-    help="Values of an input; inputs without are drawn. May be given several times.",
-)
-@click.option(
-    "--size",
-    type=click.IntRange(min=1),
-    default=8,
-    show_default=True,
-    help="What drawn inputs have for a dim that is not known.",
-)
-@click.option(
-    "deny",
-    "--deny",
-    multiple=True,
-    metavar="OP",
-    help="An op that gets no kernel, such as Softmax; may be given several times.",
-)
-@click.option("--rtol", type=float, help="How far results may be, as a part of the largest |y|.")
-@click.option("--timeout", type=float, help="Seconds to wait for the kernels of a signature.")
+@signature_calls.options
 @click.option(
     "--html",
     metavar="FILE",
@@ -92,7 +51,8 @@ def accelerate(  # noqa: PLR0913, PLR0917 - one parameter an option
       composite accelerate model -o fast --signature serving_default --input x=batch.npy
 
     The model's Python code is not needed. Each signature is run without and with kernels, compared
-    and timed; one that gains nothing stays as it is.
+    and timed; one that gains nothing stays as it is. The kernels lie in the model that is written:
+    composite.load_model(..., native_code=True) uses them.
     """  # noqa: D301 - click's mark for lines that are not rewrapped
     import composite
 

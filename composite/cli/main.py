@@ -16,6 +16,7 @@ from composite.binding import tensorflow_version
 from composite.cli import failures
 from composite.cli.accelerate import accelerate
 from composite.cli.bench import bench
+from composite.cli.bisect import bisect
 from composite.cli.build import build
 from composite.cli.check import check
 from composite.cli.explain import explain
@@ -88,5 +89,18 @@ def main(*, debug: bool) -> None:  # noqa: ARG001 - read by _Commands
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
-for _command in (build, check, lint, show, explain, bench, tune, merge, export, accelerate, run):
+for _command in (
+    build,
+    check,
+    lint,
+    show,
+    explain,
+    bench,
+    tune,
+    merge,
+    export,
+    accelerate,
+    bisect,
+    run,
+):
     main.add_command(_command)

@@ -18,7 +18,7 @@ from composite.binding.kernel_record import KernelRecord
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.log import logger
 from composite.binding.records import AttrValue
-from composite.kernels import decisions, gpu, shapes
+from composite.kernels import decisions, gpu, installed, shapes
 from composite.kernels import key as keys
 from composite.kernels.cache import Cache
 from composite.kernels.decisions import Decision
@@ -85,6 +85,7 @@ def install(made: KernelRecord, decision: Decision) -> None:
         kernel_wins=tuple(point.kernel_wins for point in points),
     )
     native.call("composite_install", measured.to_node_def())
+    installed.note(measured)
 
 
 def measured(

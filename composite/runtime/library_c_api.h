@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-/* Loads a folder that composite.build wrote: its ops and kernels are known to TensorFlow then.
+/* Loads a folder that composite.build wrote: its ops and kernels are known to TensorFlow then. Or
+ * the folder assets.extra/composite/region-kernels of a model that composite.accelerate wrote.
  * Nothing of it is run before TensorFlow's version and the digest are checked. 0, or an
  * absl::StatusCode and one sentence in error[]. Loading a library again is harmless. */
 COMPOSITE_EXPORT int composite_load_library(const char* folder, char* error, size_t error_size);

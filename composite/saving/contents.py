@@ -1,4 +1,4 @@
-"""assets.extra/composite/ of a SavedModel: which ops the model needs, and libraries of them.
+"""assets.extra/composite/ of a SavedModel: which ops the model needs, libraries of them, kernels.
 
 TensorFlow's loaders leave `assets.extra` alone. Without this package TensorFlow says of such a
 model only that an op type is not registered; README.txt beside the libraries says what to do.
@@ -21,6 +21,11 @@ from composite.ops.registry import OPS
 FOLDER = Path("assets.extra", "composite")
 _FORMAT = 1
 _NEEDS = "needs.json"
+_README_OF_KERNELS = """\
+The folder region-kernels has machine code that makes this model faster. TensorFlow's own loader
+leaves it alone and runs the same model; composite.load_model (package tf-composite) of Python uses
+it, with native_code=True, and so does composite_load_library of libcomposite_runtime.so.
+"""
 _README = """\
 This model has nodes of ops that are not TensorFlow's own. Load what defines them first, in Python
 by composite.load_model (package tf-composite), which says what is missing, or in C by
@@ -53,10 +58,12 @@ class Contents:
     Attributes:
         ops: those that it needs.
         libraries: of each library that lies inside, by its folder: the hash of its manifest.
+        kernels: the hash of what describes the kernels of regions (region_kernels.py); "" for none.
     """
 
     ops: tuple[Needed, ...]
     libraries: dict[str, str]
+    kernels: str = ""
 
     def write(self, model: Path) -> None:
         """Writes the files, the libraries themselves left out."""
@@ -66,10 +73,13 @@ class Contents:
             "format": _FORMAT,
             "ops": [asdict(op) for op in self.ops],
             "libraries": self.libraries,
+            "kernels": self.kernels,
         }
         text = json.dumps(content, indent=1, sort_keys=True) + "\n"
         (folder / _NEEDS).write_text(text, encoding="utf-8")
-        (folder / "README.txt").write_text(_README, encoding="utf-8")
+        about = [_README] if self.ops else []
+        about += [_README_OF_KERNELS] if self.kernels else []
+        (folder / "README.txt").write_text("\n".join(about), encoding="utf-8")
 
 
 def read(model: Path) -> Contents:
@@ -85,13 +95,14 @@ def read(model: Path) -> Contents:
         known = content["format"] == _FORMAT
         ops = tuple(Needed(**op) for op in content["ops"])
         libraries = {str(name): str(digest) for name, digest in content["libraries"].items()}
+        kernels = str(content.get("kernels", ""))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is damaged ({error!r}): save the model again") from error
     if not known:
         raise ValueError(f"{path} has format {content['format']}, not {_FORMAT}: save it again")
     if any(Path(name).name != name or name.startswith(".") for name in libraries):
         raise ValueError(f"{path} names a library that is not a folder beside it")
-    return Contents(ops, libraries)
+    return Contents(ops, libraries, kernels)
 
 
 def needed(op_name: str, digest: str) -> Needed:

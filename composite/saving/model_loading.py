@@ -9,8 +9,9 @@ from typing import Any
 import tensorflow as tf
 
 from composite.aot.loading import load
+from composite.binding.log import logger
 from composite.ops.registry import OPS
-from composite.saving import contents
+from composite.saving import contents, region_kernels
 from composite.tf_op import saved_models
 
 
@@ -27,7 +28,8 @@ def load_model(
         path: the folder, as `composite.save` or TensorFlow wrote it.
         native_code: whether the machine code of the libraries inside may run in this process:
             only for models whose origin you trust. Not needed where the process has the ops, and
-            has loaded the libraries that `composite.tf_op` calls.
+            has loaded the libraries that `composite.tf_op` calls; nor for a model that
+            `composite.accelerate` wrote, whose kernels are left alone without.
         tags: as `tf.saved_model.load` takes them.
         options: as `tf.saved_model.load` takes them.
 
@@ -37,7 +39,8 @@ def load_model(
     Raises:
         FileNotFoundError: if there is no SavedModel, or a TVM library is not inside, or changed.
         ImportError: if ops are missing; the message names where they were defined.
-        ValueError: if a library inside is not the one that was saved, or `native_code` is needed.
+        ValueError: if a library or a kernel inside is not the one that was saved, or `native_code`
+            is needed.
     """
     model = Path(path)
     if not tf.io.gfile.exists(str(model / "saved_model.pb")):
@@ -60,6 +63,10 @@ def load_model(
             f"{model} needs {_names(missing)}: import the module, or composite.load the library, "
             "that defines them; or save the model where they are known, with ops='portable'"
         )
+    if needs.kernels:
+        region_kernels.load(model, needs.kernels, native_code=native_code)
+        if not native_code:
+            logger.info("%s has kernels inside, which native_code=True would use", model)
     return tf.saved_model.load(str(model), tags=tags, options=options)
 
 

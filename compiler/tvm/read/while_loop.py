@@ -3,7 +3,7 @@
 The body is read to find out how each operand is passed on. An operand that the body does not change
 is read from outside; an integer to which each trip adds a constant is a function of the counter; a
 list of which each trip sets one element is an array written row by row; all others are carried. The
-condition must compare such an integer with a bound from outside.
+condition must compare such integers with bounds from outside, one or several that all have to hold.
 """
 
 from __future__ import annotations
@@ -176,10 +176,21 @@ class _Reading:
         name = self._condition.signature.name
         # The condition is asked once more than there are trips, so nothing is known of the counter.
         (test,) = self._read(name, arguments, {}, minimums)
-        found = _span(test, self._counter)
-        if found is None:
-            raise NotCovered(f"{name}: the trips of the loop cannot be counted beforehand")
-        span, step = found
+        fewest: Dim | None = None
+        for one in _conjuncts(test):
+            found = _span(one, self._counter)
+            if found is None:
+                raise NotCovered(f"{name}: the trips of the loop cannot be counted beforehand")
+            trips = self._counted_to(*found, minimums)
+            more = trips if fewest is None else dims.larger(fewest, trips)
+            if more is None:
+                raise NotCovered(f"{name}: which of {fewest} and {trips} trips are fewer is open")
+            fewest = trips if fewest is None else fewest + trips - more
+        assert fewest is not None, "a test is one condition at least"
+        return fewest
+
+    def _counted_to(self, span: Dim, step: int, minimums: dict[str, int]) -> Dim:
+        """Return after how many trips a count that is so far from its bound has reached it."""
         positive = dims.larger(span, 0)  # where it is negative, there is no trip
         if positive is None:
             OpNode(self._node, minimums).at_least(span, 0, f"the number of trips, {span},")
@@ -214,6 +225,14 @@ def _element(tensor: Tensor) -> Any:
     if tensor.known is None:
         raise TypeError("the tensor is not known")
     return tensor.known.item()
+
+
+def _conjuncts(test: Tensor) -> list[Tensor]:
+    """Return the conditions that all have to hold: TensorFlow adds its own for a bound on trips."""
+    node = test.node
+    if isinstance(node, Pointwise) and node.op == "LogicalAnd":
+        return [one for operand in node.operands for one in _conjuncts(operand)]
+    return [test]
 
 
 def _span(test: Tensor, symbol: str) -> tuple[Dim, int] | None:

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "composite/runtime/api/c_api_reply.h"
 #include "composite/runtime/api/explain.h"
+#include "composite/runtime/api/model_kernels.h"
 #include "composite/runtime/base/record_check.h"
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/instantiate/optimized_expansion.h"
@@ -190,6 +191,21 @@ int composite_finish(const char* request, size_t size, composite_buffer* reply) 
   });
 }
 
+int composite_refused_nodes(const char* request, size_t size, composite_buffer* reply) {
+  return Serve(request, size, reply, [](const NodeDef&) -> absl::StatusOr<tensorflow::GraphDef> {
+    return composite::Refusals();
+  });
+}
+
+int composite_load_kernels(const char* request, size_t size, composite_buffer* reply) {
+  return Serve(request, size, reply, [](const NodeDef& node) {
+    const bool native_code = composite::Attr(node, "native_code").b();
+    return composite::LoadModelKernels(
+        composite::Attr(node, "folder").s(), composite::Attr(node, "digest").s(),
+        native_code ? composite::NativeCode::kYes : composite::NativeCode::kNo);
+  });
+}
+
 int composite_pending(const char* request, size_t size, composite_buffer* reply) {
   return Serve(request, size, reply, [](const NodeDef&) -> absl::StatusOr<NodeDef> {
     NodeDef answer;
@@ -217,6 +233,16 @@ int composite_explain(const char* request, size_t size, composite_buffer* reply)
 
 int composite_set_options(const char* request, size_t size, composite_buffer* reply) {
   return Serve(request, size, reply, composite::SetOptions);
+}
+
+int composite_only_regions(const char* request, size_t size, composite_buffer* reply) {
+  return Serve(request, size, reply, [](const NodeDef& node) {
+    const auto& names = composite::Attr(node, "names").list().s();
+    auto& only = composite::ThreadOnlyRegions();
+    only.reset();
+    if (composite::Attr(node, "limited").b()) only.emplace(names.begin(), names.end());
+    return absl::OkStatus();
+  });
 }
 
 int composite_set_rewriter_options(const char* request, size_t size, composite_buffer* reply) {

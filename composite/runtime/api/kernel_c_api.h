@@ -37,6 +37,17 @@ COMPOSITE_EXPORT int composite_next_request(const char* request, size_t size,
  * function's name leave the node outside from now on -> empty. */
 COMPOSITE_EXPORT int composite_finish(const char* request, size_t size, composite_buffer* reply);
 
+/* empty -> GraphDef with a node for each region that nodes were refused in: op RefusedNodes, name =
+ * the region's function, attr nodes: list(s). */
+COMPOSITE_EXPORT int composite_refused_nodes(const char* request, size_t size,
+                                             composite_buffer* reply);
+
+/* NodeDef attrs folder (s), of kernels in a saved model; digest (s), the SHA-256 (hex) of its
+ * kernels.pb; native_code (b), whether kernels may be mapped: without, what it says of nodes that
+ * have none is all that is read -> empty. */
+COMPOSITE_EXPORT int composite_load_kernels(const char* request, size_t size,
+                                            composite_buffer* reply);
+
 /* empty -> NodeDef attr pending (i): requests that wait or are worked on. */
 COMPOSITE_EXPORT int composite_pending(const char* request, size_t size, composite_buffer* reply);
 
@@ -61,6 +72,11 @@ COMPOSITE_EXPORT int composite_explain(const char* request, size_t size, composi
  * set: the thread then has the process's option, and that is "auto". */
 COMPOSITE_EXPORT int composite_set_options(const char* request, size_t size,
                                            composite_buffer* reply);
+
+/* NodeDef attrs limited (b), names: list(s) -> empty: from now on the calling thread forms no
+ * regions but those of these names, or, not limited, all. */
+COMPOSITE_EXPORT int composite_only_regions(const char* request, size_t size,
+                                            composite_buffer* reply);
 
 /* tensorflow.RewriterConfig -> empty: the rewrites that expansions which run often get from now on,
  * in place of those that TensorFlow was started with. */

@@ -2,16 +2,29 @@
 
 #include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "composite/runtime/api/c_api_reply.h"
 #include "composite/runtime/api/library_folder.h"
+#include "composite/runtime/api/model_kernels.h"
 #include "composite/runtime/base/stats.h"
+
+namespace composite {
+namespace {
+
+absl::Status Load(const std::string& folder) {
+  if (!IsModelKernels(folder)) return LoadLibraryFolder(folder);
+  return LoadModelKernels(folder, /*digest=*/"", NativeCode::kYes);
+}
+
+}  // namespace
+}  // namespace composite
 
 extern "C" {
 
 int composite_load_library(const char* folder, char* error, size_t error_size) {
   composite_buffer message = {nullptr, 0};
-  const int code = composite::Reply(&message, [&] { return composite::LoadLibraryFolder(folder); });
+  const int code = composite::Reply(&message, [&] { return composite::Load(folder); });
   if (error != nullptr && error_size > 0) {
     std::snprintf(error, error_size, "%s", message.data != nullptr ? message.data : "");
   }

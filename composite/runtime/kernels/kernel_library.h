@@ -27,6 +27,12 @@ void FillSlotsOf(void* library);
 absl::StatusOr<tvm_abi::Function> FindKernel(void* library, absl::string_view path,
                                              absl::string_view name);
 
+// Who answers for the bytes of a file.
+enum class KernelOrigin : signed char {
+  kOwn,      // this user or root, who alone can have written them: this is checked
+  kTrusted,  // whoever asked for the file to be loaded, and so trusts where it comes from
+};
+
 // The functions of these names, kernels and what packs for them, in the library at the absolute
 // path `path`, whose bytes have the SHA-256 `sha256` (hex); "/proc/self/fd/<number>" is a library
 // in memory, and one in a folder that nothing may be run from is copied to memory. It stays open
@@ -34,7 +40,8 @@ absl::StatusOr<tvm_abi::Function> FindKernel(void* library, absl::string_view pa
 // DataLoss (other bytes than promised), FailedPrecondition.
 absl::StatusOr<std::vector<tvm_abi::Function>> LoadKernel(const std::string& path,
                                                           const std::string& sha256,
-                                                          absl::Span<const std::string> names);
+                                                          absl::Span<const std::string> names,
+                                                          KernelOrigin origin = KernelOrigin::kOwn);
 
 // The bytes of the file at an absolute path, checked as by LoadKernel: machine code for a GPU.
 absl::StatusOr<std::string> ReadKernel(const std::string& path, const std::string& sha256);

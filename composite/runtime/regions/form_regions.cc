@@ -80,10 +80,12 @@ std::vector<Region> MakeRegions(Graph* graph, MayJoin may_join) {
     }
     // With a node more outside, other nodes may be one region.
     if (is_final) {
-      const auto has_no_fuel = [](const Region& region) {
-        return !HasFuel(region.function.function.signature().name());
+      const auto stays_out = [](const Region& region) {
+        const std::string& name = region.function.function.signature().name();
+        const auto& only = ThreadOnlyRegions();
+        return (only.has_value() && !only->contains(name)) || !HasFuel(name);
       };
-      regions.erase(std::remove_if(regions.begin(), regions.end(), has_no_fuel), regions.end());
+      regions.erase(std::remove_if(regions.begin(), regions.end(), stays_out), regions.end());
       AddCalls(graph, &regions);
       return regions;
     }

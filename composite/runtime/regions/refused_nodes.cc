@@ -1,5 +1,6 @@
 #include "composite/runtime/regions/refused_nodes.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -38,6 +39,15 @@ std::vector<std::string> RefusedNodes(absl::string_view function) {
   auto it = memory.nodes.find(function);
   if (it == memory.nodes.end()) return {};
   return {it->second.begin(), it->second.end()};
+}
+
+std::vector<std::string> RegionsWithRefusedNodes() {
+  std::vector<std::string> functions;
+  Memory& memory = Refused();
+  absl::MutexLock lock(&memory.mutex);
+  for (const auto& [function, nodes] : memory.nodes) functions.push_back(function);
+  absl::c_sort(functions);
+  return functions;
 }
 
 }  // namespace composite

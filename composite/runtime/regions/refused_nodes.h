@@ -17,6 +17,9 @@ void RefuseNode(absl::string_view function, absl::string_view node);
 // Those of a region's function, by their names in it.
 std::vector<std::string> RefusedNodes(absl::string_view function);
 
+// The functions of regions that have some, sorted.
+std::vector<std::string> RegionsWithRefusedNodes();
+
 }  // namespace composite
 
 #endif  // COMPOSITE_RUNTIME_REGIONS_REFUSED_NODES_H_

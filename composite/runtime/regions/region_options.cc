@@ -61,6 +61,11 @@ RegionsOption& ThreadRegions() {
   return option;
 }
 
+absl::optional<RegionNames>& ThreadOnlyRegions() {
+  thread_local absl::optional<RegionNames> names;
+  return names;
+}
+
 bool RegionsAreOn() {
   static const bool by_default = [] {
     const char* value = std::getenv("COMPOSITE_REGIONS");

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 
 namespace composite {
 
@@ -38,6 +40,10 @@ bool IsAllowed(absl::string_view op);
 // Whether there may be a region of this name: of COMPOSITE_REGIONS_FUEL=n, the first n names that
 // this process asks for. Equal regions have one name.
 bool HasFuel(absl::string_view region);
+
+// The only regions that the calling thread forms, by their names; all of them while it is empty.
+using RegionNames = absl::flat_hash_set<std::string>;
+absl::optional<RegionNames>& ThreadOnlyRegions();
 
 }  // namespace composite
 

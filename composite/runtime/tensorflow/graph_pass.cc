@@ -6,12 +6,13 @@
 // already lowered loop would mix frames. As PartitionedCall, not inlined: a Session may fetch or
 // feed the node by its name. Function bodies are rewritten in place, since While, If and calls
 // reach the graph only as names.
+#include <iterator>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/types/optional.h"
 #include "composite/runtime/base/stats.h"
@@ -188,8 +189,9 @@ absl::Status AddMissing(const Expansions& used, FunctionLibraryDefinition* libra
   return absl::OkStatus();
 }
 
-// Functions that get regions, and which ops stay outside of these.
-using DeniedOf = absl::flat_hash_map<std::string, absl::flat_hash_set<std::string>>;
+// Functions that get regions, and which ops stay outside of these. In order: COMPOSITE_REGIONS_FUEL
+// counts regions as they are met, in one process as in the next.
+using DeniedOf = std::map<std::string, absl::flat_hash_set<std::string>>;
 
 void AddReached(const FunctionLibraryDefinition& library, const tensorflow::FunctionDef& function,
                 DeniedOf* names) {
@@ -208,7 +210,7 @@ DeniedOf FunctionsWithRegions(const FunctionLibraryDefinition& library,
     AddReached(library, *function, &names);
   }
   for (const std::string& name : library.ListFunctionNames()) {
-    if (!IsAccelerated(name) && (!RegionsAreOn() || names.contains(name))) continue;
+    if (!IsAccelerated(name) && (!RegionsAreOn() || names.count(name) != 0)) continue;
     auto record = library.FindRecord(name);
     if (record != nullptr) AddReached(library, record->fdef(), &names);
   }
@@ -217,10 +219,10 @@ DeniedOf FunctionsWithRegions(const FunctionLibraryDefinition& library,
   const auto stays = [&](const tensorflow::FunctionDef& body) {
     return of_xla.contains(body.signature().name()) || KeepsTfOps(body) || IsEagerWrapper(body);
   };
-  absl::erase_if(names, [&](const auto& entry) {
-    auto record = library.FindRecord(entry.first);
-    return record != nullptr && stays(record->fdef());
-  });
+  for (auto it = names.begin(); it != names.end();) {
+    auto record = library.FindRecord(it->first);
+    it = record != nullptr && stays(record->fdef()) ? names.erase(it) : std::next(it);
+  }
   if (function != nullptr && stays(*function)) names.erase(function->signature().name());
   return names;
 }

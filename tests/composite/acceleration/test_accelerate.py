@@ -135,9 +135,9 @@ def test_distance(found: list[float], distance: float) -> None:
 def test_the_worst_output_is_told() -> None:
     one, two = np.array([1.0, 2.0], np.float32), np.array([1, 2])
     off = np.array([1.0, 2.2], np.float32)
-    worst = comparing._deviation([one, off, two], [one, one, two], None)
+    worst = comparing.deviation([one, off, two], [one, one, two], None)
     assert (worst.output, round(worst.distance, 6), worst.bound) == (1, 0.1, 1e-3)
-    worst = comparing._deviation([off, two + 1], [one, two], 0.5)
+    worst = comparing.deviation([off, two + 1], [one, two], 0.5)
     assert (worst.output, worst.is_small) == (1, False)
-    worst = comparing._deviation([two + 1, off], [two, one], 0.5)
+    worst = comparing.deviation([two + 1, off], [two, one], 0.5)
     assert (worst.output, worst.is_small) == (0, False)

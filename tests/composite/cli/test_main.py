@@ -17,7 +17,18 @@ from composite.cli.main import main
 from composite.compiler.tvm.link import LinkError
 
 COMMANDS = (
-    *("accelerate", "bench", "build", "check", "explain", "export", "lint", "merge", "run"),
+    *(
+        "accelerate",
+        "bench",
+        "bisect",
+        "build",
+        "check",
+        "explain",
+        "export",
+        "lint",
+        "merge",
+        "run",
+    ),
     *("show", "tune"),
 )
 
@@ -103,7 +114,7 @@ def test_the_shell_completes_commands(monkeypatch):
     monkeypatch.setenv("COMP_CWORD", "1")
     runner = CliRunner(env={"_COMPOSITE_COMPLETE": "bash_complete"})
     done = runner.invoke(main, [], prog_name="composite")
-    assert done.output.split() == ["plain,bench", "plain,build"]
+    assert done.output.split() == ["plain,bench", "plain,bisect", "plain,build"]
 
 
 def test_cmake_finds_its_files():

@@ -222,6 +222,30 @@ def test_elements_whose_shape_the_first_one_tells(compiler: Any) -> None:
     compiler.compare(function, numbers((3, 4, 19))[0])
 
 
+def test_several_bounds_on_the_trips(compiler: Any) -> None:
+    """As TensorFlow writes `maximum_iterations`, which Keras' layers state."""
+
+    def bounded(most: int | None) -> Callable[..., Any]:
+        def halved(x: Any) -> Any:
+            steps = tf.shape(x)[0]
+            return tf.while_loop(
+                lambda i, _: i < steps,
+                lambda i, y: [i + 1, y * 0.5 + x[i]],
+                [0, tf.zeros_like(x[0])],
+                maximum_iterations=steps if most is None else most,
+            )
+
+        return halved
+
+    (x,) = numbers((5, 7))
+    for most in (None, 0, 3, 9):
+        compiler.compare(bounded(most), x, rtol=1e-6)
+    compiler.compare(bounded(None), x, shapes=[("s0", 7)], rtol=1e-6)
+    library = library_of(bounded(3), [tf.TensorSpec([None, 7])])
+    with pytest.raises(backend.NotCovered, match="which of .* trips are fewer is open"):
+        backend.compile(library, [("s0", 7)])
+
+
 def test_a_list_made_of_a_tensor(compiler: Any) -> None:
     def read(x: Any) -> Any:
         handle = raw.TensorListFromTensor(tensor=x, element_shape=tf.constant([19]))
