@@ -21,6 +21,7 @@ from composite.compiler.tvm.passes.identities import compose_elementary
 from composite.compiler.tvm.passes.merge_equal import merge_equal
 from composite.compiler.tvm.passes.raising import raise_reshapes
 from composite.compiler.tvm.passes.rounding import round_operands
+from composite.compiler.tvm.passes.softmax import recognize_softmax
 from composite.compiler.tvm.passes.split_places import split_places
 from composite.compiler.tvm.passes.split_products import split_products
 
@@ -51,6 +52,7 @@ FUNCTION_PASSES: tuple[Pass[Function], ...] = (
     Pass("raise-reshapes", raise_reshapes),
     Pass("split-places", split_places),
     Pass("merge-equal", merge_equal),
+    Pass("recognize-softmax", recognize_softmax),
 )
 
 PIPELINE: tuple[Pass[Any], ...] = (*LOOP_PASSES, *FUNCTION_PASSES)
