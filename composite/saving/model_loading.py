@@ -40,6 +40,12 @@ def load_model(
         ValueError: if a library inside is not the one that was saved, or `native_code` is needed.
     """
     model = Path(path)
+    require(model, native_code=native_code)
+    return tf.saved_model.load(str(model), tags=tags, options=options)
+
+
+def require(model: Path, *, native_code: bool = False) -> None:
+    """Has this process know what a SavedModel needs; raises as `load_model`."""
     if not tf.io.gfile.exists(str(model / "saved_model.pb")):
         raise FileNotFoundError(f"{model} is no SavedModel: it has no saved_model.pb")
     needs = contents.read(model)
@@ -60,7 +66,6 @@ def load_model(
             f"{model} needs {_names(missing)}: import the module, or composite.load the library, "
             "that defines them; or save the model where they are known, with ops='portable'"
         )
-    return tf.saved_model.load(str(model), tags=tags, options=options)
 
 
 def _load_libraries(model: Path, needs: contents.Contents) -> None:
