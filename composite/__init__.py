@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from composite.choices import options as options
     from composite.counters import stats as stats
     from composite.decorator import Composite as Composite
+    from composite.editing.match import Match as Match
+    from composite.editing.models import Edited as Edited
+    from composite.editing.models import replace as replace
+    from composite.editing.report import ReplacementReport as ReplacementReport
     from composite.explanation import Explanation as Explanation
     from composite.explanation import explain as explain
     from composite.jit.worker import wait as wait
@@ -49,8 +53,11 @@ _HOMES = {
     "CheckError": "composite.checking",
     "Composite": "composite.decorator",
     "CompositeOp": "composite.ops.op",
+    "Edited": "composite.editing.models",
     "Explanation": "composite.explanation",
     "LintReport": "composite.linting",
+    "Match": "composite.editing.match",
+    "ReplacementReport": "composite.editing.report",
     "Report": "composite.checking",
     "Tuned": "composite.tuning.tune",
     "accelerate": "composite.acceleration.accelerate",
@@ -62,6 +69,7 @@ _HOMES = {
     "load": "composite.aot.opening",
     "load_model": "composite.saving.model_loading",
     "options": "composite.choices",
+    "replace": "composite.editing.models",
     "save": "composite.saving.saving",
     "stats": "composite.counters",
     "tune": "composite.tuning.tune",
@@ -74,8 +82,11 @@ __all__ = [
     "CheckError",
     "Composite",
     "CompositeOp",
+    "Edited",
     "Explanation",
     "LintReport",
+    "Match",
+    "ReplacementReport",
     "Report",
     "Tuned",
     "accelerate",
@@ -87,6 +98,7 @@ __all__ = [
     "load",
     "load_model",
     "options",
+    "replace",
     "save",
     "stats",
     "tune",

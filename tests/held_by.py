@@ -36,6 +36,11 @@ HELD_BY: dict[str, str] = {
         " composite/runtime/standalone/python_calls composite/runtime/standalone/table"
         " composite/runtime/standalone/worker_pool"
     ),
+    "tests/composite/editing/test_models.py": "finding.py match.py scope.py splicing.py",
+    "tests/composite/editing/test_functions.py": (
+        "editing.py loaded_function.py matcher.py pattern.py replacement.py report.py traced.py"
+        " composite/binding/printed.py"
+    ),
     "tests/composite/kernels/test_given.py": "composite/aot/own_kernels.py",
     "tests/examples/test_without_tensorflow.py": "composite/runtime/standalone/c_api",
     "tests/composite/tf_op/test_function.py": (

@@ -86,6 +86,7 @@ class OpTraits:
         outputs: the names of the results in the OpDef where it has more than one.
         terms: over what an element of the result is summed up; None where it is not a sum.
         operations: the vector instructions that an element takes where it is not a sum, roughly.
+        commutes: its operands may be exchanged for each other.
         jumps: results may be far apart where operands are near each other, though they are floats.
         stateless_twin: of a random op with hidden state, the op that draws the same distribution
             from a seed.
@@ -102,6 +103,7 @@ class OpTraits:
     outputs: tuple[str, ...] = ()
     terms: InnerDim | Terms | None = None
     operations: int = 1
+    commutes: bool = False
     jumps: bool = False
     stateless_twin: str = ""
     draws: bool = False

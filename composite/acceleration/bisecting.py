@@ -13,8 +13,9 @@ from composite.acceleration import comparing, drawing, model_folder
 from composite.acceleration.accelerate import Called, call_of, of_folder, ops
 from composite.acceleration.comparing import WARM, Terms
 from composite.acceleration.graph import Region
-from composite.acceleration.report import Deviation, Printed
+from composite.acceleration.report import Deviation
 from composite.binding import native
+from composite.binding.printed import Printed
 from composite.binding.records import record
 from composite.jit import worker
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from composite.acceleration.graph import Partition
+from composite.binding.printed import Printed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,29 +33,6 @@ class Deviation:
     def is_small(self) -> bool:
         """Whether it is within its bound."""
         return self.distance <= self.bound
-
-
-class Printed:
-    """What prints itself to a console, as text and as a page."""
-
-    def print_to(self, console: Console) -> None:
-        """Prints it."""
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        from rich.console import Console
-
-        text = io.StringIO()
-        self.print_to(Console(file=text, width=100))
-        return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
-
-    def to_html(self) -> str:
-        """The report as an HTML page."""
-        from rich.console import Console
-
-        console = Console(file=io.StringIO(), width=100, record=True)
-        self.print_to(console)
-        return console.export_html()
 
 
 @dataclass(frozen=True)

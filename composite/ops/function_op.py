@@ -45,6 +45,11 @@ def canonical(library: Any, stem: str) -> Any:
     return result
 
 
+def is_canonical(name: str) -> bool:
+    """Whether a function is named by what it computes."""
+    return name.startswith(_PREFIX)
+
+
 def stem(name: str) -> str:
     """The stem of a canonical name."""
     return name.removeprefix(_PREFIX).rpartition("_")[0]

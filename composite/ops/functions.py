@@ -42,7 +42,7 @@ def body_of(function: Any, library: Mapping[str, Any]) -> Body:
         node.attr["dtype"].type = arg.type
     names = {arg.name: f"{arg.name}:0" for arg in function.signature.input_arg}
     for node in function.node_def:
-        names |= _output_names(node, signatures)
+        names |= output_names(node, signatures)
     for node in function.node_def:
         added = graph.node.add()
         added.CopyFrom(node)
@@ -59,7 +59,7 @@ def body_of(function: Any, library: Mapping[str, Any]) -> Body:
     )
 
 
-def _output_names(node: Any, signatures: dict[str, Any]) -> dict[str, str]:
+def output_names(node: Any, signatures: Mapping[str, Any]) -> dict[str, str]:
     """Each output of a node: its name in a FunctionDef -> its name in a GraphDef."""
     definition = signatures.get(node.op) or call.op_def(node.op)
     if definition is None:
@@ -148,7 +148,7 @@ def rename_functions(graph_def: Any, suffix: str) -> None:
 
 def rename_in_graph(graph_def: Any, names: Mapping[str, str]) -> None:
     """Gives all functions in the library of a GraphDef these names, wherever they stand."""
-    _rename_in(graph_def.node, names)
+    rename_in_nodes(graph_def.node, names)
     rename(graph_def.library.function, names)
     for gradient in graph_def.library.gradient:
         gradient.function_name = names.get(gradient.function_name, gradient.function_name)
@@ -188,7 +188,7 @@ def rename(definitions: Iterable[Any], names: Mapping[str, str]) -> None:
     """Gives FunctionDefs other names, wherever they stand in their nodes."""
     for function in definitions:
         function.signature.name = names[function.signature.name]
-        _rename_in(function.node_def, names)
+        rename_in_nodes(function.node_def, names)
 
 
 def reachable(name: str, library: Mapping[str, Any]) -> list[str]:
@@ -203,7 +203,8 @@ def reachable(name: str, library: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _rename_in(nodes: Iterable[Any], names: Mapping[str, str]) -> None:
+def rename_in_nodes(nodes: Iterable[Any], names: Mapping[str, str]) -> None:
+    """Has nodes name functions by these names."""
     for node in nodes:
         node.op = names.get(node.op, node.op)
         for value in node.attr.values():

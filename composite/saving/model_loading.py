@@ -43,6 +43,12 @@ def load_model(
             is needed.
     """
     model = Path(path)
+    require(model, native_code=native_code)
+    return tf.saved_model.load(str(model), tags=tags, options=options)
+
+
+def require(model: Path, *, native_code: bool = False) -> None:
+    """Has this process know what a SavedModel needs; raises as `load_model`."""
     if not tf.io.gfile.exists(str(model / "saved_model.pb")):
         raise FileNotFoundError(f"{model} is no SavedModel: it has no saved_model.pb")
     needs = contents.read(model)
@@ -67,7 +73,6 @@ def load_model(
         region_kernels.load(model, needs.kernels, native_code=native_code)
         if not native_code:
             logger.info("%s has kernels inside, which native_code=True would use", model)
-    return tf.saved_model.load(str(model), tags=tags, options=options)
 
 
 def _load_libraries(model: Path, needs: contents.Contents) -> None:

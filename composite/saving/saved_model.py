@@ -46,7 +46,7 @@ def make_portable(saved: Any, model: Path) -> None:
     for meta_graph in saved.meta_graphs:
         graph_def = portable.portable(meta_graph.graph_def)
         meta_graph.graph_def.CopyFrom(graph_def)
-        _name_ops(meta_graph)
+        name_ops(meta_graph)
     write(saved, model)
 
 
@@ -57,7 +57,7 @@ def write(saved: Any, model: Path) -> None:
     (model / _FINGERPRINT).unlink(missing_ok=True)
 
 
-def _name_ops(meta_graph: Any) -> None:
+def name_ops(meta_graph: Any) -> None:
     """Has the list of the ops that a loader needs follow the graph."""
     graph_def = meta_graph.graph_def
     own = {function.signature.name for function in graph_def.library.function}

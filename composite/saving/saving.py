@@ -68,6 +68,14 @@ def save(  # noqa: PLR0913 - what `tf.saved_model.save` takes, and the form
             contents.Contents(needed, contents.copied(inside, folder)).write(folder)
 
 
+def note_needs(folder: Path) -> None:
+    """Has a SavedModel whose graphs were changed say what it needs; its libraries stay inside."""
+    needed = _needed(saved_model.composites(saved_model.read(folder)))
+    libraries = contents.read(folder).libraries
+    if needed or libraries:
+        contents.Contents(needed, libraries).write(folder)
+
+
 def _write(model: Any, folder: Path, signatures: Any, options: Any) -> None:
     """The model as a SavedModel with nodes, in an empty folder."""
     if isinstance(model, str | os.PathLike):
