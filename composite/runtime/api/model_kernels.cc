@@ -73,9 +73,9 @@ absl::flat_hash_set<std::string> Register(const FunctionDefLibrary& regions) {
   return known;
 }
 
-absl::Status Install(const std::string& folder, KernelRecord record) {
-  tvm_abi::Function kernel = nullptr;
-  std::vector<tvm_abi::Function> packers;
+absl::Status Install(const std::string& folder, KernelRecord of_model) {
+  InstalledKernel kernel{std::move(of_model), nullptr, {}, nullptr};
+  KernelRecord& record = kernel.record;
   if (CheckMachine(record).ok()) {
     if (absl::StrContains(record.library, '/')) {
       return absl::DataLossError(absl::StrCat(folder, " has a kernel in \"", record.library,
@@ -84,14 +84,13 @@ absl::Status Install(const std::string& folder, KernelRecord record) {
     std::vector<std::string> names = {record.name};
     for (size_t i = 0; i < record.packed.size(); ++i) names.push_back(record.PackerName(i));
     record.library = absl::StrCat(folder, "/", record.library);
-    TF_ASSIGN_OR_RETURN(
-        packers, LoadKernel(record.library, record.library_sha256, names, KernelOrigin::kTrusted));
-    kernel = packers.front();
-    packers.erase(packers.begin());
+    TF_ASSIGN_OR_RETURN(kernel.packers, LoadKernel(record.library, record.library_sha256, names,
+                                                   KernelOrigin::kTrusted));
+    kernel.function = kernel.packers.front();
+    kernel.packers.erase(kernel.packers.begin());
   }
   // The table keeps the reason why one for another machine is refused, for explain.
-  const absl::Status status =
-      KernelTable::Global().Install(std::move(record), kernel, std::move(packers));
+  const absl::Status status = KernelTable::Global().Install(std::move(kernel));
   return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
 }
 
