@@ -227,10 +227,12 @@ DeniedOf FunctionsWithRegions(const FunctionLibraryDefinition& library,
   return names;
 }
 
-// In bodies of functions alone: what a session fetches or feeds, it finds by its name.
-absl::Status AddRegions(const tensorflow::GraphOptimizationPassOptions& options,
-                        const Devices& devices) {
-  if (options.flib_def == nullptr) return absl::OkStatus();
+// Returns how many there are. In bodies of functions alone: what a session fetches or feeds, it
+// finds by its name.
+absl::StatusOr<int64_t> AddRegions(const tensorflow::GraphOptimizationPassOptions& options,
+                                   const Devices& devices) {
+  if (options.flib_def == nullptr) return 0;
+  int64_t count = 0;
   FunctionLibraryDefinition* library = options.flib_def;
   const tensorflow::FunctionDef* function = options.function_def;
   const DeniedOf wanted = FunctionsWithRegions(*library, function);
@@ -247,7 +249,7 @@ absl::Status AddRegions(const tensorflow::GraphOptimizationPassOptions& options,
     TF_RETURN_IF_ERROR(AddFunctions(regions, library));
     TF_RETURN_IF_ERROR(AddFunctions(regions, graph->mutable_flib_def()));
     TF_RETURN_IF_ERROR(Replace(graph, regions));
-    Count(GlobalStats().regions, static_cast<int64_t>(regions.size()));
+    count += static_cast<int64_t>(regions.size());
   }
   for (const auto& [name, denied] : wanted) {
     auto record = library->FindRecord(name);
@@ -256,9 +258,10 @@ absl::Status AddRegions(const tensorflow::GraphOptimizationPassOptions& options,
                         WithRegions(record->fdef(), library, may_join(denied)));
     if (made.regions == 0) continue;
     TF_RETURN_IF_ERROR(library->ReplaceFunction(name, made.function));
-    Count(GlobalStats().regions, made.regions);
+    count += made.regions;
   }
-  return absl::OkStatus();
+  Count(GlobalStats().regions, count);
+  return count;
 }
 
 class CompositePass : public tensorflow::GraphOptimizationPass {
@@ -268,10 +271,11 @@ class CompositePass : public tensorflow::GraphOptimizationPass {
     Graph* graph = options.graph->get();
     TF_RETURN_IF_ERROR(RestoreNodes(graph, options.flib_def));
     const Devices devices{options.device_set, options.default_function_device};
-    TF_RETURN_IF_ERROR(AddRegions(options, devices));
+    TF_ASSIGN_OR_RETURN(const int64_t regions, AddRegions(options, devices));
     TF_RETURN_IF_ERROR(
         LearnFunctions(options.flib_def != nullptr ? *options.flib_def : graph->flib_def(), graph));
-    if (Registry::Global().empty()) return absl::OkStatus();
+    // The first regions of a process may all be in the library, where nothing has learned them.
+    if (regions == 0 && Registry::Global().empty()) return absl::OkStatus();
     TF_RETURN_IF_ERROR(MergeSavingForwards(graph));
     TF_ASSIGN_OR_RETURN(Expansions used, RewriteGraph(graph, options.function_def, devices));
     if (options.flib_def != nullptr) {

@@ -12,6 +12,7 @@ import tensorflow as tf
 import composite
 from composite.acceleration import comparing
 from composite.acceleration.comparing import Accelerated
+from tests.conftest import RunPython
 
 
 @pytest.fixture
@@ -141,3 +142,29 @@ def test_the_worst_output_is_told() -> None:
     assert (worst.output, worst.is_small) == (1, False)
     worst = comparing.deviation([two + 1, off], [two, one], 0.5)
     assert (worst.output, worst.is_small) == (0, False)
+
+
+_NESTED = """
+import tensorflow as tf
+import composite
+from composite.binding import native
+native.library()
+
+@tf.function
+def inner(x):
+    y = tf.tanh(x) * 2.0
+    return tf.reshape(y, [tf.shape(y)[0], 2, -1]) + (y * 1.0)[:, :, None]
+
+@tf.function
+def composite_accelerated_outer(x):
+    return inner(x)
+
+composite_accelerated_outer(tf.ones([4, 2]))
+print(composite.stats()["regions"])
+"""
+
+
+def test_the_first_regions_of_a_process_keep_their_names(run_python: RunPython) -> None:
+    done = run_python(_NESTED, env={"COMPOSITE_JIT": "0", "TF_CPP_MIN_LOG_LEVEL": "1"})
+    assert done.stdout.strip() == "1"
+    assert "altered" not in done.stderr

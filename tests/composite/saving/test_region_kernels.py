@@ -86,8 +86,8 @@ model = tf.saved_model.load(str(fast))
     [
         (_WITH_CONSENT, "6 0 False False"),
         (_IN_C, "6 0 False False"),
-        ("model = composite.load_model(fast)", "0 0 True False"),
-        ("native.library(); model = tf.saved_model.load(str(fast))", "0 0 True False"),
+        ("model = composite.load_model(fast)", "0 0 False False"),
+        ("native.library(); model = tf.saved_model.load(str(fast))", "0 0 False False"),
     ],
 )
 def test_a_process_that_compiles_nothing(
