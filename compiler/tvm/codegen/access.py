@@ -155,9 +155,7 @@ class Access:
 
     def _load(self, storage: Storage, shape: Shape, at: Sequence[Index]) -> Expr:
         place = moved(flat_index(at, self._space.strides(shape)), storage.offset)
-        raw = self._flat_load(storage.buffer, place)
-        raw = self._block.let(raw, "x")
-        return self._block.let(numeric.from_storage(raw, storage.dtype))
+        return numeric.loaded(self._block, self._flat_load(storage.buffer, place), storage.dtype)
 
     def _flat_load(self, buffer: Buffer, place: Index) -> Expr:
         if isinstance(place, Lane):

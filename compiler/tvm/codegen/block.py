@@ -106,6 +106,7 @@ class Block:
         self._scopes: list[list[Stmt]] = [[]]
         self._count = 0
         self._cells: dict[int, Expr] = {}  # what let returned, by identity
+        self._stored: dict[int, tuple[Expr, str, Expr]] = {}  # by identity of the first
         self._imports: dict[str, None] = {}  # in order
 
     def add(self, stmt: Stmt) -> None:
@@ -143,6 +144,15 @@ class Block:
         load = tirx.BufferLoad(cell, [index(0)])
         self._cells[id(load)] = load
         return load
+
+    def note_stored(self, value: Expr, dtype: str, raw: Expr) -> None:
+        """Remember that a store of the value as ``dtype`` leaves ``raw``, of which it was made."""
+        self._stored[id(value)] = (value, dtype, raw)
+
+    def stored(self, value: Expr, dtype: str) -> Expr | None:
+        """Return what a store of the value as ``dtype`` leaves, if that is known."""
+        _, noted, raw = self._stored.get(id(value), (None, None, None))
+        return raw if noted == dtype else None
 
     def bind(self, value: Expr | int, hint: str = "i") -> Expr | int:
         """Compute an index once, here.

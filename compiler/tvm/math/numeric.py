@@ -10,6 +10,7 @@ from __future__ import annotations
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.block import Block, const, dtype_of, lanes_of
+from composite.compiler.tvm.ir.dtypes import NARROW_FLOATS
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math import bfloat16
 
@@ -105,8 +106,20 @@ def from_storage(raw: Expr, dtype: str) -> Expr:
     return raw
 
 
+def loaded(block: Block, raw: Expr, dtype: str) -> Expr:
+    """Return a loaded element as `from_storage` does; to store it again rounds nothing."""
+    raw = block.let(raw, "x")
+    value = block.let(from_storage(raw, dtype))
+    if dtype in NARROW_FLOATS:
+        block.note_stored(value, dtype, raw)
+    return value
+
+
 def to_storage(block: Block, value: Expr, dtype: str) -> Expr:
     """Return a computed value as it is stored; 16-bit floats round to nearest, ties to even."""
+    known = block.stored(value, dtype)
+    if known is not None:
+        return known
     if dtype == "bfloat16":
         if block.flushes and lanes_of(value) % bfloat16.LANES == 0:
             return bfloat16.rounded(block, value)
@@ -128,7 +141,9 @@ def _to_bfloat16(block: Block, value: Expr) -> Expr:
 
 def round_to(block: Block, value: Expr, dtype: str) -> Expr:
     """Return the value as a store and a load of ``dtype`` would leave it."""
-    return from_storage(block.let(to_storage(block, value, dtype)), dtype)
+    if block.stored(value, dtype) is not None:
+        return value
+    return loaded(block, to_storage(block, value, dtype), dtype)
 
 
 def cast(block: Block, x: Expr, source: str, target: str) -> Expr:

@@ -8,8 +8,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
+from tvm import tirx
 
 from composite.compiler.tvm import Target
+from composite.compiler.tvm.codegen.block import Block
+from composite.compiler.tvm.math.numeric import STORAGE, loaded, round_to, to_storage
 
 HOST = Target.host().isa
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -20,9 +23,25 @@ TIES = [1 + 2**-8, 1 + 3 * 2**-8, -1 - 2**-8, 3.3895314e38, 2**-126, 0.0, -0.0]
 @pytest.mark.parametrize("size", [16, 45])
 def test_rounding_of_what_is_stored(compiler: Any, isa: str, size: int) -> None:
     x = numbers(size)
-    loaded = compiler.compile(lambda x: tf.cast(x, tf.bfloat16), [x], target=Target.of(isa, 1))
-    (found,) = loaded([x], [x.shape], [BF16])
+    kernel = compiler.compile(lambda x: tf.cast(x, tf.bfloat16), [x], target=Target.of(isa, 1))
+    (found,) = kernel([x], [x.shape], [BF16])
     same(found, x.astype(BF16))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_what_is_rounded_already_is_not_rounded_again(dtype: str) -> None:
+    block = Block()
+    memory = tirx.decl_buffer((16,), STORAGE.get(dtype, dtype))
+    value = loaded(block, block.load(memory, 0, 16), dtype)
+    stored = to_storage(block, value, dtype)
+    assert round_to(block, value, dtype) is value
+    assert to_storage(block, value, dtype) is stored is block.let(stored)
+    twice = block.let(value + value)
+    once = round_to(block, twice, dtype)
+    assert once is not twice
+    assert round_to(block, once, dtype) is once
+    other = {"bfloat16": "float16", "float16": "bfloat16"}[dtype]
+    assert to_storage(block, value, other) is not stored
 
 
 @pytest.mark.parametrize("n", [16, 48])
@@ -35,8 +54,8 @@ def test_rounding_of_products(compiler: Any, n: int) -> None:
     def function(x: Any, w: Any) -> Any:
         return tf.matmul(x, w) * tf.constant(1.01, tf.bfloat16)
 
-    loaded = compiler.compile(function, [x, w])
-    (found,) = loaded([x, w], [(8, n)], [BF16])
+    kernel = compiler.compile(function, [x, w])
+    (found,) = kernel([x, w], [(8, n)], [BF16])
     factor = np.float32(BF16.type(1.01))
     same(found, np.broadcast_to((w[0].astype(np.float32) * factor).astype(BF16), (8, n)))
 
