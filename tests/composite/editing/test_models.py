@@ -174,6 +174,6 @@ def test_a_saved_model(tmp_path: Path) -> None:
     found.weight.assign(tf.zeros([4, 4]))
     assert not np.any(found.serve(X)["y"])
     with pytest.raises(TypeError, match="needs out="):
-        composite.replace(folder, "Tanh", tf.identity)  # type: ignore[call-overload]
+        composite.replace(folder, "Tanh", tf.identity)
     with pytest.raises(FileNotFoundError, match="no SavedModel"):
         composite.replace(tmp_path, "Tanh", tf.identity, out=out)
