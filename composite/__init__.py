@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from composite.linting import LintReport as LintReport
     from composite.linting import lint as lint
     from composite.ops.op import CompositeOp as CompositeOp
+    from composite.profiling.counting import Profile as Profile
+    from composite.profiling.counting import profile as profile
     from composite.saving.model_loading import load_model as load_model
     from composite.saving.saving import save as save
     from composite.tuning.tune import Tuned as Tuned
@@ -57,6 +59,7 @@ _HOMES = {
     "Explanation": "composite.explanation",
     "LintReport": "composite.linting",
     "Match": "composite.editing.match",
+    "Profile": "composite.profiling.counting",
     "ReplacementReport": "composite.editing.report",
     "Report": "composite.checking",
     "Tuned": "composite.tuning.tune",
@@ -69,6 +72,7 @@ _HOMES = {
     "load": "composite.aot.opening",
     "load_model": "composite.saving.model_loading",
     "options": "composite.choices",
+    "profile": "composite.profiling.counting",
     "replace": "composite.editing.models",
     "save": "composite.saving.saving",
     "stats": "composite.counters",
@@ -86,6 +90,7 @@ __all__ = [
     "Explanation",
     "LintReport",
     "Match",
+    "Profile",
     "ReplacementReport",
     "Report",
     "Tuned",
@@ -98,6 +103,7 @@ __all__ = [
     "load",
     "load_model",
     "options",
+    "profile",
     "replace",
     "save",
     "stats",

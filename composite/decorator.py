@@ -33,6 +33,7 @@ from composite.compiler.source import CompositeSyntaxError, Source
 from composite.jit import worker
 from composite.ops.op import CompositeOp, DecoratedOp
 from composite.ops.registry import OPS
+from composite.profiling import statistics
 from composite.vectorize import batching
 
 
@@ -187,6 +188,7 @@ def set_up() -> None:
     settings.check_environment()
     OPS.on_new_name(gradient.register)
     OPS.on_new_name(batching.register)
+    OPS.on_new_name(statistics.register)
     OPS.on_use_kernel(own_kernels.use)
     worker.announce_compiler()
 

@@ -41,6 +41,9 @@ HELD_BY: dict[str, str] = {
         "editing.py loaded_function.py matcher.py pattern.py replacement.py report.py traced.py"
         " composite/binding/printed.py"
     ),
+    "tests/composite/profiling/test_counting.py": (
+        "statistics.py composite/runtime/run/node_trace"
+    ),
     "tests/composite/kernels/test_given.py": "composite/aot/own_kernels.py",
     "tests/examples/test_without_tensorflow.py": "composite/runtime/standalone/c_api",
     "tests/composite/tf_op/test_function.py": (

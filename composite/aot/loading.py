@@ -22,6 +22,7 @@ from composite.compiler.emit.registration import program_symbol, status_symbol
 from composite.ops.library import Library
 from composite.ops.op import CompositeOp
 from composite.ops.registry import OPS
+from composite.profiling import statistics
 from composite.vectorize import batching
 
 __all__ = ["SPLIT", "Library", "LoadedOp", "Place", "load"]  # the stubs of libraries name Library
@@ -122,6 +123,7 @@ def _ops(
 ) -> dict[str, CompositeOp]:
     OPS.on_new_name(gradient.register)
     OPS.on_new_name(batching.register)
+    OPS.on_new_name(statistics.register)
     OPS.on_use_kernel(own_kernels.use)
     ops: dict[str, CompositeOp] = {}
     for index, (facts, program) in enumerate(zip(content["ops"], programs, strict=True)):

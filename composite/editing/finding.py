@@ -165,27 +165,37 @@ class _Finder:
 
     def _obstacle(self, place: Place) -> str | None:
         """Why nodes that a pattern was found in must not become one."""
-        scope, inside = self._scope, {*place.nodes, *place.between}
         for node in place.nodes:
             if node in self._groups:
                 return f"{node} is replaced together with {self._groups[node].root}"
+        devices = sorted({self._scope.nodes[node].device for node in place.nodes})
+        if len(devices) > 1:
+            return f"its nodes are on {devices[0] or 'any device'} and on {devices[1]}"
+        return self._input_inside(place) or self._value_taken(place) or self._cycle(place)
+
+    def _input_inside(self, place: Place) -> str | None:
+        """An input that the pattern itself computes."""
         for of in place.sources:
-            if scope.resolved(of).node in place.nodes and scope.resolved(of) not in place.outputs:
-                return f"{of} is an input of the pattern and one of its inner values"
-            if scope.resolved(of).node in place.nodes:
-                return f"{of} is an input of the pattern and one of its results"
-        for node in inside:
-            if scope.nodes[node].op == "Const":
-                continue
+            source = self._scope.resolved(of)
+            if source.node in place.nodes:
+                part = "results" if source in place.outputs else "inner values"
+                return f"{of} is an input of the pattern and one of its {part}"
+        return None
+
+    def _value_taken(self, place: Place) -> str | None:
+        """A value that would be gone, and is taken or may be fetched."""
+        scope, inside = self._scope, {*place.nodes, *place.between}
+        for node in (name for name in sorted(inside) if scope.nodes[name].op != "Const"):
             for consumer, output in self._consumers.get(node, []):
                 if consumer not in inside and output >= 0 and (node, output) not in place.outputs:
                     return f"{node}, an inner value of the pattern, is taken by {consumer} too"
             if any(of.node == node and of not in place.outputs for of in scope.results):
                 return f"{node}, an inner value of the pattern, is a result of {scope}"
-        devices = sorted({scope.nodes[node].device for node in place.nodes})
-        if len(devices) > 1:
-            return f"its nodes are on {devices[0] or 'any device'} and on {devices[1]}"
-        return self._cycle(place)
+        for node in () if scope.is_function else place.nodes:
+            given = {of.output for of in place.outputs if of.node == node}
+            if given != set(range(len(given))):
+                return f"not all of the first outputs of {node}, which may be fetched, are results"
+        return None
 
     def _cycle(self, place: Place) -> str | None:
         """The node by which the replacement would wait for itself."""

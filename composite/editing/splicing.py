@@ -33,7 +33,9 @@ class Splicing:
         """Notes that a graph, given these inputs, is to stand in a place."""
         names = _names(place.root, traced, {*self._scope.nodes, *self._added})
         kept = list(dict.fromkeys(of.node for of in place.outputs)) or [place.root]
-        is_one = len(kept) == 1 and not traced.awaited
+        numbers = [of.output for of in place.outputs]
+        in_order = numbers == sorted(numbers)
+        is_one = len(kept) == 1 and not traced.awaited and in_order
         first = traced.outputs[0].node if traced.outputs else None
         given = dict(zip(traced.inputs, inputs, strict=True))
         if is_one and first in names and traced.outputs == _all_of(first, len(traced.outputs)):
@@ -42,8 +44,10 @@ class Splicing:
         results = [given.get(of.node) or Edge(names[of.node], of.output) for of in traced.outputs]
         for name in kept:
             theirs = [k for k, of in enumerate(place.outputs) if of.node == name]
+            theirs.sort(key=lambda k: place.outputs[k].output)  # fetches name them by number
             if name not in made:
-                made[name] = self._result(place, name, [results[k] for k in theirs])
+                of_them = [place.outputs[k] for k in theirs]
+                made[name] = self._result(name, of_them, [results[k] for k in theirs])
                 made[name].input.extend(f"^{names[one]}" for one in traced.awaited)
             self._moved |= {place.outputs[k]: Edge(name, i) for i, k in enumerate(theirs)}
         awaited = _awaited(self._scope, place)
@@ -56,13 +60,12 @@ class Splicing:
         self._instead |= {node: kept for node in place.nodes if node not in kept}
         self._spare += place.between
 
-    def _result(self, place: Place, name: str, results: Sequence[Edge]) -> Any:
-        """A node of the name that a result had, which hands on what stands for it."""
+    def _result(self, name: str, outputs: Sequence[Edge], results: Sequence[Edge]) -> Any:
+        """A node of the name that results had, which hands on what stands for them."""
         if not results:
             return NodeDef(name=name, op="NoOp")
         op = "Identity" if len(results) == 1 else "IdentityN"
         node = NodeDef(name=name, op=op, input=[str(of) for of in results])
-        outputs = [of for of in place.outputs if of.node == name]
         types = [self._scope.tensor(of).dtype.as_datatype_enum for of in outputs]
         if op == "Identity":
             node.attr["T"].type = types[0]

@@ -8,6 +8,7 @@
 #include "composite/runtime/kernels/decide.h"
 #include "composite/runtime/run/gpu_call.h"
 #include "composite/runtime/run/gpu_device.h"
+#include "composite/runtime/run/node_trace.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/statusor.h"
@@ -38,20 +39,23 @@ absl::StatusOr<DeviceOp::Started> DeviceOp::Start(OpKernelContext* context) {
       continue;
     }
     started.asked = call.Asked(decision);
-    if (decision.route == Route::kExpansion) break;
+    if (decision.route == Route::kExpansion) {
+      const ExpansionTrace trace(*this, node_, *binding->version, decision);
+      if (!node_.is_uncounted()) Count(GlobalStats().expansion_runs);
+      TF_ASSIGN_OR_RETURN(started.expansion,
+                          expansion_.Prepare(context, binding->version, node_.attrs()));
+      return started;
+    }
     const absl::optional<absl::Status> launched = Launch(context, call, decision);
     if (launched.has_value() && !launched->ok()) return *launched;
     if (launched.has_value()) return started;
     call.Leave(decision);
   }
-  if (!node_.is_uncounted()) Count(GlobalStats().expansion_runs);
-  TF_ASSIGN_OR_RETURN(started.expansion,
-                      expansion_.Prepare(context, binding->version, node_.attrs()));
-  return started;
 }
 
 absl::optional<absl::Status> DeviceOp::Launch(OpKernelContext* context, const NodeCall& call,
                                               const Decision& decision) {
+  const KernelTrace trace(*this, decision);
   const absl::optional<absl::Status> launched = CallGpuKernel(context, decision.choice, gpu_);
   if (launched.has_value() && !node_.is_uncounted()) Count(GlobalStats().kernel_launches);
   if (!launched.has_value() || launched->ok() || call.must()) return launched;

@@ -17,6 +17,7 @@
 #include "composite/runtime/run/kernel_call.h"
 #include "composite/runtime/run/kernel_view.h"
 #include "composite/runtime/run/node_call.h"
+#include "composite/runtime/run/node_trace.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/platform/logging.h"
@@ -62,7 +63,7 @@ class CompositeOp : public OpKernel {
       const Decision decision = call.Next();
       absl::optional<absl::Status> done;
       if (decision.route == Route::kExpansion) {
-        done = RunExpansion(context, binding, options);
+        done = RunExpansion(context, binding, decision, options);
       } else if (decision.route == Route::kKernel) {
         done = RunKernel(context, binding, decision, options, &call);
         if (!done.has_value()) call.Leave(decision);
@@ -88,20 +89,22 @@ class CompositeOp : public OpKernel {
     if (status.ok()) {
       if (*packed == nullptr) return absl::nullopt;
       if (!node_.is_uncounted()) Count(GlobalStats().kernel_launches);
+      const KernelTrace trace(*this, decision);
       status = CallKernel(context, call->signature(), choice, **packed);
     }
-    if (absl::IsOutOfRange(status)) return RunExpansion(context, binding, options);
+    if (absl::IsOutOfRange(status)) return RunExpansion(context, binding, decision, options);
     if (call->must() || !absl::IsResourceExhausted(status)) return status;
     if (!told_.exchange(true, std::memory_order_relaxed)) {
       LOG(WARNING) << type_string() << " (node " << name()
                    << "): TensorFlow's own ops run instead: " << status.message();
     }
-    return RunExpansion(context, binding, options);
+    return RunExpansion(context, binding, decision, options);
   }
 
   absl::Status RunExpansion(OpKernelContext* context, const Binding& binding,
-                            const Options& options) {
+                            const Decision& decision, const Options& options) {
     if (!node_.is_uncounted()) Count(GlobalStats().expansion_runs);
+    const ExpansionTrace trace(*this, node_, *binding.version, decision);
     return expansion_.Run(context, binding.version, node_.attrs(), options.strict());
   }
 

@@ -102,13 +102,21 @@ def test_outputs_and_lists_of_one_node() -> None:
     graph_def = graph.as_graph_def()
     halves = composite.replace(graph_def, "Split", lambda axis, x, num_split: (x[:2], x[2:]))
     halves = composite.replace(halves.graph_def, "AddN", lambda inputs: inputs[0] - inputs[1])
-    first = composite.replace(
-        halves.graph_def, lambda x: tf.nn.top_k(x, 2).indices, lambda x: tf.argsort(x)[:2]
-    )
-    nodes = {node.name: node for node in first.graph_def.node}
+    nodes = {node.name: node for node in halves.graph_def.node}
     assert nodes["sum"].op == "Sub"
-    found = run(first.graph_def, ["sum:0", "parts:1", "best:0"], {"x:0": [4.0, 1.0, 2.0, 3.0]})
-    assert [list(one) for one in found] == [[2.0, -2.0], [2.0, 3.0], [1, 2]]
+
+    def second(x: Any) -> Any:
+        return tf.nn.top_k(x, 2).indices
+
+    def both(x: Any) -> Any:
+        return tf.nn.top_k(x, 2)[::-1]
+
+    (near,) = composite.replace(graph_def, second, tf.identity).report.near_misses
+    assert near.reason.startswith("not all of the first outputs of best")
+    least = composite.replace(halves.graph_def, both, lambda x: (tf.argsort(x)[:2], tf.sort(x)[:2]))
+    fetches = ["sum:0", "parts:1", "best:0", "best:1"]
+    found = run(least.graph_def, fetches, {"x:0": [4.0, 1.0, 2.0, 3.0]})
+    assert [list(one) for one in found] == [[2.0, -2.0], [2.0, 3.0], [1.0, 2.0], [1, 2]]
 
 
 def test_a_loop_of_nodes() -> None:
@@ -174,6 +182,6 @@ def test_a_saved_model(tmp_path: Path) -> None:
     found.weight.assign(tf.zeros([4, 4]))
     assert not np.any(found.serve(X)["y"])
     with pytest.raises(TypeError, match="needs out="):
-        composite.replace(folder, "Tanh", tf.identity)  # type: ignore[call-overload]
+        composite.replace(folder, "Tanh", tf.identity)
     with pytest.raises(FileNotFoundError, match="no SavedModel"):
         composite.replace(tmp_path, "Tanh", tf.identity, out=out)

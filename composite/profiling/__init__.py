@@ -1,0 +1,1 @@
+"""What a composite takes: operations and bytes, for users and for TensorFlow's profiler."""
