@@ -70,7 +70,7 @@ class Backward(NamedTuple):
 
     Its arguments are inputs, outputs, gradients of outputs, and residuals. `saving_forward` is the
     forward once more, of the same inputs, with the residuals behind its outputs; the graph pass
-    puts it in the place of the forward node.
+    puts it in the place of the forward node, and `ops.saving_call` in that of an eager call.
     """
 
     function: _Function
@@ -81,11 +81,18 @@ class Backward(NamedTuple):
     recomputed: list[str]  # the ops of the forward that the backward computes again
 
     def __call__(
-        self, op: Any, gradients: Sequence[Any], stamps: Mapping[str, AttrValue]
+        self,
+        op: Any,
+        gradients: Sequence[Any],
+        stamps: Mapping[str, AttrValue],
+        saved: Sequence[Any] = (),
     ) -> list[Any | None]:
-        """The gradient of each input of `op`, whose node it is; its own nodes have `stamps`."""
-        outputs = list(op.outputs)
-        if self.saving_forward is not None:
+        """The gradient of each input of `op`, whose node it is; its own nodes have `stamps`.
+
+        `saved`: the residuals, where the call has saved them.
+        """
+        outputs = [*op.outputs, *saved]
+        if self.saving_forward is not None and not saved:
             outputs = _saving_forward_outputs(self.saving_forward, recorded.node_of(op), stamps)
         count = len(op.outputs)
         arguments = [*op.inputs, *outputs[:count], *gradients, *outputs[count:]]

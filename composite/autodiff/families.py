@@ -82,16 +82,18 @@ def has_gradient(dtype: tf.DType) -> bool:
 
 
 def serving(
-    op_name: str, key: bytes, shapes: tuple[Shape, ...], way: backward.Way
+    op_name: str, key: bytes, shapes: tuple[Shape, ...], way: backward.Way, *, traced: bool
 ) -> backward.Backward:
     """The backward for inputs of these shapes; `key` is the `request`.
+
+    `traced`: for a node of the function that is being traced.
 
     LookupError: an op of the body has no gradient; FailedPreconditionError: a shape is not known
     that the body needs.
     """
     ranks = tuple(None if shape is None else len(shape) for shape in shapes)
     try:
-        common = _family(key, way, ranks).widen(shapes, traced=way.keeps)
+        common = _family(key, way, ranks).widen(shapes, traced=traced)
         return backward.differentiate(key, common, way)
     except tf.errors.FailedPreconditionError as error:
         if not native.is_not_yet(error):

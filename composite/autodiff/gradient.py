@@ -80,7 +80,8 @@ def _of_node(
     needed = tuple(i not in skipped for i in range(len(op.inputs)))
     way = backward.Way(tuple(used), needed, keeps, lasts=True)
     shapes = tuple(_shape(x.shape) for x in op.inputs)
-    found = families.serving(op_name, families.request(op_name, attrs, digest), shapes, way)
+    request = families.request(op_name, attrs, digest)
+    found = families.serving(op_name, request, shapes, way, traced=keeps)
     wanted = [g for g, use in zip(output_gradients, used, strict=True) if use]
     gradients = found(op, [*map(tf.convert_to_tensor, wanted)], _options_of(attrs))
     if recorded.is_forward_mode():

@@ -86,6 +86,11 @@ def chosen() -> bool:
     return bool(_local.backend or _local.numerics)
 
 
+def insists() -> bool:
+    """Whether this thread wants kernels or errors."""
+    return _local.backend == "tvm"
+
+
 def node_attrs() -> dict[str, AttrValue]:
     """What a graph node made now carries of the options of this thread."""
     attrs = {}

@@ -14,14 +14,21 @@ It knows ops by their OpDef alone; versions, stamps and options are its callers'
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
 from tensorflow.python import pywrap_tfe
-from tensorflow.python.eager import context, core, execute
-from tensorflow.python.framework import op_callbacks, op_def_library, op_def_registry, ops
+from tensorflow.python.eager import context, core, execute, record
+from tensorflow.python.framework import (
+    config,
+    op_callbacks,
+    op_def_library,
+    op_def_registry,
+    ops,
+)
+from tensorflow.python.ops import gradients_util
 
 from composite.binding import native
 from composite.ops.call_arguments import Bound, bind, length, structured
@@ -113,6 +120,50 @@ def fast_call(op_name: str, inputs: Sequence[Sequence[Any]], attrs: Sequence[Any
     except core._NotOkStatusException as error:
         ops.raise_from_not_ok_status(error, None)
     return list(outputs)
+
+
+def is_eager_tensor(value: Any) -> bool:
+    """Whether a value is a tensor that is there, as an eager call takes it."""
+    return type(value) is ops.EagerTensor
+
+
+def is_recorded() -> bool:
+    """Whether a tape or a forward accumulator may record what is called now."""
+    return bool(execute.must_record_gradient())
+
+
+def has_first_gradients(tensors: Sequence[Any]) -> bool:
+    """Whether a call of these tensors has gradients of the first order alone, by one tape.
+
+    False where a persistent tape may record gradients, too, or a callback sees the ops.
+    """
+    return bool(
+        gradients_util.PossibleTapeGradientTypes(tensors)
+        == gradients_util.POSSIBLE_GRADIENT_TYPES_FIRST_ORDER
+        and record.should_record_backprop(tensors)  # and no forward accumulator
+        and not op_callbacks.should_invoke_op_callbacks()
+    )
+
+
+def unrecorded(function: Callable[[Any], Any], argument: Any) -> Any:
+    """Calls a function; no tape records its ops."""
+    pywrap_tfe.TFE_Py_TapeSetStopOnThread()  # half the time of record.stop_recording
+    try:
+        return function(argument)
+    finally:
+        pywrap_tfe.TFE_Py_TapeSetRestartOnThread()
+
+
+def record_call(
+    op_name: str, inputs: Sequence[Any], attrs: Sequence[Any], outputs: Sequence[Any]
+) -> None:
+    """Has tapes record an eager call that was made in another way. `attrs`: as in `fast_call`."""
+    execute.record_gradient(op_name, inputs, attrs, outputs)
+
+
+def is_deterministic() -> bool:
+    """Whether ops have to be deterministic: tf.config.experimental.enable_op_determinism."""
+    return bool(config.is_op_determinism_enabled())
 
 
 def eager_node(node: Any, inputs: Sequence[Any]) -> list[Any]:

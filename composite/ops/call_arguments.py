@@ -78,6 +78,12 @@ def resource(value: Any) -> Any:
     return getattr(variable, "handle", value)
 
 
+def read(value: Any) -> Any:
+    """What a variable holds, TensorFlow's or Keras's; anything else as given."""
+    is_variable = isinstance(getattr(value, "_value", value), tf.Variable)
+    return tf.convert_to_tensor(value) if is_variable else value
+
+
 def _with_tensor_attrs(definition: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments, with attributes that are tensors as protos: arrays and numbers are taken."""
     given = dict(arguments)

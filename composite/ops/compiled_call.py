@@ -18,7 +18,7 @@ from tensorflow.python.eager import context, core
 from tensorflow.python.framework import ops
 
 from composite.binding import settings
-from composite.ops import call, call_arguments, dispatch, traced_call
+from composite.ops import call, call_arguments, dispatch, saving_call, traced_call
 
 _TEMPLATE = """
 def __call__({parameters}):
@@ -29,6 +29,10 @@ def __call__({parameters}):
                 return _traced({op_name!r}, {{{arguments}}}, _self.stamps(), name)
             except _NoTensors:
                 return _dispatched(_self, {{{arguments}}}, name)
+        if {saves} and not _no_tape():
+            _outputs = _saving(_self.digest, {{{arguments}}})
+            if _outputs is not None:
+                return {results}
         try:
             return {fast}
         except _NotOk as _error:
@@ -73,10 +77,13 @@ def compile_call(
         if arg.type == tf.resource.as_datatype_enum:
             values[arg.name] = f"_resource({arg.name})"
     always = stamped or traced_call.needed(definition)
+    saving = None if always or _has_lists(definition) else saving_call.made_for(definition)
     text = _TEMPLATE.format(
         parameters=", ".join([*parameters, "name=None"]),
         op_name=definition.name,
         as_node="True" if always else "_options and _carries_options()",
+        saves="_saving.learned" if saving else "False",
+        results="tuple(_outputs)" if len(definition.output_arg) > 1 else "_outputs[0]",
         fast=_fast_expression(definition, values, attrs),
         arguments=_named(values),
     )
@@ -95,6 +102,8 @@ def compile_call(
         "_NoTensors": (TypeError, ValueError),
         "_dispatched": dispatch.call,
         "_resource": call_arguments.resource,
+        "_no_tape": pywrap_tfe.TFE_Py_TapeSetIsEmpty,
+        "_saving": saving,
     }
     exec(compile(text, f"<composite op {definition.name}>", "exec"), scope)
     function: Callable[..., Any] = scope["__call__"]
@@ -118,10 +127,15 @@ def _fast_expression(definition: Any, values: Mapping[str, str], attrs: Sequence
     fast = f"_fast(_ctx, {', '.join(arguments)})"
     if len(definition.output_arg) < 2:
         return fast  # a tensor, or one list: already what the user gets
-    if any(arg.number_attr or arg.type_list_attr for arg in definition.output_arg):
+    if _has_lists(definition):
         # The flat outputs have to be cut by attributes that only `bind` derives.
         return f"_eager({definition.name!r}, {{{_named(values)}}}, name)"
     return f"tuple({fast})"
+
+
+def _has_lists(definition: Any) -> bool:
+    """Whether any output is a list."""
+    return any(arg.number_attr or arg.type_list_attr for arg in definition.output_arg)
 
 
 def _named(values: Mapping[str, str]) -> str:

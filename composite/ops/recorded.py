@@ -8,7 +8,7 @@ tests/composite/ops/test_recorded.py pins them.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -17,6 +17,15 @@ from tensorflow.python.eager import forwardprop
 from tensorflow.python.framework import ops
 
 from composite.ops import call, call_arguments
+
+SAVED = "_composite_saved"  # behind the attributes of a call that saved: names the last, a Saved
+
+
+class Saved(NamedTuple):
+    """What an eager call has saved for its gradient."""
+
+    gradient: Any  # whose tensors these are
+    tensors: list[Any]
 
 
 def node_of(op: Any) -> Any:
@@ -39,25 +48,39 @@ def attrs_of(op: Any) -> dict[str, AttrValue]:
         return dict(op.node_def.attr)
     kinds = {attr.name: attr.type for attr in call.op_def(op.type).attr}
     result = {}
-    for name, value in zip(op.attrs[::2], op.attrs[1::2], strict=True):
+    attrs = own_attrs(op)
+    for name, value in zip(attrs[::2], attrs[1::2], strict=True):
         key = name.decode() if isinstance(name, bytes) else name
         result[key] = call_arguments.attr_value(value, kinds.get(key, "string"), key)
     return result
 
 
+def saved_for(op: Any) -> Saved | None:
+    """What the call that an eager tape recorded has saved; None where it saved nothing."""
+    attrs = op.attrs
+    return attrs[-1] if attrs and attrs[-2] == SAVED else None
+
+
+def own_attrs(op: Any) -> tuple[Any, ...]:
+    """The attributes of the op itself, as an eager tape recorded them: name, value, name, value."""
+    attrs: tuple[Any, ...] = op.attrs
+    return attrs if saved_for(op) is None else attrs[:-2]
+
+
 def key_of(op: Any) -> tuple[Hashable, ...]:
     """The attributes of what an eager tape recorded, as a key: equal for equal attributes."""
-    attrs = op.attrs
-    return (*attrs[::2], *map(_key, attrs[1::2]))
+    attrs = own_attrs(op)
+    return (*attrs[::2], *map(value_key, attrs[1::2]))
 
 
-def _key(value: Any) -> Hashable:
+def value_key(value: Any) -> Hashable:
+    """The value of an attribute as a key: equal values are equal, and -0.0 is not 0.0."""
     if isinstance(value, float):
-        return value.hex()  # -0.0 is not 0.0, and nan is nan
+        return value.hex()  # and nan is nan
     if value is None or isinstance(value, (int, str, bytes, tf.DType)):
         return value
     if isinstance(value, (list, tuple)):
-        return tuple(map(_key, value))
+        return tuple(map(value_key, value))
     if isinstance(value, (np.generic, np.ndarray)):
         return value.dtype.str, value.shape, value.tobytes()
     return value if isinstance(value, Hashable) else str(value)  # a shape, a function, a proto

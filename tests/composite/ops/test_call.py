@@ -194,3 +194,44 @@ def test_the_options_of_grappler_that_were_chosen_since():
         assert options.remapping == options.OFF
     finally:
         tf.config.optimizer.set_experimental_options({"remapping": True})
+
+
+def test_what_tapes_may_ask_for():
+    x, y = tf.constant(1.0), tf.constant(2.0)
+    assert not call.is_recorded() and not call.has_first_gradients([x, y])
+    with tf.GradientTape() as tape:
+        assert call.is_recorded() and not call.has_first_gradients([x, y])
+        tape.watch(x)
+        assert call.has_first_gradients([x, y]) and not call.has_first_gradients([y])
+        with tf.GradientTape() as second:
+            assert call.has_first_gradients([x])
+            second.watch(x)
+            assert not call.has_first_gradients([x])
+        with tf.autodiff.ForwardAccumulator(x, x):
+            assert not call.has_first_gradients([x])
+        with tf.GradientTape(persistent=True) as persistent:
+            persistent.watch(y)
+            assert not call.has_first_gradients([y])
+        with tape.stop_recording():
+            assert not call.is_recorded()
+    with tf.autodiff.ForwardAccumulator(x, x):
+        assert not call.has_first_gradients([x])
+
+
+def test_a_call_that_is_recorded_as_another():
+    def thrice(x):
+        return call.fast_call("IdentityN", [[x * 3.0]], [])
+
+    x = tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        with pytest.raises(RuntimeError, match="for a test"):
+            call.unrecorded(lambda _: _raise(), x)
+        (y,) = call.unrecorded(thrice, x)
+        attrs = ("T", x.dtype.as_datatype_enum)
+        call.record_call("Neg", [x], attrs, [y])
+    assert float(y) == 6 and float(tape.gradient(y, x)) == -1
+
+
+def _raise():
+    raise RuntimeError("for a test")
