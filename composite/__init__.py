@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from composite.counters import stats as stats
     from composite.decorator import Composite as Composite
     from composite.explanation import Explanation as Explanation
+    from composite.diverging.search import DivergeReport as DivergeReport
+    from composite.diverging.search import diverge as diverge
     from composite.explanation import explain as explain
     from composite.jit.worker import wait as wait
     from composite.kernels.chosen import use_tuned as use_tuned
@@ -49,6 +51,7 @@ _HOMES = {
     "Composite": "composite.decorator",
     "CompositeOp": "composite.ops.op",
     "Explanation": "composite.explanation",
+    "DivergeReport": "composite.diverging.search",
     "LintReport": "composite.linting",
     "Report": "composite.checking",
     "Tuned": "composite.tuning.tune",
@@ -56,6 +59,7 @@ _HOMES = {
     "build": "composite.aot.building",
     "check": "composite.checking",
     "explain": "composite.explanation",
+    "diverge": "composite.diverging.search",
     "lint": "composite.linting",
     "load": "composite.aot.opening",
     "load_model": "composite.saving.model_loading",
@@ -74,6 +78,7 @@ __all__ = [
     "CompositeOp",
     "Explanation",
     "LintReport",
+    "DivergeReport",
     "Report",
     "Tuned",
     "accelerate",
@@ -81,6 +86,7 @@ __all__ = [
     "check",
     "explain",
     "lint",
+    "diverge",
     "load",
     "load_model",
     "options",
