@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from composite.binding import tensorflow_version
 
 if TYPE_CHECKING:
+    from composite import quant as quant
     from composite import tf_op as tf_op
     from composite.acceleration.accelerate import accelerate as accelerate
     from composite.acceleration.comparing import Accelerated as Accelerated
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from composite.choices import options as options
     from composite.counters import stats as stats
     from composite.decorator import Composite as Composite
-    from composite.explanation import Explanation as Explanation
     from composite.diverging.search import DivergeReport as DivergeReport
     from composite.diverging.search import diverge as diverge
+    from composite.explanation import Explanation as Explanation
     from composite.explanation import explain as explain
     from composite.jit.worker import wait as wait
     from composite.kernels.chosen import use_tuned as use_tuned
@@ -50,16 +51,16 @@ _HOMES = {
     "CheckError": "composite.checking",
     "Composite": "composite.decorator",
     "CompositeOp": "composite.ops.op",
-    "Explanation": "composite.explanation",
     "DivergeReport": "composite.diverging.search",
+    "Explanation": "composite.explanation",
     "LintReport": "composite.linting",
     "Report": "composite.checking",
     "Tuned": "composite.tuning.tune",
     "accelerate": "composite.acceleration.accelerate",
     "build": "composite.aot.building",
     "check": "composite.checking",
-    "explain": "composite.explanation",
     "diverge": "composite.diverging.search",
+    "explain": "composite.explanation",
     "lint": "composite.linting",
     "load": "composite.aot.opening",
     "load_model": "composite.saving.model_loading",
@@ -70,23 +71,24 @@ _HOMES = {
     "use_tuned": "composite.kernels.chosen",
     "wait": "composite.jit.worker",
 }
+_MODULES = ("quant", "tf_op")
 
 __all__ = [
     "Accelerated",
     "CheckError",
     "Composite",
     "CompositeOp",
+    "DivergeReport",
     "Explanation",
     "LintReport",
-    "DivergeReport",
     "Report",
     "Tuned",
     "accelerate",
     "build",
     "check",
+    "diverge",
     "explain",
     "lint",
-    "diverge",
     "load",
     "load_model",
     "options",
@@ -100,12 +102,12 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    home = "composite.tf_op" if name == "tf_op" else _HOMES.get(name)
+    home = f"composite.{name}" if name in _MODULES else _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'composite' has no attribute {name!r}")
     if name != "load":  # which may do without
         tensorflow_version.check()
-    if name == "tf_op":  # which the import binds here
+    if name in _MODULES:  # which the import binds here
         return import_module(home)
     value = getattr(import_module(home), name)
     globals()[name] = value  # the next access does not come here
