@@ -31,7 +31,7 @@ class Divergence:
         dtype, shape: of the value, as the second way computed it.
         at: the index of the element that is furthest beyond what is allowed.
         first, second: what the element is in the one way, and in the other.
-        error: how far these are apart, as a part of the largest |y| of the row.
+        error: how far these are apart, as a part of the largest value of the row.
         bound: what is allowed, in the same unit.
         inherited: how far the operands of the op were apart, each in its own unit: where this is
             much less than `error`, the op made the difference, by cancelling for one.

@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from composite.checking import drawing
-from composite.checking.sample import Sample, as_declared
+from composite.checking.sample import Sample, declared
 from composite.checking.samples import Drawn
 from composite.diverging import kernel_cuts, subject, values, versions
 from composite.diverging.report import DivergeReport, Found
@@ -56,7 +56,7 @@ def diverge(  # noqa: PLR0913 - all but the call itself have defaults
             body. Another process runs machine code of the folder.
         gradient: run the gradient instead: of the floating inputs and the variables, for fixed
             gradients of the outputs.
-        rtol: how far values may be apart, as a part of the largest |y| of their row. By default
+        rtol: how far values may be apart, as a part of the largest value of their row. By default
             half of the digits of the coarser dtype between two precisions (3e-4 for float32), and
             for the other ways what a kernel may be off.
         seed: for drawing.
@@ -77,9 +77,8 @@ def diverge(  # noqa: PLR0913 - all but the call itself have defaults
         return runner.report()
     if not isinstance(target, DecoratedOp):
         raise TypeError(f"composite.diverge: give the inputs of {target.op_name}")
-    known = {spec.name: spec for spec in target.schema.attrs}
-    fixed = {name: as_declared(known[name], value) for name, value in attrs.items()}
-    drawing.until(runner.differs, Drawn(target, fixed, seed).strategy(), samples, seed)
+    strategy = Drawn(target, declared(target.schema, attrs), seed).strategy()
+    drawing.until(runner.differs, strategy, samples, seed)
     return runner.report()
 
 

@@ -48,6 +48,11 @@ def test_the_line_that_cancels_in_float32() -> None:
     assert composite.diverge(ops.variance, FAR, ways=("float64", "float32"), rtol=5).ok
 
 
+def test_a_device_is_held_to_what_a_kernel_may_be_off() -> None:
+    report = composite.diverge(ops.variance, FAR, ways=("CPU:0", "expansion"))
+    assert report.ok and report.compared == 7
+
+
 def test_a_loop_says_in_which_iteration() -> None:
     assert composite.diverge(ops.smooth, X, np.int32(3)).ok
     report = composite.diverge(ops.smooth, X, np.int32(3), ways=("float32", "bfloat16"), rtol=5e-3)
