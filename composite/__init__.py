@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from composite.binding import tensorflow_version
 
 if TYPE_CHECKING:
+    from composite import quant as quant
     from composite import tf_op as tf_op
     from composite.acceleration.accelerate import accelerate as accelerate
     from composite.acceleration.bisecting import bisect as bisect
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from composite.choices import options as options
     from composite.counters import stats as stats
     from composite.decorator import Composite as Composite
+    from composite.diverging.search import DivergeReport as DivergeReport
+    from composite.diverging.search import diverge as diverge
     from composite.editing.match import Match as Match
     from composite.editing.models import Edited as Edited
     from composite.editing.models import replace as replace
@@ -55,6 +58,7 @@ _HOMES = {
     "CheckError": "composite.checking",
     "Composite": "composite.decorator",
     "CompositeOp": "composite.ops.op",
+    "DivergeReport": "composite.diverging.search",
     "Edited": "composite.editing.models",
     "Explanation": "composite.explanation",
     "LintReport": "composite.linting",
@@ -67,6 +71,7 @@ _HOMES = {
     "bisect": "composite.acceleration.bisecting",
     "build": "composite.aot.building",
     "check": "composite.checking",
+    "diverge": "composite.diverging.search",
     "explain": "composite.explanation",
     "lint": "composite.linting",
     "load": "composite.aot.opening",
@@ -80,12 +85,14 @@ _HOMES = {
     "use_tuned": "composite.kernels.chosen",
     "wait": "composite.jit.worker",
 }
+_MODULES = ("quant", "tf_op")
 
 __all__ = [
     "Accelerated",
     "CheckError",
     "Composite",
     "CompositeOp",
+    "DivergeReport",
     "Edited",
     "Explanation",
     "LintReport",
@@ -98,6 +105,7 @@ __all__ = [
     "bisect",
     "build",
     "check",
+    "diverge",
     "explain",
     "lint",
     "load",
@@ -115,12 +123,12 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    home = "composite.tf_op" if name == "tf_op" else _HOMES.get(name)
+    home = f"composite.{name}" if name in _MODULES else _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'composite' has no attribute {name!r}")
     if name != "load":  # which may do without
         tensorflow_version.check()
-    if name == "tf_op":  # which the import binds here
+    if name in _MODULES:  # which the import binds here
         return import_module(home)
     value = getattr(import_module(home), name)
     globals()[name] = value  # the next access does not come here

@@ -60,6 +60,11 @@ HELD_BY: dict[str, str] = {
         " composite/cli/needed.py"
     ),
     "tests/composite/saving/test_regained.py": "composite/runtime/portable/portable_calls",
+    "tests/composite/diverging/test_search.py": (
+        "deviation.py kernel_cuts.py library_expansion.py report.py subject.py values.py"
+        " versions.py composite/cli/diverge.py"
+    ),
+    "tests/composite/quant/test_integers.py": "__init__.py",
     "tests/composite/acceleration/test_accelerate.py": "comparing.py graph.py report.py",
     "tests/composite/acceleration/test_bisecting.py": "composite/cli/bisect.py",
     "tests/composite/saving/test_region_kernels.py": (
@@ -84,7 +89,8 @@ HELD_BY: dict[str, str] = {
         "composite/aot/build_options.py composite/aot/inputs.py composite/aot/signatures.py"
     ),
     "tests/composite/checking/test_check.py": (
-        "__init__.py batching.py gradients.py oracle.py report.py run.py skipped.py ways.py"
+        "__init__.py batching.py drawing.py gradients.py oracle.py report.py run.py skipped.py"
+        " ways.py"
     ),
     "tests/composite/checking/test_wrong.py": "kernels.py",
     "tests/composite/checking/test_samples.py": "sample.py shape_search.py templates.py",

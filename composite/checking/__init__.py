@@ -17,10 +17,9 @@ from typing import Any
 from composite.checking import reproduction
 from composite.checking.report import CheckError, DifferenceFound, Report
 from composite.checking.run import Run
-from composite.checking.sample import as_declared
+from composite.checking.sample import declared
 from composite.checking.samples import given
 from composite.checking.ways import WAYS
-from composite.compiler.schema import OpSchema
 from composite.ops.op import CompositeOp, DecoratedOp
 
 __all__ = ["CheckError", "Report", "check"]
@@ -68,7 +67,7 @@ def check(  # noqa: PLR0913 - all but the call itself have defaults
     """
     if not isinstance(op, DecoratedOp):
         raise TypeError(f"composite.check takes an op that @Composite made, not {op!r}")
-    known = _known(op.schema, attrs)
+    known = declared(op.schema, attrs)
     run = Run(op, _chosen(ways))
     if inputs:
         run.given(itertools.islice(_calls(op, inputs, known), samples))
@@ -94,15 +93,6 @@ def _chosen(ways: Sequence[str] | None) -> Sequence[str]:
             names = ", ".join(map(repr, WAYS))
             raise ValueError(f"composite.check: {way!r} is no way to run an op; there are {names}")
     return list(WAYS) if ways is None else ways
-
-
-def _known(schema: OpSchema, attrs: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes that are given, as TensorFlow keeps them."""
-    specs = {spec.name: spec for spec in schema.attrs}
-    for name in attrs:
-        if name not in specs:
-            raise TypeError(f"{schema.op_name} has no attribute {name!r}; it has {[*specs]}")
-    return {name: as_declared(specs[name], value) for name, value in attrs.items()}
 
 
 def _calls(op: DecoratedOp, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from composite.checking import drawing
 from composite.checking.compare import Difference
 from composite.checking.oracle import Case
 from composite.checking.report import Report, Row
@@ -48,36 +49,9 @@ class Run:
 
     def drawn(self, attrs: Mapping[str, Any], count: int, seed: int) -> None:
         """Draws samples until one differs; that one is then made as small as it can be."""
-        try:
-            import hypothesis
-        except ImportError as error:
-            raise ImportError(
-                "composite.check draws inputs with hypothesis, which is not installed: "
-                "pip install hypothesis, or give the inputs of a call"
-            ) from error
-
         strategy = Drawn(self.op, attrs, seed).strategy()
-
-        @hypothesis.seed(seed)
-        @hypothesis.settings(
-            max_examples=count,
-            deadline=None,
-            database=None,
-            print_blob=False,
-            report_multiple_bugs=False,
-            suppress_health_check=list(hypothesis.HealthCheck),
-            phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink],
-        )
-        @hypothesis.given(strategy)
-        def agrees(sample: Sample) -> None:
-            if not self._agrees(Case(self.op, sample)):
-                raise _Differs
-
-        try:
-            agrees()
-        except _Differs:
-            pass  # `failure` has the last one that hypothesis ran, which is the smallest
-        except hypothesis.errors.Flaky:
+        # `failure` has the last one that was run, which is the smallest.
+        if not drawing.until(lambda x: not self._agrees(Case(self.op, x)), strategy, count, seed):
             assert self.failure is not None
             self.failure = self.failure._replace(
                 what=self.failure.what + " (not each time that this call runs)"
@@ -103,7 +77,3 @@ class Run:
             else:
                 row.add(close)
         return True
-
-
-class _Differs(Exception):  # noqa: N818 - for hypothesis
-    """A drawn sample differs."""

@@ -130,6 +130,15 @@ def output_dtypes(schema: OpSchema, sample: Sample) -> list[tf.DType]:
     return [tf.as_dtype(dtype) for dtype in dtypes]
 
 
+def declared(schema: OpSchema, attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes that are given, as TensorFlow keeps them. TypeError: the op has none such."""
+    specs = {spec.name: spec for spec in schema.attrs}
+    for name in attrs:
+        if name not in specs:
+            raise TypeError(f"{schema.op_name} has no attribute {name!r}; it has {[*specs]}")
+    return {name: as_declared(specs[name], value) for name, value in attrs.items()}
+
+
 def as_declared(spec: AttrSpec, value: Any) -> Any:
     """An attribute's value as TensorFlow keeps it: floats are float32, lists are lists."""
     if isinstance(value, tuple):

@@ -19,6 +19,7 @@ from composite.cli.bench import bench
 from composite.cli.bisect import bisect
 from composite.cli.build import build
 from composite.cli.check import check
+from composite.cli.diverge import diverge
 from composite.cli.explain import explain
 from composite.cli.export import export
 from composite.cli.lint import lint
@@ -31,7 +32,7 @@ Exit codes:
   0    done
   1    the input is wrong: a file, an op, a call; an op without a kernel (lint)
   2    the command line is wrong
-  3    an op differs from its Python function (check)
+  3    an op differs from its Python function (check), or run in another way (diverge)
   4    the machine stands in the way: no permission, no room, no C compiler
   70   an error in composite itself
   130  interrupted
@@ -92,6 +93,7 @@ def main(*, debug: bool) -> None:  # noqa: ARG001 - read by _Commands
 for _command in (
     build,
     check,
+    diverge,
     lint,
     show,
     explain,

@@ -7,9 +7,10 @@ and control flow, whose ops run their branches in that pool, is walked here.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from graphlib import TopologicalSorter
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -17,31 +18,66 @@ from composite.compiler import op_traits
 from composite.ops import call, functions
 
 _EXP_MINUS_ONE = ("Elu", "Selu")  # TensorFlow rounds e^x, of which 1 is then taken off
+_HANDLES = (tf.resource, tf.variant)  # whose tensors are handed on
+
+
+class Step(NamedTuple):
+    """A node that has run.
+
+    Attributes:
+        node: the NodeDef.
+        path: the names of the nodes around it, outermost first; behind that of a loop stands the
+            number of the iteration.
+        around: these nodes.
+        inputs: the tensors that it took.
+        results: the tensors that it gave.
+        is_call: whether it called a function, whose nodes were steps before.
+    """
+
+    node: Any
+    path: tuple[str, ...]
+    around: tuple[Any, ...]
+    inputs: Sequence[Any]
+    results: Sequence[Any]
+    is_call: bool
 
 
 def evaluate(
     source: functions.Body,
     inputs: Sequence[Any],
     rounded: Callable[[Any], Any] | None = None,
+    *,
+    seen: Callable[[Step], None] | None = None,
+    device: str = "CPU:0",
 ) -> list[Any]:
-    """The outputs of `source` for these inputs, as eager tensors on the CPU.
+    """The outputs of `source` for these inputs, as eager tensors on the CPU, or on a device.
 
     rounded: what becomes of each floating result that an op computes, but for whole numbers that
         follow from constants; None for the results as they are.
+    seen: is told of each node when it has run.
     """
     library = {f.signature.name: f for f in source.graph_def.library.function}
-    with tf.device("CPU:0"):
+    with tf.device(device):
         tensors = [
-            tf.constant(x, dtype) for x, dtype in zip(inputs, source.input_dtypes, strict=True)
+            x if dtype in _HANDLES else tf.constant(x, dtype)
+            for x, dtype in zip(inputs, source.input_dtypes, strict=True)
         ]
-        return _Evaluation(library, rounded).graph(source, tensors)
+        return _Evaluation(library, rounded, seen).graph(source, tensors)
 
 
 class _Evaluation:
-    def __init__(self, library: dict[str, Any], rounded: Callable[[Any], Any] | None) -> None:
+    def __init__(
+        self,
+        library: dict[str, Any],
+        rounded: Callable[[Any], Any] | None,
+        seen: Callable[[Step], None] | None,
+    ) -> None:
         self._library = library
         self._rounded = rounded
+        self._seen = seen
         self._bodies: dict[str, functions.Body] = {}
+        self._path: tuple[str, ...] = ()
+        self._around: tuple[Any, ...] = ()
 
     def graph(self, source: functions.Body, inputs: Sequence[Any]) -> list[Any]:
         values: dict[str, list[Any]] = {
@@ -56,10 +92,21 @@ class _Evaluation:
                 own = [_value(x, values) for x in node.input if not x.startswith("^")]
                 if all(_node(x) in fixed for x in node.input):
                     fixed.add(name)
-                values[name] = self._node(node, own, fixed=name in fixed)
+                values[name] = self._run(node, own, fixed=name in fixed)
         return [_value(x, values) for x in source.outputs]
 
-    def _node(self, node: Any, inputs: list[Any], *, fixed: bool) -> list[Any]:
+    def _run(self, node: Any, inputs: list[Any], *, fixed: bool) -> list[Any]:
+        path, around = self._path, self._around
+        self._path, self._around = (*path, node.name), (*around, node)
+        called = self._called(node, inputs)
+        results = self._op(node, inputs, fixed=fixed) if called is None else called
+        self._path, self._around = path, around
+        if self._seen is not None:
+            self._seen(Step(node, path, around, inputs, results, called is not None))
+        return results
+
+    def _called(self, node: Any, inputs: list[Any]) -> list[Any] | None:
+        """The results of the functions that a node calls; None for an op that calls none."""
         if node.op in self._library:
             return self._function(node.op, inputs)
         kind = node.op.removeprefix("Stateless").removeprefix("Stateful")
@@ -75,6 +122,9 @@ class _Evaluation:
             return self._function(branches[index if 0 <= index < last else last].name, inputs[1:])
         if kind == "While":
             return self._while(node, inputs)
+        return None
+
+    def _op(self, node: Any, inputs: list[Any], *, fixed: bool) -> list[Any]:
         results = call.eager_node(node, inputs)
         if self._rounded is None or node.op == "Const" or op_traits.of(node.op).moves_data:
             return results
@@ -88,7 +138,11 @@ class _Evaluation:
 
     def _while(self, node: Any, state: list[Any]) -> list[Any]:
         condition, body = node.attr["cond"].func.name, node.attr["body"].func.name
-        while _truth(self._function(condition, state)[0]):
+        path = self._path
+        for iteration in itertools.count():
+            self._path = (*path, str(iteration))
+            if not _truth(self._function(condition, state)[0]):
+                break
             state = self._function(body, state)
         return state
 

@@ -71,14 +71,14 @@ def judge(found: Array, reference: Reference) -> Verdict:
     """Whether the finite elements of a result are as near to the reference as they must be."""
     kind = ml_dtypes.finfo(found.dtype)
     narrow = found.dtype.itemsize <= _NARROW
-    exact, rows = _wide(reference.exact), _rows(found.shape)
+    exact, rows = _wide(reference.exact), rows_of(found.shape)
     result = _wide(found)
     known = np.isfinite(exact) & np.isfinite(result)
     distance = _distance(result, exact, known)
     size = np.where(known, np.abs(exact), 0.0)
     scale = _spread(size.reshape(rows).max(axis=1), rows)
     noise = _distance(_wide(reference.own), exact, known) / reference.coarser
-    base = (_NARROW_ROUNDINGS if narrow else _ROUNDINGS) * float(kind.eps) * size + _least(kind)
+    base = (_NARROW_ROUNDINGS if narrow else _ROUNDINGS) * float(kind.eps) * size + least_of(kind)
 
     def allowed() -> Array:
         whole = _with_row(noise, rows) if reference.sums else noise
@@ -111,7 +111,7 @@ def _distance(found: Array, exact: Array, known: Array) -> Array:
         return np.where(both, np.abs(np.where(both, found, 0.0) - np.where(both, exact, 0.0)), 0.0)
 
 
-def _rows(shape: tuple[int, ...]) -> tuple[int, int]:
+def rows_of(shape: tuple[int, ...]) -> tuple[int, int]:
     """Rows and their length: the last dimensions, as many as hold some elements."""
     total, length = int(np.prod(shape)), 1
     for dim in reversed(shape):
@@ -133,7 +133,7 @@ def _with_row(noise: Array, rows: tuple[int, int]) -> Array:
     return np.maximum(noise, _SPREAD * _spread(most, rows))
 
 
-def _least(kind: Any) -> float:
+def least_of(kind: Any) -> float:
     """What may be lost where numbers end, in a few terms.
 
     TensorFlow's threads take denormals for zeros; not those of half, whose smallest normal number

@@ -85,15 +85,17 @@ def inline(source: Body, inputs: Sequence[Any], name: str = "") -> list[Any]:
 
 def in_double(source: Body) -> Body:
     """The same graph with half, bfloat16 and float32 made double: a reference for errors."""
-    return _in_dtype(source, (tf.half, tf.bfloat16, tf.float32), tf.float64)
+    return in_dtype(source, (tf.half, tf.bfloat16, tf.float32), tf.float64)
 
 
 def in_single(source: Body) -> Body:
     """The same graph with double made float32: a measure of how much rounding matters in it."""
-    return _in_dtype(source, (tf.float64,), tf.float32)
+    return in_dtype(source, (tf.float64,), tf.float32)
 
 
-def _in_dtype(source: Body, these: Sequence[tf.DType], dtype: tf.DType) -> Body:
+def in_dtype(source: Body, these: Sequence[tf.DType], dtype: tf.DType) -> Body:
+    """The same graph with `these` dtypes made another, but where random numbers are drawn."""
+
     def other(number: int) -> int:
         return int(dtype.as_datatype_enum) if tf.as_dtype(number) in these else number
 

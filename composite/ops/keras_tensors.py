@@ -39,6 +39,7 @@ def register(op: Any) -> None:
 
 
 def _operation() -> Any:
+    from composite.ops import keras_layer  # noqa: F401 - a model that is loaded asks for its layer
     from composite.ops.keras_operation import CompositeOperation
 
     return CompositeOperation

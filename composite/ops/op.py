@@ -255,6 +255,38 @@ class CompositeOp(Dispatchable):
         self.kernels.append(given)
         self.signatures.append(dict(call))
 
+    def as_layer(
+        self, variables: Mapping[str, Any] | None = None, *, name: Any = None, dtype: Any = None,
+        **attrs: Any,
+    ) -> Any:  # fmt: skip
+        """A Keras layer that calls the op; some of its inputs are variables of the layer.
+
+        The layer is saved by the name of the op, which the process that loads it has to have. In
+        mixed precision the op is called in the dtype in which the layer computes.
+
+        Args:
+            variables: for each input that is a variable its shape, or what `add_weight` takes:
+                {"shape": (64,), "initializer": "zeros", "trainable": True}. A dim ("x", -1) is the
+                size of the last axis of the input x.
+            name: the layer's.
+            dtype: the layer's dtype, or its policy.
+            attrs: the op's attributes.
+
+        Returns:
+            A keras.layers.Layer, called with a tensor for each other input: one alone, several in a
+            list in the order of the declaration, or in a dict by name.
+
+        Raises:
+            TypeError: a name is none of the op's, or all inputs are variables.
+        """
+        from composite.ops.keras_layer import CompositeLayer
+
+        stated = {
+            one: value if isinstance(value, Mapping) else {"shape": value}
+            for one, value in (variables or {}).items()
+        }
+        return CompositeLayer(self, stated, attrs, name=name, dtype=dtype)
+
     def retire(self) -> None:
         """A newer version takes the name: from now on eager calls of this object go by a graph.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph
 from composite.compiler.tvm.ir.anchors import (
@@ -25,7 +27,7 @@ from composite.compiler.tvm.read.node import OpNode
 
 def _lower_conv2d(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     image, kernel = inputs
-    rows, columns, depth, count = _filter_sizes(node, image, kernel)
+    rows, columns, depth, count = _filter_sizes(node, image, kernel, (*FLOATS, "int32"))
     channels = image.shape[3]
     if not isinstance(channels, int) or channels % depth or count % (channels // depth):
         raise NotCovered(f"{node.op}: {channels} channels for filters {kernel.shape}")
@@ -48,8 +50,10 @@ def _refuse_uneven(node: OpNode) -> None:
         raise NotCovered(f"{node.op}: unequal strides, or dilations")  # nor has TF
 
 
-def _filter_sizes(node: OpNode, image: Tensor, kernel: Tensor) -> tuple[int, int, int, int]:
-    node.require(image.dtype, *FLOATS)
+def _filter_sizes(
+    node: OpNode, image: Tensor, kernel: Tensor, dtypes: Sequence[str] = FLOATS
+) -> tuple[int, int, int, int]:
+    node.require(image.dtype, *dtypes)
     if image.rank != 4 or kernel.rank != 4:
         raise NotCovered(f"{node.op}: ranks {image.rank} and {kernel.rank}")
     sizes = [d for d in kernel.shape if isinstance(d, int) and d > 0]

@@ -58,7 +58,7 @@ def test_the_same_seed_draws_the_same():
 
 
 def test_shapes_that_the_body_takes_are_found():
-    samples = drawn(dense_ops.dense, 60, act="RELU")
+    samples = drawn(dense_ops.dense, 150, act="RELU")
     shapes = [[x.shape for x in sample.arrays()] for sample in samples]
     fitting = [s for s in shapes if [len(x) for x in s] == [2, 2, 1] and s[0][1] == s[1][1]]
     assert len(fitting) > 20

@@ -6,7 +6,9 @@ import tensorflow as tf
 from composite import Composite
 
 
-@Composite("KerasMish", inputs=["x: T"], derived_attrs=["T: {float, half}"], outputs=["y: T"])
+@Composite(
+    "KerasMish", inputs=["x: T"], derived_attrs=["T: {float, half, bfloat16}"], outputs=["y: T"]
+)
 def mish(x):
     return x * tf.tanh(tf.nn.softplus(x))
 

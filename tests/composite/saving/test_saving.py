@@ -110,22 +110,6 @@ def test_keras_saves_as_it_exports(portable: Path, tmp_path: Path, run_python: R
     assert json.loads(done.stdout) == [[2.0] * 3] * 2
 
 
-def test_tflite_converts_a_portable_model(tmp_path: Path) -> None:
-    class Layer(tf.Module):
-        @tf.function(input_signature=[SPEC])
-        def __call__(self, x: Any) -> Any:
-            return saved_ops.saved_scale(saved_ops.saved_dense(x, tf.eye(3)))
-
-    composite.save(Layer(), tmp_path / "model", "portable")
-    flat = tf.lite.TFLiteConverter.from_saved_model(str(tmp_path / "model")).convert()
-    interpreter = tf.lite.Interpreter(model_content=flat)
-    interpreter.allocate_tensors()
-    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], X)
-    interpreter.invoke()
-    y = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
-    np.testing.assert_allclose(y, np.maximum(X, 0) * 2, rtol=1e-5)
-
-
 def test_nodes_say_what_they_need(tmp_path: Path) -> None:
     composite.save(Model(), tmp_path / "nodes")
     extra = tmp_path / "nodes" / "assets.extra" / "composite"

@@ -104,6 +104,31 @@ def test_groups(compiler: Any, channels: int, filters: int, groups: int) -> None
     check(compiler, layer(), [*arrays, uniform(filters)])
 
 
+@pytest.mark.parametrize(
+    ("channels", "filters", "groups", "span"),
+    [(3, 17, 1, 3), (8, 16, 1, 1), (6, 12, 3, 3), (5, 5, 5, 2)],
+)
+def test_integers_are_exact(
+    compiler: Any, channels: int, filters: int, groups: int, span: int
+) -> None:
+    random = np.random.default_rng(channels)
+
+    def integers(*shape: int) -> Any:
+        return random.integers(-40000, 40000, shape).astype(np.int32)
+
+    depth = channels // groups
+    arrays = [integers(2, 9, 7, channels), integers(span, span, depth, filters), integers(filters)]
+    arrays[1] %= 256
+    strides = [1, 2, 2, 1]
+
+    def function(x: Any, f: Any, b: Any) -> Any:
+        return tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, f, strides, "SAME"), b))
+
+    exact = function(*[tf.constant(a.astype(np.float64)) for a in arrays])
+    (result,) = compiler.compile(function, arrays)(arrays, [exact.shape], [np.int32])
+    np.testing.assert_array_equal(result, exact)
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 def test_dtypes(compiler: Any, dtype: Any, padding: str) -> None:
