@@ -205,7 +205,9 @@ class Expressions(Visitor):
         function = _METHODS.get((getattr(node.func, "attr", ""), len(node.args)))
         if isinstance(node.func, gast.Attribute) and function and not node.keywords:
             owner = self.visit(node.func.value)
-            if is_value(owner) and dialect.name_of(owner) == "dims":
+            # A part of a shape is a sequence: whether it is one of dims, the expansion sees.
+            owners = ("dims", "sequence") if function == "is_compatible_with" else ("dims",)
+            if is_value(owner) and dialect.name_of(owner) in owners:
                 return self._builder.builtin(function, [owner, *map(self.value, node.args)])
         return self._calls.call(node)
 

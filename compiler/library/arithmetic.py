@@ -137,4 +137,9 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: Any = 
     """min(max(t, clip_value_min), clip_value_max), which have to broadcast to the shape of t."""
     t = tf.convert_to_tensor(t)
     below = tf.raw_ops.Minimum(x=t, y=clip_value_max)
-    return tf.raw_ops.Maximum(x=below, y=clip_value_min, name=name)
+    clipped = tf.raw_ops.Maximum(x=below, y=clip_value_min, name=name)
+    if not clipped.shape.is_compatible_with(t.shape):
+        raise ValueError(
+            f"tf.clip_by_value: the limits would broadcast {t.shape} to the shape {clipped.shape}"
+        )
+    return clipped

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from composite.compiler.library.dtypes import COMPLEX, real_dtype
+from composite.compiler.library.dtypes import COMPLEX, FLOATING, INTEGER, real_dtype
 from composite.compiler.library.names import public
 
 
@@ -31,6 +31,8 @@ def real(input: Any, name: Any = None) -> Any:
     x = tf.convert_to_tensor(input)
     if x.dtype in COMPLEX:
         return tf.raw_ops.Real(input=x, Tout=real_dtype(x.dtype), name=name)
+    if x.dtype not in FLOATING and x.dtype not in INTEGER:
+        raise ValueError(f"tf.math.real takes numbers, not {x.dtype}")
     return x
 
 
@@ -59,4 +61,6 @@ def conj(x: Any, name: Any = None) -> Any:
     x = tf.convert_to_tensor(x)
     if x.dtype in COMPLEX:
         return tf.raw_ops.Conj(input=x, name=name)
+    if x.dtype not in FLOATING and x.dtype not in INTEGER:
+        raise ValueError(f"tf.math.conj takes numbers, not {x.dtype}")
     return x

@@ -129,6 +129,8 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Any:
 def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Any:
     """Gain * image ** gamma, on the scale from 0 to 1."""
     image = tf.convert_to_tensor(image)
+    if not isinstance(gamma, tf.Tensor) and gamma < 0:
+        raise ValueError(f"tf.image.adjust_gamma: gamma cannot be negative, as {gamma} is")
     adjusted = gain * _as_floats(image) ** gamma
     return convert_image_dtype(adjusted, image.dtype, saturate=True)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from composite.compiler.library.dtypes import whole
 from composite.compiler.library.names import public
 
 # The dtype that numbers of several dtypes meet in, by TensorFlow's order.
@@ -38,7 +39,8 @@ def _dims(shape: Any) -> Any:
     """Return a shape, or the one dim of a vector, as a vector of integers."""
     if isinstance(shape, (list, tuple, tf.TensorShape)):
         return shape  # as it is, TensorFlow sees the dims that are known
-    return tf.raw_ops.Reshape(tensor=shape, shape=[-1])
+    dims = tf.convert_to_tensor(shape)
+    return tf.raw_ops.Reshape(tensor=dims, shape=[-1]) if dims.shape.rank == 0 else dims
 
 
 @public("tf.eye", "tf.linalg.eye")
@@ -111,18 +113,21 @@ def range_(
 
 def _widest(first: Any, second: Any, third: Any) -> Any:
     """Return the widest of three dtypes."""
+    for dtype in (first, second, third):
+        if dtype not in _RANGE_ORDER:
+            raise TypeError(f"tf.range takes integers or floating point numbers, not {dtype}")
     for dtype in _RANGE_ORDER:
         if dtype in (first, second, third):
             return dtype
-    raise TypeError(f"tf.range takes integers or floating point numbers, not {first}")
+    return first
 
 
 @public("tf.linspace")
 def linspace(start: Any, stop: Any, num: Any, name: Any = None, axis: Any = 0) -> Any:
     """Numbers at equal distances from start to stop, both among them, along a new axis."""
     start = tf.convert_to_tensor(start)
-    stop = tf.cast(stop, start.dtype)
-    num = tf.cast(num, tf.int32)
+    stop = tf.convert_to_tensor(stop, start.dtype)
+    num = whole(num)
     shape = tf.raw_ops.BroadcastArgs(s0=tf.shape(start), s1=tf.shape(stop))
     start = tf.expand_dims(tf.broadcast_to(start, shape), axis)
     stop = tf.expand_dims(tf.broadcast_to(stop, shape), axis)
@@ -154,6 +159,8 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = tf.bool, name: 
         maxlen = tf.raw_ops.Maximum(x=0, y=tf.reduce_max(lengths))
     else:
         maxlen = tf.convert_to_tensor(maxlen)
+        if maxlen.shape.rank != 0:
+            raise ValueError(f"tf.sequence_mask: maxlen is a scalar, not of shape {maxlen.shape}")
     row = tf.raw_ops.Range(
         start=tf.cast(0, maxlen.dtype), limit=maxlen, delta=tf.cast(1, maxlen.dtype)
     )

@@ -17,6 +17,14 @@ INTEGER = (
 )
 
 
+def whole(number: Any) -> Any:
+    """Return integers as a tensor of int32, whatever theirs are; TypeError for other numbers."""
+    number = tf.convert_to_tensor(number)
+    if number.dtype not in INTEGER:
+        raise TypeError(f"an integer is needed, not {number.dtype}")
+    return tf.cast(number, tf.int32)
+
+
 def real_dtype(dtype: Any) -> Any:
     """Return the dtype of the parts of complex numbers; another dtype is itself."""
     if dtype == tf.complex64:

@@ -9,24 +9,32 @@ import tensorflow as tf
 from composite.compiler.library.names import public
 
 
+def _image(image: Any) -> Any:
+    """Return an image or a batch of them as a tensor."""
+    image = tf.convert_to_tensor(image)
+    if image.shape.rank not in (3, 4):
+        raise ValueError(f"an image has rank 3, a batch of them rank 4: not shape {image.shape}")
+    return image
+
+
 @public("tf.image.flip_left_right")
 def flip_left_right(image: Any) -> Any:
     """Mirror an image, or a batch of them: the columns in the opposite order."""
-    image = tf.convert_to_tensor(image)
+    image = _image(image)
     return tf.raw_ops.ReverseV2(tensor=image, axis=[image.shape.rank - 2])
 
 
 @public("tf.image.flip_up_down")
 def flip_up_down(image: Any) -> Any:
     """Turn an image, or a batch of them, over: the rows in the opposite order."""
-    image = tf.convert_to_tensor(image)
+    image = _image(image)
     return tf.raw_ops.ReverseV2(tensor=image, axis=[image.shape.rank - 3])
 
 
 @public("tf.image.transpose")
 def transpose(image: Any, name: Any = None) -> Any:
     """Exchange rows and columns of an image, or of a batch of them."""
-    image = tf.convert_to_tensor(image)
+    image = _image(image)
     if image.shape.rank == 3:
         return tf.transpose(image, [1, 0, 2], name=name)
     return tf.transpose(image, [0, 2, 1, 3], name=name)
@@ -36,6 +44,8 @@ def transpose(image: Any, name: Any = None) -> Any:
 def grayscale_to_rgb(images: Any, name: Any = None) -> Any:
     """Repeat the one channel three times."""
     images = tf.convert_to_tensor(images)
+    if not images.shape[-1:].is_compatible_with([1]):
+        raise ValueError(f"tf.image.grayscale_to_rgb: the last dim is 1, not shape {images.shape}")
     multiples = [1] * (images.shape.rank - 1) + [3]
     return tf.raw_ops.Tile(input=images, multiples=multiples, name=name)
 
@@ -45,7 +55,10 @@ def crop_to_bounding_box(
     image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Any:
     """Cut a rectangle out of an image, or of each image of a batch."""
-    image = tf.convert_to_tensor(image)
+    image = _image(image)
+    for target in (target_height, target_width):
+        if not isinstance(target, tf.Tensor) and target <= 0:
+            raise ValueError(f"tf.image.crop_to_bounding_box: a target is above 0, not {target}")
     if image.shape.rank == 3:
         begin = [offset_height, offset_width, 0]
         return tf.raw_ops.Slice(input=image, begin=begin, size=[target_height, target_width, -1])
@@ -58,7 +71,7 @@ def pad_to_bounding_box(
     image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Any:
     """Put an image, or each image of a batch, into a larger one of zeros."""
-    image = tf.convert_to_tensor(image)
+    image = _image(image)
     first = image.shape.rank - 3
     below = target_height - offset_height - image.shape[first]
     right = target_width - offset_width - image.shape[first + 1]
@@ -80,7 +93,7 @@ def image_gradients(image: Any) -> Any:
 @public("tf.image.total_variation")
 def total_variation(images: Any, name: Any = None) -> Any:
     """The sum of the distances of neighbouring pixels of each image."""
-    images = tf.convert_to_tensor(images)
+    images = _image(images)
     if images.shape.rank == 3:
         down = images[1:, :, :] - images[:-1, :, :]
         right = images[:, 1:, :] - images[:, :-1, :]

@@ -42,8 +42,17 @@ def gather_nd(
     """Slices at positions, each a vector along the last axis of the indices."""
     if batch_dims < 0:
         raise ValueError("tf.gather_nd: batch_dims cannot be negative")
+    params = tf.convert_to_tensor(params)
     indices = tf.convert_to_tensor(indices)
     if batch_dims > 0:
+        batch = params.shape[:batch_dims]
+        if batch_dims >= indices.shape.rank or batch_dims >= params.shape.rank:
+            raise ValueError("tf.gather_nd: batch_dims must be below the ranks of both tensors")
+        if not batch.is_compatible_with(indices.shape[:batch_dims]):
+            raise ValueError(
+                f"tf.gather_nd: params {params.shape} and indices {indices.shape} must have one "
+                f"shape in their first {batch_dims} dims"
+            )
         indices = tf.concat([_batch_positions(indices, batch_dims), indices], axis=-1)
     return tf.raw_ops.GatherNd(
         params=params, indices=indices, bad_indices_policy=bad_indices_policy, name=name
@@ -112,6 +121,11 @@ def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: Any = "boolean_
     last = first + mask.shape.rank
     if mask.shape.rank == 0:
         raise ValueError("tf.boolean_mask: the mask cannot be a scalar")
+    if not mask.shape.is_compatible_with(tensor.shape[first:last]):
+        raise ValueError(
+            f"tf.boolean_mask: the mask {mask.shape} does not have the shape of {tensor.shape} "
+            f"from axis {first} on"
+        )
     size = tf.reduce_prod(dims[first:last], [0])
     flat = tf.reshape(tensor, tf.concat([dims[:first], [size], dims[last:]], 0))
     chosen = tf.squeeze(tf.raw_ops.Where(condition=tf.reshape(mask, [-1])), axis=[1])

@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from composite.compiler.library.dtypes import whole
 from composite.compiler.library.names import public
 
 
@@ -112,7 +113,11 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: Any = None) -> Any:
         axis = 0
     axis = axis + input.shape.rank if axis < 0 else axis
     dims = tf.shape(input)
-    repeats = tf.cast(repeats, tf.int32)
+    repeats = whole(repeats)
+    if repeats.shape.rank > 1:
+        raise ValueError(
+            f"tf.repeat: repeats is a number or a vector, not of shape {repeats.shape}"
+        )
     counts = tf.broadcast_to(tf.reshape(repeats, [-1]), [dims[axis]])
     numbers = tf.raw_ops.Range(start=0, limit=tf.reduce_sum(counts), delta=1)
     # The slice that stands at each place of the result: how many slices end before it.

@@ -161,6 +161,8 @@ def tensordot(a: Any, b: Any, axes: Any, name: Any = None) -> Any:
         left = axes[0] if isinstance(axes[0], (list, tuple)) else [axes[0]]
         right = axes[1] if isinstance(axes[1], (list, tuple)) else [axes[1]]
     else:
+        if axes < 0:
+            raise ValueError(f"tf.tensordot: axes cannot be negative, as {axes} is")
         left = list(range(a.shape.rank - axes, a.shape.rank))
         right = list(range(axes))
     rows, outer = _as_matrix(a, left, False)

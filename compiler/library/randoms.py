@@ -37,8 +37,8 @@ def stateless_uniform(
         numbers = tf.raw_ops.StatelessRandomUniformV2(
             shape=shape, key=key, counter=counter, dtype=dtype, alg=_AUTO_SELECT
         )
-        low = tf.cast(minval, dtype)
-        high = tf.cast(1 if maxval is None else maxval, dtype)
+        low = tf.convert_to_tensor(minval, dtype)
+        high = tf.convert_to_tensor(1 if maxval is None else maxval, dtype)
         return tf.raw_ops.AddV2(x=numbers * (high - low), y=low, name=name)
     if minval is None and maxval is None:
         return tf.raw_ops.StatelessRandomUniformFullIntV2(
@@ -50,8 +50,8 @@ def stateless_uniform(
         shape=shape,
         key=key,
         counter=counter,
-        minval=tf.cast(minval, dtype),
-        maxval=tf.cast(maxval, dtype),
+        minval=tf.convert_to_tensor(minval, dtype),
+        maxval=tf.convert_to_tensor(maxval, dtype),
         alg=_AUTO_SELECT,
         name=name,
     )
@@ -80,8 +80,8 @@ def stateless_normal(
     numbers = tf.raw_ops.StatelessRandomNormalV2(
         shape=shape, key=key, counter=counter, dtype=dtype, alg=_AUTO_SELECT
     )
-    scaled = numbers * tf.cast(stddev, dtype)
-    return tf.raw_ops.AddV2(x=scaled, y=tf.cast(mean, dtype), name=name)
+    scaled = numbers * tf.convert_to_tensor(stddev, dtype)
+    return tf.raw_ops.AddV2(x=scaled, y=tf.convert_to_tensor(mean, dtype), name=name)
 
 
 @public("tf.random.stateless_truncated_normal")
@@ -100,8 +100,8 @@ def stateless_truncated_normal(
     numbers = tf.raw_ops.StatelessTruncatedNormalV2(
         shape=shape, key=key, counter=counter, dtype=dtype, alg=_AUTO_SELECT
     )
-    scaled = numbers * tf.cast(stddev, dtype)
-    return tf.raw_ops.AddV2(x=scaled, y=tf.cast(mean, dtype), name=name)
+    scaled = numbers * tf.convert_to_tensor(stddev, dtype)
+    return tf.raw_ops.AddV2(x=scaled, y=tf.convert_to_tensor(mean, dtype), name=name)
 
 
 @public("tf.random.stateless_categorical")
@@ -238,7 +238,11 @@ def stateless_dropout(
     if x.dtype not in FLOATING:
         raise ValueError(f"tf.nn.experimental.stateless_dropout takes floats, not {x.dtype}")
     if isinstance(rate, tf.Tensor):
-        rate = tf.cast(rate, x.dtype)
+        if rate.dtype != x.dtype or rate.shape.rank != 0:
+            raise ValueError(
+                f"tf.nn.experimental.stateless_dropout: the rate is a scalar of {x.dtype}, not "
+                f"{rate.dtype} {rate.shape}"
+            )
         scaled = tf.raw_ops.RealDiv(x=x, y=tf.cast(1, x.dtype) - rate)
     else:
         if rate < 0 or rate >= 1:

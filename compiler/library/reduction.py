@@ -106,14 +106,18 @@ def reduce_std(input_tensor: Any, axis: Any = None, keepdims: Any = False, name:
 def l2_normalize(
     x: Any, axis: Any = None, epsilon: Any = 1e-12, name: Any = None, dim: Any = None
 ) -> Any:
-    """Scale to length 1: x / sqrt(max(sum(x ** 2), epsilon)) over the axes, of real numbers."""
+    """Scale to length 1: x / sqrt(max(sum(abs(x) ** 2), epsilon)) over the axes."""
     x = tf.convert_to_tensor(x)
-    if x.dtype in COMPLEX:
-        raise TypeError(f"tf.nn.l2_normalize takes real numbers here, not {x.dtype}")
     if dim is not None:
         if axis is not None:
             raise ValueError("tf.nn.l2_normalize: `dim` is the old name of `axis`: give one")
         axis = dim
+    if x.dtype in COMPLEX:
+        real, imag = tf.math.real(x), tf.math.imag(x)
+        squares = tf.raw_ops.Square(x=real) + tf.raw_ops.Square(x=imag)
+        total = reduce_sum(squares, axis, keepdims=True)
+        scale = tf.raw_ops.Rsqrt(x=tf.raw_ops.Maximum(x=total, y=epsilon))
+        return tf.complex(real * scale, imag * scale, name=name)
     total = reduce_sum(tf.raw_ops.Square(x=x), axis, keepdims=True)
     scale = tf.raw_ops.Rsqrt(x=tf.raw_ops.Maximum(x=total, y=epsilon))
     return tf.raw_ops.Mul(x=x, y=scale, name=name)
@@ -188,4 +192,6 @@ def add_n(inputs: Any, name: Any = None) -> Any:
 @public("tf.math.scalar_mul", "tf.scalar_mul")
 def scalar_mul(scalar: Any, x: Any, name: Any = None) -> Any:
     """A scalar times a tensor."""
+    if isinstance(scalar, tf.Tensor) and scalar.shape.rank != 0:
+        raise ValueError(f"tf.math.scalar_mul takes a scalar, not a tensor of shape {scalar.shape}")
     return tf.raw_ops.Mul(x=scalar, y=x, name=name)

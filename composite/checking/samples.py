@@ -27,6 +27,7 @@ _SIZES = (1, 2, 3, 5, 0, 4, 8, 17, 33)  # the first ones are what hypothesis cal
 _DTYPES = (tf.float32, tf.float64, tf.int32, tf.int64, tf.bool)
 _RESOURCE = tf.resource.as_datatype_enum
 _MOST = 3  # tensors in a list
+_FIRST = 60  # candidates of which one has to fit, or shapes are searched for
 
 
 def given(op: DecoratedOp, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Iterator[Sample]:
@@ -201,8 +202,11 @@ class Drawn:
         def accepts(shapes: templates.Shapes) -> bool:
             return case(shapes).expected.error is None
 
-        found = templates.find(len(flat), accepts, self._random)
-        if found or _variables(self._op.schema):
+        candidates = templates.candidates(len(flat), self._random)
+        if _variables(self._op.schema):
+            return templates.find(candidates, accepts)
+        found = templates.find(candidates, accepts, unless_none_of=_FIRST)
+        if found:
             return found
         scalars = case(((),) * len(flat))
 
@@ -212,7 +216,9 @@ class Drawn:
             )
 
         shapes = shape_search.search(len(flat), progress, accepts, self._random)
-        return [] if shapes is None else [templates.generalized(shapes, accepts)]
+        if shapes is None:
+            return templates.find(candidates, accepts)
+        return [templates.generalized(shapes, accepts)]
 
 
 def _structured(

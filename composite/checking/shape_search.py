@@ -2,14 +2,16 @@
 
 A function of nine tensors takes none of the shapes that are drawn blindly. Where it raises, some of
 its ops were made before; shapes with which more are made are nearer to those that fit, and only the
-tensors that the op that raised is made of need other ones.
+tensors that the op that raised is made of need other ones. The error tells which: it has the shapes
+that the op was given and the dims that should be equal, which are tried first.
 
 Not for: what may change in the shapes that were found (templates.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,16 +32,31 @@ class Progress:
         ops: how many it had made.
         blamed: the positions of the tensors that the op is made of that raised; all, if that is not
             known; none, if nothing raised.
+        told: the shapes that the error has in its message, those of fewer dims last.
     """
 
-    def __init__(self, ops: int, blamed: Sequence[int]) -> None:
+    def __init__(self, ops: int, blamed: Sequence[int], told: Shapes = ()) -> None:
         self.ops = ops
         self.blamed = blamed
+        self.told = told
+
+
+class _SafeGraph(tf.Graph):
+    """A graph that refuses an op with which TensorFlow's shape function ends the process."""
+
+    def _create_op_internal(
+        self, op_type: str, inputs: Sequence[Any], *arguments: Any, **keywords: Any
+    ) -> Any:
+        if op_type == "GatherV2":
+            batch_dims = keywords["attrs"]["batch_dims"].i
+            if (inputs[1].shape.rank or 0) < batch_dims:
+                raise ValueError(f"batch_dims is {batch_dims}: indices {inputs[1].shape}")
+        return super()._create_op_internal(op_type, inputs, *arguments, **keywords)
 
 
 def traced(function: Callable[..., Any], dtypes: Sequence[tf.DType], shapes: Shapes) -> Progress:
     """Traces a function of tensors of these dtypes and shapes."""
-    with tf.Graph().as_default() as graph:
+    with _SafeGraph().as_default() as graph:
         inputs = [
             tf.compat.v1.placeholder(dtype, shape)
             for dtype, shape in zip(dtypes, shapes, strict=True)
@@ -48,7 +65,8 @@ def traced(function: Callable[..., Any], dtypes: Sequence[tf.DType], shapes: Sha
             function(*inputs)
         except Exception as error:  # noqa: BLE001 - a body may raise anything
             made_of = _inputs_of(_arguments(error), inputs)
-            return Progress(len(graph.get_operations()), made_of or range(len(inputs)))
+            ops = len(graph.get_operations())
+            return Progress(ops, made_of or range(len(inputs)), _told(str(error)))
         return Progress(len(graph.get_operations()), ())
 
 
@@ -66,6 +84,14 @@ def search(
     def start(rank: int) -> Shapes:
         return (tuple(_SIZES[:rank]),) * count
 
+    def step(shapes: Shapes, best: Progress, rank: int) -> tuple[Shapes, Progress]:
+        """A change that is drawn, kept where the function comes no less far."""
+        other = _changed(shapes, best.blamed or range(count), rank, random)
+        found = progress(other)
+        kept = not found.blamed or (best.blamed and found.ops >= best.ops)
+        return (other, found) if kept else (shapes, best)
+
+    tried: set[Shapes] = set()  # of what errors told
     best_first = sorted(_RANKS, key=lambda rank: -progress(start(rank)).ops)
     most_often = [best_first[0]] * 2
     for rank in (*most_often, *best_first, *most_often, *best_first[1:]) if count else ():
@@ -74,11 +100,42 @@ def search(
         for _ in range(_TRIES):
             if not best.blamed and accepts(shapes):
                 return shapes
-            other = _changed(shapes, best.blamed or range(count), rank, random)
-            found = progress(other)
-            if not found.blamed or (best.blamed and found.ops >= best.ops):
-                shapes, best = other, found
+            for other in _suggested(shapes, best):
+                if other in tried:
+                    continue
+                tried.add(other)
+                found = progress(other)
+                if not found.blamed or found.ops > best.ops:
+                    shapes, best = other, found
+                    break
+            else:
+                shapes, best = step(shapes, best, rank)
     return None
+
+
+def _told(message: str) -> Shapes:
+    """The shapes in the message of an error: "[2,3]", and for "are 3 and 5" a shape of each."""
+    shapes = {
+        tuple(int(dim) for dim in found.split(",") if dim.strip())
+        for found in re.findall(r"[\[(]((?:\d+, ?)*\d*,?)[\])]", message)
+    }
+    for pair in re.findall(r"(\d+) and (\d+)", message):
+        shapes.update((int(dim),) for dim in pair)
+    return tuple(sorted(shapes, key=lambda shape: (-len(shape), shape)))
+
+
+def _suggested(shapes: Shapes, progress: Progress) -> Iterator[Shapes]:
+    """The shapes with what the error tells: an input made like another, or one of its dims."""
+    dims = sorted({dim for shape in progress.told for dim in shape})
+    for which in progress.blamed:
+        own = shapes[which]
+        ends = (shape[first:] for shape in progress.told for first in range(len(shape) + 1))
+        dim_changed = (
+            (*own[:at], dim, *own[at + 1 :]) for at in reversed(range(len(own))) for dim in dims
+        )
+        for other in dict.fromkeys((*ends, *dim_changed)):
+            if other != own:
+                yield (*shapes[:which], other, *shapes[which + 1 :])
 
 
 def _changed(

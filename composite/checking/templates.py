@@ -32,7 +32,7 @@ Template = tuple[tuple[Dim, ...], ...]
 
 _SYMBOLS = 4
 _SIZES, _OTHER_SIZES = (2, 3, 4, 5), (5, 2, 7, 3)
-_TRIES = 400
+TRIES = 400
 _ENOUGH = 12
 _MOST_GROUPS = 40  # that are tried for one dim
 _MOST_PARTS = 4  # of a size: an LSTM has four gates
@@ -53,11 +53,15 @@ def shapes_of(template: Template, sizes: Sequence[int]) -> Shapes:
 
 
 def find(
-    count: int, accepts: Callable[[Shapes], bool], random: np.random.Generator
+    candidates: Iterator[Template],
+    accepts: Callable[[Shapes], bool],
+    unless_none_of: int = TRIES,
 ) -> list[Template]:
-    """Templates for `count` tensors whose shapes `accepts` takes; simple ones first."""
+    """The templates whose shapes `accepts` takes; none if it takes none of the first so many."""
     found: list[Template] = []
-    for candidate in itertools.islice(_candidates(count, random), _TRIES):
+    for number, candidate in enumerate(itertools.islice(candidates, TRIES)):
+        if number >= unless_none_of and not found:
+            break
         shapes = shapes_of(candidate, _SIZES)
         if candidate in found or not accepts(shapes):
             continue
@@ -71,7 +75,8 @@ def find(
     return found
 
 
-def _candidates(count: int, random: np.random.Generator) -> Iterator[Template]:
+def candidates(count: int, random: np.random.Generator) -> Iterator[Template]:
+    """Templates for `count` tensors to try, without end; simple ones first."""
     for rank in (1, 2, 3, 0):  # all of one shape
         yield (tuple(Dim(1, symbol) for symbol in range(rank)),) * count
     while True:

@@ -23,20 +23,35 @@ def conv1d(
     dilations: Any = None,
     name: Any = None,
 ) -> Any:
-    """Convolve sequences: as images of height 1."""
+    """Convolve sequences, of any batch axes: as images of height 1."""
     if data_format not in (None, "NWC", "NHWC", "NCW", "NCHW"):
         raise ValueError(f"tf.nn.conv1d: data_format is 'NWC' or 'NCW', not {data_format}")
     first = channels_first(data_format)
     position = -2 if first else -3
+    images = tf.raw_ops.ExpandDims(input=input, axis=position)
     product = tf.raw_ops.Conv2D(
-        input=tf.raw_ops.ExpandDims(input=input, axis=position),
+        input=_one_batch(images, 4),
         filter=tf.raw_ops.ExpandDims(input=filters, axis=0),
         strides=[1] + of_each_axis(stride, 1, first),
         padding=padding,
         data_format="NCHW" if first else "NHWC",
         dilations=[1] + of_each_axis(dilations, 1, first),
     )
-    return tf.raw_ops.Squeeze(input=product, axis=[position], name=name)
+    return tf.raw_ops.Squeeze(input=_batches(product, images, 4), axis=[position], name=name)
+
+
+def _one_batch(x: Any, rank: Any) -> Any:
+    """Return a tensor with one batch axis for all that it has; `rank` is what it has then."""
+    if x.shape.rank <= rank:
+        return x
+    return tf.reshape(x, tf.concat([[-1], tf.shape(x)[1 - rank :]], 0))
+
+
+def _batches(made: Any, x: Any, rank: Any) -> Any:
+    """Return what was made of _one_batch(x, rank) with the batch axes of x."""
+    if x.shape.rank <= rank:
+        return made
+    return tf.reshape(made, tf.concat([tf.shape(x)[: 1 - rank], tf.shape(made)[1:]], 0))
 
 
 @public("tf.nn.conv2d")
@@ -49,11 +64,12 @@ def conv2d(
     dilations: Any = None,
     name: Any = None,
 ) -> Any:
-    """Convolve images, of one batch axis; padding may be a list of pairs, one for each axis."""
+    """Convolve images, of any batch axes; padding may be a list of pairs, one for each axis."""
     first = channels_first(data_format)
     way, amounts = explicit(padding)
-    return tf.raw_ops.Conv2D(
-        input=input,
+    input = tf.convert_to_tensor(input)
+    product = tf.raw_ops.Conv2D(
+        input=_one_batch(input, 4),
         filter=filters,
         strides=of_each_axis(strides, 2, first),
         padding=way,
@@ -62,6 +78,7 @@ def conv2d(
         dilations=of_each_axis(dilations, 2, first),
         name=name,
     )
+    return _batches(product, input, 4)
 
 
 @public("tf.nn.conv3d")
@@ -74,9 +91,10 @@ def conv3d(
     dilations: Any = None,
     name: Any = None,
 ) -> Any:
-    """Convolve volumes, of one batch axis."""
-    return tf.raw_ops.Conv3D(
-        input=input,
+    """Convolve volumes, of any batch axes."""
+    input = tf.convert_to_tensor(input)
+    product = tf.raw_ops.Conv3D(
+        input=_one_batch(input, 5),
         filter=filters,
         strides=strides,
         padding=padding,
@@ -84,6 +102,7 @@ def conv3d(
         dilations=[1, 1, 1, 1, 1] if dilations is None else dilations,
         name=name,
     )
+    return _batches(product, input, 5)
 
 
 @public("tf.nn.conv1d_transpose")
@@ -228,6 +247,12 @@ def separable_conv2d(
     name: Any = None,
 ) -> Any:
     """Convolve each channel of images, then mix the channels."""
+    pointwise_filter = tf.convert_to_tensor(pointwise_filter)
+    if not pointwise_filter.shape[:2].is_compatible_with([1, 1]):
+        raise ValueError(
+            f"tf.nn.separable_conv2d: the pointwise filter is [1, 1, ...], not "
+            f"{pointwise_filter.shape}"
+        )
     depthwise = depthwise_conv2d(
         input, depthwise_filter, strides, padding, data_format=data_format, dilations=dilations
     )

@@ -53,6 +53,9 @@ def softmax_cross_entropy_with_logits(
     precise = tf.cast(logits, tf.float32) if half else logits
     wanted = tf.cast(labels, precise.dtype)
     if axis != -1:
+        labels = tf.convert_to_tensor(labels)
+        if labels.shape.rank != logits.shape.rank:
+            raise ValueError(f"labels {labels.shape} and logits {logits.shape} must have one rank")
         precise = _axis_to_end(precise, axis)
         wanted = _axis_to_end(wanted, axis)
     dims = tf.shape(precise)
@@ -77,6 +80,10 @@ def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: Any
     """The cross entropy of classes, by their numbers, and logits along the last axis."""
     logits = tf.convert_to_tensor(logits)
     labels = tf.convert_to_tensor(labels)
+    if not labels.shape.is_compatible_with(logits.shape[:-1]):
+        raise ValueError(
+            f"labels {labels.shape} must have the shape of logits {logits.shape} without its last"
+        )
     precise = tf.cast(logits, tf.float32) if logits.dtype == tf.float16 else logits
     loss, _ = tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(
         features=_matrix(precise), labels=tf.reshape(labels, [-1])

@@ -26,6 +26,8 @@ def norm(
     is_matrix = axes is not None and len(axes) == 2
     if is_matrix and ord not in ("euclidean", "fro", 1, _INFINITY):
         raise ValueError(f"tf.norm: the order of a norm of matrices cannot be {ord} here")
+    if is_matrix and axes[0] == axes[1]:
+        raise ValueError(f"tf.norm: the two axes of matrices are not one: {axes}")
     # `==`, unlike `in`, is decided where the body is compiled, and one branch alone is compiled.
     if ord == "euclidean" or ord == "fro" or (ord == 2 and not is_matrix):  # noqa: PLR1714
         value = tf.sqrt(tf.reduce_sum(x * tf.math.conj(x), axes, keepdims=True))
@@ -38,6 +40,8 @@ def norm(
         if is_matrix:
             value = tf.reduce_sum(value, axes[1], keepdims=True)
         value = tf.reduce_max(value, None if axes is None else axes[0], keepdims=True)
+    elif ord <= 0:
+        raise ValueError(f"tf.norm: the order of a norm is above 0, and {ord} is not")
     else:
         powers = tf.raw_ops.Pow(x=tf.abs(x), y=ord)
         value = tf.raw_ops.Pow(x=tf.reduce_sum(powers, axes, keepdims=True), y=1.0 / ord)
@@ -64,7 +68,12 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: Any = None) -> 
     positive = squares > 0
     safe = tf.raw_ops.SelectV2(condition=positive, t=squares, e=tf.ones_like(squares))
     length = tf.raw_ops.SelectV2(condition=positive, t=tf.raw_ops.Sqrt(x=safe), e=squares)
-    return tf.raw_ops.Identity(input=(t * bound) / tf.raw_ops.Maximum(x=length, y=bound))
+    scaled = t * bound
+    if not scaled.shape.is_compatible_with(t.shape):
+        raise ValueError(
+            f"tf.clip_by_norm: clip_norm would broadcast {t.shape} to the shape {scaled.shape}"
+        )
+    return tf.raw_ops.Identity(input=scaled / tf.raw_ops.Maximum(x=length, y=bound))
 
 
 @public("tf.linalg.global_norm")

@@ -157,19 +157,35 @@ absl::StatusOr<Value> Tuple(const std::vector<Value>& arguments, Emitter* emitte
   return Value::MakeList(*list.as_list(), SequenceKind::kTuple);
 }
 
-PartialTensorShape KnownOf(const ShapeValue& shape, Emitter* emitter) {
-  return shape.source.node == nullptr ? shape.known : emitter->graph().Shape(shape.source);
+// What is known of a shape: one of a tensor, a part of it, or a list of dims.
+absl::StatusOr<PartialTensorShape> KnownOf(const Value& value, Emitter* emitter) {
+  if (const ShapeValue* shape = value.as_shape(); shape != nullptr) {
+    return shape->source.node == nullptr ? shape->known : emitter->graph().Shape(shape->source);
+  }
+  std::vector<int64_t> dims;
+  bool is_shape = value.as_list() != nullptr;
+  for (const Value& item : is_shape ? *value.as_list() : Value::List()) {
+    int64_t dim = -1;
+    is_shape = is_shape && (item.is_none() || item.is_weak() || GetInt(item, &dim));
+    dims.push_back(dim);
+  }
+  PartialTensorShape known;
+  if (!is_shape || !PartialTensorShape::MakePartialShape(dims.data(), dims.size(), &known).ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("is_compatible_with() compares two shapes, not ", Describe(value)));
+  }
+  return known;
 }
 
 // TensorShape.is_compatible_with: whether no dim is known to differ.
 absl::StatusOr<Value> IsCompatible(const std::vector<Value>& arguments, Emitter* emitter) {
-  const ShapeValue *const a = arguments[0].as_shape(), *const b = arguments[1].as_shape();
-  if (a == nullptr || b == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("is_compatible_with() compares two shapes, not ",
-                                                   Describe(arguments[0]), " and ",
-                                                   Describe(arguments[1])));
+  if (arguments[0].as_list() != nullptr && arguments[0].kind() != SequenceKind::kShape) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "is_compatible_with() is a method of shapes, not of ", Describe(arguments[0])));
   }
-  return Value::Bool(KnownOf(*a, emitter).IsCompatibleWith(KnownOf(*b, emitter)));
+  TF_ASSIGN_OR_RETURN(PartialTensorShape a, KnownOf(arguments[0], emitter));
+  TF_ASSIGN_OR_RETURN(PartialTensorShape b, KnownOf(arguments[1], emitter));
+  return Value::Bool(a.IsCompatibleWith(b));
 }
 
 const BuiltinRule* Find(absl::string_view name) {

@@ -88,8 +88,11 @@ absl::StatusOr<Value> Abs(const std::vector<Value>& arguments, Emitter* emitter)
     return OfTensor("abs", number, "compute it at the top of the module");
   }
   if (number.is_strong()) {
-    const bool is_complex = tensorflow::DataTypeIsComplex(number.as_tensor()->dtype);
-    return emitter->Call(is_complex ? "ComplexAbs" : "Abs", {"x"}, {number});
+    const tensorflow::DataType dtype = number.as_tensor()->dtype;
+    if (!tensorflow::DataTypeIsComplex(dtype)) return emitter->Call("Abs", {"x"}, {number});
+    const bool wide = dtype == tensorflow::DT_COMPLEX128;
+    const Value real = Value::Type(wide ? tensorflow::DT_DOUBLE : tensorflow::DT_FLOAT);
+    return emitter->Call("ComplexAbs", {"x", "Tout"}, {number, real});
   }
   if (number.is_weak() && number.as_tensor()->dtype != tensorflow::DT_BOOL) {
     TF_ASSIGN_OR_RETURN(Value strong, Strong(number, emitter));

@@ -210,6 +210,10 @@ absl::StatusOr<Value> BinaryStrong(const BinaryRule& rule, const Value& a, const
       if (dtype == tensorflow::DT_STRING && rule.fold == &FoldAdd) {
         return CallOn("Add", a, b, emitter);
       }
+      // TensorFlow's operator multiplies truths, its op does not.
+      if (dtype == tensorflow::DT_BOOL && rule.fold == &FoldMul) {
+        return CallOn("LogicalAnd", a, b, emitter);
+      }
       return CallOn(rule.op, a, b, emitter);
     case Form::kTrueDivide:
       return TrueDivide(a, b, emitter);

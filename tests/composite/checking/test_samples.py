@@ -5,10 +5,12 @@ import pytest
 import tensorflow as tf
 
 import composite
+from composite.checking import samples, shape_search
 from composite.checking.oracle import Case
 from composite.checking.sample import Sample
 from composite.checking.samples import Drawn, given
 from examples.digits.ops import fused_fully_connected
+from examples.gallery.attention import attention
 from examples.gallery.box_iou import box_iou
 from tests.composite import dense_ops
 from tests.composite.checking import ops
@@ -71,6 +73,29 @@ def test_shapes_that_depend_on_each_other_are_found(op):
     takes = [sample for sample in samples if Case(op, sample).expected.error is None]
     assert len(takes) >= 6
     assert len({tuple(x.shape for x in sample.arrays()) for sample in takes}) > 3
+
+
+def test_what_an_error_tells_is_tried_first():
+    masks = Drawn(attention, {"causal": False}, seed=0)
+    traces = []
+
+    def traced(*arguments, trace=shape_search.traced):
+        traces.append(arguments)
+        return trace(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(samples.shape_search, "traced", traced)
+        found = masks._known([[tf.float32]] * 3 + [[tf.bool] * 3], {"causal": False})
+    assert found
+    assert len(traces) < 400  # draws alone make thousands, and find none
+
+
+def test_a_search_of_shapes_does_not_end_the_process():
+    def body(x, y):
+        return tf.gather(x, y, batch_dims=2)
+
+    progress = shape_search.traced(body, [tf.float32, tf.int32], ((3,), ()))
+    assert progress.blamed
 
 
 def test_variations_of_a_given_call():
