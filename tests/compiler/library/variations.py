@@ -143,7 +143,7 @@ def difference(text: str, inputs: list[Any]) -> str:
     """Compare the library's function with TensorFlow's: empty, or what differs."""
     named = dict(zip("xyz", map(tf.constant, inputs), strict=False))
     names = {"tf": tf, "np": np, "ours": ours}
-    results = []
+    results: list[Any] = []
     for call in (text, with_ours(text)):
         try:
             result = eval(call, names, named)
