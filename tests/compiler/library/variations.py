@@ -155,7 +155,7 @@ def difference(text: str, inputs: list[Any]) -> str:
     refused = [isinstance(result, Exception) for result in results]
     if any(refused):
         return "" if all(refused) else f"refused by {'us' if refused[1] else 'TensorFlow'} alone"
-    for one, wanted in zip(map(tf.convert_to_tensor, mine), theirs, strict=True):
+    for one, wanted in zip([tf.convert_to_tensor(y) for y in mine], theirs, strict=True):
         if one.dtype != wanted.dtype or one.shape != wanted.shape:
             return f"{one.dtype.name}{one.shape} is not {wanted.dtype.name}{wanted.shape}"
         if not np.array_equal(numbers(one), numbers(wanted), equal_nan=one.dtype.is_floating):

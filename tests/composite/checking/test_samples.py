@@ -84,7 +84,7 @@ def test_what_an_error_tells_is_tried_first():
         return trace(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(samples.shape_search, "traced", traced)
+        patch.setattr(shape_search, "traced", traced)
         found = masks._known([[tf.float32]] * 3 + [[tf.bool] * 3], {"causal": False})
     assert found
     assert len(traces) < 400  # draws alone make thousands, and find none
