@@ -19,7 +19,7 @@ class Match:
 
     Attributes:
         op: the type of a node, "Relu".
-        name: its name, as a glob ("encoder/*/Relu") or a compiled regular expression, which has
+        name: its name, as a glob, ``encoder/*/Relu``, or a compiled regular expression, which has
             to match the whole name. In a function, nodes are named as there.
         where: `where(operation) -> bool` looks at a node as a tf.Operation: its inputs with their
             shapes, its attributes, its device.

@@ -38,9 +38,8 @@ def _trust_what_cannot_run(patch: pytest.MonkeyPatch) -> None:
             return measured(made, *others)
         return Decision(32, (Point(32, Times(1, 2, 0.5, 0.5, 0.5), kernel_wins=True),))
 
-    patch.setattr(
-        build_options, "targets", lambda levels: [Target.of(one, HOST.cores) for one in levels]
-    )
+    machines = [build_options.Machine(Target.of(level, HOST.cores)) for level in LEVELS]
+    patch.setattr(build_options, "machines", lambda _: machines)
     patch.setattr(produce, "check", checked)
     patch.setattr(verdicts, "measured_library", timed)
 

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 import composite
-from composite.checking import samples, shape_search
+from composite.checking import shape_search
 from composite.checking.oracle import Case
 from composite.checking.sample import Sample
 from composite.checking.samples import Drawn, given

@@ -8,7 +8,7 @@ from composite import Composite
 
 
 @Composite(
-    "ScaledTanh",
+    "EditedTanh",
     inputs=["x: T"],
     attrs=["scale: float = 1.0"],
     derived_attrs=["T: {float, double}"],

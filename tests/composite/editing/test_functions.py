@@ -114,7 +114,7 @@ def test_a_composite_and_a_literal() -> None:
 
     edited = composite.replace(body, pattern, lambda x: scaled_tanh(x, scale=0.5))
     assert {one.nodes[0] for one in edited.report.replaced} == {"left/mul", "right/mul"}
-    assert ops_of(edited).count("ScaledTanh") == 2
+    assert ops_of(edited).count("EditedTanh") == 2
     (near,) = edited.report.near_misses
     assert near.node == "near/mul"
     assert re.fullmatch(r"constant near/mul/y is 0.25, not 0.5", near.reason)

@@ -172,7 +172,7 @@ def test_a_saved_model(tmp_path: Path) -> None:
     assert report.replaced[0].ops == ("Mul", "Tanh", "MatMul")
     assert (folder / "saved_model.pb").read_bytes() == before
     (needed,) = saved_model.composites(saved_model.read(out))
-    assert needed == "ScaledTanh"
+    assert needed == "EditedTanh"
     wanted, found = model, composite.load_model(out)
     assert sorted(found.signatures) == ["lookup", "serving_default"]
     np.testing.assert_allclose(
