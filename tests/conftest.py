@@ -6,6 +6,7 @@ Not for fixtures of one subject: those live beside their tests.
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import pytest
 
 # Where TensorFlow uses oneDNN by default (AVX-512), its ops give other bits, and an empty product
@@ -79,6 +81,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if kept in seen:
                 item.add_marker(pytest.mark.slow)
             seen.add(kept)
+
+
+@pytest.fixture(autouse=True)
+def _same_draws() -> None:
+    """Each run of a test draws what the last one drew. Keras takes its seeds from `random`."""
+    random.seed(0)
+    np.random.seed(0)
 
 
 @pytest.fixture(autouse=True, scope="module")
