@@ -51,8 +51,8 @@ class BisectReport(Printed):
             bound = f"{self.deviation.bound:.2g} is allowed"
             console.print(f"no region differs: {bound}", highlight=False)
             return
-        ops = ", ".join(f"{n} {op}" for op, n in self.region.ops.most_common())
-        console.print(f"region {self.region.name[-8:]} differs: {ops}", highlight=False)
+        counts = ", ".join(f"{n} {op}" for op, n in self.region.ops.most_common())
+        console.print(f"region {self.region.name[-8:]} differs: {counts}", highlight=False)
         console.print(
             f"with it alone output {self.alone.output} is {self.alone.distance:.2g} away, "
             f"{self.alone.bound:.2g} is allowed",

@@ -233,9 +233,7 @@ class _Differentiation:
         if graph_def is self._graph_def:
             return graph
         self._graph_def = graph_def
-        with tf.Graph().as_default() as changed:
-            tf.graph_util.import_graph_def(graph_def, name="")
-        return changed
+        return functions.imported(graph_def)
 
     def backward(self) -> Backward:
         """The function of those inputs, outputs and seeds that the gradient reads.

@@ -162,7 +162,7 @@ def _cuts_of(step: Step) -> list[_Cut]:
     if step.node.op in values.SILENT:
         return []
     results = enumerate(step.results)
-    return [_Cut(step, k, y.numpy()) for k, y in results if y.dtype not in values.HANDLES]
+    return [_Cut(step, k, y.numpy()) for k, y in results if not functions.is_handle(y.dtype)]
 
 
 def _prefix(

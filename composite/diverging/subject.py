@@ -137,5 +137,5 @@ def _subject(concrete: Any, arrays: Sequence[Any], name: str) -> Subject:
 
 
 def _array(value: Any) -> Any:
-    is_handle = isinstance(value, tf.Variable) or value.dtype in (tf.resource, tf.variant)
+    is_handle = isinstance(value, tf.Variable) or functions.is_handle(value.dtype)
     return value if is_handle else np.asarray(value.numpy())

@@ -23,7 +23,6 @@ from composite.ops import functions
 EXPANSION = "expansion"
 PRECISIONS = ("float64", "float32", "bfloat16", "float16")
 _FLOATS = (tf.float64, tf.float32, tf.bfloat16, tf.float16)
-HANDLES = (tf.resource, tf.variant)
 SILENT = ("Const", "Placeholder", "Assert", "Print", "PrintV2")  # compute nothing
 
 Key = tuple[tuple[str, ...], str, int]
@@ -72,7 +71,7 @@ def values_of(step: Step) -> Iterator[tuple[Key, Array]]:
     if step.is_call or step.node.op in SILENT:
         return
     for index, result in enumerate(step.results):
-        if result.dtype not in HANDLES:
+        if not functions.is_handle(result.dtype):
             yield (step.path, step.node.name, index), np.asarray(result.numpy())
 
 

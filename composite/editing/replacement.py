@@ -11,6 +11,7 @@ import tensorflow as tf
 from composite.editing.finding import Place
 from composite.editing.scope import Edge, Scope
 from composite.editing.traced import Traced, trace
+from composite.ops import functions
 from composite.ops.op import constant
 
 
@@ -73,7 +74,7 @@ class Replacement:
 def _given(scope: Scope, of: Edge) -> Any:
     """What is known of a tensor: small integers by their value, as bodies may look at it."""
     tensor = scope.tensor(of)
-    if tensor.dtype in (tf.resource, tf.variant):
+    if functions.is_handle(tensor.dtype):
         return tf.TensorSpec(tensor.shape, tensor.dtype)
     known = constant(tensor)
     if known.dtype:

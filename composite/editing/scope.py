@@ -97,10 +97,7 @@ class Scope:
         copy.CopyFrom(self._graph_def)
         for index, node in enumerate(copy.node[: len(self.arguments)]):
             self._describe_argument(node, index)
-        graph = tf.Graph()
-        with graph.as_default():
-            tf.graph_util.import_graph_def(copy, name="")
-        return graph
+        return functions.imported(copy)
 
     def _describe_argument(self, node: Any, index: int) -> None:
         """Gives the stand-in for an argument what the function notes of it."""

@@ -81,7 +81,7 @@ def trace(function: Callable[..., Any], inputs: Sequence[Any], attrs: Mapping[st
 
 def _constant(name: str, outer: Any, function: Any) -> Any:
     """A tensor that a function holds, as a node."""
-    if not hasattr(outer, "numpy") or outer.dtype in (tf.resource, tf.variant):
+    if not hasattr(outer, "numpy") or functions.is_handle(outer.dtype):
         word = getattr(function, "__name__", function)
         raise ValueError(
             f"{word} uses {outer!r}, which is none of its inputs: make it an input, or a constant"

@@ -18,7 +18,6 @@ from composite.compiler import op_traits
 from composite.ops import call, functions
 
 _EXP_MINUS_ONE = ("Elu", "Selu")  # TensorFlow rounds e^x, of which 1 is then taken off
-_HANDLES = (tf.resource, tf.variant)  # whose tensors are handed on
 
 
 class Step(NamedTuple):
@@ -59,7 +58,7 @@ def evaluate(
     library = {f.signature.name: f for f in source.graph_def.library.function}
     with tf.device(device):
         tensors = [
-            x if dtype in _HANDLES else tf.constant(x, dtype)
+            x if functions.is_handle(dtype) else tf.constant(x, dtype)
             for x, dtype in zip(inputs, source.input_dtypes, strict=True)
         ]
         return _Evaluation(library, rounded, seen).graph(source, tensors)

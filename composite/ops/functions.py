@@ -72,6 +72,19 @@ def output_names(node: Any, signatures: Mapping[str, Any]) -> dict[str, str]:
     return names
 
 
+def is_handle(dtype: tf.DType) -> bool:
+    """Whether tensors of it stand for something else, such as a variable, and have no value."""
+    return dtype in (tf.resource, tf.variant)
+
+
+def imported(graph_def: Any) -> tf.Graph:
+    """A graph of these nodes, in which TensorFlow has inferred shapes and constants."""
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.graph_util.import_graph_def(graph_def, name="")
+    return graph
+
+
 def inline(source: Body, inputs: Sequence[Any], name: str = "") -> list[Any]:
     """The nodes of `source` in the current graph, fed with `inputs`. Returns its output tensors."""
     outputs: list[Any] = tf.graph_util.import_graph_def(

@@ -24,7 +24,7 @@ from composite.binding.program_marks import ProgramMarks
 from composite.binding.records import PROGRAM, AttrValue
 from composite.compiler import declared_text
 from composite.compiler.schema import OpSchema
-from composite.ops import call_arguments, compiled_call
+from composite.ops import call_arguments, compiled_call, functions
 from composite.ops.dispatch import Dispatchable
 
 _LARGEST_CONSTANT = 1024  # elements: what a body can look at are shapes, axes and the like
@@ -345,7 +345,9 @@ def _with_defaults(function: Callable[..., Any], defaults: dict[str, Any]) -> Ca
 
 def _stand_in(value: Any) -> Any:
     """What an input is in a scratch graph: its value if it is small and known, else its type."""
-    if isinstance(value, tf.TensorSpec) or (tf.is_tensor(value) and _is_handle(value.dtype)):
+    if isinstance(value, tf.TensorSpec) or (
+        tf.is_tensor(value) and functions.is_handle(value.dtype)
+    ):
         return tf.compat.v1.placeholder(value.dtype, value.shape)
     if not tf.is_tensor(value):
         return value  # converted as in a call
@@ -355,9 +357,14 @@ def _stand_in(value: Any) -> Any:
     return tf.compat.v1.placeholder(value.dtype, value.shape)
 
 
-def _is_handle(dtype: tf.DType) -> bool:
-    """Whether tensors of it stand for something else, such as a variable, and have no value."""
-    return dtype in (tf.resource, tf.variant)
+def call_of(node: tf.Operation) -> CallRequest:
+    """The call of a node of a graph, with all that the graph knows of its inputs."""
+    return CallRequest.of_node(
+        node.type,
+        node.node_def.attr,
+        in_shapes=tuple(x.shape for x in node.inputs),
+        constants=tuple(constant(x) for x in node.inputs),
+    )
 
 
 def constant(tensor: Any) -> TensorProto:

@@ -77,10 +77,7 @@ def _graph(body: functions.Body, shapes: Sequence[tf.TensorShape]) -> tf.Graph:
     placeholders = {node.name: node for node in body.graph_def.node}
     for name, shape in zip(body.inputs, shapes, strict=False):
         placeholders[name].attr["shape"].shape.CopyFrom(tf.TensorShape(shape).as_proto())
-    graph = tf.Graph()
-    with graph.as_default():
-        tf.graph_util.import_graph_def(body.graph_def, name="")
-    return graph
+    return functions.imported(body.graph_def)
 
 
 def _flops(graph: tf.Graph, library: dict[str, Any]) -> int | None:

@@ -11,8 +11,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework import ops
 
-from composite.binding.call_request import CallRequest
-from composite.ops.op import constant
+from composite.ops.op import call_of
 from composite.profiling import counting
 
 _FLOPS = "flops"
@@ -27,13 +26,7 @@ def register(op_name: str) -> None:
 
 
 def _statistics(graph: Any, node: Any) -> Any:
-    op = graph.get_operation_by_name(node.name)
-    request = CallRequest.of_node(
-        op.type,
-        op.node_def.attr,
-        in_shapes=tuple(x.shape for x in op.inputs),
-        constants=tuple(constant(x) for x in op.inputs),
-    )
+    request = call_of(graph.get_operation_by_name(node.name))
     try:
         return ops.OpStats(_FLOPS, counting.counted(request).flops)
     except tf.errors.OpError:  # where a dim is missing, the profiler has no number

@@ -15,10 +15,9 @@ from tensorflow.core.framework.function_pb2 import FunctionDef, FunctionDefLibra
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
 from composite.binding import native
-from composite.binding.call_request import CallRequest
 from composite.binding.records import PROGRAM, AttrValue, NodeDef, serialize
 from composite.ops import call, call_arguments, function_op, functions
-from composite.ops.op import constant
+from composite.ops.op import call_of
 from composite.ops.registry import OPS
 
 IMPLEMENTS = "_implements"  # the name of the op, as tf.function(experimental_implements=) has it
@@ -105,7 +104,7 @@ class _Conversion:
         Returns the new names of their outputs, as nodes of a function have them.
         """
         renamed: dict[str, str] = {}
-        graph = _imported(graph_def)
+        graph = functions.imported(graph_def)
         for node in nodes:
             if not _is_composite(node):
                 continue
@@ -133,22 +132,9 @@ class _Conversion:
         return named
 
 
-def _imported(graph_def: Any) -> tf.Graph:
-    """A graph of these nodes, in which TensorFlow has inferred shapes and constants."""
-    graph = tf.Graph()
-    with graph.as_default():
-        tf.graph_util.import_graph_def(graph_def, name="")
-    return graph
-
-
 def _expansion(op: Any) -> FunctionDefLibrary:
     """What a node of a named op stands for, with all that its graph knows of its inputs."""
-    request = CallRequest.of_node(
-        op.type,
-        op.node_def.attr,
-        in_shapes=tuple(x.shape for x in op.inputs),
-        constants=tuple(constant(x) for x in op.inputs),
-    )
+    request = call_of(op)
     try:
         reply = native.call("composite_expand", request.to_node_def())
     except tf.errors.OpError as error:

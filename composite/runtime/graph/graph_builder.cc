@@ -37,6 +37,20 @@ bool IsNodeName(absl::string_view name) {
   return true;
 }
 
+// TensorFlow's shape function of a gather ends the process where there are more batch dims than its
+// tensors have dims.
+absl::Status CheckBatchDims(const Node& node, absl::Span<const TensorValue> inputs,
+                            tensorflow::ShapeRefiner* refiner) {
+  int64_t batch_dims = 0;
+  if (node.type_string() != "GatherV2") return absl::OkStatus();
+  if (!TryGetNodeAttr(node.attrs(), "batch_dims", &batch_dims)) return absl::OkStatus();
+  auto* context = refiner->GetContext(inputs[1].node);
+  const auto indices = context->output(inputs[1].index);
+  if (!context->RankKnown(indices) || context->Rank(indices) >= batch_dims) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "batch_dims is ", batch_dims, ", and the rank of the indices is ", context->Rank(indices)));
+}
+
 }  // namespace
 
 GraphBuilder::GraphBuilder(FactReader* facts)
@@ -121,24 +135,6 @@ std::vector<TensorValue> GraphBuilder::captures() const {
   }
   return captured;
 }
-
-namespace {
-
-// TensorFlow's shape function of a gather ends the process where there are more batch dims than its
-// tensors have dims.
-absl::Status CheckBatchDims(const Node& node, absl::Span<const TensorValue> inputs,
-                            tensorflow::ShapeRefiner* refiner) {
-  int64_t batch_dims = 0;
-  if (node.type_string() != "GatherV2") return absl::OkStatus();
-  if (!TryGetNodeAttr(node.attrs(), "batch_dims", &batch_dims)) return absl::OkStatus();
-  auto* context = refiner->GetContext(inputs[1].node);
-  const auto indices = context->output(inputs[1].index);
-  if (!context->RankKnown(indices) || context->Rank(indices) >= batch_dims) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "batch_dims is ", batch_dims, ", and the rank of the indices is ", context->Rank(indices)));
-}
-
-}  // namespace
 
 absl::StatusOr<std::vector<TensorValue>> GraphBuilder::AddNode(
     NodeDef def, const tensorflow::OpDef& op_def, absl::Span<const TensorValue> given) {
