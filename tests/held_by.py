@@ -67,6 +67,9 @@ HELD_BY: dict[str, str] = {
     "tests/composite/quant/test_integers.py": "__init__.py",
     "tests/composite/acceleration/test_accelerate.py": "comparing.py graph.py report.py",
     "tests/composite/acceleration/test_bisecting.py": "composite/cli/bisect.py",
+    "tests/composite/acceleration/test_replaying.py": (
+        "composite/cli/replay.py composite/runtime/run/region_dump"
+    ),
     "tests/composite/saving/test_region_kernels.py": (
         "composite/kernels/installed.py composite/runtime/api/model_kernels"
     ),
@@ -279,7 +282,7 @@ HELD_BY: dict[str, str] = {
         " composite/runtime/tensorflow/constant_inputs"
     ),
     "tests/runtime/regions/test_partition.py": "function_regions region_function region_node",
-    "tests/runtime/regions/test_form_regions.py": "region_options",
+    "tests/runtime/regions/test_form_regions.py": "region_counts region_options",
     "tests/runtime/tensorflow/test_graph_pass.py": "final_call function_rewrite node_rewrite",
     "tests/runtime/tensorflow/test_call_names.py": "stand_in",
     "tests/composite/ops/test_function_op.py": "composite/runtime/tensorflow/function_op",

@@ -21,6 +21,7 @@
 #include "composite/runtime/launch/tvm_abi.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/regions/refused_nodes.h"
+#include "composite/runtime/regions/region_counts.h"
 #include "composite/runtime/regions/region_options.h"
 #include "composite/runtime/tensorflow/registration.h"
 #include "tensorflow/core/framework/function.pb.h"
@@ -81,6 +82,20 @@ absl::StatusOr<NodeDef> ExplainRequest(const NodeDef& request) {
   absl::StatusOr<Options> process = ProcessOptions();
   if (!process.ok()) return process.status();
   return Explain(**version, AttrSlice(request), *call, options->Or(ThreadOptions()).Or(*process));
+}
+
+tensorflow::GraphDef RegionCountsOf(bool reset) {
+  tensorflow::GraphDef answer;
+  for (const RegionCount& count : ReadRegionCounts(reset)) {
+    NodeDef* node = answer.add_node();
+    node->set_name(count.function);
+    auto& attrs = *node->mutable_attr();
+    attrs["kernel"].set_i(count.kernel);
+    attrs["expansion"].set_i(count.expansion);
+    attrs["saved_us"].set_f(static_cast<float>(count.saved_us));
+    attrs["why"].set_s(count.why);
+  }
+  return answer;
 }
 
 absl::StatusOr<NodeDef> SetOptions(const NodeDef& request) {
@@ -195,6 +210,20 @@ int composite_refused_nodes(const char* request, size_t size, composite_buffer* 
   return Serve(request, size, reply, [](const NodeDef&) -> absl::StatusOr<tensorflow::GraphDef> {
     return composite::Refusals();
   });
+}
+
+int composite_refuse_nodes(const char* request, size_t size, composite_buffer* reply) {
+  return Serve<tensorflow::GraphDef>(request, size, reply, [](const tensorflow::GraphDef& graph) {
+    composite::Refuse(graph);
+    return absl::OkStatus();
+  });
+}
+
+int composite_region_counts(const char* request, size_t size, composite_buffer* reply) {
+  return Serve(request, size, reply,
+               [](const NodeDef& node) -> absl::StatusOr<tensorflow::GraphDef> {
+                 return composite::RegionCountsOf(composite::Attr(node, "reset").b());
+               });
 }
 
 int composite_load_kernels(const char* request, size_t size, composite_buffer* reply) {

@@ -42,6 +42,16 @@ COMPOSITE_EXPORT int composite_finish(const char* request, size_t size, composit
 COMPOSITE_EXPORT int composite_refused_nodes(const char* request, size_t size,
                                              composite_buffer* reply);
 
+/* A GraphDef as composite_refused_nodes answers -> empty: these nodes are refused. */
+COMPOSITE_EXPORT int composite_refuse_nodes(const char* request, size_t size,
+                                            composite_buffer* reply);
+
+/* NodeDef attr reset (b, optional) -> GraphDef with a node for each region that was called: name =
+ * its function; attrs kernel, expansion (i), calls that ran them; saved_us (f), by the kernels; why
+ * (s) the last calls that ran the expansion did so. */
+COMPOSITE_EXPORT int composite_region_counts(const char* request, size_t size,
+                                             composite_buffer* reply);
+
 /* NodeDef attrs folder (s), of kernels in a saved model; digest (s), the SHA-256 (hex) of its
  * kernels.pb; native_code (b), whether kernels may be mapped: without, what it says of nodes that
  * have none is all that is read -> empty. */

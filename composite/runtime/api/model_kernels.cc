@@ -74,7 +74,7 @@ absl::flat_hash_set<std::string> Register(const FunctionDefLibrary& regions) {
 }
 
 absl::Status Install(const std::string& folder, KernelRecord of_model) {
-  InstalledKernel kernel{std::move(of_model), nullptr, {}, nullptr};
+  InstalledKernel kernel{std::move(of_model), nullptr, {}, nullptr, nullptr};
   KernelRecord& record = kernel.record;
   if (CheckMachine(record).ok()) {
     if (absl::StrContains(record.library, '/')) {
@@ -94,7 +94,7 @@ absl::Status Install(const std::string& folder, KernelRecord of_model) {
   return absl::IsFailedPrecondition(status) ? absl::OkStatus() : status;
 }
 
-void Refuse(const NodeDef& refusal) {
+void RefuseOne(const NodeDef& refusal) {
   auto nodes = refusal.attr().find(kRefusedNodes);
   if (nodes == refusal.attr().end()) return;
   for (const std::string& node : nodes->second.list().s()) RefuseNode(refusal.name(), node);
@@ -107,6 +107,12 @@ struct Loaded {
 };
 
 }  // namespace
+
+void Refuse(const GraphDef& refusals) {
+  for (const NodeDef& node : refusals.node()) {
+    if (node.op() == kRefusedOp) RefuseOne(node);
+  }
+}
 
 GraphDef Refusals() {
   GraphDef refusals;
@@ -126,9 +132,7 @@ absl::Status LoadModelKernels(const std::string& folder, const std::string& dige
                               NativeCode native_code) {
   static auto* const loaded = new Loaded;  // never destroyed: threads may outlive main
   TF_ASSIGN_OR_RETURN(const Description description, Read(folder, digest));
-  for (const NodeDef& node : description.content.node()) {
-    if (node.op() == kRefusedOp) Refuse(node);
-  }
+  Refuse(description.content);
   if (native_code == NativeCode::kNo) return absl::OkStatus();
   absl::MutexLock lock(&loaded->mutex);
   if (loaded->digests.count(description.digest) != 0) return absl::OkStatus();

@@ -18,6 +18,8 @@ inline constexpr char kRefusedNodes[] = "nodes";
 
 // The refusals of this process, as nodes of such a description.
 tensorflow::GraphDef Refusals();
+// Remembers refusals, and leaves other nodes alone.
+void Refuse(const tensorflow::GraphDef& refusals);
 
 // Whether a folder has such a description.
 bool IsModelKernels(const std::string& folder);

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "composite/runtime/api/c_api_reply.h"
@@ -86,14 +85,14 @@ absl::StatusOr<FunctionDefLibrary> FindRegions(const char* request, size_t size)
   TF_RETURN_IF_ERROR(known.AddLibrary(library));
   // The graph pass finds them in the names of functions, see region_options.h.
   const auto attr = library.function(0).attr().find("_composite_denied");
-  absl::flat_hash_set<std::string> denied;
+  Selection denied;
   if (attr != library.function(0).attr().end()) {
-    denied.insert(attr->second.list().s().begin(), attr->second.list().s().end());
+    const auto& entries = attr->second.list().s();
+    denied = Selection({entries.begin(), entries.end()});
   }
   TF_ASSIGN_OR_RETURN(const FunctionWithRegions made,
-                      WithRegions(library.function(0), &known, [&](const tensorflow::Node& node) {
-                        return !denied.contains(node.type_string());
-                      }));
+                      WithRegions(library.function(0), &known, denied,
+                                  [](const tensorflow::Node&) { return true; }));
   FunctionDefLibrary answer;
   *answer.add_function() = made.function;
   std::set<std::string> regions;

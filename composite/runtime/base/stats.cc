@@ -23,6 +23,7 @@ std::vector<std::pair<const char*, Counter*>> AllCounters() {
           {"installed", &s.installed},
           {"rejected", &s.rejected},
           {"evicted", &s.evicted},
+          {"evicted_classes", &s.evicted_classes},
           {"replaced", &s.replaced},
           {"regions", &s.regions},
           {"xla_nodes", &s.xla_nodes},

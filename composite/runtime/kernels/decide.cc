@@ -50,7 +50,6 @@ Why WhyNone(const Caller& caller, const KernelSnapshot& snapshot, const Choice& 
   if (!caller.dtypes.IsIn(caller.compiler.dtypes)) return Why::kNotCompiledDtypes;
   if (!caller.compiler.allowed) return Why::kJitOff;
   if (!caller.compiler.running) return Why::kNoWorker;
-  if (snapshot.full) return Why::kFull;
   if (call.has_empty_input()) return Why::kEmptyInput;
   return snapshot.HasSizes(call) ? Why::kFirstCall : Why::kUnknownSize;
 }
@@ -59,9 +58,9 @@ bool IsPending(const Choice& choice) {
   return choice.shape_class != nullptr && choice.shape_class->state == ShapeClass::kPending;
 }
 
-// Whether it is no use to wait for kernels of this snapshot's group.
-bool NoneWillCome(const KernelSnapshot& snapshot, const Choice& choice) {
-  return choice.shape_class == nullptr ? snapshot.full : !IsPending(choice);
+// Whether it is no use to wait for kernels of this choice's group.
+bool NoneWillCome(const Choice& choice) {
+  return choice.shape_class != nullptr && !IsPending(choice);
 }
 
 // The reason of a group without a kernel, unless one before it is still open: what that is waiting
@@ -130,11 +129,11 @@ void DecideAuto(Snapshots& snapshots, const Caller& caller, const Signature& cal
       return;
     }
     const Why why = WhyNone(caller, *snapshot, choice, call);
-    if (choice.shape_class == nullptr && may_come && !snapshot->full && !call.has_empty_input()) {
+    if (choice.shape_class == nullptr && may_come && !call.has_empty_input()) {
       if (may_ask && snapshot->HasSizes(call)) decision.asks |= 1u << i;
       if (!rest) decision.is_final = false;
     }
-    may_ask = may_ask && NoneWillCome(*snapshot, choice);
+    may_ask = may_ask && NoneWillCome(choice);
     if (!rest || why == Why::kPending) SetReason(why, choice.shape_class, &decision);
   }
 }
@@ -161,11 +160,11 @@ void DecideMust(Snapshots& snapshots, const Caller& caller, const Options& optio
     }
     // A call that has a kernel already does not stop for a better one.
     if (snapshots.NeedsOf(i) == Needs::kRest) {
-      if (choice.shape_class == nullptr && may_ask && !snapshot->full) decision.asks |= 1u << i;
+      if (choice.shape_class == nullptr && may_ask) decision.asks |= 1u << i;
       continue;
     }
     last = i;
-    const bool settled = NoneWillCome(*snapshot, choice) || !served;
+    const bool settled = NoneWillCome(choice) || !served;
     SetReason(caller.measuring ? Why::kMeasuring : WhyNone(caller, *snapshot, choice, call),
               choice.shape_class, &decision);
     if (!settled && !caller.measuring) {

@@ -83,7 +83,6 @@ enum class Why {
   kNotCompiledDtypes,
   kJitOff,
   kNoWorker,
-  kFull,
   kEmptyInput,
   kUnknownSize,
   kFirstCall,

@@ -3,7 +3,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "composite/runtime/kernels/kernel_table.h"
 #include "composite/runtime/program/registry.h"
 
 namespace composite {
@@ -107,9 +106,6 @@ std::string Plain(Why why) {
       return absl::StrCat(kNone, ", and COMPOSITE_JIT=0");
     case Why::kNoWorker:
       return absl::StrCat(kNone, ", and no compiler is running");
-    case Why::kFull:
-      return absl::StrCat(kNone, ", and ", KernelTable::kMaxClasses,
-                          " shape classes were compiled for this op already");
     case Why::kEmptyInput:
       return "an input is empty; no kernel is compiled for that";
     case Why::kUnknownSize:

@@ -48,7 +48,7 @@ const ShapeClass* Standing(const KernelSnapshot& snapshot, size_t i) {
     if (IsRefused(later)) return &general;
     return later.state == ShapeClass::kPending ? &later : nullptr;
   }
-  return snapshot.full ? &general : nullptr;
+  return nullptr;
 }
 
 const ShapeClass* FindClass(const KernelSnapshot& snapshot, const Signature& call) {
@@ -78,10 +78,12 @@ void LookAtOnes(const KernelSnapshot& snapshot, const InstalledKernel& kernel, C
   if (std::find(choice->values.begin(), choice->values.end(), 1) == choice->values.end()) return;
   Signature ones = BindOnes(kernel.record.in_shapes, choice->values);
   choice->shape_class = snapshot.Class(ones);
-  if (choice->shape_class == nullptr && !snapshot.full) choice->ones = std::move(ones);
+  if (choice->shape_class == nullptr) choice->ones = std::move(ones);
 }
 
 }  // namespace
+
+std::atomic<int64_t> LastUse::clock_{0};
 
 const ShapeClass* KernelSnapshot::Class(const Signature& shapes) const {
   for (const ShapeClass& known : classes) {

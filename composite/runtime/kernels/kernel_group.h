@@ -20,12 +20,31 @@
 
 namespace composite {
 
+// When something was last used, by a clock that counts the classes that were asked for.
+// Thread-safe.
+class LastUse {
+ public:
+  static void Tick() { clock_.fetch_add(1, std::memory_order_relaxed); }
+
+  // In every call: writes once a tick.
+  void Note() {
+    const int64_t now = clock_.load(std::memory_order_relaxed);
+    if (at() != now) at_.store(now, std::memory_order_relaxed);
+  }
+  int64_t at() const { return at_.load(std::memory_order_relaxed); }
+
+ private:
+  static std::atomic<int64_t> clock_;
+  std::atomic<int64_t> at_{clock_.load(std::memory_order_relaxed)};
+};
+
 // A kernel that can be called. Immutable; lives as long as its group, its code for ever.
 struct InstalledKernel {
   KernelRecord record;
   tvm_abi::Function function = nullptr;    // null for a GPU
   std::vector<tvm_abi::Function> packers;  // by packed argument
   std::shared_ptr<const CudaImage> image;  // null for a CPU
+  std::shared_ptr<LastUse> used;  // of the class that it was compiled for; null if there is none
 
   bool has_code() const { return function != nullptr || image != nullptr; }
 };
@@ -37,6 +56,7 @@ struct ShapeClass {
   Signature shapes;
   State state = kPending;
   std::string reason;  // for people, of the last three states
+  std::shared_ptr<LastUse> used = std::make_shared<LastUse>();
 };
 
 // What a group knows at one moment.
@@ -46,7 +66,6 @@ struct KernelSnapshot {
   // The inputs, scalars, whose values the classes that are asked for have in place of their shapes,
   // because kernels take them for sizes.
   std::vector<int> sizes;
-  bool full = false;      // no further class will be asked
   std::string rejection;  // why the last record was refused; empty if it was not
 
   // The class of exactly these shapes; null if nobody has asked for it.

@@ -74,7 +74,7 @@ absl::Status KernelTable::AddLocked(KernelGroup* group, InstalledKernel kernel) 
   if (known != next.kernels.end()) {
     if (!kernel.has_code()) {
       kernel = {Remeasured((*known)->record, kernel.record), (*known)->function, (*known)->packers,
-                (*known)->image};
+                (*known)->image, nullptr};
     }
     next.kernels.erase(known);
   } else if (!kernel.has_code()) {
@@ -83,6 +83,10 @@ absl::Status KernelTable::AddLocked(KernelGroup* group, InstalledKernel kernel) 
   if (kernel.packers.size() != kernel.record.packed.size()) {
     return absl::InvalidArgumentError("what packs its constants did not come with it");
   }
+  // What a library brought is not compiled again, and stays.
+  const ShapeClass* shape_class = next.Class(kernel.record.in_shapes);
+  const bool may_go = shape_class != nullptr && !kernel.record.library.empty();
+  kernel.used = may_go ? shape_class->used : nullptr;
   auto added = std::make_unique<const InstalledKernel>(std::move(kernel));
   // Among kernels of equal symbols the newest comes first.
   next.kernels.insert(next.kernels.begin(), added.get());

@@ -82,7 +82,7 @@ KernelFamily& KernelTable::FamilyOf(const OpVersion& version, AttrSlice attrs,
 
 void KernelTable::Enqueue(KernelGroup* group, const Signature& call) {
   // Without the lock, for nodes that keep to what they knew at their first call, and ask for ever.
-  if (group->snapshot().full || !group->NoteCall()) return;
+  if (!group->NoteCall()) return;
   absl::MutexLock lock(&mu_);
   EnqueueLocked(group, call, /*must=*/false).IgnoreError();  // the next call asks again
 }
@@ -95,11 +95,6 @@ absl::Status KernelTable::EnqueueLocked(KernelGroup* group, const Signature& cal
   KernelSnapshot next = group->snapshot();
   Choice choice = Choose(next, call, must);
   if (choice.shape_class != nullptr) return absl::OkStatus();  // asked meanwhile
-  if (next.full) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("no kernel covers this call, and ", kMaxClasses,
-                     " shape classes were compiled for this op already"));
-  }
   Signature sized;
   if (!WithValues(call, next.sizes, &sized)) {
     return absl::FailedPreconditionError(
@@ -114,8 +109,12 @@ absl::Status KernelTable::EnqueueLocked(KernelGroup* group, const Signature& cal
   if (next.Class(shapes) != nullptr) {
     return absl::FailedPreconditionError("the kernel compiled for this call does not cover it");
   }
+  if (!MakeRoom(&next)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("kernels for ", kMaxClasses, " other shapes of this op are being compiled"));
+  }
+  LastUse::Tick();
   next.classes.push_back({shapes, ShapeClass::kPending, ""});
-  next.full = next.classes.size() >= kMaxClasses;
   group->Publish(std::move(next));
   const std::string ticket = absl::StrCat("t", next_ticket_++);
   Request& request = tickets_[ticket];
@@ -200,6 +199,25 @@ absl::optional<NodeDef> KernelTable::NextRequest(absl::Duration timeout) {
   return message;
 }
 
+bool KernelTable::MakeRoom(KernelSnapshot* snapshot) {
+  std::vector<ShapeClass>& classes = snapshot->classes;
+  if (classes.size() < kMaxClasses) return true;
+  auto oldest = classes.end();
+  for (auto it = classes.begin(); it != classes.end(); ++it) {
+    if (it->state == ShapeClass::kPending) continue;
+    if (oldest == classes.end() || it->used->at() < oldest->used->at()) oldest = it;
+  }
+  if (oldest == classes.end()) return false;
+  auto& kernels = snapshot->kernels;
+  kernels.erase(
+      std::remove_if(kernels.begin(), kernels.end(),
+                     [&](const InstalledKernel* kernel) { return kernel->used == oldest->used; }),
+      kernels.end());
+  classes.erase(oldest);
+  Count(GlobalStats().evicted_classes);
+  return true;
+}
+
 void KernelTable::SetState(KernelGroup* group, const Signature& shapes, ShapeClass::State state,
                            const std::string& reason) {
   KernelSnapshot next = group->snapshot();
@@ -224,7 +242,6 @@ bool KernelTable::AskForSizes(const Request& request, absl::Span<const int> size
                                       return shape_class.shapes == request.shapes;
                                     }),
                      next.classes.end());
-  next.full = next.classes.size() >= kMaxClasses;
   request.group->Publish(std::move(next));
   EnqueueLocked(request.group.get(), request.call, request.must).IgnoreError();  // so will a call
   return true;
@@ -269,7 +286,6 @@ void KernelTable::SetWorker(bool running) {
                                           return shape_class.state == ShapeClass::kPending;
                                         }),
                          next.classes.end());
-      next.full = next.classes.size() >= kMaxClasses;
       request.group->Publish(std::move(next));
     }
     tickets_.clear();

@@ -33,7 +33,8 @@ namespace composite {
 // Thread-safe.
 class KernelTable {
  public:
-  // Shape classes that are ever asked for one group: three for each layer of the policy, and some.
+  // Shape classes that a group has at a time: three for each layer of the policy, and some. The one
+  // that was used longest ago makes room for another; how many come is bounded by RequestBudget.
   static constexpr int kMaxClasses = 24;
   // Requests that wait; what comes beyond is asked again by a later call.
   static constexpr int kMaxQueue = 1024;
@@ -110,6 +111,9 @@ class KernelTable {
   // is another kernel.
   bool AskForSizes(const Request& request, absl::Span<const int> sizes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Has room for another class, if need be in the place of the one that was used longest ago and of
+  // its kernel. False while all are being compiled.
+  static bool MakeRoom(KernelSnapshot* snapshot);
   static void SetState(KernelGroup* group, const Signature& shapes, ShapeClass::State state,
                        const std::string& reason);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "composite/runtime/kernels/kernel_table.h"
 #include "composite/runtime/kernels/options.h"
 #include "composite/runtime/program/node_attrs.h"
@@ -48,7 +49,7 @@ std::vector<NodeGroup> GroupsOf(const OpVersion& version, AttrSlice attrs, const
 Caller CallerOf(const OpVersion& version, DtypeSet dtypes, bool measuring) {
   Caller caller;
   caller.dtypes = dtypes;
-  caller.derived = version.function != nullptr;
+  caller.derived = version.function != nullptr && !absl::StartsWith(version.digest, kRegionPrefix);
   caller.measuring = measuring;
   caller.compiler.lowers = version.kernel_possible.load(std::memory_order_relaxed);
   caller.compiler.dtypes = CompiledDtypes();

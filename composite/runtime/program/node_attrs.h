@@ -19,6 +19,8 @@ inline constexpr char kVariablesAttr[] = "_composite_variables";
 // nodes run a TensorFlow function as those of a composite run their expansion, kernels included.
 inline constexpr char kFunctionOp[] = "CompositeCall";
 inline constexpr char kFunctionAttr[] = "f";
+// Begins the names of the functions of regions (composite/runtime/regions).
+inline constexpr char kRegionPrefix[] = "__composite_region_";
 
 // The attribute by which nodes of this op say their version: the program's digest, or the function.
 const char* VersionAttr(absl::string_view op_name);

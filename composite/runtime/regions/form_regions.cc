@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "composite/runtime/kernels/options.h"
 #include "composite/runtime/program/function_digest.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/regions/partition.h"
@@ -39,6 +40,9 @@ NodeDef Call(const RegionFunction& region, std::string name, const std::string& 
   auto* out = attrs["Tout"].mutable_list();
   for (const auto& [node, output] : region.results) out->add_type(node->output_type(output));
   attrs["Tconstants"].mutable_list();
+  const Options& options = ThreadOptions();
+  if (options.backend != Backend::kUnset) attrs[kBackendAttr].set_s(Name(options.backend));
+  if (options.numerics != Numerics::kUnset) attrs[kNumericsAttr].set_s(Name(options.numerics));
   return call;
 }
 
@@ -61,15 +65,17 @@ bool AddRefused(const RegionFunction& region, absl::flat_hash_set<const Node*>* 
 
 }  // namespace
 
-std::vector<Region> MakeRegions(Graph* graph, MayJoin may_join) {
+std::vector<Region> MakeRegions(Graph* graph, const Selection& denied, MayJoin may_join) {
   absl::flat_hash_set<const Node*> refused;
   const auto may_be_inside = [&](const Node& node) {
-    return !refused.contains(&node) && IsAllowed(node.type_string()) && may_join(node);
+    return !refused.contains(&node) && IsAllowed(node) && !denied.HasNode(node) && may_join(node);
   };
+  RegionLimits limits;
+  limits.computing = std::max({limits.computing, denied.smaller_than(), LeastOps()});
   while (true) {
     std::vector<Region> regions;
     bool is_final = true;
-    for (std::vector<Node*>& nodes : FindRegions(*graph, RegionLimits(), may_be_inside)) {
+    for (std::vector<Node*>& nodes : FindRegions(*graph, limits, may_be_inside)) {
       auto function = MakeRegionFunction(nodes);
       if (!function.ok()) {
         VLOG(1) << "Composite: no region at " << nodes[0]->name() << ": " << function.status();
@@ -80,10 +86,11 @@ std::vector<Region> MakeRegions(Graph* graph, MayJoin may_join) {
     }
     // With a node more outside, other nodes may be one region.
     if (is_final) {
-      const auto stays_out = [](const Region& region) {
+      const auto stays_out = [&](const Region& region) {
         const std::string& name = region.function.function.signature().name();
         const auto& only = ThreadOnlyRegions();
-        return (only.has_value() && !only->contains(name)) || !HasFuel(name);
+        if (only.has_value() && !only->contains(name)) return true;
+        return !IsAllowedRegion(name) || denied.HasRegion(name) || !HasFuel(name);
       };
       regions.erase(std::remove_if(regions.begin(), regions.end(), stays_out), regions.end());
       AddCalls(graph, &regions);

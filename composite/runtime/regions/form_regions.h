@@ -7,6 +7,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "composite/runtime/regions/region_function.h"
+#include "composite/runtime/regions/selection.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/graph/graph.h"
@@ -21,8 +22,9 @@ struct Region {
   tensorflow::NodeDef call;  // what takes their place, without inputs
 };
 
-// The regions of a graph. One that cannot be a function is left out.
-std::vector<Region> MakeRegions(tensorflow::Graph* graph, MayJoin may_join);
+// The regions of a graph, without what is denied. One that cannot be a function is left out.
+std::vector<Region> MakeRegions(tensorflow::Graph* graph, const Selection& denied,
+                                MayJoin may_join);
 
 // Adds the functions of regions to a library; equal ones are one.
 absl::Status AddFunctions(const std::vector<Region>& regions,

@@ -99,11 +99,11 @@ absl::StatusOr<FunctionDef> Replaced(const FunctionDef& function,
 
 absl::StatusOr<FunctionWithRegions> WithRegions(const FunctionDef& function,
                                                 FunctionLibraryDefinition* library,
-                                                MayJoin may_join) {
+                                                const Selection& denied, MayJoin may_join) {
   std::unique_ptr<tensorflow::FunctionBody> body;
   TF_RETURN_IF_ERROR(tensorflow::FunctionDefToBodyHelper(
       function, tensorflow::AttrSlice(&function.attr()), library, &body));
-  const std::vector<Region> regions = MakeRegions(body->graph, may_join);
+  const std::vector<Region> regions = MakeRegions(body->graph, denied, may_join);
   TF_RETURN_IF_ERROR(AddFunctions(regions, library));
   TF_ASSIGN_OR_RETURN(FunctionDef changed, Replaced(function, regions));
   return FunctionWithRegions{std::move(changed), static_cast<int>(regions.size())};

@@ -18,7 +18,7 @@ struct FunctionWithRegions {
 // signature, its other nodes and its attributes stay.
 absl::StatusOr<FunctionWithRegions> WithRegions(const tensorflow::FunctionDef& function,
                                                 tensorflow::FunctionLibraryDefinition* library,
-                                                MayJoin may_join);
+                                                const Selection& denied, MayJoin may_join);
 
 }  // namespace composite
 

@@ -6,7 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "composite/runtime/base/fork_mutex.h"
-#include "composite/runtime/regions/region_function.h"
+#include "composite/runtime/program/node_attrs.h"
 
 namespace composite {
 namespace {

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/program/function_digest.h"
+#include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/regions/region_node.h"
 #include "tensorflow/core/framework/graph_to_functiondef.h"
 #include "tensorflow/core/framework/node_def_builder.h"

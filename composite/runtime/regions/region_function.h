@@ -14,9 +14,6 @@
 
 namespace composite {
 
-// Begins the names of the functions of regions.
-inline constexpr char kRegionPrefix[] = "__composite_region_";
-
 using Value = std::pair<tensorflow::Node*, int>;  // a node and one of its outputs
 
 struct RegionFunction {

@@ -1,5 +1,6 @@
 #include "composite/runtime/regions/region_options.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "absl/base/thread_annotations.h"
@@ -11,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "composite/runtime/base/fork_mutex.h"
+#include "composite/runtime/regions/selection.h"
 #include "tensorflow/core/platform/logging.h"
 
 namespace composite {
@@ -18,27 +20,30 @@ namespace {
 
 constexpr absl::string_view kMark = "composite_accelerated_";
 
-struct OpList {
-  bool is_set = false;
-  absl::flat_hash_set<std::string> ops;
-};
-
-OpList FromEnvironment(const char* variable) {
+Selection FromEnvironment(const char* variable) {
   const char* value = std::getenv(variable);
-  if (value == nullptr || *value == 0) return {};
-  return {true, absl::StrSplit(value, absl::ByAnyChar(", "), absl::SkipEmpty())};
+  if (value == nullptr) return {};
+  return Selection(absl::StrSplit(value, absl::ByAnyChar(", "), absl::SkipEmpty()));
 }
 
-// -1: without end.
-int Fuel() {
-  const char* value = std::getenv("COMPOSITE_REGIONS_FUEL");
-  int fuel = -1;
-  if (value != nullptr && *value != 0 && (!absl::SimpleAtoi(value, &fuel) || fuel < 0)) {
-    LOG(ERROR) << "Composite: COMPOSITE_REGIONS_FUEL=\"" << value
-               << "\" is ignored; write a number of regions";
-    return -1;
-  }
-  return fuel;
+const Selection& Allowed() {
+  static const auto& allowed = *new Selection(FromEnvironment("COMPOSITE_REGIONS_ALLOW"));
+  return allowed;
+}
+
+const Selection& Denied() {
+  static const auto& denied = *new Selection(FromEnvironment("COMPOSITE_REGIONS_DENY"));
+  return denied;
+}
+
+// The number, 0 or more, that a variable holds; `otherwise` if it holds none.
+int NumberOr(const char* variable, int otherwise) {
+  const char* value = std::getenv(variable);
+  if (value == nullptr || *value == 0) return otherwise;
+  int number = 0;
+  if (absl::SimpleAtoi(value, &number) && number >= 0) return number;
+  LOG(ERROR) << "Composite: " << variable << "=\"" << value << "\" is ignored; write a number";
+  return otherwise;
 }
 
 struct Burnt {
@@ -79,21 +84,31 @@ bool IsAccelerated(absl::string_view function) {
   return ThreadRegions() != RegionsOption::kOff && absl::StrContains(function, kMark);
 }
 
-std::vector<std::string> DeniedOps(absl::string_view function) {
+std::vector<std::string> DeniedIn(absl::string_view function) {
   std::vector<std::string> after = absl::StrSplit(function, absl::MaxSplits(kMark, 1));
   absl::string_view rest = after.back();
   if (after.size() < 2 || !absl::ConsumePrefix(&rest, "without.")) return {};
-  return absl::StrSplit(rest.substr(0, rest.find("..")), '.');
+  std::vector<std::string> denied = absl::StrSplit(rest.substr(0, rest.find("..")), '.');
+  for (std::string& entry : denied) entry = Unescaped(entry);
+  return denied;
 }
 
-bool IsAllowed(absl::string_view op) {
-  static const auto& allowed = *new OpList(FromEnvironment("COMPOSITE_REGIONS_ALLOW"));
-  static const auto& denied = *new OpList(FromEnvironment("COMPOSITE_REGIONS_DENY"));
-  return (!allowed.is_set || allowed.ops.contains(op)) && !denied.ops.contains(op);
+bool IsAllowed(const tensorflow::Node& node) {
+  return (!Allowed().of_nodes() || Allowed().HasNode(node)) && !Denied().HasNode(node);
+}
+
+bool IsAllowedRegion(absl::string_view region) {
+  return (!Allowed().of_regions() || Allowed().HasRegion(region)) && !Denied().HasRegion(region);
+}
+
+int LeastOps() {
+  static const int least =
+      std::max(NumberOr("COMPOSITE_REGIONS_MIN_OPS", 0), Denied().smaller_than());
+  return least;
 }
 
 bool HasFuel(absl::string_view region) {
-  static const int fuel = Fuel();
+  static const int fuel = NumberOr("COMPOSITE_REGIONS_FUEL", -1);  // -1: without end
   if (fuel < 0) return true;
   static auto& burnt = *new Burnt();
   absl::MutexLock lock(&burnt.mutex);

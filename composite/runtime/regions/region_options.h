@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "tensorflow/core/graph/graph.h"
 
 namespace composite {
 
@@ -29,13 +30,18 @@ bool RegionsAreOn();
 // name, which a saved model keeps.
 bool IsAccelerated(absl::string_view function);
 
-// The ops that such a function, and what it calls, has outside of its regions. Its name has them:
-// "composite_accelerated_without.Softmax.Erf..f".
-std::vector<std::string> DeniedOps(absl::string_view function);
+// What such a function, and what it calls, has outside of its regions, as a Selection takes it. Its
+// name has it: "composite_accelerated_without.Softmax.Erf..f".
+std::vector<std::string> DeniedIn(absl::string_view function);
 
-// Whether nodes of an op may be in regions of this process: unless COMPOSITE_REGIONS_DENY lists it,
-// or COMPOSITE_REGIONS_ALLOW is set and does not. Ops are separated by commas.
-bool IsAllowed(absl::string_view op);
+// Whether a node may be in regions of this process, and there may be a region of this name: unless
+// COMPOSITE_REGIONS_DENY has it, or COMPOSITE_REGIONS_ALLOW names others alone. Both are Selections
+// whose entries are separated by commas.
+bool IsAllowed(const tensorflow::Node& node);
+bool IsAllowedRegion(absl::string_view region);
+
+// How many ops that compute a region of this process has at least: COMPOSITE_REGIONS_MIN_OPS.
+int LeastOps();
 
 // Whether there may be a region of this name: of COMPOSITE_REGIONS_FUEL=n, the first n names that
 // this process asks for. Equal regions have one name.

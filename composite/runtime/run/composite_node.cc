@@ -1,8 +1,11 @@
 #include "composite/runtime/run/composite_node.h"
 
+#include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "composite/runtime/kernels/decision_text.h"
 #include "composite/runtime/kernels/node_groups.h"
 #include "composite/runtime/program/function_versions.h"
@@ -26,6 +29,18 @@ bool IsInDeviceMemory(const tensorflow::OpKernel& kernel) {
     }
   }
   return true;
+}
+
+// ", region 1a2b3c4d of MatMul, Tanh", for a region.
+std::string OfRegion(const OpVersion& version) {
+  if (!absl::StartsWith(version.digest, kRegionPrefix)) return "";
+  std::set<std::string> ops;
+  const tensorflow::FunctionDef* region = version.function->Find(version.digest);
+  if (region == nullptr) return "";
+  for (const tensorflow::NodeDef& node : region->node_def()) ops.insert(node.op());
+  ops.erase("Const");
+  return absl::StrCat(", region ", version.digest.substr(version.digest.size() - 8), " of ",
+                      absl::StrJoin(ops, ", "));
 }
 
 }  // namespace
@@ -72,11 +87,12 @@ absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Rebind(uint64_t gen
   auto version = Registry::Global().Resolve(op_name_, attrs());
   if (!version.ok()) return version.status();
   auto views = ViewsOf(**version, attrs(), device_, !uncounted_);
+  RegionCounts* const counts = uncounted_ ? nullptr : CountsOf((*version)->digest);
   absl::MutexLock lock(&mu_);
   const Binding* bound = bound_.load(std::memory_order_relaxed);
   if (bound == nullptr || bound->version != *version) {
     bindings_.push_back(
-        std::make_unique<const Binding>(Binding{*std::move(version), std::move(views)}));
+        std::make_unique<const Binding>(Binding{*std::move(version), std::move(views), counts}));
     bound = bindings_.back().get();
     bound_.store(bound, std::memory_order_release);
   }
@@ -87,10 +103,11 @@ absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Rebind(uint64_t gen
 absl::Status CompositeNode::Refusal(const OpVersion& version, const Decision& decision,
                                     const absl::Status& awaited) const {
   if (decision.why == Why::kNotExact) return CheckExact(decision.choice.kernel->record);
-  return absl::FailedPreconditionError(absl::StrCat(
-      kernel_.type_string(), " (node ", kernel_.name(), ") was called with backend=\"tvm\": ",
-      awaited.ok() ? Sentence(decision, version, CallerAs(version))
-                   : std::string(awaited.message())));
+  return absl::FailedPreconditionError(
+      absl::StrCat(kernel_.type_string(), " (node ", kernel_.name(), OfRegion(version),
+                   ") was called with backend=\"tvm\": ",
+                   awaited.ok() ? Sentence(decision, version, CallerAs(version))
+                                : std::string(awaited.message())));
 }
 
 }  // namespace composite

@@ -18,6 +18,7 @@
 #include "composite/runtime/kernels/machine.h"
 #include "composite/runtime/kernels/options.h"
 #include "composite/runtime/program/op_version.h"
+#include "composite/runtime/regions/region_counts.h"
 #include "composite/runtime/run/kernel_view.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -31,6 +32,7 @@ class CompositeNode {
   struct Binding {
     std::shared_ptr<const OpVersion> version;
     KernelViews views;
+    RegionCounts* counts;  // null for what is no region, and where calls are not counted
   };
 
   // `kernel` makes the node's kernel, and lives as long. `op_name`: of the composite; a node of a

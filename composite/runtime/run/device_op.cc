@@ -41,6 +41,7 @@ absl::StatusOr<DeviceOp::Started> DeviceOp::Start(OpKernelContext* context) {
     started.asked = call.Asked(decision);
     if (decision.route == Route::kExpansion) {
       const ExpansionTrace trace(*this, node_, *binding->version, decision);
+      call.Note(decision, Route::kExpansion);
       if (!node_.is_uncounted()) Count(GlobalStats().expansion_runs);
       TF_ASSIGN_OR_RETURN(started.expansion,
                           expansion_.Prepare(context, binding->version, node_.attrs()));
@@ -48,7 +49,10 @@ absl::StatusOr<DeviceOp::Started> DeviceOp::Start(OpKernelContext* context) {
     }
     const absl::optional<absl::Status> launched = Launch(context, call, decision);
     if (launched.has_value() && !launched->ok()) return *launched;
-    if (launched.has_value()) return started;
+    if (launched.has_value()) {
+      call.Note(decision, Route::kKernel);
+      return started;
+    }
     call.Leave(decision);
   }
 }

@@ -57,6 +57,8 @@ class NodeCall {
   void Enqueue(const Decision& decision) {
     if (decision.asks != 0) Asked(decision).Enqueue();
   }
+  // Notes what the call runs. `ran`: the kernel of the decision, or the expansion.
+  void Note(const Decision& decision, Route ran);
   const Signature& signature() { return *snapshots_.Call(); }
   KernelView& ViewOf(const Decision& decision) const { return *binding_.views[decision.group]; }
   // Whether no kernel is an error.

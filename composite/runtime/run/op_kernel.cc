@@ -18,6 +18,7 @@
 #include "composite/runtime/run/kernel_view.h"
 #include "composite/runtime/run/node_call.h"
 #include "composite/runtime/run/node_trace.h"
+#include "composite/runtime/run/region_dump.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/platform/logging.h"
@@ -59,11 +60,14 @@ class CompositeOp : public OpKernel {
 
   absl::Status Run(OpKernelContext* context, const Binding& binding, const Options& options) {
     NodeCall call(node_, binding, options, context);
+    if (binding.counts != nullptr && RegionsAreDumped()) {
+      DumpRegion(*this, *binding.version, call.signature(), context);
+    }
     for (;;) {
       const Decision decision = call.Next();
       absl::optional<absl::Status> done;
       if (decision.route == Route::kExpansion) {
-        done = RunExpansion(context, binding, decision, options);
+        done = RunExpansion(context, binding, decision, options, &call);
       } else if (decision.route == Route::kKernel) {
         done = RunKernel(context, binding, decision, options, &call);
         if (!done.has_value()) call.Leave(decision);
@@ -89,20 +93,24 @@ class CompositeOp : public OpKernel {
     if (status.ok()) {
       if (*packed == nullptr) return absl::nullopt;
       if (!node_.is_uncounted()) Count(GlobalStats().kernel_launches);
+      call->Note(decision, Route::kKernel);
       const KernelTrace trace(*this, decision);
       status = CallKernel(context, call->signature(), choice, **packed);
     }
-    if (absl::IsOutOfRange(status)) return RunExpansion(context, binding, decision, options);
+    if (absl::IsOutOfRange(status)) {
+      return RunExpansion(context, binding, decision, options, call);
+    }
     if (call->must() || !absl::IsResourceExhausted(status)) return status;
     if (!told_.exchange(true, std::memory_order_relaxed)) {
       LOG(WARNING) << type_string() << " (node " << name()
                    << "): TensorFlow's own ops run instead: " << status.message();
     }
-    return RunExpansion(context, binding, decision, options);
+    return RunExpansion(context, binding, decision, options, call);
   }
 
   absl::Status RunExpansion(OpKernelContext* context, const Binding& binding,
-                            const Decision& decision, const Options& options) {
+                            const Decision& decision, const Options& options, NodeCall* call) {
+    call->Note(decision, Route::kExpansion);
     if (!node_.is_uncounted()) Count(GlobalStats().expansion_runs);
     const ExpansionTrace trace(*this, node_, *binding.version, decision);
     return expansion_.Run(context, binding.version, node_.attrs(), options.strict());

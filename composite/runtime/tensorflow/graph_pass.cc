@@ -189,13 +189,13 @@ absl::Status AddMissing(const Expansions& used, FunctionLibraryDefinition* libra
   return absl::OkStatus();
 }
 
-// Functions that get regions, and which ops stay outside of these. In order: COMPOSITE_REGIONS_FUEL
+// Functions that get regions, and what stays outside of these. In order: COMPOSITE_REGIONS_FUEL
 // counts regions as they are met, in one process as in the next.
 using DeniedOf = std::map<std::string, absl::flat_hash_set<std::string>>;
 
 void AddReached(const FunctionLibraryDefinition& library, const tensorflow::FunctionDef& function,
                 DeniedOf* names) {
-  const std::vector<std::string> denied = DeniedOps(function.signature().name());
+  const std::vector<std::string> denied = DeniedIn(function.signature().name());
   const tensorflow::FunctionDefLibrary all = ReachedFrom(library, function);
   for (const tensorflow::FunctionDef& reached : all.function()) {
     (*names)[reached.signature().name()].insert(denied.begin(), denied.end());
@@ -236,16 +236,14 @@ absl::StatusOr<int64_t> AddRegions(const tensorflow::GraphOptimizationPassOption
   FunctionLibraryDefinition* library = options.flib_def;
   const tensorflow::FunctionDef* function = options.function_def;
   const DeniedOf wanted = FunctionsWithRegions(*library, function);
-  const auto may_join = [&](const absl::flat_hash_set<std::string>& denied) {
-    return [&](const Node& node) {
-      return !denied.contains(node.type_string()) &&
-             PlacedOn(node.requested_device(), devices).has_kernels();
-    };
+  const auto may_join = [&](const Node& node) {
+    return PlacedOn(node.requested_device(), devices).has_kernels();
   };
   auto own = function == nullptr ? wanted.end() : wanted.find(function->signature().name());
   if (own != wanted.end()) {
     Graph* graph = options.graph->get();
-    const std::vector<Region> regions = MakeRegions(graph, may_join(own->second));
+    const std::vector<Region> regions =
+        MakeRegions(graph, Selection({own->second.begin(), own->second.end()}), may_join);
     TF_RETURN_IF_ERROR(AddFunctions(regions, library));
     TF_RETURN_IF_ERROR(AddFunctions(regions, graph->mutable_flib_def()));
     TF_RETURN_IF_ERROR(Replace(graph, regions));
@@ -254,8 +252,9 @@ absl::StatusOr<int64_t> AddRegions(const tensorflow::GraphOptimizationPassOption
   for (const auto& [name, denied] : wanted) {
     auto record = library->FindRecord(name);
     if (record == nullptr) continue;
-    TF_ASSIGN_OR_RETURN(const FunctionWithRegions made,
-                        WithRegions(record->fdef(), library, may_join(denied)));
+    TF_ASSIGN_OR_RETURN(
+        const FunctionWithRegions made,
+        WithRegions(record->fdef(), library, Selection({denied.begin(), denied.end()}), may_join));
     if (made.regions == 0) continue;
     TF_RETURN_IF_ERROR(library->ReplaceFunction(name, made.function));
     count += made.regions;

@@ -69,29 +69,6 @@ def test_bounds_of_a_class_that_the_call_is_outside_of(
     assert first == [(4, 8), (-1, 8), (6, 8)]
 
 
-def test_classes_are_bounded(dense: tuple[str, str]) -> None:
-    """A kernel that admits no call: every call would ask again."""
-    op, _digest = dense
-    compiler_calls = []
-
-    def answer(asked: Any) -> tuple[str, str]:
-        compiler_calls.append(asked)
-        return "failed", "the compiler crashed"
-
-    with k.Worker(answer) as worker:
-        for i in range(60):
-            rank = 1 + i % 30
-            name = f"{op}R"
-            if i == 0:
-                k.register(k.twice(name))
-            k.call(name, {"x": tf.zeros([1] * rank)}, T=tf.float32)
-            worker.wait()
-        inputs = {"x": tf.zeros([1] * 30)}
-        explanation = k.explain(name, inputs, T=tf.float32)
-    assert len(compiler_calls) == 24
-    assert "24 shape classes" in explanation["reason"]
-
-
 def test_a_class_that_failed_is_not_asked_again(dense: tuple[str, str]) -> None:
     op, _ = dense
     with k.Worker(refuse) as worker:

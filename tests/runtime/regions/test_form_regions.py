@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tensorflow.core.framework.graph_pb2 import GraphDef
 
 from composite.binding import settings as options
 from tests.runtime import kernel_support as k
@@ -207,6 +208,47 @@ def test_another_value_is_an_error() -> None:
         pass
     with pytest.raises(tf.errors.InvalidArgumentError, match='regions "yes" is unknown'):
         k.request("composite_set_options", k.node("", "", regions="yes", thread=True))
+
+
+def counted() -> list[Any]:
+    """The counts of regions."""
+    reply = k.request("composite_region_counts", k.node("", ""))
+    return list(GraphDef.FromString(reply).node)
+
+
+@pytest.fixture
+def covered() -> Iterator[None]:
+    """Kernels may come for the ops of this test, so that nodes of its regions stay."""
+    k.request("composite_set_kernel_ops", k.node("", "", ops=["Const", "Identity", "Mul", "Tanh"]))
+    yield
+    k.request("composite_set_kernel_ops", k.node("", "", ops=[]))
+
+
+@pytest.mark.usefixtures("covered")
+def test_options_hold_for_the_regions_made_under_them() -> None:
+    def body(x: Any) -> Any:
+        return tf.tanh(x * 1.25) * 2.5
+
+    x = tf.ones([3])
+    k.request("composite_region_counts", k.node("", "", reset=True))
+    with options.options(regions=True):
+        assert_close([tf.function(body)(x)], [body(x)])
+    (counts,) = counted()
+    assert counts.name.startswith("__composite_region_")
+    assert (counts.attr["kernel"].i, counts.attr["expansion"].i) == (0, 1)
+    assert "no kernel covers this call" in counts.attr["why"].s.decode()
+    with options.options(regions=True, backend="tf"):  # the expansion takes the node's place
+        assert_close([tf.function(body)(x)], [body(x)])
+    assert [one.attr["expansion"].i for one in counted()] == [1]
+    function = tf.function(body)
+    wanted = r"region [0-9a-f]{8} of Identity, Mul, Tanh\) was called with backend=\"tvm\": "
+    with (
+        options.options(regions=True, backend="tvm"),
+        pytest.raises(tf.errors.FailedPreconditionError, match=wanted),
+    ):
+        function(x)
+    k.request("composite_region_counts", k.node("", "", reset=True))
+    assert not counted()
 
 
 SCRIPT = """
