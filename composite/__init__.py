@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from composite.acceleration.accelerate import accelerate as accelerate
     from composite.acceleration.bisecting import bisect as bisect
     from composite.acceleration.comparing import Accelerated as Accelerated
+    from composite.acceleration.replaying import ReplayReport as ReplayReport
+    from composite.acceleration.replaying import replay as replay
     from composite.aot.building import build as build
     from composite.aot.opening import load as load
     from composite.checking import CheckError as CheckError
@@ -65,6 +67,7 @@ _HOMES = {
     "Match": "composite.editing.match",
     "Profile": "composite.profiling.counting",
     "ReplacementReport": "composite.editing.report",
+    "ReplayReport": "composite.acceleration.replaying",
     "Report": "composite.checking",
     "Tuned": "composite.tuning.tune",
     "accelerate": "composite.acceleration.accelerate",
@@ -79,6 +82,7 @@ _HOMES = {
     "options": "composite.choices",
     "profile": "composite.profiling.counting",
     "replace": "composite.editing.models",
+    "replay": "composite.acceleration.replaying",
     "save": "composite.saving.saving",
     "stats": "composite.counters",
     "tune": "composite.tuning.tune",
@@ -99,6 +103,7 @@ __all__ = [
     "Match",
     "Profile",
     "ReplacementReport",
+    "ReplayReport",
     "Report",
     "Tuned",
     "accelerate",
@@ -113,6 +118,7 @@ __all__ = [
     "options",
     "profile",
     "replace",
+    "replay",
     "save",
     "stats",
     "tune",

@@ -36,5 +36,5 @@ def options(
     """
     with settings.options(backend=backend, numerics=numerics, regions=regions):
         if regions:
-            worker.start()
+            worker.start_for_regions()
         yield

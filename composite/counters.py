@@ -3,9 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tensorflow.core.framework.graph_pb2 import GraphDef
 
 from composite.binding import native
 from composite.binding.records import NodeDef, python_values, record
+
+
+class RegionCounts(NamedTuple):
+    """What became of the calls of one region (docs/regions.md).
+
+    Attributes:
+        kernel: calls that its kernels answered.
+        expansion: calls that TensorFlow's own ops answered.
+        saved_us: microseconds that the kernels saved, by what was measured when they were made.
+        why: why the last calls of `expansion` had no kernel; "" if there were none.
+    """
+
+    kernel: int
+    expansion: int
+    saved_us: float
+    why: str
+
+    @property
+    def calls(self) -> int:
+        """All of them."""
+        return self.kernel + self.expansion
 
 
 class Stats(Mapping[str, int]):
@@ -14,7 +39,8 @@ class Stats(Mapping[str, int]):
     `expansion_runs` and `kernel_launches` count calls by the path they took, `expansions` the
     evaluations of a program, `optimized` the expansions that TensorFlow's optimizers rewrote,
     `compiles` the kernels that the background worker compiled, `evicted` the groups of kernels that
-    were let go since no node had their attributes any more, `regions` the nodes that parts of
+    were let go since no node had their attributes any more, `evicted_classes` the shapes that made
+    room for others, with their kernels, `regions` the nodes that parts of
     graphs became, `xla_nodes` the nodes that XLA compiled, `copies` the inputs that were copied for
     a kernel: constants, each time one is packed, and what a TVM function is given that is not
     aligned. All other inputs are read in place.
@@ -22,10 +48,18 @@ class Stats(Mapping[str, int]):
     and `team_launches` the loops whose threads synchronize at barriers; `short_teams` of these ran
     on fewer threads than TensorFlow's pool has: there was too little work to wake a thread for, or
     the threads were busy.
+
+    Attributes:
+        by_region: the RegionCounts of each region that was called, by the name of its function.
     """
 
-    def __init__(self, counts: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        counts: Mapping[str, int],
+        by_region: Mapping[str, RegionCounts] = MappingProxyType({}),
+    ) -> None:
         self._counts = dict(counts)
+        self.by_region = dict(by_region)
 
     def __getitem__(self, name: str) -> int:
         return self._counts[name]
@@ -38,7 +72,10 @@ class Stats(Mapping[str, int]):
 
     def __sub__(self, earlier: Mapping[str, int]) -> Stats:
         """What was counted since an earlier reading."""
-        return Stats({name: count - earlier.get(name, 0) for name, count in self.items()})
+        counts = {name: count - earlier.get(name, 0) for name, count in self.items()}
+        before = earlier.by_region if isinstance(earlier, Stats) else {}
+        since = {name: _since(now, before.get(name)) for name, now in self.by_region.items()}
+        return Stats(counts, {name: counts for name, counts in since.items() if counts.calls})
 
     def __repr__(self) -> str:
         width = max((len(name) for name in self._counts), default=0)
@@ -47,5 +84,20 @@ class Stats(Mapping[str, int]):
 
 def stats(*, reset: bool = False) -> Stats:
     """Returns the counters of this process. With reset=True they restart from 0 afterwards."""
-    reply = NodeDef.FromString(native.call("composite_stats", record(reset=reset)))
-    return Stats(python_values(reply))
+    asked = record(reset=reset)
+    counts = NodeDef.FromString(native.call("composite_stats", asked))
+    regions = GraphDef.FromString(native.call("composite_region_counts", asked))
+    by_region = {node.name: RegionCounts(**python_values(node)) for node in regions.node}
+    return Stats(python_values(counts), by_region)
+
+
+def _since(now: RegionCounts, before: RegionCounts | None) -> RegionCounts:
+    if before is None:
+        return now
+    expansion = now.expansion - before.expansion
+    return RegionCounts(
+        now.kernel - before.kernel,
+        expansion,
+        now.saved_us - before.saved_us,
+        now.why if expansion else "",
+    )

@@ -11,9 +11,10 @@ import tensorflow as tf
 
 from composite.acceleration import drawing, model_folder
 from composite.acceleration.comparing import Accelerated, Terms, compared
-from composite.acceleration.report import ModelReport
+from composite.acceleration.report import LEAST_GAIN, ModelReport
 from composite.ops import call
 
+MIN_OPS = 2  # a region has them anyway
 _Path = str | os.PathLike[str]
 
 
@@ -23,6 +24,8 @@ def accelerate(
     *inputs: Any,
     size: int = ...,
     deny: Sequence[str] = ...,
+    min_ops: int = ...,
+    min_gain: float = ...,
     rtol: float | None = ...,
     timeout: float | None = ...,
 ) -> Accelerated: ...
@@ -36,6 +39,8 @@ def accelerate(
     signatures: Sequence[str] | None = ...,
     size: int = ...,
     deny: Sequence[str] = ...,
+    min_ops: int = ...,
+    min_gain: float = ...,
     rtol: float | None = ...,
     timeout: float | None = ...,
 ) -> ModelReport: ...
@@ -48,6 +53,8 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
     signatures: Sequence[str] | None = None,
     size: int = drawing.SIZE,
     deny: Sequence[str] = (),
+    min_ops: int = MIN_OPS,
+    min_gain: float = LEAST_GAIN,
     rtol: float | None = None,
     timeout: float | None = None,
 ) -> Accelerated | ModelReport:
@@ -69,7 +76,11 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
             What is there is replaced when all went well.
         signatures: for a folder, which signatures to look at; by default all.
         size: what drawn inputs have for a dim that is not known.
-        deny: ops that stay outside of regions, such as "Softmax".
+        deny: what stays outside of regions: ops, such as "Softmax"; nodes by their names,
+            "name:*/head/*", in which * stands for any characters; or whole regions by the last
+            digits of their names, as the report has them, "region:1a2b3c4d".
+        min_ops: how many ops that compute a region has at least.
+        min_gain: the original is run unless it takes so many times as long as with regions.
         rtol: how far results may be from those without regions, as a part of the largest absolute
             value of the output: 1e-3 by default, 5e-2 where the output has 16 bits.
         timeout: seconds to wait for kernels at most; those that come later are used all the same.
@@ -81,11 +92,11 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
     Raises:
         TypeError: if `model` is not callable and no folder, or a folder comes without `out`.
         ValueError: without inputs, unless a Keras model tells them, for signatures or inputs that
-            the SavedModel has not, or for names in `deny` that are no ops.
+            the SavedModel has not, or for what `deny` does not take.
         FileNotFoundError: if the folder has no SavedModel.
         ImportError: if the SavedModel needs composites that are not loaded.
     """
-    terms = Terms(ops(deny), rtol, timeout)
+    terms = Terms(entries(deny, min_ops), rtol, timeout, min_gain)
     if isinstance(model, str | os.PathLike):
         if out is None:
             raise TypeError("composite.accelerate of a folder needs out=, the folder to write")
@@ -111,12 +122,19 @@ def call_of(model: Any, inputs: Sequence[Any], size: int = drawing.SIZE) -> Call
     return Called(_inference(model), _name(model), list(inputs) or _drawn(model, size))
 
 
-def ops(names: Sequence[str]) -> tuple[str, ...]:
-    """Names of ops, in order. ValueError for one that is none."""
-    for name in names:
-        if call.op_def(name) is None:
-            raise ValueError(f"deny={list(names)}: {name} is no op of TensorFlow")
-    return tuple(sorted(set(names)))
+def entries(deny: Sequence[str], min_ops: int = 0) -> tuple[str, ...]:
+    """What stays outside, in order, as the runtime takes it. ValueError for what is none of it."""
+    for entry in deny:
+        kind, is_prefixed, named = entry.partition(":")
+        if not is_prefixed and call.op_def(entry) is None:
+            raise ValueError(f"deny={list(deny)}: {entry} is no op of TensorFlow")
+        if is_prefixed and (kind not in ("name", "region") or not named):
+            raise ValueError(
+                f'deny={list(deny)}: {entry} is neither an op, nor "name:" and a pattern, '
+                'nor "region:" and the end of a region\'s name'
+            )
+    least = [f"smaller:{min_ops}"] if min_ops > MIN_OPS else []
+    return tuple(sorted({*deny, *least}))
 
 
 def of_folder(inputs: Sequence[Any]) -> dict[str, Any]:

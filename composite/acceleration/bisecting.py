@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from composite.acceleration import comparing, drawing, model_folder
-from composite.acceleration.accelerate import Called, call_of, of_folder, ops
+from composite.acceleration.accelerate import Called, call_of, entries, of_folder
 from composite.acceleration.comparing import WARM, Terms
 from composite.acceleration.graph import Region
 from composite.acceleration.report import Deviation
-from composite.binding import native
+from composite.binding import native, settings
 from composite.binding.printed import Printed
 from composite.binding.records import record
 from composite.jit import worker
@@ -79,7 +79,7 @@ def bisect(  # noqa: PLR0913 - what a trial is made with
         *inputs: the arguments of one call, as `composite.accelerate` takes them.
         signature: for the folder of a SavedModel, which of its signatures is looked at.
         size: what drawn inputs have for a dim that is not known.
-        deny: ops that stay outside of regions.
+        deny: what stays outside of regions, as `composite.accelerate` has it.
         rtol: how far results may be from those without regions, as `composite.accelerate` has it.
         timeout: seconds to wait for kernels at most.
 
@@ -89,7 +89,7 @@ def bisect(  # noqa: PLR0913 - what a trial is made with
     Raises:
         TypeError, ValueError, FileNotFoundError, ImportError: as `composite.accelerate`.
     """
-    terms = Terms(ops(deny), rtol, timeout)
+    terms = Terms(entries(deny), rtol, timeout)
     if isinstance(model, str | os.PathLike):
         asked = model_folder.Call(of_folder(inputs), [signature], size, terms)
         function, given = model_folder.call_of_signature(Path(model), signature, asked)
@@ -118,7 +118,7 @@ class _Trials:
         self._word = comparing.word_of(called.name)
         function, _, given = called
         _, self._wanted = comparing.without_regions(function, self._word, given)
-        worker.start()
+        worker.start_for_regions()
         _, partition, _ = comparing.formed(function, self._word, given, terms)
         self.regions = partition.regions
 
@@ -128,8 +128,9 @@ class _Trials:
         name = comparing.mark(self._terms.deny) + self._word
         with _only(regions):
             trial = comparing.traced(function, name)
-            for _ in range(WARM):
-                trial(*given)
+            with settings.options(backend="auto"):
+                for _ in range(WARM):
+                    trial(*given)
             worker.wait(self._terms.timeout)
             found = comparing.flat(trial(*given))
         return comparing.deviation(found, self._wanted, self._terms.rtol)

@@ -13,8 +13,9 @@ import numpy as np
 import tensorflow as tf
 
 from composite.acceleration import graph
-from composite.acceleration.report import AccelerationReport, Deviation
+from composite.acceleration.report import LEAST_GAIN, AccelerationReport, Deviation
 from composite.binding import settings
+from composite.counters import stats
 from composite.jit import worker
 
 # The runtime knows functions that get regions by their names (composite/runtime/regions).
@@ -30,14 +31,23 @@ Array = np.ndarray[Any, Any]
 class Terms:
     """On what terms a function is accelerated; see the arguments of `composite.accelerate`."""
 
-    deny: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()  # entries as composite/runtime/regions/selection.h has them
     rtol: float | None = None
     timeout: float | None = None
+    min_gain: float = LEAST_GAIN
 
 
 def mark(deny: Sequence[str]) -> str:
-    """What begins the name of a function that gets regions without these ops."""
-    return MARK + (f"without.{'.'.join(deny)}.." if deny else "")
+    """What begins the name of a function that gets regions without what these entries name."""
+    return MARK + (f"without.{'.'.join(map(_escaped, deny))}.." if deny else "")
+
+
+def _escaped(entry: str) -> str:
+    """An entry as a part of a function's name, see composite/runtime/regions/selection.h."""
+    return "".join(
+        chr(byte) if chr(byte).isalnum() or byte == ord("_") else f"-{byte:02X}"
+        for byte in entry.encode()
+    )
 
 
 class Accelerated:
@@ -67,9 +77,11 @@ def compared(
     """
     word = word_of(name)
     original, wanted = without_regions(call, word, given)
-    worker.start()
+    worker.start_for_regions()
     regions, partition, is_complete = formed(call, word, given, terms)
+    before = stats()
     found = flat(regions(*given))
+    calls = (stats() - before).by_region
     moved = deviation(found, wanted, terms.rtol)
     times = _times([original, regions], given)
     report = AccelerationReport(
@@ -79,6 +91,8 @@ def compared(
         original_us=1e6 * times[0],
         accelerated_us=1e6 * times[1],
         is_complete=is_complete,
+        min_gain=terms.min_gain,
+        calls=calls,
     )
     return Accelerated(regions if report.is_gain else original, report)
 
@@ -110,8 +124,9 @@ def formed(
         regions = traced(call, mark(terms.deny) + word)
         concrete = regions.get_concrete_function(*given)
         found = graph.partition(concrete, terms.deny)
-        for _ in range(WARM):
-            regions(*given)
+        with settings.options(backend="auto"):  # a refused node is left out of the next trace
+            for _ in range(WARM):
+                regions(*given)
         left = None if end is None else max(end - time.monotonic(), 0.0)
         is_complete = worker.wait(left)
         if graph.partition(concrete, terms.deny) == found:

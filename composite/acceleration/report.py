@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from composite.acceleration.graph import Partition
+from composite.acceleration.graph import Partition, Region
 from composite.binding.printed import Printed
+from composite.counters import RegionCounts
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-_LEAST_GAIN = 1.03  # less is the clock's noise
+LEAST_GAIN = 1.03  # less is the clock's noise
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class AccelerationReport(Printed):
         original_us: microseconds of a call without regions.
         accelerated_us: microseconds of a call with them.
         is_complete: whether all kernels that were asked for were ready when it was timed.
+        min_gain: the speedup from which on it is a gain.
+        calls: what each region ran in the call that was compared, by the region's name.
     """
 
     name: str
@@ -54,6 +57,8 @@ class AccelerationReport(Printed):
     original_us: float
     accelerated_us: float
     is_complete: bool
+    min_gain: float = LEAST_GAIN
+    calls: Mapping[str, RegionCounts] = field(default_factory=dict)
 
     @property
     def speedup(self) -> float:
@@ -63,7 +68,7 @@ class AccelerationReport(Printed):
     @property
     def is_gain(self) -> bool:
         """Whether calls run with regions: there are some, results are close, the time is less."""
-        is_faster = self.speedup >= _LEAST_GAIN
+        is_faster = self.speedup >= self.min_gain
         return bool(self.partition.regions) and self.deviation.is_small and is_faster
 
     @property
@@ -81,16 +86,32 @@ class AccelerationReport(Printed):
             return f"runs the original: regions make {self.speedup:.2f} of its speed"
         return f"runs with regions, {self.speedup:.2f} times as fast"
 
+    def _runs(self, region: Region) -> str:
+        """What a region's nodes ran in the call that was compared, in short."""
+        counts = self.calls.get(region.name)
+        if counts is None:
+            return ""
+        if not counts.expansion:
+            return f"kernel, saves {counts.saved_us:.3g} us"
+        some = f"kernel in {counts.kernel} of {counts.calls}, " if counts.kernel else ""
+        return f"{some}TensorFlow's ops: {counts.why}"
+
     def print_to(self, console: Console) -> None:
         """Prints the report."""
         from rich.markup import escape
         from rich.table import Table
 
         title = escape(f"{self.name}: {self.verdict}")
-        table = Table("region", "times", "nodes", "ops", title=title)
+        table = Table("region", "times", "nodes", "ops", "runs", title=title)
         for region in self.partition.regions:
             ops = ", ".join(f"{n} {op}" if n > 1 else op for op, n in region.ops.most_common())
-            table.add_row(region.name[-8:], str(region.times), str(region.ops.total()), ops)
+            table.add_row(
+                region.name[-8:],
+                str(region.times),
+                str(region.ops.total()),
+                ops,
+                escape(self._runs(region)),
+            )
         outside = ", ".join(f"{n} {op}" for op, n in self.partition.outside.most_common())
         console.print(table)
         console.print(f"outside of regions: {outside or 'nothing'}", highlight=False)

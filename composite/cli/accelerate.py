@@ -24,6 +24,14 @@ from composite.cli import folders, needed, signature_calls
 )
 @signature_calls.options
 @click.option(
+    "--min-ops", type=click.IntRange(min=0), help="How many ops that compute a region has at least."
+)
+@click.option(
+    "--min-gain",
+    type=float,
+    help="A signature stays as it is unless it gets so many times as fast.",
+)
+@click.option(
     "--html",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -39,6 +47,8 @@ def accelerate(  # noqa: PLR0913, PLR0917 - one parameter an option
     deny: tuple[str, ...],
     rtol: float | None,
     timeout: float | None,
+    min_ops: int | None,
+    min_gain: float | None,
     html: Path | None,
     libraries: tuple[Path, ...],
     sources: tuple[Path, ...],
@@ -57,6 +67,7 @@ def accelerate(  # noqa: PLR0913, PLR0917 - one parameter an option
     import composite
 
     needed.load(libraries, sources)
+    least: dict[str, Any] = {"min_ops": min_ops, "min_gain": min_gain}
     report = composite.accelerate(
         model,
         dict(inputs),
@@ -66,6 +77,7 @@ def accelerate(  # noqa: PLR0913, PLR0917 - one parameter an option
         deny=deny,
         rtol=rtol,
         timeout=timeout,
+        **{name: value for name, value in least.items() if value is not None},
     )
     click.echo(report)
     if html is not None:

@@ -48,8 +48,8 @@ _OPTIONS = (
         "deny",
         "--deny",
         multiple=True,
-        metavar="OP",
-        help="An op that gets no kernel, such as Softmax; may be given several times.",
+        metavar="ENTRY",
+        help="What gets no kernel: an op, name:PATTERN or region:DIGITS; several times.",
     ),
     click.option(
         "--rtol", type=float, help="How far results may be, as a part of the largest |y|."

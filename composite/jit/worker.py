@@ -26,7 +26,7 @@ from composite.binding.records import PROGRAM, NodeDef, record
 from composite.compiler.tvm import NotCovered
 from composite.compiler_process.client import UNMADE, CompilerPaused, Stopped
 from composite.compiler_process.tasks import CompilerError
-from composite.kernels import produce, shapes, verify
+from composite.kernels import produce, refusals, verify
 from composite.kernels.cache import Cache, open_default
 from composite.kernels.produce import Outcome
 from composite.ops import call
@@ -102,9 +102,7 @@ def _outcome(
     except NotCovered as answer:
         level = logging.DEBUG if answer.sizes else logging.INFO  # asked again, with their values
         logger.log(level, "%s: no kernel: %s", message.op, answer)
-        # Of other sizes, or on the CPU, there may be a kernel of the node.
-        is_general = bool(answer.sizes or shapes.symbols(request.in_shapes) or request.device)
-        node = "" if is_general else answer.node
+        node = refusals.refused_node(request, answer)
         return Outcome("not_covered", str(answer), answer.sizes, node)
     except produce.Unknown as answer:
         return Outcome("failed", str(answer))
@@ -174,6 +172,19 @@ def start() -> None:
         if _process.worker is None and enabled():
             _process.worker = Worker(is_without_threads=_process.is_without_threads)
             _process.worker.start()
+    if os.environ.get("COMPOSITE_REGIONS") == "1":
+        _announce_refusals()
+
+
+def start_for_regions() -> None:
+    """Starts the worker, and has regions leave out what was refused in any process."""
+    start()
+    _announce_refusals()
+
+
+def _announce_refusals() -> None:
+    if running():
+        refusals.announce()
 
 
 def running() -> bool:

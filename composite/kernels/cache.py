@@ -10,6 +10,7 @@ memory, for this process; what a read-only folder has is used.
     <root>/v1/records/<key>     hash of the rest, newline, a kernel record (NodeDef)
     <root>/v1/objects/<hash>.so the library that the record names
     <root>/v1/timings/<key>-<machine>  like a record: measured times, which are no part of an entry
+    <root>/v1/refusals/<key>    like a record: why there is no such entry
 
 What goes into a key is in `key`. Nothing here knows what a record means, except its library's hash.
 """
@@ -36,7 +37,7 @@ LIMIT = 512 << 20  # bytes; a dense kernel's library is about 20 KB
 _LARGEST = 64 << 20  # of one file: what is larger was not written by us
 _ABANDONED = 3600  # seconds after which a temporary file is nobody's any more
 
-_FOLDERS = ("records", "objects", "timings")
+_FOLDERS = ("records", "objects", "timings", "refusals")
 
 T = TypeVar("T")
 
@@ -136,8 +137,7 @@ class Cache:
             self.remove(key)
             return None
         for path in (root / "records" / key, root / "objects" / name):
-            with contextlib.suppress(OSError):  # read-only, or trimmed meanwhile by another process
-                os.utime(path, follow_symlinks=False)
+            _touch(path)
         return content, root / "objects" / name
 
     def store(self, key: str, record: bytes, library: bytes) -> Path:
@@ -183,25 +183,51 @@ class Cache:
 
     def load_timings(self, key: str, machine: str) -> bytes | None:
         """What was measured for an entry on a machine of this kind."""
-        name = f"{key}-{machine}"
-        if self.root is None or name in self._memory.timings:
-            return self._memory.timings.get(name)
-        try:
-            return _hashed(self.root / "timings", name)
-        except (OSError, ValueError) as error:
-            logger.warning("timings of cache entry %s are damaged (%s): measured again", key, error)
-            return None
+        return self._load_note("timings", f"{key}-{machine}")
 
     def store_timings(self, key: str, machine: str, content: bytes) -> None:
         """Keeps what was measured, beside the entry and not part of it."""
-        name = f"{key}-{machine}"
+        self._store_note("timings", f"{key}-{machine}", content)
 
+    def load_refusal(self, key: str) -> bytes | None:
+        """Why there is no entry of this key, and never will be."""
+        return self._load_note("refusals", key)
+
+    def store_refusal(self, key: str, content: bytes) -> None:
+        """Keeps why there is no entry."""
+        self._store_note("refusals", key, content)
+
+    def refusals(self) -> list[bytes]:
+        """All that `store_refusal` keeps in the folder, as far as it is whole."""
+        if self.root is None:
+            return []
+        try:
+            names = [path.name for path in _files(self.root / "refusals")]
+        except OSError:  # there is no such folder
+            return []
+        notes = (self.load_refusal(name) for name in names if not name.startswith("."))
+        return [note for note in notes if note is not None]
+
+    def _load_note(self, folder: str, name: str) -> bytes | None:
+        kept = self._memory.notes.get((folder, name))
+        if kept is not None or self.root is None:
+            return kept
+        try:
+            content = _hashed(self.root / folder, name)
+        except (OSError, ValueError) as error:
+            logger.warning("%s of cache entry %s are damaged: %s", folder, name, error)
+            return None
+        if content is not None:
+            _touch(self.root / folder / name)
+        return content
+
+    def _store_note(self, folder: str, name: str, content: bytes) -> None:
         def write(root: Path) -> bool:
-            _write_hashed(root / "timings", name, content)
+            _write_hashed(root / folder, name, content)
             return True
 
         if not self._written(write):
-            self._memory.timings[name] = content
+            self._memory.notes[folder, name] = content
 
     def trim(self) -> None:
         """Removes what was used longest ago, until the folder is within its bound."""
@@ -254,6 +280,12 @@ def _prepare(root: Path) -> None:
             (root / name).mkdir(mode=0o700, exist_ok=True)
         if (root / name).exists():
             _check_folder(root / name)
+
+
+def _touch(path: Path) -> None:
+    """Notes that a file was used: those that were used longest ago go first."""
+    with contextlib.suppress(OSError):  # read-only, or trimmed meanwhile by another process
+        os.utime(path, follow_symlinks=False)
 
 
 def _hashed(folder: Path, name: str) -> bytes | None:

@@ -72,6 +72,11 @@ class Identity:
         return _hash(["tuning", f"target {target}", *self.content, *others])
 
 
+def toolchain_key() -> str:
+    """What stands for the compiler, whatever it compiles; 32 hex digits."""
+    return _hash([f"{name} {version}" for name, version in toolchain.toolchain()])
+
+
 def _hash(content: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(content).encode()).hexdigest()[:32]
 

@@ -23,13 +23,13 @@ class _Entry(NamedTuple):
 
 
 class Entries:
-    """The cache entries of this process that were used last; timings beside them."""
+    """The cache entries of this process that were used last; timings and refusals beside them."""
 
     MOST = 256  # a process may have no more than 1024 descriptors
 
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}  # the one used last comes last
-        self.timings: dict[str, bytes] = {}
+        self.notes: dict[tuple[str, str], bytes] = {}
 
     def load(self, key: str) -> tuple[bytes, Path] | None:
         """The record of an entry and the path of its library."""

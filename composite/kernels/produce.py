@@ -25,7 +25,7 @@ from composite.compiler.tvm.target import CudaTarget
 from composite.compiler_process import client
 from composite.compiler_process.client import Stopped
 from composite.compiler_process.tasks import Loops, Made
-from composite.kernels import chosen, gpu, memory, shapes, verify
+from composite.kernels import chosen, gpu, memory, refusals, shapes, verify
 from composite.kernels.cache import Cache
 from composite.kernels.chosen import NOTHING
 from composite.kernels.exact import is_exact
@@ -72,6 +72,26 @@ def produce(
     """
     target = target_of(request)
     own = identity(request)
+    general = own.entry_key(target.key)
+    refusals.check(cache, general, request.op)
+    try:
+        return _produced(request, cache, target, own, stopping, must_be_known=must_be_known)
+    except (NotCovered, verify.Mismatch) as error:
+        # A kernel that was tuned may be wrong where another is right.
+        if isinstance(error, NotCovered) or not chosen.databases():
+            refusals.note(cache, general, request, error)
+        raise
+
+
+def _produced(  # noqa: PLR0913 - as produce, and what it found out
+    request: KernelRequest,
+    cache: Cache,
+    target: Target,
+    own: Identity,
+    stopping: Callable[[], bool],
+    *,
+    must_be_known: bool,
+) -> Outcome:
     choices = chosen.choices_for(
         own,
         target,

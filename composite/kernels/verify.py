@@ -248,7 +248,7 @@ def _worst(sample: Sample, tasks: int, found: Sequence[Array]) -> float:
     divided = f" by {tasks} tasks," if tasks > 1 else ""
     for i, outputs in enumerate(zip(found, sample.expected, sample.references, strict=True)):
         what = f"output {i} of {sample.shapes}, {sample.draw.kind},{divided}"
-        worst = max(worst, _compare(what, *outputs, sample.draw))
+        worst = max(worst, distance(what, *outputs, sample.draw))
     return worst
 
 
@@ -289,7 +289,7 @@ def run_kernel(  # noqa: PLR0913 - a kernel and all that it is called with
 _ORDINARY = adversarial.Draw("", [])
 
 
-def _compare(
+def distance(
     what: str,
     kernel: Array,
     expansion: Array,

@@ -27,6 +27,7 @@ COMMANDS = (
         "export",
         "lint",
         "merge",
+        "replay",
         "run",
     ),
     *("show", "tune"),

@@ -285,17 +285,17 @@ def test_an_exact_kernel_has_the_same_bits_by_several_tasks(tmp_path, scale, exa
 
 def test_integers_must_be_equal(tmp_path):
     x = np.arange(6, dtype=np.int32)
-    assert verify._compare("y", x, x, Reference(x, x)) == 0
+    assert verify.distance("y", x, x, Reference(x, x)) == 0
     with pytest.raises(verify.Mismatch, match="differs in 1 element"):
-        verify._compare("y", x, np.where(x == 3, 9, x), Reference(x, x))
+        verify.distance("y", x, np.where(x == 3, 9, x), Reference(x, x))
 
 
 def test_bfloat16_has_a_bound(tmp_path):
     y = np.ones(3, tf.bfloat16.as_numpy_dtype)
     reference = Reference(y.astype(np.float64), y)
-    assert verify._compare("y", y, y, reference) == 0
+    assert verify.distance("y", y, y, reference) == 0
     with pytest.raises(verify.Mismatch, match=r"is off by 1 of .y. at \[0\]; 0\.016 is allowed"):
-        verify._compare("y", y * 2, y, reference)
+        verify.distance("y", y * 2, y, reference)
 
 
 def test_what_divides_by_an_integer_is_checked_without_zeros(tmp_path):
