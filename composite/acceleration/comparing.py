@@ -44,10 +44,7 @@ def mark(deny: Sequence[str]) -> str:
 
 def _escaped(entry: str) -> str:
     """An entry as a part of a function's name, see composite/runtime/regions/selection.h."""
-    return "".join(
-        chr(byte) if chr(byte).isalnum() or byte == ord("_") else f"-{byte:02X}"
-        for byte in entry.encode()
-    )
+    return re.sub(rb"\W", lambda found: b"-%02X" % ord(found[0]), entry.encode()).decode()
 
 
 class Accelerated:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.framework.function_pb2 import FunctionDef
 
 import composite
 from composite.acceleration import comparing
 from composite.acceleration.comparing import Accelerated
+from composite.acceleration.graph import Partition, Region
+from composite.acceleration.report import AccelerationReport, Deviation
+from composite.counters import RegionCounts
 from tests.conftest import RunPython
 
 
@@ -60,6 +65,34 @@ def test_ops_that_are_denied() -> None:
     assert fast.function.__name__ == "composite_accelerated_without.Exp.Softmax..layers"
     with pytest.raises(ValueError, match="Softmaxx is no op of TensorFlow"):
         composite.accelerate(layers, tf.ones([4, 4]), deny=["Softmaxx"])
+    for entry in ("nodes:head/*", "region:"):
+        with pytest.raises(ValueError, match=f"{entry[:5]}.* is neither an op"):
+            composite.accelerate(layers, tf.ones([4, 4]), deny=[entry])
+
+
+@pytest.mark.usefixtures("times")
+def test_the_least_size_and_gain() -> None:
+    x = tf.ones([4, 4])
+    small = composite.accelerate(layers, x, deny=["name:none/*"], min_ops=90, timeout=0.0).report
+    assert small.verdict == "runs the original: no part of it can be a region"
+    slow = composite.accelerate(layers, x, min_gain=2.5, timeout=0.0).report
+    assert slow.verdict == "runs the original: regions make 2.00 of its speed"
+
+
+def test_what_regions_ran_is_in_the_report() -> None:
+    ops = Counter(["Tanh", "Mul"])
+    names = [f"__composite_region_0000000{i}" for i in range(3)]
+    regions = tuple(Region(name, ops, 1, FunctionDef()) for name in names)
+    calls = {
+        names[0]: RegionCounts(kernel=4, expansion=0, saved_us=2.5, why=""),
+        names[1]: RegionCounts(kernel=1, expansion=3, saved_us=1.0, why="it rains"),
+    }
+    still = Deviation(0, 0.0, 1e-3)
+    partition = Partition(regions, Counter())
+    report = AccelerationReport("f", partition, still, 2.0, 1.0, is_complete=True, calls=calls)
+    text = str(report)
+    assert "kernel, saves 2.5 us" in text
+    assert "kernel in 1 of 4, TensorFlow's ops: it rains" in text
 
 
 def test_the_faster_one_is_called(times: list[float]) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
 from composite.binding import native
 from composite.binding.kernel_request import KernelRequest
-from composite.compiler.tvm import NotCovered
-from composite.kernels import refusals
+from composite.compiler.tvm import NotCovered, Target
+from composite.kernels import produce, refusals
 from composite.kernels.cache import Cache
+from composite.kernels.key import Identity
 from composite.kernels.verify import Mismatch
 
 REGION = "__composite_region_of_test_refusals"
@@ -70,6 +72,24 @@ def test_of_another_compiler_nothing_is_taken(
         refusals.note(cache, "k1", other, NotCovered("no", node="n7"))
     refusals.announce()
     assert f"{REGION}_older" not in refused()
+
+
+def test_a_request_is_refused_without_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def compiled(*_: Any, **__: Any) -> None:
+        asked.append(error)
+        raise error
+
+    monkeypatch.setattr(produce, "target_of", lambda _: Target.host())
+    monkeypatch.setattr(produce, "identity", lambda one: Identity(one.op, ("of test_refusals",)))
+    monkeypatch.setattr(produce, "_produced", compiled)
+    for error, times in ((NotCovered("no lowering"), 1), (MemoryError("killed"), 2)):
+        kept = Cache(None)  # in memory
+        for _ in range(2):
+            with pytest.raises(type(error), match=str(error)):
+                produce.produce(request((3, 4)), kept, lambda: False)
+        assert asked.count(error) == times
 
 
 def test_a_damaged_note_counts_as_none(cache: Cache, tmp_path: Path) -> None:
