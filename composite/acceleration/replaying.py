@@ -50,10 +50,10 @@ class Replayed:
         region: the name of the region's function.
         ops: how many nodes of each op it has.
         inputs: the dtypes and shapes of its inputs, as text.
-        wrong: how the kernel's outputs differ from the ops' in float64 by more than rounding does;
-            "" if they do not, or there is no kernel.
+        wrong: how the kernel's outputs, of the dumped inputs or of those of its check, differ from
+            the ops' in float64 by more than rounding does; "" if they do not, or there is none.
         refusal: why there is no kernel; "" if there is one.
-        error: the kernel's largest error, as a part of |y|.
+        error: the kernel's largest error, as a part of the largest absolute value of a row.
         strategy: how the kernel was made.
         proof: what is proven of its accesses.
         kernel_us: microseconds of a node with the kernel, 0 if it was not timed.
@@ -84,7 +84,8 @@ class Replayed:
         if self.refusal:
             return [*told, f"  no kernel: {self.refusal}"]
         told.append(f"  the kernel is wrong: {self.wrong}" if self.wrong else self._accuracy())
-        told.append(f"  {self.strategy}; {self.proof}")
+        if self.strategy:
+            told.append(f"  {self.strategy}; {self.proof}")
         if self.kernel_us:
             told.append(f"  kernel {self.kernel_us:.3g} us, expansion {self.expansion_us:.3g} us")
         return told
@@ -184,7 +185,7 @@ def _replayed(file: Path, *, timed: bool) -> Replayed:
     except (NotCovered, *UNMADE) as answer:
         return replace(found, refusal=str(answer))
     except verify.Mismatch as error:
-        return replace(found, refusal=f"it failed its check: {error}")
+        return replace(found, wrong=f"it failed its check: {error}")
     found = replace(found, strategy=made.strategy, proof=made.proof)
     with memory.file(library) as path:
         try:

@@ -67,9 +67,17 @@ def test_a_kernel_that_is_wrong(dump: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(verify, "run_kernel", off_by_one)
     (found,) = composite.replay(file, timed=False).replayed
     assert "output 0 is off by " in found.wrong
+    assert not found.is_right
     done = CliRunner().invoke(main, ["replay", str(file), "--no-times"])
     assert done.exit_code == 3
     assert "the kernel is wrong: output 0 is off by " in done.output
+
+    def refuse(*_: Any) -> Any:
+        raise verify.Mismatch("output 0 is off")
+
+    monkeypatch.setattr(produce, "check", refuse)
+    (found,) = composite.replay(file, timed=False).replayed
+    assert found.lines()[-1] == "  the kernel is wrong: it failed its check: output 0 is off"
 
 
 def test_what_is_no_dump(dump: Path, tmp_path: Path) -> None:
