@@ -4,6 +4,7 @@ import functools
 import shutil
 import subprocess
 
+import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,6 +13,7 @@ from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from composite.binding import native
 from composite.compiler import tvm as backend
 from composite.kernels import adversarial, host, verify
+from composite.kernels.source import Source
 from composite.kernels.tolerance import Reference
 
 
@@ -281,6 +283,18 @@ def test_an_exact_kernel_has_the_same_bits_by_several_tasks(tmp_path, scale, exa
     found = verify.check(library, "parallel", same, [[(50,)]])
     assert found.same_bits == exact
     assert found.error < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"), [(tf.float32, np.nan), (tf.bfloat16, np.nan), (tf.half, np.inf)]
+)
+def test_the_reference_takes_for_zero_what_tensorflow_does(dtype, expected):
+    kind = dtype.as_numpy_dtype
+    multiplied = library_of(lambda x: x * np.inf, tf.TensorSpec([2], dtype))
+    x = np.array([ml_dtypes.finfo(kind).tiny / kind(4), 1], kind)
+    own, references = Source(multiplied).run([x])
+    for found in (own[0], references[0].exact):
+        np.testing.assert_array_equal(found.astype(np.float64), [expected, np.inf])
 
 
 def test_integers_must_be_equal(tmp_path):
