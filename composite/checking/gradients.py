@@ -36,10 +36,15 @@ def derived(case: Case) -> Closeness:
 
     There the forward keeps values for it. The gradients of the other ways are eager calls'.
     """
-    _require_floats(case)
-    expected = outcome(lambda: _gradients(case, case.python, case.sample))
+    require_floats(case)
     with settings.options(backend="tf"):
-        found = outcome(lambda: _traced_gradients(case))
+        found = outcome(lambda: traced(case))
+    return agree(case, found)
+
+
+def agree(case: Case, found: Outcome) -> Closeness:
+    """Compares gradients that were computed in some way with those of the Python function."""
+    expected = outcome(lambda: _gradients(case, case.python, case.sample))
     if expected.error is not None and found.error is not None:
         return Closeness()
     if found.error is not None:
@@ -112,7 +117,7 @@ def _require_not_refused(case: Case, found: Outcome) -> None:
 
 def _finite(case: Case) -> Case:
     """The case in float64. Skipped where it has no numbers to take differences of."""
-    _require_floats(case)
+    require_floats(case)
     wide = Case(case.op, _widened(case))
     if wide.expected.error is not None:
         raise Skipped("the call raises")
@@ -142,7 +147,8 @@ def _op(case: Case) -> Callable[[Sequence[Any]], Any]:
     return lambda inputs: case.op(*inputs, **case.sample.attrs)
 
 
-def _require_floats(case: Case) -> None:
+def require_floats(case: Case) -> None:
+    """Skipped where there is nothing to differentiate."""
     if case.expected.error is not None:
         raise Skipped("the call raises")
     dtypes = [tf.as_dtype(x.dtype) for x in case.sample.arrays()]
@@ -165,7 +171,8 @@ def _gradients(case: Case, function: Callable[[Any], Any], sample: Sample) -> li
     return _pulled_back(function, sample.tensors(), iter(_seeds(case)))
 
 
-def _traced_gradients(case: Case) -> list[Any]:
+def traced(case: Case) -> list[Any]:
+    """The op's gradients in a traced step."""
     inputs = tf.nest.flatten(case.sample.tensors())
     found: list[Any] = tf.function(_of_flat(case, _op(case)), autograph=False)(*inputs)
     return found

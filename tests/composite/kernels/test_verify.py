@@ -93,6 +93,14 @@ def test_a_kernel_may_leave_special_numbers_to_the_expansion(tmp_path):
     assert checked(tmp_path, top, top, [(7, 9)]).same_bits
 
 
+def test_a_kernel_may_leave_a_result_without_elements_to_the_expansion(tmp_path):
+    def gather(shapes):
+        specs = [tf.TensorSpec(shapes[0]), tf.TensorSpec(shapes[1], tf.int32)]
+        return library_of(tf.gather, *specs)
+
+    checked(tmp_path, gather, gather, [(3, 0), (2, 2)])
+
+
 def test_a_kernel_may_not_leave_ordinary_numbers_to_the_expansion(tmp_path):
     def gather(shapes, most):
         specs = [tf.TensorSpec(shapes[0]), tf.TensorSpec(shapes[1], tf.int32)]
