@@ -71,3 +71,10 @@ def test_an_infinity_beside_a_denormal_number():
     x, ways = np.array([1e-40, 1.0], np.float32), ["eager", "kernel, unaligned"]
     report = composite.check(ops.bend, x, by=np.inf, samples=1, ways=ways)
     assert [report.row(way).samples for way in ways] == [1, 1]
+
+
+def test_gradients_that_tensorflow_has_in_eager_mode_alone_are_skipped():
+    inputs = np.ones([3, 3], np.float32), np.array([True, False, True])
+    report = composite.check(ops.diagonals, *inputs, samples=1, ways=["eager", "gradient"])
+    assert report.row("eager").samples == 1
+    assert "has no gradient in a graph: ValueError" in str(report)
