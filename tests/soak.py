@@ -1,10 +1,10 @@
 """Runs what is random for a while: `make soak MINUTES=60 SEED=7`.
 
 In turns: programs of the fuzzer by their expansions, with tensors that decide, and by kernels;
-gradients of random programs; a training from which compiler, cache and folders are taken away;
-random Keras models with regions; changed calls of TensorFlow's functions. Each turn is a process
-with a seed, a cache and a temporary folder of its own. What it runs is printed before, so a finding
-can be run again alone.
+chained calls of TensorFlow's functions, with gradients, and by kernels; gradients of random
+programs; a training from which compiler, cache and folders are taken away; random Keras models with
+regions; changed calls of TensorFlow's functions. Each turn is a process with a seed, a cache and a
+temporary folder of its own. What it runs is printed before, so a finding can be run again alone.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ TURNS = (
     "tests.fuzz --tensors --size 4 --count 500 --seed {seed}",
     "tests.fuzz --kernels --size 2 --count 300 --seed {seed}",
     "tests.fuzz --kernels --measured --size 2 --count 50 --seed {seed}",
+    "tests.corpus --count 200 --seed {seed}",
+    "tests.corpus --kernels --count 100 --seed {seed}",
     "tests.composite.autodiff.test_gradient_programs {seed} 50",
     "tests.composite.jit.taken_away 20 {seed} {folder}",
     "tests.keras_graphs --count 20 --seed {seed}",

@@ -186,7 +186,7 @@ def in_double(
         library = FunctionDefLibrary(function=[concrete.function_def, *definition.function])
         double = functions.in_double(functions.body(library))
         captured = [np.asarray(x.numpy()) for x in concrete.captured_inputs]
-        wide = [x.astype(np.float64) if floats.is_floating(x) else x for x in [*arrays, *captured]]
+        wide = [floats.in_double(x) if floats.is_floating(x) else x for x in [*arrays, *captured]]
         return [as_array(y) for y in evaluate.evaluate(double, wide)]
     except Exception:  # noqa: BLE001 - a body may need values, and raise anything without them
         return list(fallback)

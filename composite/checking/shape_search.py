@@ -33,12 +33,23 @@ class Progress:
         blamed: the positions of the tensors that the op is made of that raised; all, if that is not
             known; none, if nothing raised.
         told: the shapes that the error has in its message, those of fewer dims last.
+        split: a size that should be divisible by a number, and that number, if the error says so.
+        taken: the positions of the tensors that the op that raised takes as they are.
     """
 
-    def __init__(self, ops: int, blamed: Sequence[int], told: Shapes = ()) -> None:
+    def __init__(
+        self,
+        ops: int,
+        blamed: Sequence[int],
+        told: Shapes = (),
+        split: tuple[int, int] | None = None,
+        taken: Sequence[int] = (),
+    ) -> None:
         self.ops = ops
         self.blamed = blamed
         self.told = told
+        self.split = split
+        self.taken = taken
 
 
 class _SafeGraph(tf.Graph):
@@ -64,9 +75,11 @@ def traced(function: Callable[..., Any], dtypes: Sequence[tf.DType], shapes: Sha
         try:
             function(*inputs)
         except Exception as error:  # noqa: BLE001 - a body may raise anything
-            made_of = _inputs_of(_arguments(error), inputs)
+            arguments, message = _arguments(error), str(error)
+            blamed = _inputs_of(arguments, inputs) or range(len(inputs))
+            taken = [n for n, x in enumerate(inputs) if any(x is y for y in arguments)]
             ops = len(graph.get_operations())
-            return Progress(ops, made_of or range(len(inputs)), _told(str(error)))
+            return Progress(ops, blamed, _told(message), _split(message), taken)
         return Progress(len(graph.get_operations()), ())
 
 
@@ -124,12 +137,30 @@ def _told(message: str) -> Shapes:
     return tuple(sorted(shapes, key=lambda shape: (-len(shape), shape)))
 
 
+def _split(message: str) -> tuple[int, int] | None:
+    """The size and the parts of an error of a split: "evenly divisible by 4 but is 3"."""
+    found = re.search(r"divisible by (\d+) but is (\d+)", message)
+    return None if found is None else (int(found[2]), int(found[1]))
+
+
 def _suggested(shapes: Shapes, progress: Progress) -> Iterator[Shapes]:
-    """The shapes with what the error tells: an input made like another, or one of its dims."""
+    """The shapes with what the error tells: an input made like another, or one of its dims.
+
+    A size that is split is made larger wherever it is: dims that are equal stay so. Of several
+    inputs of one op, each may be wrong in the same way.
+    """
+    if progress.split is not None:
+        size, parts = progress.split
+        yield tuple(tuple(d * parts if d == size else d for d in shape) for shape in shapes)
     dims = sorted({dim for shape in progress.told for dim in shape})
+    ends = dict.fromkeys(
+        shape[first:] for shape in progress.told for first in range(len(shape) + 1)
+    )
+    if len(progress.taken) > 1:
+        for other in ends:
+            yield tuple(other if n in progress.taken else own for n, own in enumerate(shapes))
     for which in progress.blamed:
         own = shapes[which]
-        ends = (shape[first:] for shape in progress.told for first in range(len(shape) + 1))
         dim_changed = (
             (*own[:at], dim, *own[at + 1 :]) for at in reversed(range(len(own))) for dim in dims
         )

@@ -35,7 +35,7 @@ class Draw(NamedTuple):
     arrays: list[Array]
     # Whether infinities and NaNs are among them, which must come out where the expansion has them.
     special: bool = False
-    # Whether denormals are, which TensorFlow's threads take for zeros, and a kernel here does not.
+    # Whether denormals are, which TensorFlow's ops for float32 and float64 treat in other ways.
     denormal: bool = False
     # Whether the expansion may refuse them: an integer may be an index that is out of range.
     refusable: bool = False

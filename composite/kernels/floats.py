@@ -16,6 +16,7 @@ Array = np.ndarray[Any, Any]
 
 _NEARBY = 4  # runs with other roundings
 _SIGNS = 4099  # a prime: neighbouring rows are moved in other ways
+_LARGE_TINY = 1e-30  # a smallest normal number above it is half's
 
 
 def is_floating(array: Array) -> bool:
@@ -62,6 +63,25 @@ class Rounder:
 def smallest_normal(dtype: Any) -> float:
     """The least positive number that is no denormal."""
     return float(ml_dtypes.finfo(dtype).tiny)
+
+
+def flushes(dtype: Any) -> bool:
+    """Whether TensorFlow's threads take denormals for zeros: not those of half.
+
+    Its smallest normal number is no small one, and it is computed with in float32.
+    """
+    return smallest_normal(dtype) <= _LARGE_TINY
+
+
+def in_double(array: Array) -> Array:
+    """A floating array in float64, with zeros for what TensorFlow's threads take for zeros.
+
+    In float64 these would be normal numbers: times infinity they give infinity, and a zero NaN.
+    """
+    wide = array.astype(np.float64)
+    if not flushes(array.dtype):
+        return wide
+    return np.where(np.abs(wide) < smallest_normal(array.dtype), np.copysign(0.0, wide), wide)
 
 
 def in_range(exact: Array, dtype: Any) -> Array:

@@ -99,10 +99,14 @@ class Source:
     def _run_other(self, inputs: Sequence[Array]) -> list[Array] | None:
         if not self._runs:
             return None
-        dtype = np.float32 if self._is_double else np.float64
-        converted = [x.astype(dtype) if floats.is_floating(x) else x for x in inputs]
+        convert = _in_single if self._is_double else floats.in_double
+        converted = [convert(x) if floats.is_floating(x) else x for x in inputs]
         try:
             return [y.numpy() for y in evaluate.evaluate(self._other, converted)]
         except (tf.errors.OpError, TypeError, ValueError):  # an op has no kernel for the dtype
             self._runs = False
             return None
+
+
+def _in_single(array: Array) -> Array:
+    return array.astype(np.float32)

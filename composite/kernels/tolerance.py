@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
+from composite.kernels import floats
+
 Array = np.ndarray[Any, Any]
 
 # Rounding errors of an element, and multiples of what rounding does to TensorFlow's result: the
@@ -27,7 +29,6 @@ _OF_OWN, _NARROW_OF_OWN = 8, 2
 _NARROW = 2  # bytes
 _ROW = 16  # elements that a row has at least
 _MOST_OF_ROW = 0.75  # of a row, so that one element at a jump is not the measure of all others
-_LARGE_TINY = 1e-30  # a smallest normal number above it is half's
 _TERMS = 4
 _SPREAD = 2  # from most of a row's errors to the largest of many rows
 
@@ -134,10 +135,5 @@ def _with_row(noise: Array, rows: tuple[int, int]) -> Array:
 
 
 def least_of(kind: Any) -> float:
-    """What may be lost where numbers end, in a few terms.
-
-    TensorFlow's threads take denormals for zeros; not those of half, whose smallest normal number
-    is no small one.
-    """
-    is_half = float(kind.tiny) > _LARGE_TINY
-    return _TERMS * float(kind.smallest_subnormal if is_half else kind.tiny)
+    """What may be lost where numbers end, in a few terms."""
+    return _TERMS * float(kind.tiny if floats.flushes(kind.dtype) else kind.smallest_subnormal)

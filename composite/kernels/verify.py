@@ -112,7 +112,8 @@ class Oracle:
                     pairs = zip(found, sample.expected, strict=True)
                     same_bits = same_bits and all(y.tobytes() == z.tobytes() for y, z in pairs)
             except host.Refused:
-                if not sample.draw.special:
+                # TensorFlow looks at no index of a gather that gives no elements.
+                if not sample.draw.special and any(y.size for y in sample.expected):
                     raise
                 continue  # the expansion runs on such inputs
             unit = f"|y| against {sample.source.standard} on adversarial inputs"

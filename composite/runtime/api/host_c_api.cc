@@ -18,6 +18,8 @@
 #include "composite/runtime/run/kernel_call.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/denormal.h"
+#include "tensorflow/core/platform/setround.h"
 
 namespace composite {
 namespace {
@@ -124,6 +126,9 @@ absl::Status CallOutsideGraph(const composite_kernel_call* call) {
   absl::StatusOr<tvm_abi::Function> function =
       FindKernel(*library.handle(), call->library, call->kernel);
   if (!function.ok()) return function.status();
+  // As threads of TensorFlow's pools compute; the threads of the team take it over from this one.
+  const tensorflow::port::ScopedFlushDenormal flush;
+  const tensorflow::port::ScopedSetRound round(FE_TONEAREST);
   FixedTeam team(call->tasks);
   tvm_abi::Host host;
   host.team = &team;

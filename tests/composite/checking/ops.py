@@ -96,3 +96,9 @@ def scores(query, key, value):
     """Tensors of rank 4 that have dims in common by twos and threes."""
     found = tf.einsum("bqhd,bkhd->bhqk", query, key)
     return tf.einsum("bhqk,bkhd->bqhd", found, value)
+
+
+@Composite("CheckedDiagonals", inputs=["x: float", "mask: bool"], outputs=["y: float"])
+def diagonals(x, mask):
+    """Diagonals of a matrix of unknown width, whose gradient TensorFlow has in eager mode alone."""
+    return tf.linalg.diag_part(tf.boolean_mask(x, mask, axis=1), k=(-1, 0))

@@ -64,3 +64,17 @@ def test_a_check_in_which_every_call_raises_has_shown_nothing():
     # One that does not raise is something.
     report = composite.check(ops.self_product, x[:, :5], ways=["eager"])
     assert report.ok and 0 < report.raised < report.calls
+
+
+def test_an_infinity_beside_a_denormal_number():
+    """Their product is NaN for TensorFlow, which takes the denormal for zero."""
+    x, ways = np.array([1e-40, 1.0], np.float32), ["eager", "kernel, unaligned"]
+    report = composite.check(ops.bend, x, by=np.inf, samples=1, ways=ways)
+    assert [report.row(way).samples for way in ways] == [1, 1]
+
+
+def test_gradients_that_tensorflow_has_in_eager_mode_alone_are_skipped():
+    inputs = np.ones([3, 3], np.float32), np.array([True, False, True])
+    report = composite.check(ops.diagonals, *inputs, samples=1, ways=["eager", "gradient"])
+    assert report.row("eager").samples == 1
+    assert "has no gradient in a graph: ValueError" in str(report)

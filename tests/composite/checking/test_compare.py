@@ -1,5 +1,7 @@
 """Whether two results agree, and what rounding is allowed to do to them."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -65,3 +67,12 @@ def test_samples_nearby():
         np.testing.assert_array_equal(floats[1:3], [0, np.inf])
         assert 0 < abs(floats[0] - 1) <= EPS
         assert floats[3] != -3
+
+
+@pytest.mark.parametrize(("found", "differs"), [(2.0, False), (3.0, True), (np.inf, True)])
+def test_a_number_on_the_way_to_which_the_ops_overflow(found, differs):
+    """An op that computes half in float32 does not overflow: float64 says what is right."""
+    arrays = [np.array([x, 1.0], np.float16) for x in (found, np.nan)]
+    context = pytest.raises(Difference) if differs else contextlib.nullcontext()
+    with context:
+        compare(arrays[:1], arrays[1:], lambda: [np.array([2.0, 1.0])])

@@ -4,6 +4,7 @@ import functools
 import shutil
 import subprocess
 
+import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,6 +13,7 @@ from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from composite.binding import native
 from composite.compiler import tvm as backend
 from composite.kernels import adversarial, host, verify
+from composite.kernels.source import Source
 from composite.kernels.tolerance import Reference
 
 
@@ -89,6 +91,14 @@ def test_a_kernel_may_leave_special_numbers_to_the_expansion(tmp_path):
         return library_of(lambda x: tf.math.top_k(x, 2), tf.TensorSpec(shapes[0]))
 
     assert checked(tmp_path, top, top, [(7, 9)]).same_bits
+
+
+def test_a_kernel_may_leave_a_result_without_elements_to_the_expansion(tmp_path):
+    def gather(shapes):
+        specs = [tf.TensorSpec(shapes[0]), tf.TensorSpec(shapes[1], tf.int32)]
+        return library_of(tf.gather, *specs)
+
+    checked(tmp_path, gather, gather, [(3, 0), (2, 2)])
 
 
 def test_a_kernel_may_not_leave_ordinary_numbers_to_the_expansion(tmp_path):
@@ -281,6 +291,18 @@ def test_an_exact_kernel_has_the_same_bits_by_several_tasks(tmp_path, scale, exa
     found = verify.check(library, "parallel", same, [[(50,)]])
     assert found.same_bits == exact
     assert found.error < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"), [(tf.float32, np.nan), (tf.bfloat16, np.nan), (tf.half, np.inf)]
+)
+def test_the_reference_takes_for_zero_what_tensorflow_does(dtype, expected):
+    kind = dtype.as_numpy_dtype
+    multiplied = library_of(lambda x: x * np.inf, tf.TensorSpec([2], dtype))
+    x = np.array([ml_dtypes.finfo(kind).tiny / kind(4), 1], kind)
+    own, references = Source(multiplied).run([x])
+    for found in (own[0], references[0].exact):
+        np.testing.assert_array_equal(found.astype(np.float64), [expected, np.inf])
 
 
 def test_integers_must_be_equal(tmp_path):

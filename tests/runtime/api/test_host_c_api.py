@@ -41,6 +41,12 @@ KERNEL(skips) { return __TVMBackendParallelLaunch(skips, 0, 0); }
 KERNEL(no_memory) {
   return __TVMBackendAllocWorkspace(1, 0, (uint64_t)1 << 60, 2, 32) == 0 ? -1 : 0;
 }
+static int product(int task, Env* env, void* data) {
+  const Any* args = data;
+  FLOATS(1)[task] = FLOATS(0)[0] * FLOATS(0)[1];
+  return 0;
+}
+KERNEL(product) { return __TVMBackendParallelLaunch(product, (void*)args, 0); }
 KERNEL(dtype) {
   float* y = FLOATS(1);
   y[0] = ARG(0)->code, y[1] = ARG(0)->bits, y[2] = ARG(0)->lanes;
@@ -78,6 +84,15 @@ def test_all_tasks_of_a_loop_run_at_once(library: Path, tasks: int) -> None:
     y = np.zeros(8, np.float32)
     invoke(library, "tasks", array(y), tasks=tasks)
     assert y.tolist() == [tasks] * tasks + [0] * (8 - tasks)
+
+
+def test_kernels_compute_as_on_threads_of_tensorflow(library: Path) -> None:
+    """These take denormals for zeros, in each task; the caller's own floating-point modes stay."""
+    factors, y = np.array([1e-40, np.inf], np.float32), np.zeros(3, np.float32)
+    invoke(library, "product", array(factors), array(y), tasks=3)
+    assert np.isnan(y).all()
+    with np.errstate(invalid="raise"):
+        assert (factors[:1] * np.float32(np.inf))[0] == np.inf
 
 
 def test_no_counter_moves(library: Path) -> None:
