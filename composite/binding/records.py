@@ -21,6 +21,7 @@ __all__ = [
     "CONSTANTS",
     "EAGER",
     "NUMERICS",
+    "PORTABLE",
     "PROGRAM",
     "UNCOUNTED",
     "AttrValue",
@@ -36,6 +37,7 @@ __all__ = [
 
 BACKEND = "_composite_backend"  # where a node is to run: "auto", "tvm" or "tf"
 NUMERICS = "_composite_numerics"  # "fast" or "strict"
+PORTABLE = "_composite_portable"  # a call of stock ops is made in place of the node
 EAGER = "_composite_eager"  # a node that stands for an eager call
 UNCOUNTED = "_composite_uncounted"  # a node that composite.stats() leaves out
 CONSTANTS = "_composite_constants"  # the inputs of a node that never change

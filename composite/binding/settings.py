@@ -37,6 +37,7 @@ class _Local(threading.local):
     backend = ""  # "" : nothing chosen here, so the process default holds
     numerics = ""
     regions = ""
+    portable = False
 
 
 _local = _Local()
@@ -48,24 +49,33 @@ ENTERED: list[None] = []
 
 @contextmanager
 def options(
-    *, backend: str | None = None, numerics: str | None = None, regions: bool | None = None
+    *,
+    backend: str | None = None,
+    numerics: str | None = None,
+    regions: bool | None = None,
+    portable: bool | None = None,
 ) -> Iterator[None]:
-    """`composite.options`, which also starts what makes kernels."""
+    """`composite.options`, which also starts what makes kernels, and loads what makes calls."""
     _check("backend", backend, BACKENDS)
     _check("numerics", numerics, NUMERICS)
     if regions not in _REGIONS:
         raise ValueError(f"composite.options: regions={regions!r} is not True or False")
+    if portable not in (None, True, False):
+        raise ValueError(f"composite.options: portable={portable!r} is not True or False")
     outer = (_local.backend, _local.numerics, _local.regions)
+    outer_portable = _local.portable
     _choose(
         outer[0] if backend is None else backend,
         outer[1] if numerics is None else numerics,
         outer[2] if regions is None else _REGIONS[regions],
     )
+    _local.portable = outer_portable if portable is None else portable
     ENTERED.append(None)
     try:
         yield
     finally:
         ENTERED.pop()
+        _local.portable = outer_portable
         _choose(*outer)
 
 
@@ -86,6 +96,11 @@ def chosen() -> bool:
     return bool(_local.backend or _local.numerics)
 
 
+def portable() -> bool:
+    """Whether this thread wants calls of TensorFlow's own ops in place of nodes."""
+    return _local.portable
+
+
 def insists() -> bool:
     """Whether this thread wants kernels or errors."""
     return _local.backend == "tvm"
@@ -98,6 +113,8 @@ def node_attrs() -> dict[str, AttrValue]:
         attrs[records.BACKEND] = AttrValue(s=_local.backend.encode())
     if _local.numerics:
         attrs[records.NUMERICS] = AttrValue(s=_local.numerics.encode())
+    if _local.portable:
+        attrs[records.PORTABLE] = AttrValue(s=b"true")
     return attrs
 
 
