@@ -108,6 +108,22 @@ else:
     )
 
 
+def test_datasets_that_are_written_to_files(run_python: Any) -> None:
+    run_python(
+        BEGIN
+        + """
+import composite
+from tests.composite.cluster_ops import dense
+
+wanted = by_hand(X, W).numpy()
+data = tf.data.Dataset.from_tensor_slices(X).map(lambda row: dense(row[None], W)[0])
+data.save("saved")
+for read in (tf.data.Dataset.load("saved"), data.snapshot("snapshot"), data.snapshot("snapshot")):
+    close(list(read.as_numpy_iterator()), wanted)
+"""
+    )
+
+
 # Two workers: the first has imported the ops, the second has nothing of the package.
 WORKERS = """
 service = tf.data.experimental.service
