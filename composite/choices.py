@@ -17,6 +17,7 @@ def options(
     numerics: str | None = None,
     regions: bool | None = None,
     portable: bool | None = None,
+    check_numerics: bool | None = None,
 ) -> Iterator[None]:
     """Chooses how composite ops run, for the calls made inside it on this thread.
 
@@ -33,8 +34,10 @@ def options(
             may have kernels. Decided for a function when TensorFlow prepares it, which is at its
             first call, and for good. See docs/regions.md.
         portable: whether each call, and its gradient, is made of TensorFlow's own ops, for workers
-            of a cluster that do not have the op and for DTensor. A process that has the op turns
-            the calls back into nodes. See docs/clusters.md.
+            of a cluster that do not have the op and for DTensor. See docs/clusters.md.
+        check_numerics: whether an infinity or a NaN that arises inside a body, or inside its
+            gradient, is a tf.errors.InvalidArgumentError that names the author's line. Calls are
+            portable ones then. Numbers that are given, or only moved, are not checked.
 
     Raises:
         ValueError: for another value.
@@ -42,9 +45,15 @@ def options(
     An option that is not given stays as it is outside. The defaults are the environment variables
     COMPOSITE_BACKEND, COMPOSITE_NUMERICS and COMPOSITE_REGIONS, or else "auto", "fast" and no.
     """
-    if portable:
+    if portable or check_numerics:
         portable_node.enable()
-    with settings.options(backend=backend, numerics=numerics, regions=regions, portable=portable):
+    with settings.options(
+        backend=backend,
+        numerics=numerics,
+        regions=regions,
+        portable=portable,
+        check_numerics=check_numerics,
+    ):
         if regions:
             worker.start()
         yield

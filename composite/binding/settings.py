@@ -38,6 +38,7 @@ class _Local(threading.local):
     numerics = ""
     regions = ""
     portable = False
+    check_numerics = False
 
 
 _local = _Local()
@@ -54,28 +55,31 @@ def options(
     numerics: str | None = None,
     regions: bool | None = None,
     portable: bool | None = None,
+    check_numerics: bool | None = None,
 ) -> Iterator[None]:
     """`composite.options`, which also starts what makes kernels, and loads what makes calls."""
     _check("backend", backend, BACKENDS)
     _check("numerics", numerics, NUMERICS)
     if regions not in _REGIONS:
         raise ValueError(f"composite.options: regions={regions!r} is not True or False")
-    if portable not in (None, True, False):
-        raise ValueError(f"composite.options: portable={portable!r} is not True or False")
+    for option, value in (("portable", portable), ("check_numerics", check_numerics)):
+        if value not in (None, True, False):
+            raise ValueError(f"composite.options: {option}={value!r} is not True or False")
     outer = (_local.backend, _local.numerics, _local.regions)
-    outer_portable = _local.portable
+    outer_calls = _local.portable, _local.check_numerics
     _choose(
         outer[0] if backend is None else backend,
         outer[1] if numerics is None else numerics,
         outer[2] if regions is None else _REGIONS[regions],
     )
-    _local.portable = outer_portable if portable is None else portable
+    _local.portable = outer_calls[0] if portable is None else portable
+    _local.check_numerics = outer_calls[1] if check_numerics is None else check_numerics
     ENTERED.append(None)
     try:
         yield
     finally:
         ENTERED.pop()
-        _local.portable = outer_portable
+        _local.portable, _local.check_numerics = outer_calls
         _choose(*outer)
 
 
@@ -98,7 +102,7 @@ def chosen() -> bool:
 
 def portable() -> bool:
     """Whether this thread wants calls of TensorFlow's own ops in place of nodes."""
-    return _local.portable
+    return _local.portable or _local.check_numerics
 
 
 def insists() -> bool:
@@ -113,8 +117,9 @@ def node_attrs() -> dict[str, AttrValue]:
         attrs[records.BACKEND] = AttrValue(s=_local.backend.encode())
     if _local.numerics:
         attrs[records.NUMERICS] = AttrValue(s=_local.numerics.encode())
-    if _local.portable:
-        attrs[records.PORTABLE] = AttrValue(s=b"true")
+    if portable():
+        how = records.CHECKED if _local.check_numerics else records.PLAIN
+        attrs[records.PORTABLE] = AttrValue(s=how)
     return attrs
 
 

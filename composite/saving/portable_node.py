@@ -18,14 +18,16 @@ import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
-from composite.binding.records import PORTABLE, AttrValue
+from composite.binding.records import CHECKED, PORTABLE, AttrValue
 from composite.ops import call, function_op, functions
 from composite.ops.op import stand_in
+from composite.saving import checked
 from composite.saving.portable import CONTENT, STANDS_FOR, portable
 
-# The functions of a cluster (see `call.cluster`), by the name of the first as `portable` has it: a
-# graph takes no second function of a name that differs from the first in its places alone.
-_made: dict[tuple[bytes, str], FunctionDefLibrary] = {}
+# The functions of a cluster (see `call.cluster`), by the name that `portable` gives the first, and
+# by whether they check their numbers. A graph takes no second function of a name that differs from
+# the first in its places alone.
+_made: dict[tuple[bytes, str, bool], FunctionDefLibrary] = {}
 _lock = threading.Lock()
 
 
@@ -52,7 +54,8 @@ def _in_place_of(
         one.attr.pop(STANDS_FOR, None)
         one.attr.pop(CONTENT, None)
     made = next(one for one in stock.node if one.name == node.name)
-    library = _known(made.attr["f"].func.name, stock.library)
+    checks = attrs[PORTABLE].s == CHECKED
+    library = _known(made.attr["f"].func.name, stock.library, checks=checks)
     versions = {"producer": tf.version.GRAPH_DEF_VERSION}
     tf.graph_util.import_graph_def(GraphDef(versions=versions, library=library), name="")
     made.attr["f"].func.name = library.function[0].signature.name
@@ -62,19 +65,21 @@ def _in_place_of(
     return op
 
 
-def _known(name: str, library: Any) -> FunctionDefLibrary:
+def _known(name: str, library: Any, *, checks: bool) -> FunctionDefLibrary:
     """A function of a library and what it reaches, which the eager runtime knows by their names.
 
     DTensor looks for them there. Workers are sent a function when it is added, so that those of
-    another cluster need others, whose names nobody has added.
+    another cluster need others, whose names nobody has added. With `checks` it checks its numbers.
     """
-    key = call.cluster(), name
+    key = call.cluster(), name, checks
     with _lock:
         if key not in _made:
             of_name = {f.signature.name: f for f in library.function}
             reached = functions.reachable(name, of_name)
             made = FunctionDefLibrary(function=[of_name[one] for one in reached])
             functions.rename(made.function, {one: f"{one}_{len(_made)}" for one in reached})
+            if checks:
+                checked.check(made)
             call.add_functions(made)
             _made[key] = made
         return _made[key]

@@ -69,7 +69,10 @@ def test_functions_that_run_eagerly() -> None:
 
 
 def test_stablehlo_as_text() -> None:
-    traced = tf.function(ratio, jit_compile=True)
+    @tf.function(jit_compile=True)
+    def traced(x: Any) -> Any:
+        return ratio(x)
+
     text = traced.experimental_get_compiler_ir(tf.constant([2.0, 4.0]))(stage="stablehlo")
     assert "stablehlo.divide" in text
     assert "ToolsRatio" not in text
