@@ -43,6 +43,22 @@ def of_a_branch(x: Any) -> list[Any]:
     return [y, tape.gradient(y, x)]
 
 
+def of_a_loop(x: Any) -> list[Any]:
+    """The gradients of a function with a loop."""
+
+    @tf.function
+    def function(x: Any, w: Any) -> Any:
+        for _ in tf.range(2):
+            x = cluster_ops.scale(cluster_ops.dense(x, w))
+        return tf.reduce_sum(x)
+
+    w = tf.eye(3) * 0.5
+    with tf.GradientTape() as tape:
+        tape.watch([x, w])
+        y = function(x, w)
+    return [y, *tape.gradient(y, [x, w])]
+
+
 def second(x: Any) -> list[Any]:
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -55,7 +71,7 @@ def several_outputs(x: Any) -> list[Any]:
     return [first, *parts]
 
 
-@pytest.mark.parametrize("function", [slopes, of_a_branch, second, several_outputs])
+@pytest.mark.parametrize("function", [slopes, of_a_branch, of_a_loop, second, several_outputs])
 def test_numbers_and_gradients_are_those_of_nodes(function: Any) -> None:
     wanted = tf.function(function)(X)
     with composite.options(portable=True):
