@@ -18,7 +18,7 @@ import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
-from composite.binding.records import CHECKED, PORTABLE, AttrValue
+from composite.binding.records import BACKEND, CHECKED, PORTABLE, AttrValue
 from composite.ops import call, function_op, functions
 from composite.ops.op import stand_in
 from composite.saving import checked
@@ -41,8 +41,13 @@ def _in_place_of(
 ) -> Any:
     """A call in the place of a node.
 
-    ValueError: a dim or a value that the body asks for is not known.
+    ValueError: a dim or a value that the body asks for is not known, or a kernel is insisted on.
     """
+    if BACKEND in attrs and attrs[BACKEND].s == b"tvm":
+        raise ValueError(
+            f'{op_name} was called with backend="tvm", which insists on a kernel, and as a '
+            "portable call (portable=True or check_numerics=True), which has none: choose one of them"
+        )
     own = {one: value for one, value in attrs.items() if one != PORTABLE}
     with tf.Graph().as_default() as scratch:
         node = call.node(scratch, op_name, [stand_in(x) for x in inputs], own, name)

@@ -124,6 +124,14 @@ def test_one_sentence_says_what_is_missing() -> None:
             traced.get_concrete_function(tf.TensorSpec([None, 3]))
 
 
+def test_who_insists_on_a_kernel_is_refused() -> None:
+    with (
+        composite.options(portable=True, backend="tvm"),
+        pytest.raises(ValueError, match="ClusterScale .*choose one of them"),
+    ):
+        cluster_ops.scale(X)
+
+
 def test_another_value_is_refused() -> None:
     with (
         pytest.raises(ValueError, match="portable='yes' is not True or False"),
