@@ -46,7 +46,7 @@ def _in_place_of(
     if BACKEND in attrs and attrs[BACKEND].s == b"tvm":
         raise ValueError(
             f'{op_name} was called with backend="tvm", which insists on a kernel, and as a '
-            "portable call (portable=True or check_numerics=True), which has none: choose one of them"
+            "portable call (portable=True or check_numerics=True), which has none: choose one"
         )
     own = {one: value for one, value in attrs.items() if one != PORTABLE}
     with tf.Graph().as_default() as scratch:
