@@ -7,11 +7,17 @@ from contextlib import contextmanager
 
 from composite.binding import settings
 from composite.jit import worker
+from composite.saving import portable_node
 
 
 @contextmanager
 def options(
-    *, backend: str | None = None, numerics: str | None = None, regions: bool | None = None
+    *,
+    backend: str | None = None,
+    numerics: str | None = None,
+    regions: bool | None = None,
+    portable: bool | None = None,
+    check_numerics: bool | None = None,
 ) -> Iterator[None]:
     """Chooses how composite ops run, for the calls made inside it on this thread.
 
@@ -27,6 +33,11 @@ def options(
         regions: whether parts of a graph for which nobody wrote a composite become nodes too, which
             may have kernels. Decided for a function when TensorFlow prepares it, which is at its
             first call, and for good. See docs/regions.md.
+        portable: whether each call, and its gradient, is made of TensorFlow's own ops, for workers
+            of a cluster that do not have the op and for DTensor. See docs/clusters.md.
+        check_numerics: whether an infinity or a NaN that arises inside a body, or inside its
+            gradient, is a tf.errors.InvalidArgumentError that names the author's line. Calls are
+            portable ones then. Numbers that are given, or only moved, are not checked.
 
     Raises:
         ValueError: for another value.
@@ -34,7 +45,15 @@ def options(
     An option that is not given stays as it is outside. The defaults are the environment variables
     COMPOSITE_BACKEND, COMPOSITE_NUMERICS and COMPOSITE_REGIONS, or else "auto", "fast" and no.
     """
-    with settings.options(backend=backend, numerics=numerics, regions=regions):
+    if portable or check_numerics:
+        portable_node.enable()
+    with settings.options(
+        backend=backend,
+        numerics=numerics,
+        regions=regions,
+        portable=portable,
+        check_numerics=check_numerics,
+    ):
         if regions:
             worker.start_for_regions()
         yield

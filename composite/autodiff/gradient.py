@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from composite.autodiff import backward, eager_gradient, families
 from composite.binding.call_request import CallRequest
-from composite.binding.records import BACKEND, EAGER, NUMERICS, PROGRAM, AttrValue
+from composite.binding.records import BACKEND, EAGER, NUMERICS, PORTABLE, PROGRAM, AttrValue
 from composite.ops import function_op, recorded
 from composite.ops.registry import OPS
 
@@ -95,7 +95,7 @@ def _of_node(
 
 def _options_of(attrs: Mapping[str, AttrValue]) -> dict[str, AttrValue]:
     """How a node is to run, for what is derived from it; "tvm" is about itself alone."""
-    kept = {name: attrs[name] for name in (BACKEND, NUMERICS, EAGER) if name in attrs}
+    kept = {name: attrs[name] for name in (BACKEND, NUMERICS, EAGER, PORTABLE) if name in attrs}
     return {name: value for name, value in kept.items() if value.s != b"tvm"}
 
 

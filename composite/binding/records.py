@@ -18,9 +18,12 @@ from composite.compiler.attr_values import attr_value_to_python as python_value
 
 __all__ = [
     "BACKEND",
+    "CHECKED",
     "CONSTANTS",
     "EAGER",
     "NUMERICS",
+    "PLAIN",
+    "PORTABLE",
     "PROGRAM",
     "UNCOUNTED",
     "AttrValue",
@@ -36,6 +39,8 @@ __all__ = [
 
 BACKEND = "_composite_backend"  # where a node is to run: "auto", "tvm" or "tf"
 NUMERICS = "_composite_numerics"  # "fast" or "strict"
+PORTABLE = "_composite_portable"  # a call of stock ops is made in place of the node: its values:
+PLAIN, CHECKED = b"true", b"checked"  # as they are, or each number checked
 EAGER = "_composite_eager"  # a node that stands for an eager call
 UNCOUNTED = "_composite_uncounted"  # a node that composite.stats() leaves out
 CONSTANTS = "_composite_constants"  # the inputs of a node that never change

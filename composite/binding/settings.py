@@ -37,6 +37,8 @@ class _Local(threading.local):
     backend = ""  # "" : nothing chosen here, so the process default holds
     numerics = ""
     regions = ""
+    portable = False
+    check_numerics = False
 
 
 _local = _Local()
@@ -48,24 +50,36 @@ ENTERED: list[None] = []
 
 @contextmanager
 def options(
-    *, backend: str | None = None, numerics: str | None = None, regions: bool | None = None
+    *,
+    backend: str | None = None,
+    numerics: str | None = None,
+    regions: bool | None = None,
+    portable: bool | None = None,
+    check_numerics: bool | None = None,
 ) -> Iterator[None]:
-    """`composite.options`, which also starts what makes kernels."""
+    """`composite.options`, which also starts what makes kernels, and loads what makes calls."""
     _check("backend", backend, BACKENDS)
     _check("numerics", numerics, NUMERICS)
     if regions not in _REGIONS:
         raise ValueError(f"composite.options: regions={regions!r} is not True or False")
+    for option, value in (("portable", portable), ("check_numerics", check_numerics)):
+        if value not in (None, True, False):
+            raise ValueError(f"composite.options: {option}={value!r} is not True or False")
     outer = (_local.backend, _local.numerics, _local.regions)
+    outer_calls = _local.portable, _local.check_numerics
     _choose(
         outer[0] if backend is None else backend,
         outer[1] if numerics is None else numerics,
         outer[2] if regions is None else _REGIONS[regions],
     )
+    _local.portable = outer_calls[0] if portable is None else portable
+    _local.check_numerics = outer_calls[1] if check_numerics is None else check_numerics
     ENTERED.append(None)
     try:
         yield
     finally:
         ENTERED.pop()
+        _local.portable, _local.check_numerics = outer_calls
         _choose(*outer)
 
 
@@ -86,6 +100,11 @@ def chosen() -> bool:
     return bool(_local.backend or _local.numerics)
 
 
+def portable() -> bool:
+    """Whether this thread wants calls of TensorFlow's own ops in place of nodes."""
+    return _local.portable or _local.check_numerics
+
+
 def insists() -> bool:
     """Whether this thread wants kernels or errors."""
     return _local.backend == "tvm"
@@ -98,6 +117,9 @@ def node_attrs() -> dict[str, AttrValue]:
         attrs[records.BACKEND] = AttrValue(s=_local.backend.encode())
     if _local.numerics:
         attrs[records.NUMERICS] = AttrValue(s=_local.numerics.encode())
+    if portable():
+        how = records.CHECKED if _local.check_numerics else records.PLAIN
+        attrs[records.PORTABLE] = AttrValue(s=how)
     return attrs
 
 

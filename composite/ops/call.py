@@ -13,6 +13,7 @@ It knows ops by their OpDef alone; versions, stamps and options are its callers'
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,7 +21,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
 from tensorflow.python import pywrap_tfe
-from tensorflow.python.eager import context, core, execute, record
+from tensorflow.python.eager import backprop, context, core, execute, record
 from tensorflow.python.framework import (
     config,
     op_callbacks,
@@ -31,6 +32,7 @@ from tensorflow.python.framework import (
 from tensorflow.python.ops import gradients_util
 
 from composite.binding import native
+from composite.binding.records import PORTABLE
 from composite.ops.call_arguments import Bound, bind, length, structured
 
 
@@ -51,18 +53,50 @@ def graph_call(
     definition, graph, _ = op_def_library._GetOpDef(op_name, dict(arguments))
     with graph.as_default(), ops.name_scope(name or op_name) as scope:
         bound = bind(definition, arguments)
-        op = graph._create_op_internal(
-            op_name,
-            bound.inputs,
-            name=scope,
-            input_types=bound.input_types,
-            attrs={**bound.attrs, **stamps},
-            op_def=definition,
-        )
+        attrs = {**bound.attrs, **stamps}
+        if PORTABLE in stamps:
+            op = _portable_makers[0](graph, op_name, bound.inputs, attrs, scope)
+            flat = _flat(definition, bound.attrs, stamps)
+            op._gradient_function = functools.partial(_recorded_gradient, op_name, flat)
+        else:
+            op = node(graph, op_name, bound.inputs, attrs, scope, input_types=bound.input_types)
         outputs = _after_callbacks(op, bound, graph)
     if execute.must_record_gradient():
         execute.record_gradient(op_name, op.inputs, _flat(definition, bound.attrs, stamps), outputs)
     return structured(outputs, bound.structure) if bound.structure else op
+
+
+def node(  # noqa: PLR0913 - what TensorFlow makes an operation of
+    graph: Any,
+    op_name: str,
+    inputs: Sequence[Any],
+    attrs: Mapping[str, AttrValue],
+    name: str,
+    *,
+    input_types: Sequence[Any] | None = None,
+) -> Any:
+    """Adds one node to a graph; on no tape. Returns the tf.Operation."""
+    return graph._create_op_internal(
+        op_name, inputs, name=name, input_types=input_types, attrs=attrs, op_def=op_def(op_name)
+    )
+
+
+def make_portable_by(maker: PortableMaker) -> None:
+    """Has `maker` make what stands for nodes whose stamps have PORTABLE."""
+    _portable_makers[:] = [maker]
+
+
+# (graph, op, inputs, attributes, name) -> the call that stands for this node, in the graph
+PortableMaker = Callable[[Any, str, Sequence[Any], Mapping[str, AttrValue], str], Any]
+_portable_makers: list[PortableMaker] = []
+
+
+def _recorded_gradient(op_name: str, attrs: tuple[Any, ...], op: Any, *upstream: Any) -> Any:
+    """The gradient of an operation that stands for an op, by that op's: as a tape asks for it."""
+    inputs, outputs = list(op.inputs), list(op.outputs)
+    return backprop._gradient_function(
+        op_name, attrs, len(inputs), inputs, outputs, upstream, (), ""
+    )
 
 
 def _tell_rewriter_options() -> None:
@@ -222,6 +256,12 @@ def add_functions(library: Any) -> None:
             eager.add_function_def(function)
 
 
+def cluster() -> bytes:
+    """The cluster that the process is connected to; b"" for none."""
+    server_def = context.context().get_server_def()
+    return b"" if server_def is None else server_def.SerializeToString(deterministic=True)
+
+
 def lend_functions(graph: Any) -> None:
     """Makes the functions that were imported into a FuncGraph known to the eager runtime.
 
@@ -234,6 +274,11 @@ def lend_functions(graph: Any) -> None:
         if not eager.has_function(function.name):
             eager.add_function_def(function.definition)
             weakref.finalize(function, eager.remove_function, function.name).atexit = False
+
+
+def functions_of(graph: Any) -> list[Any]:
+    """The FunctionDefs that a graph knows by itself."""
+    return [function.definition for function in graph._functions.values()]
 
 
 def forget_eager_kernels() -> None:

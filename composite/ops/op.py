@@ -191,7 +191,7 @@ class CompositeOp(Dispatchable):
         arguments.pop("name", None)
         with tf.Graph().as_default():
             for arg in self.schema.inputs:
-                arguments[arg.name] = tf.nest.map_structure(_stand_in, arguments[arg.name])
+                arguments[arg.name] = tf.nest.map_structure(stand_in, arguments[arg.name])
             bound = call_arguments.bind(self.op_def, arguments)
             shapes = tuple(x.shape for x in bound.inputs)
             constants = tuple(constant(x) for x in bound.inputs)
@@ -343,7 +343,7 @@ def _with_defaults(function: Callable[..., Any], defaults: dict[str, Any]) -> Ca
     return called
 
 
-def _stand_in(value: Any) -> Any:
+def stand_in(value: Any) -> Any:
     """What an input is in a scratch graph: its value if it is small and known, else its type."""
     if isinstance(value, tf.TensorSpec) or (
         tf.is_tensor(value) and functions.is_handle(value.dtype)

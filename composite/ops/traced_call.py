@@ -19,7 +19,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from composite.binding import settings
-from composite.binding.records import EAGER, AttrValue
+from composite.binding.records import EAGER, PORTABLE, AttrValue
 from composite.ops import call, call_arguments
 
 _MOST_FUNCTIONS = 128
@@ -34,10 +34,13 @@ def carries_options() -> bool:
     """Whether options are chosen that an op which is run eagerly might not see.
 
     Asynchronous ops run on a thread of the context, and those of a device of a cluster in its
-    process. Under a cluster all calls count: where an op runs is TensorFlow's to choose.
+    process. Under a cluster all calls count: where an op runs is TensorFlow's to choose. A portable
+    call is a function.
     """
     eager = context.context()
-    return settings.chosen() and (eager.is_async() or eager.get_server_def() is not None)
+    return settings.portable() or (
+        settings.chosen() and (eager.is_async() or eager.get_server_def() is not None)
+    )
 
 
 def traced_call(
@@ -72,4 +75,5 @@ def _function(
         made = call.graph_call(op_name, arguments, marks | {EAGER: AttrValue(s=b"true")}, name)
         return made if definition.output_arg else None
 
-    return tf.function(node, autograph=False, reduce_retracing=True)
+    # A portable call is expanded for the shapes that are known here.
+    return tf.function(node, autograph=False, reduce_retracing=PORTABLE not in marks)

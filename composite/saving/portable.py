@@ -140,7 +140,7 @@ def _expansion(op: Any) -> FunctionDefLibrary:
     except tf.errors.OpError as error:
         raise ValueError(
             f"node {op.name} ({op.type}) cannot be made portable: {error.message}. Where a dim or "
-            "a value is missing, save the function with an input signature that states it"
+            "a value is missing, state it in an input signature of the function"
         ) from error
     return FunctionDefLibrary.FromString(reply)
 

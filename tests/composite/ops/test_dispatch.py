@@ -73,6 +73,22 @@ def test_ragged_tensors_by_the_api_and_flat() -> None:
     assert flat.to_list() == [[-1.0], [4.0, 6.0]]
 
 
+def test_sparse_tensors_by_the_api_and_by_their_values() -> None:
+    sparse = tf.sparse.from_dense([[0.0, -2.0], [4.0, 0.0]])
+
+    @tf.experimental.dispatch_for_api(dispatched_leaky, {"x": tf.SparseTensor})
+    def leaky(x: Any, bias: Any, *, slope: Any = 0.5, name: Any = None) -> Any:
+        return x.with_values(dispatched_leaky(x.values, bias, slope=slope, name=name))
+
+    try:
+        for y in both_ways(lambda x: dispatched_leaky(x, 0.0), sparse):
+            np.testing.assert_array_equal(tf.sparse.to_dense(y), [[0.0, -1.0], [4.0, 0.0]])
+    finally:
+        tf.experimental.unregister_dispatch_for(leaky)
+    flat = tf.sparse.map_values(dispatched_leaky, sparse, 0.0)
+    np.testing.assert_array_equal(tf.sparse.to_dense(flat), [[0.0, -1.0], [4.0, 0.0]])
+
+
 def test_a_global_dispatcher_is_asked() -> None:
     class Symbol:
         """As Keras 2 has its symbolic tensors."""
