@@ -80,8 +80,8 @@ class Owners:
         """
         for name in atoms_of(index):
             pair = self._integers.smaller_of(name)
-            if pair is None:
-                continue
+            if pair is None or self._is_outer(name):
+                continue  # one that is the same in all tasks moves no vector
             factor, rest = split(index, name)
             begin, last = pair
             along = [a for a in atoms_of(rest) if split(rest, a)[0] == factor]
