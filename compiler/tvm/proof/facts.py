@@ -126,6 +126,8 @@ class Facts(Atoms):
 
     def is_at_least(self, p: Dim, least: Dim = 0) -> bool:
         """Return whether it is proven that ``p >= least``."""
+        if isinstance(p, int) and isinstance(least, int):
+            return p >= least
         if self._left > 0:
             return self._holds(p - least)  # within another proof
         p = rounded(p - least)

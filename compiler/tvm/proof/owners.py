@@ -113,12 +113,17 @@ class Owners:
     def _follows(self, index: Dim, path: Path) -> bool:
         for stride, digit in path.steps:
             own, rest = _cut(index, stride) if digit is not None else _cut_all(index, stride)
-            if digit is not None and own != digit:
+            if digit is not None and not self._is_same(own, digit):
                 return False
             if not self._is_rest(rest, stride):
                 return False
             index = rest
         return True
+
+    def _is_same(self, a: Dim, b: Dim) -> bool:
+        """Return whether two digits are proven to be equal where the access is."""
+        holds = self._integers.is_at_least
+        return a == b or (holds(a, b) and holds(b, a))
 
     def _shares(self, index: Dim) -> Iterator[Path]:
         """Yield paths whose digits are atoms that depend on the task alone, and rows above each.

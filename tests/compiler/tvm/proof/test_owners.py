@@ -116,3 +116,15 @@ def test_a_minimum_that_all_tasks_share_moves_no_vector(vectors: int, owned: boo
     index = (block * share + row) * columns + begin + integers.lane(8)
     paths, _ = Owners(integers, "task").paths(index, ())
     assert bool(paths) == owned
+
+
+def test_a_digit_that_is_0_at_an_access_is_the_same_one() -> None:
+    integers = Integers()
+    task, column = counted(integers, task=4, column=16)
+    paths, _ = Owners(integers, "task").paths(task * 16 + column, ())
+    assert paths
+    with integers.scope():
+        integers.learn(task * -1)
+        assert Owners(integers, "task").paths(column, paths)[0] == paths
+        assert not Owners(integers, "task").paths(column + 16, paths)[0]
+    assert not Owners(integers, "task").paths(column, paths)[0]
