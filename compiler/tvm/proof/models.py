@@ -19,6 +19,9 @@ _FAR = (0, 1, 43, 1009, 6)
 _NEAR = (13, 5, 61, 29)
 """In models made anew it is one of so many sizes."""
 
+_DEEP = 64
+"""Values that rest on one another, at most."""
+
 _TRIES = 8
 """How often a model is made anew at most, before it is left out until other facts are known."""
 
@@ -73,6 +76,7 @@ class _Model:
         self._number = number  # what is drawn
         self._values: dict[str, int] = {}
         self._sound: set[str] = set()  # atoms of which all that is known holds
+        self._open: set[str] = set()  # atoms that values are being chosen for
         self._tries = self.patience = _TRIES
 
     def state(self) -> tuple[dict[str, int], set[str], int, int]:
@@ -142,11 +146,16 @@ class _Model:
         return True
 
     def _value(self, name: str) -> int:
-        lanes = self._atoms.is_lane(name) and not self._atoms.parts(name)
-        if lanes:
+        if self._atoms.is_lane(name) and not self._atoms.parts(name):
             self._values[name] = 0  # what bounds it may be made of lanes
-        found = self._made(name)
-        self._values[name] = self._chosen(name) if found is None else found
+        if name in self._open or len(self._open) >= _DEEP:
+            raise _UnknownError  # it bounds itself, or too many others do
+        self._open.add(name)
+        try:
+            found = self._made(name)
+            self._values[name] = self._chosen(name) if found is None else found
+        finally:
+            self._open.discard(name)
         return self._values[name]
 
     def _made(self, name: str) -> int | None:
@@ -170,6 +179,8 @@ class _Model:
         low: int | None = None
         high: int | None = None
         for bound in self._atoms.bounds_of(name):
+            if name in atoms_of(bound.factor) or name in atoms_of(bound.rest):
+                continue  # of its square: looked at when it has been chosen
             factor, rest = self._at(bound.factor), self._at(bound.rest)
             if factor <= 0:
                 raise _UnknownError

@@ -62,3 +62,12 @@ def test_one_of_two_values_is_one_whose_facts_hold() -> None:
     models = Models(integers)
     assert not refutes(models, chosen - 5)
     assert refutes(models, chosen - 6) and refutes(models, n - chosen)
+
+
+def test_a_fact_about_a_square_bounds_its_side() -> None:
+    integers, a = known(n=2)
+    integers.learn(a["n"] * a["n"] - 9)
+    models = Models(integers)
+    assert refutes(models, a["n"] * -1 + 40)
+    assert not refutes(models, a["n"] - 3)
+    assert integers.is_at_least(a["n"] * a["n"], 9)
