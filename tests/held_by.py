@@ -150,7 +150,7 @@ HELD_BY: dict[str, str] = {
     "tests/compiler/tvm/proof/test_proof.py": (
         "__init__.py contents.py expressions.py phases.py races.py result.py walk.py"
     ),
-    "tests/compiler/tvm/proof/test_integers.py": "bound.py polynomials.py",
+    "tests/compiler/tvm/proof/test_integers.py": "atoms.py bound.py facts.py polynomials.py",
     "tests/compiler/tvm/proof/test_owners.py": "divided.py",
     "tests/compiler/tvm/codegen/test_access.py": "block.py indices.py space.py",
     "tests/compiler/tvm/lower/test_lower.py": (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -132,8 +132,8 @@ class Contents:
         return made
 
     def _learn(self, made: Poly, ranges: list[tuple[Dim | None, Dim | None]]) -> None:
-        lows = {low for low, _ in ranges}
-        highs = {high for _, high in ranges}
+        lows = _with_one_number({low for low, _ in ranges}, min)
+        highs = _with_one_number({high for _, high in ranges}, max)
         low = next(
             (c for c in lows if c is not None and all(self._below(c, o) for o in lows)), None
         )
@@ -186,3 +186,12 @@ class Contents:
             factor, rest = split(fact, own)
             fact = rest + factor * symbol(loop.instances[own])
         loop.checked.append(fact)
+
+
+def _with_one_number(values: set[Dim | None], end: Callable[[list[int]], int]) -> set[Dim | None]:
+    """Return the values, of the numbers among them the one that bounds the others."""
+    numbers = [value for value in values if isinstance(value, int)]
+    found: set[Dim | None] = {value for value in values if not isinstance(value, int)}
+    if numbers:
+        found.add(end(numbers))
+    return found

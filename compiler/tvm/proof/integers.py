@@ -1,121 +1,24 @@
-"""What is known of a kernel's integers, and proofs that polynomials over them are not negative.
+"""The integers of a kernel, and arithmetic on them.
 
 An integer is a polynomial over atoms (:class:`..ir.dims.Poly`): sizes, counters of loops, and the
-results of divisions, minima, maxima, choices and loads. A fact is a polynomial that is not
-negative. A proof eliminates one atom after the other, the one made last first, by a fact that
-bounds it; fractions are rounded, so that ``32 * v < n`` and ``v`` in whole numbers are understood.
-What cannot be proven so may still be true.
+results of divisions, minima, maxima, choices and loads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from composite.compiler.tvm.ir.dims import Dim, Poly, symbol
-from composite.compiler.tvm.proof.bound import Bound, Case, without
-from composite.compiler.tvm.proof.polynomials import (
-    atoms_of,
-    degree,
-    divide,
-    rounded,
-    split,
-    whole_part,
-)
+from composite.compiler.tvm.proof.bound import Bound, Case
+from composite.compiler.tvm.proof.facts import Facts
+from composite.compiler.tvm.proof.polynomials import atoms_of, divide, split, whole_part
 
-_STEPS = 1000
-"""Eliminations that one proof may take."""
-
-_ALL_STEPS = 40_000
-"""Eliminations that all proofs together may take: what is left then is not proven."""
-
-_LAST = 1 << 40
-"""What is added to the order of atoms that are to be eliminated first."""
-
-_DEPTH = 48
-"""Steps that rest on one another."""
-
-_IMPLIED = 24
-"""Facts that one fact may imply, each of the one before."""
-
-_DEGREE = 8
-"""Factors of a product beyond which a proof does not follow it."""
+_FOLLOWED = 24
+"""Bounds of bounds that are looked at."""
 
 
-class Integers:
-    """Atoms and facts, in scopes: a fact is forgotten at the end of the scope it was learned in.
-
-    Attributes:
-        quotients: By its atom, what is divided by what.
-        divisions: What is divided, and the atoms of its quotient and its remainder.
-    """
-
-    def __init__(self) -> None:
-        self._order: dict[str, int] = {}
-        self._bounds: dict[str, list[Bound]] = {}
-        self._cases: dict[str, tuple[str, tuple[Case, ...]]] = {}
-        self.quotients: dict[str, tuple[Dim, Dim]] = {}
-        self._learned: list[str] = []  # atoms in the order of the bounds that they were given
-        self._proven: list[set[Poly]] = [set()]
-        self._failed: set[Poly] = set()
-        self._left = 0
-        self._budget = _ALL_STEPS
-        self._depth = 0
-        self._made: dict[object, Poly] = {}
-        self._lanes: dict[str, int] = {}
-        self.divisions: list[tuple[Dim, str, str]] = []
-
-    @contextmanager
-    def scope(self) -> Iterator[None]:
-        """Forget, at the end, what is learned inside."""
-        count = len(self._learned)
-        self._proven.append(set())
-        yield
-        self._proven.pop()
-        for name in self._learned[count:]:
-            self._bounds[name].pop()
-        del self._learned[count:]
-        self._failed.clear()
-
-    def atom(self, name: str) -> Poly:
-        """Return a new integer, of which nothing is known; ValueError if there is one so named."""
-        if name in self._order:
-            raise ValueError(f"{name!r} stands for two integers")
-        self._order[name] = len(self._order)
-        return symbol(name)
-
-    @property
-    def count(self) -> int:
-        """How many atoms there are."""
-        return len(self._order)
-
-    def lane(self, lanes: int) -> Poly:
-        """Return the number of any lane of a vector of so many."""
-        key = ("lane", lanes)
-        if key not in self._made:
-            name = f"lane{lanes}"
-            self._made[key] = self.atom(name)
-            self._lanes[name] = lanes
-            self._order[name] += _LAST  # bounded by numbers: what is left can be rounded
-            self._define(name, Bound(1, 1, 0), Bound(-1, 1, lanes - 1))
-        return self._made[key]
-
-    def vary(self, atom: Poly, lanes: int) -> None:
-        """Note that an atom stands for a value that each lane has its own of."""
-        (name,) = atom.terms[0][0]
-        self._lanes[name] = lanes
-
-    def is_lane(self, name: str) -> bool:
-        """Return whether each lane of a vector has its own value of an atom."""
-        return name in self._lanes
-
-    def lanes(self, name: str) -> int:
-        """Return of how many lanes each has its own value of an atom."""
-        return self._lanes[name]
-
-    def fresh(self, hint: str) -> Poly:
-        """Return a new integer, of which nothing is known, under a name of its own."""
-        return self.atom(f"{hint}#{len(self._order)}")
+class Integers(Facts):
+    """Atoms, facts about them, and what they are made of."""
 
     def extent(self, p: Dim) -> Dim | None:
         """Return the most that a sum of counters can be; None if no bound is found."""
@@ -126,154 +29,22 @@ class Integers:
             p = found
         return p
 
-    def born(self, name: str) -> int:
-        """Return the place of an atom among all, in the order in which they were made."""
-        return self._order[name]
-
-    def learn(self, fact: Dim, depth: int = _IMPLIED) -> None:
-        """Note that a polynomial is not negative, and what follows from that."""
-        fact = rounded(fact)
-        if isinstance(fact, int) or depth == 0:
-            return
-        name = self.latest(fact)
-        factor, rest = split(fact, name)
-        sign = self.sign(factor) or self._sign_of_product(fact)
-        if sign == 0:
-            return
-        bound = Bound(sign, factor * sign, rest)
-        if bound in self._bounds.setdefault(name, []):
-            return
-        self._bounds[name].append(bound)
-        self._learned.append(name)
-        self._failed.clear()
-        kind, cases = self._cases.get(name, ("", ()))
-        if (kind, sign) in {("min", 1), ("max", -1)}:
-            for case in cases:
-                self.learn(factor * case.value + rest, depth - 1)
-        if name in self.quotients:
-            above, below = self.quotients[name]
-            most = above if sign > 0 else above - below + 1
-            self.learn(factor * most + rest * below, depth - 1)
-
-    def _sign_of_product(self, fact: Poly) -> int:
-        """Return 1 if a fact says that a product is not 0, and learn that no factor of it is."""
-        terms = dict(fact.terms)
-        if len(terms) != 2 or terms.get((), 0) >= 0:
-            return 0
-        atoms = {a for monomial in terms for a in monomial}
-        if not all(self.is_at_least(symbol(a)) for a in atoms):
-            return 0
-        for atom in atoms:
-            self.learn(symbol(atom) - 1)
-        return 1
-
-    def sign(self, p: Dim) -> int:
-        """Return 1 or -1 if a polynomial is proven to be above or below 0, else 0."""
-        if isinstance(p, int):
-            return (p > 0) - (p < 0)
-        return 1 if self.is_at_least(p, 1) else -1 if self.is_at_least(p * -1, 1) else 0
-
-    def is_at_least(self, p: Dim, least: Dim = 0) -> bool:
-        """Return whether it is proven that ``p >= least``."""
-        if self._left > 0:
-            return self._holds(p - least)  # within another proof
-        self._left = min(_STEPS, self._budget)
-        self._failed.clear()
-        holds = self._holds(p - least)
-        self._left = 0
-        return holds
-
-    def is_nonzero(self, p: Dim) -> bool:
-        """Return whether it is proven that ``p`` is above or below 0, whichever of its cases."""
-        if self.sign(p):
-            return True
-        if isinstance(p, int) or p != symbol(self.latest(p)):
-            return False
-        kind, cases = self._cases.get(self.latest(p), ("", ()))
-        return kind == "either" and all(self._holds_in(case, self.is_nonzero) for case in cases)
-
-    def is_zero(self, name: str) -> bool:
-        """Return whether it is proven that an atom is 0."""
-        return self.is_at_least(symbol(name)) and self.is_at_least(symbol(name) * -1)
-
-    def latest(self, p: Poly) -> str:
-        """Return the atom of a polynomial that was made last."""
-        return max((a for monomial, _ in p.terms for a in monomial), key=self._order.__getitem__)
-
-    def _holds(self, p: Dim) -> bool:
-        p = rounded(p)
-        if isinstance(p, int):
-            return p >= 0
-        if any(p in proven for proven in self._proven):
-            return True
-        too_far = self._left <= 0 or self._depth >= _DEPTH or degree(p) > _DEGREE
-        if too_far or p in self._failed:
-            return False
-        self._left -= 1
-        self._budget -= 1
-        self._failed.add(p)  # and so no proof rests on itself
-        self._depth += 1
-        holds = self._eliminate(p)
-        self._depth -= 1
-        if not holds:
-            return False
-        self._failed.discard(p)
-        self._proven[-1].add(p)
-        return True
-
-    def _eliminate(self, p: Poly) -> bool:
-        name = self.latest(p)
-        factor, rest = split(p, name)
-        kind, cases = self._cases.get(name, ("", ()))
-        if self._divides_out(p):
-            return True
-        signs = (1, -1) if not isinstance(factor, int) else (1,) if factor > 0 else (-1,)
-        for sign in signs:
-            if not self._holds(factor * sign):
-                continue
-            if any(
-                self._holds(without(factor, rest, bound))
-                for bound in reversed(self._bounds.get(name, ()))
-                if bound.sign == sign
-            ):
-                return True
-            covers = kind == "either" or (kind, sign) in {("min", 1), ("max", -1)}
-            if covers and all(
-                self._holds_in(case, lambda value: self._holds(factor * value + rest))
-                for case in cases
-            ):
-                return True
-        return False
-
-    def _divides_out(self, p: Poly) -> bool:
-        """Return whether it is proven that a product is not negative since its factors are not."""
-        first, *others = [set(m) for m, _ in p.terms]
-        for name in sorted(first.intersection(*others)):
-            factor, _ = split(p, name)
-            if self._holds(symbol(name)) and self._holds(factor):
-                return True
-        return False
-
-    def _holds_in(self, case: Case, holds: Callable[[Dim], bool]) -> bool:
-        if not case.facts:
-            return holds(case.value)
-        if self.is_impossible(case.facts):
-            return True
-        with self.scope():
-            for fact in case.facts:
-                self.learn(fact)
-            return holds(case.value)
-
-    def is_impossible(self, facts: Sequence[Dim]) -> bool:
-        """Return whether one of some facts is proven to be wrong."""
-        return any(self.is_at_least(fact * -1, 1) for fact in facts)
-
     def quotient(self, a: Dim, b: Dim) -> Dim | None:
         """Return ``a // b``; None unless it is proven that ``a >= 0`` and ``b >= 1``."""
         if isinstance(a, int) and isinstance(b, int):
             return a // b if b > 0 and a >= 0 else None
         if not self.is_at_least(b, 1) or not self.is_at_least(a):
             return None
+        found = self._simplest(a, b)
+        made = self._made.get(("quotient", a, b))
+        if made is None or made == found:
+            return found
+        self.learn(made - found)  # less was known when it was made
+        self.learn(found - made)
+        return made
+
+    def _simplest(self, a: Dim, b: Dim) -> Dim:
+        """Return a quotient, the whole part of which is no part of the division."""
         whole = whole_part(a, b)
         if whole != 0 and not self.is_at_least(rest := a - whole * b):
             whole, rest = 0, a
@@ -335,9 +106,6 @@ class Integers:
             self._define(name, *same, Bound(1, 1, 0), Bound(-1, 1, b - 1))
         return self._made[key]
 
-    def _define(self, name: str, *bounds: Bound) -> None:
-        self._bounds[name] = [*bounds, *self._bounds.get(name, ())]
-
     def minimum(self, a: Dim, b: Dim) -> Dim:
         """Return the smaller of two integers."""
         return self._extreme("min", a, b, 1)
@@ -369,15 +137,9 @@ class Integers:
             self._cases[name] = ("either", found)
         return self._made[key]
 
-    def parts(self, name: str) -> tuple[Dim, ...]:
-        """Return what an atom was made of; () if it is a size, a counter or a load."""
-        return self.quotients.get(name) or tuple(
-            c.value for c in self._cases.get(name, ("", ()))[1]
-        )
-
     def bound(self, p: Dim, before: int, *, above: bool) -> Dim | None:
         """Return a bound of ``p`` made of atoms born before a time alone; None if none is found."""
-        for _ in range(_IMPLIED):
+        for _ in range(_FOLLOWED):
             if isinstance(p, int) or self._order[name := self.latest(p)] < before:
                 return p
             factor, rest = split(p, name)
@@ -391,8 +153,3 @@ class Integers:
                 return None
             p = found[-1]
         return None
-
-    def smaller_of(self, name: str) -> tuple[Dim, Dim] | None:
-        """Return the two integers that an atom is the smaller of; None if it is something else."""
-        kind, cases = self._cases.get(name, ("", ()))
-        return (cases[0].value, cases[1].value) if kind == "min" else None

@@ -80,8 +80,8 @@ class Owners:
         """
         for name in atoms_of(index):
             pair = self._integers.smaller_of(name)
-            if pair is None:
-                continue
+            if pair is None or self._is_outer(name):
+                continue  # one that is the same in all tasks moves no vector
             factor, rest = split(index, name)
             begin, last = pair
             along = [a for a in atoms_of(rest) if split(rest, a)[0] == factor]
@@ -113,12 +113,17 @@ class Owners:
     def _follows(self, index: Dim, path: Path) -> bool:
         for stride, digit in path.steps:
             own, rest = _cut(index, stride) if digit is not None else _cut_all(index, stride)
-            if digit is not None and own != digit:
+            if digit is not None and not self._is_same(own, digit):
                 return False
             if not self._is_rest(rest, stride):
                 return False
             index = rest
         return True
+
+    def _is_same(self, a: Dim, b: Dim) -> bool:
+        """Return whether two digits are proven to be equal where the access is."""
+        holds = self._integers.is_at_least
+        return a == b or (holds(a, b) and holds(b, a))
 
     def _shares(self, index: Dim) -> Iterator[Path]:
         """Yield paths whose digits are atoms that depend on the task alone, and rows above each.

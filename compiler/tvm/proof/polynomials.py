@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 from composite.compiler.tvm.ir.dims import Dim, Poly
+
+Terms = tuple[tuple[tuple[str, ...], int], ...]
 
 _TERMS = 32
 """Terms that a quotient of polynomials may have."""
@@ -28,6 +31,20 @@ def atoms_of(p: Dim) -> list[str]:
     if isinstance(p, int):
         return []
     return list(dict.fromkeys(a for monomial, _ in p.terms for a in monomial))
+
+
+def without_constant(p: Poly) -> tuple[Terms, int]:
+    """Return the terms that have atoms, and the constant."""
+    first, *_ = p.terms  # the shortest product is the first
+    return (p.terms, 0) if first[0] else (p.terms[1:], first[1])
+
+
+def longest(p: Poly) -> list[str]:
+    """Return the atoms of the longest products, those in most terms first; none of single atoms."""
+    most = degree(p)
+    atoms = {a for monomial, _ in p.terms if len(monomial) == most > 1 for a in monomial}
+    counts = Counter(a for monomial, _ in p.terms for a in atoms.intersection(monomial))
+    return sorted(atoms, key=lambda a: (-counts[a], a))
 
 
 def degree(p: Poly) -> int:

@@ -50,6 +50,73 @@ def test_fractions_are_rounded() -> None:
     assert not integers.is_at_least(a["n"] - 16, a["v"] * 16)  # but need not end there
 
 
+def test_rows_and_columns_are_looked_at_apart() -> None:
+    integers, a = known(size=0, task=0, rows=1, row=0, column=0)
+    integers.learn(a["size"] - 1 - a["column"])
+    at = a["task"] * a["rows"] + a["row"]
+    integers.learn(a["size"] - 1 - at)
+    index = at * a["size"] + a["column"]
+    assert integers.is_at_least(a["size"] * a["size"] - 1, index)
+    assert not integers.is_at_least(a["size"] * a["size"] - 2, index)
+    assert not integers.is_at_least(a["size"] * a["size"] - 1, index + a["rows"])
+    with integers.scope():
+        integers.learn(a["size"] * -1)  # it is 0: nothing is in it
+        assert not integers.is_at_least(-1, a["size"] * a["size"])
+
+
+@pytest.mark.parametrize("least", [0, 1])
+def test_a_column_may_pass_its_row_by_nothing(least: int) -> None:
+    integers, a = known(rows=0, columns=0, row=0, column=0)
+    integers.learn(a["rows"] - 1 - a["row"])
+    integers.learn(a["columns"] - least - a["column"])
+    index = a["row"] * a["columns"] + a["column"]
+    assert integers.is_at_least(a["rows"] * a["columns"] - 1, index) == (least == 1)
+
+
+def test_what_is_proven_of_a_constant_says_nothing_of_the_next() -> None:
+    integers, a = known(n=0, m=0)
+    far = a["n"] * 3 + a["m"] * a["n"]
+    with integers.scope():
+        integers.learn(a["n"] - 8)
+        assert [integers.is_at_least(far, least) for least in (20, 24, 25, 23)] == [1, 1, 0, 1]
+    assert [integers.is_at_least(far, least) for least in (24, 20, 1, 0)] == [0, 0, 0, 1]
+
+
+def test_a_question_is_asked_again_when_more_is_known() -> None:
+    integers, a = known(n=0, m=0)
+    difference = a["m"] * a["m"] - a["n"] * a["m"]
+    assert not integers.is_at_least(difference)
+    with integers.scope():
+        integers.learn(a["m"] - a["n"])
+        assert integers.is_at_least(difference)
+        assert not integers.is_at_least(difference, 1)
+    assert not integers.is_at_least(difference)
+
+
+def test_a_quotient_is_the_same_one_where_more_is_known() -> None:
+    integers, a = known(n=0)
+    size = integers.maximum(1, a["n"])
+    blocks = integers.quotient(a["n"] + size - 1, size)
+    assert blocks is not None and not integers.is_at_least(blocks, 1)
+    with integers.scope():
+        integers.learn(a["n"] - 1)
+        assert integers.quotient(a["n"] + size - 1, size) == blocks
+        assert integers.is_at_least(blocks, 1) and integers.is_at_least(1, blocks)
+        assert not integers.is_at_least(blocks, 2)
+    assert not integers.is_at_least(blocks, 1)
+
+
+def test_a_case_that_what_is_known_excludes_is_none() -> None:
+    integers, a = known(n=0, k=0)
+    count = integers.either([(a["n"], [a["k"] - 3]), (0, [a["k"] * -1 + 2])])
+    assert not integers.is_at_least(a["k"] + count * -1, count * -1 + 3)
+    with integers.scope():
+        integers.learn(count - 1)
+        assert integers.is_at_least(a["n"], count) and integers.is_at_least(count, a["n"])
+        assert not integers.is_at_least(count, 2)
+    assert not integers.is_at_least(count, a["n"])
+
+
 def test_a_quotient_of_what_may_be_0_is_none() -> None:
     integers, a = known(n=0, d=0)
     assert integers.quotient(a["n"], a["d"]) is None
@@ -135,13 +202,14 @@ def test_what_is_proven_holds_for_all_values(seed: int) -> None:
 
     for _ in range(3):
         x, y = polynomial(), polynomial()
-        kind = draw.choice(["min", "max", "quotient", "remainder"])
+        kind = draw.choice(["min", "max", "quotient", "remainder", "either"])
         y = draw.randint(1, 5) if kind in {"quotient", "remainder"} else y
         results: dict[str, Callable[[Dim, Dim], Dim | None]] = {
             "min": integers.minimum,
             "max": integers.maximum,
             "quotient": integers.quotient,
             "remainder": integers.remainder,
+            "either": lambda x, y: integers.either([(x, [x - y * 2]), (y, [y * 2 - x - 1])]),
         }
         found = results[kind](x, y)
         if isinstance(found, Poly) and len(found.terms) == 1 and len(found.terms[0][0]) == 1:
@@ -150,7 +218,8 @@ def test_what_is_proven_holds_for_all_values(seed: int) -> None:
     facts = [polynomial() for _ in range(3)]
     for fact in facts:
         integers.learn(fact)
-    questions = [polynomial() for _ in range(30)]
+    asked = [polynomial() for _ in range(15)]
+    questions = [question + more for question in asked for more in (3, 0, 1)]
     answers = [integers.is_at_least(question) for question in questions]
     for values in itertools.product(range(6), repeat=4):
         at = dict(zip(a, values, strict=True))
@@ -169,6 +238,7 @@ _RESULTS: dict[str, Callable[[int, int], int]] = {
     "max": max,
     "quotient": lambda x, y: x // y,
     "remainder": lambda x, y: x % y,
+    "either": lambda x, y: x if x >= y * 2 else y,
 }
 
 

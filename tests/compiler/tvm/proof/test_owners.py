@@ -93,3 +93,38 @@ def test_a_quotient_of_a_quotient_is_one() -> None:
 def test_a_stride_that_differs_by_task_tells_nothing() -> None:
     """Tasks 1 and 2 of three store at task * (3 - task) = 2."""
     assert not shared(lambda _, task: task * (task * -1 + 3), task=3)
+
+
+@pytest.mark.parametrize(("vectors", "owned"), [(2, True), (3, False)])
+def test_a_minimum_that_all_tasks_share_moves_no_vector(vectors: int, owned: bool) -> None:
+    """Tasks have a block of rows and 16 columns each; the rows of a block are the fewer of two."""
+    integers = Integers()
+    columns, some, others, blocks = (integers.atom(n) for n in ("columns", "a", "b", "blocks"))
+    integers.learn(columns - 8)
+    share = integers.minimum(some, others)
+    for size in (share, blocks):
+        integers.learn(size - 1)
+    task, row, vector = (integers.atom(name) for name in ("task", "row", "vector"))
+    for counter in (task, row, vector):
+        integers.learn(counter)
+    integers.learn(share - 1 - row)
+    integers.learn(vector * -1 + (vectors - 1))
+    group, block = integers.quotient(task, blocks), integers.remainder(task, blocks)
+    assert group is not None
+    assert block is not None
+    begin = integers.minimum(group * 16 + vector * 8, columns - 8)
+    index = (block * share + row) * columns + begin + integers.lane(8)
+    paths, _ = Owners(integers, "task").paths(index, ())
+    assert bool(paths) == owned
+
+
+def test_a_digit_that_is_0_at_an_access_is_the_same_one() -> None:
+    integers = Integers()
+    task, column = counted(integers, task=4, column=16)
+    paths, _ = Owners(integers, "task").paths(task * 16 + column, ())
+    assert paths
+    with integers.scope():
+        integers.learn(task * -1)
+        assert Owners(integers, "task").paths(column, paths)[0] == paths
+        assert not Owners(integers, "task").paths(column + 16, paths)[0]
+    assert not Owners(integers, "task").paths(column, paths)[0]
