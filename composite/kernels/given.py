@@ -170,10 +170,10 @@ def _of_tensors(tvm: Any, request: KernelRequest, function: Any) -> Any:
     sizes = {name: tvm.te.var(name) for name in shapes.symbols(request.in_shapes)}
     exact = shapes.substitute(request.in_shapes, dict(zip(sizes, _SIZES[0], strict=False)))
     dtypes = functions.body(expand(request, exact)).input_dtypes
-    inputs = [
-        tvm.te.placeholder([sizes[d] if isinstance(d, str) else d for d in dims], tf.as_dtype(dtype).name, f"in{i}")
-        for i, (dims, dtype) in enumerate(zip(request.in_shapes, dtypes, strict=True))
-    ]
+    inputs = []
+    for i, (dims, dtype) in enumerate(zip(request.in_shapes, dtypes, strict=True)):
+        shape = [sizes[dim] if isinstance(dim, str) else dim for dim in dims]
+        inputs.append(tvm.te.placeholder(shape, tf.as_dtype(dtype).name, f"in{i}"))
     made = function(*inputs)
     outputs = list(made) if isinstance(made, list | tuple) else [made]
     if not outputs or not all(isinstance(y, tvm.te.Tensor) for y in outputs):

@@ -85,7 +85,8 @@ def library(devices: Devices, tmp_path_factory: pytest.TempPathFactory) -> tf_op
         encoding="utf-8",
     )
     (folder / "host.c").write_text(HOST, encoding="utf-8")
-    command = ["cc", "-O1", "-w", "-shared", "-fPIC", "-I.", "host.c", "-o", "host.so", str(build())]
+    made = ["-o", "host.so", str(build())]
+    command = ["cc", "-O1", "-w", "-shared", "-fPIC", "-I.", "host.c", *made]
     subprocess.run(command, cwd=folder, check=True)
     return tf_op.Module(folder / "host.so")
 
