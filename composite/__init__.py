@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from composite.explanation import explain as explain
     from composite.jit.worker import wait as wait
     from composite.kernels.chosen import use_tuned as use_tuned
+    from composite.kernels.launches import Launch as Launch
     from composite.linting import LintReport as LintReport
     from composite.linting import lint as lint
     from composite.ops.op import CompositeOp as CompositeOp
@@ -63,6 +64,7 @@ _HOMES = {
     "DivergeReport": "composite.diverging.search",
     "Edited": "composite.editing.models",
     "Explanation": "composite.explanation",
+    "Launch": "composite.kernels.launches",
     "LintReport": "composite.linting",
     "Match": "composite.editing.match",
     "Profile": "composite.profiling.counting",
@@ -99,6 +101,7 @@ __all__ = [
     "DivergeReport",
     "Edited",
     "Explanation",
+    "Launch",
     "LintReport",
     "Match",
     "Profile",

@@ -48,7 +48,7 @@ HELD_BY: dict[str, str] = {
     "tests/examples/test_without_tensorflow.py": "composite/runtime/standalone/c_api",
     "tests/composite/tf_op/test_function.py": (
         "__init__.py composite/runtime/foreign/dlpack composite/runtime/foreign/function"
-        " composite/runtime/foreign/op"
+        " composite/runtime/foreign/op composite/runtime/foreign/xla_op"
     ),
     "tests/composite/tf_op/test_module.py": (
         "composite/runtime/foreign/elf_image composite/runtime/foreign/library"
@@ -269,6 +269,7 @@ HELD_BY: dict[str, str] = {
         "composite/runtime/run/device_op composite/runtime/run/gpu_call"
         " composite/runtime/run/gpu_device composite/runtime/api/gpu_c_api"
         " composite/runtime/cuda/driver composite/runtime/cuda/image composite/kernels/gpu.py"
+        " composite/kernels/given_gpu.py"
         " composite/runtime/instantiate/placement"
     ),
     "tests/runtime/instantiate/test_optimized_expansion.py": (

@@ -5,7 +5,8 @@ Not for: what becomes of the kernel (composite/kernels/given.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,14 +14,31 @@ if TYPE_CHECKING:
     from composite.ops.op import CompositeOp
 
 
-def use(op: CompositeOp, kernel: Any, call: Mapping[str, Any], function: str | None) -> Given:
+def use(  # noqa: PLR0913 - those of CompositeOp.use_kernel
+    op: CompositeOp,
+    kernel: Any,
+    call: Mapping[str, Any],
+    *,
+    function: str | None,
+    device: str,
+    launches: Sequence[Any],
+) -> Given:
     """The kernel, installed for the calls of an op that are stated so; see CompositeOp."""
     from composite.aot import prebuild
-    from composite.kernels import given
+    from composite.kernels import given, given_gpu
 
-    request = prebuild.request(op, call)
+    if not re.fullmatch(r"CPU|cuda:sm_\d+", device):
+        raise ValueError(
+            f'device={device!r}: write "CPU", or the level of the GPUs as "cuda:sm_90"'
+        )
+    request, *_ = prebuild.requests(op, call, "" if device == "CPU" else device)
     try:
-        return given.give(request, kernel, function)
+        if not request.device:
+            if launches:
+                raise given.Refused('launches= is of a kernel for a GPU: state device="cuda:sm_90"')
+            return given.give(request, kernel, function)
+        names = prebuild.names(op, call)
+        return given_gpu.give(request, kernel, launches, names)
     except given.Refused as refused:
         described = prebuild.described(request)
         raise ValueError(

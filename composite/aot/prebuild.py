@@ -75,7 +75,7 @@ def name(
 ) -> str:
     """The C name of the kernel for a request: equal for equal kernels. ValueError without one."""
     if given := _given(op, wanted, target):
-        return given.kernel.name
+        return given.record.name
     with _refusing(op, wanted):
         level = wanted.device.rpartition(":")[2] or target.isa.rpartition("-")[2]
         return f"{produce.kernel_name(wanted, choices)}_{level}"
@@ -147,24 +147,32 @@ def _given(op: CompositeOp, wanted: KernelRequest, target: Target) -> Given | No
     """The author's own kernel for a request, the one that was given last."""
     for given in reversed(op.kernels):
         own = given.record
-        same = (own.in_shapes, own.attrs, own.constants, given.kernel.target.key)
-        if same == (wanted.in_shapes, wanted.attrs, wanted.constants, target.key):
+        same = (own.in_shapes, own.attrs, own.constants)
+        if same == (wanted.in_shapes, wanted.attrs, wanted.constants) and (
+            own.device == wanted.device if wanted.device else own.target == target.key
+        ):
             return cast("Given", given)
     return None
 
 
 def _taken(op: CompositeOp, given: Given) -> BuiltKernel:
     """An author's kernel, which was checked and measured when it was given."""
-    if not given.kernel.objects:
+    which = f"the kernel of {op.__name__} ({given.record.strategy})"
+    if given.image:
+        record = replace(given.record, verdict="kernel", library=None, library_sha256=None)
+        description = _description(op, record, image=given.image)
+        return BuiltKernel(description, {}, _timing(given.decision))
+    if not given.objects:
         raise ValueError(
-            f"the kernel of {op.__name__} ({given.record.strategy}) came as a shared library, "
-            "which cannot be built into another: give it as an object file"
+            f"{which} came as a shared library, which cannot be built into another: give it as an "
+            "object file"
         )
-    return BuiltKernel(
-        _description(op, given.record, packed=len(given.kernel.packed)),
-        dict(given.kernel.objects),
-        _timing(given.decision),
-    )
+    if given.record.alignment:
+        raise ValueError(
+            f"{which} assumes tensors at multiples of {given.record.alignment} bytes, and those "
+            "of a program without TensorFlow lie anywhere: give the IRModule that it was made of"
+        )
+    return BuiltKernel(_description(op, given.record), dict(given.objects), _timing(given.decision))
 
 
 def _description(
@@ -298,6 +306,30 @@ def requests(
     )
     constants = tuple(i for i, spec in enumerate(specs) if _is_packed(spec) and not device)
     return [plain, replace(plain, constants=constants)] if constants else [plain]
+
+
+def names(op: CompositeOp, arguments: Mapping[str, Any]) -> dict[str, str]:
+    """What kernel records call the tensors and the varying dims of a stated call, by their names.
+
+    Of the tensors of a list, "x[0]" is the name. ValueError if a name has two meanings.
+    """
+    given = dict(op.__signature__.bind(**arguments).arguments)
+    tensors = []
+    specs: list[Spec] = []
+    for arg in op.schema.inputs:
+        values = given[arg.name] if arg.is_list else [given[arg.name]]
+        specs += [_spec(arg.name, value) for value in values]
+        tensors += [f"{arg.name}[{i}]" for i in range(len(values))] if arg.is_list else [arg.name]
+    found = {name: f"in{i}" for i, name in enumerate(tensors)}
+    outputs = {arg.name: f"out{i}" for i, arg in enumerate(op.schema.outputs)}
+    dims = [dim for spec in specs for dim in spec.dims]
+    symbols = [dim for shape in _with_symbols(specs) for dim in shape]
+    sizes = {dim: str(s) for dim, s in zip(dims, symbols, strict=True) if isinstance(dim, str)}
+    for more in (outputs, sizes):
+        if twice := found.keys() & more:
+            raise ValueError(f"{min(twice)} names two of the tensors and dims of {op.__name__}")
+        found |= more
+    return found
 
 
 def of_one(request: KernelRequest) -> list[KernelRequest]:

@@ -112,8 +112,13 @@ KERNEL_RECORD = (
     Field("_launch_threads", "launch_threads", Kind.SIZES),
     Field("_launch_shared", "launch_shared", Kind.SIZES),
     Field("_launch_arguments", "launch_arguments", Kind.TEXTS),
+    # Also one a launch, where a kernel's author states them.
+    Field("_launch_grid", "launch_grid", Kind.TEXTS),
+    Field("_launch_block", "launch_block", Kind.TEXTS),
+    Field("_launch_dynamic", "launch_dynamic", Kind.SIZES),
     Field("_workspaces", "workspaces", Kind.TEXTS),
     Field("_aligned", "aligned", Kind.TEXTS),
+    Field("_alignment", "alignment", Kind.SIZE),
     Field("_library", "library", Kind.TEXT),
     Field("_library_sha256", "library_sha256", Kind.TEXT),
     Field("_error", "error", Kind.NUMBER),

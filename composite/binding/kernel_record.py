@@ -38,9 +38,16 @@ class KernelRecord(TypedRecord):
         launch_share: how many units a block of each does at once.
         launch_threads: threads of a block.
         launch_shared: bytes of shared memory of a block, which the function declares itself.
-        launch_arguments: what each is given: "in0", "out0", "work0", "size0" with spaces between.
+        launch_arguments: what each is given: "in0", "out0", "work0", "size0", or a number as
+            "int=1", "float=0.5", "double=0.5", with spaces between.
+        launch_grid: the blocks of each in up to three dimensions, in postfix with commas between;
+            "" or missing: as many as there is work for, or as the GPU runs at a time.
+        launch_block: the threads of a block in each dimension, as "16,16"; "" or missing: in one.
+        launch_dynamic: bytes of shared memory that a launch gives beside what is declared.
         workspaces: the bytes of each workspace, in postfix.
         aligned: the inputs and outputs whose addresses must be multiples of 16.
+        alignment: of a kernel for the CPU, what the addresses of its tensors must be multiples of,
+            if that is more than elements need; an input at another is copied.
         library: the path of its library, or of its machine code for a GPU; None: it came with a
             built one.
         library_sha256: the hash of that file.
@@ -84,8 +91,12 @@ class KernelRecord(TypedRecord):
     launch_threads: tuple[int, ...] = ()
     launch_shared: tuple[int, ...] = ()
     launch_arguments: tuple[str, ...] = ()
+    launch_grid: tuple[str, ...] = ()
+    launch_block: tuple[str, ...] = ()
+    launch_dynamic: tuple[int, ...] = ()
     workspaces: tuple[str, ...] = ()
     aligned: tuple[str, ...] = ()
+    alignment: int = 0
     library: str | None = None
     library_sha256: str | None = None
     error: float | None = None

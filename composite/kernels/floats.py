@@ -90,6 +90,20 @@ def in_range(exact: Array, dtype: Any) -> Array:
     return np.where(beyond, np.copysign(np.inf, exact), exact) if beyond.any() else exact
 
 
+def gap(room: Array, alignment: int) -> int:
+    """How many elements of a room lie in front of the first at a multiple of `alignment`."""
+    return -room.ctypes.data % alignment // room.itemsize
+
+
+def aligned(array: Array, alignment: int) -> Array:
+    """A copy whose address is a multiple of `alignment`."""
+    room = np.empty(array.size + alignment, array.dtype)
+    begin = gap(room, alignment)
+    moved: Array = room[begin : begin + array.size].reshape(array.shape)
+    moved[...] = array
+    return moved
+
+
 def unaligned(array: Array) -> Array:
     """A copy whose address has no alignment but an element's."""
     room = np.empty(array.size + 1, array.dtype)

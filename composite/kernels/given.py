@@ -10,9 +10,11 @@ Not for: which calls (composite/aot/own_kernels.py).
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,10 +27,12 @@ from composite.binding.kernel_request import KernelRequest
 from composite.compiler.tvm import Kernel, Target
 from composite.compiler.tvm.link import linked
 from composite.compiler.tvm.proof.result import Proof
-from composite.kernels import cache, decisions, host, produce, shapes, verdicts, verify
+from composite.kernels import cache, decisions, host, produce, shapes, signatures, verdicts, verify
 from composite.kernels.expansions import expand
 from composite.kernels.key import sha256
 from composite.ops import call, functions
+
+_FUNCTIONS = re.compile(rb"\0__tvm_ffi_([A-Za-z]\w*)\0")  # among the symbols of an object file
 
 # Sizes of symbols that tell the dims of outputs apart, twice.
 _SIZES = ((1009, 2003, 3001, 4001, 5003, 6007, 7001, 8009), (8, 36, 50, 66, 92, 104, 130, 154))
@@ -42,23 +46,29 @@ class Given(NamedTuple):
     """A kernel that serves.
 
     Attributes:
-        kernel: what it is made of; without objects where it came as a shared library.
         record: by which it is dispatched.
         decision: where it was measured to be no slower.
+        objects: what it is made of, by the names of files; none where it came as a shared library.
+        image: of a kernel for a GPU, its machine code.
     """
 
-    kernel: Kernel
     record: KernelRecord
     decision: decisions.Decision
+    objects: dict[str, bytes]
+    image: bytes = b""
 
 
 class _Source(NamedTuple):
-    """The machine code of a function: a shared library, and its objects where there are some."""
+    """The machine code of a function: a shared library, and its objects where there are some.
+
+    `alignment`: what the addresses of its tensors must be multiples of; 0: what elements need.
+    """
 
     name: str
     library: bytes
     objects: dict[str, bytes]
     told: str
+    alignment: int
 
 
 def give(request: KernelRequest, source: Any, function: str | None) -> Given:
@@ -67,18 +77,19 @@ def give(request: KernelRequest, source: Any, function: str | None) -> Given:
     Args:
         request: the calls.
         source: a path of a shared library or an object file, or TVM's: a PrimFunc, an IRModule,
-            what tvm.compile returned.
+            what tvm.compile returned, a module of machine code, a function of te tensors.
         function: which of its functions; None where there is one.
 
     Raises:
         Refused: it is not what the body computes, does not take such tensors, or there is none.
         TypeError: `source` is none of these.
     """
+    out_shapes = output_shapes(request)  # the body takes such shapes
     found = _source(request, source, function)
     kernel = Kernel(
         name=found.name,
         objects=found.objects,
-        out_shapes=_output_shapes(request),
+        out_shapes=out_shapes,
         minimums=[0] * len(shapes.symbols(request.in_shapes)),
         divisors=[1] * len(shapes.symbols(request.in_shapes)),
         strategy=f"yours: {found.told}",
@@ -86,17 +97,43 @@ def give(request: KernelRequest, source: Any, function: str | None) -> Given:
         proof=Proof(0, 0, ()),
     )
     path = cache.open_default().store(sha256(found.library), b"", found.library)
-    with call.eager_mode():
-        accuracy = _checked(request, kernel, path)
+    with call.eager_mode(), refusing():
+        oracle = produce.oracle(request, kernel.minimums, kernel.divisors)
+        accuracy = oracle.check(path, kernel.name, alignment=found.alignment)
         record = produce.record_of(request, kernel, kernel.target)
         record = replace(record, proof="not looked at", barriers=True, verdict="kernel")
+        least = minimums(request, lambda of: of.check(path, kernel.name, alignment=found.alignment))
+        record = replace(record, alignment=found.alignment, minimums=least)
         record = produce.with_accuracy(record, request, accuracy)
-        return Given(kernel, record, verdicts.measured_library(record, request, path))
+        return Given(record, verdicts.measured_library(record, request, path), found.objects)
 
 
-def _checked(request: KernelRequest, kernel: Kernel, library: Path) -> verify.Accuracy:
+def minimums(
+    request: KernelRequest, check: Callable[[verify.Oracle], verify.Accuracy]
+) -> tuple[int, ...]:
+    """For each symbol 0, or 1 where the kernel is wrong, or the body has an error, for a size of 0.
+
+    A sum over no elements is what kernels forget. Such a call runs the body.
+    """
+    names = shapes.symbols(request.in_shapes)
+    found = []
+    for empty in names:
+        exact = shapes.substitute(request.in_shapes, {n: 0 if n == empty else 5 for n in names})
+        oracle = verify.Oracle(lambda dims: expand(request, dims), [exact], request.size_inputs)
+        try:
+            check(oracle)
+        except (verify.Mismatch, RuntimeError, ValueError, tf.errors.OpError):
+            found.append(1)
+        else:
+            found.append(0)
+    return tuple(found)
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Says of what a check finds that the kernel is refused."""
     try:
-        return produce.check(request, kernel, library)
+        yield
     except verify.Mismatch as wrong:
         raise Refused(f"it is not what the body computes: {wrong}") from wrong
     except host.Refused as wrong:
@@ -109,18 +146,55 @@ def _source(request: KernelRequest, source: Any, function: str | None) -> _Sourc
     if isinstance(source, str | Path):
         return _file(Path(source), function)
     tvm = sys.modules.get("tvm")  # who has a function of TVM has imported it
-    if tvm is not None and isinstance(source, tvm.ir.BaseFunc):
-        # A name of its own, since those of a library must differ.
-        function = f"{request.op}_{sha256(str(source).encode())[:16]}"
-        source = tvm.IRModule({function: source.with_attr("global_symbol", function)})
-    if tvm is not None and isinstance(source, tvm.IRModule):
-        function = function or _only([v.name_hint for v in source.functions])
-        return _compiled(tvm, source, function)
+    if tvm is not None:
+        if isinstance(source, tvm.runtime.Executable | tvm.runtime.Module):
+            return _executable(source, function)
+        if callable(source) and not isinstance(source, sys.modules["tvm_ffi"].core.CObject):
+            source = _of_tensors(tvm, request, source)
+        if isinstance(source, tvm.ir.BaseFunc):
+            # A name of its own, since those of a library must differ.
+            function = f"{request.op}_{sha256(str(source).encode())[:16]}"
+            source = tvm.IRModule({function: source.with_attr("global_symbol", function)})
+        if isinstance(source, tvm.IRModule):
+            function = function or _only([v.name_hint for v in source.functions])
+            return _compiled(tvm, source, function)
     raise TypeError(
-        f"{source!r} is no kernel: give the path of a shared library or an object file, or a "
-        "PrimFunc or an IRModule of TVM (what tvm.compile made of one assumes that tensors are "
-        "aligned to 64 bytes)"
+        f"{source!r} is no kernel: give the path of a shared library or an object file; or, of TVM,"
+        " a PrimFunc, an IRModule, what tvm.compile returned, a module of machine code, or a "
+        "function of te tensors. A packed function alone has no machine code: give its module"
     )
+
+
+def _of_tensors(tvm: Any, request: KernelRequest, function: Any) -> Any:
+    """The PrimFunc of a function of te tensors."""
+    sizes = {name: tvm.te.var(name) for name in shapes.symbols(request.in_shapes)}
+    exact = shapes.substitute(request.in_shapes, dict(zip(sizes, _SIZES[0], strict=False)))
+    dtypes = functions.body(expand(request, exact)).input_dtypes
+    inputs = []
+    for i, (dims, dtype) in enumerate(zip(request.in_shapes, dtypes, strict=True)):
+        shape = [sizes[dim] if isinstance(dim, str) else dim for dim in dims]
+        inputs.append(tvm.te.placeholder(shape, tf.as_dtype(dtype).name, f"in{i}"))
+    made = function(*inputs)
+    outputs = list(made) if isinstance(made, list | tuple) else [made]
+    if not outputs or not all(isinstance(y, tvm.te.Tensor) for y in outputs):
+        raise TypeError(f"{function!r} returns {made!r}, and no te tensor or list of them")
+    return tvm.te.create_prim_func([*inputs, *outputs])
+
+
+def _executable(source: Any, function: str | None) -> _Source:
+    """Machine code that TVM made, which relies on how it aligns tensors."""
+    module = getattr(source, "mod", source)
+    if module.kind != "llvm" or module.imports:
+        kinds = [one.kind for one in (module, *module.imports)]
+        raise Refused(f"it is a module of {', '.join(kinds)}, and not of machine code for CPUs")
+    with tempfile.TemporaryDirectory(prefix="composite-") as folder:
+        path = Path(folder) / "kernel.o"
+        module.write_to_file(str(path), "o")
+        code = path.read_bytes()
+        names = {name.decode() for name in _FUNCTIONS.findall(code)}
+        # TVM calls the only function so, too.
+        found = _file(path, function or _only(names - {"main"} or names), "compiled by TVM")
+        return found._replace(alignment=signatures.ALIGNMENT)
 
 
 def _compiled(tvm: Any, module: Any, function: str) -> _Source:
@@ -129,7 +203,7 @@ def _compiled(tvm: Any, module: Any, function: str) -> _Source:
     with tempfile.TemporaryDirectory(prefix="composite-") as folder:
         path = Path(folder) / "kernel.o"
         made.write_to_file(str(path), "o")
-        return _file(path, function, "a function of TVM")
+        return _file(path, function, "a function of TVM")._replace(alignment=0)
 
 
 def _of_any_address(tvm: Any, module: Any) -> Any:
@@ -141,10 +215,10 @@ def _of_any_address(tvm: Any, module: Any) -> Any:
     return tvm.ir.load_json(json.dumps(graph))
 
 
-def _only(names: Sequence[str]) -> str:
+def _only(names: Collection[str]) -> str:
     if len(names) != 1:
         raise Refused(f"function= says which of its functions: {', '.join(sorted(names))}")
-    return names[0]
+    return next(iter(names))
 
 
 def _file(path: Path, function: str | None, told: str = "") -> _Source:
@@ -153,15 +227,16 @@ def _file(path: Path, function: str | None, told: str = "") -> _Source:
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not there")
     content, objects = path.read_bytes(), {}
+    of_tvm = signatures.signature(content, function) is not None
     told = f"{function}, {told or path.name}"
     if path.suffix == ".o":
         objects = {f"{function}.o": content}
         parts = Kernel(function, objects, [], [], [], "", Target.host(), Proof(0, 0, ()))
         content = linked(parts, native.library_path())
-    return _Source(function, content, objects, told)
+    return _Source(function, content, objects, told, signatures.ALIGNMENT if of_tvm else 0)
 
 
-def _output_shapes(request: KernelRequest) -> list[str]:
+def output_shapes(request: KernelRequest) -> list[str]:
     """The dims of each output in postfix, found from the body at some sizes of the symbols."""
     names = shapes.symbols(request.in_shapes)
     if len(names) > len(_SIZES[0]):

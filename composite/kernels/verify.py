@@ -13,6 +13,7 @@ and for outputs that lie in the memory of an input, where they may.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -82,20 +83,25 @@ class Oracle:
         self._sizes = sizes
         self._kept: list[Sample] = []
 
-    def check(
+    def check(  # noqa: PLR0913 - a kernel and all that is known of it
         self,
         library: Path,
         name: str,
         packed: Sequence[Packed] = (),
         forwards: Forwards = (),
         guarded: str = "",
+        *,
+        alignment: int = 0,
     ) -> Accuracy:
-        """As the function `check`."""
+        """As the function `check`.
+
+        `alignment`: what all addresses are multiples of, where that is more than an element's.
+        """
 
         def results(sample: Sample) -> Iterator[tuple[int, list[Array]]]:
             if guarded:
                 _run_guarded(library, guarded, sample, packed, forwards)
-            yield from _results(library, name, sample, packed, forwards)
+            yield from _results(library, name, sample, packed, forwards, alignment)
 
         return self.compare(results)
 
@@ -207,16 +213,21 @@ def _overflow_alike(expected: Array, reference: Reference) -> bool:
     return bool((np.isfinite(expected) == np.isfinite(exact)).all())
 
 
-def _results(
-    library: Path, name: str, sample: Sample, packed: Sequence[Packed], forwards: Forwards
+def _results(  # noqa: PLR0913, PLR0917 - a kernel and all that it is called with
+    library: Path,
+    name: str,
+    sample: Sample,
+    packed: Sequence[Packed],
+    forwards: Forwards,
+    alignment: int,
 ) -> Iterator[tuple[int, list[Array]]]:
     """The outputs by one task, and by several and in place unless they are the same to the bit."""
-    serial = run_kernel(library, name, sample.inputs, sample.expected, packed=packed)
+    inputs = [floats.aligned(x, alignment) for x in sample.inputs] if alignment else sample.inputs
+    called = partial(run_kernel, library, name, inputs, sample.expected, alignment=alignment)
+    serial = called(packed=packed)
     yield 1, serial
     for over in _places(forwards):
-        found = run_kernel(
-            library, name, sample.inputs, sample.expected, _TASKS, packed=packed, over=over
-        )
+        found = called(_TASKS, packed=packed, over=over)
         if any(y.tobytes() != z.tobytes() for y, z in zip(found, serial, strict=True)):
             yield _TASKS, found
 
@@ -262,17 +273,20 @@ def run_kernel(  # noqa: PLR0913 - a kernel and all that it is called with
     *,
     packed: Sequence[Packed] = (),
     over: Mapping[int, int] = MappingProxyType({}),
+    alignment: int = 0,
 ) -> list[Array]:
     """The outputs of a kernel, which are like the arrays of `like`, by so many tasks in each loop.
 
-    `over`: by the output that takes an input's place, that input.
+    `over`: by the output that takes an input's place, that input. `alignment`: of the outputs,
+    where it is more than an element's.
 
     Mismatch when it writes outside of them, RuntimeError when it refuses its arguments.
     """
-    rooms = [np.full(y.size + 2 * _GUARD + 1, 77, y.dtype) for y in like]
+    rooms = [np.full(y.size + 2 * _GUARD + alignment + 1, 77, y.dtype) for y in like]
+    begins = [_begin(room, alignment) for room in rooms]
     outputs = [
-        room[_GUARD + 1 : _GUARD + 1 + y.size].reshape(y.shape)
-        for room, y in zip(rooms, like, strict=True)
+        room[begin : begin + y.size].reshape(y.shape)
+        for room, begin, y in zip(rooms, begins, like, strict=True)
     ]
     made = host.pack(library, name, inputs, packed, tasks)
     given = list(inputs)
@@ -280,11 +294,18 @@ def run_kernel(  # noqa: PLR0913 - a kernel and all that it is called with
         outputs[output][...] = given[taken].reshape(outputs[output].shape)
         given[taken] = outputs[output].reshape(given[taken].shape)
     host.call(library, name, [*given, *outputs, *made], tasks)
-    for room, y in zip(rooms, like, strict=True):
-        guards = np.concatenate([room[: _GUARD + 1], room[_GUARD + 1 + y.size :]])
+    for room, begin, y in zip(rooms, begins, like, strict=True):
+        guards = np.concatenate([room[:begin], room[begin + y.size :]])
         if (guards != np.full(1, 77, y.dtype)).any():
             raise Mismatch("the kernel wrote outside its output")
     return outputs
+
+
+def _begin(room: Array, alignment: int) -> int:
+    """Where an output begins in its room, behind guards: at an aligned address, or at none."""
+    if not alignment:
+        return _GUARD + 1
+    return _GUARD + floats.gap(room[_GUARD:], alignment)
 
 
 _ORDINARY = adversarial.Draw("", [])

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 import tensorflow as tf
@@ -42,9 +42,7 @@ class Versions(Protocol):
     def set_gradient(self, digest: str, function: Gradient) -> None:
         """Has a function stand in for the derived gradient of a version."""
 
-    def use_kernel(
-        self, op: CompositeOp, kernel: Any, call: Mapping[str, Any], function: str | None
-    ) -> Any:
+    def use_kernel(self, op: CompositeOp, kernel: Any, call: Mapping[str, Any], **how: Any) -> Any:
         """Has a kernel of the author's serve the calls of an op that are stated so."""
 
 
@@ -226,6 +224,7 @@ class CompositeOp(Dispatchable):
         *,
         function: str | None = None,
         device: str = "CPU",
+        launches: Sequence[Any] = (),
     ) -> None:
         """Gives the op a kernel of your own for stated calls. The body stays what the op means.
 
@@ -236,11 +235,15 @@ class CompositeOp(Dispatchable):
 
         Args:
             kernel: the path of a shared library or an object file (native code that is run); or
-                what TVM has: a PrimFunc (of TVMScript, or te.create_prim_func), an IRModule, or
-                what tvm.compile returned. A shared library cannot be built into another.
+                what TVM has: a PrimFunc (of TVMScript, or te.create_prim_func), an IRModule, what
+                tvm.compile returned, or a function of te tensors, which is called with a tensor for
+                each input and returns the output, or a list of them. For a GPU, the path of a cubin
+                or of PTX. A shared library, and code that assumes tensors to be aligned, cannot be
+                built into another library.
             call: the arguments of the calls, as `add_signature` takes them.
-            function: its name, which a PrimFunc and a module of one function need not be told.
-            device: "CPU".
+            function: its name, which a kernel that is the only one of its module need not be told.
+            device: "CPU", or the level of the GPUs that the kernel is for: "cuda:sm_90".
+            launches: of a kernel for a GPU, what is launched, in order (composite.Launch).
 
         Raises:
             ValueError: it computes something else than the body, with the first difference; or
@@ -248,10 +251,10 @@ class CompositeOp(Dispatchable):
             TypeError: `kernel` is none of these.
             FileNotFoundError: there is no such file.
         """
-        if device != "CPU":
-            raise ValueError(f"kernels run on the CPU so far, not on {device!r}")
         self.__signature__.bind(**call)  # TypeError names what is missing or unknown
-        given = self._versions.use_kernel(self, kernel, call, function)
+        given = self._versions.use_kernel(
+            self, kernel, call, function=function, device=device, launches=launches
+        )
         self.kernels.append(given)
         self.signatures.append(dict(call))
 

@@ -24,7 +24,7 @@ from composite.ops import call, keras_tensors, recorded
 from composite.ops.library import Library
 from composite.ops.op import CompositeOp, Gradient
 
-TakesKernels = Callable[[CompositeOp, Any, Mapping[str, Any], str | None], Any]
+TakesKernels = Callable[..., Any]  # (op, kernel, call, **how), as CompositeOp.use_kernel
 
 
 class Era(NamedTuple):
@@ -86,15 +86,13 @@ class Registry:
                 hook(op_name)
 
     def on_use_kernel(self, hook: TakesKernels) -> None:
-        """Has `hook(op, kernel, call, function)` take the kernels that authors give."""
+        """Has `hook(op, kernel, call, **how)` take the kernels that authors give."""
         self._takes_kernels = hook
 
-    def use_kernel(
-        self, op: CompositeOp, kernel: Any, call: Mapping[str, Any], function: str | None
-    ) -> Any:
+    def use_kernel(self, op: CompositeOp, kernel: Any, call: Mapping[str, Any], **how: Any) -> Any:
         """What became of a kernel that an author gave."""
         assert self._takes_kernels is not None, "whoever makes ops sets it"
-        return self._takes_kernels(op, kernel, call, function)
+        return self._takes_kernels(op, kernel, call, **how)
 
     def define(self, op: CompositeOp) -> None:
         """Has the name of an op, whose program the runtime has, stand for this object from now on.

@@ -15,7 +15,14 @@ from composite.binding import native
 from composite.ops import call, compiled_call, recorded
 from composite.tf_op.output_shapes import Outputs, Shapes
 
-OPS = ("CompositeTvmCall", "CompositeStatefulTvmCall")
+_DEVICES = ("CPU", "GPU")
+_OPS = {
+    ("CPU", False): "CompositeTvmCall",
+    ("CPU", True): "CompositeStatefulTvmCall",
+    ("GPU", False): "CompositeGpuTvmCall",
+    ("GPU", True): "CompositeStatefulGpuTvmCall",
+}
+OPS = tuple(_OPS.values())
 
 # By the attribute `function`, so that a node of a model that was loaded finds its gradient.
 _GRADIENTS: dict[str, Callable[..., Any]] = {}
@@ -35,13 +42,30 @@ class TvmFunction:
         name: the function's.
     """
 
-    def __init__(self, library: str, name: str, outputs: Outputs, *, stateful: bool) -> None:
+    def __init__(
+        self, library: str, name: str, outputs: Outputs, *, stateful: bool, device: str = "CPU"
+    ) -> None:
+        if device not in _DEVICES:
+            raise ValueError(f"device={device!r}: functions run on {' and '.join(_DEVICES)}")
+        if device == "GPU" and outputs.returns:
+            raise ValueError(
+                f"{name} returns its outputs: on a GPU only functions run that are passed them"
+            )
         self.library, self.name = library, name
         self._outputs = outputs
-        self._op_name = OPS[1] if stateful else OPS[0]
+        self._op_name = _OPS[device, stateful]
+        self._shapes_apart = device == "GPU"  # they lie in the host's memory
         self._single = outputs.single  # an eager call looks at it
         fixed = outputs.fixed()
-        self._call_fixed = None if fixed is None else _compiled(self._op_name, self._attrs(fixed))
+        self._call_fixed = None if fixed is None else self._compiled(self._attrs(fixed))
+
+    def _compiled(self, attrs: Mapping[str, Any]) -> Callable[..., Any]:
+        """`call(function, inputs, name=)`, with these attributes."""
+        definition, names = call.op_def(self._op_name), tuple(attrs)
+        if not self._shapes_apart:
+            return compiled_call.compile_call(definition, ("inputs",), names, attrs)
+        made = compiled_call.compile_call(definition, ("inputs", "given"), names, attrs)
+        return lambda function, inputs, name: made(function, inputs, (), name=name)
 
     def _attrs(self, shapes: Shapes) -> dict[str, Any]:
         return {"function": f"{self.library}:{self.name}", **self._outputs.attrs(shapes)}
@@ -78,7 +102,9 @@ class TvmFunction:
         given = self._outputs.shape if output_shape is None else output_shape
         shapes = self._outputs.shapes(inputs, given)
         attrs = self._attrs(shapes)
-        made = _compiled_for(self._op_name, tuple(attrs))
+        made = _compiled_for(self._op_name, self._shapes_apart, tuple(attrs))
+        if self._shapes_apart:
+            return made(self, inputs, shapes.given, **attrs, name=name)
         return made(self, [*inputs, *shapes.given], **attrs, name=name)
 
     def gradient(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -99,15 +125,11 @@ class TvmFunction:
 compiled_call.do_not_convert(TvmFunction)
 
 
-def _compiled(op_name: str, attrs: Mapping[str, Any]) -> Callable[..., Any]:
-    """`call(function, inputs, name=)`, with these attributes."""
-    return compiled_call.compile_call(call.op_def(op_name), ("inputs",), tuple(attrs), attrs)
-
-
 @functools.cache
-def _compiled_for(op_name: str, attrs: tuple[str, ...]) -> Callable[..., Any]:
-    """`call(function, inputs, **attrs, name=)`."""
-    return compiled_call.compile_call(call.op_def(op_name), ("inputs",), attrs, {})
+def _compiled_for(op_name: str, shapes_apart: bool, attrs: tuple[str, ...]) -> Callable[..., Any]:
+    """`call(function, inputs, **attrs, name=)`; with the shapes behind the inputs, or apart."""
+    inputs = ("inputs", "given") if shapes_apart else ("inputs",)
+    return compiled_call.compile_call(call.op_def(op_name), inputs, attrs, {})
 
 
 def _gradient(op: Any, *output_gradients: Any) -> Sequence[Any]:

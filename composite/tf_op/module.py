@@ -5,6 +5,7 @@ TVM itself is imported by whoever has such an object, never here.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 from pathlib import Path
@@ -14,11 +15,17 @@ import tensorflow as tf
 
 from composite.binding import native
 from composite.binding.records import NodeDef, record
-from composite.tf_op import live
+from composite.kernels import signatures
+from composite.kernels.signatures import Parameter
+from composite.tf_op import declared, live
 from composite.tf_op.function import TvmFunction
 from composite.tf_op.output_shapes import Outputs
 
-_LIBRARIES = {"ffi": ("tvm_ffi", "libtvm_ffi.so"), "runtime": ("tvm", "libtvm_runtime.so")}
+_LIBRARIES = {
+    "ffi": ("tvm_ffi", "libtvm_ffi.so"),
+    "runtime": ("tvm", "libtvm_runtime.so"),
+    "cuda": ("tvm", "libtvm_runtime_cuda.so"),
+}
 
 
 _LOADED: set[str] = set()
@@ -72,44 +79,94 @@ class Module:
         _LOADED.add(self.library)
         self.functions = tuple(name.decode() for name in answer.attr["functions"].list.s)
 
-    def func(
+    def func(  # noqa: PLR0913 - what users say of a function
         self,
         name: str,
         output_shape: Any = None,
-        output_dtype: Any = "float32",
+        output_dtype: Any = None,
         *,
+        outputs: int = 1,
         returns: bool | None = None,
         stateful: bool = False,
+        device: str = "CPU",
     ) -> TvmFunction:
         """A function of the library as an op.
+
+        What TVM compiled says itself which tensors a function takes; its last ones are the outputs.
+        So neither their dtypes nor their shapes need be given, as long as each size of an output
+        follows from the inputs'.
 
         Args:
             name: the function's.
             output_shape: the output's: a list of sizes and scalar tensors, a vector of integers,
                 `same_as(input)`, or a function that is given the shape of each input (a tuple of
                 sizes, with a scalar tensor for one that is not known) and returns one of these.
-                None: the shape of the first input. With a list of output dtypes, a list of shapes.
-            output_dtype: the output's, or a list with one for each of several outputs.
+                None: what the library says, or the shape of the first input where it says nothing.
+                With several outputs, a list of shapes.
+            output_dtype: the output's, or a list with one for each of several outputs. None: what
+                the library says, or float32.
+            outputs: how many there are, where their dtypes are not given. A call then gives a list
+                unless it is 1.
             returns: whether the function returns its outputs, rather than being passed them behind
                 its inputs to fill them. None: functions of a Relax program do, others do not. Such
                 outputs are copied, and may have shapes that are not known before: None says so for
                 a dim, or for the whole shape.
             stateful: whether calls have effects or differ: TensorFlow then neither merges nor drops
                 them, nor runs one while it makes a graph.
+            device: "GPU" for a function that runs on NVIDIA's GPUs. It is passed tensors there and
+                gives its work to TensorFlow's stream, which is TVM's stream for the call. Its nodes
+                run on GPUs alone.
 
         Raises:
             tf.errors.NotFoundError: there is no function of that name.
-            ValueError: `output_shape` is none.
+            ValueError: `output_shape` is none; or it is not given, and a size of an output follows
+                from no input; or the function has no such outputs.
         """
         request = record(library=self.library, function=name)
         answer = NodeDef.FromString(native.call("composite_find_foreign_function", request))
         if returns is None:
             returns = answer.attr["returns"].b
-        outputs = Outputs.of(output_shape, output_dtype, returns=returns)
-        return TvmFunction(self.library, name, outputs, stateful=stateful)
+        if not returns:
+            output_shape, output_dtype = self._declared(name, output_shape, output_dtype, outputs)
+        elif output_dtype is None:
+            output_dtype = _unsaid(outputs)
+        found = Outputs.of(output_shape, output_dtype, returns=returns)
+        return TvmFunction(self.library, name, found, stateful=stateful, device=device)
+
+    def _declared(self, name: str, shape: Any, dtype: Any, count: int) -> tuple[Any, Any]:
+        """The shape and dtype of outputs, by the library's own word where they are not given."""
+        if shape is not None and dtype is not None:
+            return shape, dtype
+        parameters = self._signature(name)
+        if parameters is None:
+            return shape, _unsaid(count) if dtype is None else dtype
+        single = count == 1 if dtype is None else not isinstance(dtype, (list, tuple))
+        if dtype is not None:
+            count = 1 if single else len(dtype)
+        dtypes = declared.dtypes(name, parameters, count)
+        if shape is None:
+            shapes = declared.shapes(name, parameters, count)
+            shape = shapes[0] if single else shapes
+        if dtype is None:
+            dtype = dtypes[0] if single else dtypes
+        return shape, dtype
+
+    def _signature(self, name: str) -> tuple[Parameter, ...] | None:
+        if self.path is None:
+            return None
+        try:
+            content = self.path.read_bytes()
+        except OSError:  # the library was mapped from a copy: its file may be gone
+            return None
+        if hashlib.sha256(content).hexdigest() != self.library:
+            return None
+        return signatures.signature(content, name)
 
     def __getitem__(self, name: str) -> TvmFunction:
-        """`func(name)`: one float32 output of the shape of the first input."""
+        """`func(name)`: one output, of the dtype and shape that the library says.
+
+        Where it says nothing, of float32 and the shape of the first input.
+        """
         return self.func(name)
 
     def asset(self) -> tf.saved_model.Asset:
@@ -131,13 +188,14 @@ class Module:
         return f"<TVM library {self.path or self.library}>"
 
 
-def function(
+def function(  # noqa: PLR0913 - as Module.func
     packed: Any,
     output_shape: Any = None,
     output_dtype: Any = "float32",
     *,
     returns: bool = False,
     stateful: bool = False,
+    device: str = "CPU",
 ) -> TvmFunction:
     """A live function of TVM (tvm_ffi.Function, which packed Python functions are too) as an op.
 
@@ -150,7 +208,13 @@ def function(
     answer = _load_object(live.function(packed, returns=returns))
     library = answer.attr["library"].s.decode()
     outputs = Outputs.of(output_shape, output_dtype, returns=returns)
-    return TvmFunction(library, "a function of this process", outputs, stateful=stateful)
+    name = "a function of this process"
+    return TvmFunction(library, name, outputs, stateful=stateful, device=device)
+
+
+def _unsaid(outputs: int) -> Any:
+    """The dtypes of so many outputs of which nobody says anything."""
+    return "float32" if outputs == 1 else ["float32"] * outputs
 
 
 def _load_object(source: live.Object) -> NodeDef:

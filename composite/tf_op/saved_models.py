@@ -18,7 +18,7 @@ from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from composite.tf_op.function import OPS, split
 from composite.tf_op.module import Module, is_loaded
 
-_OPS = b"TvmCall"  # in the names of both ops
+_OPS = b"TvmCall"  # in the names of all of them
 
 
 def missing(model: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import composite
 from composite import tf_op
 from examples.tvm_functions import functions
 
@@ -22,7 +24,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> tf_op.Module:
     return tf_op.Module(path)
 
 
-def in_session(function: Any, *inputs: Any) -> Any:
+def in_session(function: Any, _: Any, *inputs: Any) -> Any:
     graph = tf.Graph()
     with graph.as_default():
         fed = [tf.compat.v1.placeholder(x.dtype, x.shape) for x in inputs]
@@ -31,17 +33,28 @@ def in_session(function: Any, *inputs: Any) -> Any:
         return session.run(y, dict(zip(fed, map(np.asarray, inputs), strict=True)))
 
 
+def in_saved_model(function: Any, library: tf_op.Module, *inputs: Any) -> Any:
+    model = tf.Module()
+    model.library = library.asset()
+    signature = [tf.TensorSpec([None, *x.shape[1:]], x.dtype) for x in inputs]
+    model.call = tf.function(function, input_signature=signature)
+    with tempfile.TemporaryDirectory() as folder:
+        tf.saved_model.save(model, folder)
+        return composite.load_model(folder, native_code=True).call(*inputs)
+
+
 WAYS = {
-    "eager": lambda function, *inputs: function(*inputs),
-    "tf.function": lambda function, *inputs: tf.function(function)(*inputs),
+    "eager": lambda function, _, *inputs: function(*inputs),
+    "tf.function": lambda function, _, *inputs: tf.function(function)(*inputs),
     "session": in_session,
+    "saved model": in_saved_model,
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_addone(library: tf_op.Module, way: str) -> None:
     for addone in (library["addone"], library.func("addone", output_shape=[2])):
-        np.testing.assert_array_equal(WAYS[way](addone, X), [2.0, 3.0])
+        np.testing.assert_array_equal(WAYS[way](addone, library, X), [2.0, 3.0])
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -56,7 +69,7 @@ def test_vector_add_with_each_form_of_shape(library: tf_op.Module, way: str) -> 
         lambda x, y: add(x, y, output_shape=[tf.shape(x)[0]]),
     )
     for form in forms:
-        np.testing.assert_array_equal(WAYS[way](form, X, Y), [4.0, 7.0])
+        np.testing.assert_array_equal(WAYS[way](form, library, X, Y), [4.0, 7.0])
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -68,7 +81,7 @@ def test_two_dense_layers(way: str) -> None:
         tf.constant(draw(size=s), tf.float32) for s in ([3, 8], [8, 16], [16], [16, 4], [4])
     )
     expected = tf.nn.relu(x @ w1 + b1) @ w2 + b2
-    y = WAYS[way](layers, x, w1, b1, w2, b2)
+    y = WAYS[way](layers, module, x, w1, b1, w2, b2)
     np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
 
 

@@ -15,7 +15,7 @@ namespace {
 using tensorflow::NodeDef;
 
 tvm_ffi::Libraries LibrariesOf(const NodeDef& request) {
-  return {Attr(request, "ffi").s(), Attr(request, "runtime").s()};
+  return {Attr(request, "ffi").s(), Attr(request, "runtime").s(), Attr(request, "cuda").s()};
 }
 
 absl::StatusOr<NodeDef> Answer(const absl::StatusOr<Loaded>& loaded) {

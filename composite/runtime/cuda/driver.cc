@@ -20,6 +20,8 @@ constexpr int kOutOfMemory = 2;
 constexpr int kMultiprocessors = 16;
 constexpr int kMajor = 75;
 constexpr int kMinor = 76;
+constexpr int kMostDynamicShared = 8;        // CUfunction_attribute
+constexpr unsigned kSharedOfAny = 48 << 10;  // bytes that a launch may give without it
 
 using Address = unsigned long long;  // CUdeviceptr
 
@@ -44,6 +46,7 @@ struct CudaDriver::Functions {
   int (*find_function)(void**, void*, const char*);
   int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
                 void**, void**);
+  int (*set_attribute)(void*, int, int);
   int (*allocate)(Address*, size_t);
   int (*free)(Address);
   int (*copy_to_device)(Address, const void*, size_t);
@@ -84,6 +87,7 @@ absl::StatusOr<const CudaDriver*> CudaDriver::Open() {
   find(&functions->load_module, "cuModuleLoadData");
   find(&functions->find_function, "cuModuleGetFunction");
   find(&functions->launch, "cuLaunchKernel");
+  find(&functions->set_attribute, "cuFuncSetAttribute");
   find(&functions->allocate, "cuMemAlloc_v2");
   find(&functions->free, "cuMemFree_v2");
   find(&functions->copy_to_device, "cuMemcpyHtoD_v2");
@@ -115,6 +119,7 @@ absl::StatusOr<CudaDevice> CudaDriver::Describe(void* context, int device) const
   int major = 0, minor = 0;
   CudaDevice found;
   found.context = context;
+  found.number = device;
   const struct {
     int attribute;
     int* value;
@@ -169,8 +174,16 @@ absl::StatusOr<void*> CudaDriver::Find(void* module, const std::string& function
 }
 
 absl::Status CudaDriver::Launch(const CudaLaunch& launch, void* stream) const {
-  return Check(functions_->launch(launch.function, launch.blocks, 1, 1, launch.threads, 1, 1,
-                                  /*shared=*/0, stream, launch.arguments, /*extra=*/nullptr),
+  if (launch.shared > kSharedOfAny) {
+    absl::Status status = Check(functions_->set_attribute(launch.function, kMostDynamicShared,
+                                                          static_cast<int>(launch.shared)),
+                                "cuFuncSetAttribute");
+    if (!status.ok()) return status;
+  }
+  const auto& [x, y, z] = launch.blocks;
+  const auto& [in_x, in_y, in_z] = launch.threads;
+  return Check(functions_->launch(launch.function, x, y, z, in_x, in_y, in_z, launch.shared, stream,
+                                  launch.arguments, /*extra=*/nullptr),
                "cuLaunchKernel");
 }
 

@@ -3,6 +3,7 @@
 #ifndef COMPOSITE_RUNTIME_CUDA_DRIVER_H_
 #define COMPOSITE_RUNTIME_CUDA_DRIVER_H_
 
+#include <array>
 #include <cstddef>
 #include <string>
 
@@ -15,15 +16,17 @@ namespace composite {
 // A GPU, by the context in which TensorFlow, or whoever else, uses it.
 struct CudaDevice {
   void* context = nullptr;
-  int level = 0;  // ten times the major number of its compute capability, and the minor one
+  int number = 0;  // as CUDA counts those that this process sees
+  int level = 0;   // ten times the major number of its compute capability, and the minor one
   int multiprocessors = 0;
 };
 
-// What is launched: blocks and their threads in one dimension.
+// What is launched: blocks and their threads, in three dimensions.
 struct CudaLaunch {
   void* function;
-  unsigned blocks;
-  unsigned threads;
+  std::array<unsigned, 3> blocks;
+  std::array<unsigned, 3> threads;
+  unsigned shared;   // bytes beside those that the function declares
   void** arguments;  // their addresses
 };
 

@@ -1,5 +1,7 @@
 #include "composite/runtime/cuda/image.h"
 
+#include <algorithm>
+
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
@@ -21,6 +23,9 @@ void* PlaceOf(const LaunchArgument& argument, const LaunchValues& values) {
       break;
     case LaunchArgument::kSize:
       place = &values.symbols[argument.index];
+      break;
+    case LaunchArgument::kNumber:
+      place = &argument.bits;
       break;
   }
   return const_cast<void*>(place);
@@ -57,13 +62,13 @@ absl::Status LaunchAll(const CudaDriver& driver, const CudaDevice& device, const
     const KernelLaunch& launch = plan.launches[i];
     auto blocks = launch.Blocks(values.symbols, device.multiprocessors);
     if (!blocks.ok()) return Named(blocks.status(), launch.function);
-    if (*blocks == 0) continue;
+    if (std::count(blocks->begin(), blocks->end(), 0u) != 0) continue;
     absl::InlinedVector<void*, 8> places;
     for (const LaunchArgument& argument : launch.arguments) {
       places.push_back(PlaceOf(argument, values));
     }
-    const CudaLaunch call{(**functions)[i], *blocks, static_cast<unsigned>(launch.threads),
-                          places.data()};
+    const CudaLaunch call{(**functions)[i], *blocks, launch.block,
+                          static_cast<unsigned>(launch.dynamic), places.data()};
     absl::Status status = driver.Launch(call, stream);
     if (!status.ok()) return Named(status, launch.function);
   }

@@ -3,6 +3,7 @@
 #ifndef COMPOSITE_RUNTIME_CUDA_LAUNCH_PLAN_H_
 #define COMPOSITE_RUNTIME_CUDA_LAUNCH_PLAN_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,11 +20,12 @@ namespace composite {
 inline constexpr int kLaunchAlignment = 16;
 
 struct LaunchArgument {
-  // The address of an input, an output or a workspace; or the value of a symbol, 64 bits.
-  enum Kind { kInput, kOutput, kWorkspace, kSize };
+  // The address of an input, an output or a workspace; the value of a symbol, 64 bits; or a number.
+  enum Kind { kInput, kOutput, kWorkspace, kSize, kNumber };
 
   Kind kind;
   int index;
+  int64_t bits = 0;  // of a number, the lowest first: a function reads as many as it declares
 };
 
 // How many of each an argument may name.
@@ -33,16 +35,23 @@ struct LaunchOperands {
   int symbols;
 };
 
+// Blocks of a launch, or threads of a block, in each dimension.
+using LaunchExtent = std::array<unsigned, 3>;
+
 struct KernelLaunch {
   std::string function;
   DimExpression work;  // units, which the blocks share out
   int64_t share;       // units that a block does at once; any number of blocks is right
   int threads;         // of a block
   int shared;          // bytes of a block's shared memory, which the function declares itself
+  int dynamic = 0;     // and bytes that the launch gives beside them
+  std::vector<DimExpression> grid;  // blocks, in up to three dimensions; empty: as work says
+  LaunchExtent block;               // the threads
   absl::InlinedVector<LaunchArgument, 8> arguments;
 
-  // As many blocks as there is work for, or as the GPU runs at a time. 0: there is nothing to do.
-  absl::StatusOr<unsigned> Blocks(absl::Span<const int64_t> symbols, int multiprocessors) const;
+  // Those of the grid; or as many blocks as there is work for, or as the GPU runs at a time. A 0
+  // among them: there is nothing to do. InvalidArgument for more than a GPU can number.
+  absl::StatusOr<LaunchExtent> Blocks(absl::Span<const int64_t> symbols, int multiprocessors) const;
 };
 
 struct LaunchPlan {

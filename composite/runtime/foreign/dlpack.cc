@@ -41,10 +41,11 @@ tvm_abi::DataType ToDlpack(tensorflow::DataType dtype) {
   }
 }
 
-tvm_abi::Tensor DescribeTensor(const tensorflow::Tensor& tensor, int64_t* dims) {
+tvm_abi::Tensor DescribeTensor(const tensorflow::Tensor& tensor, int64_t* dims,
+                               tvm_abi::Device device) {
   void* data = tensor.data();
   return {data != nullptr ? data : nothing,
-          {tvm_abi::kCpu, 0},
+          device,
           tensor.dims(),
           ToDlpack(tensor.dtype()),
           dims,

@@ -15,8 +15,10 @@ namespace composite {
 tvm_abi::DataType ToDlpack(tensorflow::DataType dtype);
 
 // `dims` are the tensor's, and live as long as the description. Its address is never null and is
-// that of the tensor, so that what is written there is what TensorFlow sees.
-tvm_abi::Tensor DescribeTensor(const tensorflow::Tensor& tensor, int64_t* dims);
+// that of the tensor, so that what is written there is what TensorFlow sees. `device`: where the
+// tensor lies.
+tvm_abi::Tensor DescribeTensor(const tensorflow::Tensor& tensor, int64_t* dims,
+                               tvm_abi::Device device = {tvm_abi::kCpu, 0});
 
 }  // namespace composite
 

@@ -20,6 +20,8 @@ using tensorflow::DataType;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
+constexpr tvm_abi::Device kHost = {tvm_abi::kCpu, 0};
+
 bool IsCompact(const tvm_abi::Tensor& tensor) {
   if (tensor.strides == nullptr) return true;
   int64_t stride = 1;
@@ -87,20 +89,25 @@ absl::Status KernelFunction::Fill(OpKernelContext* context, const Inputs& inputs
   return KernelError(name_, error);
 }
 
+absl::Status KernelFunction::FillOn(const DeviceStream&, const Inputs&, const Outputs&) const {
+  return absl::InvalidArgumentError(
+      absl::StrCat(name_, " is a kernel for the CPU: call it without device=\"GPU\""));
+}
+
 absl::StatusOr<std::vector<Tensor>> KernelFunction::Make(const Inputs&,
                                                          absl::Span<const DataType>) const {
   return absl::InvalidArgumentError(absl::StrCat(
       name_, " is a kernel, which fills outputs and returns none: call it without returns=True"));
 }
 
-absl::StatusOr<tvm_ffi::Value> ObjectFunction::Call(const Inputs& inputs,
-                                                    const Outputs& outputs) const {
+absl::StatusOr<tvm_ffi::Value> ObjectFunction::Call(const Inputs& inputs, const Outputs& outputs,
+                                                    tvm_abi::Device device) const {
   absl::InlinedVector<const Tensor*, 8> all(inputs.begin(), inputs.end());
   all.insert(all.end(), outputs.begin(), outputs.end());
   std::vector<tvm_ffi::Value> values;
   absl::InlinedVector<tvm_abi::Any, 8> arguments;
   for (const Tensor* tensor : all) {
-    TF_ASSIGN_OR_RETURN(tvm_ffi::Value value, tvm_ffi::Value::OfTensor(*tensor));
+    TF_ASSIGN_OR_RETURN(tvm_ffi::Value value, tvm_ffi::Value::OfTensor(*tensor, device));
     arguments.push_back(value.any());
     values.push_back(std::move(value));
   }
@@ -111,12 +118,18 @@ absl::StatusOr<tvm_ffi::Value> ObjectFunction::Call(const Inputs& inputs,
 
 absl::Status ObjectFunction::Fill(OpKernelContext*, const Inputs& inputs,
                                   const Outputs& outputs) const {
-  return Call(inputs, outputs).status();
+  return Call(inputs, outputs, kHost).status();
+}
+
+absl::Status ObjectFunction::FillOn(const DeviceStream& stream, const Inputs& inputs,
+                                    const Outputs& outputs) const {
+  const tvm_ffi::StreamScope scope(stream.device, stream.stream);
+  return Call(inputs, outputs, stream.device).status();
 }
 
 absl::StatusOr<std::vector<Tensor>> ObjectFunction::Make(const Inputs& inputs,
                                                          absl::Span<const DataType> dtypes) const {
-  TF_ASSIGN_OR_RETURN(tvm_ffi::Value result, Call(inputs, {}));
+  TF_ASSIGN_OR_RETURN(tvm_ffi::Value result, Call(inputs, {}, kHost));
   absl::Span<const tvm_abi::Any> results = absl::MakeConstSpan(&result.any(), 1);
   if (result.type() == tvm_ffi::kArray) results = result.elements();
   if (result.type() == tvm_abi::kNone) results = {};

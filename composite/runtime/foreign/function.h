@@ -22,6 +22,12 @@ namespace composite {
 using Inputs = absl::InlinedVector<const tensorflow::Tensor*, 8>;
 using Outputs = absl::InlinedVector<tensorflow::Tensor*, 4>;
 
+// The device that a call runs on, and the stream of it that TensorFlow gives its work to.
+struct DeviceStream {
+  tvm_abi::Device device;
+  void* stream;
+};
+
 // Thread-safe. A call fails with what the function raised, by KernelError.
 class ForeignFunction {
  public:
@@ -30,6 +36,10 @@ class ForeignFunction {
   // Passes the inputs and then the outputs, which the function fills.
   virtual absl::Status Fill(tensorflow::OpKernelContext* context, const Inputs& inputs,
                             const Outputs& outputs) const = 0;
+
+  // The same on a GPU, where all of these lie: what the function gives to the stream fills them.
+  virtual absl::Status FillOn(const DeviceStream& stream, const Inputs& inputs,
+                              const Outputs& outputs) const = 0;
 
   // Passes the inputs; the function makes the outputs, of these dtypes. They are copied from what
   // it returns, which it may go on using.
@@ -45,6 +55,8 @@ class KernelFunction : public ForeignFunction {
 
   absl::Status Fill(tensorflow::OpKernelContext* context, const Inputs& inputs,
                     const Outputs& outputs) const override;
+  absl::Status FillOn(const DeviceStream& stream, const Inputs& inputs,
+                      const Outputs& outputs) const override;
   absl::StatusOr<std::vector<tensorflow::Tensor>> Make(
       const Inputs& inputs, absl::Span<const tensorflow::DataType> dtypes) const override;
 
@@ -64,11 +76,14 @@ class ObjectFunction : public ForeignFunction {
 
   absl::Status Fill(tensorflow::OpKernelContext* context, const Inputs& inputs,
                     const Outputs& outputs) const override;
+  absl::Status FillOn(const DeviceStream& stream, const Inputs& inputs,
+                      const Outputs& outputs) const override;
   absl::StatusOr<std::vector<tensorflow::Tensor>> Make(
       const Inputs& inputs, absl::Span<const tensorflow::DataType> dtypes) const override;
 
  private:
-  absl::StatusOr<tvm_ffi::Value> Call(const Inputs& inputs, const Outputs& outputs) const;
+  absl::StatusOr<tvm_ffi::Value> Call(const Inputs& inputs, const Outputs& outputs,
+                                      tvm_abi::Device device) const;
 
   const std::string name_;
   const tvm_ffi::Value function_;

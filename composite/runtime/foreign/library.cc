@@ -24,7 +24,8 @@ constexpr char kBinary[] = "__tvm_ffi__library_bin";   // other modules, such as
 constexpr char kContext[] = "__tvm_ffi__library_ctx";  // by which code finds functions of those
 constexpr char kSlotPrefix[] = "__TVM";                // functions of a runtime, as pointers
 constexpr char kImportPrefix[] = "TVM";                // and as undefined symbols
-constexpr char kRaise[] = "TVMFFIErrorSetRaisedFromCStrParts";  // the one that all kernels have
+constexpr char kCudaLoader[] = "ffi.Module.load_from_bytes.cuda";  // of CUDA's machine code
+constexpr char kRaise[] = "TVMFFIErrorSetRaisedFromCStrParts";     // the one that all kernels have
 
 // Whether this runtime has everything that the functions of a library ask of theirs.
 bool HasKernelsAlone(const ElfImage& image) {
@@ -195,9 +196,19 @@ absl::StatusOr<std::shared_ptr<ForeignLibrary>> OpenModule(const std::string& pa
   TF_ASSIGN_OR_RETURN(CheckedFile copy, CheckedFile::InMemory(path, image.bytes()));
   const std::string mapped = copy.MapPath();
   const tvm_abi::Any arguments[] = {tvm_ffi::String(mapped.c_str()), tvm_ffi::String("so")};
-  TF_ASSIGN_OR_RETURN(tvm_ffi::Value module,
-                      tvm_ffi::CallGlobal("ffi.Module.load_from_file.so", arguments));
-  return ModuleLibrary::Of(path, std::move(module), FunctionNames(image), false, false);
+  constexpr char kLoad[] = "ffi.Module.load_from_file.so";
+  absl::StatusOr<tvm_ffi::Value> module = tvm_ffi::CallGlobal(kLoad, arguments);
+  if (!module.ok() && absl::StrContains(module.status().message(), kCudaLoader)) {
+    status = tvm_ffi::LoadCuda(tvm);
+    if (!status.ok()) {
+      return absl::Status(
+          status.code(),
+          absl::StrCat(path, " has functions for NVIDIA's GPUs: ", status.message()));
+    }
+    module = tvm_ffi::CallGlobal(kLoad, arguments);
+  }
+  TF_RETURN_IF_ERROR(module.status());
+  return ModuleLibrary::Of(path, *std::move(module), FunctionNames(image), false, false);
 }
 
 }  // namespace

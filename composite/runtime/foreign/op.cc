@@ -14,11 +14,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/synchronization/notification.h"
 #include "composite/runtime/base/stats.h"
+#include "composite/runtime/cuda/driver.h"
 #include "composite/runtime/foreign/dlpack.h"
 #include "composite/runtime/foreign/function.h"
 #include "composite/runtime/foreign/library.h"
 #include "composite/runtime/kernels/dtypes.h"
+#include "composite/runtime/run/gpu_device.h"
+#include "tensorflow/core/framework/device.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/shape_inference.h"
 #include "tensorflow/core/framework/tensor_shape.h"
@@ -44,6 +48,9 @@ constexpr size_t kAlignment = 64;
 constexpr int kStated = -1;  // by the attribute shapes
 constexpr int kGiven = -2;   // by the next of the last inputs, which are not passed on
 
+// How many shapes are among the inputs of an op for GPUs, whose shapes lie in the host's memory.
+constexpr char kGivenAttr[] = "N";
+
 // The attributes that say where shapes come from.
 struct ShapeRules {
   bool returns = false;
@@ -54,11 +61,16 @@ struct ShapeRules {
   template <typename Context>
   absl::Status Read(Context* context) {
     std::vector<tensorflow::DataType> in, out;
-    TF_RETURN_IF_ERROR(context->GetAttr("returns", &returns));
     TF_RETURN_IF_ERROR(context->GetAttr("shape_of", &shape_of));
     TF_RETURN_IF_ERROR(context->GetAttr("shapes", &shapes));
     TF_RETURN_IF_ERROR(context->GetAttr("Tin", &in));
     TF_RETURN_IF_ERROR(context->GetAttr("Tout", &out));
+    int given = 0;  // the shapes among the inputs, where they are apart
+    if (context->GetAttr(kGivenAttr, &given).ok()) {
+      in.insert(in.end(), given, tensorflow::DT_INT64);
+    } else {
+      TF_RETURN_IF_ERROR(context->GetAttr("returns", &returns));
+    }
     if (shape_of.empty()) shape_of.assign(out.size(), returns || !shapes.empty() ? kStated : 0);
     if (shapes.empty()) shapes.resize(out.size());
     return Check(in, out.size());
@@ -134,6 +146,7 @@ class TvmCallOp : public OpKernel {
     const std::pair<std::string, std::string> names =
         absl::StrSplit(function, absl::MaxSplits(':', 1));
     name_ = names.second;
+    on_gpu_ = context->device_type() == tensorflow::DEVICE_GPU;
     OP_REQUIRES_OK(context, Named(rules_.Read(context)));
     OP_REQUIRES_OK(context, Named(CheckDtypes("input", context->input_types(), rules_.inputs)));
     OP_REQUIRES_OK(context,
@@ -173,11 +186,29 @@ class TvmCallOp : public OpKernel {
       copies->emplace_back();
       Tensor& copy = copies->back();
       TF_RETURN_IF_ERROR(context->allocate_temp(input.dtype(), input.shape(), &copy));
-      std::memcpy(copy.data(), input.data(), input.TotalBytes());
+      if (on_gpu_) {
+        TF_RETURN_IF_ERROR(CopyOnDevice(context, input, &copy));
+      } else {
+        std::memcpy(copy.data(), input.data(), input.TotalBytes());
+      }
       Count(GlobalStats().copies);
       inputs->back() = &copy;
     }
     return absl::OkStatus();
+  }
+
+  // Waits until the copy is the stream's next work, and not until it is made.
+  static absl::Status CopyOnDevice(OpKernelContext* context, const Tensor& from, Tensor* to) {
+    absl::Status made;
+    absl::Notification given;
+    context->op_device_context()->CopyTensorInSameDevice(
+        &from, static_cast<tensorflow::Device*>(context->device()), to,
+        [&](const absl::Status& status) {
+          made = status;
+          given.Notify();
+        });
+    given.WaitForNotification();
+    return made;
   }
 
   // The shape of an output, which is known before the call. `given`: the next input that is one.
@@ -211,7 +242,19 @@ class TvmCallOp : public OpKernel {
       TF_RETURN_IF_ERROR(context->allocate_output(i, shape, &output));
       outputs.push_back(output);
     }
-    return function_->Fill(context, inputs, outputs);
+    return on_gpu_ ? FillOnGpu(context, inputs, outputs)
+                   : function_->Fill(context, inputs, outputs);
+  }
+
+  // What the function launches is the next work of TensorFlow's stream; nobody waits for it.
+  absl::Status FillOnGpu(OpKernelContext* context, const Inputs& inputs,
+                         const Outputs& outputs) const {
+    auto device = CudaDeviceOf(*context->device());
+    TF_RETURN_IF_ERROR(Named(device.status()));
+    const CudaScope scope(**CudaDriver::Get(), device->context);
+    TF_RETURN_IF_ERROR(scope.status());
+    return function_->FillOn({{tvm_abi::kCuda, device->number}, StreamOf(context)}, inputs,
+                             outputs);
   }
 
   absl::Status Make(OpKernelContext* context, const Inputs& inputs) {
@@ -236,6 +279,7 @@ class TvmCallOp : public OpKernel {
   }
 
   std::string name_;
+  bool on_gpu_ = false;
   ShapeRules rules_;
   std::vector<TensorShape> stated_;  // of the outputs whose shape is stated
   std::shared_ptr<const ForeignFunction> function_;
@@ -268,6 +312,40 @@ shapes: For each output its shape. If empty: none is stated.
 
 COMPOSITE_TVM_CALL("CompositeTvmCall");
 COMPOSITE_TVM_CALL("CompositeStatefulTvmCall").SetIsStateful();
+
+constexpr char kGpuDoc[] = R"doc(
+Calls a function for GPUs of a library that composite.tf_op.Module loaded, on TensorFlow's stream.
+
+inputs: What the function is passed, before its outputs.
+given: The shapes of outputs that only the call knows.
+function: The SHA-256 of the library's file, a colon, and the name of the function.
+shape_of: For each output the input whose shape it has; -1: shapes has it; -2: the next of given.
+If empty: -1 where there are shapes, or 0.
+shapes: For each output its shape. If empty: none is stated.
+)doc";
+
+#define COMPOSITE_GPU_TVM_CALL(name)    \
+  REGISTER_OP(name)                     \
+      .Input("inputs: Tin")             \
+      .Input("given: N * int64")        \
+      .Output("outputs: Tout")          \
+      .Attr("function: string")         \
+      .Attr("shape_of: list(int) = []") \
+      .Attr("shapes: list(shape) = []") \
+      .Attr("Tin: list(type) >= 0")     \
+      .Attr("N: int >= 0")              \
+      .Attr("Tout: list(type) >= 0")    \
+      .SetShapeFn(InferShapes)          \
+      .Doc(kGpuDoc)
+
+COMPOSITE_GPU_TVM_CALL("CompositeGpuTvmCall");
+COMPOSITE_GPU_TVM_CALL("CompositeStatefulGpuTvmCall").SetIsStateful();
+
+REGISTER_KERNEL_BUILDER(
+    Name("CompositeGpuTvmCall").Device(tensorflow::DEVICE_GPU).HostMemory("given"), TvmCallOp);
+REGISTER_KERNEL_BUILDER(
+    Name("CompositeStatefulGpuTvmCall").Device(tensorflow::DEVICE_GPU).HostMemory("given"),
+    TvmCallOp);
 
 REGISTER_KERNEL_BUILDER(Name("CompositeTvmCall").Device(tensorflow::DEVICE_CPU), TvmCallOp);
 REGISTER_KERNEL_BUILDER(Name("CompositeStatefulTvmCall").Device(tensorflow::DEVICE_CPU), TvmCallOp);

@@ -63,6 +63,7 @@ struct Api {
   int (*call)(void*, const Any*, int32_t, Any*);
   void (*take_error)(void**);
   int (*from_dlpack)(ManagedTensor*, int32_t, int32_t, void**);
+  int (*set_stream)(int32_t, int32_t, void*, void**);
 };
 
 Api api;  // all null until Load
@@ -86,7 +87,8 @@ absl::Status ResolveAll(void* library) {
                         Resolve(library, "TVMFFIFunctionGetGlobal", &found.get_global) &&
                         Resolve(library, "TVMFFIFunctionCall", &found.call) &&
                         Resolve(library, "TVMFFIErrorMoveFromRaised", &found.take_error) &&
-                        Resolve(library, "TVMFFITensorFromDLPack", &found.from_dlpack);
+                        Resolve(library, "TVMFFITensorFromDLPack", &found.from_dlpack) &&
+                        Resolve(library, "TVMFFIEnvSetStream", &found.set_stream);
   Version version{};
   if (complete) found.get_version(&version);
   if (!complete || version.major != kMajor || version.minor != kMinor) {
@@ -143,6 +145,17 @@ absl::Status Load(const Libraries& libraries, bool with_runtime) {
   return with_runtime ? Open("libtvm_runtime.so", libraries.runtime).status() : absl::OkStatus();
 }
 
+absl::Status LoadCuda(const Libraries& libraries) {
+  TF_RETURN_IF_ERROR(Load(libraries, /*with_runtime=*/true));
+  return Open("libtvm_runtime_cuda.so", libraries.cuda).status();
+}
+
+StreamScope::StreamScope(tvm_abi::Device device, void* stream) : device_(device) {
+  api.set_stream(device.type, device.id, stream, &before_);
+}
+
+StreamScope::~StreamScope() { api.set_stream(device_.type, device_.id, before_, nullptr); }
+
 Value Value::Shared(void* object) {
   api.increase(object);
   Any any{static_cast<const ObjectHeader*>(object)->type_index, 0, {0}};
@@ -150,14 +163,14 @@ Value Value::Shared(void* object) {
   return Value(any);
 }
 
-absl::StatusOr<Value> Value::OfTensor(const tensorflow::Tensor& tensor) {
+absl::StatusOr<Value> Value::OfTensor(const tensorflow::Tensor& tensor, tvm_abi::Device device) {
   auto held = std::make_unique<Held>();
   held->tensor = tensor;
   held->dims = tensor.shape().dim_sizes();
   held->strides.resize(held->dims.size());
   int64_t stride = 1;
   for (size_t i = held->dims.size(); i-- > 0; stride *= held->dims[i]) held->strides[i] = stride;
-  held->managed = {DescribeTensor(tensor, held->dims.data()), held.get(),
+  held->managed = {DescribeTensor(tensor, held->dims.data(), device), held.get(),
                    [](ManagedTensor* self) { delete static_cast<Held*>(self->context); }};
   held->managed.tensor.strides = held->strides.data();
   Any any{kTensor, 0, {0}};

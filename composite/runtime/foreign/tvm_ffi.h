@@ -36,11 +36,14 @@ enum TypeIndex : int32_t {
 struct Libraries {
   std::string ffi;      // libtvm_ffi.so
   std::string runtime;  // libtvm_runtime.so
+  std::string cuda;     // libtvm_runtime_cuda.so, which needs CUDA's libcudart and libcuda
 };
 
 // Maps libtvm_ffi, and `with_runtime` libtvm_runtime too, for the life of the process.
 // FailedPrecondition where they are not to be had, or are of another version.
 absl::Status Load(const Libraries& libraries, bool with_runtime);
+// Maps libtvm_runtime_cuda too, after these.
+absl::Status LoadCuda(const Libraries& libraries);
 
 // A value that owns what it refers to. Load comes before any other than None.
 class Value {
@@ -49,8 +52,8 @@ class Value {
   explicit Value(tvm_abi::Any any) : any_(any) {}  // takes the reference over
   // Another reference to an object that somebody else owns.
   static Value Shared(void* object);
-  // A tensor of TVM on the memory of TensorFlow's, which it keeps.
-  static absl::StatusOr<Value> OfTensor(const tensorflow::Tensor& tensor);
+  // A tensor of TVM on the memory of TensorFlow's, which it keeps, of a device.
+  static absl::StatusOr<Value> OfTensor(const tensorflow::Tensor& tensor, tvm_abi::Device device);
 
   Value(Value&& other) noexcept : any_(std::exchange(other.any_, kNone)) {}
   Value& operator=(Value&& other) noexcept {
@@ -70,6 +73,19 @@ class Value {
   static constexpr tvm_abi::Any kNone{tvm_abi::kNone, 0, {0}};
 
   tvm_abi::Any any_ = kNone;
+};
+
+// The stream of a device that functions of TVM use on this thread, as long as this object lives.
+class StreamScope {
+ public:
+  StreamScope(tvm_abi::Device device, void* stream);
+  ~StreamScope();
+  StreamScope(const StreamScope&) = delete;
+  StreamScope& operator=(const StreamScope&) = delete;
+
+ private:
+  const tvm_abi::Device device_;
+  void* before_ = nullptr;
 };
 
 tvm_abi::Any Int(int64_t value);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "composite/runtime/base/record_check.h"
 #include "composite/runtime/program/node_attrs.h"
+#include "tensorflow/core/framework/allocator.h"
 
 namespace composite {
 namespace {
@@ -143,6 +144,20 @@ absl::Status ParseForwards(const NodeDef& node, KernelRecord* record) {
   return absl::OkStatus();
 }
 
+absl::Status ParseAlignment(const NodeDef& node, KernelRecord* record) {
+  const AttrValue* alignment = Find(node, kAlignmentField);
+  if (alignment == nullptr || alignment->i() == 0) return absl::OkStatus();
+  const int64_t bytes = alignment->i();
+  // TensorFlow allocates tensors at multiples of this.
+  constexpr int64_t kMost = tensorflow::Allocator::kAllocatorAlignment;
+  if (bytes < 1 || bytes > kMost || kMost % bytes != 0) {
+    return Malformed(kAlignmentField,
+                     absl::StrCat(bytes, " bytes, and tensors lie at multiples of ", kMost));
+  }
+  record->alignment = static_cast<size_t>(bytes);
+  return absl::OkStatus();
+}
+
 absl::Status ParseLaunches(const NodeDef& node, KernelRecord* record) {
   if (!absl::StartsWith(record->device, kCudaDevices)) return absl::OkStatus();
   const LaunchOperands operands{static_cast<int>(record->in_shapes.ranks.size()),
@@ -219,6 +234,8 @@ absl::StatusOr<KernelRecord> ParseKernelRecord(const NodeDef& node) {
   record.isa = Text(node, kIsaField);
   record.target = Text(node, kTargetField);
   record.device = Text(node, kDeviceField);
+  status = ParseAlignment(node, &record);
+  if (!status.ok()) return status;
   status = ParseLaunches(node, &record);
   if (!status.ok()) return status;
   status = ParseMeasured(node, &record);

@@ -57,6 +57,8 @@ struct KernelRecord {
   absl::optional<LaunchPlan> launches;
   std::string library;  // absolute path; empty: the kernel came with a built library
   std::string library_sha256;
+  // What the addresses of a CPU kernel's tensors must be multiples of; 1: what elements need.
+  size_t alignment = 1;
   bool barriers = true;  // false: no loop of it has one, so that it needs no team
   std::string isa;
   std::string target;

@@ -1,5 +1,7 @@
 #include "composite/runtime/run/kernel_call.h"
 
+#include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -35,6 +37,8 @@ absl::StatusCode CodeOf(const tvm_abi::Error& error) {
 }
 
 using Tensors = absl::InlinedVector<tvm_abi::Tensor, 8>;
+using Copies = absl::InlinedVector<Tensor, 1>;
+
 absl::Status Run(OpKernelContext* context, const KernelRecord& record, tvm_abi::Function function,
                  Tensors* tensors) {
   KernelHost host(context);
@@ -45,6 +49,19 @@ absl::Status Run(OpKernelContext* context, const KernelRecord& record, tvm_abi::
   }
   Count(GlobalStats().kernel_errors);
   return KernelError(absl::StrCat(record.name, " of ", record.op), error);
+}
+
+// Has a tensor of a call lie where the kernel can read it: in a copy, if it lies elsewhere.
+absl::Status Align(OpKernelContext* context, size_t alignment, const Tensor& input,
+                   tvm_abi::Tensor* described, Copies* copies) {
+  if (reinterpret_cast<uintptr_t>(described->data) % alignment == 0) return absl::OkStatus();
+  Tensor& copy = copies->emplace_back();
+  absl::Status status = context->allocate_temp(input.dtype(), input.shape(), &copy);
+  if (!status.ok()) return status;
+  std::memcpy(copy.data(), described->data, input.TotalBytes());
+  described->data = copy.data();
+  Count(GlobalStats().copies);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -58,11 +75,14 @@ absl::Status CallKernel(OpKernelContext* context, const Signature& call, const C
                         absl::Span<const Tensor> packed) {
   const KernelRecord& record = choice.kernel->record;
   Tensors tensors;
+  Copies copies;
   int64_t* dims = const_cast<int64_t*>(call.dims.data());  // the ABI has no const
   for (int i = 0; i < context->num_inputs(); ++i) {
     const Tensor& input = context->input(i);
     tensors.push_back(Describe(input, dims));
     dims += input.dims();
+    absl::Status aligned = Align(context, record.alignment, input, &tensors.back(), &copies);
+    if (!aligned.ok()) return aligned;
     if (record.in_shapes.ranks[i] == Signature::kOfValue) {
       tensors.back().ndim = 1;
       tensors.back().shape = const_cast<int64_t*>(call.Value(i));

@@ -70,3 +70,21 @@ def test_a_library_has_them_for_loops_alone(tmp_path):
             np.testing.assert_allclose(
                 scan(*inputs), scan.python_function(*inputs), rtol=1e-5, atol=1e-6
             )
+
+
+def test_names_of_a_call_and_of_its_record():
+    @composite.Composite(
+        "PrebuildNamed",
+        inputs=["x: float", "more: N * float"],
+        derived_attrs=["N: int >= 1"],
+        outputs=["y: float"],
+    )
+    def named(x, more):
+        return tf.add_n(more) + x
+
+    dims = ("float32", ("n", 4, "m"))
+    assert prebuild.names(named, {"x": dims, "more": [dims, dims]}) == {
+        "x": "in0", "more[0]": "in1", "more[1]": "in2", "y": "out0", "n": "s0", "m": "s1"
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="y names two of the tensors and dims of named"):
+        prebuild.names(named, {"x": ("float32", ("y",)), "more": [("float32", ("y",))]})

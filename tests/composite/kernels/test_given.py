@@ -91,13 +91,84 @@ def test_what_is_wrong_is_refused(scaled, kernel, call, message):
     assert (scaled.kernels, scaled.signatures) == (kernels, signatures)
 
 
-def test_what_is_no_kernel_is_an_error(scaled):
+def test_a_function_of_tensors_is_compiled():
+    @composite.Composite(
+        "GivenSums", inputs=["x: float", "b: float"], outputs=["y: float", "s: float"]
+    )
+    def sums(x, b):
+        return x + b, tf.reduce_sum(x, 1)
+
+    def kernel(x, b):
+        k = te.reduce_axis((0, x.shape[1]), "k")
+        return [
+            te.compute(x.shape, lambda i, j: x[i, j] + b[j]),
+            te.compute(x.shape[:1], lambda i: te.sum(x[i, k], axis=k)),
+        ]
+
+    sums.use_kernel(kernel, {"x": ("float32", ("n", "m")), "b": ("float32", ("m",))})
+    with settings.options(backend="tvm"):
+        for x in (X, X[:, :0]):  # of the empty one there are sums
+            y, s = sums(x, x[0])
+            np.testing.assert_array_equal(y, x + x[0])
+            np.testing.assert_allclose(s, x.sum(1), rtol=1e-5)
+    with pytest.raises(TypeError, match="returns None, and no te tensor"):
+        sums.use_kernel(lambda x, b: None, sums.signatures[0])
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    module = tvm.IRModule({"row_sums": row_sums().with_attr("global_symbol", "row_sums")})
+    return tvm.compile(module, target=tvm.target.Target({"kind": "llvm"}))
+
+
+def row_sums():
+    n, m = te.var("n"), te.var("m")
+    x = te.placeholder((n, m), "float32", name="x")
+    k = te.reduce_axis((0, m), "k")
+    return te.create_prim_func([x, te.compute((n,), lambda i: te.sum(x[i, k], axis=k), name="s")])
+
+
+@pytest.mark.parametrize("form", ["executable", "module", "library"])
+def test_what_tvm_compiled_is_given_tensors_that_are_aligned(compiled, form, tmp_path):
+    @composite.Composite(f"GivenCompiled{form}", inputs=["x: float"], outputs=["y: float"])
+    def summed(x):
+        return tf.reduce_sum(x, 1)
+
+    call = {"x": ("float32", ("n", "m"))}
+    if form == "library":
+        compiled.export_library(str(tmp_path / "sums.so"))
+        summed.use_kernel(tmp_path / "sums.so", call, function="row_sums")
+        message = "came as a shared library"
+    else:
+        summed.use_kernel(compiled if form == "executable" else compiled.mod, call)
+        message = "assumes tensors at multiples of 64 bytes, .* give the IRModule"
+    assert summed.kernels[0].record.alignment == 64
+    room = np.arange(300, dtype=np.float32)
+    begin = 1 + -room.ctypes.data % 64 // 4  # in front of it there is a multiple of 64
+    shifted = room[begin : begin + 252].reshape(4, 63)
+    with settings.options(backend="tvm"):
+        before = composite.stats()
+        found = summed(tf.experimental.dlpack.from_dlpack(shifted.__dlpack__()))
+        np.testing.assert_allclose(found, shifted.sum(1), rtol=1e-6)
+        assert (composite.stats() - before)["copies"] == 1
+        np.testing.assert_array_equal(summed(tf.zeros([3, 0])), np.zeros(3))
+    with pytest.raises(ValueError, match=message):
+        composite.build([summed], tmp_path / "lib", name="given_compiled")
+
+
+def test_what_is_no_kernel_is_an_error(scaled, compiled):
     with pytest.raises(TypeError, match="is no kernel: give the path"):
-        scaled.use_kernel(squares, CALL)
+        scaled.use_kernel(3, CALL)
+    with pytest.raises(TypeError, match="A packed function alone has no machine code"):
+        scaled.use_kernel(compiled["row_sums"], CALL)
+    with pytest.raises(ValueError, match="it takes no ordinary numbers|raised"):
+        scaled.use_kernel(compiled, {"x": ("float64", ("n", 64))})
     with pytest.raises(TypeError, match="missing a required argument: 'x'"):
         scaled.use_kernel(squares(2.5), {"by": 2.5})
-    with pytest.raises(ValueError, match="kernels run on the CPU so far, not on 'GPU'"):
-        scaled.use_kernel(squares(2.5), CALL, device="GPU")
+    with pytest.raises(ValueError, match="launches= is of a kernel for a GPU"):
+        scaled.use_kernel(squares(2.5), CALL, launches=[composite.Launch("f", 1, 1)])
+    with pytest.raises(TypeError, match="is no kernel for a GPU: give the path of a cubin"):
+        scaled.use_kernel(squares(2.5), CALL, device="cuda:sm_90")
     with pytest.raises(FileNotFoundError, match="none.so is not there"):
         scaled.use_kernel("none.so", CALL, function="f")
 

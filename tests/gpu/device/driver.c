@@ -4,6 +4,7 @@
 // ../nvrtc.
 #include <dlfcn.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,7 +28,9 @@ enum {
 };
 enum { kMultiprocessors = 16, kMajor = 75, kMinor = 76 };
 
-enum { kMostContexts = 8, kMostArguments = 64 };
+enum { kMostDynamicShared = 8 };  // CUfunction_attribute
+
+enum { kMostContexts = 8, kMostArguments = 64, kMostThreads = 1024, kSharedOfAny = 48 << 10 };
 
 struct Context {
   int device;
@@ -151,8 +154,9 @@ int cuMemcpyDtoH_v2(void* to, unsigned long long from, size_t bytes) {
 // ---- modules ------------------------------------------------------------------------------------
 
 struct Function {
-  const char* (*run)(void** arguments, unsigned blocks, unsigned threads, bool reverse);
-  const char* kinds;  // a letter each argument: 'p' an address, 's' a size
+  const char* (*run)(void** arguments, const unsigned* blocks, const unsigned* threads);
+  const char* kinds;  // a letter each argument: 'p' an address, 's' a number
+  unsigned most_shared;
 };
 
 // A library ends with its table of sections.
@@ -163,7 +167,10 @@ static size_t SizeOf(const Elf64_Ehdr* image) {
 int cuModuleLoadData(void** module, const void* image) {
   if (Current() == NULL) return kInvalidContext;
   if (memcmp(image, ELFMAG, SELFMAG) != 0) return kInvalidImage;
-  const int file = memfd_create("module", MFD_CLOEXEC);
+  const int low = memfd_create("module", MFD_CLOEXEC);
+  // A number that nobody else has used: the linker takes a library by its name for one it has.
+  const int file = fcntl(low, F_DUPFD_CLOEXEC, 500);
+  close(low);
   const size_t size = SizeOf(image);
   char path[32];
   snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
@@ -184,12 +191,19 @@ int cuModuleGetFunction(struct Function** function, void* module, const char* na
   *function = calloc(1, sizeof(**function));
   *(void**)&(*function)->run = run;
   (*function)->kinds = kinds();
+  (*function)->most_shared = kSharedOfAny;
+  return 0;
+}
+
+int cuFuncSetAttribute(struct Function* function, int attribute, int value) {
+  if (attribute != kMostDynamicShared || value < 0) return kInvalidValue;
+  function->most_shared = (unsigned)value;
   return 0;
 }
 
 struct Launch {
   const struct Function* function;
-  unsigned blocks, threads;
+  unsigned blocks[3], threads[3];
   uint64_t values[kMostArguments];
 };
 
@@ -204,7 +218,7 @@ static void Run(void* argument) {
     places[i] = value;
   }
   pthread_mutex_lock(&mu);
-  const char* wrong = launch->function->run(places, launch->blocks, launch->threads, false);
+  const char* wrong = launch->function->run(places, launch->blocks, launch->threads);
   pthread_mutex_unlock(&mu);
   if (wrong != NULL) {
     fprintf(stderr, "a kernel of the test device is wrong: %s\n", wrong);
@@ -214,19 +228,21 @@ static void Run(void* argument) {
 }
 
 int cuLaunchKernel(const struct Function* function, unsigned x, unsigned y, unsigned z,
-                   unsigned threads, unsigned threads_y, unsigned threads_z, unsigned shared,
+                   unsigned threads_x, unsigned threads_y, unsigned threads_z, unsigned shared,
                    SP_Stream stream, void** arguments, void** extra) {
+  const unsigned blocks[3] = {x, y, z}, threads[3] = {threads_x, threads_y, threads_z};
   if (Current() == NULL) return kInvalidContext;
   if (__atomic_load_n(&refuses, __ATOMIC_RELAXED)) return kLaunchFailed;
-  if (x == 0 || y != 1 || z != 1 || threads_y != 1 || threads_z != 1) return kInvalidValue;
-  if (threads == 0 || shared != 0 || extra != NULL) return kInvalidValue;
+  const unsigned all = threads_x * threads_y * threads_z;
+  if (x == 0 || y == 0 || z == 0 || all == 0 || all > kMostThreads) return kInvalidValue;
+  if (shared > function->most_shared || extra != NULL) return kInvalidValue;
   if (strlen(function->kinds) > kMostArguments) return kInvalidValue;
   stream = StreamOf(stream);
   if (DeviceOf(stream) != Current()->device) return kInvalidContext;
   struct Launch* launch = calloc(1, sizeof(*launch));
   launch->function = function;
-  launch->blocks = x;
-  launch->threads = threads;
+  memcpy(launch->blocks, blocks, sizeof(blocks));
+  memcpy(launch->threads, threads, sizeof(threads));
   for (size_t i = 0; function->kinds[i] != '\0'; ++i) {
     memcpy(&launch->values[i], arguments[i], sizeof(launch->values[i]));
   }

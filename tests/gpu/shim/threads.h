@@ -44,9 +44,15 @@ struct half {
 namespace composite_threads {
 
 struct Place {
-  unsigned x;
+  unsigned x, y, z;
 };
-inline Place block, thread, blocks;
+inline Place block, thread, blocks, threads_of_block;
+
+inline unsigned Count(const Place& extent) { return extent.x * extent.y * extent.z; }
+
+inline Place PlaceOf(unsigned n, const Place& extent) {
+  return {n % extent.x, n / extent.x % extent.y, n / (extent.x * extent.y)};
+}
 
 constexpr int kWarp = 32;
 constexpr size_t kStack = 64 << 10;
@@ -107,7 +113,7 @@ inline bool RunWarp(size_t begin, size_t end, bool reverse) {
       const size_t i = reverse ? begin + end - 1 - n : n;
       if (fibers[i].state != State::kReady) continue;
       current = &fibers[i];
-      thread.x = unsigned(i);
+      thread = PlaceOf(unsigned(i), threads_of_block);
       swapcontext(&scheduler, &current->context);
       current = nullptr;
       ran = true;
@@ -149,35 +155,41 @@ inline void RunBlock(size_t threads, bool reverse) {
 }
 
 // Runs a kernel; returns null, or what is wrong with it.
-inline const char* Run(unsigned grid, unsigned threads, bool meets, bool reverse,
+inline const char* Run(const Place& grid, const Place& block_of, bool meets, bool reverse,
                        const std::function<void()>& kernel) {
+  const unsigned count = Count(grid), threads = Count(block_of);
   error = nullptr;
-  blocks.x = grid;
+  blocks = grid;
+  threads_of_block = block_of;
   body = &kernel;
   if (fibers.size() < threads) {
     fibers.resize(threads);
     stacks.resize(threads * kStack);
   }
-  for (unsigned n = 0; n < grid && error == nullptr; ++n) {
-    block.x = reverse ? grid - 1 - n : n;
+  for (unsigned n = 0; n < count && error == nullptr; ++n) {
+    block = PlaceOf(reverse ? count - 1 - n : n, grid);
     if (meets) {
       RunBlock(threads, reverse);
       continue;
     }
-    for (thread.x = 0; thread.x < threads; ++thread.x) kernel();
+    for (unsigned i = 0; i < threads; ++i) {
+      thread = PlaceOf(i, block_of);
+      kernel();
+    }
   }
   return error;
 }
 
 template <class... Types, size_t... indices>
-const char* Launch(void (*kernel)(Types...), void** arguments, unsigned grid, unsigned threads,
-                   bool meets, bool reverse, std::index_sequence<indices...>) {
+const char* Launch(void (*kernel)(Types...), void** arguments, const Place& grid,
+                   const Place& threads, bool meets, bool reverse,
+                   std::index_sequence<indices...>) {
   return Run(grid, threads, meets, reverse, [&] { kernel(*(Types*)arguments[indices]...); });
 }
 
 template <class... Types>
-const char* Launch(void (*kernel)(Types...), void** arguments, unsigned grid, unsigned threads,
-                   bool meets, bool reverse) {
+const char* Launch(void (*kernel)(Types...), void** arguments, const Place& grid,
+                   const Place& threads, bool meets, bool reverse) {
   return Launch(kernel, arguments, grid, threads, meets, reverse,
                 std::index_sequence_for<Types...>());
 }
@@ -186,6 +198,8 @@ const char* Launch(void (*kernel)(Types...), void** arguments, unsigned grid, un
 
 #define threadIdx composite_threads::thread
 #define blockIdx composite_threads::block
+#define gridDim composite_threads::blocks
+#define blockDim composite_threads::threads_of_block
 
 inline int64_t composite_blocks() { return composite_threads::blocks.x; }
 
@@ -226,8 +240,9 @@ void composite_copy(T* to, const T* from) {
 
 #include "tensor_core.h"
 
-#define COMPOSITE_LAUNCH(kernel, meets)                                                     \
-  extern "C" const char* launch_##kernel(void** arguments, unsigned grid, unsigned threads, \
-                                         bool reverse) {                                    \
-    return composite_threads::Launch(kernel, arguments, grid, threads, meets, reverse);     \
+#define COMPOSITE_LAUNCH(kernel, meets)                                                       \
+  extern "C" const char* launch_##kernel(void** arguments, unsigned grid, unsigned threads,   \
+                                         bool reverse) {                                      \
+    return composite_threads::Launch(kernel, arguments, {grid, 1, 1}, {threads, 1, 1}, meets, \
+                                     reverse);                                                \
   }

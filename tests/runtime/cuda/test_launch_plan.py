@@ -42,6 +42,8 @@ def install(unique: Callable[[str], str], tmp_path: Path) -> Callable[..., None]
 
 def test_a_plan_is_taken(install: Callable[..., None]) -> None:
     install()
+    install(_launch_grid=["s0 3 //,2"], _launch_block=["32,4,2"], _launch_dynamic=[65536],
+            _launch_arguments=["in0 int=-3 float=0.5 double=1e300"], _alignment=64)  # fmt: skip
     install(_launch_functions=[], _launch_work=[], _launch_share=[], _launch_threads=[],
             _launch_shared=[], _launch_arguments=[], _workspaces=[], _aligned=[])  # fmt: skip
 
@@ -57,6 +59,15 @@ def test_a_plan_is_taken(install: Callable[..., None]) -> None:
         ("_launch_share", [1, 1], "_launch_share: not one a launch"),
         ("_launch_threads", [1025], "1025 is not from 1 to 1024"),
         ("_launch_shared", [-1], "-1 is not from 0 to 49152"),
+        ("_launch_grid", ["1", "1"], "_launch_grid: not one a launch"),
+        ("_launch_grid", ["1,1,1,1"], "more than three dimensions"),
+        ("_launch_grid", ["s1"], "names a symbol that no input has"),
+        ("_launch_block", ["16,8"], "16,8 is no block of 256 threads"),
+        ("_launch_block", ["2,2,2,32"], "2,2,2,32 is no block of 256 threads"),
+        ("_launch_dynamic", [1 << 20], "1048576 is not from 0 to 232448"),
+        ("_launch_dynamic", [1, 1], "_launch_dynamic: not one a launch"),
+        ("_launch_arguments", ["int=x"], '"int=x" is no argument of a launch'),
+        ("_alignment", 48, "_alignment: 48 bytes, and tensors lie at multiples of 64"),
         ("_launch_arguments", ["in1"], "in1, and there are 1"),
         ("_launch_arguments", ["work1"], "work1, and there are 1"),
         ("_launch_arguments", ["size1"], "size1, and there are 1"),

@@ -1,0 +1,126 @@
+"""Kernels for GPUs that an author gives: machine code, and its launches.
+
+They are checked, measured and installed as our own are, where there is a GPU of their level.
+
+Not for: kernels for the CPU (given.py); what a launch is (launches.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from composite.binding.kernel_record import KernelRecord
+from composite.binding.kernel_request import KernelRequest
+from composite.compiler.tvm.target import CudaTarget
+from composite.kernels import cache, gpu, launches, produce, shapes, verdicts
+from composite.kernels.decisions import Decision
+from composite.kernels.given import Given, Refused, minimums, output_shapes, refusing
+from composite.kernels.key import sha256
+from composite.ops import call
+
+# Of varying dims, by how many there are: a grid that ends too early shows.
+_SIZES = {1: 2053, 2: 131}
+_LEAST = 31
+_SUFFIXES = (".cubin", ".ptx")
+
+
+def give(
+    request: KernelRequest,
+    source: Any,
+    stated: Sequence[launches.Launch],
+    names: Mapping[str, str],
+) -> Given:
+    """Checks a kernel for the calls of a request on a GPU, installs and measures it.
+
+    Args:
+        request: the calls, and the level of GPUs.
+        source: the path of a cubin or of PTX.
+        stated: its launches.
+        names: what they call tensors and dims, as `launches.fields` takes them.
+
+    Raises:
+        Refused: it is not what the body computes, it cannot be launched so, or there is no GPU of
+            its level here.
+        TypeError: `source` is no such path.
+        FileNotFoundError: there is no such file.
+    """
+    if not isinstance(source, str | Path) or Path(source).suffix not in _SUFFIXES:
+        raise TypeError(
+            f"{source!r} is no kernel for a GPU: give the path of a cubin or of PTX ("
+            f"{', '.join(_SUFFIXES)})"
+        )
+    path = Path(source)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is not there")
+    if not stated:
+        raise Refused("launches= says how it is launched: a list of composite.Launch")
+    image = path.read_bytes()
+    with call.eager_mode(), refusing():
+        record = _record(request, path, image, stated, names)
+        found = _checked(request, record, image)
+        least = minimums(request, lambda oracle: gpu.check(oracle, record, image))
+        record = produce.with_accuracy(replace(record, minimums=least), request, found)
+        stored = cache.open_default().store(sha256(image), b"", image)
+        return Given(record, _measured(record, request, stored), {}, image)
+
+
+def _measured(record: KernelRecord, request: KernelRequest, stored: Path) -> Decision:
+    try:
+        return verdicts.measured_library(record, request, stored)
+    except tf.errors.InvalidArgumentError as error:  # TensorFlow cannot place it
+        raise Refused(f"its body does not run on {request.device}: {error.message}") from error
+
+
+def _record(
+    request: KernelRequest,
+    path: Path,
+    image: bytes,
+    stated: Sequence[launches.Launch],
+    names: Mapping[str, str],
+) -> KernelRecord:
+    try:
+        plan = launches.fields(stated, names)
+        target = CudaTarget.of_device(request.device)
+    except ValueError as wrong:
+        raise Refused(str(wrong)) from wrong
+    outputs = output_shapes(request)
+    pointers = (("in", len(request.in_shapes)), ("out", len(outputs)))
+    fields: dict[str, Any] = {
+        **plan,
+        # Nobody knows which of them the code loads in pieces; TensorFlow allocates all of them so.
+        "aligned": tuple(f"{kind}{i}" for kind, count in pointers for i in range(count)),
+    }
+    return KernelRecord(
+        op=request.op,
+        name=f"{request.op}_{sha256(image + repr(stated).encode())[:16]}",
+        attrs=request.attrs,
+        program=request.program,
+        in_shapes=request.in_shapes,
+        out_shapes=tuple(outputs),
+        minimums=(0,) * len(shapes.symbols(request.in_shapes)),
+        barriers=False,
+        isa=target.isa,
+        target=target.key,
+        device=request.device,
+        verdict="kernel",
+        strategy=f"yours: {', '.join(one.function for one in stated)}, {path.name}",
+        proof="not looked at",
+        **fields,
+    )
+
+
+def _checked(request: KernelRequest, record: KernelRecord, image: bytes) -> Any:
+    size = _SIZES.get(len(request.hint), _LEAST)
+    larger = replace(request, hint=(size,) * len(request.hint))
+    try:
+        return gpu.check(produce.oracle(larger, record.minimums), record, image)
+    except gpu.Missing as missing:
+        raise Refused(
+            f"it cannot be checked on this machine ({missing}): give it where there is a GPU of "
+            f"{request.device}"
+        ) from missing

@@ -1,0 +1,98 @@
+"""The signatures that TVM leaves in the libraries that it compiles.
+
+A compiled function says what it was to be passed when it is passed something else, so its library
+has a text such as `row_sums(rows: Tensor([n, m], float32), sums: Tensor([n], float32))`. It is a
+message for people, in Python's syntax; what cannot be read in it is taken for unknown.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+ALIGNMENT = 64
+"""What the code that TVM compiles assumes the addresses of tensors to be multiples of."""
+
+_NUMBER = ("T.int32", "T.int64")  # of a number whose type TVM writes down
+
+
+class Parameter(NamedTuple):
+    """One tensor that a function is passed.
+
+    Attributes:
+        name: as it was given to TVM.
+        dtype: as TVM and TensorFlow call it.
+        dims: sizes; a text for one that varies: a name, or an expression of names.
+    """
+
+    name: str
+    dtype: str
+    dims: tuple[int | str, ...]
+
+
+def signature(library: bytes, function: str) -> tuple[Parameter, ...] | None:
+    """The tensors that a function is passed: inputs, then outputs. None where that is not said."""
+    text = re.compile(rb"(?<![\w.])" + re.escape(function.encode()) + rb"\(([ -~]*)\)\0")
+    found = {match[1] for match in text.finditer(library)}
+    if len(found) != 1:
+        return None
+    try:
+        return tuple(_parameter(one) for one in _split(found.pop().decode()))
+    except (SyntaxError, ValueError):
+        return None
+
+
+def evaluate(dim: str, sizes: Mapping[str, Any]) -> Any:
+    """A dim of a parameter, of the values of its names: numbers, or tensors."""
+    return eval(dim, {"__builtins__": {}}, dict(sizes))  # arithmetic: see _Plain
+
+
+def names(dim: str) -> set[str]:
+    """The names in a dim of a parameter."""
+    return {node.id for node in ast.walk(ast.parse(dim)) if isinstance(node, ast.Name)}
+
+
+def _split(text: str) -> Iterator[str]:
+    """The parameters of a signature: what stands between commas outside of brackets."""
+    depth, begin = 0, 0
+    for at, letter in enumerate(text):
+        depth += (letter in "([") - (letter in ")]")
+        if letter == "," and depth == 0:
+            yield text[begin:at]
+            begin = at + 1
+    if text[begin:].strip():
+        yield text[begin:]
+
+
+def _parameter(text: str) -> Parameter:
+    name, colon, kind = text.strip().rpartition(": ")
+    match ast.parse(kind, mode="eval").body:
+        case ast.Call(ast.Name("Tensor"), [ast.List(dims), ast.Name(dtype)], []) if colon:
+            return Parameter(name, dtype, tuple(map(_dim, dims)))
+    raise ValueError(f"{text} is no tensor")
+
+
+def _dim(node: ast.expr) -> int | str:
+    plain = ast.unparse(_Plain().visit(node))
+    return int(plain) if plain.isdecimal() else plain
+
+
+class _Plain(ast.NodeTransformer):
+    """Lets arithmetic of a dim be, and makes numbers of `T.int64(1)`; ValueError for others."""
+
+    _ARITHMETIC = (
+        ast.BinOp, ast.Name, ast.Constant, ast.Load,
+        ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod,
+    )  # fmt: skip
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        if not isinstance(node, self._ARITHMETIC):
+            raise ValueError(f"{ast.unparse(node)} is no arithmetic")
+        return super().generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if ast.unparse(node.func) in _NUMBER and len(node.args) == 1:
+            return self.visit(node.args[0])
+        raise ValueError(f"{ast.unparse(node)} is no arithmetic")
