@@ -23,6 +23,7 @@ from composite.cli.diverge import diverge
 from composite.cli.explain import explain
 from composite.cli.export import export
 from composite.cli.lint import lint
+from composite.cli.recognize import recognize
 from composite.cli.run import run
 from composite.cli.show import show
 from composite.cli.tune import merge, tune
@@ -103,6 +104,7 @@ for _command in (
     export,
     accelerate,
     bisect,
+    recognize,
     run,
 ):
     main.add_command(_command)
