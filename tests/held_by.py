@@ -36,7 +36,14 @@ HELD_BY: dict[str, str] = {
         " composite/runtime/standalone/python_calls composite/runtime/standalone/table"
         " composite/runtime/standalone/worker_pool"
     ),
-    "tests/composite/editing/test_models.py": "finding.py match.py scope.py splicing.py",
+    "tests/composite/editing/test_models.py": "finding.py match.py places.py scope.py splicing.py",
+    "tests/composite/recognition/test_models.py": (
+        "attributes.py cuts.py differences.py finding.py recognizing.py report.py values.py"
+    ),
+    "tests/composite/recognition/test_spellings.py": (
+        "algebra.py contraction.py expansions.py layouts.py moving.py reading.py"
+        " rules.py search.py vocabulary.py"
+    ),
     "tests/composite/editing/test_functions.py": (
         "editing.py loaded_function.py matcher.py pattern.py replacement.py report.py traced.py"
         " composite/binding/printed.py"

@@ -28,11 +28,11 @@ _WITH_STATE = {
 }
 
 
-Report = TypeVar("Report", covariant=True)
+Report_co = TypeVar("Report_co", covariant=True)
 Handles = Mapping[str, Mapping[int, Handle]]
 
 
-class Outcome(NamedTuple, Generic[Report]):
+class Outcome(NamedTuple, Generic[Report_co]):
     """What became of a graph.
 
     Attributes:
@@ -40,16 +40,16 @@ class Outcome(NamedTuple, Generic[Report]):
         handles: what is known of the variables that functions are given, by function and argument.
     """
 
-    report: Report
+    report: Report_co
     handles: Handles
 
 
-class Editor(Protocol[Report]):
+class Editor(Protocol[Report_co]):
     """What changes a graph: a replacement, or several."""
 
     def __call__(
         self, graph_def: Any, *, name: str, keep: bool = False, handles: Handles | None = None
-    ) -> Outcome[Report]:
+    ) -> Outcome[Report_co]:
         """Changes a GraphDef and the functions of its library.
 
         Args:
@@ -85,7 +85,9 @@ def edit(match: Match, function: Callable[..., Any]) -> Editor[ReplacementReport
         if match.pattern is not None:
             graphs = patterns(match.pattern, match.inputs, _dtypes(graph_def))
         stand = Replacement(function)
-        changed = changed_by(graph_def, lambda scope: find(scope, match, graphs), stand, keep=keep, handles=handles)
+        changed = changed_by(
+            graph_def, lambda scope: find(scope, match, graphs), stand, keep=keep, handles=handles
+        )
         report = ReplacementReport(
             name, str(match), stand.name, tuple(changed.replaced), tuple(changed.near)
         )

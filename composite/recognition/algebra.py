@@ -23,14 +23,16 @@ _MOST_MULTIPLIED = 4  # the highest power of a sum that is multiplied out
 
 # Functions of each element: what moves elements moves them in the arguments.
 ELEMENTWISE = frozenset(
-    "sum power exp log max min Tanh Erf Abs Sin Cos Tan Sign Floor Round Rint positive Cast FloorDiv FloorMod "
-    "Equal".split()
+    (
+        *("sum", "power", "exp", "log", "max", "min", "positive", "Tanh", "Erf", "Abs", "Sin"),
+        *("Cos", "Tan", "Sign", "Floor", "Round", "Rint", "Cast", "FloorDiv", "FloorMod", "Equal"),
+    )
 )
 _ODD = frozenset(["Tanh", "Erf", "Sin", "Tan", "Sign"])
 _EVEN = frozenset(["Cos", "Abs"])
 
 
-class TooLarge(Exception):
+class TooLargeError(Exception):
     """An expression has more terms than are worth a comparison."""
 
 
@@ -143,7 +145,7 @@ class Algebra:
     def _form(self, terms: dict[Monomial, float]) -> Form:
         kept = [(p, self._snapped(c)) for p, c in terms.items() if c != 0]
         if len(kept) > _MOST_TERMS:
-            raise TooLarge
+            raise TooLargeError
         kept.sort(key=lambda term: [(atom.number, exponent) for atom, exponent in term[0]])
         key = tuple(kept)
         return self._forms.setdefault(key, Form(key))
@@ -213,10 +215,8 @@ class Algebra:
         found = self.one
         for form in forms:
             if len(found.terms) * len(form.terms) > _MOST_TERMS:
-                raise TooLarge
-            parts = [
-                self._monomial((*p, *q), c * d) for p, c in found.terms for q, d in form.terms
-            ]
+                raise TooLargeError
+            parts = [self._monomial((*p, *q), c * d) for p, c in found.terms for q, d in form.terms]
             found = self.sum(*parts)
         return found
 
@@ -226,8 +226,8 @@ class Algebra:
             exponents[atom] = exponents.get(atom, 0.0) + exponent
         plain: list[tuple[Atom, float]] = []
         multiplied: list[Form] = []
-        for atom, exponent in sorted(exponents.items(), key=lambda one: one[0].number):
-            exponent = self._snapped(0.0 if abs(exponent) < self._rtol else exponent)
+        for atom, total in sorted(exponents.items(), key=lambda one: one[0].number):
+            exponent = self._snapped(0.0 if abs(total) < self._rtol else total)
             if atom.kind == "sum" and exponent in range(1, _MOST_MULTIPLIED + 1):
                 multiplied += [atom.args[0]] * int(exponent)
             elif atom.kind == "Abs" and exponent % 2 == 0:
@@ -347,10 +347,10 @@ class Algebra:
         shape = joint(map(shape_of, args))
         return self.scaled(self.atom(kind, params, tuple(args), shape), sign)
 
-    def mean(self, form: Form, shape: Shape, axes: Sequence[int]) -> Form:
+    def mean(self, form: Form, axes: Sequence[int]) -> Form:
         """The mean over axes, counted from the last, which are kept.
 
-        What does not vary along them stands outside. `shape` is that of the value.
+        What does not vary along them stands outside.
         """
         parts = []
         for product, factor in form.terms:
@@ -360,7 +360,8 @@ class Algebra:
             if inner:
                 alone = self._monomial(inner, 1.0)
                 if (one := alone.atom) is not None and one.kind == "mean":
-                    axes, alone = (*axes, *(k for k in one.params if isinstance(k, int))), one.args[0]
+                    axes = (*axes, *(k for k in one.params if isinstance(k, int)))
+                    alone = one.args[0]
                 full = shape_of(alone)
                 over = tuple(sorted(k for k in axes if size_at(full, k) != 1))
                 kept = tuple(1 if k - len(full) in over else n for k, n in enumerate(full))
@@ -374,7 +375,7 @@ def _order(form: Form) -> list[list[tuple[int, float]]]:
 
 
 _RULES: dict[str, Callable[..., Form]] = {
-    "sum": lambda algebra, x: x,
+    "sum": Algebra.sum,
     "exp": Algebra.exp,
     "log": Algebra.log,
     "max": lambda algebra, x, y: algebra.extreme("max", x, y),

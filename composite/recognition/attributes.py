@@ -1,4 +1,4 @@
-"""The attributes that an op may have where it was found: values that the graph's constants suggest."""
+"""The attributes that an op may have in a place: values that the graph's constants suggest."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ def contracted(
     given = [_without_units(algebra, *one, taken) for one in operands]
     kept = tuple(label for label in out if taken[label] != 1)
     given = [_summed(algebra, given, k, kept, taken) for k in range(len(given))]
-    (x, x_labels), (y, y_labels) = given
-    if not set(x_labels) & set(y_labels) - set(kept):
+    both = set(given[0][1]) & set(given[1][1])
+    if not both - set(kept):
         parts = [_laid_out(algebra, one, labels, kept, taken) for one, labels in given]
         found = algebra.product(*parts)
     else:
@@ -58,7 +58,7 @@ def _summed(
         return form, labels
     shape = _shape(labels, sizes)
     count = math.prod(shape[k] for k in alone)
-    mean = algebra.scaled(algebra.mean(form, shape, alone), count)
+    mean = algebra.scaled(algebra.mean(form, alone), count)
     kept = tuple(label for label in labels if label in others)
     of_kept = tuple(sizes[label] if label in others else 1 for label in labels)
     return reshaped(algebra, mean, of_kept, _shape(kept, sizes)), kept
@@ -74,9 +74,7 @@ def _laid_out(
     return reshaped(algebra, turned, _shape(mine, sizes), spread)
 
 
-def _atom(
-    algebra: Algebra, given: Sequence[_Operand], out: Labels, sizes: dict[str, int]
-) -> Form:
+def _atom(algebra: Algebra, given: Sequence[_Operand], out: Labels, sizes: dict[str, int]) -> Form:
     factor, joined = 1.0, out
     bare: list[_Operand] = []
     for index, (form, labels) in enumerate(given):
@@ -87,10 +85,13 @@ def _atom(
         bare.append((own, axes))
     named = min(
         (_named(order, out) for order in (bare, bare[::-1])),
-        key=lambda one: ([[(a.number, e) for a, e in p] for f in one[0] for p, _ in f.terms], one[1:]),
+        key=lambda one: (
+            [[(a.number, e) for a, e in p] for f in one[0] for p, _ in f.terms],
+            one[1:],
+        ),
     )
-    forms, labels, results = named
-    found = algebra.atom("contract", (labels, results), forms, _shape(out, sizes))
+    forms, axes_of, results = named
+    found = algebra.atom("contract", (axes_of, results), forms, _shape(out, sizes))
     found = algebra.scaled(found, factor)
     return reshaped(algebra, found, _shape(out, sizes), _shape(joined, sizes))
 
@@ -134,7 +135,9 @@ def _joined(form: Form, shape: Shape) -> Iterator[list[Shape]]:
         if atom.kind in ELEMENTWISE:
             for arg in atom.args:
                 yield from _joined(arg, shape)
-        elif atom.kind == "view" and atom.shape == shape and (base := atom.args[0].atom) is not None:
+        elif (
+            atom.kind == "view" and atom.shape == shape and (base := atom.args[0].atom) is not None
+        ):
             groups = _groups(base.shape, shape)
             if groups is not None and any(len(group) > 1 for group in groups):
                 yield groups

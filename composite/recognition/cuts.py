@@ -11,7 +11,8 @@ from composite.ops import call, functions
 from composite.recognition.reading import COPIES, OF_SIZES, Constants
 from composite.recognition.vocabulary import Vocabulary, kinds_of_op
 
-_MOST_STEPS = 1500  # for one node
+_MOST_STEPS = 600  # for one node and size
+_SIZES = (8, 16, 32)
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,11 @@ class Cuts:
     """Parts of a graph in which an op with a vocabulary may be."""
 
     def __init__(
-        self, constants: Constants, order: Mapping[str, int], words: Vocabulary, dtypes: Sequence[frozenset[Any]]
+        self,
+        constants: Constants,
+        order: Mapping[str, int],
+        words: Vocabulary,
+        dtypes: Sequence[frozenset[Any]],
     ) -> None:
         """`order` is that of nodes, results first; `dtypes` those that each input may have."""
         self._constants = constants
@@ -50,12 +55,48 @@ class Cuts:
         self._words = words
         self._dtypes = dtypes
         self._steps = 0
+        self._size = 0
+        self._known: dict[str, bool] = {}
+        self._sources: dict[str, set[str]] = {}
 
     def at(self, root: Any, most: int) -> Iterator[Cut]:
-        """Each part that computes a tensor from at most so many others."""
-        self._steps = _MOST_STEPS
-        if self._may_be(root):
-            yield from self._from(root, (root,), (), {}, Counter(), most)
+        """Each part that computes a tensor from at most so many others.
+
+        Those of which no input is computed from another come first, and small ones.
+        """
+        if not self._may_be(root):
+            return
+        seen: set[tuple[str, ...]] = set()
+        later: list[tuple[int, Cut]] = []
+        for size in (*_SIZES, self._words.size):
+            self._size = size
+            self._steps = _MOST_STEPS
+            for cut in self._from(root, (root,), (), {}, Counter(), most):
+                names = tuple(sorted(one.name for one in cut.inputs))
+                if names in seen:
+                    continue
+                seen.add(names)
+                entangled = sum(bool(self._behind(x) & {*names}) for x in cut.inputs)
+                if entangled:
+                    later.append((entangled, cut))
+                else:
+                    yield cut
+        later.sort(key=lambda one: one[0])
+        yield from (cut for _, cut in later)
+
+    def _behind(self, tensor: Any) -> set[str]:
+        """What a tensor is computed from by nodes that may be the op's: parts seldom end there."""
+        if tensor.name not in self._sources:
+            found: set[str] = set()
+            pending = [tensor]
+            while pending and len(found) <= self._words.size:
+                one = pending.pop(0)
+                if self._is_open(one) and self._opens(one):
+                    operands = [x for x in self._operands(one) if x.name not in found]
+                    found |= {x.name for x in operands}
+                    pending += operands
+            self._sources[tensor.name] = found
+        return self._sources[tensor.name]
 
     def _may_be(self, root: Any) -> bool:
         """Whether all that the op needs is within reach."""
@@ -77,6 +118,11 @@ class Cuts:
 
     def _opens(self, tensor: Any) -> bool:
         """Whether a node may be one of the op's."""
+        if tensor.name not in self._known:
+            self._known[tensor.name] = self._may_open(tensor)
+        return self._known[tensor.name]
+
+    def _may_open(self, tensor: Any) -> bool:
         op = tensor.op
         definition = call.op_def(op.type)
         if definition is None or definition.is_stateful or not op.inputs:
@@ -96,6 +142,11 @@ class Cuts:
             and not functions.is_handle(tensor.dtype)
         )
 
+    def _needs(self, pending: Sequence[Any], inputs: Sequence[Any]) -> int:
+        """How many inputs there are at least, where these are decided and those are not."""
+        closed = (one for one in pending if self._is_open(one) and not self._opens(one))
+        return len(inputs) + sum(1 for _ in closed)
+
     def _from(  # noqa: PLR0913, PLR0917 - the state of the search
         self,
         root: Any,
@@ -106,7 +157,7 @@ class Cuts:
         most: int,
     ) -> Iterator[Cut]:
         self._steps -= 1
-        if self._steps <= 0 or len(opened) > self._words.size:
+        if self._steps <= 0 or len(opened) > self._size or self._needs(pending, inputs) > most:
             return
         if not pending:
             found = {kind for kind, n in count.items() if n}
@@ -133,4 +184,3 @@ class Cuts:
                 yield from self._from(root, (*rest, *added.values()), inputs, grown, own, most)
         if tensor is not root and len(inputs) < most and self._may_be_input(tensor, inputs):
             yield from self._from(root, rest, (*inputs, tensor), opened, count, most)
-

@@ -47,7 +47,7 @@ class Arrangement(NamedTuple):
     lengths: tuple[int | None, ...]
 
     @property
-    def count(self) -> int:
+    def tensors(self) -> int:
         """How many tensors in all."""
         return sum(1 if n is None else n for n in self.lengths)
 
@@ -59,9 +59,7 @@ class Arrangement(NamedTuple):
     def nested(self, flat: Sequence[Any]) -> list[Any]:
         """Tensors in a row as the op takes them."""
         given = iter(flat)
-        return [
-            next(given) if n is None else [next(given) for _ in range(n)] for n in self.lengths
-        ]
+        return [next(given) if n is None else [next(given) for _ in range(n)] for n in self.lengths]
 
 
 def arrangements(op: CompositeOp) -> list[Arrangement]:
@@ -82,7 +80,9 @@ class Expansions:
     ) -> Expansion | None:
         """The expansion for these inputs, tf.TensorSpecs or arrays; None if it has none."""
         specs = [one if isinstance(one, tf.TensorSpec) else tf.constant(one) for one in inputs]
-        parts = tuple((x.dtype, *x.shape) if isinstance(x, tf.TensorSpec) else repr(x) for x in specs)
+        parts = tuple(
+            (x.dtype, *x.shape) if isinstance(x, tf.TensorSpec) else repr(x) for x in specs
+        )
         key = (arrangement, parts, tuple(attrs.items()))
         if key not in self._made:
             self._made[key] = self._expanded(arrangement, specs, attrs)
@@ -123,12 +123,12 @@ def assignments(
 
     An input that is missing is a constant of ones or zeros, of the shape `width`.
     """
-    missing = arrangement.count - len(inputs)
+    missing = arrangement.tensors - len(inputs)
     if not 0 <= missing <= _MOST_CONSTANTS:
         return
     dtypes = arrangement.of_each([arg.dtype for arg in op.schema.inputs])
-    for order in itertools.permutations(range(arrangement.count), len(inputs)):
-        slots: list[Any] = [None] * arrangement.count
+    for order in itertools.permutations(range(arrangement.tensors), len(inputs)):
+        slots: list[Any] = [None] * arrangement.tensors
         for index, slot in enumerate(order):
             slots[slot] = index
         if any(
@@ -138,6 +138,8 @@ def assignments(
             continue
         left = [slot for slot, one in enumerate(slots) if one is None]
         dtype = inputs[0].dtype
+        if any(dtypes[slot] not in (0, dtype.as_datatype_enum) for slot in left):
+            continue
         neutral = [np.full(width, one, dtype.as_numpy_dtype) for one in _NEUTRAL]
         again = [k for k, one in enumerate(inputs) if one.dtype == dtype]
         choices = [*again, *neutral] if dtype.is_floating else again

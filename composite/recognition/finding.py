@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -109,13 +110,14 @@ def _sized(scope: Scope) -> list[Constants]:
     """The graph of a scope with two choices of sizes for the dims that are not known."""
     for choices in (_SIZES, _SAME):
         try:
-            return [
-                Constants(scope.sized(lambda axis, of=sizes: of[min(axis, len(of) - 1)]))
-                for sizes in choices
-            ]
+            return [Constants(scope.sized(functools.partial(_size, sizes))) for sizes in choices]
         except (ValueError, tf.errors.OpError):
             continue  # there are no such inputs
     return []
+
+
+def _size(sizes: Sequence[int], axis: int) -> int:
+    return sizes[min(axis, len(sizes) - 1)]
 
 
 class _Found:

@@ -65,14 +65,12 @@ def _strided_slice(reader: Reader, op: Any) -> Form | None:
             last = None if ends >> k & 1 else int(end[k])
             if shrunk >> k & 1:
                 first = int(begin[k])
-                first, last, stride = first, first + 1 or None, 1
+                last = first + 1 or None
             taken = range(size)[first:last:stride]
             ranges.append((taken.start, len(taken), taken.step))
     ranges += [(0, n, 1) for n in sizes[len(ranges) :]]
     part = tuple(count for _, count, _ in ranges)
-    return reshaped(
-        reader.algebra, _sliced(reader, x, ranges), part, reader.shape(op.outputs[0])
-    )
+    return reshaped(reader.algebra, _sliced(reader, x, ranges), part, reader.shape(op.outputs[0]))
 
 
 def _parts(reader: Reader, op: Any, x: Any, axis: int) -> list[Form]:

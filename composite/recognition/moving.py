@@ -1,6 +1,6 @@
 """Elements moved: reshaped, transposed and sliced forms, with the move in what they are made of.
 
-A reshape between two functions of elements, or around one, then stands at the symbols on both sides.
+A reshape between two functions of elements, or around one, then stands at the symbols.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Range = tuple[int, int, int]  # the first, how many, and the step
 Leaf = Callable[[Atom], Form]
 
 
-class _Stuck(Exception):
+class _StuckError(Exception):
     """A part cannot be moved for itself."""
 
 
@@ -60,7 +60,7 @@ def reshaped(algebra: Algebra, form: Form, old: Shape, new: Shape) -> Form:
     leaf = _by_units if [n for n in old if n != 1] == [n for n in new if n != 1] else _by_middle
     try:
         return _moved(algebra, form, lambda atom: leaf(algebra, atom, old, new), {})
-    except _Stuck:
+    except _StuckError:
         return _viewed(algebra, _whole(algebra, form, old), new)
 
 
@@ -68,7 +68,7 @@ def _viewed(algebra: Algebra, form: Form, shape: Shape) -> Form:
     """An atom in another shape: a view of what it is itself a view of."""
     atom = form.atom
     if atom is None:
-        raise _Stuck
+        raise _StuckError
     shape = _stripped(shape)
     while atom.kind == "view":
         form = atom.args[0]
@@ -107,7 +107,7 @@ def _by_middle(algebra: Algebra, atom: Atom, old: Shape, new: Shape) -> Form:
     if math.prod(middle) == 1:
         into = (1,) * len(into)
     elif middle != old[front:end]:
-        raise _Stuck
+        raise _StuckError
     return _viewed(algebra, algebra.form_of(atom), (*own[:front], *into, *own[end:]))
 
 

@@ -23,7 +23,7 @@ OF_SIZES = frozenset(["Shape", "Size", "Rank"])
 _LARGEST = 1 << 16  # elements of what is computed ahead
 
 
-class Unreadable(Exception):
+class UnreadableError(Exception):
     """A node whose sizes are not known, or a part that is not to be read."""
 
 
@@ -118,7 +118,7 @@ class Reader:
         self._rules = rules
 
     def form(self, tensor: Any) -> Form:
-        """The form of a tensor. Unreadable: it depends on more than the symbols."""
+        """The form of a tensor. UnreadableError: it depends on more than the symbols."""
         found = self._forms.get(tensor.name)
         if found is None:
             values = self._constants.value(tensor)
@@ -130,14 +130,14 @@ class Reader:
         """The value of a tensor that has to be known."""
         values = self._constants.value(tensor)
         if values is None:
-            raise Unreadable
+            raise UnreadableError
         return values
 
     @staticmethod
     def shape(tensor: Any) -> Shape:
         """The sizes of a tensor."""
         if not tensor.shape.is_fully_defined():
-            raise Unreadable
+            raise UnreadableError
         return tuple(tensor.shape.as_list())
 
     def _read(self, tensor: Any) -> Form:
@@ -146,7 +146,7 @@ class Reader:
             return self.form(op.inputs[0])
         definition = call.op_def(op.type)
         if definition is None or definition.is_stateful or not op.inputs:
-            raise Unreadable
+            raise UnreadableError
         rule = self._rules.get(op.type)
         read = None if rule is None else rule(self, op)
         if isinstance(read, list):

@@ -126,9 +126,8 @@ def _recognized(
         near += [NearlyRecognized(op.op_name, *one) for one in changed.near]
     taken = {(one.function, one.node) for one in recognized}
     left = [one for one in near if (one.function, one.node) not in taken]
-    report = RecognitionReport(
-        name, tuple(op.op_name for op in ops), tuple(recognized), tuple(left)
-    )
+    names = tuple(op.op_name for op in ops)
+    report = RecognitionReport(name, names, tuple(recognized), tuple(left), Outputs())
     return Outcome(report, known)
 
 

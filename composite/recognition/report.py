@@ -61,7 +61,7 @@ class RecognitionReport(Joined):
     ops: tuple[str, ...]
     recognized: tuple[Recognized, ...]
     near_misses: tuple[NearlyRecognized, ...]
-    outputs: Outputs = Outputs()
+    outputs: Outputs
 
     @property
     def verdict(self) -> str:

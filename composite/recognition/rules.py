@@ -97,9 +97,7 @@ def _or(algebra: Algebra, x: Form, y: Form) -> Form:
 
 
 def _select(algebra: Algebra, condition: Form, x: Form, y: Form) -> Form:
-    return algebra.sum(
-        algebra.product(condition, x), algebra.product(_not(algebra, condition), y)
-    )
+    return algebra.sum(algebra.product(condition, x), algebra.product(_not(algebra, condition), y))
 
 
 def _elu(algebra: Algebra, x: Form) -> Form:
@@ -137,13 +135,13 @@ def _reduced(reader: Reader, op: Any, kept: Form, axes: tuple[int, ...]) -> Form
 
 
 def _mean(reader: Reader, op: Any) -> Form:
-    shape, axes = reader.shape(op.inputs[0]), _axes(reader, op)
-    return _reduced(reader, op, reader.algebra.mean(reader.form(op.inputs[0]), shape, axes), axes)
+    axes = _axes(reader, op)
+    return _reduced(reader, op, reader.algebra.mean(reader.form(op.inputs[0]), axes), axes)
 
 
 def _sum(reader: Reader, op: Any) -> Form:
     shape, axes = reader.shape(op.inputs[0]), _axes(reader, op)
-    mean = reader.algebra.mean(reader.form(op.inputs[0]), shape, axes)
+    mean = reader.algebra.mean(reader.form(op.inputs[0]), axes)
     count = math.prod(shape[k] for k in axes)
     return _reduced(reader, op, reader.algebra.scaled(mean, count), axes)
 
@@ -159,7 +157,7 @@ def _reduction(reader: Reader, op: Any) -> Form:
 def _log_sum_exp(reader: Reader, tensor: Any) -> Form:
     """Over the last axis, which is kept."""
     algebra, shape = reader.algebra, reader.shape(tensor)
-    mean = algebra.mean(algebra.exp(reader.form(tensor)), shape, (-1,))
+    mean = algebra.mean(algebra.exp(reader.form(tensor)), (-1,))
     return algebra.log(algebra.scaled(mean, shape[-1]))
 
 
@@ -175,7 +173,7 @@ def _cross_entropy(reader: Reader, op: Any) -> list[Form]:
     algebra, (logits, labels) = reader.algebra, op.inputs
     likely = algebra.difference(reader.form(logits), _log_sum_exp(reader, logits))
     shape = reader.shape(logits)
-    mean = algebra.mean(algebra.product(reader.form(labels), likely), shape, (-1,))
+    mean = algebra.mean(algebra.product(reader.form(labels), likely), (-1,))
     loss = algebra.scaled(mean, -shape[-1])
     return [reshaped(algebra, loss, (*shape[:-1], 1), shape[:-1])]
 
@@ -224,8 +222,10 @@ RULES: dict[str, Rule] = {
     "Erfc": _of(lambda algebra, x: _not(algebra, algebra.applied("Erf", (), (x,)))),
     **{
         kind: _same(kind)
-        for kind in ("Tanh", "Erf", "Abs", "Sin", "Cos", "Tan", "Sign", "Floor", "Round", "Rint")
-        + ("FloorDiv", "FloorMod")
+        for kind in (
+            *("Tanh", "Erf", "Abs", "Sin", "Cos", "Tan", "Sign", "Floor", "Round", "Rint"),
+            *("FloorDiv", "FloorMod"),
+        )
     },
     "Equal": _of(lambda algebra, x, y: algebra.applied("Equal", (), (algebra.difference(x, y),))),
     "Relu": _of(_relu),
@@ -243,8 +243,8 @@ RULES: dict[str, Rule] = {
     "LogicalAnd": _of(Algebra.product),
     "LogicalOr": _of(_or),
     **dict.fromkeys(("Select", "SelectV2"), _of(_select)),
-    "ZerosLike": _of(lambda algebra, x: algebra.zero),
-    "OnesLike": _of(lambda algebra, x: algebra.one),
+    "ZerosLike": _of(lambda algebra, _: algebra.zero),
+    "OnesLike": _of(lambda algebra, _: algebra.one),
     "Cast": _cast,
     "Mean": _mean,
     "Sum": _sum,

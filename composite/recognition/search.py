@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from composite.ops.op import CompositeOp
 from composite.recognition import attributes, differences
-from composite.recognition.algebra import Algebra, Form, TooLarge, reached
+from composite.recognition.algebra import Algebra, Form, TooLargeError, reached
 from composite.recognition.cuts import Cut, Cuts
 from composite.recognition.expansions import (
     Arrangement,
@@ -20,7 +20,7 @@ from composite.recognition.expansions import (
     arrangements,
     assignments,
 )
-from composite.recognition.reading import Constants, Reader, Unreadable
+from composite.recognition.reading import Constants, Reader, UnreadableError
 from composite.recognition.rules import RULES
 from composite.recognition.vocabulary import vocabulary
 
@@ -57,7 +57,7 @@ class Search:
         self.expansions = Expansions(op)
         self.words = vocabulary(op)
         self._arrangements = arrangements(op)
-        self._dtypes = _dtypes(op, max(self._arrangements, key=lambda one: one.count))
+        self._dtypes = _dtypes(op, max(self._arrangements, key=lambda one: one.tensors))
         self.is_seen = False  # all structures were expanded for some part
         self._kinds: dict[Any, set[frozenset[str]]] = {}
         self._roles: dict[Any, tuple[Hashable, ...]] = {}
@@ -69,7 +69,7 @@ class Search:
     @property
     def most_inputs(self) -> int:
         """How many tensors the op may take."""
-        return max(one.count for one in self._arrangements)
+        return max(one.tensors for one in self._arrangements)
 
     def match(self, cut: Cut, constants: Constants) -> Match:
         """The comparison of a part with the op."""
@@ -87,7 +87,7 @@ class Search:
         specs = [tf.TensorSpec(one.shape, one.dtype) for one in taken]
         return self.expansions.at(arrangement, specs, attrs)
 
-    def may_be(self, cut: Cut, arrangement: Arrangement, slots: Slots, attrs: Attributes) -> bool:
+    def may_be(self, cut: Cut, arrangement: Arrangement, attrs: Attributes) -> bool:
         """Whether earlier expansions of the kind had the same functions in them."""
         known = self._kinds.get(self._structure(arrangement, attrs))
         return known is None or _essential(cut.kinds) in known
@@ -121,7 +121,7 @@ class Search:
     def arranged(self, cut: Cut) -> Iterator[tuple[Arrangement, Slots]]:
         """The ways to give the op the inputs of a part, those without constants first."""
         width = cut.root.shape[-1:].as_list() if cut.root.shape.rank else []
-        for one in sorted(self._arrangements, key=lambda a: abs(a.count - len(cut.inputs))):
+        for one in sorted(self._arrangements, key=lambda a: abs(a.tensors - len(cut.inputs))):
             for slots in assignments(self.op, one, cut.inputs, width):
                 yield one, slots
 
@@ -198,16 +198,14 @@ class Match:
     def _form(self, constants: Constants, root: Any, symbols: Mapping[str, Form]) -> Form | None:
         try:
             return Reader(self._algebra, constants, symbols, RULES).form(root)
-        except (Unreadable, TooLarge, ArithmeticError):
+        except (UnreadableError, TooLargeError, ArithmeticError):
             return None
 
     def _compared(
         self, form: Form, arrangement: Arrangement, slots: Slots, attrs: Attributes
     ) -> float | bool | None:
         """True where the op computes a form; else how far from it it is, None for very far."""
-        if self._tries >= _MOST_TRIES or not self._search.may_be(
-            self._cut, arrangement, slots, attrs
-        ):
+        if self._tries >= _MOST_TRIES or not self._search.may_be(self._cut, arrangement, attrs):
             return None
         is_plain = sorted(map(str, slots)) == list(map(str, range(len(slots))))
         key, roles = self._search.roles(self._cut, arrangement, slots, attrs)
@@ -253,9 +251,7 @@ class Match:
             for x, one in pairs
         }
 
-    def _call(
-        self, arrangement: Arrangement, slots: Slots, attrs: Attributes
-    ) -> Call | None:
+    def _call(self, arrangement: Arrangement, slots: Slots, attrs: Attributes) -> Call | None:
         """The op, where all of its results are in the graph."""
         expansion = self._search.expansion(arrangement, slots, attrs, self._cut.inputs)
         assert expansion is not None, "it was compared"
@@ -275,8 +271,7 @@ class Match:
         named = dict(self._named())
         for op in graph.get_operations():
             for one in op.outputs:
-                if one.dtype == result.dtype and one.shape == result.shape:
-                    if self._form(self._constants, one, named) is wanted:
-                        return one
+                is_like = one.dtype == result.dtype and one.shape == result.shape
+                if is_like and self._form(self._constants, one, named) is wanted:
+                    return one
         return None
-

@@ -64,7 +64,10 @@ def part_of(
 
 
 def deviation(
-    part: functions.Body, expansion: functions.Body, inputs: Sequence[Any], slots: Sequence[int | Array]
+    part: functions.Body,
+    expansion: functions.Body,
+    inputs: Sequence[Any],
+    slots: Sequence[int | Array],
 ) -> float:
     """The largest difference as a part of the largest value, in double precision.
 
@@ -118,4 +121,3 @@ def _distance(y: Array, z: Array) -> float:
 def bound(dtypes: Sequence[tf.DType]) -> float:
     """How far values may be apart for the rounding of constants to a dtype."""
     return 2e-2 if any(one.size == 2 and one.is_floating for one in dtypes) else 1e-5
-

@@ -17,12 +17,11 @@ from composite.recognition.reading import COPIES, OF_SIZES
 _KINDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(LAYOUTS, ()),
     **dict.fromkeys((*COPIES, *OF_SIZES), ()),
-    **dict.fromkeys(
-        "Add AddV2 AddN BiasAdd Sub Mul RealDiv Neg Square SquaredDifference Sqrt Rsqrt Reciprocal "
-        "Inv Pow Cast Select SelectV2 LogicalNot LogicalAnd LogicalOr ZerosLike OnesLike "
-        "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 Const".split(),
-        (),
-    ),
+    **dict.fromkeys(("Add", "AddV2", "AddN", "BiasAdd", "Sub", "Mul", "RealDiv", "Neg"), ()),
+    **dict.fromkeys(("Square", "SquaredDifference", "Sqrt", "Rsqrt", "Reciprocal", "Inv"), ()),
+    **dict.fromkeys(("Pow", "Cast", "Select", "SelectV2", "ZerosLike", "OnesLike", "Const"), ()),
+    **dict.fromkeys(("LogicalNot", "LogicalAnd", "LogicalOr"), ()),
+    **dict.fromkeys(("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"), ()),
     **dict.fromkeys(("MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"), ("contract",)),
     "Einsum": ("contract",),
     **dict.fromkeys(("Exp", "Expm1", "Sigmoid"), ("exp",)),
@@ -86,13 +85,20 @@ def vocabulary(op: CompositeOp) -> Vocabulary:
     nodes = [node for one in programs for f in one.function for node in f.node_def]
     found = Counter(kind for node in nodes for kind in _of_node(node))
     loops = any(node.op in ("tfr.while", "tfr.for") for node in nodes)
-    most = {k: float("inf") if loops else n + 1 if k in _HEAVY else 2 * n + 1 for k, n in found.items()}
+    most = {kind: _most(kind, n, loops=loops) for kind, n in found.items()}
     for kind in found:
         most |= {one: max(most.get(one, 0), 2) for one in _BESIDE.get(kind, ())}
     always = {kind for node in _of_inputs(op.program.function[0]) for kind in _of_node(node)}
     callees = {callee.op_name for callee in op.callees()}
     unsure = {"positive", "Equal", "max", "min"}
     return Vocabulary(frozenset(always - callees - unsure), most, 3 * len(nodes) + 20)
+
+
+def _most(kind: str, count: int, *, loops: bool) -> float:
+    """How often a kind may be in an expression, where the body has it so often."""
+    if kind in _HEAVY:
+        return 2 * count + 1 if loops else count + 1
+    return float("inf") if loops else 2 * count + 1
 
 
 def _of_inputs(function: Any) -> list[Any]:

@@ -38,13 +38,13 @@ def rms_norm(x, gamma, epsilon):
 
 @Composite("FoundMish", inputs=["x: T"], derived_attrs=FLOATS, outputs=["y: T"])
 def mish(x):
-    """x * tanh(softplus(x))."""
+    """The product x * tanh(softplus(x))."""
     return x * tf.tanh(tf.nn.softplus(x))
 
 
 @Composite("FoundHardSwish", inputs=["x: T"], derived_attrs=FLOATS, outputs=["y: T"])
 def hard_swish(x):
-    """x * relu6(x + 3) / 6."""
+    """The product x * relu6(x + 3) / 6."""
     return x * tf.nn.relu6(x + 3) / 6
 
 

@@ -172,8 +172,7 @@ def test_a_spelling(
     assert edited.report.outputs.skipped == ""
     random = np.random.default_rng(0)
     given = [
-        tf.cast(random.standard_normal([n or 3 for n in one.shape]) * 3, one.dtype)
-        for one in specs
+        tf.cast(random.standard_normal([n or 3 for n in one.shape]) * 3, one.dtype) for one in specs
     ]
     results = zip(*(tf.nest.flatten(one(*given)) for one in (edited, function)), strict=True)
     for y, z in results:
