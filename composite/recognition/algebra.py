@@ -315,7 +315,7 @@ class Algebra:
         """The larger ("max") or the smaller ("min") of two."""
         if x is y:
             return x
-        (low, high) = sorted((x, y), key=lambda f: (f.number is not None, _order(f)))
+        (low, high) = sorted((x, y), key=lambda f: (f.number is not None, _order(f), _lead(f)))
         scale = abs(low.terms[0][1]) if low.terms else 1.0
         low, high = self.scaled(low, 1 / scale), self.scaled(high, 1 / scale)
         inner = low.atom
@@ -363,7 +363,7 @@ class Algebra:
                     axes = (*axes, *(k for k in one.params if isinstance(k, int)))
                     alone = one.args[0]
                 full = shape_of(alone)
-                over = tuple(sorted(k for k in axes if size_at(full, k) != 1))
+                over = tuple(sorted(k for k in {*axes} if size_at(full, k) != 1))
                 kept = tuple(1 if k - len(full) in over else n for k, n in enumerate(full))
                 part = self.product(part, self.atom("mean", over, (alone,), kept))
             parts.append(part)
@@ -372,6 +372,10 @@ class Algebra:
 
 def _order(form: Form) -> list[list[tuple[int, float]]]:
     return [[(atom.number, e) for atom, e in product] for product, _ in form.terms]
+
+
+def _lead(form: Form) -> float:
+    return -abs(form.terms[0][1]) if form.terms else 0.0
 
 
 _RULES: dict[str, Callable[..., Form]] = {

@@ -84,8 +84,9 @@ class RecognitionReport(Joined):
         from rich.markup import escape
         from rich.table import Table
 
-        columns = ("op", "function", "node", "in place of", "values apart")
-        table = Table(*columns, title=escape(f"{self.name}: {self.verdict}"))
+        table = Table(title=escape(f"{self.name}: {self.verdict}"))
+        for column in ("op", "function", "node", "in place of", "values apart"):
+            table.add_column(column, overflow="fold")
         for one in self.recognized[:_MOST_ROWS]:
             ops = ", ".join(f"{n} {op}" if n > 1 else op for op, n in Counter(one.ops).items())
             row = (_call(one), one.function or "-", one.node, ops, f"{one.deviation:.1e}")

@@ -112,11 +112,11 @@ def _bias_add(reader: Reader, op: Any) -> Form:
     return reader.algebra.sum(reader.form(x), form)
 
 
-def _cast(reader: Reader, op: Any) -> Form | None:
-    """Rounding to another floating type is no other value here."""
+def _cast(reader: Reader, op: Any) -> Form:
+    """A cast that keeps values is none here; between floats, it says how precise sums are."""
     x = reader.form(op.inputs[0])
     to, source = op.outputs[0].dtype, op.inputs[0].dtype
-    if to.is_floating or not source.is_floating:
+    if to == source or not source.is_floating:
         return x
     return reader.algebra.applied("Cast", (to.name,), (x,))
 

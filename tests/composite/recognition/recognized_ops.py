@@ -122,3 +122,9 @@ def moments(x, over):
     """The mean and the variance along an axis."""
     axis = -1 if over == "ROWS" else 0
     return tf.reduce_mean(x, axis), tf.math.reduce_variance(x, axis)
+
+
+@Composite("FoundLogOfSquare", inputs=["x: T"], derived_attrs=FLOATS, outputs=["y: T"])
+def log_of_square(x):
+    """The logarithm of the square of what is positive."""
+    return 2 * tf.math.log(x)

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from click.testing import CliRunner
 
 import composite
+from composite.cli.main import main
 from tests.composite.recognition import recognized_ops as ops
 
 X = np.linspace(-2, 2, 24, dtype=np.float32).reshape(3, 8)
@@ -76,6 +78,12 @@ def test_a_folder_with_a_loop(tmp_path: Path) -> None:
     assert found.attrs == {"epsilon": pytest.approx(1e-3)}
     loaded = composite.load_model(tmp_path / "out")
     np.testing.assert_allclose(loaded(X), model(X), rtol=1e-5)
+    arguments = ["recognize", tmp_path / "model", "-o", tmp_path / "other", "--op", "FoundRmsNorm"]
+    done = CliRunner().invoke(main, list(map(str, arguments)))
+    assert done.exit_code == 0, done.output
+    assert "recognized 1 FoundRmsNorm" in done.output
+    done = CliRunner().invoke(main, [*map(str, arguments[:-1]), "Nothing"])
+    assert "no library or file has an op Nothing" in done.output
     with pytest.raises(TypeError, match="composite.recognize in a folder needs out="):
         composite.recognize(tmp_path / "model", [ops.rms_norm])
 
@@ -122,6 +130,9 @@ def test_what_is_not_an_op() -> None:
 
     reason = near_of(moved, ops.rms_norm, ROWS)
     assert reason == "500*(1 + 1e+06*mean(x^2))^-0.5 is added"
+
+    reason = near_of(lambda x: tf.math.log(x * x), ops.log_of_square, ROWS)
+    assert reason == "FoundLogOfSquare gives other values there, by inf"
 
     def shared(x: Any) -> Any:
         inner = tf.nn.softplus(x)
