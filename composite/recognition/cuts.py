@@ -11,8 +11,8 @@ from composite.ops import call, functions
 from composite.recognition.reading import COPIES, OF_SIZES, Constants
 from composite.recognition.vocabulary import Vocabulary, kinds_of_op
 
-_MOST_STEPS = 600  # for one node and size
-_SIZES = (8, 16, 32)
+_MOST_STEPS = 400  # for one node and size
+_SIZES = (8, 16, 40)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Cuts:
             return
         seen: set[tuple[str, ...]] = set()
         later: list[tuple[int, Cut]] = []
-        for size in (*_SIZES, self._words.size):
+        for size in _SIZES:
             self._size = size
             self._steps = _MOST_STEPS
             for cut in self._from(root, (root,), (), {}, Counter(), most):

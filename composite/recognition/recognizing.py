@@ -117,6 +117,7 @@ def _recognized(
     """Puts ops into a graph, one after the other."""
     recognized: list[Recognized] = []
     near: list[NearlyRecognized] = []
+    taken: set[tuple[str, str]] = set()
     known: Handles = handles or {}
     for op in ops:
         finder = Finder(op)
@@ -124,7 +125,7 @@ def _recognized(
         known = changed.handles()
         recognized += finder.recognized
         near += [NearlyRecognized(op.op_name, *one) for one in changed.near]
-    taken = {(one.function, one.node) for one in recognized}
+        taken |= {(one.function, node) for one in changed.replaced for node in one.nodes}
     left = [one for one in near if (one.function, one.node) not in taken]
     names = tuple(op.op_name for op in ops)
     report = RecognitionReport(name, names, tuple(recognized), tuple(left), Outputs())
