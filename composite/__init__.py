@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from composite.ops.op import CompositeOp as CompositeOp
     from composite.profiling.counting import Profile as Profile
     from composite.profiling.counting import profile as profile
+    from composite.recognition.recognizing import recognize as recognize
+    from composite.recognition.report import RecognitionReport as RecognitionReport
     from composite.saving.model_loading import load_model as load_model
     from composite.saving.saving import save as save
     from composite.tuning.tune import Tuned as Tuned
@@ -68,6 +70,7 @@ _HOMES = {
     "LintReport": "composite.linting",
     "Match": "composite.editing.match",
     "Profile": "composite.profiling.counting",
+    "RecognitionReport": "composite.recognition.report",
     "ReplacementReport": "composite.editing.report",
     "ReplayReport": "composite.acceleration.replaying",
     "Report": "composite.checking",
@@ -83,6 +86,7 @@ _HOMES = {
     "load_model": "composite.saving.model_loading",
     "options": "composite.choices",
     "profile": "composite.profiling.counting",
+    "recognize": "composite.recognition.recognizing",
     "replace": "composite.editing.models",
     "replay": "composite.acceleration.replaying",
     "save": "composite.saving.saving",
@@ -105,6 +109,7 @@ __all__ = [
     "LintReport",
     "Match",
     "Profile",
+    "RecognitionReport",
     "ReplacementReport",
     "ReplayReport",
     "Report",
@@ -120,6 +125,7 @@ __all__ = [
     "load_model",
     "options",
     "profile",
+    "recognize",
     "replace",
     "replay",
     "save",

@@ -36,7 +36,15 @@ HELD_BY: dict[str, str] = {
         " composite/runtime/standalone/python_calls composite/runtime/standalone/table"
         " composite/runtime/standalone/worker_pool"
     ),
-    "tests/composite/editing/test_models.py": "finding.py match.py scope.py splicing.py",
+    "tests/composite/editing/test_models.py": "finding.py match.py places.py scope.py splicing.py",
+    "tests/composite/recognition/test_models.py": (
+        "attributes.py cuts.py differences.py finding.py recognizing.py report.py values.py"
+        " composite/cli/recognize.py"
+    ),
+    "tests/composite/recognition/test_spellings.py": ("expansions.py search.py vocabulary.py"),
+    "tests/composite/recognition/test_rules.py": (
+        "algebra.py contraction.py layouts.py moving.py reading.py"
+    ),
     "tests/composite/editing/test_functions.py": (
         "editing.py loaded_function.py matcher.py pattern.py replacement.py report.py traced.py"
         " composite/binding/printed.py"

@@ -23,6 +23,7 @@ from composite.cli.diverge import diverge
 from composite.cli.explain import explain
 from composite.cli.export import export
 from composite.cli.lint import lint
+from composite.cli.recognize import recognize
 from composite.cli.replay import replay
 from composite.cli.run import run
 from composite.cli.show import show
@@ -104,6 +105,7 @@ for _command in (
     export,
     accelerate,
     bisect,
+    recognize,
     replay,
     run,
 ):

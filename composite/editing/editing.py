@@ -1,19 +1,21 @@
-"""All that a Match means in a graph and its functions, replaced."""
+"""Parts of a graph and its functions, found and replaced."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import tensorflow as tf
 
-from composite.editing.finding import NearMiss, Place, find
+from composite.editing.finding import find
 from composite.editing.match import Match
-from composite.editing.pattern import Pattern, patterns
+from composite.editing.pattern import patterns
+from composite.editing.places import NearMiss, Place
 from composite.editing.replacement import Replacement
 from composite.editing.report import Replaced, ReplacementReport
-from composite.editing.scope import Handle, Scope, handles_of_calls
+from composite.editing.scope import Edge, Handle, Scope, handles_of_calls
 from composite.editing.splicing import Splicing
+from composite.editing.traced import Traced
 from composite.ops import call, function_op, functions
 
 _OPEN = (tf.resource, tf.variant, tf.string)
@@ -26,7 +28,11 @@ _WITH_STATE = {
 }
 
 
-class Outcome(NamedTuple):
+Report_co = TypeVar("Report_co", covariant=True)
+Handles = Mapping[str, Mapping[int, Handle]]
+
+
+class Outcome(NamedTuple, Generic[Report_co]):
     """What became of a graph.
 
     Attributes:
@@ -34,49 +40,85 @@ class Outcome(NamedTuple):
         handles: what is known of the variables that functions are given, by function and argument.
     """
 
-    report: ReplacementReport
-    handles: Mapping[str, Mapping[int, Handle]]
+    report: Report_co
+    handles: Handles
 
 
-def edit(  # noqa: PLR0913 - what users say, and what is known of the graph
-    graph_def: Any,
-    match: Match,
-    function: Callable[..., Any],
-    *,
-    name: str,
-    keep: bool = False,
-    handles: Mapping[str, Mapping[int, Handle]] | None = None,
-) -> Outcome:
-    """Replaces in a GraphDef and in the functions of its library.
+class Editor(Protocol[Report_co]):
+    """What changes a graph: a replacement, or several."""
 
-    Args:
-        graph_def: is changed.
-        match: what to replace.
-        function: what takes its place.
-        name: what the report calls the graph.
-        keep: whether other nodes of the graph itself stay, though nobody takes them.
-        handles: the variables that functions are given by others than nodes of the graph, by the
-            function and the argument.
+    def __call__(
+        self, graph_def: Any, *, name: str, keep: bool = False, handles: Handles | None = None
+    ) -> Outcome[Report_co]:
+        """Changes a GraphDef and the functions of its library.
 
-    Raises:
-        ValueError: `function` cannot stand somewhere, or the pattern is none. The graph may be
-            changed by then.
+        Args:
+            graph_def: is changed.
+            name: what the report calls the graph.
+            keep: whether other nodes of the graph itself stay, though nobody takes them.
+            handles: the variables that functions are given by others than nodes of the graph, by
+                the function and the argument.
+
+        Raises:
+            ValueError: what is to be put somewhere cannot stand there. The graph may be changed by
+                then.
+        """
+
+
+class Stand(Protocol):
+    """What stands in the places that were found."""
+
+    def at(self, scope: Scope, place: Place) -> tuple[Traced, list[Edge]]:
+        """Its graph for a place, and what that takes. ValueError: it cannot stand there."""
+
+
+Find = Callable[[Scope], tuple[list[Place], list[NearMiss]]]
+
+
+def edit(match: Match, function: Callable[..., Any]) -> Editor[ReplacementReport]:
+    """What replaces all that a Match means by a function."""
+
+    def edited(
+        graph_def: Any, *, name: str, keep: bool = False, handles: Handles | None = None
+    ) -> Outcome[ReplacementReport]:
+        graphs = []
+        if match.pattern is not None:
+            graphs = patterns(match.pattern, match.inputs, _dtypes(graph_def))
+        stand = Replacement(function)
+        changed = changed_by(
+            graph_def, lambda scope: find(scope, match, graphs), stand, keep=keep, handles=handles
+        )
+        report = ReplacementReport(
+            name, str(match), stand.name, tuple(changed.replaced), tuple(changed.near)
+        )
+        return Outcome(report, changed.handles())
+
+    return edited
+
+
+def changed_by(
+    graph_def: Any, find: Find, stand: Stand, *, keep: bool, handles: Handles | None
+) -> Changed:
+    """Replaces what is found in a GraphDef and its functions; see Editor."""
+    changed = Changed(graph_def, find, stand)
+    changed.scopes(handles or {})
+    changed.replace(keep=keep)
+    return changed
+
+
+class Changed:
+    """A graph in which parts are replaced.
+
+    Attributes:
+        replaced: what was.
+        near: what nearly.
     """
-    edited = _Edited(graph_def, match, function)
-    edited.scopes(handles or {})
-    edited.replace(keep=keep)
-    report = ReplacementReport(
-        name, str(match), edited.replacement.name, tuple(edited.replaced), tuple(edited.near)
-    )
-    return Outcome(report, edited.handles())
 
-
-class _Edited:
-    def __init__(self, graph_def: Any, match: Match, function: Callable[..., Any]) -> None:
+    def __init__(self, graph_def: Any, find: Find, stand: Stand) -> None:
         self._graph_def = graph_def
-        self._match = match
+        self._find = find
+        self._stand = stand
         self._scopes: list[Scope] = []
-        self.replacement = Replacement(function)
         self.replaced: list[Replaced] = []
         self.near: list[NearMiss] = []
 
@@ -94,9 +136,8 @@ class _Edited:
 
     def replace(self, *, keep: bool) -> None:
         """Finds all places, traces what takes them, and writes the scopes that change."""
-        graphs = self._patterns()
         added: dict[str, Any] = {}
-        splicings = [self._splicing(scope, graphs, added) for scope in self._scopes]
+        splicings = [self._splicing(scope, added) for scope in self._scopes]
         changed = [(scope, s) for scope, s in zip(self._scopes, splicings, strict=True) if s]
         for scope, splicing in changed:
             splicing.apply(keep=keep and not scope.is_function)
@@ -115,21 +156,14 @@ class _Edited:
             for scope in self._scopes
         }
 
-    def _patterns(self) -> list[Pattern]:
-        if self._match.pattern is None:
-            return []
-        return patterns(self._match.pattern, self._match.inputs, _dtypes(self._graph_def))
-
-    def _splicing(
-        self, scope: Scope, graphs: list[Pattern], added: dict[str, Any]
-    ) -> Splicing | None:
-        places, near = find(scope, self._match, graphs)
+    def _splicing(self, scope: Scope, added: dict[str, Any]) -> Splicing | None:
+        places, near = self._find(scope)
         self.near += near
         if not places:
             return None
         splicing = Splicing(scope)
         for place in places:
-            traced, inputs = self.replacement.at(scope, place)
+            traced, inputs = self._stand.at(scope, place)
             splicing.put(place, traced, inputs)
             added.update(traced.library)
             self.replaced.append(_replaced(scope, place))

@@ -2,60 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
 from composite.binding.records import python_value
 from composite.editing.match import Match
 from composite.editing.matcher import Found, Search
 from composite.editing.pattern import Pattern
+from composite.editing.places import NearMiss, Place, Places
 from composite.editing.scope import Edge, Scope
 from composite.ops import call, call_arguments
-
-
-@dataclass(frozen=True)
-class Place:
-    """Nodes of a scope that are replaced as one.
-
-    Attributes:
-        nodes: those that compute, the one of the first result first.
-        between: constants and Identity nodes among them, which go where nobody else takes them.
-        inputs: what the replacement is given; a list where an op takes one.
-        outputs: what it has to give.
-        attrs: the attributes of the one node, where no pattern was asked for.
-    """
-
-    nodes: tuple[str, ...]
-    between: tuple[str, ...]
-    inputs: Sequence[Edge | list[Edge]]
-    outputs: Sequence[Edge]
-    attrs: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def root(self) -> str:
-        """The node that it is called by."""
-        return self.nodes[0]
-
-    @property
-    def sources(self) -> list[Edge]:
-        """The inputs in one list."""
-        lists = (x if isinstance(x, list) else [x] for x in self.inputs)
-        return [of for one in lists for of in one]
-
-
-class NearMiss(NamedTuple):
-    """A node that is nearly what was looked for.
-
-    Attributes:
-        function: the function that it is in, "" for the graph.
-        node: its name.
-        reason: the first difference, or why it must not be replaced.
-    """
-
-    function: str
-    node: str
-    reason: str
 
 
 def find(
@@ -66,19 +21,17 @@ def find(
     for name in scope.from_the_results():
         if name not in scope.arguments:
             finder.visit(name, patterns)
-    inside = {node for place in finder.places for node in place.nodes}
-    near = [NearMiss(scope.name, node, why) for node, why in finder.misses if node not in inside]
-    return finder.places, near
+    places = finder.places
+    near = [NearMiss(scope.name, node, why) for node, why in finder.misses if node not in places]
+    return places.found, near
 
 
 class _Finder:
     def __init__(self, scope: Scope, match: Match) -> None:
         self._scope = scope
         self._match = match
-        self._consumers = scope.consumers()
         self._searches: dict[Pattern, Search] = {}
-        self._groups: dict[str, Place] = {}
-        self.places: list[Place] = []
+        self.places = Places(scope)
         self.misses: list[tuple[str, str]] = []
 
     def visit(self, name: str, patterns: Sequence[Pattern]) -> None:
@@ -95,8 +48,7 @@ class _Finder:
         else:
             place, refusal, is_near = self._of_patterns(name, patterns)
         if place is not None:
-            self.places.append(place)
-            self._groups |= dict.fromkeys(place.nodes, place)
+            self.places.add(place)
         elif refusal and is_near:
             self.misses.append((name, refusal))
 
@@ -132,7 +84,7 @@ class _Finder:
             search = self._searches[pattern]
             for found in search.at(name):
                 place = self._place(pattern, found)
-                refusal = self._refusal_of(name) or self._obstacle(place)
+                refusal = self._refusal_of(name) or self.places.obstacle(place)
                 if refusal is None:
                     return place, None, False
                 nearest, why = 1.0, refusal
@@ -162,58 +114,3 @@ class _Finder:
             copies.append(of.node)
             of = self._scope.operands(of.node)[0]
         return copies
-
-    def _obstacle(self, place: Place) -> str | None:
-        """Why nodes that a pattern was found in must not become one."""
-        for node in place.nodes:
-            if node in self._groups:
-                return f"{node} is replaced together with {self._groups[node].root}"
-        devices = sorted({self._scope.nodes[node].device for node in place.nodes})
-        if len(devices) > 1:
-            return f"its nodes are on {devices[0] or 'any device'} and on {devices[1]}"
-        return self._input_inside(place) or self._value_taken(place) or self._cycle(place)
-
-    def _input_inside(self, place: Place) -> str | None:
-        """An input that the pattern itself computes."""
-        for of in place.sources:
-            source = self._scope.resolved(of)
-            if source.node in place.nodes:
-                part = "results" if source in place.outputs else "inner values"
-                return f"{of} is an input of the pattern and one of its {part}"
-        return None
-
-    def _value_taken(self, place: Place) -> str | None:
-        """A value that would be gone, and is taken or may be fetched."""
-        scope, inside = self._scope, {*place.nodes, *place.between}
-        for node in (name for name in sorted(inside) if scope.nodes[name].op != "Const"):
-            for consumer, output in self._consumers.get(node, []):
-                if consumer not in inside and output >= 0 and (node, output) not in place.outputs:
-                    return f"{node}, an inner value of the pattern, is taken by {consumer} too"
-            if any(of.node == node and of not in place.outputs for of in scope.results):
-                return f"{node}, an inner value of the pattern, is a result of {scope}"
-        for node in () if scope.is_function else place.nodes:
-            given = {of.output for of in place.outputs if of.node == node}
-            if given != set(range(len(given))):
-                return f"not all of the first outputs of {node}, which may be fetched, are results"
-        return None
-
-    def _cycle(self, place: Place) -> str | None:
-        """The node by which the replacement would wait for itself."""
-        goals = {of.node for of in place.sources}
-        goals |= {name for node in place.nodes for name in self._scope.awaited(node)}
-        seen: set[str] = set()
-        pending = list(place.nodes)
-        while pending:
-            node = pending.pop()
-            for consumer, _ in self._consumers.get(node, []):
-                if consumer in seen or consumer in place.nodes or consumer in place.between:
-                    continue
-                if consumer in goals:
-                    return f"an input, {consumer}, follows from a result: it would be a cycle"
-                if self._scope.is_back_edge(consumer):
-                    continue
-                group = self._groups.get(consumer)
-                added = group.nodes if group else (consumer,)
-                seen.update(added)
-                pending += added
-        return None

@@ -7,20 +7,21 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Generic, TypeVar, overload
 
 import tensorflow as tf
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
 from composite.aot.replacing import replaced
 from composite.editing import loaded_function
-from composite.editing.editing import edit
+from composite.editing.editing import Editor, edit
 from composite.editing.match import Match, match_of
-from composite.editing.report import ReplacementReport
+from composite.editing.report import Joined, ReplacementReport
 from composite.editing.scope import Handle
 from composite.saving import saved_model, saving
 from composite.saving.model_loading import require
 
+Report = TypeVar("Report", bound=Joined)
 _Path = str | os.PathLike[str]
 _Function = Callable[..., Any]
 _Match = str | re.Pattern[str] | _Function | Match
@@ -33,12 +34,12 @@ def replace(
 
 
 @overload
-def replace(model: Any, match: _Match, function: _Function) -> Edited: ...
+def replace(model: Any, match: _Match, function: _Function) -> Edited[ReplacementReport]: ...
 
 
 def replace(
     model: Any, match: _Match, function: _Function, *, out: _Path | None = None
-) -> Edited | ReplacementReport:
+) -> Edited[ReplacementReport] | ReplacementReport:
     """Replaces parts of a model by a function: a composite op, a tf.function, a Python function.
 
     Loops, branches and called functions are looked into. The model that is given stays as it is.
@@ -72,22 +73,28 @@ def replace(
     wanted = match_of(match)
     if not callable(function):
         raise TypeError(f"composite.replace puts a function in place of {wanted}, not {function!r}")
+    return edited_by(edit(wanted, function), model, out, "composite.replace")
+
+
+def edited_by(
+    editor: Editor[Report], model: Any, out: _Path | None, word: str
+) -> Edited[Report] | Report:
+    """A model that an editor has changed; `word` is the function that users called."""
     if isinstance(model, str | os.PathLike):
         if out is None:
-            raise TypeError("composite.replace in a folder needs out=, the folder to write")
-        return _in_folder(Path(model), Path(out), wanted, function)
+            raise TypeError(f"{word} in a folder needs out=, the folder to write")
+        return _in_folder(Path(model), Path(out), editor)
     if out is not None:
         raise TypeError("out= is for the folder of a SavedModel")
     if isinstance(model, GraphDef):
         graph_def = GraphDef()
         graph_def.CopyFrom(model)
-        report = edit(graph_def, wanted, function, name="GraphDef").report
-        return Edited(graph_def, None, report)
-    return _in_function(model, wanted, function)
+        return Edited(graph_def, None, editor(graph_def, name="GraphDef").report)
+    return _in_function(model, editor, word)
 
 
-class Edited:
-    """A graph or a function in which `composite.replace` has replaced parts.
+class Edited(Generic[Report]):
+    """A graph or a function in which `composite.replace` or `composite.recognize` replaced parts.
 
     Attributes:
         graph_def: the graph; of a function, it and what it calls are in the library.
@@ -96,8 +103,8 @@ class Edited:
         report: what was replaced, and what nearly.
     """
 
-    def __init__(self, graph_def: GraphDef, function: Any, report: ReplacementReport) -> None:
-        """Made by `composite.replace`."""
+    def __init__(self, graph_def: GraphDef, function: Any, report: Report) -> None:
+        """Made by `composite.replace` and `composite.recognize`."""
         self.graph_def = graph_def
         self.function = function
         self.report = report
@@ -109,22 +116,22 @@ class Edited:
         return self.function(*args, **kwargs)
 
 
-def _in_function(model: Any, match: Match, function: _Function) -> Edited:
-    word = re.sub(r"\W", "_", str(getattr(model, "name", None) or getattr(model, "__name__", "f")))
-    concrete = _concrete(model)
+def _in_function(model: Any, editor: Editor[Report], word: str) -> Edited[Report]:
+    named = re.sub(r"\W", "_", str(getattr(model, "name", None) or getattr(model, "__name__", "f")))
+    concrete = concrete_of(model, word)
     graph_def, name = loaded_function.graph_of(concrete)
     handles = {name: loaded_function.handles_of(concrete)}
-    outcome = edit(graph_def, match, function, name=word, handles=handles)
+    outcome = editor(graph_def, name=named, handles=handles)
     made = loaded_function.function_of(graph_def, name, concrete, outcome.handles)
     return Edited(graph_def, made, outcome.report)
 
 
-def _concrete(model: Any) -> Any:
+def concrete_of(model: Any, word: str) -> Any:
     """The one trace of a function, or of the inference of a Keras model."""
     if isinstance(model, tf.keras.Model):
         if not model.built or getattr(model, "input", None) is None:
             raise ValueError(
-                "composite.replace needs the inputs of the Keras model: build it, or give a trace, "
+                f"{word} needs the inputs of the Keras model: build it, or give a trace, "
                 "tf.function(model).get_concrete_function(tf.TensorSpec(...))"
             )
         specs = tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), model.input)
@@ -135,22 +142,22 @@ def _concrete(model: Any) -> Any:
         return model.get_concrete_function()
     if hasattr(model, "get_concrete_function"):
         raise TypeError(
-            "a tf.function without an input signature has many graphs: give composite.replace the "
+            f"a tf.function without an input signature has many graphs: give {word} the "
             "one that is meant, function.get_concrete_function(tf.TensorSpec(...))"
         )
     raise TypeError(
-        "composite.replace takes a GraphDef, a tf.function, a Keras model or the folder of a "
+        f"{word} takes a GraphDef, a tf.function, a Keras model or the folder of a "
         f"SavedModel, not {model!r}"
     )
 
 
-def _in_folder(folder: Path, out: Path, match: Match, function: _Function) -> ReplacementReport:
+def _in_folder(folder: Path, out: Path, editor: Editor[Report]) -> Report:
     saved = saved_model.read(folder)
     require(folder)
     reports = []
     for meta_graph in saved.meta_graphs:
         graph_def, handles = meta_graph.graph_def, _handles(meta_graph)
-        outcome = edit(graph_def, match, function, name=str(folder), keep=True, handles=handles)
+        outcome = editor(graph_def, name=str(folder), keep=True, handles=handles)
         reports.append(outcome.report)
         saved_model.name_ops(meta_graph)
     with replaced(out) as made:

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from composite.editing.finding import Place
+from composite.editing.places import Place
 from composite.editing.scope import Edge, Scope
 from composite.editing.traced import Traced, trace
 from composite.ops import functions

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from composite.binding.printed import Printed
-from composite.editing.finding import NearMiss
+from composite.editing.places import NearMiss
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from typing_extensions import Self
 
 _MOST_ROWS = 40
 
@@ -30,8 +31,16 @@ class Replaced:
     ops: tuple[str, ...]
 
 
+class Joined(Printed):
+    """A report that takes that of another graph of the model in."""
+
+    def joined(self, other: Self) -> Self:
+        """This report and the other in one."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class ReplacementReport(Printed):
+class ReplacementReport(Joined):
     """What `composite.replace` did to a model.
 
     Attributes:

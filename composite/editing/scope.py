@@ -6,7 +6,7 @@ Not for: what is looked for in it, and what it becomes.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from graphlib import TopologicalSorter
 from typing import Any, NamedTuple
 
@@ -93,11 +93,27 @@ class Scope:
     @functools.cached_property
     def graph(self) -> tf.Graph:
         """These nodes as they were read, with shapes and constants as TensorFlow infers them."""
+        return functions.imported(self._described())
+
+    def sized(self, size: Callable[[int], int]) -> tf.Graph:
+        """`graph` where dims of inputs that are not known have sizes, told by their axis.
+
+        ValueError: there can be no inputs of such sizes.
+        """
+        described = self._described()
+        for node in described.node:
+            if node.op == "Placeholder":
+                for axis, dim in enumerate(node.attr["shape"].shape.dim):
+                    dim.size = size(axis) if dim.size < 0 else dim.size
+        return functions.imported(described)
+
+    def _described(self) -> GraphDef:
+        """The nodes with what is known of the arguments."""
         copy = GraphDef()
         copy.CopyFrom(self._graph_def)
         for index, node in enumerate(copy.node[: len(self.arguments)]):
             self._describe_argument(node, index)
-        return functions.imported(copy)
+        return copy
 
     def _describe_argument(self, node: Any, index: int) -> None:
         """Gives the stand-in for an argument what the function notes of it."""

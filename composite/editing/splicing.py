@@ -11,7 +11,7 @@ from typing import Any
 
 from tensorflow.core.framework.node_def_pb2 import NodeDef
 
-from composite.editing.finding import Place
+from composite.editing.places import Place
 from composite.editing.scope import Edge, Scope, edge
 from composite.editing.traced import Traced
 

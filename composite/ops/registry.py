@@ -123,6 +123,10 @@ class Registry:
         known = self._names.get(op_name)
         return None if known is None else known.op
 
+    def all_current(self) -> list[CompositeOp]:
+        """The objects that names stand for, in the order of the names' definition."""
+        return [known.op for known in list(self._names.values())]
+
     def version(self, digest: str) -> CompositeOp:
         """The object of a version, which a newer one may have taken the name from."""
         return self._versions[digest]

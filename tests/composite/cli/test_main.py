@@ -27,6 +27,7 @@ COMMANDS = (
         "export",
         "lint",
         "merge",
+        "recognize",
         "replay",
         "run",
     ),
