@@ -14,6 +14,7 @@ from typing import Any
 from composite.compiler.tvm.ir.dims import static_shape
 from composite.compiler.tvm.ir.graph import is_table
 from composite.compiler.tvm.ir.tensor import Parameter, Tensor
+from composite.compiler.tvm.ir.views import Slice
 from composite.compiler.tvm.ir.walk import topological
 
 PackFunction = Callable[[], Any]
@@ -54,12 +55,18 @@ class Constants:
     def source(self, tensor: Tensor) -> int | None:
         """Return the constant input that the tensor is made of, if it is made of nothing else.
 
-        None too where its shape is the call's, or where it needs a table of its own.
+        None too where its shape is the call's, where it is another slice in each trip of a loop, or
+        where it needs a table of its own.
         """
         if not self.inputs:
             return None
         below = topological([tensor])
-        if any(is_table(t) or static_shape(t.shape) is None for t in below):
+        if any(is_table(t) or static_shape(t.shape) is None or _moves(t) for t in below):
             return None
         found = {t.node.index for t in below if isinstance(t.node, Parameter)}
         return found.pop() if len(found) == 1 and found <= self.inputs else None
+
+
+def _moves(tensor: Tensor) -> bool:
+    """Return whether it is a slice that begins where a symbol says."""
+    return isinstance(tensor.node, Slice) and static_shape(tensor.node.start) is None

@@ -14,6 +14,7 @@ import pytest
 import tensorflow as tf
 
 from composite.compiler.tvm.build import write
+from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.strategy.cpu.chain import joining
 from composite.compiler.tvm.target import Target
 from tests.compiler.tvm.conftest import library_of
@@ -88,6 +89,12 @@ def check(
 )
 def test_attention_is_a_chain(compiler: Any, sizes: tuple[int, ...]) -> None:
     assert check(compiler, attention, drawn(heads(*sizes))) == "chain"
+
+
+@pytest.mark.usefixtures("pays")
+def test_factors_that_a_block_slices_are_not_packed_at_rest(compiler: Any) -> None:
+    with pytest.raises(NotCovered, match="read where they lie"):
+        check(compiler, attention, drawn(heads(3, 70, 48, 32, 32)), constants=(1, 2))
 
 
 @pytest.mark.parametrize("batch", [1, 3])

@@ -13,8 +13,15 @@ import tensorflow as tf
 from composite.compiler import tvm as backend
 from composite.compiler.tvm.target import BFLOAT16
 from tests.compiler.tvm.conftest import library_of
+from tests.compiler.tvm.read.cells import over
 
 LEVELS = ["x86-64-v2", "x86-64-v3"]
+
+
+def slice_a_trip(x: Any, w: Any) -> Any:
+    """Layers whose weights lie in one tensor."""
+    (y,) = over(4, lambda t, y: (tf.tanh(y @ w[t]),), x)
+    return y
 
 
 def normal(*shape: int, dtype: Any = np.float32) -> np.ndarray:
@@ -122,8 +129,9 @@ def test_two_constants_of_one_kernel(compiler: Any) -> None:
     [
         (lambda x, w: x + w, [normal(9, 20), normal(9, 20)]),
         (lambda x, w: tf.reduce_sum(x * w, -1), [normal(9, 20), normal(9, 20)]),
+        (slice_a_trip, [normal(3, 24), normal(4, 24, 24)]),
     ],
-    ids=["sum", "sums of products"],
+    ids=["sum", "sums of products", "a slice a trip"],
 )
 def test_without_anything_to_pack_there_is_no_kernel_of_its_own(
     compiler: Any, function: Any, arrays: list[np.ndarray]
