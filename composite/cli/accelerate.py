@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from composite.cli import folders, needed, signature_calls
+from composite.cli import folders, needed, reports, signature_calls
 
 
 @click.command(short_help="Give the signatures of a SavedModel kernels.")
@@ -31,12 +31,7 @@ from composite.cli import folders, needed, signature_calls
     type=float,
     help="A signature stays as it is unless it gets so many times as fast.",
 )
-@click.option(
-    "--html",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the report as a page, too.",
-)
+@reports.option
 @needed.options
 def accelerate(  # noqa: PLR0913, PLR0917 - one parameter an option
     model: Path,
@@ -79,7 +74,4 @@ def accelerate(  # noqa: PLR0913, PLR0917 - one parameter an option
         timeout=timeout,
         **{name: value for name, value in least.items() if value is not None},
     )
-    click.echo(report)
-    if html is not None:
-        html.write_text(report.to_html(), encoding="utf-8")
-    click.echo(out)
+    reports.tell(report, html, out)

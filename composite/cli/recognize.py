@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from composite.cli import folders, needed
+from composite.cli import folders, needed, reports
 
 
 @click.command(short_help="Put ops into a SavedModel that was written without them.")
@@ -21,12 +21,7 @@ from composite.cli import folders, needed
     metavar="NAME",
     help="An op to look for, by default all; may be given several times.",
 )
-@click.option(
-    "--html",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the report as a page, too.",
-)
+@reports.option
 @needed.options
 def recognize(  # noqa: PLR0913, PLR0917 - one parameter an option
     model: Path,
@@ -55,7 +50,4 @@ def recognize(  # noqa: PLR0913, PLR0917 - one parameter an option
         if op is None:
             raise click.BadParameter(f"no library or file has an op {name}", param_hint="--op")
     report = composite.recognize(model, [op for _, op in ops if op is not None] or None, out=out)
-    click.echo(report)
-    if html is not None:
-        html.write_text(report.to_html(), encoding="utf-8")
-    click.echo(out)
+    reports.tell(report, html, out)

@@ -97,13 +97,15 @@ def give(request: KernelRequest, source: Any, function: str | None) -> Given:
         proof=Proof(0, 0, ()),
     )
     path = cache.open_default().store(sha256(found.library), b"", found.library)
+
+    def check(oracle: verify.Oracle) -> verify.Accuracy:
+        return oracle.check(path, kernel.name, alignment=found.alignment)
+
     with call.eager_mode(), refusing():
-        oracle = produce.oracle(request, kernel.minimums, kernel.divisors)
-        accuracy = oracle.check(path, kernel.name, alignment=found.alignment)
+        accuracy = check(produce.oracle(request, kernel.minimums, kernel.divisors))
         record = produce.record_of(request, kernel, kernel.target)
         record = replace(record, proof="not looked at", barriers=True, verdict="kernel")
-        least = minimums(request, lambda of: of.check(path, kernel.name, alignment=found.alignment))
-        record = replace(record, alignment=found.alignment, minimums=least)
+        record = replace(record, alignment=found.alignment, minimums=minimums(request, check))
         record = produce.with_accuracy(record, request, accuracy)
         return Given(record, verdicts.measured_library(record, request, path), found.objects)
 

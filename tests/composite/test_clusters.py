@@ -27,6 +27,17 @@ def loss_and_slope(f, x, w):
         y = tf.reduce_sum(f(x, w))
     return y, tape.gradient(y, w)
 
+def step_of(f, strategy, w):
+    @tf.function
+    def step(batch):
+        def replica(batch):
+            loss, slope = loss_and_slope(f, batch, w)
+            slope = tf.distribute.get_replica_context().all_reduce("sum", slope)
+            w.assign_sub(slope)
+            return loss
+        return strategy.reduce("sum", strategy.run(replica, (batch,)), None)
+    return step
+
 def expected():
     return [value.numpy() for value in loss_and_slope(by_hand, tf.constant(X), tf.constant(W))]
 
@@ -52,15 +63,7 @@ with strategy.scope():
     w = tf.Variable(W)
 data = tf.data.Dataset.from_tensor_slices(X).batch(4)
 
-@tf.function
-def step(batch):
-    def replica(batch):
-        loss, slope = loss_and_slope(dense, batch, w)
-        slope = tf.distribute.get_replica_context().all_reduce("sum", slope)
-        w.assign_sub(slope)
-        return loss
-    return strategy.reduce("sum", strategy.run(replica, (batch,)), None)
-
+step = step_of(dense, strategy, w)
 (loss,) = [step(batch) for batch in strategy.experimental_distribute_dataset(data)]
 wanted = expected()
 close(loss, wanted[0])
@@ -253,15 +256,7 @@ def train(task, ports):
         with strategy.scope():
             w = tf.Variable(W)
 
-        @tf.function
-        def step(batch):
-            def replica(batch):
-                loss, slope = loss_and_slope(dense, batch, w)
-                slope = tf.distribute.get_replica_context().all_reduce("sum", slope)
-                w.assign_sub(slope)
-                return loss
-            return strategy.reduce("sum", strategy.run(replica, (batch,)), None)
-
+        step = step_of(dense, strategy, w)
         loss = step(tf.constant(X[2 * task : 2 * task + 2]))
         process.send([float(loss), w.numpy().tolist()])
     return run
