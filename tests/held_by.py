@@ -56,7 +56,11 @@ HELD_BY: dict[str, str] = {
     "tests/examples/test_without_tensorflow.py": "composite/runtime/standalone/c_api",
     "tests/composite/tf_op/test_function.py": (
         "__init__.py composite/runtime/foreign/dlpack composite/runtime/foreign/function"
-        " composite/runtime/foreign/op composite/runtime/foreign/xla_op"
+        " composite/runtime/foreign/op composite/runtime/foreign/shape_rules"
+        " composite/ops/prepared_call.py"
+    ),
+    "tests/composite/tf_op/test_xla.py": (
+        "composite/runtime/foreign/xla_op composite/runtime/foreign/xla_call"
     ),
     "tests/composite/tf_op/test_module.py": (
         "composite/runtime/foreign/elf_image composite/runtime/foreign/library"

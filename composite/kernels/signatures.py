@@ -44,6 +44,11 @@ def signature(library: bytes, function: str) -> tuple[Parameter, ...] | None:
         return None
 
 
+def parsed(dim: str) -> int | str:
+    """A dim as TVM prints it, as a Parameter has it. ValueError or SyntaxError if it is none."""
+    return _dim(ast.parse(dim, mode="eval").body)
+
+
 def evaluate(dim: str, sizes: Mapping[str, Any]) -> Any:
     """A dim of a parameter, of the values of its names: numbers, or tensors."""
     return eval(dim, {"__builtins__": {}}, dict(sizes))  # arithmetic: see _Plain

@@ -1,4 +1,8 @@
-"""Outputs of a function as its library declares them (composite/kernels/signatures.py)."""
+"""Outputs of a function as its library declares them (composite/kernels/signatures.py).
+
+The library of a Relax program says nothing of shapes and dtypes: the IRModule that it was compiled
+from does, where it is at hand.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +42,42 @@ def shapes(name: str, parameters: Sequence[Parameter], outputs: int) -> list[Any
     """
     inputs = parameters[: len(parameters) - outputs]
     return [_shape(name, one, inputs) for one in parameters[len(inputs) :]]
+
+
+def returned(function: Any) -> tuple[Any, Any]:
+    """The shape and the dtype of what a function of a Relax IRModule returns, or a list of each.
+
+    As `Module.func` takes them: for a tuple lists. A shape that does not follow from those of the
+    inputs is None. ValueError where the function returns something else than tensors.
+    """
+    fields = getattr(function.ret_ty, "fields", None)
+    types = [function.ret_ty] if fields is None else list(fields)
+    if not all(getattr(one, "dtype", None) for one in types):
+        raise ValueError(f"it returns {function.ret_ty}, and not tensors of dtypes that are known")
+    inputs = [_of_type(one.name, one.ty) for one in function.params]
+    found = [_returned_shape(_of_type("result", one), inputs) for one in types]
+    dtypes = [one.dtype for one in types]
+    return (found[0], dtypes[0]) if fields is None else (found, dtypes)
+
+
+def _of_type(name: str, of: Any) -> Parameter | None:
+    """A tensor by its type in Relax; None for one without dims, and for what is no tensor."""
+    dims = getattr(getattr(of, "shape", None), "values", None)
+    if dims is None:
+        return None
+    try:
+        return Parameter(name, of.dtype, tuple(signatures.parsed(str(dim)) for dim in dims))
+    except (SyntaxError, ValueError):  # a dim that is no arithmetic of names
+        return None
+
+
+def _returned_shape(output: Parameter | None, inputs: Sequence[Parameter | None]) -> Any:
+    if output is None:
+        return None
+    try:
+        return _shape("", output, [one or Parameter("", "", ()) for one in inputs])
+    except ValueError:
+        return None
 
 
 def _shape(name: str, output: Parameter, inputs: Sequence[Parameter]) -> Any:

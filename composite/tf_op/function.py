@@ -6,13 +6,15 @@ Not for: finding it (module.py); where its outputs' shapes come from (output_sha
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from composite.binding import native
-from composite.ops import call, compiled_call, recorded
+from composite.binding.records import NodeDef, attr_value
+from composite.ops import call, call_arguments, compiled_call, prepared_call, recorded
 from composite.tf_op.output_shapes import Outputs, Shapes
 
 _DEVICES = ("CPU", "GPU")
@@ -23,6 +25,10 @@ _OPS = {
     ("GPU", True): "CompositeStatefulGpuTvmCall",
 }
 OPS = tuple(_OPS.values())
+
+# What nodes have beside the op's attributes where XLA may call the function, and its value
+# (composite/runtime/foreign/xla_op.cc).
+_XLA, _CUSTOM_CALL = "_composite_xla", "custom_call"
 
 # By the attribute `function`, so that a node of a model that was loaded finds its gradient.
 _GRADIENTS: dict[str, Callable[..., Any]] = {}
@@ -42,22 +48,36 @@ class TvmFunction:
         name: the function's.
     """
 
-    def __init__(
-        self, library: str, name: str, outputs: Outputs, *, stateful: bool, device: str = "CPU"
+    def __init__(  # noqa: PLR0913 - what Module.func is told
+        self,
+        library: str,
+        name: str,
+        outputs: Outputs,
+        *,
+        stateful: bool,
+        device: str = "CPU",
+        xla: str | None = None,
     ) -> None:
         if device not in _DEVICES:
             raise ValueError(f"device={device!r}: functions run on {' and '.join(_DEVICES)}")
+        if xla not in (None, _CUSTOM_CALL):
+            raise ValueError(f"xla={xla!r}: None, or {_CUSTOM_CALL!r}")
+        if xla is not None and device != "CPU":
+            raise ValueError(f"xla={xla!r}: code of XLA calls functions on the CPU alone")
         if device == "GPU" and outputs.returns:
             raise ValueError(
                 f"{name} returns its outputs: on a GPU only functions run that are passed them"
             )
         self.library, self.name = library, name
+        self._stamps = {} if xla is None else {_XLA: attr_value(xla)}
         self._outputs = outputs
         self._op_name = _OPS[device, stateful]
         self._shapes_apart = device == "GPU"  # they lie in the host's memory
-        self._single = outputs.single  # an eager call looks at it
+        self._single = outputs.single
         fixed = outputs.fixed()
-        self._call_fixed = None if fixed is None else self._compiled(self._attrs(fixed))
+        self._fixed = None if fixed is None else self._attrs(fixed)
+        self._call_fixed = None if self._fixed is None else self._compiled(self._fixed)
+        self.prepared: prepared_call.Prepared | None = None  # an eager call looks at it
 
     def _compiled(self, attrs: Mapping[str, Any]) -> Callable[..., Any]:
         """`call(function, inputs, name=)`, with these attributes."""
@@ -71,9 +91,10 @@ class TvmFunction:
         return {"function": f"{self.library}:{self.name}", **self._outputs.attrs(shapes)}
 
     def stamps(self) -> dict[str, Any]:
-        """No attributes beside the op's own, for the compiled call."""
-        return {}
+        """The attributes of nodes beside the op's own, for the compiled call."""
+        return self._stamps
 
+    @prepared_call.with_prepared
     def __call__(self, *inputs: Any, output_shape: Any = None, name: str | None = None) -> Any:
         """Calls the function: one node while tracing, else one eager op.
 
@@ -90,13 +111,33 @@ class TvmFunction:
             tf.errors.OpError: what the function raises: InvalidArgumentError for its TypeError and
                 ValueError (a wrong number of arguments, dtype or shape), InternalError for others.
         """
-        if self._call_fixed is not None and output_shape is None:
-            outputs = self._call_fixed(self, inputs, name=name)
-        else:
+        if self._call_fixed is None or output_shape is not None:
             outputs = self._with_shapes(inputs, output_shape, name)
+        else:
+            outputs = self._call_fixed(self, inputs, name=name)
+            if self.prepared is None:
+                self._prepare(inputs)
         if self._single:
             return outputs[0]
         return outputs if self._outputs.dtypes else None
+
+    def _prepare(self, inputs: Sequence[Any]) -> None:
+        """Has eager calls with tensors of these dtypes take an op of their own from here on.
+
+        After the first call that did not fail: wrong dtypes make no op.
+        """
+        outputs = len(self._outputs.dtypes)
+        is_list_of_one = outputs == 1 and not self._single
+        if self._shapes_apart or outputs == 0 or is_list_of_one or not tf.executing_eagerly():
+            return
+        if not all(map(call.is_eager_tensor, inputs)):
+            return
+        definition = call.op_def(self._op_name)
+        bound = call_arguments.bind(definition, {"inputs": inputs, **(self._fixed or {})})
+        op_name = _eager_op(NodeDef(op=self._op_name, attr=bound.attrs))
+        if op_name:
+            dtypes = [tf.as_dtype(dtype).as_datatype_enum for dtype in bound.input_types]
+            self.prepared = prepared_call.Prepared(op_name, dtypes)
 
     def _with_shapes(self, inputs: Sequence[Any], output_shape: Any, name: str | None) -> Any:
         given = self._outputs.shape if output_shape is None else output_shape
@@ -132,8 +173,26 @@ def _compiled_for(op_name: str, shapes_apart: bool, attrs: tuple[str, ...]) -> C
     return compiled_call.compile_call(call.op_def(op_name), inputs, attrs, {})
 
 
+def _eager_op(node: NodeDef) -> str:
+    """The op for eager calls of what a node calls, with its gradient; "" if there are too many."""
+    with _EAGER_OPS_LOCK:
+        name = NodeDef.FromString(native.call("composite_eager_foreign_op", node)).op
+        if name and name not in _EAGER_OPS:
+            key = node.attr["function"].s
+            tf.RegisterGradient(name)(functools.partial(_gradient_of, key))
+            _EAGER_OPS.add(name)
+    return name
+
+
+_EAGER_OPS: set[str] = set()
+_EAGER_OPS_LOCK = threading.Lock()
+
+
 def _gradient(op: Any, *output_gradients: Any) -> Sequence[Any]:
-    key = recorded.attrs_of(op)["function"].s
+    return _gradient_of(recorded.attrs_of(op)["function"].s, op, *output_gradients)
+
+
+def _gradient_of(key: bytes, op: Any, *output_gradients: Any) -> Sequence[Any]:
     function = _GRADIENTS.get(key.decode())
     if function is None:
         library, name = split(key)

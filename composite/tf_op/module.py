@@ -46,7 +46,7 @@ class Module:
         functions: the names that are known before TVM's runtime is asked: those of kernels.
     """
 
-    def __init__(self, source: Any, *, sha256: str = "") -> None:
+    def __init__(self, source: Any, *, sha256: str = "", ir: Any = None) -> None:
         """Loads a library, which runs native code: load only what you would run.
 
         Args:
@@ -55,6 +55,8 @@ class Module:
                 tvm.runtime.Module, a relax.VirtualMachine. What tvm.compile returned is exported
                 into the cache folder, and is then as good as a file; others serve this process.
             sha256: what the file has to have.
+            ir: the tvm.IRModule that a Relax program was compiled from, for the shapes and dtypes
+                of what its functions return, which its library does not have.
 
         Raises:
             tf.errors.NotFoundError: there is no such file.
@@ -75,6 +77,7 @@ class Module:
             self.path = found
             request = record(path=str(self.path), sha256=sha256, **_tvm_libraries())
             answer = NodeDef.FromString(native.call("composite_load_foreign_library", request))
+        self._ir = ir
         self.library: str = answer.attr["library"].s.decode()
         _LOADED.add(self.library)
         self.functions = tuple(name.decode() for name in answer.attr["functions"].list.s)
@@ -89,6 +92,7 @@ class Module:
         returns: bool | None = None,
         stateful: bool = False,
         device: str = "CPU",
+        xla: str | None = None,
     ) -> TvmFunction:
         """A function of the library as an op.
 
@@ -116,6 +120,8 @@ class Module:
             device: "GPU" for a function that runs on NVIDIA's GPUs. It is passed tensors there and
                 gives its work to TensorFlow's stream, which is TVM's stream for the call. Its nodes
                 run on GPUs alone.
+            xla: "custom_call" has code that XLA compiles for the CPU (`jit_compile=True`) call the
+                function, with shapes that are known while it compiles. None: compiling is an error.
 
         Raises:
             tf.errors.NotFoundError: there is no function of that name.
@@ -128,10 +134,10 @@ class Module:
             returns = answer.attr["returns"].b
         if not returns:
             output_shape, output_dtype = self._declared(name, output_shape, output_dtype, outputs)
-        elif output_dtype is None:
-            output_dtype = _unsaid(outputs)
+        else:
+            output_shape, output_dtype = self._returned(name, output_shape, output_dtype, outputs)
         found = Outputs.of(output_shape, output_dtype, returns=returns)
-        return TvmFunction(self.library, name, found, stateful=stateful, device=device)
+        return TvmFunction(self.library, name, found, stateful=stateful, device=device, xla=xla)
 
     def _declared(self, name: str, shape: Any, dtype: Any, count: int) -> tuple[Any, Any]:
         """The shape and dtype of outputs, by the library's own word where they are not given."""
@@ -150,6 +156,21 @@ class Module:
         if dtype is None:
             dtype = dtypes[0] if single else dtypes
         return shape, dtype
+
+    def _returned(self, name: str, shape: Any, dtype: Any, count: int) -> tuple[Any, Any]:
+        """The shape and dtype of what a function returns, by the IRModule where there is one."""
+        if self._ir is None:
+            return shape, _unsaid(count) if dtype is None else dtype
+        functions = {str(one.name_hint): body for one, body in self._ir.functions.items()}
+        if name not in functions:
+            raise ValueError(f"ir has no function {name}, but {', '.join(functions)}")
+        try:
+            own_shape, own_dtype = declared.returned(functions[name])
+        except ValueError as error:
+            raise ValueError(
+                f"{name}: {error}: give output_dtype, and load it without ir"
+            ) from error
+        return own_shape if shape is None else shape, own_dtype if dtype is None else dtype
 
     def _signature(self, name: str) -> tuple[Parameter, ...] | None:
         if self.path is None:
@@ -196,6 +217,7 @@ def function(  # noqa: PLR0913 - as Module.func
     returns: bool = False,
     stateful: bool = False,
     device: str = "CPU",
+    xla: str | None = None,
 ) -> TvmFunction:
     """A live function of TVM (tvm_ffi.Function, which packed Python functions are too) as an op.
 
@@ -209,7 +231,7 @@ def function(  # noqa: PLR0913 - as Module.func
     library = answer.attr["library"].s.decode()
     outputs = Outputs.of(output_shape, output_dtype, returns=returns)
     name = "a function of this process"
-    return TvmFunction(library, name, outputs, stateful=stateful, device=device)
+    return TvmFunction(library, name, outputs, stateful=stateful, device=device, xla=xla)
 
 
 def _unsaid(outputs: int) -> Any:

@@ -14,6 +14,7 @@ import composite
 from composite import tf_op
 from examples.tvm_functions import functions
 
+CALL = "custom_call"  # how code of XLA calls a function
 X, Y = tf.constant([1.0, 2.0]), tf.constant([3.0, 5.0])
 
 
@@ -48,20 +49,21 @@ WAYS = {
     "tf.function": lambda function, _, *inputs: tf.function(function)(*inputs),
     "session": in_session,
     "saved model": in_saved_model,
+    "XLA": lambda function, _, *inputs: tf.function(function, jit_compile=True)(*inputs),
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_addone(library: tf_op.Module, way: str) -> None:
-    for addone in (library["addone"], library.func("addone", output_shape=[2])):
+    for addone in (library.func("addone", xla=CALL), library.func("addone", [2], xla=CALL)):
         np.testing.assert_array_equal(WAYS[way](addone, library, X), [2.0, 3.0])
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_vector_add_with_each_form_of_shape(library: tf_op.Module, way: str) -> None:
-    add = library.func("vector_add")
-    static = library.func("vector_add", output_shape=[2])
-    ruled = library.func("vector_add", output_shape=lambda x, y: [x[0]])
+    add = library.func("vector_add", xla=CALL)
+    static = library.func("vector_add", output_shape=[2], xla=CALL)
+    ruled = library.func("vector_add", output_shape=lambda x, y: [x[0]], xla=CALL)
     forms = (
         static,
         ruled,
@@ -74,8 +76,8 @@ def test_vector_add_with_each_form_of_shape(library: tf_op.Module, way: str) -> 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_two_dense_layers(way: str) -> None:
-    module = tf_op.Module(functions.compiled(functions.TwoLayers))
-    layers = module.func("main", output_shape=lambda x, w1, b1, w2, b2: [x[0], w2[1]])
+    module = tf_op.Module(functions.compiled(functions.TwoLayers), ir=functions.TwoLayers)
+    layers = module.func("main", xla=CALL)
     draw = np.random.default_rng(0).normal
     x, w1, b1, w2, b2 = (
         tf.constant(draw(size=s), tf.float32) for s in ([3, 8], [8, 16], [16], [16, 4], [4])

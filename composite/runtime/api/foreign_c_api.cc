@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "composite/runtime/api/c_api_reply.h"
 #include "composite/runtime/foreign/library.h"
+#include "composite/runtime/foreign/op.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/platform/statusor.h"
 
@@ -47,6 +48,12 @@ absl::StatusOr<NodeDef> FindFunction(const NodeDef& node) {
   return answer;
 }
 
+absl::StatusOr<NodeDef> EagerOp(const NodeDef& node) {
+  NodeDef answer;
+  TF_ASSIGN_OR_RETURN(*answer.mutable_op(), EagerOpFor(node));
+  return answer;
+}
+
 }  // namespace
 }  // namespace composite
 
@@ -62,6 +69,10 @@ int composite_load_foreign_object(const char* request, size_t size, composite_bu
 
 int composite_find_foreign_function(const char* request, size_t size, composite_buffer* reply) {
   return composite::Serve(request, size, reply, composite::FindFunction);
+}
+
+int composite_eager_foreign_op(const char* request, size_t size, composite_buffer* reply) {
+  return composite::Serve(request, size, reply, composite::EagerOp);
 }
 
 }  // extern "C"

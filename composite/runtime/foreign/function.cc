@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/foreign/dlpack.h"
 #include "composite/runtime/run/kernel_call.h"
-#include "composite/runtime/run/kernel_host.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/errors.h"
@@ -17,7 +16,6 @@ namespace composite {
 namespace {
 
 using tensorflow::DataType;
-using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
 constexpr tvm_abi::Device kHost = {tvm_abi::kCpu, 0};
@@ -66,7 +64,7 @@ absl::StatusOr<Tensor> Copy(const tvm_abi::Any& result, DataType dtype) {
 
 }  // namespace
 
-absl::Status KernelFunction::Fill(OpKernelContext* context, const Inputs& inputs,
+absl::Status KernelFunction::Fill(const tvm_abi::Host& host, const Inputs& inputs,
                                   const Outputs& outputs) const {
   absl::InlinedVector<const Tensor*, 8> all(inputs.begin(), inputs.end());
   all.insert(all.end(), outputs.begin(), outputs.end());
@@ -80,10 +78,8 @@ absl::Status KernelFunction::Fill(OpKernelContext* context, const Inputs& inputs
     for (int d = 0; d < tensor->dims(); ++d) dims.push_back(tensor->dim_size(d));
     tensors.push_back(DescribeTensor(*tensor, own));
   }
-  KernelHost host(context);
   tvm_abi::Error error;
-  if (tvm_abi::Call(function_, host.host(), tensors.data(), static_cast<int>(tensors.size()),
-                    &error)) {
+  if (tvm_abi::Call(function_, host, tensors.data(), static_cast<int>(tensors.size()), &error)) {
     return absl::OkStatus();
   }
   return KernelError(name_, error);
@@ -116,7 +112,7 @@ absl::StatusOr<tvm_ffi::Value> ObjectFunction::Call(const Inputs& inputs, const 
   return tvm_ffi::Call(name_, function_, arguments);
 }
 
-absl::Status ObjectFunction::Fill(OpKernelContext*, const Inputs& inputs,
+absl::Status ObjectFunction::Fill(const tvm_abi::Host&, const Inputs& inputs,
                                   const Outputs& outputs) const {
   return Call(inputs, outputs, kHost).status();
 }

@@ -14,7 +14,6 @@
 #include "absl/types/span.h"
 #include "composite/runtime/foreign/tvm_ffi.h"
 #include "composite/runtime/launch/tvm_abi.h"
-#include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace composite {
@@ -33,8 +32,8 @@ class ForeignFunction {
  public:
   virtual ~ForeignFunction() = default;
 
-  // Passes the inputs and then the outputs, which the function fills.
-  virtual absl::Status Fill(tensorflow::OpKernelContext* context, const Inputs& inputs,
+  // Passes the inputs and then the outputs, which the function fills. `host`: what kernels run on.
+  virtual absl::Status Fill(const tvm_abi::Host& host, const Inputs& inputs,
                             const Outputs& outputs) const = 0;
 
   // The same on a GPU, where all of these lie: what the function gives to the stream fills them.
@@ -45,6 +44,9 @@ class ForeignFunction {
   // it returns, which it may go on using.
   virtual absl::StatusOr<std::vector<tensorflow::Tensor>> Make(
       const Inputs& inputs, absl::Span<const tensorflow::DataType> dtypes) const = 0;
+
+  // Whether it may hold on to tensors that it was passed, beyond the call.
+  virtual bool may_keep_tensors() const = 0;
 };
 
 // A kernel, run on TensorFlow's threads and with its memory. It can only fill outputs.
@@ -53,12 +55,13 @@ class KernelFunction : public ForeignFunction {
   KernelFunction(std::string name, tvm_abi::Function function)
       : name_(std::move(name)), function_(function) {}
 
-  absl::Status Fill(tensorflow::OpKernelContext* context, const Inputs& inputs,
+  absl::Status Fill(const tvm_abi::Host& host, const Inputs& inputs,
                     const Outputs& outputs) const override;
   absl::Status FillOn(const DeviceStream& stream, const Inputs& inputs,
                       const Outputs& outputs) const override;
   absl::StatusOr<std::vector<tensorflow::Tensor>> Make(
       const Inputs& inputs, absl::Span<const tensorflow::DataType> dtypes) const override;
+  bool may_keep_tensors() const override { return false; }
 
  private:
   const std::string name_;
@@ -74,12 +77,13 @@ class ObjectFunction : public ForeignFunction {
                  std::shared_ptr<std::recursive_mutex> serial)
       : name_(std::move(name)), function_(std::move(function)), serial_(std::move(serial)) {}
 
-  absl::Status Fill(tensorflow::OpKernelContext* context, const Inputs& inputs,
+  absl::Status Fill(const tvm_abi::Host& host, const Inputs& inputs,
                     const Outputs& outputs) const override;
   absl::Status FillOn(const DeviceStream& stream, const Inputs& inputs,
                       const Outputs& outputs) const override;
   absl::StatusOr<std::vector<tensorflow::Tensor>> Make(
       const Inputs& inputs, absl::Span<const tensorflow::DataType> dtypes) const override;
+  bool may_keep_tensors() const override { return true; }
 
  private:
   absl::StatusOr<tvm_ffi::Value> Call(const Inputs& inputs, const Outputs& outputs,

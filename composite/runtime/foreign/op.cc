@@ -2,11 +2,11 @@
 //
 // One op for all functions, so that a graph which names one can be read by whoever has not loaded
 // it: the node says which library and function, and where each output's shape comes from.
-#include "tensorflow/core/framework/op.h"
+#include "composite/runtime/foreign/op.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,23 +15,33 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/notification.h"
+#include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/cuda/driver.h"
 #include "composite/runtime/foreign/dlpack.h"
 #include "composite/runtime/foreign/function.h"
 #include "composite/runtime/foreign/library.h"
+#include "composite/runtime/foreign/shape_rules.h"
 #include "composite/runtime/kernels/dtypes.h"
 #include "composite/runtime/run/gpu_device.h"
+#include "composite/runtime/run/kernel_host.h"
 #include "tensorflow/core/framework/device.h"
+#include "tensorflow/core/framework/kernel_def_builder.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/shape_inference.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/lib/strings/proto_serialization.h"
 #include "tensorflow/core/platform/errors.h"
 
 namespace composite {
 namespace {
 
+using tensorflow::AttrSlice;
+using tensorflow::NodeDef;
+using tensorflow::OpDef;
 using tensorflow::OpKernel;
 using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
@@ -39,89 +49,9 @@ using tensorflow::PartialTensorShape;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
 using tensorflow::shape_inference::InferenceContext;
-using tensorflow::shape_inference::ShapeHandle;
 
 // What compiled kernels ask of addresses.
 constexpr size_t kAlignment = 64;
-
-// In the attribute shape_of, beside the numbers of inputs.
-constexpr int kStated = -1;  // by the attribute shapes
-constexpr int kGiven = -2;   // by the next of the last inputs, which are not passed on
-
-// How many shapes are among the inputs of an op for GPUs, whose shapes lie in the host's memory.
-constexpr char kGivenAttr[] = "N";
-
-// The attributes that say where shapes come from.
-struct ShapeRules {
-  bool returns = false;
-  std::vector<int> shape_of;
-  std::vector<PartialTensorShape> shapes;
-  int inputs = 0;  // that are passed to the function
-
-  template <typename Context>
-  absl::Status Read(Context* context) {
-    std::vector<tensorflow::DataType> in, out;
-    TF_RETURN_IF_ERROR(context->GetAttr("shape_of", &shape_of));
-    TF_RETURN_IF_ERROR(context->GetAttr("shapes", &shapes));
-    TF_RETURN_IF_ERROR(context->GetAttr("Tin", &in));
-    TF_RETURN_IF_ERROR(context->GetAttr("Tout", &out));
-    int given = 0;  // the shapes among the inputs, where they are apart
-    if (context->GetAttr(kGivenAttr, &given).ok()) {
-      in.insert(in.end(), given, tensorflow::DT_INT64);
-    } else {
-      TF_RETURN_IF_ERROR(context->GetAttr("returns", &returns));
-    }
-    if (shape_of.empty()) shape_of.assign(out.size(), returns || !shapes.empty() ? kStated : 0);
-    if (shapes.empty()) shapes.resize(out.size());
-    return Check(in, out.size());
-  }
-
- private:
-  absl::Status Check(const std::vector<tensorflow::DataType>& in, size_t outputs) {
-    if (shape_of.size() != outputs || shapes.size() != outputs) {
-      return absl::InvalidArgumentError(absl::StrCat(outputs, " outputs, and shape_of has ",
-                                                     shape_of.size(), " elements, shapes ",
-                                                     shapes.size()));
-    }
-    const auto given = std::count(shape_of.begin(), shape_of.end(), kGiven);
-    inputs = static_cast<int>(in.size() - given);
-    for (int i = std::max(inputs, 0); i < static_cast<int>(in.size()); ++i) {
-      if (in[i] == tensorflow::DT_INT64) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("input ", i, " is the shape of an output, and not int64 but ",
-                       tensorflow::DataTypeString(in[i])));
-    }
-    for (size_t i = 0; i < outputs; ++i) {
-      const int source = shape_of[i];
-      const bool stated = source == kStated && (returns || shapes[i].IsFullyDefined());
-      const bool of_input = source >= 0 && source < inputs;
-      if (inputs >= 0 && (stated || of_input || source == kGiven)) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("nothing says what shape output ", i, " has: shape_of is ", source,
-                       ", shapes ", shapes[i].DebugString(), ", number of inputs ", in.size()));
-    }
-    return absl::OkStatus();
-  }
-};
-
-absl::Status InferShapes(InferenceContext* c) {
-  ShapeRules rules;
-  TF_RETURN_IF_ERROR(rules.Read(c));
-  int given = rules.inputs;
-  for (int i = 0; i < c->num_outputs(); ++i) {
-    const int source = rules.shape_of[i];
-    ShapeHandle shape;
-    if (source == kGiven) {
-      TF_RETURN_IF_ERROR(c->MakeShapeFromShapeTensor(given++, &shape));
-    } else if (source == kStated) {
-      TF_RETURN_IF_ERROR(c->MakeShapeFromPartialTensorShape(rules.shapes[i], &shape));
-    } else {
-      shape = c->input(source);
-    }
-    c->set_output(i, shape);
-  }
-  return absl::OkStatus();
-}
 
 absl::Status CheckDtypes(const char* what, tensorflow::DataTypeSlice dtypes, int count) {
   for (int i = 0; i < count; ++i) {
@@ -140,14 +70,17 @@ bool IsAligned(const Tensor& tensor) {
 
 class TvmCallOp : public OpKernel {
  public:
-  explicit TvmCallOp(OpKernelConstruction* context) : OpKernel(context) {
+  explicit TvmCallOp(OpKernelConstruction* context)
+      : TvmCallOp(context, AttrSlice(context->def())) {}
+
+  TvmCallOp(OpKernelConstruction* context, const AttrSlice& attrs) : OpKernel(context) {
     std::string function;
-    OP_REQUIRES_OK(context, context->GetAttr("function", &function));
+    OP_REQUIRES_OK(context, GetNodeAttr(attrs, "function", &function));
     const std::pair<std::string, std::string> names =
         absl::StrSplit(function, absl::MaxSplits(':', 1));
     name_ = names.second;
     on_gpu_ = context->device_type() == tensorflow::DEVICE_GPU;
-    OP_REQUIRES_OK(context, Named(rules_.Read(context)));
+    OP_REQUIRES_OK(context, Named(rules_.Read(attrs)));
     OP_REQUIRES_OK(context, Named(CheckDtypes("input", context->input_types(), rules_.inputs)));
     OP_REQUIRES_OK(context,
                    Named(CheckDtypes("output", context->output_types(), context->num_outputs())));
@@ -242,8 +175,9 @@ class TvmCallOp : public OpKernel {
       TF_RETURN_IF_ERROR(context->allocate_output(i, shape, &output));
       outputs.push_back(output);
     }
-    return on_gpu_ ? FillOnGpu(context, inputs, outputs)
-                   : function_->Fill(context, inputs, outputs);
+    if (on_gpu_) return FillOnGpu(context, inputs, outputs);
+    KernelHost host(context);
+    return function_->Fill(host.host(), inputs, outputs);
   }
 
   // What the function launches is the next work of TensorFlow's stream; nobody waits for it.
@@ -285,6 +219,12 @@ class TvmCallOp : public OpKernel {
   std::shared_ptr<const ForeignFunction> function_;
 };
 
+absl::Status InferShapesOfNode(InferenceContext* c) {
+  ShapeRules rules;
+  TF_RETURN_IF_ERROR(rules.Read(c));
+  return InferShapes(rules, c);
+}
+
 constexpr char kDoc[] = R"doc(
 Calls a function of a library that composite.tf_op.Module loaded.
 
@@ -307,7 +247,7 @@ shapes: For each output its shape. If empty: none is stated.
       .Attr("shapes: list(shape) = []") \
       .Attr("Tin: list(type) >= 0")     \
       .Attr("Tout: list(type) >= 0")    \
-      .SetShapeFn(InferShapes)          \
+      .SetShapeFn(InferShapesOfNode)    \
       .Doc(kDoc)
 
 COMPOSITE_TVM_CALL("CompositeTvmCall");
@@ -335,7 +275,7 @@ shapes: For each output its shape. If empty: none is stated.
       .Attr("Tin: list(type) >= 0")     \
       .Attr("N: int >= 0")              \
       .Attr("Tout: list(type) >= 0")    \
-      .SetShapeFn(InferShapes)          \
+      .SetShapeFn(InferShapesOfNode)    \
       .Doc(kGpuDoc)
 
 COMPOSITE_GPU_TVM_CALL("CompositeGpuTvmCall");
@@ -350,5 +290,71 @@ REGISTER_KERNEL_BUILDER(
 REGISTER_KERNEL_BUILDER(Name("CompositeTvmCall").Device(tensorflow::DEVICE_CPU), TvmCallOp);
 REGISTER_KERNEL_BUILDER(Name("CompositeStatefulTvmCall").Device(tensorflow::DEVICE_CPU), TvmCallOp);
 
+// How many ops there are for eager calls: each takes some kilobytes.
+constexpr size_t kMostEagerOps = 1024;
+
+class EagerOpFactory : public tensorflow::kernel_factory::OpKernelFactory {
+ public:
+  explicit EagerOpFactory(NodeDef call) : call_(std::move(call)) {}
+  OpKernel* Create(OpKernelConstruction* context) override {
+    return new TvmCallOp(context, AttrSlice(call_));
+  }
+
+ private:
+  const NodeDef call_;
+};
+
+// One argument for each dtype of a list.
+absl::Status AddArguments(const NodeDef& call, const char* list, absl::string_view prefix,
+                          google::protobuf::RepeatedPtrField<OpDef::ArgDef>* arguments) {
+  tensorflow::DataTypeVector dtypes;
+  TF_RETURN_IF_ERROR(GetNodeAttr(call, list, &dtypes));
+  for (size_t i = 0; i < dtypes.size(); ++i) {
+    OpDef::ArgDef* argument = arguments->Add();
+    argument->set_name(absl::StrCat(prefix, i));
+    argument->set_type(dtypes[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RegisterEagerOp(const std::string& name, const NodeDef& call) {
+  tensorflow::OpRegistry* const ops = tensorflow::OpRegistry::Global();
+  const OpDef* called = nullptr;
+  TF_RETURN_IF_ERROR(ops->LookUpOpDef(call.op(), &called));
+  OpDef op;
+  op.set_name(name);
+  op.set_is_stateful(called->is_stateful());
+  TF_RETURN_IF_ERROR(AddArguments(call, "Tin", "x", op.mutable_input_arg()));
+  TF_RETURN_IF_ERROR(AddArguments(call, "Tout", "y", op.mutable_output_arg()));
+  ShapeRules rules;
+  TF_RETURN_IF_ERROR(rules.Read(AttrSlice(call)));
+  ops->Register([op, rules](tensorflow::OpRegistrationData* data) {
+    data->op_def = op;
+    data->shape_inference_fn = [rules](InferenceContext* c) { return InferShapes(rules, c); };
+    return absl::OkStatus();
+  });
+  TF_RETURN_IF_ERROR(ops->ProcessRegistrations());
+  tensorflow::KernelDefBuilder cpu(name.c_str());
+  cpu.Device(tensorflow::DEVICE_CPU);
+  tensorflow::kernel_factory::OpKernelRegistrar(cpu.Build(), "TvmCallOp",
+                                                std::make_unique<EagerOpFactory>(call));
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+absl::StatusOr<std::string> EagerOpFor(const NodeDef& call) {
+  static auto* const mu = new ForkMutex;
+  static auto* const names = new std::map<std::string, std::string>;
+  absl::MutexLock lock(mu);
+  std::string key;
+  tensorflow::SerializeToStringDeterministic(call, &key);
+  if (const auto known = names->find(key); known != names->end()) return known->second;
+  if (names->size() == kMostEagerOps) return std::string();
+  const std::string name = absl::StrCat("CompositeEagerTvmCall", names->size());
+  TF_RETURN_IF_ERROR(RegisterEagerOp(name, call));
+  (*names)[key] = name;
+  return name;
+}
+
 }  // namespace composite

@@ -94,8 +94,8 @@ def kernels() -> Path:
 
 
 @functools.cache
-def program_executable() -> Any:
-    import tvm
+def layers() -> Any:
+    """The IRModule of a Relax program."""
     from tvm.script import ir as I
     from tvm.script import relax as R
 
@@ -119,7 +119,14 @@ def program_executable() -> Any:
                 R.output(y, z)
             return (y, z)
 
-    return tvm.compile(Layers, target=tvm.target.Target({"kind": "llvm"}))
+    return Layers
+
+
+@functools.cache
+def program_executable() -> Any:
+    import tvm
+
+    return tvm.compile(layers(), target=tvm.target.Target({"kind": "llvm"}))
 
 
 @functools.cache

@@ -97,3 +97,20 @@ def test_a_library_that_says_nothing(foreign: tf_op.Module, tmp_path: Path) -> N
     module = tf_op.Module(copy)
     copy.unlink()
     assert "float32" in repr(module["copy_int16"])
+
+
+def test_the_ir_of_a_program_says_what_its_functions_return() -> None:
+    program = tf_op.Module(libraries.program(), ir=libraries.layers())
+    x, w = tf.ones([3, 4]), tf.ones([4, 5])
+    main, pair = program["main"], program["pair"]
+    np.testing.assert_array_equal(main(x, w), np.full([3, 5], 4.0))
+    open_rows = tf.TensorSpec([None, 4])
+    assert traced(main, tf.TensorSpec([3, 4]), tf.TensorSpec([4, 5])).output_shapes == [3, 5]
+    assert traced(main, open_rows, tf.TensorSpec([4, 5])).output_shapes.as_list() == [None, 5]
+    np.testing.assert_array_equal(pair(x)[1], np.full([3], 4.0))
+    assert traced(pair, tf.TensorSpec([3, 4])).output_shapes == [[3, 4], [3]]
+    given = program.func("main", output_shape=[7, 5])
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"shape \[3,5\], not \[7,5\]"):
+        given(x, w)
+    with pytest.raises(ValueError, match="ir has no function addone, but main, pair"):
+        tf_op.Module(libraries.kernels(), ir=libraries.layers()).func("addone", returns=True)

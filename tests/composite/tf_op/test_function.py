@@ -12,6 +12,7 @@ import tensorflow as tf
 
 import composite
 from composite import Composite, tf_op
+from composite.tf_op.function import OPS
 from tests.composite.tf_op import libraries
 
 
@@ -36,6 +37,49 @@ def test_eager_graph_and_session_agree(kernels: tf_op.Module) -> None:
     assert y.op.name == "plus" and y.shape == [None]
     with tf.compat.v1.Session(graph=graph) as session:
         same(session.run(y, {fed: x}), x + 1)
+
+
+def test_repeated_eager_calls_take_an_op_of_one_attribute(kernels: tf_op.Module) -> None:
+    addone = kernels["addone"]
+    x = tf.constant([1.0, 2.0])
+    addone.gradient(lambda op, dy: 5 * dy)
+    for _ in range(3):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = addone(x)
+        same(y, x + 1)
+        same(tape.gradient(y, x), [5.0, 5.0])
+    with tf.autodiff.ForwardAccumulator(x, tf.ones([2])) as forward:
+        y = addone(x)
+    same(forward.jvp(y), [5.0, 5.0])
+    same(addone(np.array([4], np.float32)), [5.0])
+    same(addone(x, output_shape=tf.shape(x)), x + 1)
+    same(addone(tf.Variable(x)), x + 1)
+    same(tf.map_fn(addone, tf.ones([3, 2])), np.full([3, 2], 2.0))
+    for wrong in (tf.constant([1, 2]), np.array([1, 2])):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"Mismatched A\.dtype"):
+            addone(wrong)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Expected 2 arguments"):
+        addone(x, x)
+    prepared = addone.prepared
+    assert prepared is not None and prepared.op_name.startswith("CompositeEagerTvmCall")
+    assert prepared.dtypes == [tf.float32.as_datatype_enum]
+    addone.prepared = prepared._replace(op_name="AnOpThatAWorkerLacks")
+    same(addone(x), x + 1)
+    graph = tf.function(addone).get_concrete_function(x).graph.as_graph_def()
+    assert {n.op for n in graph.node} & set(OPS) == {"CompositeTvmCall"}
+
+
+def test_functions_without_a_signature_take_each_dtype_eagerly() -> None:
+    import tvm_ffi
+
+    def copy(x: Any, y: Any) -> None:
+        np.from_dlpack(y)[:] = np.from_dlpack(x) + 1
+
+    plus = tf_op.function(tvm_ffi.convert(copy))
+    for _ in range(3):
+        same(plus(tf.constant([1.0])), [2.0])
+        same(plus(tf.constant([1])), [2.0])
 
 
 def test_a_name_is_of_the_node(kernels: tf_op.Module) -> None:
@@ -192,17 +236,6 @@ def test_a_missing_gradient_is_named(kernels: tf_op.Module) -> None:
 def test_vectorized_map_runs_a_loop(kernels: tf_op.Module) -> None:
     x = tf.reshape(tf.range(12, dtype=tf.float32), [4, 3])
     same(tf.vectorized_map(kernels["addone"], x), x + 1)
-
-
-def test_xla_says_what_it_cannot_compile(kernels: tf_op.Module) -> None:
-    compiled = tf.function(lambda x: 2 * kernels["addone"](x), jit_compile=True)
-    for _ in range(2):
-        with pytest.raises(
-            tf.errors.UnimplementedError,
-            match="addone is a function of a library .*, which XLA cannot compile: call it outside",
-        ):
-            compiled(tf.constant([1.0]))
-    same(kernels["addone"](tf.constant([1.0])), [2.0])
 
 
 def test_stateful_calls_are_neither_merged_nor_folded(kernels: tf_op.Module) -> None:
