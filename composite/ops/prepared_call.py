@@ -41,7 +41,7 @@ def with_prepared(unprepared: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(unprepared)
     def call(self: Any, *inputs: Any, output_shape: Any = None, name: str | None = None) -> Any:
-        prepared, eager = self.prepared, context._context
+        prepared, eager = self.prepared, context._context or context.context()
         if prepared is None or output_shape is not None or not eager._thread_local_data.is_eager:
             return unprepared(self, *inputs, output_shape=output_shape, name=name)
         op_name, dtypes = prepared

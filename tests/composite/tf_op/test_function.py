@@ -39,7 +39,7 @@ def test_eager_graph_and_session_agree(kernels: tf_op.Module) -> None:
         same(session.run(y, {fed: x}), x + 1)
 
 
-def test_repeated_eager_calls_take_an_op_of_one_attribute(kernels: tf_op.Module) -> None:
+def test_repeated_eager_calls_take_an_op_without_attributes(kernels: tf_op.Module) -> None:
     addone = kernels["addone"]
     x = tf.constant([1.0, 2.0])
     addone.gradient(lambda op, dy: 5 * dy)
@@ -68,6 +68,17 @@ def test_repeated_eager_calls_take_an_op_of_one_attribute(kernels: tf_op.Module)
     same(addone(x), x + 1)
     graph = tf.function(addone).get_concrete_function(x).graph.as_graph_def()
     assert {n.op for n in graph.node} & set(OPS) == {"CompositeTvmCall"}
+
+
+def test_calls_go_on_where_there_are_too_many_ops(
+    kernels: tf_op.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = tf_op.TvmFunction._prepare.__globals__  # `tf_op.function` is a function
+    monkeypatch.setitem(module, "_eager_op", lambda _: "")
+    addone = kernels["addone"]
+    for _ in range(3):
+        same(addone(tf.constant([1.0])), [2.0])
+    assert addone.prepared is None
 
 
 def test_functions_without_a_signature_take_each_dtype_eagerly() -> None:
