@@ -78,6 +78,9 @@ class TvmFunction:
         self._fixed = None if fixed is None else self._attrs(fixed)
         self._call_fixed = None if self._fixed is None else self._compiled(self._fixed)
         self.prepared: prepared_call.Prepared | None = None  # an eager call looks at it
+        self._may_prepare = not self._shapes_apart and (
+            self._single or len(outputs.dtypes) > 1  # the op gives a tensor, or a list of several
+        )
 
     def _compiled(self, attrs: Mapping[str, Any]) -> Callable[..., Any]:
         """`call(function, inputs, name=)`, with these attributes."""
@@ -115,7 +118,7 @@ class TvmFunction:
             outputs = self._with_shapes(inputs, output_shape, name)
         else:
             outputs = self._call_fixed(self, inputs, name=name)
-            if self.prepared is None:
+            if self._may_prepare and tf.executing_eagerly():
                 self._prepare(inputs)
         if self._single:
             return outputs[0]
@@ -126,12 +129,9 @@ class TvmFunction:
 
         After the first call that did not fail: wrong dtypes make no op.
         """
-        outputs = len(self._outputs.dtypes)
-        is_list_of_one = outputs == 1 and not self._single
-        if self._shapes_apart or outputs == 0 or is_list_of_one or not tf.executing_eagerly():
-            return
         if not all(map(call.is_eager_tensor, inputs)):
             return
+        self._may_prepare = False
         definition = call.op_def(self._op_name)
         bound = call_arguments.bind(definition, {"inputs": inputs, **(self._fixed or {})})
         op_name = _eager_op(NodeDef(op=self._op_name, attr=bound.attrs))

@@ -74,11 +74,17 @@ def test_calls_go_on_where_there_are_too_many_ops(
     kernels: tf_op.Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = tf_op.TvmFunction._prepare.__globals__  # `tf_op.function` is a function
-    monkeypatch.setitem(module, "_eager_op", lambda _: "")
+    asked: list[Any] = []
+
+    def none_left(node: Any) -> str:
+        asked.append(node)
+        return ""
+
+    monkeypatch.setitem(module, "_eager_op", none_left)
     addone = kernels["addone"]
     for _ in range(3):
         same(addone(tf.constant([1.0])), [2.0])
-    assert addone.prepared is None
+    assert addone.prepared is None and len(asked) == 1
 
 
 def test_functions_without_a_signature_take_each_dtype_eagerly() -> None:
