@@ -84,6 +84,9 @@ class Owners:
                 continue  # one that is the same in all tasks moves no vector
             factor, rest = split(index, name)
             begin, last = pair
+            own = self._of_tasks(last)
+            if _has_none(rest + factor * own, factor * own):  # where a piece ends, by its length
+                rest, begin, last = rest + factor * own, begin - own, last - own
             along = [a for a in atoms_of(rest) if split(rest, a)[0] == factor]
             within: Dim = sum(map(symbol, (a for a in along if not self._depends(a))), start=0)
             length = self._integers.extent(within)
@@ -95,6 +98,11 @@ class Owners:
                 self._integers.learn(fact)
             return rest + factor * (begin - back)
         return None
+
+    def _of_tasks(self, p: Dim) -> Dim:
+        """Return the terms of an integer that are not the same in all tasks."""
+        terms = p.terms if isinstance(p, Poly) else ()
+        return from_terms({m: c for m, c in terms if not all(map(self._is_outer, m))})
 
     def _of(self, index: Dim, tried: Sequence[Path]) -> set[Path]:
         """Return which of some paths lead to the task, or, without any to try, some that do."""
@@ -242,6 +250,13 @@ class Owners:
                 if alone and self._integers.sign(factor):
                     known.add(unknown[0])
         return self._task in known
+
+
+def _has_none(p: Dim, terms: Dim) -> bool:
+    """Return whether no product that is in some terms is in an integer."""
+    if isinstance(p, int) or isinstance(terms, int):
+        return True
+    return not {m for m, _ in p.terms} & {m for m, _ in terms.terms}
 
 
 def _cut(index: Dim, stride: Dim) -> tuple[Dim, Dim]:
