@@ -111,7 +111,7 @@ class Owners:
         if tried:
             return {path for path in tried if any(self._follows(form, path) for form in forms)}
         found = {path for form in forms for path in itertools.islice(self._shares(form), 1)}
-        for steps in self._search(index, 0):
+        for steps in (steps for form in reversed(forms) for steps in self._search(form, 0)):
             if len(found) >= _PATHS:
                 break
             if self._tells([d for _, d in steps if d is not None]):
@@ -139,7 +139,8 @@ class Owners:
         They are those of a task that has the same columns of all rows: what is above a column, be
         it the rows of tiles of several heights, is a multiple of a row.
         """
-        digits = [(split(index, a)[0], a) for a in atoms_of(index) if self._depends(a)]
+        atoms = [a for a in atoms_of(index) if self._depends(a) and not self._is_outer(a)]
+        digits = [(split(index, a)[0], a) for a in atoms]
         if all(self._is_stride(share) for share, _ in digits):
             digits.sort(key=lambda one: _size(one[0]), reverse=True)
             if self._tells([symbol(atom) for _, atom in digits]):
