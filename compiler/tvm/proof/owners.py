@@ -43,6 +43,7 @@ class Owners:
     def __init__(self, integers: Integers, task: str) -> None:
         self._integers = integers
         self._task = task
+        self._outer: dict[str, bool] = {}
 
     def paths(self, index: Dim, tried: Iterable[Path]) -> tuple[set[Path], bool]:
         """Return which of some paths lead to the task, or any if none is to try; and if it moved.
@@ -218,6 +219,11 @@ class Owners:
 
     def _is_outer(self, name: str) -> bool:
         """Return whether an atom is the same in all tasks."""
+        if name not in self._outer:
+            self._outer[name] = self._is_made_outside(name)
+        return self._outer[name]
+
+    def _is_made_outside(self, name: str) -> bool:
         if self._integers.is_lane(name):
             return False
         parts = [a for part in self._integers.parts(name) for a in atoms_of(part)]
