@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from tvm import tirx
-from tvm_ffi import structural_equal
 from tvm.tirx import stmt as tir_stmt
+from tvm_ffi import structural_equal
 
 from composite.compiler.tvm.ir.dims import Dim, product
 from composite.compiler.tvm.proof.contents import Contents
@@ -205,10 +205,10 @@ def _is_same_loop(serial: Any, parallel: Any) -> bool:
     kinds = tir_stmt.ForKind
     if (serial.kind, parallel.kind) != (kinds.SERIAL, kinds.PARALLEL):
         return False
-    bounds = (parallel.min, parallel.extent)
-    return structural_equal(
-        serial, tirx.For(parallel.loop_var, *bounds, kinds.SERIAL, parallel.body)
-    )
+    if survey(serial).regions:
+        return False  # tasks inside of each iteration: they are inside of tasks in the other
+    same = tirx.For(parallel.loop_var, parallel.min, parallel.extent, kinds.SERIAL, parallel.body)
+    return structural_equal(serial, same)
 
 
 _STATEMENTS: dict[type, Callable[[Walk, Any], None]] = {

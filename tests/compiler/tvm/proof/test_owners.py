@@ -82,6 +82,27 @@ def test_digits_of_a_fused_index_are_put_together(share: int, width: int, owned:
     assert bool(shared(_fused(share, width), task=64, r=128, v=64)) == owned
 
 
+@pytest.mark.parametrize(("passed", "owned"), [(0, True), (1, False)])
+def test_rows_of_a_task_are_those_of_a_fused_index(passed: int, owned: bool) -> None:
+    """A task has some blocks of some rows; how many of each is made of the sizes of the call."""
+    integers = Integers()
+    width, depth = integers.atom("width"), integers.atom("depth")
+    for size in (width, depth):
+        integers.learn(size - 1)
+    rows = integers.maximum(1, integers.minimum(8, depth))
+    blocks = integers.maximum(1, integers.minimum(9, depth - 7))
+    task, block, row = (integers.atom(name) for name in ("task", "block", "row"))
+    for counter, count in ((task, width), (block, blocks + passed), (row, rows)):
+        integers.learn(counter)
+        integers.learn(count - 1 - counter)
+    fused = (task * blocks + block) * rows + row
+    y, x = integers.quotient(fused, width), integers.remainder(fused, width)
+    assert y is not None
+    assert x is not None
+    paths, _ = Owners(integers, "task").paths(y * width + x, ())
+    assert bool(paths) == owned
+
+
 def test_a_quotient_of_a_quotient_is_one() -> None:
     integers = Integers()
     x, y = counted(integers, x=100, y=100)
