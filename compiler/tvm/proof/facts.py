@@ -134,6 +134,8 @@ class Facts(Atoms):
         if isinstance(p, int):
             return p >= 0
         terms, constant = without_constant(p)
+        if terms in self._proven and constant >= self._proven[terms]:
+            return True
         if terms in self._refused and constant <= self._refused[terms]:
             return False  # less than this was not proven
         self._left = min(_STEPS, self._budget)

@@ -59,8 +59,10 @@ class Integers(Facts):
 
     def _most(self, a: Dim, b: Dim) -> Dim | None:
         """Return a bound of ``a // b`` if ``a``'s is a number, or one less than a multiple."""
-        if isinstance(b, int) and isinstance(most := self.bound(a, 0, above=True), int):
-            return most // b
+        if isinstance(b, int):
+            most = self.bound(a, 0, above=True, number=True)
+            if isinstance(most, int):
+                return most // b
         above = self.extent(a)
         whole = None if above is None else divide(above + 1, b)
         return None if whole is None else whole - 1
@@ -137,8 +139,11 @@ class Integers(Facts):
             self._cases[name] = ("either", found)
         return self._made[key]
 
-    def bound(self, p: Dim, before: int, *, above: bool) -> Dim | None:
-        """Return a bound of ``p`` made of atoms born before a time alone; None if none is found."""
+    def bound(self, p: Dim, before: int, *, above: bool, number: bool = False) -> Dim | None:
+        """Return a bound of ``p`` made of atoms born before a time alone; None if none is found.
+
+        One that is a number is taken before others where that is asked for.
+        """
         for _ in range(_FOLLOWED):
             if isinstance(p, int) or self._order[name := self.latest(p)] < before:
                 return p
@@ -151,5 +156,6 @@ class Integers(Facts):
             ]
             if not found:
                 return None
-            p = found[-1]
+            numbers = [bound for bound in found if number and isinstance(bound, int)]
+            p = numbers[-1] if numbers else found[-1]
         return None

@@ -43,6 +43,7 @@ class Owners:
     def __init__(self, integers: Integers, task: str) -> None:
         self._integers = integers
         self._task = task
+        self._outer: dict[str, bool] = {}
 
     def paths(self, index: Dim, tried: Iterable[Path]) -> tuple[set[Path], bool]:
         """Return which of some paths lead to the task, or any if none is to try; and if it moved.
@@ -84,6 +85,9 @@ class Owners:
                 continue  # one that is the same in all tasks moves no vector
             factor, rest = split(index, name)
             begin, last = pair
+            own = self._of_tasks(last)
+            if _has_none(rest + factor * own, factor * own):  # where a piece ends, by its length
+                rest, begin, last = rest + factor * own, begin - own, last - own
             along = [a for a in atoms_of(rest) if split(rest, a)[0] == factor]
             within: Dim = sum(map(symbol, (a for a in along if not self._depends(a))), start=0)
             length = self._integers.extent(within)
@@ -96,6 +100,11 @@ class Owners:
             return rest + factor * (begin - back)
         return None
 
+    def _of_tasks(self, p: Dim) -> Dim:
+        """Return the terms of an integer that are not the same in all tasks."""
+        terms = p.terms if isinstance(p, Poly) else ()
+        return from_terms({m: c for m, c in terms if not all(map(self._is_outer, m))})
+
     def _of(self, index: Dim, tried: Sequence[Path]) -> set[Path]:
         """Return which of some paths lead to the task, or, without any to try, some that do."""
         whole = without_remainders(self._integers, index)
@@ -103,7 +112,7 @@ class Owners:
         if tried:
             return {path for path in tried if any(self._follows(form, path) for form in forms)}
         found = {path for form in forms for path in itertools.islice(self._shares(form), 1)}
-        for steps in self._search(index, 0):
+        for steps in (steps for form in reversed(forms) for steps in self._search(form, 0)):
             if len(found) >= _PATHS:
                 break
             if self._tells([d for _, d in steps if d is not None]):
@@ -131,7 +140,8 @@ class Owners:
         They are those of a task that has the same columns of all rows: what is above a column, be
         it the rows of tiles of several heights, is a multiple of a row.
         """
-        digits = [(split(index, a)[0], a) for a in atoms_of(index) if self._depends(a)]
+        atoms = [a for a in atoms_of(index) if self._depends(a) and not self._is_outer(a)]
+        digits = [(split(index, a)[0], a) for a in atoms]
         if all(self._is_stride(share) for share, _ in digits):
             digits.sort(key=lambda one: _size(one[0]), reverse=True)
             if self._tells([symbol(atom) for _, atom in digits]):
@@ -209,6 +219,11 @@ class Owners:
 
     def _is_outer(self, name: str) -> bool:
         """Return whether an atom is the same in all tasks."""
+        if name not in self._outer:
+            self._outer[name] = self._is_made_outside(name)
+        return self._outer[name]
+
+    def _is_made_outside(self, name: str) -> bool:
         if self._integers.is_lane(name):
             return False
         parts = [a for part in self._integers.parts(name) for a in atoms_of(part)]
@@ -242,6 +257,13 @@ class Owners:
                 if alone and self._integers.sign(factor):
                     known.add(unknown[0])
         return self._task in known
+
+
+def _has_none(p: Dim, terms: Dim) -> bool:
+    """Return whether no product that is in some terms is in an integer."""
+    if isinstance(p, int) or isinstance(terms, int):
+        return True
+    return not {m for m, _ in p.terms} & {m for m, _ in terms.terms}
 
 
 def _cut(index: Dim, stride: Dim) -> tuple[Dim, Dim]:

@@ -50,7 +50,7 @@ class Races:
         self._regions = iter(regions)
         self._open: Region | None = None
         self._phase = 0
-        self._task: tuple[str, Dim] | None = None
+        self._task: tuple[str, Dim, Owners] | None = None
         self._shared: dict[str, list[_Shared]] = {}
         self._seen: set[tuple[str, str, Dim, bool]] = set()
         self.depth = 0
@@ -99,7 +99,7 @@ class Races:
 
     def _run(self, counter: Poly, count: Dim) -> Iterator[None]:
         (name,) = counter.terms[0][0]
-        self._task = (name, count)
+        self._task = (name, count, Owners(self._integers, name))
         self.depth += 1
         yield
         self.depth -= 1
@@ -115,12 +115,12 @@ class Races:
         if self._task is None:
             self.unproven.append((buffer, index, "every thread of the team has this access"))
             return
-        name, count = self._task
+        name, count, owners = self._task
         # That there is but one task is so for all of them.
         if (name, buffer, index, is_store) in self._seen or self._integers.is_at_least(1, count):
             return
         self._seen.add((name, buffer, index, is_store))
-        owners, halves = Owners(self._integers, name), self._shared.setdefault(buffer, [])
+        halves = self._shared.setdefault(buffer, [])
         half = owners.half(index)
         found = next((one for one in halves if one.half == half), None)
         if found is None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from tvm import tirx
 from tvm.tirx import stmt as tir_stmt
+from tvm_ffi import structural_equal
 
 from composite.compiler.tvm.ir.dims import Dim, product
 from composite.compiler.tvm.proof.contents import Contents
@@ -111,6 +112,13 @@ class Walk:
             self._contents.check(fact)
 
     def _if(self, s: Any) -> None:
+        if self._races.depth == 0 and _is_same_loop(s.then_case, s.else_case):
+            # By one thread or by several: what holds whichever is chosen is proven once.
+            self._expressions.condition(s.condition)
+            self._contents.never(survey(s.then_case).stores)
+            with self._contents.scope():
+                self._statement(s.else_case)
+            return
         cases = (s.then_case, s.else_case)
         for facts, case in zip(self._expressions.condition(s.condition), cases, strict=True):
             if case is None:
@@ -188,6 +196,19 @@ class Walk:
         if not self._integers.is_at_least(size - 1, index):
             found.append(f"may be {size} or more")
         return found
+
+
+def _is_same_loop(serial: Any, parallel: Any) -> bool:
+    """Return whether two loops are one, but that the iterations of the second are tasks."""
+    if not (isinstance(serial, tirx.For) and isinstance(parallel, tirx.For)):
+        return False
+    kinds = tir_stmt.ForKind
+    if (serial.kind, parallel.kind) != (kinds.SERIAL, kinds.PARALLEL):
+        return False
+    if survey(serial).regions:
+        return False  # tasks inside of each iteration: they are inside of tasks in the other
+    same = tirx.For(parallel.loop_var, parallel.min, parallel.extent, kinds.SERIAL, parallel.body)
+    return structural_equal(serial, same)
 
 
 _STATEMENTS: dict[type, Callable[[Walk, Any], None]] = {

@@ -153,6 +153,20 @@ def test_one_of_two_values_is_as_large_as_both_allow() -> None:
     assert not integers.is_at_least(a["n"] - 1, chosen)
 
 
+def test_a_quotient_of_a_minimum_is_rounded_before_it_is_multiplied() -> None:
+    """Panels of two vectors, of at most four: two of them."""
+    integers, a = known(n=0, k=0, depth=1)
+    panels = integers.quotient(integers.minimum(4, a["n"]) + 1, 2)
+    assert panels is not None
+    panel = integers.atom("panel")
+    integers.learn(panel)
+    integers.learn(panels - 1 - panel)
+    integers.learn(a["depth"] - 1 - a["k"])
+    index = (panel * (a["depth"] + 1) + a["k"]) * 8 + 7
+    assert integers.is_at_least((a["depth"] + 1) * 16 - 1, index)
+    assert not integers.is_at_least((a["depth"] + 1) * 15 - 1, index)
+
+
 def test_a_minimum_is_below_both_and_tells_of_both() -> None:
     integers, a = known(n=0, m=0)
     least = integers.minimum(a["n"], a["m"])

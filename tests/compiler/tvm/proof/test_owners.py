@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from typing import NamedTuple
 
 import pytest
 
@@ -80,6 +82,27 @@ def test_digits_of_a_fused_index_are_put_together(share: int, width: int, owned:
     assert bool(shared(_fused(share, width), task=64, r=128, v=64)) == owned
 
 
+@pytest.mark.parametrize(("passed", "owned"), [(0, True), (1, False)])
+def test_rows_of_a_task_are_those_of_a_fused_index(passed: int, owned: bool) -> None:
+    """A task has some blocks of some rows; how many of each is made of the sizes of the call."""
+    integers = Integers()
+    width, depth = integers.atom("width"), integers.atom("depth")
+    for size in (width, depth):
+        integers.learn(size - 1)
+    rows = integers.maximum(1, integers.minimum(8, depth))
+    blocks = integers.maximum(1, integers.minimum(9, depth - 7))
+    task, block, row = (integers.atom(name) for name in ("task", "block", "row"))
+    for counter, count in ((task, width), (block, blocks + passed), (row, rows)):
+        integers.learn(counter)
+        integers.learn(count - 1 - counter)
+    fused = (task * blocks + block) * rows + row
+    y, x = integers.quotient(fused, width), integers.remainder(fused, width)
+    assert y is not None
+    assert x is not None
+    paths, _ = Owners(integers, "task").paths(y * width + x, ())
+    assert bool(paths) == owned
+
+
 def test_a_quotient_of_a_quotient_is_one() -> None:
     integers = Integers()
     x, y = counted(integers, x=100, y=100)
@@ -128,3 +151,76 @@ def test_a_digit_that_is_0_at_an_access_is_the_same_one() -> None:
         assert Owners(integers, "task").paths(column, paths)[0] == paths
         assert not Owners(integers, "task").paths(column + 16, paths)[0]
     assert not Owners(integers, "task").paths(column, paths)[0]
+
+
+class Piece(NamedTuple):
+    """Columns that a task has of a row, in pieces; it stores the vector at the end of its piece."""
+
+    share: int  # from one piece to the next
+    most: int  # columns of a piece
+    lanes: int
+    times: int = 1  # by this the rest of a row is counted wrongly
+    shift: int = 0
+
+    def owned(self) -> bool:
+        integers = Integers()
+        n, rows = integers.atom("n"), integers.atom("rows")
+        integers.learn(n - 1)
+        pieces = integers.quotient(n + (self.share - 1), self.share)
+        assert pieces is not None
+        task = integers.atom("task")
+        integers.learn(task)
+        integers.learn(rows * pieces - 1 - task)
+        row, piece = integers.quotient(task, pieces), integers.remainder(task, pieces)
+        assert row is not None
+        assert piece is not None
+        start = piece * self.share
+        count = integers.minimum(self.most, n - start * self.times)
+        integers.learn(count - 1)
+        end = row * n + start + count + self.shift
+        paths, _ = Owners(integers, "task").paths(end - self.lanes + integers.lane(self.lanes), ())
+        return bool(paths)
+
+    def meets(self, n: int) -> bool:
+        """Return whether two tasks store one element with vectors that end before their rows."""
+        seen: dict[int, int] = {}
+        pieces = -(-n // self.share)
+        for task in range(3 * pieces):
+            start = task % pieces * self.share
+            end = task // pieces * n + start + self.most + self.shift
+            if self.most > n - start * self.times:
+                continue  # moved back
+            for element in range(end - self.lanes, end):
+                if seen.setdefault(element, task) != task:
+                    return True
+        return False
+
+
+@pytest.mark.parametrize(
+    ("piece", "owned"),
+    [
+        (Piece(16, 16, 8), True),
+        (Piece(16, 12, 8), True),
+        (Piece(16, 20, 8), False),
+        (Piece(16, 16, 20), False),
+        (Piece(16, 16, 8, times=2), False),
+        (Piece(16, 16, 8, shift=4), False),
+    ],
+)
+def test_a_vector_at_the_end_of_a_piece_is_its_tasks(piece: Piece, owned: bool) -> None:
+    assert piece.owned() == owned
+
+
+def test_pieces_that_meet_are_nobodys() -> None:
+    """Random pieces: those that are a task's own do not meet, whatever the size of a row."""
+    draw = random.Random(3)
+    found = set()
+    for _ in range(60):
+        lanes = draw.choice((2, 4, 8))
+        piece = Piece(
+            draw.randint(4, 16), draw.randint(4, 20), lanes, draw.randint(1, 2), draw.randint(-4, 4)
+        )
+        owned = piece.owned()
+        assert not (owned and any(map(piece.meets, range(1, 60)))), piece
+        found.add(owned)
+    assert found == {False, True}

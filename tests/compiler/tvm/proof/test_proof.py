@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 import tensorflow as tf
+from tvm import tirx
+from tvm.tirx import stmt as tir_stmt
 
 from composite.compiler import tvm as backend
 from composite.compiler.tvm.proof import Proof, prove
@@ -149,6 +151,39 @@ def test_a_mistake_is_found(
     wrong = itertools.islice(mutants_of(one, what), 4)
     proofs = (prove({"kernel": function}, minimums(one)) for function in wrong)
     assert any(reason in failure.reason for proof in proofs for failure in proof.unproven)
+
+
+def test_a_mistake_in_one_of_two_loops_is_found(written: dict[str, backend.Written]) -> None:
+    """One thread runs the first, several the second: proven once only if they are equal."""
+    one = written["elementwise"]
+    wrong = list(mutants_of(one, "out0_flat"))
+    assert len(wrong) >= 4
+    for function in wrong:
+        assert not prove({"kernel": function}, minimums(one)).is_complete
+
+
+@pytest.mark.parametrize(("in_rows", "proven"), [("serial", True), ("parallel", False)])
+def test_tasks_in_the_loop_of_one_thread_are_looked_at(
+    in_rows: str, proven: bool, written: dict[str, backend.Written]
+) -> None:
+    """Tasks that store one element meet where one thread starts them, not inside of a task."""
+    ((_, function), *_) = written["elementwise"].module.functions.items()
+    cells = tirx.decl_buffer((8,), "float32", "cells")
+    kinds = tir_stmt.ForKind
+
+    def loops(outer: int, inner: int) -> Any:
+        row, column = (tirx.Var(f"{name}_{outer}", "int64") for name in ("row", "column"))
+        store = tir_stmt.BufferStore(cells, tirx.const(1.0, "float32"), [row])
+        zero, eight = tirx.const(0, "int64"), tirx.const(8, "int64")
+        return tirx.For(row, zero, eight, outer, tirx.For(column, zero, eight, inner, store))
+
+    inner = kinds.SERIAL if in_rows == "serial" else kinds.PARALLEL
+    rows, _ = function.params[0].shape
+    chosen = tirx.IfThenElse(
+        rows < tirx.const(9, "int64"), loops(kinds.SERIAL, inner), loops(kinds.PARALLEL, inner)
+    )
+    body = tirx.SeqStmt([tir_stmt.AllocBuffer(cells), chosen])
+    assert prove({"kernel": function.with_body(body)}, {}).is_complete == proven
 
 
 def test_a_proof_says_what_it_found_and_crosses_processes(

@@ -385,11 +385,14 @@ def _unknown_row_tiles(rows: Expr, tile: Tile) -> list[tuple[Expr | int, Tile, E
     steps = minimum(quotient(count * tile.rows - rows, step), count * (len(heights) - 1))
     tiles = maximum(count, 1)
     each, more = index(quotient(steps, tiles)), index(remainder(steps, tiles))
-    first: Expr | int = 0
-    parts: list[tuple[Expr | int, Tile, Expr | int]] = []
-    for below, height in enumerate(heights):
-        lower = tirx.Select(tirx.EQ(each, index(below - 1)), more, index(0))
-        repeat = tirx.Select(tirx.EQ(each, index(below)), count - more, lower)
+    full = count - more
+    parts: list[tuple[Expr | int, Tile, Expr | int]] = [
+        (0, Tile(tile.rows, tile.vectors), tirx.Select(tirx.EQ(each, index(0)), full, index(0)))
+    ]
+    for below, height in enumerate(heights[1:], 1):
+        is_lower = tirx.EQ(each, index(below - 1))  # then the tiles in front are one step higher
+        lower = tirx.Select(is_lower, more, index(0))
+        repeat = tirx.Select(tirx.EQ(each, index(below)), full, lower)
+        first = tirx.Select(is_lower, full * (height + step), index(0))
         parts.append((first, Tile(height, tile.vectors), repeat))
-        first = first + repeat * height
     return parts
