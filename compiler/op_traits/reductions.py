@@ -129,7 +129,7 @@ ROWS = (
     OpTraits(
         "CumulativeLogsumexp",
         "scanning",
-        limits="NaN stays NaN (TensorFlow loses some)",
+        limits="loses the NaNs that TensorFlow's loses",
         reads=reads(x=Read.VALUES, axis=Read.INDEX),
     ),
     # Scatters, which combine what has one place.

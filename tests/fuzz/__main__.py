@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import faulthandler
 import os
 import sys
 import tempfile
@@ -15,6 +16,8 @@ import time
 
 from tests.fuzz.program import Program, generate
 from tests.fuzz.scope import Options
+
+_HARD_LIMIT = 120.0  # seconds of a program that is tried while shrinking
 
 
 def main() -> int:
@@ -63,7 +66,10 @@ def _fuzz(chosen: argparse.Namespace) -> int:
 
     def smallest(program: Program, verdict: Verdict) -> Program:
         def same(candidate: Program, version: int) -> bool:
+            # What no signal ends, such as a number of a billion digits, ends the process.
+            faulthandler.dump_traceback_later(_HARD_LIMIT, exit=True)
             other = run(candidate, ways, version, chosen.samples)
+            faulthandler.cancel_dump_traceback_later()
             return (other.kind, other.subject) == (verdict.kind, verdict.subject)
 
         return shrink(program, same)
@@ -80,7 +86,7 @@ def _fuzz(chosen: argparse.Namespace) -> int:
         if verdict.kind == "differs":
             found[verdict.subject] = found.get(verdict.subject, 0) + 1
             if found[verdict.subject] == 1:  # the others have this cause, most likely
-                print(f"\n---- seed {seed}, {verdict.way}: {verdict.what}\n")
+                print(f"\n---- seed {seed}, {verdict.way}: {verdict.what}\n", flush=True)
                 print(smallest(program, verdict).text, flush=True)
     print(f"\n{count} programs in {time.monotonic() - start:.0f} s: {dict(kinds.most_common())}")
     for reason, times in reasons.most_common(20):

@@ -24,8 +24,8 @@ class Known:
         self._of: dict[int, tuple[tf.Tensor, _Told]] = {}  # by id; the tensors live as long
 
     def remember(self, value: Any, expression: Callable[[], Any]) -> None:
-        """Notes that `lambda: ...` made a value of what its names are now."""
-        if _is_eager(value) and id(value) not in self._of:
+        """Notes that `lambda: ...` made a value of what its names are now, and is none of these."""
+        if _is_eager(value) and id(value) not in self._of and not _is_given(value, expression):
             self._of[id(value)] = value, self.later(expression)
 
     def later(self, expression: Callable[[], Any]) -> _Told:
@@ -87,6 +87,12 @@ def shape(value: Any) -> Any:
 
 def _is_eager(value: Any) -> bool:
     return tf.is_tensor(value) and hasattr(value, "numpy")
+
+
+def _is_given(value: Any, expression: Callable[[], Any]) -> bool:
+    """Whether an expression gives back what one of its names stands for."""
+    cells = [cell.cell_contents for cell in expression.__closure__ or ()]
+    return any(one is value for one in tf.nest.flatten(cells))
 
 
 def _with_cells(function: Any, values: list[Any]) -> Callable[[], Any]:

@@ -96,7 +96,8 @@ def _time_limit() -> Iterator[None]:
         raise _Endless
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, _LIMIT)
+    # And again: Python drops what is raised where it collects garbage.
+    signal.setitimer(signal.ITIMER_REAL, _LIMIT, 1.0)
     try:
         yield
     finally:

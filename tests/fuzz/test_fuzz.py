@@ -118,6 +118,22 @@ def test_a_value_that_differs_is_found_and_made_smaller(monkeypatch: pytest.Monk
     assert "if flag" not in small.text
 
 
+def test_no_loop_becomes_endless_while_a_program_is_made_smaller() -> None:
+    loop = ["    while c < k and add_up([1, c * 2]):", "        c += 1"]
+    lines = ["    c = 0", *loop, "        x = -x"]
+    text = "\n".join(["def body(x, k):", *lines, "    return x", ""])
+    tried: list[str] = []
+
+    def same(candidate: Program, _: int) -> bool:
+        tried.append(candidate.text)
+        return False
+
+    shrink(dataclasses.replace(generate(1, Options()), text=text), same)
+    loops = [one for one in tried if "while" in one]
+    assert loops and len(loops) < len(tried)  # some are without the loop
+    assert all("\n".join(loop) in one for one in loops)
+
+
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
@@ -127,6 +143,10 @@ def test_a_value_that_differs_is_found_and_made_smaller(monkeypatch: pytest.Monk
         ("a = x * x[:k - k]\nreturn x if a.shape[-1] == 3 else -x", "raises"),
         ("for t in x[0, 0]:\n    c = t\nreturn x", "dead error"),
         ("a = x * x[:k - k]\nreturn x if a.dtype == d else -x", "dead error"),
+        (
+            "a = (x if k == k else y) * x[:k - k]\nreturn -x if a.dtype == tf.int32 else x",
+            "dead error",
+        ),
         ("a = x * x[:k - k]\nreturn x if len([5 for d in a.shape]) == 2 else -x", "dead error"),
         ("a = [x * x[:k - k] + y]\nreturn -x if a[0].dtype == d else x", "dead error"),
         ("a = x * x[:k - k]\nreturn -x if a.shape else x", "dead error"),

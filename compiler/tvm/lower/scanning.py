@@ -15,21 +15,23 @@ from composite.compiler.tvm.lower.static import known_ints
 from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
 from composite.compiler.tvm.math import elementary as math
 from composite.compiler.tvm.math.numeric import (
-    absolute,
     choose,
     equal,
-    larger,
     like,
-    neg,
 )
 from composite.compiler.tvm.read.node import OpNode
 
 
 def _log_sum_exp(block: Block, a: Expr, b: Expr) -> Expr:
-    """Return log(exp(a) + exp(b)); as in TF, NaN if both are infinite."""
-    most = block.let(larger(block, a, b))
-    apart = neg(block, absolute(block, a - b))
-    apart = block.let(choose(equal(most, like(-numbers.inf, a)), like(0.0, a), apart))
+    """Return log(exp(a) + exp(b)); as in TF, NaN if both are infinite.
+
+    A NaN for ``b``, which is the next element, counts as ``a`` does, the sum so far: the larger and
+    the smaller of both are Eigen's, ``a`` where a comparison fails.
+    """
+    most = block.let(choose(a < b, b, a))
+    least = choose(b < a, b, a)
+    apart = choose(equal(most, like(-numbers.inf, a)), like(0.0, a), least - most)
+    apart = block.let(apart)
     return most + math.log1p(block, block.let(math.exp(block, apart)))
 
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeGuard
 
 from composite.compiler.tvm.ir import graph, views
 from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.graph import Function
-from composite.compiler.tvm.ir.tensor import Pointwise, Reshape, Tensor
+from composite.compiler.tvm.ir.tensor import Node, Pointwise, Reshape, Tensor
 from composite.compiler.tvm.ir.views import Concat, Slice
 from composite.compiler.tvm.ir.walk import over, reachable, rebuilt, topological
 from composite.compiler.tvm.passes.rewriting import rewritten
@@ -122,10 +123,17 @@ class _Places:
         return self._made[tensor, place]
 
 
+def _keeps_places(node: Node) -> TypeGuard[Pointwise | Reduce]:
+    """Return whether a place is made of the operands' places alone, by the same node."""
+    if isinstance(node, Reduce):
+        return node.operand.rank - 1 not in node.axes
+    return isinstance(node, Pointwise)
+
+
 def _sources(tensor: Tensor, place: int) -> list[_Place]:
     """Return the places of other tensors that a place is made of."""
     node = tensor.node
-    if isinstance(node, Pointwise | Reduce):
+    if _keeps_places(node):
         # A dimension of 1 has the same for all places.
         return [(t, 0 if t.shape[-1] == 1 else place) for t in node.operands if t.rank]
     if isinstance(node, Concat) and node.axis == tensor.rank - 1:
@@ -140,7 +148,7 @@ def _sources(tensor: Tensor, place: int) -> list[_Place]:
 def _at(tensor: Tensor, place: int, sources: Mapping[Tensor, Tensor]) -> Tensor:
     """Return a tensor at a place, made of its sources there."""
     node, outer = tensor.node, tensor.shape[:-1]
-    if isinstance(node, Pointwise | Reduce):
+    if _keeps_places(node):
         return replace(tensor, shape=outer, node=over(node, sources), known=None)
     if sources:
         (source,) = sources.values()

@@ -101,6 +101,25 @@ def test_a_kernel_may_leave_a_result_without_elements_to_the_expansion(tmp_path)
     checked(tmp_path, gather, gather, [(3, 0), (2, 2)])
 
 
+def test_a_kernel_may_leave_nans_that_the_body_makes_to_the_expansion(tmp_path):
+    def top(shapes):
+        def shares(x):
+            x = tf.nn.relu(x)
+            return tf.math.top_k(x / tf.reduce_sum(x, -1, keepdims=True), 1)[0]
+
+        return library_of(shares, tf.TensorSpec(shapes[0]))
+
+    assert checked(tmp_path, top, top, [(3, 2)]).unit
+
+
+def test_a_kernel_may_not_leave_all_inputs_to_the_expansion(tmp_path):
+    def top(shapes):
+        return library_of(lambda x: tf.math.top_k(x * 0.0 / 0.0, 2)[0], tf.TensorSpec(shapes[0]))
+
+    with pytest.raises(verify.Mismatch, match="it leaves all inputs to the expansion"):
+        checked(tmp_path, top, top, [(7, 9)])
+
+
 def test_a_kernel_may_not_leave_ordinary_numbers_to_the_expansion(tmp_path):
     def gather(shapes, most):
         specs = [tf.TensorSpec(shapes[0]), tf.TensorSpec(shapes[1], tf.int32)]

@@ -81,3 +81,15 @@ def test_the_values_are_tensorflows(compiler: Any, dtype: Any) -> None:
     loaded = compiler.compare(overlaps, x, y, rtol=tolerance, atol=tolerance)
     # One loop over the rows, and one for all that is summed across them.
     assert loaded.kernel.strategy.split("+").count("reduction") == 1
+
+
+def test_a_place_of_a_sum_over_the_last_dimension_is_no_place_of_what_it_sums(
+    compiler: Any,
+) -> None:
+    def function(x: Any) -> Any:
+        most = tf.reduce_max(x, -1)
+        left, right = tf.unstack(most, axis=-1)
+        return tf.reduce_sum(tf.stack([right, left], -1) * most, 0)
+
+    assert sorted(sums(split(function, (5, 3, 2, 7)))) == [(5, 3), (5, 3), (5, 3, 2, 7)]
+    compiler.compare(function, np.random.default_rng(0).standard_normal((5, 3, 2, 7)), rtol=1e-12)
