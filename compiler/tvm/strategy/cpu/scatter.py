@@ -1,7 +1,8 @@
 """Rows combined at indices that are data, one after the other, since two may have the same index.
 
 Threads divide the columns of the rows, so that no two threads write one element. Where many floats
-are added to each row, as in sums of segments, what rounding loses is added up beside the sums.
+are added to each row, as in sums of segments, what rounding loses is added up beside the sums. Sums
+of 16-bit floats are rounded to them once, at the end.
 """
 
 from __future__ import annotations
@@ -77,11 +78,15 @@ class _Writer:
         tasks(context, blocks, cycles, body)
 
     def _are_many(self) -> Expr | bool:
-        """Return whether many floats are added to a row, on the average."""
+        """Return whether many floats are added to a row, on the average.
+
+        Two are many where each sum would be rounded to fewer bits than it is computed with.
+        """
         if self._node.combine.name != "Sum" or not self._dtype.startswith("float"):
             return False
         updates = elements(self._node.updates.shape[:-1], self._context)
-        return updates > self._rows * _MANY
+        is_narrow = self._storage.dtype != self._dtype
+        return updates > self._rows * (1 if is_narrow else _MANY)
 
     def _combine_in_place(self, first: Expr, stop: Expr) -> None:
         with self._context.block.loop(self._rows, "row") as row:
