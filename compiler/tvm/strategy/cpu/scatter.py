@@ -1,7 +1,8 @@
 """Rows combined at indices that are data, one after the other, since two may have the same index.
 
 Threads divide the columns of the rows, so that no two threads write one element. Where many floats
-are added to each row, as in sums of segments, what rounding loses is added up beside the sums.
+are added to each row, as in sums of segments, what rounding loses is added up beside the sums; sums
+of 16-bit floats are rounded once, at the end.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ _COLUMNS = 8
 _MANY = 64
 """Updates for each row of the result above which what rounding loses is added up too, which takes
 twice the time: fewer have few roundings."""
+_MANY_NARROW = 4
+"""The same of sums that would be rounded to 16 bits at each addition."""
 
 
 class ScatteredRows:
@@ -54,12 +57,16 @@ class _Writer:
         self._inner = context.size(anchor.shape[-1])
         self._rows = context.size(product(anchor.shape[:-1]))
         self._storage = context.space.storages[anchor]
+        self._is_narrow = self._storage.dtype != self._dtype
 
     def write(self) -> None:
         """Write the loops."""
         context = self._context
         updates = elements(self._node.updates.shape, context)
         width = self._lanes * _COLUMNS
+        if isinstance(self._inner, int):
+            vectors = -(-self._inner // self._lanes)
+            width = min(width, max(1, vectors) * self._lanes)
         blocks = quotient(self._inner + (width - 1), width)
         cycles = quotient((updates + elements(self._anchor.shape, context)) * 2, self._lanes)
 
@@ -69,7 +76,7 @@ class _Writer:
             stop = block.bind(index(minimum(first + width, self._inner)), "stop")
             many = self._are_many()
             with block.when(many):
-                self._add_exactly(first, stop, width)
+                self._add_aside(first, stop, width)
             if many is not True:
                 with block.when(True) if many is False else block.otherwise():
                     self._combine_in_place(first, stop)
@@ -81,6 +88,16 @@ class _Writer:
         if self._node.combine.name != "Sum" or not self._dtype.startswith("float"):
             return False
         updates = elements(self._node.updates.shape[:-1], self._context)
+        return updates > self._rows * (_MANY_NARROW if self._is_narrow else _MANY)
+
+    def _is_compensated(self) -> bool:
+        """Return whether what rounding loses counts.
+
+        Of a sum that is rounded to 16 bits at the end, it does not where few floats are added.
+        """
+        updates = elements(self._node.updates.shape[:-1], self._context)
+        if not self._is_narrow or not isinstance(updates, int) or not isinstance(self._rows, int):
+            return True
         return updates > self._rows * _MANY
 
     def _combine_in_place(self, first: Expr, stop: Expr) -> None:
@@ -88,20 +105,26 @@ class _Writer:
             self._along(first, stop, lambda at, lanes: self._start(row, at, lanes))
         self._rows_of(first, stop, self._combine)
 
-    def _add_exactly(self, first: Expr, stop: Expr, width: int) -> None:
-        """Add up columns in buffers: of the sums, and of what rounding lost."""
+    def _add_aside(self, first: Expr, stop: Expr, width: int) -> None:
+        """Add up columns in a buffer, and in another one what rounding lost."""
         block, lanes = self._context.block, self._lanes
         size = self._rows * width
-        sums, lost = (block.workspace(size, self._dtype, hint) for hint in ("sums", "lost"))
+        sums = block.workspace(size, self._dtype, hint="sums")
+        lost = block.workspace(size, self._dtype, hint="lost") if self._is_compensated() else None
         zero = const(0, self._vector(lanes))
         with block.loop(quotient(size, lanes), "z") as z:
             for buffer in (sums, lost):
-                block.store(buffer, z * lanes, zero)
+                if buffer is not None:
+                    block.store(buffer, z * lanes, zero)
 
         def add(row: list[Index], to: Expr, at: Expr | int, lanes: int) -> None:
             place = block.bind(to * width + (at - first), "place")
             before = block.let(block.load(sums, place, lanes))
-            total, error = two_sum(block, before, self._update(row, at, lanes))
+            update = self._update(row, at, lanes)
+            if lost is None:
+                block.store(sums, place, before + update)
+                return
+            total, error = two_sum(block, before, update)
             block.store(sums, place, total)
             block.store(lost, place, block.load(lost, place, lanes) + error)
 
@@ -110,10 +133,12 @@ class _Writer:
 
             def finish(at: Expr | int, lanes: int) -> None:
                 place = block.bind(row * width + (at - first), "place")
-                rest = block.let(block.load(lost, place, lanes))
-                # What was lost on the way to an infinite sum is NaN, and of no use.
-                rest = choose(is_nan(rest), const(0, self._vector(lanes)), rest)
-                total = block.let(block.load(sums, place, lanes) + rest)
+                total = block.let(block.load(sums, place, lanes))
+                if lost is not None:
+                    rest = block.let(block.load(lost, place, lanes))
+                    # What was lost on the way to an infinite sum is NaN, and of no use.
+                    rest = choose(is_nan(rest), const(0, self._vector(lanes)), rest)
+                    total = block.let(total + rest)
                 self._context.store_flat(self._anchor, self._place(row, at, lanes), total)
 
             self._along(first, stop, finish)

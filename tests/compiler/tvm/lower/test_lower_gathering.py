@@ -157,6 +157,22 @@ def test_extremes_and_products_of_segments(compiler: Any, dtype: Any) -> None:
     assert loaded.kernel.proof.is_complete, loaded.kernel.proof
 
 
+def test_sums_of_narrow_floats_are_rounded_once(compiler: Any) -> None:
+    x = RANDOM.integers(-200, 200, (600, 20)).astype(ml_dtypes.bfloat16)
+    segments = RANDOM.integers(0, 30, 600).astype(np.int32)
+
+    def function(x: Any, segments: Any) -> Any:
+        return tf.math.unsorted_segment_sum(x, segments, 30)
+
+    exact = np.zeros((30, 20))
+    np.add.at(exact, segments, x.astype(np.float64))
+    rounded = exact.astype(x.dtype)
+    for shapes in (None, [("s0", 20), ("s0",)]):
+        loaded = compiler.compile(function, (x, segments), shapes)
+        (found,) = loaded((x, segments), [rounded.shape], [x.dtype])
+        np.testing.assert_array_equal(found, rounded)
+
+
 def test_gradients_of_segments(compiler: Any) -> None:
     x = RANDOM.integers(-3, 4, (9, 16)).astype(np.float32)
     segments = np.array([0, 3, -1, 3, 2, 2, 0, 4, 0], np.int32)
