@@ -247,8 +247,7 @@ def _kernel(
     from composite.compiler.tvm.codegen.argument import declare_argument
     from composite.compiler.tvm.codegen.block import Block, symbol_vars
     from composite.compiler.tvm.strategy import joined_stages, strategies_of
-    from composite.compiler.tvm.strategy.context import Context
-    from composite.compiler.tvm.strategy.tasks import TaskWriter
+    from composite.compiler.tvm.strategy.context import Context, InPlaceWriter
 
     block = Block()
     symbols = symbol_vars(dims.symbols_of(t.shape for t in plan.function.parameters))
@@ -268,7 +267,8 @@ def _kernel(
         buffer, flat = declare_argument(block, space, tensor, f"out{i}")
         space.storages[target_tensor] = Storage(flat, tensor.dtype)
         parameters.append(buffer)
-    strategies, in_place = [], False
+    strategies: list[str] = []
+    in_place: Forwards = ()
     for number, stage in enumerate(joined_stages(context)):
         for tensor in stage.stores:
             if tensor not in space.storages:
@@ -279,11 +279,12 @@ def _kernel(
         strategy, writer = own.match(stage)
         strategies.append(strategy.name)
         writer.write()
-        in_place = isinstance(writer, TaskWriter) and writer.is_in_place
+        in_place = writer.forwards if isinstance(writer, InPlaceWriter) else ()
     # A call whose kernel fails runs the expansion, which needs the inputs.
-    in_place = in_place and not block.may_fail
+    if block.may_fail or not any(in_place):
+        in_place = ()
     function = tirx.PrimFunc([*parameters, *constants.parameters], block.finish())
-    return function, strategies, context.forwards if in_place else ()
+    return function, strategies, in_place
 
 
 def lower(functions: dict[str, Any], target: Target) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from composite.compiler.tvm.choices import Choices, V
 from composite.compiler.tvm.codegen.access import (
@@ -36,6 +36,18 @@ class Writer(Protocol):
 
     def write(self) -> None:
         """Write the loops into the context's block."""
+
+
+@runtime_checkable
+class InPlaceWriter(Writer, Protocol):
+    """A writer whose loops may write over inputs.
+
+    Attributes:
+        forwards: Of what the plan allows, where each element of the input is read, by the task that
+            needs it, before its place is written to. Known once the loops are written.
+    """
+
+    forwards: Forwards
 
 
 class Strategy(Protocol):

@@ -38,6 +38,7 @@ class Sweep:
         in_place: Of those, the ones that nothing reads later, each with a store that is computed
             from it and has its shape: it may lie where the store will.
         values: One value a row each, needed before the sweep.
+        reads: What is read from buffers that lay there before the stage.
         cost: Vector instructions for one vector of elements, roughly.
     """
 
@@ -47,6 +48,7 @@ class Sweep:
     kept: list[Tensor] = field(default_factory=list)
     in_place: dict[Tensor, Tensor] = field(default_factory=dict)
     values: list[Tensor] = field(default_factory=list)
+    reads: list[Tensor] = field(default_factory=list)
     cost: int = 0
 
     @property
@@ -178,6 +180,8 @@ class _Sweeps:
                 return ()
             if self._is_leaf(tensor) or stored.get(tensor, one) is not one:
                 one.cost += 1
+                if self._is_leaf(tensor):
+                    one.reads.append(tensor)
                 return ()
             before = first.setdefault(tensor, one)
             if before is not one and self._is_expensive(tensor):

@@ -79,13 +79,7 @@ class TaskWriter(ABC):
 
     A team of threads can run such a loop, and it can be written together with others that are cut
     alike.
-
-    Attributes:
-        is_in_place: Of loops that were written, whether each element is read before its place is
-            written to, by the one task that needs it.
     """
-
-    is_in_place = False
 
     def __init__(self, context: Context) -> None:
         self.context = context

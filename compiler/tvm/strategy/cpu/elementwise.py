@@ -16,6 +16,7 @@ from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.ir.views import Concat
 from composite.compiler.tvm.ir.walk import reachable
+from composite.compiler.tvm.plan.in_place import Forwards
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cost import chain_cost, is_read
@@ -44,6 +45,7 @@ class _Writer(TaskWriter):
     def __init__(self, stage: Stage, context: Context) -> None:
         super().__init__(context)
         self._stage = stage
+        self.forwards: Forwards = ()
 
     def task_sets(self) -> list[Tasks]:
         """Return the tasks: some rows, or a part of a row, of the merged dimensions."""
@@ -63,7 +65,7 @@ class _Writer(TaskWriter):
         run = _Run(stage, context, lanes, columns)
         # Side by side, a column is stored before the next one is read.
         whole = columns == 1 and run.is_in_place(shape[-1])
-        self.is_in_place = any(context.forwards) and whole
+        self.forwards = context.forwards if whole else ()
 
         def body(task: Expr) -> None:
             block = context.block

@@ -35,7 +35,12 @@ TAKEN: dict[str, tuple[Callable[..., Any], list[Dims], list[list[int]]]] = {
     "what others read later": (lambda x: x[::-1] + x, [FULL], []),
     "transposed": (lambda x: tf.transpose(x) + 1.0, [FULL], []),
     "moved": (lambda x: tf.concat([x[1:], x[:1]], 0) + x, [FULL], []),
-    "reduced": (lambda x: x - tf.reduce_max(x, 1, keepdims=True), [FULL], []),
+    "less its row's largest": (lambda x: x - tf.reduce_max(x, 1, keepdims=True), [FULL], [[0]]),
+    "less a row's largest in each column": (
+        lambda x: x - tf.reduce_max(x, 1), [(64, 64)], [],
+    ),
+    "reduced": (lambda x: tf.reduce_max(x, 1), [FULL], []),
+    "less its column's largest": (lambda x: x - tf.reduce_max(x, 0), [FULL], []),
     "rows that end within a vector": (lambda x: x + 1.0, [(101,)], []),
     "rows of any size": (lambda x: x + 1.0, [("s0",)], []),
     "another dtype": (lambda x: tf.cast(x, tf.int32), [FULL], []),

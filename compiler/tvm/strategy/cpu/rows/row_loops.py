@@ -1,13 +1,13 @@
 """The loops of the sweeps over one row: whole vectors, several at a time, and a last one.
 
-The last vector overlaps its neighbour instead of needing a tail, which is right because outputs
-never alias inputs; a reduction masks out the elements that it would count twice. Rows shorter than
-a vector are computed element by element.
+The last vector overlaps its neighbour instead of needing a tail. What it reads of inputs that a
+result is written over, it reads before the sweep; a reduction masks out the elements that it would
+count twice. Rows shorter than a vector are computed element by element.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -82,6 +82,7 @@ class RowLoops:
         self._row = row
         self._kept = kept
         self._distance: Expr | int | None = None
+        self._overwritten: Sequence[Tensor] = ()
         self._values = context.access()
         self._known: dict[Tensor, Expr] = {}
 
@@ -91,6 +92,10 @@ class RowLoops:
         The row need not exist: a prefetch never faults.
         """
         self._distance = distance
+
+    def overwrite(self, tensors: Sequence[Tensor]) -> None:
+        """Say which elements that are read lie where the sweep writes a result."""
+        self._overwritten = tensors
 
     def know(self, tensor: Tensor, value: Expr) -> None:
         """Give the value of a reduction, or another value of the row."""
@@ -159,7 +164,7 @@ class RowLoops:
         totals = [Accumulator.of(self._context, node, self._lanes, ways) for node in nodes]
         loops = _OpenSweep(one, totals, ways)
         for e in range(width):
-            self._element(loops, e, e % ways)
+            self._element(loops, e, e % ways)()
         return loops.totals
 
     def _last_dimension(self, loops: _OpenSweep, start: Expr | int, count: Expr | int) -> None:
@@ -171,18 +176,19 @@ class RowLoops:
         if is_long is True:
             return
         with block.when(True) if is_long is False else block.otherwise(), block.loop(count) as e:
-            self._element(loops, start + e)
+            self._element(loops, start + e)()
 
     def _vectors(self, loops: _OpenSweep, start: Expr | int, count: Expr | int) -> None:
         block, lanes, ways = self._context.block, self._lanes, loops.ways
 
-        def vector(at: Expr | int, way: int) -> None:
-            self._element(loops, Lane(block.bind(at, "at"), lanes), way)
+        def vector(at: Expr | int, way: int) -> Callable[[], None]:
+            return self._element(loops, Lane(block.bind(at, "at"), lanes), way)
 
         def group(counters: list[Expr]) -> None:
             (g,) = counters
-            for way in range(ways):
-                vector(start + (g * ways + way) * lanes, way)
+            some = [vector(start + (g * ways + way) * lanes, way) for way in range(ways)]
+            for write in some:
+                write()
 
         rest = block.bind(remainder(count, lanes), "rest")
         last = Lane(block.bind(start + count - lanes, "last"), lanes)
@@ -193,17 +199,19 @@ class RowLoops:
         write_sums(block, [groups], loops.totals, group)
         if isinstance(whole, int) and isinstance(groups, int):
             for way in range(whole - groups * ways):
-                vector(start + (groups * ways + way) * lanes, way)
+                vector(start + (groups * ways + way) * lanes, way)()
         else:
             with block.loop(whole - groups * ways, "v") as v:
-                vector(start + (groups * ways + v) * lanes, 0)
+                vector(start + (groups * ways + v) * lanes, 0)()
         with block.when(rest > 0 if isinstance(rest, int) else index(rest) > 0):
-            self._element(loops, last, ways - 1, lanes - rest, ahead)
+            self._element(loops, last, ways - 1, lanes - rest, ahead)()
 
     def _read_in_place(self, loops: _OpenSweep, last: Lane) -> dict[Tensor, Expr]:
         at = [*self._row, *loops.outer, last]
-        overwritten = [t for t in loops.one.in_place if self._kept[t].begin is None]
-        return {t: self._context.block.let(self._load_kept(t, at)) for t in overwritten}
+        kept = [t for t in loops.one.in_place if self._kept[t].begin is None]
+        ahead = {t: self._context.block.let(self._load_kept(t, at)) for t in kept}
+        access = self._context.access()
+        return ahead | {t: access.read(t, _place(t, at)) for t in self._overwritten}
 
     def _element(
         self,
@@ -212,11 +220,13 @@ class RowLoops:
         way: int | None = None,
         skipped: Expr | int = 0,
         ahead: Mapping[Tensor, Expr] | None = None,
-    ) -> None:
-        """Write the sweep at one place of the last dimension, a vector as a rule.
+    ) -> Callable[[], None]:
+        """Compute the sweep at one place of the last dimension, a vector as a rule.
 
-        ``way`` says which of the totals take it, without the first ``skipped`` lanes; None stands
-        for a single element. ``ahead`` holds kept elements that were read before.
+        All is read before anything is written, since a result may lie where an input does: what is
+        returned does the writing. ``way`` says which of the totals take it, without the first
+        ``skipped`` lanes; None stands for a single element. ``ahead`` holds elements that were read
+        before.
         """
         context, one = self._context, loops.one
         access = context.access()
@@ -229,17 +239,23 @@ class RowLoops:
         at = [*self._row, *loops.outer, last]
         if self._distance is not None and one is self._program.most_expensive:
             self._fetch(at, self._distance)
-        for tensor in one.stores:
-            context.store(tensor, _place(tensor, at), access.compute(tensor, _place(tensor, at)))
-        for tensor in one.keeps:
-            self._keep(tensor, access.compute(tensor, _place(tensor, at)), at)
-        for node, total in zip(one.reductions.values(), loops.totals, strict=True):
-            operand = node.operand
-            value = context.block.let(access.read(operand, _place(operand, at)))
-            if way is None:
-                total.add_single(value)
-            else:
-                total.add(way, spread(value, self._lanes), skipped)
+        stored = [access.compute(t, _place(t, at)) for t in one.stores]
+        kept = [access.compute(t, _place(t, at)) for t in one.keeps]
+        operands = [node.operand for node in one.reductions.values()]
+        added = [context.block.let(access.read(t, _place(t, at))) for t in operands]
+
+        def write() -> None:
+            for tensor, value in zip(one.stores, stored, strict=True):
+                context.store(tensor, _place(tensor, at), value)
+            for tensor, value in zip(one.keeps, kept, strict=True):
+                self._keep(tensor, value, at)
+            for value, total in zip(added, loops.totals, strict=True):
+                if way is None:
+                    total.add_single(value)
+                else:
+                    total.add(way, spread(value, self._lanes), skipped)
+
+        return write
 
     def _fetch(self, at: Sequence[Index], distance: Expr | int) -> None:
         strides = self._context.space.strides(tuple(self._program.rows + self._program.inner))

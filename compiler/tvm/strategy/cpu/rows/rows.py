@@ -19,12 +19,14 @@ from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import product
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
+from composite.compiler.tvm.plan.in_place import Forwards
 from composite.compiler.tvm.plan.row_stages import Rows, rows_of
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cpu.interleave import interleave_in_row, interleaving
 from composite.compiler.tvm.strategy.cpu.rows.row_loops import Kept, RowLoops
 from composite.compiler.tvm.strategy.cpu.rows.row_pieces import PIECE, RowPieces
+from composite.compiler.tvm.strategy.cpu.rows.take_over import TakenOver
 from composite.compiler.tvm.strategy.indexing import unflatten
 from composite.compiler.tvm.strategy.row_program import RowProgram, Sweep, row_program
 from composite.compiler.tvm.strategy.tasks import tasks
@@ -40,6 +42,7 @@ _NEAR_ELEMENTS = 16384
 the hardware does not foresee what follows several sweeps over the same rows."""
 _ACROSS = 2
 """Vectors that a row must fill; shorter ones are computed side by side."""
+_NOTHING = TakenOver((), ())
 
 
 class RowStages:
@@ -53,16 +56,19 @@ class RowStages:
         return None if rows is None else _Writer(stage, rows, context)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Writer:
     stage: Stage
     rows: Rows
     context: Context
+    forwards: Forwards = ()
 
     def write(self) -> None:
         """Write the loops over rows."""
         program = row_program(self.stage, self.rows, self.context)
-        _StageLoops(program, self.context).write()
+        loops = _StageLoops(program, self.context)
+        loops.write()
+        self.forwards = loops.taken.forwards
 
 
 class _StageLoops:
@@ -76,14 +82,26 @@ class _StageLoops:
         self._wide = self._lanes * interleave_in_row(
             _interleaving(program, context), self._lanes, self._last()
         )
+        self._few = self._rows < 2 * context.target.cores
+        self._long = self._width >= 2 * PIECE
+        one_by_one = self._is_whole() and not self._is_across()
+        self.taken = TakenOver.of(program, context) if one_by_one else _NOTHING
+
+    def _is_whole(self) -> bool:
+        """Return whether no row is ever cut into pieces."""
+        return self._few is False or self._long is False
+
+    def _is_across(self) -> bool:
+        """Return whether rows are computed side by side, as far as there are enough of them."""
+        is_short = isinstance(self._width, int) and self._width < _ACROSS * self._lanes
+        return is_short and len(self._program.rows) == len(self._program.inner) == 1
 
     def _last(self) -> Expr | int:
         return self._context.size(self._program.inner[-1])
 
     def write(self) -> None:
-        few = self._rows < 2 * self._context.target.cores
-        long = self._width >= 2 * PIECE
-        if few is False or long is False:
+        few, long = self._few, self._long
+        if self._is_whole():
             self._whole_rows()
         elif few is True and long is True:
             RowPieces(self._program, self._context, self._wide).write()
@@ -95,9 +113,8 @@ class _StageLoops:
                 self._whole_rows()
 
     def _whole_rows(self) -> None:
-        width, lanes = self._width, self._lanes
-        across = isinstance(width, int) and width < _ACROSS * lanes
-        if not across or not len(self._program.rows) == len(self._program.inner) == 1:
+        lanes = self._lanes
+        if not self._is_across():
             self._share(1)
             return
         enough = self._rows >= lanes
@@ -120,7 +137,7 @@ class _StageLoops:
 
         def body(task: Expr) -> None:
             lanes = self._wide if step == 1 else self._lanes
-            writer = _RowBlock(self._program, self._context, lanes, step, rows_of_block)
+            writer = _RowBlock(self._program, self._context, lanes, step, rows_of_block, self.taken)
             first = block.bind(index(task * own), "first")
             with block.loop(minimum(own, blocks - first), "s") as s:
                 start = block.bind((first + s) * rows_of_block, "start")
@@ -139,10 +156,17 @@ class _RowBlock:
     The elements of the next row are computed while a total of this one is added up over the lanes.
     """
 
-    def __init__(
-        self, program: RowProgram, context: Context, lanes: int, step: int, rows: Expr | int
+    def __init__(  # noqa: PLR0913, PLR0917 - rows, how they are cut, and what they lie in
+        self,
+        program: RowProgram,
+        context: Context,
+        lanes: int,
+        step: int,
+        rows: Expr | int,
+        taken: TakenOver,
     ) -> None:
         self._program = program
+        self._taken = taken
         self._context = context
         self._block = context.block
         self._lanes = lanes
@@ -173,9 +197,12 @@ class _RowBlock:
     def write(self, start: Expr, count: Expr) -> None:
         """Write all sweeps over ``count`` rows, or groups of rows, from ``start`` on."""
         known: list[Tensor] = []
-        for one, values in zip(self._program.sweeps, self._program.values, strict=True):
+        reads = self._taken.reads or [()] * len(self._program.sweeps)
+        sweeps = zip(self._program.sweeps, self._program.values, reads, strict=True)
+        for one, values, overwritten in sweeps:
             with self._block.loop(count, "r") as r:
                 loops = self._loops(self._block.bind(start + r, "row"), r)
+                loops.overwrite(overwritten)
                 for tensor in known:
                     loops.know(tensor, self._load(tensor, r))
                 loops.learn(one.values)
