@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from composite.recognition.recognizing import recognize as recognize
     from composite.recognition.report import RecognitionReport as RecognitionReport
     from composite.saving.model_loading import load_model as load_model
+    from composite.saving.onnx_functions import to_onnx as to_onnx
     from composite.saving.saving import save as save
     from composite.tuning.tune import Tuned as Tuned
     from composite.tuning.tune import tune as tune
@@ -91,6 +92,7 @@ _HOMES = {
     "replay": "composite.acceleration.replaying",
     "save": "composite.saving.saving",
     "stats": "composite.counters",
+    "to_onnx": "composite.saving.onnx_functions",
     "tune": "composite.tuning.tune",
     "use_tuned": "composite.kernels.chosen",
     "wait": "composite.jit.worker",
@@ -130,6 +132,7 @@ __all__ = [
     "replay",
     "save",
     "stats",
+    "to_onnx",
     "tune",
     "use_tuned",
     "wait",
