@@ -49,7 +49,7 @@ def test_libraries_inside(tmp_path: Path, run_python: RunPython) -> None:
     refused, numbers, absent = run_python(LOAD, str(path)).stdout.strip().splitlines()
     assert "SavedScale" in refused and "native_code=True" in refused
     np.testing.assert_allclose(
-        np.float32(numbers.split()), np.asarray(original(X)).ravel(), rtol=1e-6
+        np.array(numbers.split(), np.float32), np.asarray(original(X)).ravel(), rtol=1e-6
     )
     assert absent.startswith("there is no file ")
     with zipfile.ZipFile(path) as archive:  # as Keras wrote it again

@@ -18,6 +18,7 @@ from tests.composite.saving import saved_ops
 
 X = np.linspace(-2.0, 3.0, 12, dtype=np.float32).reshape(4, 3)
 SPEC = tf.TensorSpec([4, 3], name="x")
+W = [[0.5, 0.1, 0.0], [0.0, -0.5, 1.0], [2.0, 0.0, 0.5]]
 
 
 class Model(tf.Module):
@@ -25,7 +26,7 @@ class Model(tf.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.w = tf.Variable(np.float32([[0.5, 0.1, 0.0], [0.0, -0.5, 1.0], [2.0, 0.0, 0.5]]))
+        self.w = tf.Variable(np.array(W, np.float32))
 
     @tf.function(input_signature=[SPEC])
     def __call__(self, x: Any) -> Any:
