@@ -13,6 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.framework.graph_pb2 import GraphDef
+
 # Of TensorFlow 2.21: its API has no function that freezes another.
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 from flatbuffers import flexbuffers
+
 # Of TensorFlow 2.21: its API has nothing that edits a TFLite model.
 from tensorflow.lite.python.schema_py_generated import TensorType
 from tensorflow.lite.tools import flatbuffer_utils
