@@ -22,7 +22,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help tools build bazel demo test test-fast soak asan tsan test-native browser lint format docs \
-  bench gpu gpu-bundle wheel clean clean-venv
+  bench gpu gpu-bundle pythons wheel clean clean-venv
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -174,6 +174,22 @@ wheel: build  ## a wheel for the installed TensorFlow minor, in dist/
 	PATH="$(BIN):$$PATH" $(PY) -m pip wheel --no-deps --no-build-isolation \
 	  --config-settings build-dir=$(CMAKE_DIR) -w dist .
 	$(PY) -m twine check --strict dist/tf_composite-*.whl
+
+# The runtime is compiled once: nothing of it is of a Python's ABI, and the wheel's tag says py3.
+PYTHONS ?= python3.10 python3.11 python3.12 python3.13
+TESTS_OF_PYTHONS := tests/composite/ops/test_call.py tests/composite/saving/test_saving.py
+pythons: wheel  ## the wheel and some tests under each Python that is installed (PYTHONS=: which)
+	@for python in $(PYTHONS); do \
+	  version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || { \
+	    echo "$$python cannot be run: left out"; continue; }; \
+	  venv=$(abspath build)/pythons/$$version; \
+	  { test -x $$venv/bin/python || $$python -m venv $$venv; } && \
+	  $$venv/bin/python -m pip install --disable-pip-version-check -q -r requirements.lock && \
+	  $$venv/bin/python -m pip install --disable-pip-version-check -q --no-deps --force-reinstall \
+	    dist/tf_composite-*.whl && \
+	  (cd $$venv && bin/composite build --kinds 1 $(CURDIR)/examples/mirror_pad/ops.py -o library) && \
+	  PATH="$$venv/bin:$$PATH" $$venv/bin/python -m pytest -q $(TESTS_OF_PYTHONS) || exit 1; \
+	done
 
 clean:  ## remove what was built, keep .venv and .venv-peers
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

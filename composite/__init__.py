@@ -53,7 +53,10 @@ if TYPE_CHECKING:
     from composite.recognition.recognizing import recognize as recognize
     from composite.recognition.report import RecognitionReport as RecognitionReport
     from composite.saving.model_loading import load_model as load_model
+    from composite.saving.onnx_functions import to_onnx as to_onnx
     from composite.saving.saving import save as save
+    from composite.saving.tflite_custom import tflite_delegate as tflite_delegate
+    from composite.saving.tflite_custom import to_tflite as to_tflite
     from composite.tuning.tune import Tuned as Tuned
     from composite.tuning.tune import tune as tune
 
@@ -91,6 +94,9 @@ _HOMES = {
     "replay": "composite.acceleration.replaying",
     "save": "composite.saving.saving",
     "stats": "composite.counters",
+    "tflite_delegate": "composite.saving.tflite_custom",
+    "to_onnx": "composite.saving.onnx_functions",
+    "to_tflite": "composite.saving.tflite_custom",
     "tune": "composite.tuning.tune",
     "use_tuned": "composite.kernels.chosen",
     "wait": "composite.jit.worker",
@@ -130,6 +136,9 @@ __all__ = [
     "replay",
     "save",
     "stats",
+    "tflite_delegate",
+    "to_onnx",
+    "to_tflite",
     "tune",
     "use_tuned",
     "wait",

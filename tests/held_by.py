@@ -36,6 +36,9 @@ HELD_BY: dict[str, str] = {
         " composite/runtime/standalone/python_calls composite/runtime/standalone/table"
         " composite/runtime/standalone/worker_pool"
     ),
+    "tests/composite/saving/test_tflite_custom.py": (
+        "composite/runtime/standalone/tflite_abi composite/runtime/standalone/tflite_delegate"
+    ),
     "tests/composite/editing/test_models.py": "finding.py match.py places.py scope.py splicing.py",
     "tests/composite/recognition/test_models.py": (
         "attributes.py cuts.py differences.py finding.py recognizing.py report.py values.py"

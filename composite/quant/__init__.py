@@ -6,6 +6,7 @@ for a tensor, or one for each slice of an axis. Rounding is to the nearest, ties
 
 from __future__ import annotations
 
+from composite.quant.integer_io import integer_io
 from composite.quant.integers import (
     activation_range,
     conv2d,
@@ -23,6 +24,7 @@ __all__ = [
     "conv2d",
     "dequantize",
     "fake_quant",
+    "integer_io",
     "matmul",
     "parameters",
     "quantize",

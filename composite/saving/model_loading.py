@@ -11,7 +11,7 @@ import tensorflow as tf
 from composite.aot.loading import load
 from composite.binding.log import logger
 from composite.ops.registry import OPS
-from composite.saving import contents, region_kernels
+from composite.saving import contents, keras_archive, region_kernels
 from composite.tf_op import saved_models
 
 
@@ -25,16 +25,17 @@ def load_model(
     """Loads a SavedModel, and first the libraries that lie inside: of its ops, and TVM's.
 
     Args:
-        path: the folder, as `composite.save` or TensorFlow wrote it.
+        path: the folder, as `composite.save` or TensorFlow wrote it, or a file of Keras,
+            `model.keras`.
         native_code: whether the machine code of the libraries inside may run in this process:
             only for models whose origin you trust. Not needed where the process has the ops, and
             has loaded the libraries that `composite.tf_op` calls; nor for a model that
             `composite.accelerate` wrote, whose kernels are left alone without.
-        tags: as `tf.saved_model.load` takes them.
-        options: as `tf.saved_model.load` takes them.
+        tags: as `tf.saved_model.load` takes them. Not for a file of Keras.
+        options: as `tf.saved_model.load` takes them. Not for a file of Keras.
 
     Returns:
-        What `tf.saved_model.load` returns.
+        What `tf.saved_model.load` returns, or `tf.keras.models.load_model`.
 
     Raises:
         FileNotFoundError: if there is no SavedModel, or a TVM library is not inside, or changed.
@@ -43,6 +44,14 @@ def load_model(
             is needed.
     """
     model = Path(path)
+    if model.suffix == keras_archive.SUFFIX and not model.is_dir():
+        if tags is not None or options is not None:
+            raise ValueError(f"{model} is a file of Keras, which has no tags and no options")
+        load_keras = (
+            tf.keras.models.load_model
+        )  # imports Keras: ops that come after are named to it
+        _require(model, keras_archive.extracted(model), native_code=native_code)
+        return load_keras(model)
     require(model, native_code=native_code)
     return tf.saved_model.load(str(model), tags=tags, options=options)
 
@@ -51,9 +60,14 @@ def require(model: Path, *, native_code: bool = False) -> None:
     """Has this process know what a SavedModel needs; raises as `load_model`."""
     if not tf.io.gfile.exists(str(model / "saved_model.pb")):
         raise FileNotFoundError(f"{model} is no SavedModel: it has no saved_model.pb")
-    needs = contents.read(model)
+    _require(model, model, native_code=native_code)
+
+
+def _require(model: Path, folder: Path, *, native_code: bool) -> None:
+    """Loads what lies in a folder for a model, which errors name."""
+    needs = contents.read(folder)
     missing = _missing(needs)
-    called = saved_models.missing(model)
+    called = saved_models.missing(folder) if folder == model else []  # files of Keras have none
     if (missing and needs.libraries) or called:
         if not native_code:
             named = _names(missing) or f"TVM libraries ({', '.join(n[:16] for n in called)})"
@@ -61,8 +75,8 @@ def require(model: Path, *, native_code: bool = False) -> None:
                 f"{model} needs {named}, which libraries inside it define: they are machine code. "
                 "If you trust where the model comes from, load it with native_code=True"
             )
-        _load_libraries(model, needs)
-        saved_models.load(model, called)
+        _load_libraries(folder, needs)
+        saved_models.load(folder, called)
         missing = _missing(needs)
     if missing:
         raise ImportError(
@@ -70,7 +84,7 @@ def require(model: Path, *, native_code: bool = False) -> None:
             "that defines them; or save the model where they are known, with ops='portable'"
         )
     if needs.kernels:
-        region_kernels.load(model, needs.kernels, native_code=native_code)
+        region_kernels.load(folder, needs.kernels, native_code=native_code)
         if not native_code:
             logger.info("%s has kernels inside, which native_code=True would use", model)
 

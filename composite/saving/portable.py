@@ -7,7 +7,7 @@ of a function are not free, TensorFlow 2.21 refuses to load names that it does n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -26,11 +26,11 @@ STANDS_FOR = "_composite_stands_for"  # the node in whose place it is, without n
 CONTENT = "_composite_content"  # the digest of the function for which that holds
 
 
-def portable(graph_def: Any) -> Any:
+def portable(graph_def: Any, keeping: Collection[str] = ()) -> Any:
     """The same graph, its composites and those in its functions as calls of stock ops.
 
     Nodes keep their names, attributes that begin with "_" and their places. Shapes and values that
-    a body asks for are those that the graph knows.
+    a body asks for are those that the graph knows. Nodes of the ops `keeping` stay.
 
     Raises:
         ValueError: if a node cannot be expanded: its op, or the version that it means, is not
@@ -38,7 +38,7 @@ def portable(graph_def: Any) -> Any:
     """
     result = GraphDef()
     result.CopyFrom(graph_def)
-    _Conversion(graph_def, result).run()
+    _Conversion(graph_def, result, keeping).run()
     return result
 
 
@@ -69,20 +69,24 @@ def _is_stock(op_name: str) -> bool:
 class _Conversion:
     """A GraphDef, and a copy of it that is made portable in place."""
 
-    def __init__(self, original: Any, copy: Any) -> None:
+    def __init__(self, original: Any, copy: Any, keeping: Collection[str]) -> None:
         self._original = original
         self._copy = copy
+        self._keeping = keeping
         self._library = {f.signature.name: f for f in original.library.function}
         self._made: dict[str, FunctionDef] = {}
 
     def run(self) -> None:
         for function in self._copy.library.function:
-            if any(map(_is_composite, function.node_def)):
+            if any(map(self._is_converted, function.node_def)):
                 self._convert_function(function)
-        if any(map(_is_composite, self._copy.node)):
+        if any(map(self._is_converted, self._copy.node)):
             self._convert_nodes(self._copy.node, self._original)
         for name in sorted(set(self._made) - set(self._library)):  # a backward's may be there
             self._copy.library.function.append(self._made[name])
+
+    def _is_converted(self, node: Any) -> bool:
+        return node.op not in self._keeping and _is_composite(node)
 
     def _convert_function(self, function: Any) -> None:
         name = function.signature.name
@@ -106,7 +110,7 @@ class _Conversion:
         renamed: dict[str, str] = {}
         graph = functions.imported(graph_def)
         for node in nodes:
-            if not _is_composite(node):
+            if not self._is_converted(node):
                 continue
             op = graph.get_operation_by_name(node.name)
             renamed |= _as_outputs_of_calls(op)

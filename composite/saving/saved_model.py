@@ -11,7 +11,7 @@ from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from composite.ops import call
 from composite.saving import portable
 
-_FILE = "saved_model.pb"
+FILE = "saved_model.pb"
 _FINGERPRINT = "fingerprint.pb"
 
 
@@ -20,9 +20,9 @@ def read(model: Path) -> Any:
 
     FileNotFoundError where there is none, ValueError for a damaged one.
     """
-    path = model / _FILE
+    path = model / FILE
     if not path.is_file():
-        raise FileNotFoundError(f"{model} is no SavedModel: it has no {_FILE}")
+        raise FileNotFoundError(f"{model} is no SavedModel: it has no {FILE}")
     try:
         return SavedModel.FromString(path.read_bytes())
     except Exception as error:  # protobuf's DecodeError has another home in each of its versions
@@ -52,7 +52,7 @@ def make_portable(saved: Any, model: Path) -> None:
 
 def write(saved: Any, model: Path) -> None:
     """Writes a changed proto to the folder that its files are in."""
-    (model / _FILE).write_bytes(saved.SerializeToString(deterministic=True))
+    (model / FILE).write_bytes(saved.SerializeToString(deterministic=True))
     # TensorFlow's hashes of the files that were there; models without it are loaded as well.
     (model / _FINGERPRINT).unlink(missing_ok=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -14,7 +15,7 @@ from composite.aot.loading import LoadedOp
 from composite.aot.replacing import replaced
 from composite.ops import function_op
 from composite.ops.registry import OPS
-from composite.saving import contents, saved_model
+from composite.saving import contents, keras_archive, saved_model
 
 Form = Literal["nodes", "inside", "portable"]
 
@@ -33,7 +34,8 @@ def save(  # noqa: PLR0913 - what `tf.saved_model.save` takes, and the form
     Args:
         model: what `tf.saved_model.save` takes, a Keras model (saved as its `export` does), or the
             folder of a SavedModel, whose Python code is not needed.
-        path: the folder to write. What is there is replaced when all went well.
+        path: the folder to write. What is there is replaced when all went well. For a Keras model
+            also a file, `model.keras`, as its `save` writes it, with "nodes" or "inside".
         ops: what becomes of composites.
             "nodes": they stay nodes. The process that loads the model needs their ops.
             "inside": they stay nodes, and built libraries of their ops lie in the model, from
@@ -48,11 +50,15 @@ def save(  # noqa: PLR0913 - what `tf.saved_model.save` takes, and the form
 
     Raises:
         ValueError: if this process does not know an op of the model, a node cannot be expanded
-            ("portable"; the message names it), or no library is known for an op ("inside").
+            ("portable"; the message names it), no library is known for an op ("inside"), or a
+            file of Keras is asked to be portable.
         FileNotFoundError: if `model` is a path at which there is no SavedModel.
     """
     if ops not in get_args(Form):
         raise ValueError(f"ops is {ops!r}, but has to be one of {', '.join(get_args(Form))}")
+    if Path(path).suffix == keras_archive.SUFFIX and _is_keras_model(model):
+        _save_keras(model, Path(path), ops, libraries)
+        return
     with replaced(Path(path)) as folder:
         _write(model, folder, signatures, options)
         shutil.rmtree(folder / contents.FOLDER, ignore_errors=True)  # of the model that was read
@@ -66,6 +72,26 @@ def save(  # noqa: PLR0913 - what `tf.saved_model.save` takes, and the form
         inside = _libraries(needed, libraries) if ops == "inside" else []
         if needed:
             contents.Contents(needed, contents.copied(inside, folder)).write(folder)
+
+
+def _save_keras(
+    model: Any, path: Path, ops: Form, libraries: Sequence[str | os.PathLike[str]]
+) -> None:
+    """A Keras model as a file of Keras."""
+    if ops == "portable":
+        raise ValueError(
+            f"{path} would name the ops, as files of Keras do, and has no graph that could be "
+            "portable: save to a folder, which gets a SavedModel"
+        )
+    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+        folder, file = Path(scratch), Path(scratch, path.name)
+        model.save(file)
+        needed = _needed(keras_archive.composites(file))
+        inside = _libraries(needed, libraries) if ops == "inside" else []
+        if needed:
+            contents.Contents(needed, contents.copied(inside, folder)).write(folder)
+            keras_archive.add(folder, file)
+        os.replace(file, path)
 
 
 def note_needs(folder: Path) -> None:
