@@ -24,10 +24,11 @@ from benchmarks.sides.team import KERNEL, PEERS_PYTHON
 from benchmarks.timing import KINDS_ENVIRONMENT, QUICK_ENVIRONMENT
 from benchmarks.works.gallery import GALLERY
 from benchmarks.works.layers import LAYERS
+from benchmarks.works.models import MODELS
 
 SUBJECTS = (
     "roofline", "peers", "growth", "dense", "training", "transformer", "gallery", "eager",
-    "decorate", "background_compile", "xla", "idle", "memory", "levels",
+    "decorate", "background_compile", "xla", "idle", "memory", "levels", "models", "regions",
 )  # fmt: skip
 
 
@@ -105,9 +106,9 @@ def page_files(results: Mapping[str, Any], folder: Path) -> tuple[Path, Path, Pa
     "--kind",
     "kinds",
     multiple=True,
-    type=click.Choice([*dict.fromkeys([*LAYERS, *GALLERY])], case_sensitive=False),
+    type=click.Choice([*dict.fromkeys([*LAYERS, *GALLERY, *MODELS])], case_sensitive=False),
     help="peers and growth: layers of this kind only, of all shapes; gallery: this op only; "
-    "may be repeated",
+    "models: this model only; may be repeated",
 )
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="keep the results here")
 @click.option("--markdown", type=click.Path(path_type=Path), help="write them as a page")

@@ -18,7 +18,7 @@ from tensorflow.python.ops import control_flow_util_v2, handle_data_util
 from tensorflow.python.saved_model import function_deserialization, nested_structure_coder
 
 from composite.compiler import op_traits
-from composite.editing.scope import Handle
+from composite.editing.scope import Handle, Scope
 
 # Of a node's functions, the names of their attributes and of what TensorFlow keeps their graphs in.
 _HELD = {
@@ -58,8 +58,11 @@ def function_of(
     """An edited function, called as the ConcreteFunction was that its graph is from."""
     library = FunctionDefLibrary()
     library.CopyFrom(graph_def.library)
+    definitions = {definition.signature.name: definition for definition in library.function}
     for definition in library.function:
-        _describe(definition, handles.get(definition.signature.name, {}))
+        of_arguments = handles.get(definition.signature.name, {})
+        _note_shapes(definition, definitions, of_arguments)
+        _describe(definition, of_arguments)
     loaded = function_deserialization.load_function_def_library(
         library, _signature(graph_def, name), load_shared_name_suffix=""
     )
@@ -92,6 +95,25 @@ def _describe(definition: Any, handles: Mapping[int, Handle]) -> None:
         arg = definition.signature.input_arg[index]
         if not arg.handle_data:
             arg.handle_data.add(dtype=handle.dtype).shape.CopyFrom(handle.shape)
+
+
+def _note_shapes(
+    definition: Any, library: Mapping[str, Any], handles: Mapping[int, Handle]
+) -> None:
+    """Has nodes that read variables say what shapes they give.
+
+    An import of the function infers shapes before it is told of the variables behind arguments.
+    """
+    if not handles:
+        return
+    scope = Scope(definition, library)
+    scope.handles.update({scope.arguments[index]: handle for index, handle in handles.items()})
+    for node in definition.node_def:
+        operation = scope.graph.get_operation_by_name(node.name)
+        if any(x.dtype == tf.resource for x in operation.inputs):
+            noted = node.attr["_output_shapes"].list
+            del noted.shape[:]
+            noted.shape.extend(y.shape.as_proto() for y in operation.outputs)
 
 
 def _called(graph_def: Any) -> set[str]:

@@ -93,21 +93,21 @@ class Scope:
     @functools.cached_property
     def graph(self) -> tf.Graph:
         """These nodes as they were read, with shapes and constants as TensorFlow infers them."""
-        return functions.imported(self._described())
+        return functions.imported(self.described())
 
     def sized(self, size: Callable[[int], int]) -> tf.Graph:
         """`graph` where dims of inputs that are not known have sizes, told by their axis.
 
         ValueError: there can be no inputs of such sizes.
         """
-        described = self._described()
+        described = self.described()
         for node in described.node:
             if node.op == "Placeholder":
                 for axis, dim in enumerate(node.attr["shape"].shape.dim):
                     dim.size = size(axis) if dim.size < 0 else dim.size
         return functions.imported(described)
 
-    def _described(self) -> GraphDef:
+    def described(self) -> GraphDef:
         """The nodes with what is known of the arguments."""
         copy = GraphDef()
         copy.CopyFrom(self._graph_def)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from composite.ops import call, functions
-from composite.recognition.reading import COPIES, OF_SIZES, Constants
-from composite.recognition.vocabulary import Vocabulary, kinds_of_op
+from composite.recognition.view import View
+from composite.recognition.vocabulary import Vocabulary
 
 _MOST_STEPS = 400  # for one node and size
 _SIZES = (8, 16, 40)
@@ -32,51 +31,39 @@ class Cut:
     kinds: frozenset[str]
 
 
-def resolved(tensor: Any) -> Any:
-    """What a tensor is a copy of."""
-    while tensor.op.type in COPIES:
-        tensor = tensor.op.inputs[0]
-    return tensor
-
-
 class Cuts:
     """Parts of a graph in which an op with a vocabulary may be."""
 
-    def __init__(
-        self,
-        constants: Constants,
-        order: Mapping[str, int],
-        words: Vocabulary,
-        dtypes: Sequence[frozenset[Any]],
-    ) -> None:
-        """`order` is that of nodes, results first; `dtypes` those that each input may have."""
-        self._constants = constants
-        self._order = order
+    def __init__(self, view: View, words: Vocabulary, dtypes: Sequence[frozenset[Any]]) -> None:
+        """`dtypes` are those that each input may have."""
+        self._view = view
         self._words = words
-        self._dtypes = dtypes
+        self._room = {one: sum(one in given for given in dtypes) for one in set().union(*dtypes)}
         self._steps = 0
         self._size = 0
-        self._known: dict[str, bool] = {}
-        self._sources: dict[str, set[str]] = {}
+        self._opened: dict[int, bool] = {}
+        self._sources: dict[int, set[int]] = {}
 
     def at(self, root: Any, most: int) -> Iterator[Cut]:
         """Each part that computes a tensor from at most so many others.
 
         Those of which no input is computed from another come first, and small ones.
         """
-        if not self._may_be(root):
+        first = self._view.number(root)
+        if not self._may_be(first):
             return
-        seen: set[tuple[str, ...]] = set()
+        seen: set[tuple[int, ...]] = set()
         later: list[tuple[int, Cut]] = []
         for size in _SIZES:
             self._size = size
             self._steps = _MOST_STEPS
-            for cut in self._from(root, (root,), (), {}, Counter(), most):
-                names = tuple(sorted(one.name for one in cut.inputs))
-                if names in seen:
+            for inputs, opened, count in self._from(first, (first,), (), (), Counter(), most):
+                numbers = tuple(sorted(inputs))
+                if numbers in seen:
                     continue
-                seen.add(names)
-                entangled = sum(bool(self._behind(x) & {*names}) for x in cut.inputs)
+                seen.add(numbers)
+                cut = self._cut(root, inputs, opened, count)
+                entangled = sum(bool(self._behind(x) & {*inputs}) for x in inputs)
                 if entangled:
                     later.append((entangled, cut))
                 else:
@@ -84,103 +71,105 @@ class Cuts:
         later.sort(key=lambda one: one[0])
         yield from (cut for _, cut in later)
 
-    def _behind(self, tensor: Any) -> set[str]:
+    def _cut(
+        self, root: Any, inputs: Sequence[int], opened: Sequence[int], count: Counter[str]
+    ) -> Cut:
+        facts = self._view.facts
+        return Cut(
+            root,
+            tuple(facts[one].tensor for one in inputs),
+            frozenset(facts[one].tensor.op.name for one in opened),
+            frozenset(kind for kind, n in count.items() if n),
+        )
+
+    def _behind(self, number: int) -> set[int]:
         """What a tensor is computed from by nodes that may be the op's: parts seldom end there."""
-        if tensor.name not in self._sources:
-            found: set[str] = set()
-            pending = [tensor]
+        if number not in self._sources:
+            found: set[int] = set()
+            pending = [number]
             while pending and len(found) <= self._words.size:
                 one = pending.pop(0)
-                if self._is_open(one) and self._opens(one):
-                    operands = [x for x in self._operands(one) if x.name not in found]
-                    found |= {x.name for x in operands}
+                if self._opens(one):
+                    operands = [x for x in self._view.operands(one) if x not in found]
+                    found.update(operands)
                     pending += operands
-            self._sources[tensor.name] = found
-        return self._sources[tensor.name]
+            self._sources[number] = found
+        return self._sources[number]
 
-    def _may_be(self, root: Any) -> bool:
+    def _may_be(self, root: int) -> bool:
         """Whether all that the op needs is within reach."""
-        seen: dict[str, Any] = {}
+        seen: dict[int, tuple[str, ...]] = {}  # kinds by the places of nodes
         pending = [root]
         while pending and len(seen) <= self._words.size:
             one = pending.pop()
-            if one.op.name not in seen and self._is_open(one) and self._opens(one):
-                seen[one.op.name] = one
-                pending += self._operands(one)
-        found = {kind for one in seen.values() for kind in kinds_of_op(one.op)}
-        return bool(seen) and found >= self._words.needed
+            facts = self._view.facts[one]
+            if facts.place not in seen and self._opens(one):
+                seen[facts.place] = facts.kinds
+                pending += self._view.operands(one)
+        return bool(seen) and self._words.may_be_in(k for one in seen.values() for k in one)
 
-    def _operands(self, tensor: Any) -> list[Any]:
-        return [resolved(one) for one in tensor.op.inputs]
+    def _opens(self, number: int) -> bool:
+        """Whether a tensor is computed by a node that may be one of the op's."""
+        if number not in self._opened:
+            facts = self._view.facts[number]
+            self._opened[number] = (
+                facts.may_be_inside
+                and not facts.is_known
+                and all(kind in self._words.most for kind in facts.kinds)
+            )
+        return self._opened[number]
 
-    def _is_open(self, tensor: Any) -> bool:
-        return self._constants.value(tensor) is None or self._constants.is_size(tensor)
-
-    def _opens(self, tensor: Any) -> bool:
-        """Whether a node may be one of the op's."""
-        if tensor.name not in self._known:
-            self._known[tensor.name] = self._may_open(tensor)
-        return self._known[tensor.name]
-
-    def _may_open(self, tensor: Any) -> bool:
-        op = tensor.op
-        definition = call.op_def(op.type)
-        if definition is None or definition.is_stateful or not op.inputs:
-            return False
-        if not all(x.shape.is_fully_defined() for x in (*op.inputs, tensor)):
-            return False
-        if any(list(functions.named_by(value)) for value in op.node_def.attr.values()):
-            return False  # a loop or a branch
-        return all(kind in self._words.most for kind in kinds_of_op(op))
-
-    def _may_be_input(self, tensor: Any, inputs: Sequence[Any]) -> bool:
+    def _may_be_input(self, number: int, inputs: Sequence[int]) -> bool:
         """Whether a tensor may be an input beside others."""
-        used = sum(one.dtype == tensor.dtype for one in inputs)
-        return (
-            sum(tensor.dtype in one for one in self._dtypes) > used
-            and tensor.shape.is_fully_defined()
-            and not functions.is_handle(tensor.dtype)
-        )
+        facts = self._view.facts
+        if not facts[number].may_be_input:
+            return False
+        dtype = facts[number].tensor.dtype
+        used = sum(facts[one].tensor.dtype == dtype for one in inputs)
+        return self._room.get(dtype, 0) > used
 
-    def _needs(self, pending: Sequence[Any], inputs: Sequence[Any]) -> int:
+    def _needs(self, pending: Sequence[int], inputs: Sequence[int]) -> int:
         """How many inputs there are at least, where these are decided and those are not."""
-        closed = (one for one in pending if self._is_open(one) and not self._opens(one))
-        return len(inputs) + sum(1 for _ in closed)
+        facts = self._view.facts
+        return len(inputs) + sum(not self._opens(x) and not facts[x].is_known for x in pending)
 
     def _from(  # noqa: PLR0913, PLR0917 - the state of the search
         self,
-        root: Any,
-        pending: tuple[Any, ...],
-        inputs: tuple[Any, ...],
-        opened: dict[str, Any],
+        root: int,
+        pending: tuple[int, ...],
+        inputs: tuple[int, ...],
+        opened: tuple[int, ...],
         count: Counter[str],
         most: int,
-    ) -> Iterator[Cut]:
+    ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], Counter[str]]]:
+        """Inputs, a tensor of each node inside, and the kinds of these."""
         self._steps -= 1
         if self._steps <= 0 or len(opened) > self._size or self._needs(pending, inputs) > most:
             return
         if not pending:
-            found = {kind for kind, n in count.items() if n}
-            if inputs and found >= self._words.needed:
-                yield Cut(root, inputs, frozenset(opened), frozenset(found))
+            if inputs and self._words.may_be_in(kind for kind, n in count.items() if n):
+                yield inputs, opened, count
             return
-        tensor = min(pending, key=lambda one: self._order[one.op.name])
-        rest = tuple(one for one in pending if one.name != tensor.name)
-        if not self._is_open(tensor):
+        facts = self._view.facts
+        number = min(pending, key=lambda one: facts[one].place)
+        own = facts[number]
+        rest = tuple(one for one in pending if one != number)
+        if own.is_known:
             yield from self._from(root, rest, inputs, opened, count, most)
-            values = self._constants.value(tensor)
-            if values is None or values.size == 1 or tensor.op.type in OF_SIZES:
+            if not own.may_be_given:
                 return
-        elif tensor.op.name in opened:  # by another of its outputs
+        elif any(facts[one].place == own.place for one in opened):  # by another of its outputs
             yield from self._from(root, rest, inputs, opened, count, most)
             return
-        elif self._opens(tensor):
-            own = count + Counter(kinds_of_op(tensor.op))
-            if all(n <= self._words.most[kind] for kind, n in own.items()):
-                known = {one.name for one in (*rest, *inputs)}
-                operands = self._operands(tensor)
-                added = {one.name: one for one in operands if one.name not in known}
-                grown = {**opened, tensor.op.name: tensor}
-                yield from self._from(root, (*rest, *added.values()), inputs, grown, own, most)
-        if tensor is not root and len(inputs) < most and self._may_be_input(tensor, inputs):
-            yield from self._from(root, rest, (*inputs, tensor), opened, count, most)
+        elif self._opens(number):
+            grown = count
+            if own.kinds:
+                grown = count.copy()
+                grown.update(own.kinds)
+            if all(grown[kind] <= self._words.most[kind] for kind in own.kinds):
+                operands = self._view.operands(number)
+                added = tuple(one for one in operands if one not in rest and one not in inputs)
+                within = (*opened, number)
+                yield from self._from(root, rest + added, inputs, within, grown, most)
+        if number != root and len(inputs) < most and self._may_be_input(number, inputs):
+            yield from self._from(root, rest, (*inputs, number), opened, count, most)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from typing import Any
 
 from composite.recognition.algebra import Atom, Form, Monomial
 
@@ -36,72 +37,77 @@ def skeleton(form: Form, marked: Atom | None = None) -> Hashable:
     return of_form(form)
 
 
-def text(form: Form) -> str:
-    """A form as a formula, shortened."""
-    whole = _text(form)
-    return whole if len(whole) <= _LONGEST else f"{whole[:_LONGEST]}..."
+def difference(found: Form, wanted: Form, names: Mapping[Any, str]) -> str:
+    """The first difference of two forms that are not equal, in words; `names` are the symbols'."""
+    return _Words(names).difference(found, wanted)
 
 
-def _text(form: Form) -> str:
-    parts = [_product(product, factor) for product, factor in form.terms]
-    return " + ".join(parts).replace("+ -", "- ") or "0"
+class _Words:
+    def __init__(self, names: Mapping[Any, str]) -> None:
+        self._names = names
 
+    def text(self, form: Form) -> str:
+        """A form as a formula, shortened."""
+        whole = self._text(form)
+        return whole if len(whole) <= _LONGEST else f"{whole[:_LONGEST]}..."
 
-def _product(product: Monomial, factor: float) -> str:
-    numbers = [] if factor == 1 and product else [f"{factor:.6g}"]
-    if factor == -1 and product:
-        return "-" + "*".join(_power(atom, e) for atom, e in product)
-    return "*".join(numbers + [_power(atom, e) for atom, e in product])
+    def _text(self, form: Form) -> str:
+        parts = [self._product(product, factor) for product, factor in form.terms]
+        return " + ".join(parts).replace("+ -", "- ") or "0"
 
+    def _product(self, product: Monomial, factor: float) -> str:
+        numbers = [] if factor == 1 and product else [f"{factor:.6g}"]
+        if factor == -1 and product:
+            return "-" + "*".join(self._power(atom, e) for atom, e in product)
+        return "*".join(numbers + [self._power(atom, e) for atom, e in product])
 
-def _power(atom: Atom, exponent: float) -> str:
-    if atom.kind == "exp":
-        inner = _text(atom.args[0])
-        return f"exp({inner})" if exponent == 1 else f"exp({exponent:.6g}*{inner})"
-    base = f"({_text(atom.args[0])})" if atom.kind == "sum" else _atom(atom)
-    return base if exponent == 1 else f"{base}^{exponent:.6g}"
+    def _power(self, atom: Atom, exponent: float) -> str:
+        if atom.kind == "exp":
+            inner = self._text(atom.args[0])
+            return f"exp({inner})" if exponent == 1 else f"exp({exponent:.6g}*{inner})"
+        base = f"({self._text(atom.args[0])})" if atom.kind == "sum" else self._atom(atom)
+        return base if exponent == 1 else f"{base}^{exponent:.6g}"
 
+    def _atom(self, atom: Atom) -> str:
+        if atom.kind == "symbol":
+            (index,) = atom.params
+            return self._names[index]
+        if atom.kind in ("view", "transpose", "whole"):
+            return self._text(atom.args[0])
+        if atom.kind == "values":
+            return f"constant{list(atom.shape)}"
+        word = _WORDS.get(atom.kind, atom.kind)
+        return f"{word}({', '.join(self._text(arg) for arg in atom.args)})"
 
-def _atom(atom: Atom) -> str:
-    if atom.kind == "symbol":
-        return str(atom.params[0])
-    if atom.kind in ("view", "transpose", "whole"):
-        return _text(atom.args[0])
-    if atom.kind == "values":
-        return f"constant{list(atom.shape)}"
-    word = _WORDS.get(atom.kind, atom.kind)
-    return f"{word}({', '.join(_text(arg) for arg in atom.args)})"
+    def difference(self, found: Form, wanted: Form) -> str:
+        """The first difference of two forms, in words."""
+        mine, its = dict(wanted.terms), dict(found.terms)
+        for product in mine.keys() & its.keys():
+            if mine[product] != its[product]:
+                alone = self.text(Form(((product, 1.0),)))
+                what = f"the factor of {alone}" if product else "the constant"
+                return f"{what} is {its[product]:.6g}, not {mine[product]:.6g}"
+        only_mine = [(p, c) for p, c in wanted.terms if p not in its]
+        only_its = [(p, c) for p, c in found.terms if p not in mine]
+        if not only_its:
+            return f"{self.text(Form(tuple(only_mine[:1])))} is missing"
+        if not only_mine:
+            return f"{self.text(Form(tuple(only_its[:1])))} is added"
+        return self._of_products(only_its[0], only_mine[0])
 
-
-def difference(found: Form, wanted: Form) -> str:
-    """The first difference of two forms that are not equal, in words."""
-    mine, its = dict(wanted.terms), dict(found.terms)
-    for product in mine.keys() & its.keys():
-        if mine[product] != its[product]:
-            what = f"the factor of {text(Form(((product, 1.0),)))}" if product else "the constant"
-            return f"{what} is {its[product]:.6g}, not {mine[product]:.6g}"
-    only_mine = [(p, c) for p, c in wanted.terms if p not in its]
-    only_its = [(p, c) for p, c in found.terms if p not in mine]
-    if not only_its:
-        return f"{text(Form(tuple(only_mine[:1])))} is missing"
-    if not only_mine:
-        return f"{text(Form(tuple(only_its[:1])))} is added"
-    return _of_products(only_its[0], only_mine[0])
-
-
-def _of_products(found: tuple[Monomial, float], wanted: tuple[Monomial, float]) -> str:
-    mine, its = dict(wanted[0]), dict(found[0])
-    for atom in (one for one in its if one in mine and its[one] != mine[one]):
-        of = text(Form((((((atom, 1.0),)), 1.0),)))
-        return f"the exponent of {of} is {its[atom]:.6g}, not {mine[atom]:.6g}"
-    left = [one for one in mine if one not in its]
-    for atom in (one for one in its if one not in mine):
-        for other in (one for one in left if one.kind == atom.kind):
-            pairs = zip(atom.args, other.args, strict=False)
-            inner = next(((x, y) for x, y in pairs if x is not y), None)
-            if inner is not None:
-                return difference(*inner)
-    return f"{text(Form((found,)))} stands there, not {text(Form((wanted,)))}"
+    def _of_products(self, found: tuple[Monomial, float], wanted: tuple[Monomial, float]) -> str:
+        mine, its = dict(wanted[0]), dict(found[0])
+        for atom in (one for one in its if one in mine and its[one] != mine[one]):
+            of = self.text(Form((((((atom, 1.0),)), 1.0),)))
+            return f"the exponent of {of} is {its[atom]:.6g}, not {mine[atom]:.6g}"
+        left = [one for one in mine if one not in its]
+        for atom in (one for one in its if one not in mine):
+            for other in (one for one in left if one.kind == atom.kind):
+                pairs = zip(atom.args, other.args, strict=False)
+                inner = next(((x, y) for x, y in pairs if x is not y), None)
+                if inner is not None:
+                    return self.difference(*inner)
+        return f"{self.text(Form((found,)))} stands there, not {self.text(Form((wanted,)))}"
 
 
 def distance(found: Form, wanted: Form) -> int:

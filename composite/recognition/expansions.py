@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from composite.ops import functions
 from composite.ops.op import CompositeOp
+from composite.recognition import anchors
 from composite.recognition.reading import Constants
 from composite.recognition.vocabulary import kinds_of_op
 
@@ -74,6 +75,38 @@ class Expansions:
     def __init__(self, op: CompositeOp) -> None:
         self._op = op
         self._made: dict[Any, Expansion | None] = {}
+        self._refused: dict[Any, bool] = {}
+        self._is_decided_by_dims = anchors.has_conditions_on_dims(op.program)
+
+    def refuses(
+        self,
+        arrangement: Arrangement,
+        ranks: Sequence[int],
+        dtypes: Sequence[Any],
+        attrs: Mapping[str, Any],
+    ) -> bool:
+        """Whether the op refuses inputs of these ranks and dtypes, whatever their sizes are."""
+        key = (arrangement, tuple(ranks), tuple(dtypes), tuple(attrs.items()))
+        if key not in self._refused:
+            self._refused[key] = not self._is_decided_by_dims and self._is_refused(*key[:3], attrs)
+        return self._refused[key]
+
+    def _is_refused(
+        self,
+        arrangement: Arrangement,
+        ranks: Sequence[int],
+        dtypes: Sequence[Any],
+        attrs: Mapping[str, Any],
+    ) -> bool:
+        pairs = zip(ranks, dtypes, strict=True)
+        specs = [tf.TensorSpec([None] * rank, dtype) for rank, dtype in pairs]
+        try:
+            self._op.expand(*arrangement.nested(specs), **attrs)
+        except tf.errors.InvalidArgumentError:
+            return True
+        except (TypeError, ValueError, tf.errors.OpError):
+            return False  # which may depend on sizes
+        return False
 
     def at(
         self, arrangement: Arrangement, inputs: Sequence[Any], attrs: Mapping[str, Any]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,12 +19,10 @@ from composite.recognition import values
 from composite.recognition.cuts import Cut
 from composite.recognition.reading import COPIES, OF_SIZES, Constants
 from composite.recognition.search import Call, Search
+from composite.recognition.view import View, Views
 from composite.recognition.vocabulary import kinds_of
 
 _MOST_CUTS = 24  # parts that end in one node
-# Sizes of dims that are not known, by axis: such that no two are taken for one; else all the same.
-_SIZES: tuple[tuple[int, ...], ...] = ((5, 7, 11, 13, 17, 19), (6, 9, 4, 10, 14, 15))
-_SAME = ((6,), (9,))
 
 
 class Recognized(NamedTuple):
@@ -64,21 +61,24 @@ class Finder:
         recognized: what was found so far.
     """
 
-    def __init__(self, op: CompositeOp) -> None:
+    def __init__(self, op: CompositeOp, views: Views) -> None:
+        """`views` are those of the graph that the scopes are of."""
         self._op = op
+        self._views = views
         self._search = Search(op)
+        self._deviations: dict[Any, float] = {}
         self._stands: dict[Any, Replacement] = {}
         self.recognized: list[Recognized] = []
 
     def __call__(self, scope: Scope) -> tuple[list[Place], list[NearMiss]]:
         """The places of a scope, none with a node of another, and near misses."""
-        if not self._search.words.needed <= kinds_of(node.op for node in scope.nodes.values()):
+        if not self._search.words.may_be_in(kinds_of(node.op for node in scope.nodes.values())):
             return [], []
-        graphs = _sized(scope)
-        if not graphs:
+        views = self._views.of(scope)
+        if not views:
             return [], []
-        found = _Found(self._search, scope, graphs)
-        for name in found.order:
+        found = _Found(self._search, scope, views, self._deviations)
+        for name in views[0].order:
             found.visit(name)
         self.recognized += found.recognized
         near = [NearMiss(scope.name, node, why) for node, why in found.misses.items()]
@@ -106,35 +106,24 @@ def _called(op: CompositeOp, call: Call) -> Callable[..., Any]:
     return called
 
 
-def _sized(scope: Scope) -> list[Constants]:
-    """The graph of a scope with two choices of sizes for the dims that are not known."""
-    for choices in (_SIZES, _SAME):
-        try:
-            return [Constants(scope.sized(functools.partial(_size, sizes))) for sizes in choices]
-        except (ValueError, tf.errors.OpError):
-            continue  # there are no such inputs
-    return []
-
-
-def _size(sizes: Sequence[int], axis: int) -> int:
-    return sizes[min(axis, len(sizes) - 1)]
-
-
 class _Found:
     """What was found in a scope.
 
     Attributes:
-        order: the names of its nodes, results first.
         places: where the op is.
         recognized: the same, as reports have it.
     """
 
-    def __init__(self, search: Search, scope: Scope, graphs: Sequence[Constants]) -> None:
+    def __init__(
+        self, search: Search, scope: Scope, views: Sequence[View], deviations: dict[Any, float]
+    ) -> None:
+        """`deviations` are the known ones of calls, by the structures of their parts."""
         self._search = search
         self._scope = scope
-        self._constants, self._others = graphs
-        self.order = {name: k for k, name in enumerate(scope.from_the_results())}
-        self._cuts = search.cuts(self._constants, self.order)
+        self._views = views
+        self._deviations = deviations
+        self._constants = views[0].constants
+        self._cuts = search.cuts(views[0])
         self._near: set[str] = set()
         self.places = Places(scope)
         self.recognized: list[Recognized] = []
@@ -157,15 +146,16 @@ class _Found:
         nearest: tuple[float, str, Cut] | None = None
         cuts = self._cuts.at(operation.outputs[0], self._search.most_inputs)
         for cut in itertools.islice(cuts, _MOST_CUTS):
-            match = self._search.match(cut, self._constants)
-            call = match.found()
+            outcome = self._search.outcome(cut, self._views[0])
+            call = outcome.call_at(cut)
             if call is not None:
                 refusal = self._take(call)
                 if refusal is None:
                     return
                 nearest = (0.0, refusal, cut)
-            elif match.reason is not None and (nearest is None or match.distance < nearest[0]):
-                nearest = (match.distance, match.reason, cut)
+            elif nearest is None or outcome.distance < nearest[0]:
+                why = outcome.reason(cut)
+                nearest = nearest if why is None else (outcome.distance, why, cut)
         if nearest is not None and name not in self._near:
             _, why, cut = nearest
             self._missed[name] = (why, cut)
@@ -201,8 +191,8 @@ class _Found:
     def _deviation(self, call: Call) -> float:
         """How far values are from the op's, with either choice of sizes."""
         worst = 0.0
-        for constants in (self._constants, self._others):
-            graph = constants.graph
+        for view in self._views:
+            constants, graph = view.constants, view.constants.graph
             roots = [graph.get_tensor_by_name(one.name) for one in call.outputs]
             inputs = [graph.get_tensor_by_name(one.name) for one in call.cut.inputs]
             if not all(one.shape.is_fully_defined() for one in inputs):
@@ -211,8 +201,13 @@ class _Found:
             expansion = self._search.expansion(*arguments)
             if expansion is None:
                 return float("inf")
-            part = values.part_of(graph, constants.without(inputs), roots, inputs)
-            worst = max(worst, values.deviation(part, expansion.body, inputs, call.slots))
+            parts = tuple(view.structure(one, inputs) for one in roots)
+            key = (parts, call.arrangement, repr(call.slots), tuple(call.attrs.items()))
+            if key not in self._deviations:
+                part = values.part_of(graph, constants.without(inputs), roots, inputs)
+                moved = values.deviation(part, expansion.body, inputs, call.slots)
+                self._deviations[key] = moved
+            worst = max(worst, self._deviations[key])
         return worst
 
     def _place(self, call: Call) -> _CalledPlace:

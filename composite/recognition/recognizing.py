@@ -17,6 +17,7 @@ from composite.ops.op import CompositeOp
 from composite.ops.registry import OPS
 from composite.recognition.finding import Finder, Recognized
 from composite.recognition.report import NearlyRecognized, Outputs, RecognitionReport
+from composite.recognition.view import Views
 
 _Path = str | os.PathLike[str]
 _WORD = "composite.recognize"
@@ -119,8 +120,9 @@ def _recognized(
     near: list[NearlyRecognized] = []
     taken: set[tuple[str, str]] = set()
     known: Handles = handles or {}
+    views = Views()
     for op in ops:
-        finder = Finder(op)
+        finder = Finder(op, views)
         changed = changed_by(graph_def, finder, finder, keep=keep, handles=known)
         known = changed.handles()
         recognized += finder.recognized

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import tensorflow as tf
@@ -22,6 +22,7 @@ from composite.recognition.expansions import (
 )
 from composite.recognition.reading import Constants, Reader, UnreadableError
 from composite.recognition.rules import RULES
+from composite.recognition.view import View
 from composite.recognition.vocabulary import vocabulary
 
 Attributes = Mapping[str, Any]
@@ -49,6 +50,36 @@ class Call:
     attrs: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What the comparison of a part with the op came to; the same for parts of one structure.
+
+    Attributes:
+        call: the op in the place of the part, None where it computes something else.
+        distance: from the most similar expansion, where there is no call.
+        forms: of the part and of that expansion.
+        refusal: why the op that was found must not stand there.
+    """
+
+    call: Call | None
+    distance: float = _UNLIKE + 1.0
+    forms: tuple[Form, Form] | None = None
+    refusal: str | None = None
+
+    def call_at(self, cut: Cut) -> Call | None:
+        """The op in the place of a part of this structure."""
+        if self.call is None or self.call.cut is cut:
+            return self.call
+        return replace(self.call, cut=cut, outputs=(cut.root,))
+
+    def reason(self, cut: Cut) -> str | None:
+        """The first difference of a part to the most similar expansion, where it is similar."""
+        if self.forms is None:
+            return self.refusal
+        names = dict(enumerate(one.op.name for one in cut.inputs))
+        return differences.difference(*self.forms, names)
+
+
 class Search:
     """An op looked for in the graphs of a model."""
 
@@ -61,19 +92,27 @@ class Search:
         self.is_seen = False  # all structures were expanded for some part
         self._kinds: dict[Any, set[frozenset[str]]] = {}
         self._roles: dict[Any, tuple[Hashable, ...]] = {}
+        self._outcomes: dict[bytes, Outcome] = {}
+        outputs = op.schema.outputs
+        self._is_local = len(outputs) == 1 and not outputs[0].is_list
 
-    def cuts(self, constants: Constants, order: Mapping[str, int]) -> Cuts:
+    def cuts(self, view: View) -> Cuts:
         """The parts of a graph in which the op may be."""
-        return Cuts(constants, order, self.words, self._dtypes)
+        return Cuts(view, self.words, self._dtypes)
 
     @property
     def most_inputs(self) -> int:
         """How many tensors the op may take."""
         return max(one.tensors for one in self._arrangements)
 
-    def match(self, cut: Cut, constants: Constants) -> Match:
-        """The comparison of a part with the op."""
-        return Match(self, cut, constants)
+    def outcome(self, cut: Cut, view: View) -> Outcome:
+        """The comparison of a part with the op, once for all parts of a structure."""
+        if not self._is_local:  # other results may be anywhere in the graph
+            return _Match(self, cut, view.constants).outcome()
+        key = view.structure(cut.root, cut.inputs)
+        if key not in self._outcomes:
+            self._outcomes[key] = _Match(self, cut, view.constants).outcome()
+        return self._outcomes[key]
 
     def expansion(
         self,
@@ -86,6 +125,20 @@ class Search:
         taken = [inputs[one] if isinstance(one, int) else one for one in slots]
         specs = [tf.TensorSpec(one.shape, one.dtype) for one in taken]
         return self.expansions.at(arrangement, specs, attrs)
+
+    def refuses(
+        self,
+        arrangement: Arrangement,
+        slots: Slots,
+        attrs: Attributes,
+        inputs: Sequence[Any],
+    ) -> bool:
+        """Whether the op refuses tensors of such ranks."""
+        taken = [inputs[one] if isinstance(one, int) else one for one in slots]
+        ranks = [len(one.shape) for one in taken]
+        return self.expansions.refuses(
+            arrangement, ranks, [tf.as_dtype(one.dtype) for one in taken], attrs
+        )
 
     def may_be(self, cut: Cut, arrangement: Arrangement, attrs: Attributes) -> bool:
         """Whether earlier expansions of the kind had the same functions in them."""
@@ -141,12 +194,8 @@ def _essential(kinds: frozenset[str]) -> frozenset[str]:
     return kinds - {"log", "Max"}
 
 
-class Match:
-    """A part of a graph beside the op's expansions.
-
-    Attributes:
-        reason: the first difference to the most similar one, where that is similar.
-    """
+class _Match:
+    """A part of a graph beside the op's expansions."""
 
     def __init__(self, search: Search, cut: Cut, constants: Constants) -> None:
         self._search = search
@@ -156,15 +205,23 @@ class Match:
         narrow = any(one.is_floating and one.size == 2 for one in dtypes)
         self._algebra = Algebra(1e-2 if narrow else 2e-6)
         self._symbols = [
-            self._algebra.atom("symbol", (one.op.name, k), (), tuple(one.shape.as_list()))
+            self._algebra.atom("symbol", (k,), (), tuple(one.shape.as_list()))
             for k, one in enumerate(cut.inputs)
         ]
         self._tries = 0
         self._known_roles: dict[Form, list[Hashable]] = {}
-        self.reason: str | None = None
-        self.distance = _UNLIKE + 1.0
+        self._distance = _UNLIKE + 1.0
+        self._nearest: tuple[Form, Form] | None = None
+        self._refusal: str | None = None
 
-    def found(self) -> Call | None:
+    def outcome(self) -> Outcome:
+        """What the op computes there, or how nearly it does."""
+        call = self._found()
+        if call is None:
+            return Outcome(None, self._distance, self._nearest, self._refusal)
+        return Outcome(call)
+
+    def _found(self) -> Call | None:
         """The op with the attributes with which it computes the part; None if there are none."""
         if self._search.is_unlike(self._cut):
             return None
@@ -207,12 +264,14 @@ class Match:
         """True where the op computes a form; else how far from it it is, None for very far."""
         if self._tries >= _MOST_TRIES or not self._search.may_be(self._cut, arrangement, attrs):
             return None
-        is_plain = sorted(map(str, slots)) == list(map(str, range(len(slots))))
+        is_plain = {one for one in slots if isinstance(one, int)} == {*range(len(slots))}
         key, roles = self._search.roles(self._cut, arrangement, slots, attrs)
         if is_plain and roles is not None:
             mine = self._roles_in(form)
             if tuple(mine[k] for k in slots if isinstance(k, int)) != roles:
                 return float(_UNLIKE)
+        if self._search.refuses(arrangement, slots, attrs, self._cut.inputs):
+            return None
         expansion = self._search.expansion(arrangement, slots, attrs, self._cut.inputs)
         if expansion is None or expansion.outputs[0].shape != self._cut.root.shape:
             return None
@@ -232,8 +291,8 @@ class Match:
             return None
         is_alike = differences.skeleton(wanted) == differences.skeleton(form)
         distance = 0.5 if is_alike else float(differences.distance(form, wanted))
-        if distance < self.distance:
-            self.distance, self.reason = distance, differences.difference(form, wanted)
+        if distance < self._distance:
+            self._distance, self._nearest = distance, (form, wanted)
         return distance
 
     def _roles_in(self, form: Form) -> list[Hashable]:
@@ -260,7 +319,8 @@ class Match:
             wanted = self._form(expansion.constants, result, self._given(expansion, slots))
             one = None if wanted is None else self._beside(result, wanted)
             if one is None:
-                self.reason = f"nothing in the graph is result {len(outputs)} of the op"
+                self._nearest = None
+                self._refusal = f"nothing in the graph is result {len(outputs)} of the op"
                 return None
             outputs.append(one)
         return Call(self._cut, tuple(outputs), arrangement, slots, attrs)

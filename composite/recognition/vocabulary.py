@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from composite.ops.op import CompositeOp
+from composite.recognition.anchors import anchors
 from composite.recognition.layouts import LAYOUTS
 from composite.recognition.reading import COPIES, OF_SIZES
 
@@ -41,7 +42,6 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
 # Kinds that other spellings of the same may have beside.
 _BESIDE = {"exp": ("log", "Max"), "log": ("Max",)}
 _OPERATORS = {"matmul": ("contract",), "floordiv": ("FloorDiv",), "mod": ("FloorMod",)}
-_OF_SIZES = ("tfr.shape", "tfr.dtype", "tfr.length", "tfr.rank")
 _HEAVY = ("contract",)  # kinds that are rarely computed twice
 
 
@@ -69,14 +69,19 @@ class Vocabulary:
     """What is in a body.
 
     Attributes:
-        needed: the kinds of all calls.
+        anchors: sets of kinds, of which one is in every expansion.
         most: how often a kind may be there; those that are not here may not.
         size: how many nodes an expression of it may have.
     """
 
-    needed: frozenset[str]
+    anchors: frozenset[frozenset[str]]
     most: Mapping[str, float]
     size: int
+
+    def may_be_in(self, kinds: Iterable[str]) -> bool:
+        """Whether the op may be computed by nodes of these kinds."""
+        found = set(kinds)
+        return any(one <= found for one in self.anchors)
 
 
 def vocabulary(op: CompositeOp) -> Vocabulary:
@@ -88,10 +93,9 @@ def vocabulary(op: CompositeOp) -> Vocabulary:
     most = {kind: _most(kind, n, loops=loops) for kind, n in found.items()}
     for kind in found:
         most |= {one: max(most.get(one, 0), 2) for one in _BESIDE.get(kind, ())}
-    always = {kind for node in _of_inputs(op.program.function[0]) for kind in _of_node(node)}
-    callees = {callee.op_name for callee in op.callees()}
-    unsure = {"positive", "Equal", "max", "min"}
-    return Vocabulary(frozenset(always - callees - unsure), most, 3 * len(nodes) + 20)
+    unsure = {"positive", "Equal", "max", "min", *(callee.op_name for callee in op.callees())}
+    sets = anchors(op.program, _of_node)
+    return Vocabulary(frozenset(one - unsure for one in sets), most, 3 * len(nodes) + 20)
 
 
 def _most(kind: str, count: int, *, loops: bool) -> float:
@@ -99,18 +103,6 @@ def _most(kind: str, count: int, *, loops: bool) -> float:
     if kind in _HEAVY:
         return 2 * count + 1 if loops else count + 1
     return float("inf") if loops else 2 * count + 1
-
-
-def _of_inputs(function: Any) -> list[Any]:
-    """The nodes of a program that compute with the values of inputs, not with sizes alone."""
-    reached = {arg.name for arg in function.signature.input_arg}
-    found = []
-    for node in function.node_def:
-        is_size = node.op in _OF_SIZES or node.attr["op"].s.decode() in OF_SIZES
-        if not is_size and any(x.split(":")[0] in reached for x in node.input):
-            reached.add(node.name)
-            found.append(node)
-    return found
 
 
 def _of_node(node: Any) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Random Keras models: layers of many kinds, shared ones, branches that meet, several outputs.
+"""Random Keras models: layers of many kinds, shared ones, loops and branches, several outputs.
 
 A model follows from its seed. Tensors are of the batch, a length and a width, or of the batch and
 a width; images have two lengths. Sizes are small and odd as often as even.
@@ -15,6 +15,25 @@ import tensorflow as tf
 
 BATCH = 3
 _ACTIVATIONS = ("relu", "gelu", "tanh", "sigmoid", "silu", "elu", "softplus", "softmax", "mish")
+
+
+class Repeated(tf.keras.layers.Layer):
+    """A loop, and a branch that the values of what it is given choose."""
+
+    def __init__(self, trips: int, **kwargs: Any) -> None:
+        """`trips` of the loop."""
+        super().__init__(**kwargs)
+        self.trips = trips
+
+    def call(self, x: Any) -> Any:
+        """[...] -> [...]."""
+
+        def again(trip: Any, y: Any) -> Any:
+            return trip + 1, tf.tanh(y) * 1.5 + 0.1 * x
+
+        _, y = tf.while_loop(lambda trip, _: trip < self.trips, again, [0, x])
+        # No sum, which a norm makes 0 but for rounding.
+        return tf.cond(tf.reduce_max(x) > 0.3, lambda: tf.nn.relu(y) * 0.5, lambda: y - 1.0)
 
 
 class Drawn:
@@ -81,6 +100,9 @@ class Drawn:
             layers.Rescaling(0.5, 0.1),
             layers.Flatten() if len(x.shape) > 2 else layers.Reshape((x.shape[-1], 1)),
             layers.Permute(tuple(reversed(range(1, len(x.shape))))),
+            layers.PReLU(),
+            layers.Softmax(),
+            Repeated(self._random.randint(0, 3)),
         )(x)
 
     def _norm(self, x: Any) -> Any:
@@ -90,6 +112,7 @@ class Drawn:
             layers.BatchNormalization(),
             layers.UnitNormalization(),
             layers.RMSNormalization(),
+            layers.GroupNormalization(1),
         )(x)
 
     def _merged(self, x: Any, y: Any) -> Any:
@@ -108,6 +131,13 @@ class Drawn:
             layers.Conv1D(units, 3, padding=self._pick("same", "valid")),
             layers.GlobalAveragePooling1D(),
             layers.MaxPooling1D(2),
+            layers.AveragePooling1D(2, padding="same"),
+            layers.GlobalMaxPooling1D(),
+            layers.UpSampling1D(2),
+            layers.ZeroPadding1D(1),
+            layers.Conv1DTranspose(units, 2, strides=2),
+            layers.SimpleRNN(units, return_sequences=self._pick(True, False)),
+            layers.Bidirectional(layers.LSTM(units, return_sequences=True)),
             lambda x: layers.MultiHeadAttention(2, units)(x, x),
             lambda x: layers.Dot(axes=-1)([x, x]),
         )(x)
@@ -123,6 +153,8 @@ class Drawn:
             layers.MaxPooling2D(2, padding="same"),
             layers.GlobalAveragePooling2D(),
             layers.UpSampling2D(2),
+            layers.GlobalMaxPooling2D(),
+            layers.Conv2DTranspose(filters, 2, strides=2, padding=padding),
             layers.ZeroPadding2D(1),
             layers.Cropping2D(1),
         )(x)

@@ -38,6 +38,13 @@ def test_a_keras_model() -> None:
     assert found == ["FoundAttention", "FoundLayerNorm", "FoundLayerNorm", "FoundMish"]
     assert edited.report.outputs.skipped == ""
     np.testing.assert_allclose(edited(x), model(x), rtol=1e-4, atol=1e-5)
+    slopes = []
+    for called in (edited, model):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(called(x) ** 2)
+        slopes.append(tape.gradient(loss, model.trainable_variables))
+    for found, wanted in zip(*slopes, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
 
 
 def test_gradients() -> None:
