@@ -111,13 +111,12 @@ def _calls(
     """A function of all inputs with `CALLS` calls; gives the outputs of the last, or of all."""
 
     def run(*args: Any) -> list[Any]:
-        heads, rest = args[:firsts], args[firsts:]
+        heads, rest = list(args[:firsts]), args[firsts:]
         if not work.chains:
             return [y for head in heads for y in tf.nest.flatten(function(head, *rest, **attrs))]
-        x = heads[0]
         for _ in range(CALLS):
-            outputs = tf.nest.flatten(function(x, *rest, **attrs))
-            x = outputs[0]
+            outputs = tf.nest.flatten(function(*heads, *rest, **attrs))
+            heads = [outputs[i] for i in work.chains]
         return outputs
 
     return run

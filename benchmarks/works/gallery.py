@@ -24,13 +24,14 @@ CALLS = 6
 class GalleryWork:
     """An op with its inputs.
 
-    `draw` gives them, floats in float64. A call of an op that `chains` takes the first output of
-    the call before as its first input; of others, each has a first input of its own.
+    `draw` gives them, floats in float64. `chains` has, for each of the first inputs, the output of
+    the call before that it is; where there are none, each call has a first input of its own. What
+    an op changes is chained, or TensorFlow computes what depends on the rest once for all calls.
     """
 
     function: str
     draw: Draw
-    chains: bool = False
+    chains: tuple[int, ...] = ()
     attrs: dict[str, Any] = field(default_factory=dict)
 
     def op(self) -> Any:
@@ -39,8 +40,11 @@ class GalleryWork:
         return getattr(import_module(f"examples.gallery.{module}"), name)
 
     def inputs(self) -> tuple[list[Array], list[Any]]:
-        """The first inputs, one or as many as calls, and the others."""
+        """The first inputs, those of the first call or one of each call, and the others."""
         drawn = [self.draw(np.random.default_rng(i)) for i in range(1 if self.chains else CALLS)]
+        if self.chains:
+            count = len(self.chains)
+            return drawn[0][:count], drawn[0][count:]
         return [first for first, *_ in drawn], drawn[0][1:]
 
 
@@ -98,45 +102,45 @@ _CELL = (
 )
 
 GALLERY = {
-    "layer norm": GalleryWork("layer_norm.layer_norm", _normal(_ROWS, (768,), (768,)), True),
-    "RMS norm": GalleryWork("rms_norm.rms_norm", _normal(_ROWS, (768,)), True),
+    "layer norm": GalleryWork("layer_norm.layer_norm", _normal(_ROWS, (768,), (768,)), (0,)),
+    "RMS norm": GalleryWork("rms_norm.rms_norm", _normal(_ROWS, (768,)), (0,)),
     "group norm": GalleryWork(
-        "group_norm.group_norm", _normal(_IMAGES, (64,), (64,)), True, {"groups": 8}
+        "group_norm.group_norm", _normal(_IMAGES, (64,), (64,)), (0,), {"groups": 8}
     ),
     "instance norm": GalleryWork(
-        "instance_norm.instance_norm", _normal(_IMAGES, (64,), (64,)), True
+        "instance_norm.instance_norm", _normal(_IMAGES, (64,), (64,)), (0,)
     ),
-    "rotary embedding": GalleryWork("rotary_embedding.rotary_embedding", _rotated, True),
+    "rotary embedding": GalleryWork("rotary_embedding.rotary_embedding", _rotated, (0,)),
     "SwiGLU": GalleryWork(
-        "swiglu.swiglu", _normal((128, 256), (256, 512), (256, 512), (512, 256)), True
+        "swiglu.swiglu", _normal((128, 256), (256, 512), (256, 512), (512, 256)), (0,)
     ),
     "scaled dot-product attention": GalleryWork(
         "attention.attention",
         lambda random: [*_normal(_HEADS, _HEADS, _HEADS)(random), []],
-        True,
+        (0,),
         {"causal": True},
     ),
     "focal loss": GalleryWork("focal_loss.focal_loss", _labelled),
     "Huber loss": GalleryWork("huber_loss.huber_loss", _normal(_WIDE, _WIDE)),
     "box IoU": GalleryWork("box_iou.box_iou", _boxes),
-    "Mish": GalleryWork("mish.mish", _normal(_WIDE), True),
-    "HardSwish": GalleryWork("hard_swish.hard_swish", _normal(_WIDE), True),
+    "Mish": GalleryWork("mish.mish", _normal(_WIDE), (0,)),
+    "HardSwish": GalleryWork("hard_swish.hard_swish", _normal(_WIDE), (0,)),
     "embedding bag": GalleryWork("embedding_bag.embedding_bag", _bags),
     "layer-norm LSTM cell": GalleryWork(
-        "layer_norm_lstm.layer_norm_lstm_cell", _normal(*_CELL), True
+        "layer_norm_lstm.layer_norm_lstm_cell", _normal(*_CELL), (0, 0, 1)
     ),
     "top-k gate": GalleryWork("top_k_gate.top_k_gate", _normal((1024, 64))),
     "fake-quant": GalleryWork(
-        "fake_quant.fake_quant", lambda random: [*_normal(_WIDE)(random), np.float64(0.03)], True
+        "fake_quant.fake_quant", lambda random: [*_normal(_WIDE)(random), np.float64(0.03)], (0,)
     ),
     "separable convolution": GalleryWork(
         "separable_conv.separable_conv2d",
         lambda random: [
             x / 3 for x in _normal((8, 28, 28, 64), (3, 3, 64, 1), (1, 1, 64, 64), (64,))(random)
         ],
-        True,
+        (0,),
     ),
     "Viterbi": GalleryWork("viterbi.viterbi_decode", lambda random: _tagged(random)[::2]),
     "CRF": GalleryWork("crf.crf_log_likelihood", _tagged),
-    "Adam": GalleryWork("adam.adam_update", _adam, True),
+    "Adam": GalleryWork("adam.adam_update", _adam, (0, 1, 2)),
 }

@@ -88,6 +88,8 @@ class OpTraits:
         operations: the vector instructions that an element takes where it is not a sum, roughly.
         commutes: its operands may be exchanged for each other.
         jumps: results may be far apart where operands are near each other, though they are floats.
+        ends_at_zero: results are NaN or infinite where the first operand is below zero, or a little
+            less, and finite above.
         stateless_twin: of a random op with hidden state, the op that draws the same distribution
             from a seed.
         draws: whether its results are random numbers, others in each dtype.
@@ -105,6 +107,7 @@ class OpTraits:
     operations: int = 1
     commutes: bool = False
     jumps: bool = False
+    ends_at_zero: bool = False
     stateless_twin: str = ""
     draws: bool = False
     runs: Runs | None = None

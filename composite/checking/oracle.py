@@ -18,7 +18,7 @@ from composite.checking import variables
 from composite.checking.compare import Closeness, Difference, compare
 from composite.checking.sample import Sample, output_dtypes
 from composite.kernels import evaluate, floats
-from composite.ops import functions
+from composite.ops import call, functions
 from composite.ops.op import DecoratedOp
 
 Array = np.ndarray[Any, Any]
@@ -90,6 +90,7 @@ class Case:
         attrs = {spec.name: self.sample.attrs[spec.name] for spec in self.op.schema.attrs}
         eager = tf.executing_eagerly()
         function = self._function if eager else _for_graphs(self._function)
+        call.forget_scalars()
         values = flat(function(*variables.handles(inputs), **attrs))
         if len(values) != len(self.dtypes):
             raise ValueError(f"{len(values)} results for {len(self.dtypes)} outputs")

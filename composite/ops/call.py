@@ -5,7 +5,7 @@ that, written against TF 2.21 and kept to what the wrappers that TF generates fo
 (gen_math_ops.py and its kind): `execute.execute` for an eager call whose arguments have to be
 converted, and `Graph._create_op_internal` while tracing, followed by `record_gradient`, which
 `apply_op` would not do. Beside those, the fast path of an eager call of tensors, and the eager
-context's library of functions, its cache of kernels, and the options of grappler.
+context's library of functions, its caches of kernels and of numbers, and the options of grappler.
 tests/composite/ops/test_call.py pins each of them.
 
 It knows ops by their OpDef alone; versions, stamps and options are its callers' business.
@@ -159,6 +159,14 @@ def fast_call(op_name: str, inputs: Sequence[Sequence[Any]], attrs: Sequence[Any
 def is_eager_tensor(value: Any) -> bool:
     """Whether a value is a tensor that is there, as an eager call takes it."""
     return type(value) is ops.EagerTensor
+
+
+def forget_scalars() -> None:
+    """Has TensorFlow convert Python numbers to eager tensors anew.
+
+    It keeps the tensors by Python's equality, so that 0.0 is -0.0 where that was converted before.
+    """
+    pywrap_tfe.TFE_ClearScalarCache()
 
 
 def is_recorded() -> bool:

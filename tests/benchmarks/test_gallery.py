@@ -15,22 +15,32 @@ def doubled(x: Any, y: Any, add: float) -> Any:
     return 2 * x + y + add, tf.constant(0)
 
 
-def work(*, chains: bool) -> GalleryWork:
+def work(*chains: int) -> GalleryWork:
     return GalleryWork("", lambda random: [random.random(3), random.random(3)], chains)
 
 
 def test_a_chain_gives_what_the_last_call_gives() -> None:
-    firsts, (y,) = work(chains=True).inputs()
-    run = _calls(doubled, work(chains=True), len(firsts), {"add": 1.0})
+    firsts, (y,) = work(0).inputs()
+    run = _calls(doubled, work(0), len(firsts), {"add": 1.0})
     expected = firsts[0]
     for _ in range(CALLS):
         expected = 2 * expected + y + 1
     np.testing.assert_allclose(run(*firsts, y)[0], expected)
 
 
+def test_all_that_an_op_changes_is_chained() -> None:
+    firsts, others = work(1, 0).inputs()
+    run = _calls(lambda x, y: (x + 1, y * 2), work(1, 0), len(firsts), {})
+    x, y = firsts
+    for _ in range(CALLS):
+        x, y = y * 2, x + 1
+    np.testing.assert_allclose(run(*firsts), [y, x])
+    assert others == []
+
+
 def test_separate_calls_have_inputs_of_their_own_and_gradients() -> None:
-    firsts, (y,) = work(chains=False).inputs()
-    run = _calls(doubled, work(chains=False), len(firsts), {"add": 1.0})
+    firsts, (y,) = work().inputs()
+    run = _calls(doubled, work(), len(firsts), {"add": 1.0})
     args = [tf.constant(x) for x in (*firsts, y)]
     seeds = [tf.ones(3, tf.float64)] * CALLS
     ys, gradients = _with_gradients(run, args, seeds)

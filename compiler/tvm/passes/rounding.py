@@ -2,22 +2,27 @@
 
 Within a kernel they are float32, so that rounding does not add up from op to op. A comparison, a
 floor or the place of an extreme may then differ from TensorFlow's, whose ops round their results:
-``x // 0.1`` by one, ``x * 0.1 == y`` altogether. So what such an op is computed from is rounded
-after each op of the author's, and nothing else is.
+``x // 0.1`` by one, ``x * 0.1 == y`` altogether. So may a root or a logarithm of what cancels out:
+it is a NaN where TensorFlow's operand is zero and a kernel's a little less. What such an op is
+computed from is rounded after each op of the author's, and nothing else is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from composite.compiler import op_traits
 from composite.compiler.tvm.ir.anchors import PoolGradient
 from composite.compiler.tvm.ir.dtypes import NARROW_FLOATS
 from composite.compiler.tvm.ir.graph import Function, pointwise
 from composite.compiler.tvm.ir.loop import Leaf, Loop, LoopResult
-from composite.compiler.tvm.ir.tensor import Expr, Pointwise, Tensor
+from composite.compiler.tvm.ir.tensor import Constant, Expr, Pointwise, Tensor
 from composite.compiler.tvm.ir.walk import reachable, rebuilt, topological
 from composite.compiler.tvm.passes.rewriting import rewritten
+from composite.compiler.tvm.passes.signs import never_negative
 
 if TYPE_CHECKING:
     from composite.compiler.tvm.codegen.block import Block
@@ -25,7 +30,9 @@ if TYPE_CHECKING:
 
 def round_operands(function: Function) -> Function:
     """Return the function with what discontinuous ops read rounded."""
-    compared = [t for made in topological(function.outputs) for t in _compared(made)]
+    tensors = topological(function.outputs)
+    compared = [t for made in tensors for t in _compared(made)]
+    compared += _may_be_negative([made for made in tensors if _ends_at_zero(made)])
     told_apart = set(reachable(compared, _below))
     wanted = {t for t in told_apart if _is_wider_than_its_dtype(t)}
     if not wanted:
@@ -44,6 +51,28 @@ def _compared(tensor: Tensor) -> tuple[Tensor, ...]:
         return () if node.image is None else (node.image,)
     jumps = isinstance(node, Pointwise) and (node.jumps or not _is_floating(tensor))
     return node.operands if jumps else ()
+
+
+def _ends_at_zero(tensor: Tensor) -> bool:
+    """Return whether the sign of the first operand decides whether there is a result."""
+    node = tensor.node
+    if not isinstance(node, Pointwise) or not op_traits.of(node.op).ends_at_zero:
+        return False
+    return tensor.dtype in NARROW_FLOATS and not (
+        node.op == "Pow" and _is_integer(node.operands[1])
+    )
+
+
+def _is_integer(tensor: Tensor) -> bool:
+    node = tensor.node
+    return isinstance(node, Constant) and not np.any(node.value % 1)
+
+
+def _may_be_negative(made: Iterable[Tensor]) -> list[Tensor]:
+    """Return the first operands that are not proven to be zero or more."""
+    firsts = [tensor.node.operands[0] for tensor in made]
+    positive = never_negative(firsts)
+    return [tensor for tensor in firsts if tensor not in positive]
 
 
 def _is_floating(tensor: Tensor) -> bool:

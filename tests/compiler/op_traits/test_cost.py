@@ -77,3 +77,8 @@ def test_what_jumps() -> None:
     jumping = {row.name for row in op_traits.TABLE.values() if row.jumps}
     assert {"Sign", "Floor", "ReluGrad", "MaxPoolGrad"} <= jumping
     assert not jumping & {"Relu", "Maximum", "Abs", "Tanh"}
+
+
+def test_what_ends_at_zero() -> None:
+    ending = {row.name for row in op_traits.TABLE.values() if row.ends_at_zero}
+    assert ending == {"Sqrt", "Rsqrt", "Log", "Log1p", "Pow"}

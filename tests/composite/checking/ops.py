@@ -102,3 +102,14 @@ def scores(query, key, value):
 def diagonals(x, mask):
     """Diagonals of a matrix of unknown width, whose gradient TensorFlow has in eager mode alone."""
     return tf.linalg.diag_part(tf.boolean_mask(x, mask, axis=1), k=(-1, 0))
+
+
+@Composite(
+    "TestOverNumber",
+    inputs=["x: T"],
+    attrs=["r: float"],
+    derived_attrs=["T: {float, double}"],
+    outputs=["y: T"],
+)
+def over_number(x, r):
+    return x / r

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import composite
 from composite.checking.ways import WAYS
@@ -51,6 +52,12 @@ def test_xla_is_held_to_what_it_makes_of_a_body_whose_loop_tensors_decide():
     x = DENSE[0]
     report = composite.check(ops.truncated, x, ways=["XLA"])
     assert report.row("XLA").samples > 4
+
+
+def test_zero_is_not_what_tensorflow_has_kept_for_minus_zero():
+    x = tf.ones([3])
+    assert np.isneginf((x / -0.0).numpy()).all()
+    assert composite.check(ops.over_number, x, ways=["eager"], samples=1, r=0.0).ok
 
 
 def test_a_check_in_which_every_call_raises_has_shown_nothing():

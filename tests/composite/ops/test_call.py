@@ -183,6 +183,14 @@ def test_a_fast_call_of_lists():
         call.fast_call("PartitionedCall", [[a]], attrs)
 
 
+def test_numbers_that_were_converted_are_forgotten():
+    one = tf.constant(1.0)
+    call.forget_scalars()
+    assert float(one / -0.0) == float(one / 0.0) == -np.inf  # TensorFlow's own, in 2.21
+    call.forget_scalars()
+    assert float(one / 0.0) == np.inf
+
+
 def test_the_options_of_grappler_that_were_chosen_since():
     from_before = dict(call._told_options)
     tf.config.optimizer.set_experimental_options({"remapping": False})

@@ -57,6 +57,11 @@ JUMPS: dict[str, Callable[[Any, Any], Any]] = {
         tf.float32,
     ),
     "division by almost nothing": lambda x, y: tf.math.divide_no_nan(y, x * 1.1 - x - x * 0.1),
+    "square root": lambda x, y: tf.sqrt(x * 1.1 - x - x * 0.1),
+    "one over a square root": lambda x, y: tf.math.rsqrt(y + y * 0.1 - y * 1.1),
+    "logarithm": lambda x, y: tf.math.log(x * 1.1 - x - x * 0.1),
+    "logarithm of 1 and a number": lambda x, y: tf.math.log1p(x * 1.1 - x - x * 0.1 - 1.0),
+    "power": lambda x, y: (x * 1.1 - x - x * 0.1) ** 0.75,
     "of a sum": lambda x, y: tf.reduce_sum(tf.round(x * 4.0), 1) + tf.reduce_max(y, 1) > 3.0,
     "of a view": lambda x, y: tf.transpose(x * 0.3)[1:] > tf.transpose(y * 0.3)[:-1],
 }
@@ -100,6 +105,15 @@ def test_what_jumps_is_told_by_the_table() -> None:
         assert _rounded(lambda x, g=gradient: g(gradients=x, features=x * 0.1), tf.half) == ["Mul"]
     assert _rounded(lambda x: raw.SeluGrad(gradients=x, outputs=x * 0.1), tf.half) == ["Mul"]
     assert _rounded(lambda x: raw.EluGrad(gradients=x, outputs=x * 0.1), tf.half) == []
+
+
+def test_roots_of_what_is_never_negative_are_not_rounded() -> None:
+    def normalized(x: Any) -> Any:
+        return x * tf.math.rsqrt(tf.reduce_mean(tf.square(x - 1.0), -1, keepdims=True) + 1e-6)
+
+    assert _rounded(normalized, tf.half) == []
+    assert _rounded(lambda x: tf.sqrt(x - x * 0.1), tf.half) == ["Mul", "Sub"]
+    assert _rounded(lambda x: (x - x * 0.1) ** 2.0, tf.half) == []
 
 
 def test_all_ops_on_the_way_are_rounded_once() -> None:
