@@ -28,6 +28,7 @@ def accelerate(
     min_gain: float = ...,
     rtol: float | None = ...,
     timeout: float | None = ...,
+    xla: bool = ...,
 ) -> Accelerated: ...
 
 
@@ -57,6 +58,7 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
     min_gain: float = LEAST_GAIN,
     rtol: float | None = None,
     timeout: float | None = None,
+    xla: bool = False,
 ) -> Accelerated | ModelReport:
     """Gives kernels to parts of the graph of a function, where that makes it faster.
 
@@ -84,22 +86,29 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
         rtol: how far results may be from those without regions, as a part of the largest absolute
             value of the output: 1e-3 by default, 5e-2 where the output has 16 bits.
         timeout: seconds to wait for kernels at most; those that come later are used all the same.
+        xla: compare and time what XLA makes of the whole function, too, and call that where it is
+            the fastest. XLA compiles anew for each shape, while the call waits. Not for a folder.
 
     Returns:
-        An Accelerated, which is called as `model` is. It runs the original where regions change
-        results by more than `rtol` or gain nothing; `print` its `report`. For a folder the report.
+        An Accelerated, which is called as `model` is. It runs the original where nothing else has
+        results within `rtol` and gains; `print` its `report`. For a folder the report.
 
     Raises:
-        TypeError: if `model` is not callable and no folder, or a folder comes without `out`.
+        TypeError: if `model` is not callable and no folder, or a folder comes without `out`, or
+            with `xla`.
         ValueError: without inputs, unless a Keras model tells them, for signatures or inputs that
             the SavedModel has not, or for what `deny` does not take.
         FileNotFoundError: if the folder has no SavedModel.
         ImportError: if the SavedModel needs composites that are not loaded.
     """
-    terms = Terms(entries(deny, min_ops), rtol, timeout, min_gain)
+    terms = Terms(entries(deny, min_ops), rtol, timeout, min_gain, xla)
     if isinstance(model, str | os.PathLike):
         if out is None:
             raise TypeError("composite.accelerate of a folder needs out=, the folder to write")
+        if xla:
+            raise TypeError(
+                "xla= is for a function of this process: no folder says who compiles it"
+            )
         asked = model_folder.Call(of_folder(inputs), signatures, size, terms)
         return model_folder.accelerated(Path(model), Path(out), asked)
     if out is not None or signatures is not None:

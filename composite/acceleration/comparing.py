@@ -6,14 +6,14 @@ import re
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from composite.acceleration import graph
-from composite.acceleration.report import LEAST_GAIN, AccelerationReport, Deviation
+from composite.acceleration.report import LEAST_GAIN, AccelerationReport, Compiled, Deviation
 from composite.binding import settings
 from composite.counters import stats
 from composite.jit import worker
@@ -22,6 +22,7 @@ from composite.jit import worker
 MARK = "composite_accelerated_"
 _ROUNDS = 25
 _BUDGET = 2.0  # seconds of timed runs of each function, roughly
+_LONGEST = 300  # characters of XLA's error that a report has
 WARM = 12  # calls in which nodes ask for their kernels
 
 Array = np.ndarray[Any, Any]
@@ -35,6 +36,7 @@ class Terms:
     rtol: float | None = None
     timeout: float | None = None
     min_gain: float = LEAST_GAIN
+    xla: bool = False
 
 
 def mark(deny: Sequence[str]) -> str:
@@ -52,7 +54,7 @@ class Accelerated:
 
     Attributes:
         report: what was found, compared and measured.
-        function: the tf.function that is called: with regions, or the original's.
+        function: the tf.function that is called: with regions, by XLA, or the original's.
     """
 
     def __init__(self, function: Any, report: AccelerationReport) -> None:
@@ -80,7 +82,11 @@ def compared(
     found = flat(regions(*given))
     calls = (stats() - before).by_region
     moved = deviation(found, wanted, terms.rtol)
-    times = _times([original, regions], given)
+    compiled, by_xla = _by_xla(call, word, given, wanted, terms) if terms.xla else (None, None)
+    ways = [original, regions] + ([] if compiled is None else [compiled])
+    times = _times(ways, given)
+    if by_xla is not None and compiled is not None:
+        by_xla = replace(by_xla, microseconds=1e6 * times[2])
     report = AccelerationReport(
         name=name,
         partition=partition,
@@ -90,8 +96,24 @@ def compared(
         is_complete=is_complete,
         min_gain=terms.min_gain,
         calls=calls,
+        xla=by_xla,
     )
+    if report.is_xla_best:
+        return Accelerated(compiled, report)
     return Accelerated(regions if report.is_gain else original, report)
+
+
+def _by_xla(
+    call: Callable[..., Any], word: str, given: Sequence[Any], wanted: Sequence[Array], terms: Terms
+) -> tuple[Any, Compiled]:
+    """A function as XLA compiles it, None where it does not, and how close its results are."""
+    compiled = traced(call, f"compiled_{word}", jit_compile=True)
+    try:
+        found = flat(compiled(*given))
+    except (tf.errors.OpError, ValueError, TypeError) as error:
+        message = " ".join(str(getattr(error, "message", error)).split())
+        return None, Compiled(refusal=message[:_LONGEST])
+    return compiled, Compiled(deviation=deviation(found, wanted, terms.rtol))
 
 
 def word_of(name: str) -> str:
@@ -130,14 +152,14 @@ def formed(
             return regions, found, is_complete
 
 
-def traced(call: Callable[..., Any], name: str) -> Any:
+def traced(call: Callable[..., Any], name: str, *, jit_compile: bool | None = None) -> Any:
     """A function as a tf.function, which the runtime knows by this name."""
 
     def traced(*args: Any, **kwargs: Any) -> Any:
         return call(*args, **kwargs)
 
     traced.__name__ = name
-    return tf.function(traced)
+    return tf.function(traced, jit_compile=jit_compile)
 
 
 def flat(result: Any) -> list[Array]:

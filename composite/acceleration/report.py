@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -37,6 +38,21 @@ class Deviation:
 
 
 @dataclass(frozen=True)
+class Compiled:
+    """What became of a function that XLA compiles as a whole.
+
+    Attributes:
+        refusal: why XLA does not compile it; "" where it does.
+        deviation: how far its results moved.
+        microseconds: of a call; infinite where there is none.
+    """
+
+    refusal: str = ""
+    deviation: Deviation = Deviation(0, 0.0, 0.0)
+    microseconds: float = math.inf
+
+
+@dataclass(frozen=True)
 class AccelerationReport(Printed):
     """What regions did to a function.
 
@@ -49,6 +65,7 @@ class AccelerationReport(Printed):
         is_complete: whether all kernels that were asked for were ready when it was timed.
         min_gain: the speedup from which on it is a gain.
         calls: what each region ran in the call that was compared, by the region's name.
+        xla: what XLA makes of it; None if that was not asked for.
     """
 
     name: str
@@ -59,6 +76,15 @@ class AccelerationReport(Printed):
     is_complete: bool
     min_gain: float = LEAST_GAIN
     calls: Mapping[str, RegionCounts] = field(default_factory=dict)
+    xla: Compiled | None = None
+
+    @property
+    def is_xla_best(self) -> bool:
+        """Whether calls run what XLA compiled: its results are close, its time is the least."""
+        if self.xla is None or self.xla.refusal or not self.xla.deviation.is_small:
+            return False
+        best = self.accelerated_us if self.is_gain else self.original_us
+        return best / self.xla.microseconds >= self.min_gain
 
     @property
     def speedup(self) -> float:
@@ -67,13 +93,16 @@ class AccelerationReport(Printed):
 
     @property
     def is_gain(self) -> bool:
-        """Whether calls run with regions: there are some, results are close, the time is less."""
+        """Whether regions are a gain: there are some, results are close, the time is less."""
         is_faster = self.speedup >= self.min_gain
         return bool(self.partition.regions) and self.deviation.is_small and is_faster
 
     @property
     def verdict(self) -> str:
         """In one sentence, what calls run, and why."""
+        if self.xla is not None and self.is_xla_best:
+            speedup = self.original_us / self.xla.microseconds
+            return f"runs what XLA compiled, {speedup:.2f} times as fast"
         if not self.partition.regions:
             return "runs the original: no part of it can be a region"
         if not self.deviation.is_small:
@@ -95,6 +124,14 @@ class AccelerationReport(Printed):
             return f"kernel, saves {counts.saved_us:.3g} us"
         some = f"kernel in {counts.kernel} of {counts.calls}, " if counts.kernel else ""
         return f"{some}TensorFlow's ops: {counts.why}"
+
+    @staticmethod
+    def _by_xla(made: Compiled) -> str:
+        if made.refusal:
+            return f"not compiled: {made.refusal}"
+        moved = made.deviation
+        far = "" if moved.is_small else f", more than the {moved.bound:.2g} that is allowed"
+        return f"{made.microseconds:.0f} us, results within {moved.distance:.2g}{far}"
 
     def print_to(self, console: Console) -> None:
         """Prints the report."""
@@ -120,6 +157,8 @@ class AccelerationReport(Printed):
             f"results within {self.deviation.distance:.2g} of the largest |y|",
             highlight=False,
         )
+        if self.xla is not None:
+            console.print(f"by XLA: {self._by_xla(self.xla)}", highlight=False, markup=False)
         if not self.is_complete:
             console.print("some kernels were not ready when this was timed", highlight=False)
 

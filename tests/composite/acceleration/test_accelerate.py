@@ -108,6 +108,38 @@ def test_the_faster_one_is_called(times: list[float]) -> None:
     np.testing.assert_allclose(slow(x), layers(x))
 
 
+def test_xla_is_called_where_it_is_asked_for_and_the_fastest(times: list[float]) -> None:
+    x = tf.ones([4, 4])
+    times[:] = [3e-3, 2e-3, 1e-3]
+    fast = composite.accelerate(layers, x, xla=True, timeout=0.0)
+    assert fast.report.verdict == "runs what XLA compiled, 3.00 times as fast"
+    assert "by XLA: 1000 us, results within" in str(fast.report)
+    assert fast.function.__name__ == "compiled_layers"
+    np.testing.assert_allclose(fast(x), layers(x), rtol=1e-5)
+    times[:] = [3e-3, 1e-3, 1e-3]
+    assert "with regions" in composite.accelerate(layers, x, xla=True, timeout=0.0).report.verdict
+    times[:] = [1e-3, 2e-3, 1e-3]
+    slow = composite.accelerate(layers, x, xla=True, timeout=0.0)
+    assert slow.function.__name__ == "original_layers"
+    with pytest.raises(TypeError, match="xla= is for a function of this process"):
+        composite.accelerate("model", out="fast", xla=True)  # type: ignore[call-overload]
+
+
+@pytest.mark.usefixtures("times")
+def test_what_xla_does_not_compile_or_changes_is_not_called(times: list[float]) -> None:
+    refused = composite.accelerate(tf.strings.length, tf.constant(["a"]), xla=True, timeout=0.0)
+    assert "by XLA: not compiled: " in str(refused.report)
+    times[:] = [3e-3, 2e-3, 1e-3]
+    calls = iter([0.0, 0.0, 7.0])  # while it is traced without regions, with them, and by XLA
+
+    def drifts(x: Any) -> Any:
+        return layers(x) + next(calls, 0.0)
+
+    moved = composite.accelerate(drifts, tf.ones([4, 4]), xla=True, timeout=0.0).report
+    assert not moved.is_xla_best
+    assert "more than the 0.001 that is allowed" in str(moved)
+
+
 @pytest.mark.usefixtures("times")
 def test_other_numbers_are_not_taken() -> None:
     calls = iter(range(1000))

@@ -265,13 +265,18 @@ def test_calls_keep_nothing(ops):
             with pytest.raises(ValueError, match="no kernel"):
                 ops.scale(wrong)
 
+    def kept():
+        gc.collect()
+        before = sys.getallocatedblocks()
+        calls(500)
+        gc.collect()
+        return sys.getallocatedblocks() - before
+
     calls(50)
-    gc.collect()
-    before, blocks = sys.getrefcount(X), sys.getallocatedblocks()
-    calls(500)
-    gc.collect()
+    before = sys.getrefcount(X)
+    # Other threads of the process may allocate, in some turns more than in others.
+    assert min(kept() for _ in range(4)) < 100
     assert sys.getrefcount(X) == before
-    assert sys.getallocatedblocks() - blocks < 100
 
 
 def test_the_same_kernel_serves_both_ways(folder, ops):
