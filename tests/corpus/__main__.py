@@ -6,6 +6,7 @@ Prints each that differs, as its text and its call, and in the end what was coun
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import tempfile
 import time
@@ -29,9 +30,25 @@ def main() -> int:
             return _run(chosen)
 
 
+class _Crashes(logging.Handler):
+    """What the log says of kernels that the compiler raised for."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.told: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from tests.corpus.run import CRASHED
+
+        if CRASHED.search(record.getMessage()):
+            self.told.append(record.getMessage())
+
+
 def _run(chosen: argparse.Namespace) -> int:
     import tensorflow as tf
 
+    from composite.binding.log import logger
+    from composite.jit import worker
     from tests.corpus import bodies
     from tests.corpus.run import BASIC, KERNELS, run
     from tests.fuzz.run import leave_graphs_alone
@@ -42,6 +59,8 @@ def _run(chosen: argparse.Namespace) -> int:
     counts: dict[str, int] = {}
     found = 0
     start = time.monotonic()
+    crashes = _Crashes()
+    logger.addHandler(crashes)
     for seed in range(chosen.seed, chosen.seed + chosen.count):
         body = bodies.draw(seed)
         for finding in run(body, ways, counts, with_refused=chosen.refused):
@@ -49,6 +68,10 @@ def _run(chosen: argparse.Namespace) -> int:
             told = ", ".join(f"{x.dtype.name}{list(x.shape)}" for x in body.inputs)
             print(f"seed {seed}, {finding.way}: {finding.what}\n{body.text}of {told}", end="")
             print(f" ({body.label})\n", flush=True)
+    worker.wait()  # for kernels that calls have asked for since
+    for told in crashes.told:
+        found += 1
+        print(f"up to seed {chosen.seed + chosen.count - 1}, behind the calls: {told}\n")
     print(f"{chosen.count} bodies in {time.monotonic() - start:.0f} s, {found} differ: {counts}")
     return 1 if found else 0
 

@@ -1,6 +1,7 @@
 """Runs a body in Python and as an op: expansion, gradients, kernels, gradients by kernels.
 
-A kernel that is refused by its check costs nobody a right result; it is reported where asked.
+A kernel that is refused by its check costs nobody a right result; it is reported where asked. A
+compiler that raises is a finding.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from tests.corpus.bodies import Body
 BASIC = ("eager", "unknown dims", "gradient", "second gradient")
 KERNELS = ("kernel", "gradient by kernels")
 
-# A kernel that was refused since it is wrong, not since an op has none.
-_WRONG = re.compile(r"failed its check|compiling failed")
+# A kernel that was refused since it is wrong, and one that there is not by a mistake of the
+# compiler's: neither since an op has none.
+_WRONG = re.compile(r"failed its check")
+CRASHED = re.compile(r"compiling failed")
 
 # A gradient that TensorFlow has not, of the ops of its own function.
 _PYTHON_ALONE = re.compile("the gradient of the Python function raises")
@@ -41,7 +44,7 @@ def run(
 ) -> Iterator[Finding]:
     """What differs; adds to `counts` the ways that compared something.
 
-    with_refused: also kernels that failed their check or could not be compiled.
+    with_refused: also kernels that failed their check.
     """
     try:
         op = body.op()
@@ -55,7 +58,9 @@ def run(
         try:
             _by_kernels(case) if way == "gradient by kernels" else WAYS[way](case)
         except Skipped as reason:
-            if _WRONG.search(str(reason)):
+            if CRASHED.search(str(reason)):
+                yield Finding(way, str(reason))
+            elif _WRONG.search(str(reason)):
                 counts["kernels that failed"] = counts.get("kernels that failed", 0) + 1
                 if with_refused:
                     yield Finding(way, str(reason))

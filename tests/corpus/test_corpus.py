@@ -7,6 +7,9 @@ from collections.abc import Iterator
 import pytest
 import tensorflow as tf
 
+from composite.checking.oracle import Case
+from composite.checking.skipped import Skipped
+from composite.checking.ways import WAYS
 from tests.conftest import no_compiling
 from tests.corpus import bodies
 from tests.corpus.run import BASIC, run
@@ -52,3 +55,14 @@ def test_what_differs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         found = list(run(body, ("eager", "gradient"), counts))
     assert [finding.way for finding in found] == ["eager", "gradient"]
     assert counts == {"eager": 1, "gradient": 1}
+
+
+def test_a_compiler_that_raises_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = bodies.Body(3, ("return x * 2",), (tf.constant([1.0, 2.0]).numpy(),), "as it is")
+
+    def crashes(_: Case) -> None:
+        raise Skipped("no kernel: compiling failed: IndexError: list index out of range")
+
+    monkeypatch.setitem(WAYS, "kernel", crashes)
+    (found,) = run(body, ("kernel",), {})
+    assert found.way == "kernel" and "IndexError" in found.what
