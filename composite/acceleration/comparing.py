@@ -111,9 +111,13 @@ def _by_xla(
     try:
         found = flat(compiled(*given))
     except (tf.errors.OpError, ValueError, TypeError) as error:
-        message = " ".join(str(getattr(error, "message", error)).split())
-        return None, Compiled(refusal=message[:_LONGEST])
+        return None, Compiled(refusal=in_one_line(error)[:_LONGEST])
     return compiled, Compiled(deviation=deviation(found, wanted, terms.rtol))
+
+
+def in_one_line(error: Exception) -> str:
+    """What an error says, for a report."""
+    return " ".join(str(getattr(error, "message", error)).split())
 
 
 def word_of(name: str) -> str:

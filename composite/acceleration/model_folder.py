@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from composite.acceleration import drawing, signatures
-from composite.acceleration.comparing import WARM, Accelerated, Terms, compared
+from composite.acceleration.comparing import WARM, Accelerated, Terms, compared, in_one_line
 from composite.acceleration.report import AccelerationReport, ModelReport
 from composite.aot.replacing import replaced
 from composite.binding.log import logger
@@ -43,7 +43,7 @@ def accelerated(folder: Path, out: Path, call: Call) -> ModelReport:
         try:
             reports[name] = _report(loaded.signatures[name], name, function, call)
         except (_LeftOutError, ValueError, tf.errors.OpError) as error:
-            left_out[name] = " ".join(str(getattr(error, "message", error)).split())
+            left_out[name] = in_one_line(error)
             continue
         if function is not None and reports[name].is_gain:
             gaining.add(function)

@@ -88,20 +88,16 @@ class Expansions:
         """Whether the op refuses inputs of these ranks and dtypes, whatever their sizes are."""
         key = (arrangement, tuple(ranks), tuple(dtypes), tuple(attrs.items()))
         if key not in self._refused:
-            self._refused[key] = not self._is_decided_by_dims and self._is_refused(*key[:3], attrs)
+            pairs = zip(ranks, dtypes, strict=True)
+            specs = [tf.TensorSpec([None] * rank, dtype) for rank, dtype in pairs]
+            self._refused[key] = self._is_refused(arrangement.nested(specs), attrs)
         return self._refused[key]
 
-    def _is_refused(
-        self,
-        arrangement: Arrangement,
-        ranks: Sequence[int],
-        dtypes: Sequence[Any],
-        attrs: Mapping[str, Any],
-    ) -> bool:
-        pairs = zip(ranks, dtypes, strict=True)
-        specs = [tf.TensorSpec([None] * rank, dtype) for rank, dtype in pairs]
+    def _is_refused(self, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> bool:
+        if self._is_decided_by_dims:
+            return False
         try:
-            self._op.expand(*arrangement.nested(specs), **attrs)
+            self._op.expand(*inputs, **attrs)
         except tf.errors.InvalidArgumentError:
             return True
         except (TypeError, ValueError, tf.errors.OpError):
