@@ -2,6 +2,8 @@
 #ifndef COMPOSITE_RUNTIME_FOREIGN_FUNCTION_H_
 #define COMPOSITE_RUNTIME_FOREIGN_FUNCTION_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -26,6 +28,13 @@ struct DeviceStream {
   tvm_abi::Device device;
   void* stream;
 };
+
+// What compiled kernels ask of addresses.
+inline constexpr size_t kAlignment = 64;
+
+inline bool IsAligned(const void* data) {
+  return reinterpret_cast<uintptr_t>(data) % kAlignment == 0;
+}
 
 // Thread-safe. A call fails with what the function raised, by KernelError.
 class ForeignFunction {

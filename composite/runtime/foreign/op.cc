@@ -50,9 +50,6 @@ using tensorflow::Tensor;
 using tensorflow::TensorShape;
 using tensorflow::shape_inference::InferenceContext;
 
-// What compiled kernels ask of addresses.
-constexpr size_t kAlignment = 64;
-
 absl::Status CheckDtypes(const char* what, tensorflow::DataTypeSlice dtypes, int count) {
   for (int i = 0; i < count; ++i) {
     if (ToDlpack(dtypes[i]).code == kNoAbiCode) {
@@ -62,10 +59,6 @@ absl::Status CheckDtypes(const char* what, tensorflow::DataTypeSlice dtypes, int
     }
   }
   return absl::OkStatus();
-}
-
-bool IsAligned(const Tensor& tensor) {
-  return reinterpret_cast<uintptr_t>(tensor.data()) % kAlignment == 0;
 }
 
 class TvmCallOp : public OpKernel {
@@ -114,7 +107,7 @@ class TvmCallOp : public OpKernel {
     for (int i = 0; i < rules_.inputs; ++i) {
       const Tensor& input = context->input(i);
       inputs->push_back(&input);
-      if (IsAligned(input)) continue;
+      if (IsAligned(input.data())) continue;
       if (copies->empty()) copies->reserve(rules_.inputs);  // inputs point to them
       copies->emplace_back();
       Tensor& copy = copies->back();

@@ -37,9 +37,6 @@ namespace {
 namespace ffi = xla::ffi;
 using tensorflow::Tensor;
 
-// What compiled kernels ask of addresses.
-constexpr size_t kAlignment = 64;
-
 class XlaPool : public Pool {
  public:
   explicit XlaPool(ffi::ThreadPool* threads)
@@ -75,8 +72,6 @@ class Borrowed : public tensorflow::TensorBuffer {
  private:
   const size_t size_;
 };
-
-bool IsAligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % kAlignment == 0; }
 
 // A tensor on the buffer, or where the function may keep it, or it is not aligned, one of its own.
 absl::StatusOr<Tensor> TensorFor(const ffi::AnyBuffer& buffer, bool may_keep) {
