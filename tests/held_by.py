@@ -284,6 +284,7 @@ HELD_BY: dict[str, str] = {
         "composite/runtime/run/device_op composite/runtime/run/gpu_call"
         " composite/runtime/run/gpu_device composite/runtime/api/gpu_c_api"
         " composite/runtime/cuda/driver composite/runtime/cuda/image composite/kernels/gpu.py"
+        " composite/kernels/unchecked.py"
         " composite/kernels/given_gpu.py"
         " composite/runtime/instantiate/placement"
     ),

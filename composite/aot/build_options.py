@@ -79,8 +79,8 @@ def machines(levels: Sequence[str]) -> list[Machine]:
     """The machines of a library's targets, the lowest CPU first; this machine's CPU without any.
 
     A GPU's products of float32 are not rounded to TF32: the library serves processes that forbid
-    that, too. ValueError for a level that there is not, or that this machine's CPU has not: a
-    kernel is checked and measured where it is built.
+    that, too. ValueError for a level that there is not, or that this machine's CPU has not: its
+    kernels are checked and measured where they are built.
     """
     devices = sorted({level for level in levels if level.startswith(_CUDA)})
     others = [level for level in levels if level not in devices]

@@ -21,7 +21,7 @@ from composite.aot.signatures import Stated, of_ops, stated
 from composite.binding.kernel_request import KernelRequest
 from composite.compiler.emit.timings import read
 from composite.compiler.tvm.target import Target
-from composite.kernels import gpu, key
+from composite.kernels import key
 from composite.kernels.decisions import Decision
 from composite.kernels.tuned import Database
 from composite.ops.op import CompositeOp
@@ -65,15 +65,16 @@ def build(  # noqa: PLR0913 - what a library is built with
         targets: what to compile kernels for: levels of the x86-64 psABI, such as "x86-64-v3";
             "cpu", which is the highest of them that this machine has; and levels of GPUs, such as
             "cuda:sm_90". By default "cpu". Kernels are checked and measured here, so this machine
-            must have each of them.
+            must have each level of CPUs; those for GPUs that it does not have are checked and
+            measured where the library is loaded.
         tuned: a file that `composite.tune` wrote, with choices for the kernels; by default none.
 
     Returns:
         The folder.
 
     Raises:
-        ValueError: if no kernel can be compiled for a signature, if this machine does not have a
-            target, or if the file `tuned` is not a tuning database.
+        ValueError: if no kernel can be compiled for a signature, if this machine's CPU does not
+            have a target, or if the file `tuned` is not a tuning database.
         FileExistsError: if `out` exists and is not a library.
         OSError: if it cannot be written.
         RuntimeError: if there is no C compiler, or it fails.
@@ -105,12 +106,6 @@ def run(
     if not name or not name.isidentifier():
         raise ValueError(f"composite.build: name={name!r} is not an identifier")
     machines = build_options.machines(options.targets)
-    for machine in machines:
-        if machine.device and not gpu.is_here(machine.device):
-            raise ValueError(
-                f"kernels for {machine.device} cannot be checked on this machine, which has no "
-                "such GPU: build them on one that has it"
-            )
     _check_replaceable(target)
     ordered = sources.with_callees(found.ops)
     wanted, notes = _wanted(ordered, options)
@@ -120,6 +115,7 @@ def run(
     described = [writing.described(op) for op in ordered]
     plan = prebuild.Plan(_before(target), _tuned(options))
     built = _kernels(wanted, machines, plan, progress, notes)
+    notes += _unchecked(built)
     with replaced(target) as folder:
         contents = writing.Contents(described, built, made_of)
         writing.write(folder, name, contents, with_registration=options.registration)
@@ -184,6 +180,16 @@ def _of_one(  # noqa: PLR0913, PLR0917 - what `_kernels` has
         except ValueError as error:  # the stated kernel serves
             notes.append(str(error))
     return built
+
+
+def _unchecked(built: Sequence[prebuild.BuiltKernel]) -> list[str]:
+    names = [one.description.name for one in built if one.timing is None]
+    if not names:
+        return []
+    return [
+        f"kernels of GPUs that are not here were not checked: {', '.join(names)}. A Python process "
+        "that loads the library on such a GPU checks and measures them at their first calls"
+    ]
 
 
 def _wanted(ops: Sequence[CompositeOp], options: Options) -> tuple[list[_Wanted], list[str]]:

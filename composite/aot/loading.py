@@ -1,7 +1,7 @@
 """`composite.load`: the ops of a built library, in a process that compiles nothing.
 
-Needs no TVM and no MLIR, and starts no thread. Loading runs native code of the folder, so load only
-what you would run.
+Needs no TVM and no MLIR, and starts no thread unless kernels are to be checked here. Loading runs
+native code of the folder, so load only what you would run.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from composite.aot import manifest, own_kernels
 from composite.autodiff import gradient
 from composite.binding import native
 from composite.compiler.emit.registration import program_symbol, status_symbol
+from composite.jit import worker
 from composite.ops.library import Library
 from composite.ops.op import CompositeOp
 from composite.ops.registry import OPS
@@ -79,6 +80,8 @@ def load(folder: str | os.PathLike[str]) -> Library:
     def loaded() -> Library:
         _check_conflicts(path, content)
         programs = _programs(path, content, file)
+        if any(kernel.get("unchecked") for kernel in content["kernels"]):
+            worker.start_for_checks()
         return Library(content["name"], path, _ops(path, content, programs))
 
     return OPS.library(str(content["files"].get(file)), loaded)

@@ -105,7 +105,7 @@ def write(folder: Path, name: str, contents: Contents, *, with_registration: boo
         (folder / file).write_bytes(data)
     content = manifest.text(name, ops, kernels, files, contents.made_of)
     (folder / manifest.NAME).write_text(content, encoding="utf-8")
-    measured = {k.description.name: k.timing for k in contents.kernels}
+    measured = {k.description.name: k.timing for k in contents.kernels if k.timing is not None}
     (folder / inputs.TIMINGS).write_text(timings(key.machine(), measured), encoding="utf-8")
 
 

@@ -19,6 +19,7 @@ class Kind(Enum):
     """The type of a field: the kind of its AttrValue, as an OpDef would write it."""
 
     TEXT = "s"
+    BYTES = "s of bytes"
     FLAG = "b"
     SIZE = "i"
     NUMBER = "f"  # 32 bits
@@ -82,6 +83,10 @@ KERNEL_REQUEST = (
     Field("_hint", "hint", Kind.SIZES, _WRITTEN),
     Field("_must", "must", Kind.FLAG, _WRITTEN),
     Field("_device", "device", Kind.TEXT),
+    # A built library's kernel that is to be checked in place of making one: its record and its
+    # machine code.
+    Field("_unchecked", "unchecked", Kind.BYTES),
+    Field("_image", "image", Kind.BYTES),
     _VERSION,
 )
 

@@ -27,6 +27,9 @@ class KernelRequest(TypedRecord):
         hint: the sizes of the symbols, s0 first, in the call that asked.
         must: the call waits for the kernel.
         device: "" for the CPU, or a level of GPUs such as "cuda:sm_80".
+        unchecked: the record of a built library's kernel that is to be checked and measured, as
+            bytes; empty: one is to be made.
+        image: the machine code of that kernel.
     """
 
     KIND: ClassVar[str] = "kernel request"
@@ -38,6 +41,8 @@ class KernelRequest(TypedRecord):
     hint: tuple[int, ...] = ()
     must: bool = False
     device: str = ""
+    unchecked: bytes = b""
+    image: bytes = b""
 
     @classmethod
     def of_call(cls, call: CallRequest) -> Self:

@@ -120,6 +120,8 @@ def _accepted(kind: Kind) -> tuple[str, ...]:
 def _to_python(kind: Kind, value: AttrValue) -> Any:
     if kind is Kind.TEXT:
         return value.s.decode()
+    if kind is Kind.BYTES:
+        return value.s
     if kind is Kind.TEXTS:
         return tuple(text.decode() for text in value.list.s)
     if kind is Kind.DTYPES:

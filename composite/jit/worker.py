@@ -1,9 +1,10 @@
 """The one background thread that compiles kernels while expansions serve the calls.
 
-It starts with the first decorated op, unless COMPOSITE_JIT=0 or TVM is not installed, sleeps in the
-runtime until a kernel is wanted, and ends with the interpreter. The compiler itself is another
-process (`composite.compiler_process`). A thread does not survive a fork: a forked child has one of
-its own, which shares the compiler and the cache.
+It starts with the first decorated op, unless COMPOSITE_JIT=0 or TVM is not installed, or with a
+library whose kernels are to be checked, sleeps in the runtime until a kernel is wanted, and ends
+with the interpreter. The compiler itself is another process (`composite.compiler_process`). A
+thread does not survive a fork: a forked child has one of its own, which shares the compiler and the
+cache.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from composite.binding.records import PROGRAM, NodeDef, record
 from composite.compiler.tvm import NotCovered
 from composite.compiler_process.client import UNMADE, CompilerPaused, Stopped
 from composite.compiler_process.tasks import CompilerError
-from composite.kernels import produce, refusals, verify
+from composite.kernels import produce, refusals, unchecked, verify
 from composite.kernels.cache import Cache, open_default
 from composite.kernels.produce import Outcome
 from composite.ops import call
@@ -96,7 +97,8 @@ def _outcome(
     """What becomes of a request. Whatever goes wrong, the expansion serves its calls."""
     try:
         request = KernelRequest.parse(message)
-        return produce.produce(request, kernels(), stopping, must_be_known=must_be_known)
+        serve = unchecked.serve if request.unchecked else produce.produce
+        return serve(request, kernels(), stopping, must_be_known=must_be_known)
     except Stopped:
         return Outcome("failed", "the process ends")
     except NotCovered as answer:
@@ -149,9 +151,11 @@ _process = _Process()
 
 def enabled() -> bool:
     """Whether this process may compile: COMPOSITE_JIT is not 0, and TVM is installed."""
-    if os.environ.get(ENVIRONMENT, "1") == "0":
-        return False
-    return util.find_spec("tvm") is not None
+    return _may_start() and util.find_spec("tvm") is not None
+
+
+def _may_start() -> bool:
+    return os.environ.get(ENVIRONMENT, "1") != "0"
 
 
 @functools.cache
@@ -168,12 +172,26 @@ def announce_compiler() -> None:
 def start() -> None:
     """Starts the worker; nothing when it runs already or this process does not compile."""
     announce_compiler()
-    with _process.lock:
-        if _process.worker is None and enabled():
-            _process.worker = Worker(is_without_threads=_process.is_without_threads)
-            _process.worker.start()
+    if enabled():
+        _start()
     if os.environ.get("COMPOSITE_REGIONS") == "1":
         _announce_refusals()
+
+
+def start_for_checks() -> None:
+    """Starts the worker for kernels that a library brings unchecked; TVM need not be installed.
+
+    Nothing with COMPOSITE_JIT=0, or when the worker runs already.
+    """
+    if _may_start():
+        _start()
+
+
+def _start() -> None:
+    with _process.lock:
+        if _process.worker is None:
+            _process.worker = Worker(is_without_threads=_process.is_without_threads)
+            _process.worker.start()
 
 
 def start_for_regions() -> None:
@@ -224,7 +242,7 @@ def _start_in_child() -> None:
     if _process.worker is not None:
         _process.worker = None
         native.call("composite_worker", record(running=False))
-        start()
+        _start()
 
 
 atexit.register(stop)

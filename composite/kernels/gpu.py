@@ -67,6 +67,8 @@ def check(oracle: verify.Oracle, record: KernelRecord, image: bytes) -> verify.A
 
     The expansion runs on the CPU, so that nothing is known of its bits on the GPU.
     """
+    if not is_here(record.device):
+        raise Missing(f"TensorFlow has no GPU of {record.device}")
 
     def results(sample: verify.Sample) -> Iterator[tuple[int, list[Array]]]:
         yield 1, call(record, image, sample.inputs, sample.expected)

@@ -50,6 +50,12 @@ class Outcome(NamedTuple):
     node: str = ""
 
 
+NO_THREADS = (
+    "the cache has no kernel that was measured, and a process that was forked after TensorFlow's "
+    "first op has no threads to make one with"
+)
+
+
 class Unknown(Exception):  # noqa: N818 - not an error
     """The kernel is not in the cache, and cannot be made here; the message says why."""
 
@@ -102,17 +108,24 @@ def _produced(  # noqa: PLR0913 - as produce, and what it found out
     key = own.entry_key(target.key, choices)
     entry = cached(request, cache, key)
     if must_be_known and (entry is None or stored(cache, key, request) is None):
-        raise Unknown(
-            "the cache has no kernel that was measured, and a process that was forked "
-            "after TensorFlow's first op has no threads to make one with"
-        )
+        raise Unknown(NO_THREADS)
     if entry is None:
         made, library = compile_kernel(request, target, choices, stopping)
         path = cache.store(key, made.serialize(), library)
     else:
         made, path = entry
         logger.info("%s: kernel %s is in the cache", request.op, made.name)
-    made = replace(made, library=str(path))
+    return settled(request, cache, key, replace(made, library=str(path)), stopping)
+
+
+def settled(
+    request: KernelRequest,
+    cache: Cache,
+    key: str,
+    made: KernelRecord,
+    stopping: Callable[[], bool],
+) -> Outcome:
+    """Installs a kernel that was checked, then its verdict."""
     if stopping():
         raise Stopped
     native.call("composite_install", made.to_node_def())
@@ -170,28 +183,58 @@ def compile_kernel(
     target: Target,
     choices: Chosen = NOTHING,
     stopping: Callable[[], bool] = client.never,
-    *,
-    name: str | None = None,
 ) -> tuple[KernelRecord, bytes]:
     """Compiles and checks a kernel. Returns its record and the bytes of its loadable library.
 
-    Of a kernel for a GPU, these are machine code. `name` is another one than kernel_name's.
+    Of a kernel for a GPU, these are machine code.
     """
-    runtime = str(native.library_path().resolve())
-    name = name or kernel_name(request, choices)
-    made = _compiled(request, target, name, choices, runtime=runtime, stopping=stopping)
+    if isinstance(target, CudaTarget):
+        record, image = compile_image(request, target, choices, stopping)
+        return replace(checked(request, record, image), library_sha256=sha256(image)), image
+    name = kernel_name(request, choices)
+    made = _linked(request, target, name, choices, stopping)
     kernel, library = made.kernel, made.library
     assert library is not None, "it was asked for"
-    if isinstance(kernel, CudaKernel):
-        record = gpu.record_of(request, kernel, tuned=bool(choices))
-        found = gpu.check(oracle(request, kernel.minimums), record, library)
-        record = with_accuracy(record, request, found)
-        return replace(record, library_sha256=sha256(library)), library
-    assert kernel is not None, "it was asked for"
+    assert isinstance(kernel, Kernel), "it was asked for"
     with memory.file(library) as path:
         record = record_of(request, kernel, target, tuned=bool(choices))
         record = with_accuracy(record, request, check(request, kernel, path))
     return replace(record, library_sha256=sha256(library)), library
+
+
+def compile_image(
+    request: KernelRequest,
+    target: CudaTarget,
+    choices: Chosen = NOTHING,
+    stopping: Callable[[], bool] = client.never,
+    *,
+    name: str | None = None,
+) -> tuple[KernelRecord, bytes]:
+    """Compiles a kernel for a GPU, which need not be here: nothing is checked.
+
+    Returns its record and its machine code. `name` is another one than kernel_name's.
+    """
+    made = _linked(request, target, name or kernel_name(request, choices), choices, stopping)
+    assert isinstance(made.kernel, CudaKernel), "it was asked for"
+    assert made.library is not None, "it was asked for"
+    return gpu.record_of(request, made.kernel, tuned=bool(choices)), made.library
+
+
+def checked(request: KernelRequest, record: KernelRecord, image: bytes) -> KernelRecord:
+    """The record of a kernel for a GPU with what its check found; raises as `gpu.check`."""
+    found = gpu.check(oracle(request, record.minimums), record, image)
+    return with_accuracy(record, request, found)
+
+
+def _linked(
+    request: KernelRequest,
+    target: Target,
+    name: str,
+    choices: Chosen,
+    stopping: Callable[[], bool],
+) -> Made:
+    runtime = str(native.library_path().resolve())
+    return _compiled(request, target, name, choices, runtime=runtime, stopping=stopping)
 
 
 def compile_object(

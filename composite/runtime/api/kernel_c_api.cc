@@ -146,6 +146,9 @@ absl::Status RegisterGpuKernel(const char* record, size_t size, absl::string_vie
   }
   kernel.image =
       std::make_shared<const CudaImage>(std::string(image), kernel.record.launches->Functions());
+  if (kernel.record.verdict == Verdict::kUnchecked) {
+    kernel.unchecked = std::make_shared<const NodeDef>(*std::move(node));
+  }
   return OrForOthers(KernelTable::Global().Install(std::move(kernel)));
 }
 

@@ -29,6 +29,8 @@ class CudaImage {
   CudaImage(std::string bytes, std::vector<std::string> functions)
       : bytes_(std::move(bytes)), names_(std::move(functions)) {}
 
+  const std::string& bytes() const { return bytes_; }
+
   // Needs the CudaScope of the context. What fails once may succeed later: memory may be short.
   absl::StatusOr<const Functions*> In(const CudaDriver& driver, void* context) const
       ABSL_LOCKS_EXCLUDED(mu_);

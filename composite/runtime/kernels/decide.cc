@@ -14,6 +14,11 @@ bool CanCompile(const Caller& caller) {
          caller.dtypes.IsIn(caller.compiler.dtypes);
 }
 
+// Whether kernels that a library brought unchecked are checked in this process.
+bool CanCheck(const Caller& caller) {
+  return caller.compiler.allowed && caller.compiler.running && !caller.measuring;
+}
+
 absl::optional<Why> WhyNoKernelMayRun(const Caller& caller, const Options& options,
                                       const Device& device) {
   if (options.backend == Backend::kTf) return Why::kBackendTf;
@@ -46,6 +51,7 @@ Why WhyOf(const ShapeClass& shape_class) {
 Why WhyNone(const Caller& caller, const KernelSnapshot& snapshot, const Choice& choice,
             const Signature& call) {
   if (choice.shape_class != nullptr) return WhyOf(*choice.shape_class);
+  if (choice.unchecked != nullptr) return CanCheck(caller) ? Why::kFirstCall : Why::kUnchecked;
   if (!caller.compiler.lowers) return Why::kNoLowering;
   if (!caller.dtypes.IsIn(caller.compiler.dtypes)) return Why::kNotCompiledDtypes;
   if (!caller.compiler.allowed) return Why::kJitOff;
@@ -89,12 +95,14 @@ void DecideWithoutShapes(Snapshots& snapshots, const Caller& caller, const Optio
     return;
   }
   decision.is_final = !CanCompile(caller);
+  const auto may_run = [&](const InstalledKernel* kernel) {
+    return kernel->record.verdict == Verdict::kKernel ||
+           (kernel->unchecked != nullptr && CanCheck(caller));
+  };
   for (size_t i = 0; i < snapshots.size(); ++i) {
     const KernelSnapshot* snapshot = snapshots.At(i, /*must=*/false);
-    if (snapshot != nullptr && std::any_of(snapshot->kernels.begin(), snapshot->kernels.end(),
-                                           [](const InstalledKernel* kernel) {
-                                             return kernel->record.verdict == Verdict::kKernel;
-                                           })) {
+    if (snapshot != nullptr &&
+        std::any_of(snapshot->kernels.begin(), snapshot->kernels.end(), may_run)) {
       decision.is_final = false;
     }
   }
@@ -129,7 +137,10 @@ void DecideAuto(Snapshots& snapshots, const Caller& caller, const Signature& cal
       return;
     }
     const Why why = WhyNone(caller, *snapshot, choice, call);
-    if (choice.shape_class == nullptr && may_come && !call.has_empty_input()) {
+    if (choice.unchecked != nullptr && CanCheck(caller)) {
+      decision.asks |= 1u << i;
+      decision.is_final = false;
+    } else if (choice.shape_class == nullptr && may_come && !call.has_empty_input()) {
       if (may_ask && snapshot->HasSizes(call)) decision.asks |= 1u << i;
       if (!rest) decision.is_final = false;
     }

@@ -79,6 +79,7 @@ enum class Why {
   kNotCovered,
   kFailed,
   // No kernel, and nobody has asked for one.
+  kUnchecked,
   kNoLowering,
   kNotCompiledDtypes,
   kJitOff,

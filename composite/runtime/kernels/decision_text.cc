@@ -102,6 +102,9 @@ std::string Plain(Why why) {
       return "an int32 tensor of it lies in the host's memory, which no kernel for a GPU reads";
     case Why::kDtypes:
       return "no kernel takes its dtypes";
+    case Why::kUnchecked:
+      return "its library was built where no such GPU was, and nobody checks the kernel in this "
+             "process: the thread that does is off (COMPOSITE_JIT=0) or not running";
     case Why::kJitOff:
       return absl::StrCat(kNone, ", and COMPOSITE_JIT=0");
     case Why::kNoWorker:

@@ -62,6 +62,19 @@ const ShapeClass* FindClass(const KernelSnapshot& snapshot, const Signature& cal
   return nullptr;
 }
 
+// Whose check was asked for, has a class.
+const InstalledKernel* FindUnchecked(const KernelSnapshot& snapshot, const Signature& call) {
+  SymbolValues values;
+  for (const InstalledKernel* kernel : snapshot.kernels) {
+    const KernelRecord& record = kernel->record;
+    if (kernel->unchecked != nullptr && Match(record.in_shapes, call, &values) &&
+        record.Admits(values) && snapshot.Class(record.in_shapes) == nullptr) {
+      return kernel;
+    }
+  }
+  return nullptr;
+}
+
 // The class of the calls that have 1 where these values of the symbols are 1.
 Signature BindOnes(Signature shapes, const SymbolValues& values) {
   SymbolValues bound;
@@ -102,6 +115,7 @@ Choice Choose(const KernelSnapshot& snapshot, const Signature& call, bool must) 
   Choice choice;
   for (const InstalledKernel* kernel : snapshot.kernels) {
     const KernelRecord& record = kernel->record;
+    if (record.verdict == Verdict::kUnchecked) continue;
     if (!must && record.verdict == Verdict::kUnmeasured) continue;
     if (!Match(record.in_shapes, call, &choice.values)) continue;
     if (!record.Admits(choice.values)) {
@@ -113,6 +127,7 @@ Choice Choose(const KernelSnapshot& snapshot, const Signature& call, bool must) 
     return choice;
   }
   choice.shape_class = FindClass(snapshot, call);
+  if (choice.shape_class == nullptr) choice.unchecked = FindUnchecked(snapshot, call);
   return choice;
 }
 

@@ -45,6 +45,8 @@ struct InstalledKernel {
   std::vector<tvm_abi::Function> packers;  // by packed argument
   std::shared_ptr<const CudaImage> image;  // null for a CPU
   std::shared_ptr<LastUse> used;  // of the class that it was compiled for; null if there is none
+  // The record of a kernel that is yet to be checked, as its library has it; null for any other.
+  std::shared_ptr<const tensorflow::NodeDef> unchecked = nullptr;
 
   bool has_code() const { return function != nullptr || image != nullptr; }
 };
@@ -83,6 +85,8 @@ struct Choice {
   // call, or neither.
   const InstalledKernel* slower = nullptr;
   const ShapeClass* shape_class = nullptr;
+  // Without a kernel and a class: one that covers the call once it is checked.
+  const InstalledKernel* unchecked = nullptr;
   // The class to ask for when a kernel covers the call, but has symbols for some of its sizes of 1.
   // One row is another program than any number of them: a product reads its matrix as it lies, and
   // nothing is packed or tiled. Empty if there is no such size, or its class was asked for.

@@ -19,8 +19,13 @@ bool IsSame(const KernelRecord& a, const KernelRecord& b) {
   return a.name == b.name && a.in_shapes == b.in_shapes;
 }
 
-// `known` with what `update` says of its times.
+// `known` with what `update` says of its times, and of its check if that was made since.
 KernelRecord Remeasured(KernelRecord known, const KernelRecord& update) {
+  if (known.verdict == Verdict::kUnchecked) {
+    known.error = update.error;
+    known.error_unit = update.error_unit;
+    known.exact = update.exact;
+  }
   known.verdict = update.verdict;
   known.kernel_us = update.kernel_us;
   known.expansion_us = update.expansion_us;
@@ -72,6 +77,8 @@ absl::Status KernelTable::AddLocked(KernelGroup* group, InstalledKernel kernel) 
   auto known = next.kernels.begin();
   while (known != next.kernels.end() && !IsSame((*known)->record, kernel.record)) ++known;
   if (known != next.kernels.end()) {
+    // Another library has it, too, and what was found out here of the one stands.
+    if (kernel.unchecked != nullptr) return absl::OkStatus();
     if (!kernel.has_code()) {
       kernel = {Remeasured((*known)->record, kernel.record), (*known)->function, (*known)->packers,
                 (*known)->image, nullptr};

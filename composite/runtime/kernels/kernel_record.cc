@@ -55,8 +55,9 @@ absl::StatusOr<Verdict> ParseVerdict(const std::string& text) {
   if (text.empty() || text == "unmeasured") return Verdict::kUnmeasured;
   if (text == "kernel") return Verdict::kKernel;
   if (text == "expansion") return Verdict::kExpansion;
+  if (text == "unchecked") return Verdict::kUnchecked;
   return Malformed(kVerdictField,
-                   absl::StrCat("\"", text, "\" is not kernel, expansion, unmeasured"));
+                   absl::StrCat("\"", text, "\" is not kernel, expansion, unmeasured, unchecked"));
 }
 
 absl::Status ParseOutShapes(const NodeDef& node, KernelRecord* record) {
@@ -172,6 +173,8 @@ absl::Status ParseLaunches(const NodeDef& node, KernelRecord* record) {
 
 const char* Name(Verdict verdict) {
   switch (verdict) {
+    case Verdict::kUnchecked:
+      return "unchecked";
     case Verdict::kUnmeasured:
       return "unmeasured";
     case Verdict::kKernel:

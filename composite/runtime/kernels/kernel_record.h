@@ -23,7 +23,9 @@
 
 namespace composite {
 
-enum class Verdict { kUnmeasured, kKernel, kExpansion };
+// Unchecked: a library brought it for a GPU that was not there when the library was built, and no
+// call runs it before it was checked here.
+enum class Verdict { kUnchecked, kUnmeasured, kKernel, kExpansion };
 const char* Name(Verdict verdict);
 
 // An argument that a kernel takes after its outputs: made of one constant input, once, by the

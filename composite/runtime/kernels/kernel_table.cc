@@ -101,9 +101,10 @@ absl::Status KernelTable::EnqueueLocked(KernelGroup* group, const Signature& cal
         "an input that kernels of this op take for a size is not above 0");
   }
   // The policy does not learn from an odd dim such as 0, which would be no use to any other call.
-  Signature shapes = choice.ones.has_value()   ? *std::move(choice.ones)
-                     : sized.has_empty_input() ? sized
-                                               : group->policy_.Learn(sized);
+  Signature shapes = choice.ones.has_value()       ? *std::move(choice.ones)
+                     : choice.unchecked != nullptr ? choice.unchecked->record.in_shapes
+                     : sized.has_empty_input()     ? sized
+                                                   : group->policy_.Learn(sized);
   // The kernel of that class has bounds which this call is outside of.
   if (next.Class(shapes) != nullptr) shapes = sized;
   if (next.Class(shapes) != nullptr) {
@@ -122,6 +123,7 @@ absl::Status KernelTable::EnqueueLocked(KernelGroup* group, const Signature& cal
   request.shapes = shapes;
   request.call = call;
   request.must = must;
+  request.unchecked = choice.unchecked;
   if (!must) group->budget_->NoteRequest();
   RecordCall(group->request_, shapes);
   Match(shapes, call, &request.hint);
@@ -193,6 +195,11 @@ absl::optional<NodeDef> KernelTable::NextRequest(absl::Duration timeout) {
     (*message.mutable_attr())[kSizeInputsField].mutable_list()->add_i(input);
   }
   (*message.mutable_attr())[kMustField].set_b(request.must);
+  if (request.unchecked != nullptr) {
+    (*message.mutable_attr())[kUncheckedField].set_s(
+        request.unchecked->unchecked->SerializeAsString());
+    (*message.mutable_attr())[kImageField].set_s(request.unchecked->image->bytes());
+  }
   AttrValue& hint = (*message.mutable_attr())[kHintField];
   hint.mutable_list();
   for (int64_t value : request.hint) hint.mutable_list()->add_i(value);

@@ -87,8 +87,9 @@ class KernelTable {
   struct Request {
     std::shared_ptr<KernelGroup> group;
     Signature shapes;
-    Signature call;     // that asked
-    SymbolValues hint;  // the symbols' values in it
+    Signature call;                              // that asked
+    SymbolValues hint;                           // the symbols' values in it
+    const InstalledKernel* unchecked = nullptr;  // to be checked; null: one is to be made
     bool must = false;
   };
   using Tickets = std::map<std::string, Request>;

@@ -1,16 +1,24 @@
-"""Libraries with kernels for GPUs: built where there is one, used where nothing can compile."""
+"""Libraries with kernels for GPUs: built with and without one, used where nothing can compile."""
 
 from __future__ import annotations
 
+import json
 import os
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 import composite
-from composite.aot import manifest
+from composite.aot import building, manifest
+from composite.aot.build_options import Options
+from composite.kernels import gpu, produce
 from tests.conftest import RunPython
-from tests.gpu.devices import Devices, build, with_kernels
+from tests.gpu.devices import GPU, Devices, build, with_kernels
+from tests.unmeasured import kernels_serve
 
 os.environ |= with_kernels()
 
@@ -64,13 +72,117 @@ def test_a_library_of_both_devices(devices: Devices, tmp_path: Path, run_python:
     assert done.stdout.split() == ["1", "cuda-sm_80"]
 
 
+_DIFFERENCE = """
+from composite import Composite
+
+@Composite("{name}", inputs=["x: float", "y: float"], outputs=["z: float"])
+def difference(x, y):
+    return x * 2.0 - y
+"""
+
+_PAIR = {"x": ("float32", ("n", 5)), "y": ("float32", ("n", 5))}
+
+
+def _built_elsewhere(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A library with a kernel for the level of the devices, built as if they were not there."""
+    source = folder / f"{name.lower()}.py"
+    source.write_text(_DIFFERENCE.format(name=name))
+    with monkeypatch.context() as patch:
+        patch.setattr(gpu, "is_here", lambda device: False)
+        options = Options(signatures={"difference": [_PAIR]}, targets=("cuda:sm_80",))
+        built = building.run(source, folder / "lib", options)
+    (kernel,) = manifest.read(built.folder)["kernels"]
+    assert kernel["unchecked"]
+    assert kernel["error"] is None
+    (note,) = built.notes
+    assert kernel["name"] in note
+    assert json.loads((built.folder / "timings.json").read_text())["kernels"] == {}
+    return built.folder
+
+
+def test_a_kernel_is_checked_and_measured_where_it_is_loaded(
+    devices: Devices, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_python: RunPython
+) -> None:
+    """The first call asks; TVM and NVRTC are not there. Another process finds it in the cache."""
+    folder = _built_elsewhere(tmp_path, "GpuLibraryElsewhere", monkeypatch)
+    use = """
+import sys
+sys.modules["tvm"] = None  # as where it is not installed
+from pathlib import Path
+import numpy as np
+import tensorflow as tf
+import composite
+from composite.kernels import produce, verdicts
+from tests.gpu.devices import Devices
+measures = sys.argv[1] == "first"
+if measures:  # its times are of no interest, and its verdict is to be that of the kernel
+    times = verdicts.decisions.Times(1.0, 2.0, 0.5, 0.5, 0.5)
+    won = verdicts.Decision(60, (verdicts.decisions.Point(60, times, kernel_wins=True),))
+    verdicts.decisions.decide = lambda *_: won
+else:
+    produce.checked = verdicts.measured = None
+devices = Devices(Path({devices!r}))
+difference = composite.load({folder!r}).difference
+x = np.linspace(-1, 1, 60, dtype=np.float32).reshape(12, 5)
+def call():
+    with tf.device("/GPU:0"):
+        np.testing.assert_array_equal(difference(x, tf.ones([12, 5])), x * 2 - 1)
+        return composite.explain(difference, tf.constant(x), tf.ones([12, 5]))
+call()
+assert composite.stats()["kernel_launches"] == 0
+assert composite.wait(60)
+found = call()
+assert devices.kernels() > 0
+print(composite.stats()["kernel_launches"], found.path, found.error is not None)
+"""
+    environment = {"COMPOSITE_NVRTC": "/nowhere", "COMPOSITE_CUDA_DRIVER": str(build())}
+    code = use.format(devices=str(build()), folder=str(folder))
+    for turn in ("first", "second"):
+        done = run_python(code, turn, env=environment)
+        assert done.stdout.split() == ["1", "kernel", "True"], done.stderr
+    off = code.replace("call()\n", "print(call().reason)\nsys.exit()\n", 1)
+    done = run_python(off, "second", env=environment | {"COMPOSITE_JIT": "0"})
+    assert "built where no such GPU was" in done.stdout
+
+
+def test_a_kernel_that_is_wrong_where_it_is_loaded(
+    devices: Devices, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No call gets its results, and where there is a compiler it makes another one."""
+    made = produce.compile_image
+
+    def swapped(*arguments: Any, **options: Any) -> Any:
+        record, image = made(*arguments, **options)
+        exchange = {"in0": "in1", "in1": "in0"}
+        (launch,) = record.launch_arguments
+        launch = " ".join(exchange.get(one, one) for one in launch.split())
+        return replace(record, launch_arguments=(launch,)), image
+
+    with monkeypatch.context() as patch:
+        patch.setattr(produce, "compile_image", swapped)
+        folder = _built_elsewhere(tmp_path, "GpuLibraryWrong", monkeypatch)
+    difference = composite.load(folder).difference
+    with tf.device(GPU), kernels_serve():
+        x = tf.ones([12, 5])
+        difference(x, x * 0.5)
+        assert composite.wait(60)
+        reason = composite.explain(difference, x, x).reason
+        difference(x, x * 0.5)
+        assert composite.wait(60)
+        np.testing.assert_array_equal(difference(x, x * 0.5), np.full([12, 5], 1.5))
+        explained = composite.explain(difference, x, x)
+    assert explained.path == "kernel"
+    assert explained.kernel not in {k["name"] for k in manifest.read(folder)["kernels"]}
+    print(reason)
+
+
 def test_a_level_that_is_not_here(devices: Devices, tmp_path: Path) -> None:
     source = tmp_path / "ops.py"
     source.write_text(_SOURCE)
-    with pytest.raises(ValueError, match=r"two.*: build it where there is a GPU of cuda:sm_90"):
-        composite.build(
-            source, tmp_path / "lib", signatures={"two": [_CALL]}, targets=["cuda:sm_90"]
-        )
+    folder = composite.build(
+        source, tmp_path / "lib", signatures={"two": [_CALL]}, targets=["cuda:sm_90"]
+    )
+    assert [kernel["unchecked"] for kernel in manifest.read(folder)["kernels"]] == [True]
 
 
 def test_what_is_no_level(tmp_path: Path) -> None:
