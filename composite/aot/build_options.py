@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
@@ -68,7 +69,8 @@ class Machine(NamedTuple):
 
     Attributes:
         target: what they are compiled for.
-        device: a level of GPUs as requests name it, "cuda:sm_90"; "" is the CPU.
+        device: a level of GPUs as requests name it, "cuda:sm_90", or "cuda:compute_90" for that one
+            and all later ones; "" is the CPU.
     """
 
     target: Target
@@ -85,8 +87,9 @@ def machines(levels: Sequence[str]) -> list[Machine]:
     devices = sorted({level for level in levels if level.startswith(_CUDA)})
     others = [level for level in levels if level not in devices]
     cpus = _cpus(others) if others or not devices else []
+    gpus = [Machine(_gpu(device), device) for device in devices]
     # When the library is loaded the last one that the CPU can run comes first.
-    return [*map(Machine, cpus), *(Machine(_gpu(device), device) for device in devices)]
+    return [*map(Machine, cpus), *gpus, *_later(gpus)]
 
 
 def _cpus(levels: Sequence[str]) -> list[Target]:
@@ -100,6 +103,16 @@ def _cpus(levels: Sequence[str]) -> list[Target]:
                 f"{host.isa}: build them on one that has it"
             )
     return [chosen[level] for level in sorted(chosen)]
+
+
+def _later(gpus: Sequence[Machine]) -> list[Machine]:
+    """The lowest level of GPUs as PTX, for all later ones."""
+    targets = [gpu.target for gpu in gpus if isinstance(gpu.target, CudaTarget)]
+    if not targets:
+        return []
+    lowest = min(targets, key=lambda target: int(target.isa.removeprefix("sm_")))
+    device = f"cuda:compute_{lowest.isa.removeprefix('sm_')}"
+    return [Machine(replace(lowest, is_portable=True), device)]
 
 
 def _gpu(device: str) -> CudaTarget:

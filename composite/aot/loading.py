@@ -13,6 +13,7 @@ import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
 from composite.aot import manifest, own_kernels
@@ -80,7 +81,8 @@ def load(folder: str | os.PathLike[str]) -> Library:
     def loaded() -> Library:
         _check_conflicts(path, content)
         programs = _programs(path, content, file)
-        if any(kernel.get("unchecked") for kernel in content["kernels"]):
+        unchecked = any(kernel.get("unchecked") for kernel in content["kernels"])
+        if unchecked and tf.config.list_physical_devices("GPU"):
             worker.start_for_checks()
         return Library(content["name"], path, _ops(path, content, programs))
 

@@ -112,6 +112,8 @@ def is_here(device: str) -> bool:
 
 
 def _numbers(device: str) -> Iterator[int]:
+    if not device.startswith("cuda:sm_"):  # PTX, which is for GPUs that are nowhere yet
+        return
     level = device.removeprefix("cuda:sm_")
     for number, physical in enumerate(tf.config.list_physical_devices("GPU")):
         known = details(physical).get("compute_capability")

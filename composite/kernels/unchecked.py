@@ -32,7 +32,8 @@ def serve(
     not the process's own.
     """
     brought = KernelRecord.parse(NodeDef.FromString(request.unchecked))
-    which = sha256(request.unchecked + request.image)
+    brought = replace(brought, device=request.device)  # what is portable names its lowest level
+    which = sha256(brought.serialize() + request.image)  # no order of fields is in it
     key = produce.identity(request).entry_key(f"{brought.target}, brought as {which}")
     refusals.check(cache, key, request.op)
     known = produce.cached(request, cache, key)

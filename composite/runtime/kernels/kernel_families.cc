@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "composite/runtime/base/record_tables.h"
 #include "composite/runtime/base/stats.h"
+#include "composite/runtime/program/node_attrs.h"
 
 namespace composite {
 namespace {
@@ -51,6 +52,20 @@ int64_t GroupsWithRequests(const KernelFamily& family) {
 
 }  // namespace
 
+NodeDef Describe(const OpVersion& version, tensorflow::AttrSlice attrs,
+                 const tensorflow::AttrValue* constants, const std::string& device) {
+  NodeDef node;
+  node.set_op(version.op_name);
+  for (const auto& declared : version.op_def.attr()) {
+    const tensorflow::AttrValue* value = attrs.Find(declared.name());
+    (*node.mutable_attr())[declared.name()] = value != nullptr ? *value : declared.default_value();
+  }
+  (*node.mutable_attr())[kProgramAttr].set_s(version.digest);
+  if (constants != nullptr) (*node.mutable_attr())[kConstantsAttr] = *constants;
+  if (!device.empty()) (*node.mutable_attr())[kDeviceField].set_s(device);
+  return node;
+}
+
 KernelFamily& KernelFamilies::Get(const OpVersion& version, const NodeDef& description,
                                   std::vector<KernelFamily>* dropped) {
   Op& op = ops_[OpKey(version)];
@@ -63,6 +78,14 @@ KernelFamily& KernelFamilies::Get(const OpVersion& version, const NodeDef& descr
   }
   found->second.last_use = ++clock_;
   return found->second;
+}
+
+const KernelFamily* KernelFamilies::Find(const OpVersion& version,
+                                         const NodeDef& description) const {
+  auto op = ops_.find(OpKey(version));
+  if (op == ops_.end()) return nullptr;
+  auto found = op->second.families.find(FamilyKey(version, description));
+  return found == op->second.families.end() ? nullptr : &found->second;
 }
 
 void KernelFamilies::Sweep(Op* op, std::vector<KernelFamily>* dropped) {

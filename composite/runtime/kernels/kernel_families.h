@@ -17,8 +17,14 @@
 #include "composite/runtime/program/op_version.h"
 #include "composite/runtime/request/request_budget.h"
 #include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/node_def_util.h"
 
 namespace composite {
+
+// The op, its attributes with their defaults, the program, the constants and the device: what a
+// request says of its group.
+tensorflow::NodeDef Describe(const OpVersion& version, tensorflow::AttrSlice attrs,
+                             const tensorflow::AttrValue* constants, const std::string& device);
 
 // The groups of a program with one set of attributes on one kind of device, which differ in the
 // constants.
@@ -43,6 +49,9 @@ class KernelFamilies {
   // takes families that are let go for it, so that the caller destroys them without its lock.
   KernelFamily& Get(const OpVersion& version, const tensorflow::NodeDef& description,
                     std::vector<KernelFamily>* dropped);
+
+  // The family of such a node if there is one, else null.
+  const KernelFamily* Find(const OpVersion& version, const tensorflow::NodeDef& description) const;
 
   // Of a version's attributes, the one with the most values among the families that there are, and
   // how many; "" if none has several.

@@ -102,6 +102,22 @@ absl::Status KernelTable::AddLocked(KernelGroup* group, InstalledKernel kernel) 
   return absl::OkStatus();
 }
 
+void KernelTable::AddPortableLocked(const OpVersion& version, AttrSlice attrs,
+                                    const std::string& device, KernelGroup* group) {
+  const absl::StatusOr<Device> own = DeviceOfRecord(device);
+  if (!own.ok() || own->kind != Device::kCuda) return;
+  const KernelFamily* portable =
+      families_.Find(version, Describe(version, attrs, nullptr, kAllPortable));
+  if (portable == nullptr) return;
+  for (const auto& [constants, brought] : portable->groups) {
+    for (const InstalledKernel* kernel : brought->snapshot().kernels) {
+      const absl::StatusOr<Device> least = DeviceOfRecord(kernel->record.device);
+      if (!least.ok() || least->level > own->level) continue;
+      AddLocked(group, *kernel).IgnoreError();  // it was added to another group
+    }
+  }
+}
+
 absl::Status KernelTable::AddBuiltLocked(KernelFamily* family, InstalledKernel kernel) {
   for (auto& [constants, group] : family->groups) {
     if (!group->HasConstants(kernel.record.packed)) continue;

@@ -21,22 +21,6 @@ using tensorflow::NodeDef;
 // How often a waiting call looks whether it was cancelled.
 constexpr absl::Duration kCancelPoll = absl::Milliseconds(50);
 
-// The op, its attributes with their defaults, the program, the constants and the device: what a
-// request says of its group.
-NodeDef Describe(const OpVersion& version, AttrSlice attrs, const AttrValue* constants,
-                 const std::string& device) {
-  NodeDef node;
-  node.set_op(version.op_name);
-  for (const auto& declared : version.op_def.attr()) {
-    const AttrValue* value = attrs.Find(declared.name());
-    (*node.mutable_attr())[declared.name()] = value != nullptr ? *value : declared.default_value();
-  }
-  (*node.mutable_attr())[kProgramAttr].set_s(version.digest);
-  if (constants != nullptr) (*node.mutable_attr())[kConstantsAttr] = *constants;
-  if (!device.empty()) (*node.mutable_attr())[kDeviceField].set_s(device);
-  return node;
-}
-
 absl::Status NoWorker() {
   return absl::FailedPreconditionError(
       "no kernel covers this call, and nobody compiles: just-in-time compilation is off "
@@ -71,6 +55,7 @@ std::shared_ptr<KernelGroup> KernelTable::Group(const OpVersion& version, AttrSl
     if (!group->HasConstants(kernel.record.packed)) continue;
     AddLocked(group.get(), kernel).IgnoreError();  // it was added to another group
   }
+  AddPortableLocked(version, attrs, device, group.get());
   return group;
 }
 

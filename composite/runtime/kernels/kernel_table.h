@@ -101,6 +101,10 @@ class KernelTable {
                          const std::string& device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddLocked(KernelGroup* group, InstalledKernel kernel)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Gives a new group of a GPU the kernels of built libraries that are portable to it.
+  void AddPortableLocked(const OpVersion& version, tensorflow::AttrSlice attrs,
+                         const std::string& device, KernelGroup* group)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddBuiltLocked(KernelFamily* family, InstalledKernel kernel)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status EnqueueLocked(KernelGroup* group, const Signature& call, bool must)

@@ -14,6 +14,7 @@ namespace {
 
 constexpr absl::string_view kCpuName = "CPU";
 constexpr absl::string_view kCudaName = "cuda:sm_";
+constexpr absl::string_view kPortableName = "cuda:compute_";
 
 }  // namespace
 
@@ -22,13 +23,18 @@ const Device& HostCpu() {
   return *cpu;
 }
 
-std::string Device::name() const { return kind == kCuda ? absl::StrCat(kCudaName, level) : ""; }
+std::string Device::name() const {
+  if (kind != kCuda) return "";
+  return is_portable ? kAllPortable : absl::StrCat(kCudaName, level);
+}
 
 absl::StatusOr<Device> DeviceOfRecord(absl::string_view name) {
   if (name.empty() || name == kCpuName) return HostCpu();
   absl::string_view level = name;
   Device device{Device::kCuda, 0};
-  if (absl::ConsumePrefix(&level, kCudaName) && absl::SimpleAtoi(level, &device.level)) {
+  device.is_portable = absl::ConsumePrefix(&level, kPortableName);
+  if ((device.is_portable || absl::ConsumePrefix(&level, kCudaName)) &&
+      absl::SimpleAtoi(level, &device.level)) {
     return device;
   }
   return absl::FailedPreconditionError(

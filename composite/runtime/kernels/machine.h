@@ -11,6 +11,9 @@
 
 namespace composite {
 
+// The name of all devices that are portable.
+inline constexpr char kAllPortable[] = "cuda:compute";
+
 struct Device {
   enum Kind { kCpu, kCuda, kOther };
 
@@ -18,17 +21,21 @@ struct Device {
   // Of a CPU: 0 is x86-64, 4 is x86-64-v4-bf16, and -1 another architecture. Of a GPU of NVIDIA's:
   // ten times the major number of its compute capability, and the minor one.
   int level = 0;
+  // Of no GPU but of code, PTX: that it runs on GPUs of this level and of all later ones.
+  bool is_portable = false;
 
   // Whether there are kernels for devices of this kind.
   bool has_kernels() const { return kind != kOther; }
-  // By which its kernels are told from those of other devices: "" is the CPU, "cuda:sm_80" a GPU.
+  // By which its kernels are told from those of other devices: "" is the CPU, "cuda:sm_80" a GPU,
+  // "cuda:compute" what is portable.
   std::string name() const;
 };
 
 // The CPU of this process.
 const Device& HostCpu();
 
-// The device that a record names: "CPU" or "cuda:sm_80"; "" is the CPU. FailedPrecondition when no
+// The device that a record names: "CPU", "cuda:sm_80", or "cuda:compute_80", which is portable; ""
+// is the CPU. FailedPrecondition when no
 // process has kernels for such devices.
 absl::StatusOr<Device> DeviceOfRecord(absl::string_view name);
 

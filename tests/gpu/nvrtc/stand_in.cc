@@ -80,6 +80,27 @@ int nvrtcGetProgramLog(Program* program, char* log) {
   return 0;
 }
 
+// As a text, which the driver takes back.
+std::string Ptx(const Program& program) {
+  std::string text = "//PTX ";
+  for (unsigned char byte : program.code) {
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text;
+}
+
+int nvrtcGetPTXSize(Program* program, size_t* size) {
+  *size = Ptx(*program).size();
+  return 0;
+}
+
+int nvrtcGetPTX(Program* program, char* text) {
+  const std::string ptx = Ptx(*program);
+  ptx.copy(text, ptx.size());
+  return 0;
+}
+
 int nvrtcGetCUBINSize(Program* program, size_t* size) {
   *size = program->code.size();
   return 0;
