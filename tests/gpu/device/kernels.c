@@ -86,12 +86,14 @@ static void Fail(TF_OpKernelContext* context, TF_Status* status, struct Launch* 
   free(launch);
 }
 
-// Gives the launch, whose output has its shape, to the stream.
-static void Start(TF_OpKernelContext* context, struct Launch* launch, Work work) {
+// Gives the launch, whose output has its shape, to the stream. The output may lie in the memory of
+// one of the first `forwards` inputs: a sum over replicas must.
+static void Start(TF_OpKernelContext* context, struct Launch* launch, Work work, int forwards) {
+  static const int kInputs[] = {0, 1};
   TF_Status* status = TF_NewStatus();
   const size_t bytes = (size_t)SizeOf(&launch->shape) * sizeof(float);
-  TF_Tensor* output = TF_AllocateOutput(context, 0, TF_FLOAT, launch->shape.dims,
-                                        launch->shape.rank, bytes, status);
+  TF_Tensor* output = TF_ForwardInputOrAllocateOutput(
+      context, kInputs, forwards, 0, launch->shape.dims, launch->shape.rank, NULL, status);
   SP_Stream stream = TF_GetCode(status) == TF_OK ? TF_GetStream(context, status) : NULL;
   if (TF_GetCode(status) != TF_OK) {
     Fail(context, status, launch);
@@ -126,7 +128,7 @@ static void RunUnary(void* argument) {
 static void ComputeUnary(void* kernel, TF_OpKernelContext* context) {
   struct Launch* launch = NewLaunch(context, kernel, 1);
   launch->shape = launch->shapes[0];
-  Start(context, launch, RunUnary);
+  Start(context, launch, RunUnary, 1);
 }
 
 // Where element i of `shape` is in an input that is broadcast to it.
@@ -161,7 +163,7 @@ static void ComputeBinary(void* kernel, TF_OpKernelContext* context) {
     if (x != y && x != 1 && y != 1) return Refuse(context, launch, "the shapes do not broadcast");
     launch->shape.dims[launch->shape.rank - k] = x == 1 ? y : x;
   }
-  Start(context, launch, RunBinary);
+  Start(context, launch, RunBinary, 2);
 }
 
 static void RunAddN(void* argument) {
@@ -179,7 +181,7 @@ static void ComputeAddN(void* kernel, TF_OpKernelContext* context) {
   struct Launch* launch = NewLaunch(context, kernel, inputs < kMostInputs ? inputs : kMostInputs);
   if (inputs > kMostInputs) return Refuse(context, launch, "AddN has too many inputs");
   launch->shape = launch->shapes[0];
-  Start(context, launch, RunAddN);
+  Start(context, launch, RunAddN, 0);
 }
 
 // ---- products and sums --------------------------------------------------------------------------
@@ -211,7 +213,7 @@ static void ComputeMatMul(void* kernel, TF_OpKernelContext* context) {
     return Refuse(context, launch, "the inner dims of a product differ");
   }
   launch->shape = (struct Shape){2, {a[transposed[0]], b[!transposed[1]]}};
-  Start(context, launch, RunMatMul);
+  Start(context, launch, RunMatMul, 0);
 }
 
 // The output has the input's rank while it is computed: Broadcast then finds each element's place.
@@ -244,7 +246,7 @@ static void ComputeSum(void* kernel, TF_OpKernelContext* context) {
       launch->shape.dims[launch->shape.rank++] = summed->dims[d];
     }
   }
-  Start(context, launch, RunSum);
+  Start(context, launch, RunSum, 0);
   TF_DeleteTensor(axes);
   TF_DeleteStatus(status);
 }

@@ -98,9 +98,9 @@ def test_a_training_step(devices: Devices) -> None:
     assert devices.launches("MatMul") > before
 
 
-def test_a_mirrored_strategy(devices: Devices) -> None:
-    one_sums = tf.distribute.ReductionToOneDevice()
-    strategy = tf.distribute.MirroredStrategy([GPU, OTHER_GPU], cross_device_ops=one_sums)
+@pytest.mark.parametrize("reduction", [tf.distribute.ReductionToOneDevice, lambda: None])
+def test_a_mirrored_strategy(devices: Devices, reduction: Any) -> None:
+    strategy = tf.distribute.MirroredStrategy([GPU, OTHER_GPU], cross_device_ops=reduction())
     with strategy.scope():
         w = tf.Variable(W, aggregation=tf.VariableAggregation.MEAN)
 
