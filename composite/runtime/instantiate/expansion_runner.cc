@@ -125,9 +125,10 @@ absl::StatusOr<ExpansionRunner::Ready> ExpansionRunner::Prepare(
   return Find(runtime, context, version, attrs);
 }
 
-void ExpansionRunner::RunOnDevice(Ready ready, OpKernelContext* context, DoneCallback done) {
+void ExpansionRunner::RunOnDevice(Ready ready, OpKernelContext* context, bool strict,
+                                  DoneCallback done) {
   auto used = std::make_shared<Ready>(std::move(ready));
-  (*used)->RunOnDevice(context, [used, context, done = std::move(done)](absl::Status status) {
+  const auto finish = [used, context, done = std::move(done)](absl::Status status) {
     if (absl::IsInvalidArgument(status)) {
       const absl::Status placed = (*used)->CheckShapes(ShapeFacts(context));
       if (absl::IsInvalidArgument(placed)) status = placed;
@@ -136,7 +137,8 @@ void ExpansionRunner::RunOnDevice(Ready ready, OpKernelContext* context, DoneCal
     // be the last that keeps it.
     tensorflow::Env::Default()->SchedClosure([kept = std::move(*used)] {});
     done(status);
-  });
+  };
+  (*used)->RunOnDevice(context, strict, finish);
 }
 
 absl::StatusOr<ExpansionRunner::Ready> ExpansionRunner::Find(

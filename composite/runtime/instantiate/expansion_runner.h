@@ -58,7 +58,8 @@ class ExpansionRunner {
   absl::StatusOr<Ready> Prepare(tensorflow::OpKernelContext* context,
                                 const std::shared_ptr<const OpVersion>& version,
                                 tensorflow::AttrSlice attrs);
-  static void RunOnDevice(Ready ready, tensorflow::OpKernelContext* context, DoneCallback done);
+  static void RunOnDevice(Ready ready, tensorflow::OpKernelContext* context, bool strict,
+                          DoneCallback done);
 
  private:
   class Keepers;

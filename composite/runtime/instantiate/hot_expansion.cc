@@ -6,6 +6,7 @@
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/graph/common_shape.h"
 #include "composite/runtime/instantiate/input_facts.h"
+#include "tensorflow/core/common_runtime/device.h"
 
 namespace composite {
 
@@ -61,7 +62,8 @@ const HotExpansion::Form* HotExpansion::Advance(FunctionLibraryRuntime* runtime,
   if (requested_ == nullptr) {
     Widen(context);
     if (++runs_ == kRuns) {
-      requested_ = OptimizedExpansion::Request(expansion_, shapes_, RewriterOptions(runtime));
+      requested_ = OptimizedExpansion::Request(expansion_, shapes_, RewriterOptions(runtime),
+                                               runtime->device()->attributes());
     }
     return nullptr;
   }
@@ -69,7 +71,11 @@ const HotExpansion::Form* HotExpansion::Advance(FunctionLibraryRuntime* runtime,
   auto form = std::make_unique<Form>();
   form->shapes = shapes_;
   if (const auto& optimized = requested_->function(); optimized.ok()) {
-    auto function = InstantiatedFunction::Make(runtime, optimized->name, optimized->library);
+    const bool on_cpu = runtime->device()->device_type() == tensorflow::DEVICE_CPU;
+    // On another device one that needs the CPU as well is no use.
+    auto function =
+        on_cpu ? InstantiatedFunction::Make(runtime, optimized->name, optimized->library)
+               : InstantiatedFunction::MakeFast(runtime, optimized->name, optimized->library);
     if (function.ok()) {
       form->function = *std::move(function);
       Count(GlobalStats().optimized);

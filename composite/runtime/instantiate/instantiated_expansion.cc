@@ -102,12 +102,23 @@ absl::StatusOr<std::shared_ptr<const InstantiatedExpansion>> InstantiatedExpansi
 
 absl::Status InstantiatedExpansion::InstantiateOnCpu() {
   TF_ASSIGN_OR_RETURN(plain_, InstantiatedFunction::Make(runtime_, expansion_->name, library_));
+  MayBecomeHot();
+  return absl::OkStatus();
+}
+
+void InstantiatedExpansion::MayBecomeHot() {
   // Where ops are deterministic, all calls run the same graph; functions of the caller's library
   // are not in the expansion's.
   if (!DeterminismRequired() && library_ == expansion_->library) {
     hot_ = std::make_unique<HotExpansion>(expansion_);
   }
-  return absl::OkStatus();
+}
+
+const InstantiatedFunction& InstantiatedExpansion::Form(Runtime* runtime, OpKernelContext* context,
+                                                        bool strict) const {
+  const InstantiatedFunction* optimized =
+      hot_ != nullptr && !strict ? hot_->Find(runtime, context) : nullptr;
+  return optimized != nullptr ? *optimized : *plain_;
 }
 
 absl::Status InstantiatedExpansion::InstantiateOnDevice(const OpKernelContext& context) {
@@ -117,6 +128,7 @@ absl::Status InstantiatedExpansion::InstantiateOnDevice(const OpKernelContext& c
     auto fast = InstantiatedFunction::MakeFast(runtime_, expansion_->name, library_);
     if (fast.ok()) {
       plain_ = *std::move(fast);
+      MayBecomeHot();
       return absl::OkStatus();
     }
   }
@@ -136,10 +148,8 @@ bool InstantiatedExpansion::Serves(Runtime* runtime, const OpKernelContext& cont
 
 absl::Status InstantiatedExpansion::Run(Runtime* runtime, OpKernelContext* context,
                                         bool strict) const {
-  const InstantiatedFunction* optimized =
-      hot_ != nullptr && !strict ? hot_->Find(runtime, context) : nullptr;
   KernelFrame frame(context);
-  return RunOnCpu(runtime, context, optimized != nullptr ? *optimized : *plain_, &frame);
+  return RunOnCpu(runtime, context, Form(runtime, context, strict), &frame);
 }
 
 absl::Status InstantiatedExpansion::Placed(Runtime* runtime, OpKernelContext* context,
@@ -156,14 +166,16 @@ absl::Status InstantiatedExpansion::CheckShapes(absl::Span<const InputFact> fact
   return composite::CheckShapes(*expansion_, facts);
 }
 
-void InstantiatedExpansion::RunOnDevice(OpKernelContext* context, DoneCallback done) const {
+void InstantiatedExpansion::RunOnDevice(OpKernelContext* context, bool strict,
+                                        DoneCallback done) const {
   FunctionLibraryRuntime::Options options = OptionsOf(context);
   // Two nodes may run the same function at once, in one step: what one of them sends from device to
   // device is not for the other.
   options.create_rendezvous = true;
   if (!is_spread_) {
     KernelFrame frame(context);
-    return done(RunInline(runtime_, std::move(options), *plain_, &frame));
+    const InstantiatedFunction& form = Form(runtime_, context, strict);
+    return done(RunInline(runtime_, std::move(options), form, &frame));
   }
   options.runner = context->runner();
   options.run_all_kernels_inline = context->run_all_kernels_inline();

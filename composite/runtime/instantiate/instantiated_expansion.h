@@ -45,7 +45,7 @@ class InstantiatedExpansion {
   absl::Status Run(Runtime* runtime, tensorflow::OpKernelContext* context, bool strict) const;
 
   // On any other device. `done` is called once the outputs are set, maybe before this returns.
-  void RunOnDevice(tensorflow::OpKernelContext* context, DoneCallback done) const;
+  void RunOnDevice(tensorflow::OpKernelContext* context, bool strict, DoneCallback done) const;
 
   // A failed run's error with the node that failed, and so with the author's place: the fast
   // executor tells neither, so the other one runs the graph again. The same error where ops keep
@@ -58,6 +58,10 @@ class InstantiatedExpansion {
  private:
   absl::Status InstantiateOnCpu();
   absl::Status InstantiateOnDevice(const tensorflow::OpKernelContext& context);
+  void MayBecomeHot();
+  // What a call on one device runs.
+  const InstantiatedFunction& Form(Runtime* runtime, tensorflow::OpKernelContext* context,
+                                   bool strict) const;
 
   Runtime* const runtime_;
   const std::shared_ptr<const OpVersion> version_;

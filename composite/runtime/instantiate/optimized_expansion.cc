@@ -31,6 +31,7 @@ namespace composite {
 namespace {
 
 using tensorflow::Device;
+using tensorflow::DeviceAttributes;
 using tensorflow::FunctionLibraryDefinition;
 using tensorflow::Graph;
 using tensorflow::Node;
@@ -45,6 +46,14 @@ struct ChosenRewrites {
   }
   ForkMutex mu;
   absl::optional<RewriterConfig> options ABSL_GUARDED_BY(mu);
+};
+
+// What optimizers know a device by. Nothing runs on it.
+class NamedDevice : public Device {
+ public:
+  explicit NamedDevice(const DeviceAttributes& attributes)
+      : Device(tensorflow::Env::Default(), attributes) {}
+  absl::Status Sync() override { return absl::OkStatus(); }
 };
 
 tensorflow::ConfigProto Config(const RewriterConfig& rewrites) {
@@ -116,12 +125,19 @@ RewriterConfig RewriterOptions(tensorflow::FunctionLibraryRuntime* runtime) {
 
 absl::StatusOr<OptimizedFunction> Optimize(const Expansion& expansion,
                                            absl::Span<const PartialTensorShape> shapes,
-                                           const RewriterConfig& rewrites) {
+                                           const RewriterConfig& rewrites,
+                                           const DeviceAttributes& attributes) {
   TF_ASSIGN_OR_RETURN(const tensorflow::FunctionBody* body, expansion.Body());
-  Device* device = PrivateRuntime()->device();
+  Device* cpu = PrivateRuntime()->device();  // which folds constants
+  std::unique_ptr<NamedDevice> other;
+  if (attributes.device_type() != tensorflow::DEVICE_CPU) {
+    other = std::make_unique<NamedDevice>(attributes);
+  }
+  Device* device = other != nullptr ? other.get() : cpu;
   tensorflow::DeviceSet devices;
-  devices.AddDevice(device);
-  devices.set_client_device(device);
+  devices.AddDevice(cpu);
+  if (other != nullptr) devices.AddDevice(device);
+  devices.set_client_device(cpu);
   auto library = std::make_shared<FunctionLibraryDefinition>(*expansion.library);
   TF_ASSIGN_OR_RETURN(std::unique_ptr<Graph> graph, PlacedGraph(*body, shapes, *library, *device));
   std::vector<std::string> results = NamesOf(body->ret_nodes);
@@ -132,7 +148,7 @@ absl::StatusOr<OptimizedFunction> Optimize(const Expansion& expansion,
   options.allow_pruning_stateful_and_dataset_ops = false;
   if (!rewrites.disable_meta_optimizer()) {
     TF_RETURN_IF_ERROR(tensorflow::grappler::OptimizeGraph(results, keep, library.get(), devices,
-                                                           device, Config(rewrites), expansion.name,
+                                                           cpu, Config(rewrites), expansion.name,
                                                            options, &graph));
   }
   TF_RETURN_IF_ERROR(RunPartitionPasses(*device, library.get(), &graph));
@@ -148,11 +164,12 @@ absl::StatusOr<OptimizedFunction> Optimize(const Expansion& expansion,
 
 std::shared_ptr<const OptimizedExpansion> OptimizedExpansion::Request(
     std::shared_ptr<const Expansion> expansion, std::vector<PartialTensorShape> shapes,
-    RewriterConfig rewrites) {
+    RewriterConfig rewrites, DeviceAttributes device) {
   static auto* const mu = new ForkMutex;
   static auto* const known =
       new absl::flat_hash_map<std::string, std::weak_ptr<const OptimizedExpansion>>;
-  std::string key = expansion->name;
+  const bool on_cpu = device.device_type() == tensorflow::DEVICE_CPU;
+  std::string key = absl::StrCat(expansion->name, " on ", on_cpu ? "" : device.name());
   for (const PartialTensorShape& shape : shapes) absl::StrAppend(&key, ";", shape.DebugString());
   std::string options;
   if (tensorflow::SerializeToStringDeterministic(rewrites, &options)) {
@@ -165,8 +182,8 @@ std::shared_ptr<const OptimizedExpansion> OptimizedExpansion::Request(
   same = made;
   absl::erase_if(*known, [](const auto& one) { return one.second.expired(); });
   Background::Global().Schedule([made, expansion = std::move(expansion), shapes = std::move(shapes),
-                                 rewrites = std::move(rewrites)] {
-    made->function_ = Optimize(*expansion, shapes, rewrites);
+                                 rewrites = std::move(rewrites), device = std::move(device)] {
+    made->function_ = Optimize(*expansion, shapes, rewrites, device);
     if (!made->function_.ok()) {
       VLOG(1) << expansion->name << " stays as it is: " << made->function_.status();
     }

@@ -1,5 +1,5 @@
 // What TensorFlow's optimizers make of an expansion, so that a node which runs it runs what the
-// same ops written by hand would: grappler's rewrites, then the passes over the partition of a CPU.
+// same ops written by hand would: grappler's rewrites, then the passes over a device's partition.
 //
 // Made in the background, once for all nodes that run the expansion with these shapes.
 #ifndef COMPOSITE_RUNTIME_INSTANTIATE_OPTIMIZED_EXPANSION_H_
@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "composite/runtime/expand/expansion.h"
+#include "tensorflow/core/framework/device_attributes.pb.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/partial_tensor_shape.h"
 #include "tensorflow/core/protobuf/rewriter_config.pb.h"
@@ -33,10 +34,12 @@ void SetRewriterOptions(tensorflow::RewriterConfig options);
 // session.
 tensorflow::RewriterConfig RewriterOptions(tensorflow::FunctionLibraryRuntime* runtime);
 
-// For inputs of these shapes, dims of which may be unknown. Takes milliseconds for ten nodes.
+// For inputs of these shapes, dims of which may be unknown, on this device, which need not live.
+// Takes milliseconds for ten nodes.
 absl::StatusOr<OptimizedFunction> Optimize(const Expansion& expansion,
                                            absl::Span<const tensorflow::PartialTensorShape> shapes,
-                                           const tensorflow::RewriterConfig& rewrites);
+                                           const tensorflow::RewriterConfig& rewrites,
+                                           const tensorflow::DeviceAttributes& device);
 
 // The optimized function of an expansion, once it is there.
 class OptimizedExpansion {
@@ -44,7 +47,8 @@ class OptimizedExpansion {
   // Starts the work, unless another holder of the same has done so.
   static std::shared_ptr<const OptimizedExpansion> Request(
       std::shared_ptr<const Expansion> expansion,
-      std::vector<tensorflow::PartialTensorShape> shapes, tensorflow::RewriterConfig rewrites);
+      std::vector<tensorflow::PartialTensorShape> shapes, tensorflow::RewriterConfig rewrites,
+      tensorflow::DeviceAttributes device);
 
   OptimizedExpansion() = default;
   OptimizedExpansion(const OptimizedExpansion&) = delete;

@@ -32,6 +32,7 @@ absl::StatusOr<DeviceOp::Started> DeviceOp::Start(OpKernelContext* context) {
   TF_ASSIGN_OR_RETURN(const Options options, node_.OptionsNow());
   NodeCall call(node_, *binding, options, context);
   Started started;
+  started.strict = options.strict();
   for (;;) {
     const Decision decision = call.Next();
     if (decision.route != Route::kKernel && decision.route != Route::kExpansion) {
@@ -83,7 +84,7 @@ void DeviceOp::ComputeAsync(OpKernelContext* context, DoneCallback done) {
     if (started.ok()) started->asked.Enqueue();
     return done();
   }
-  ExpansionRunner::RunOnDevice(std::move(started->expansion), context,
+  ExpansionRunner::RunOnDevice(std::move(started->expansion), context, started->strict,
                                [context, asked = std::move(started->asked),
                                 done = std::move(done)](const absl::Status& status) {
                                  context->SetStatus(status);

@@ -28,6 +28,7 @@ class DeviceOp : public tensorflow::AsyncOpKernel {
   // What became of a call so far.
   struct Started {
     ExpansionRunner::Ready expansion;  // is to run; null: a kernel was launched
+    bool strict = false;               // and how it runs
     AskedKernels asked;
   };
 

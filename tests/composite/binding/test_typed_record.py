@@ -35,6 +35,7 @@ def _tuples(elements: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 VALUES: dict[Kind, st.SearchStrategy[Any]] = {
     Kind.TEXT: st.text(),
+    Kind.BYTES: st.binary(),
     Kind.FLAG: st.booleans(),
     Kind.SIZE: _sizes,
     Kind.NUMBER: _numbers,
