@@ -1,4 +1,4 @@
-"""Shapes in portable functions: constants where the call knows them, asked for where it does not."""
+"""Shapes in portable functions: constants where the call knows them, else asked for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def test_a_known_shape_is_a_constant(length: int | None, op: str) -> None:
     converted = portable(graph.as_graph_def())
     (function,) = converted.library.function
     assert {"Const", "Shape"} & {node.op for node in function.node_def} == {"Const", op}
-    np.testing.assert_array_equal(ran(converted, np.float32([1, 2, 3, 4])), [4, 8, 12, 16])
+    np.testing.assert_array_equal(
+        ran(converted, np.array([1, 2, 3, 4], np.float32)), [4, 8, 12, 16]
+    )
 
 
 def ran(graph_def: Any, x: Any) -> Any:
