@@ -29,6 +29,7 @@ from benchmarks.works.models import MODELS
 SUBJECTS = (
     "roofline", "peers", "growth", "dense", "training", "transformer", "gallery", "eager",
     "decorate", "background_compile", "xla", "idle", "memory", "levels", "models", "regions",
+    "saved",
 )  # fmt: skip
 
 

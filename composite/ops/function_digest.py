@@ -44,7 +44,8 @@ def digest(library: Any) -> str:
     for function in plain.function:
         _number_nodes(function)
         for node in function.node_def:
-            node.ClearField("experimental_debug_info")
+            for noted in ("experimental_debug_info", "experimental_type"):
+                node.ClearField(noted)
     return hashlib.sha256(serialize(plain)).hexdigest()[:32]
 
 

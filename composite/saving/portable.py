@@ -7,6 +7,7 @@ of a function are not free, TensorFlow 2.21 refuses to load names that it does n
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ from composite.binding.records import PROGRAM, AttrValue, NodeDef, serialize
 from composite.ops import call, call_arguments, function_op, functions
 from composite.ops.op import call_of
 from composite.ops.registry import OPS
+from composite.saving import known_shapes
 
 IMPLEMENTS = "_implements"  # the name of the op, as tf.function(experimental_implements=) has it
 # On a call:
@@ -130,6 +132,8 @@ class _Conversion:
             else op.type.lower()
         )
         whole = portable(GraphDef(library=library)).library
+        for function in whole.function:
+            _tell_results_apart(function)
         named = function_op.canonical(whole, stem)
         named.function[0].attr[IMPLEMENTS].s = op.type.encode()
         self._made |= {f.signature.name: f for f in named.function}
@@ -146,7 +150,29 @@ def _expansion(op: Any) -> FunctionDefLibrary:
             f"node {op.name} ({op.type}) cannot be made portable: {error.message}. Where a dim or "
             "a value is missing, state it in an input signature of the function"
         ) from error
-    return FunctionDefLibrary.FromString(reply)
+    library = FunctionDefLibrary.FromString(reply)
+    known_shapes.fold(library, [x.shape for x in op.inputs])
+    return library
+
+
+def _tell_results_apart(function: FunctionDef) -> None:
+    """Gives each result of a function a tensor of its own.
+
+    Where two are one tensor, TensorFlow's loader names all results anew, and what a call says of
+    its function does not hold any more.
+    """
+    names = {node.name for node in function.node_def} | set(function.ret)
+    names |= {arg.name for arg in function.signature.input_arg}
+    given: set[str] = set()
+    for result in function.signature.output_arg:
+        tensor = function.ret[result.name]
+        if tensor in given:
+            name = next(n for k in itertools.count() if (n := f"{result.name}_{k}") not in names)
+            names.add(name)
+            node = function.node_def.add(name=name, op="Identity", input=[tensor])
+            node.attr["T"].type = result.type
+            function.ret[result.name] = f"{name}:output:0"
+        given.add(tensor)
 
 
 def _call(node: Any, op: Any, library: FunctionDefLibrary) -> NodeDef:

@@ -73,6 +73,7 @@ std::vector<FunctionDef*> Reached(FunctionDefLibrary* library) {
 // Leaves of a node what its meaning is made of.
 void Strip(const Named& named, NodeDef* node) {
   node->clear_experimental_debug_info();
+  node->clear_experimental_type();  // inferred wherever a graph is read
   const tensorflow::OpDef* op_def = nullptr;
   if (tensorflow::OpRegistry::Global()->LookUpOpDef(node->op(), &op_def).ok()) {
     tensorflow::AddDefaultsToNodeDef(*op_def, node);

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import tensorflow as tf
 from google.protobuf import text_format
+from tensorflow.core.framework import full_type_pb2
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
 from composite.ops import function_digest
@@ -92,11 +93,15 @@ def _shapes(library: FunctionDefLibrary) -> None:
     value.list.shape.add().CopyFrom(tf.TensorShape([2]).as_proto())
 
 
+def _type(library: FunctionDefLibrary) -> None:
+    library.function[0].node_def[0].experimental_type.type_id = full_type_pb2.TFT_TENSOR
+
+
 def _unused(library: FunctionDefLibrary) -> None:
     library.function.add().signature.name = "unused"
 
 
-@pytest.mark.parametrize("note", [_place, _shapes, _unused])
+@pytest.mark.parametrize("note", [_place, _shapes, _type, _unused])
 def test_notes_mean_nothing(note: Callable[[FunctionDefLibrary], None]) -> None:
     noted = parsed()
     note(noted)

@@ -36,3 +36,9 @@ def saved_polynomial(x, order):
         slope = slope * x + y
         y = y * x + 1.0
     return y, slope
+
+
+@Composite("SavedTwice", inputs=["x: float"], outputs=["first: float", "second: float"])
+def saved_twice(x):
+    y = x * tf.cast(tf.shape(x)[0], tf.float32)
+    return y, y

@@ -71,6 +71,20 @@ def test_calls_are_nodes_again(model: Path) -> None:
     assert ran == as_nodes
 
 
+def test_functions_that_the_loader_edits_are_known(tmp_path: Path) -> None:
+    """It notes the types of shapes, and names the results anew where two are one tensor."""
+    model = tf.Module()
+    model.run = tf.function(saved_ops.saved_twice, input_signature=[tf.TensorSpec([None])])
+    composite.save(model, tmp_path / "portable", "portable")
+    model.run(X)  # asks for its kernel
+    assert composite.wait(120)
+    loaded = tf.saved_model.load(str(tmp_path / "portable"))
+    before = composite.stats()
+    for y in loaded.run(tf.constant(X)):
+        np.testing.assert_array_equal(y, X * 64)
+    assert (composite.stats() - before)["kernel_launches"] == 1
+
+
 def test_a_function_that_was_altered_stays_what_it_is(model: Path, tmp_path: Path) -> None:
     def alter(graph_def: Any) -> None:
         own = [f for f in graph_def.library.function if "_implements" in f.attr]
