@@ -375,6 +375,43 @@ def test_roundings_do_not_decide_what_overflows(tmp_path):
     assert verify.check(tmp_path / "k.so", "focal", lambda _: library, [shapes]).error < 0.02
 
 
+def _distance(kernel, expansion, exact, sums=True, **draw):
+    found, own, exact = np.array([kernel]), np.array([expansion]), np.array([exact])
+    bfloat16 = ml_dtypes.bfloat16
+    reference = Reference(exact, own.astype(bfloat16), sums=sums)
+    drawn = adversarial.Draw("", [], **draw)
+    return verify.distance("y", found.astype(bfloat16), own.astype(bfloat16), reference, drawn)
+
+
+def test_what_overflows_is_told_by_the_expansion_or_its_reference():
+    largest = float(ml_dtypes.finfo(ml_dtypes.bfloat16).max)
+    for sums in (False, True):
+        assert _distance(np.inf, largest, largest * 1.01, sums) == 0
+        assert _distance(largest, np.inf, largest, sums) == 0
+    assert _distance(np.nan, largest / 2, largest / 2) == 0
+    with pytest.raises(verify.Mismatch, match="it is nan, and 1.69"):  # no sum: in no other order
+        _distance(np.nan, largest / 2, largest / 2, sums=False)
+    with pytest.raises(verify.Mismatch, match="it is inf, and 1.02e"):
+        _distance(np.inf, 1.02e30, 1.02e30)
+
+
+def test_which_infinities_of_a_loop_become_nans_may_depend_on_roundings():
+    assert _distance(np.nan, -np.inf, -np.inf, special=True, fed_back=True) == 0
+    with pytest.raises(verify.Mismatch, match="it is nan, and -inf"):
+        _distance(np.nan, -np.inf, -np.inf, special=True)
+    with pytest.raises(verify.Mismatch, match="it is nan, and 1.0"):
+        _distance(np.nan, 1.0, 1.0, special=True, fed_back=True)
+
+
+def test_narrow_results_are_held_against_roundings_of_float32_as_well():
+    x = np.array([1.1, 3.3], ml_dtypes.bfloat16)
+    squares = library_of(lambda x: tf.cast(x * x * x, tf.float32), tf.TensorSpec([2], tf.bfloat16))
+    _, (reference,) = Source(squares).run([x])
+    wide = x.astype(np.float32)
+    assert next(iter(reference.nearby())).tolist() == (wide * wide * wide).tolist()
+    assert reference.own.tolist() == (x * x * x).astype(np.float32).tolist()
+
+
 def test_a_milder_draw():
     mixed = np.array([0.0, -0.0, 1.0, -1.0, 4.0, -1e30, np.inf])
     draw = adversarial.Draw("mixed", [mixed, np.arange(3)]).milder()
