@@ -13,7 +13,6 @@ from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from composite.binding import native
 from composite.compiler import tvm as backend
 from composite.kernels import adversarial, host, verify
-from composite.kernels.source import Source
 from composite.kernels.tolerance import Reference
 
 
@@ -312,18 +311,6 @@ def test_an_exact_kernel_has_the_same_bits_by_several_tasks(tmp_path, scale, exa
     assert found.error < 1e-5
 
 
-@pytest.mark.parametrize(
-    ("dtype", "expected"), [(tf.float32, np.nan), (tf.bfloat16, np.nan), (tf.half, np.inf)]
-)
-def test_the_reference_takes_for_zero_what_tensorflow_does(dtype, expected):
-    kind = dtype.as_numpy_dtype
-    multiplied = library_of(lambda x: x * np.inf, tf.TensorSpec([2], dtype))
-    x = np.array([ml_dtypes.finfo(kind).tiny / kind(4), 1], kind)
-    own, references = Source(multiplied).run([x])
-    for found in (own[0], references[0].exact):
-        np.testing.assert_array_equal(found.astype(np.float64), [expected, np.inf])
-
-
 def test_integers_must_be_equal(tmp_path):
     x = np.arange(6, dtype=np.int32)
     assert verify.distance("y", x, x, Reference(x, x)) == 0
@@ -391,7 +378,7 @@ def test_what_overflows_is_told_by_the_expansion_or_its_reference():
     assert _distance(np.nan, largest / 2, largest / 2) == 0
     with pytest.raises(verify.Mismatch, match="it is nan, and 1.69"):  # no sum: in no other order
         _distance(np.nan, largest / 2, largest / 2, sums=False)
-    with pytest.raises(verify.Mismatch, match="it is inf, and 1.02e"):
+    with pytest.raises(verify.Mismatch, match="it is inf, and 1.02"):
         _distance(np.inf, 1.02e30, 1.02e30)
 
 
@@ -401,15 +388,6 @@ def test_which_infinities_of_a_loop_become_nans_may_depend_on_roundings():
         _distance(np.nan, -np.inf, -np.inf, special=True)
     with pytest.raises(verify.Mismatch, match="it is nan, and 1.0"):
         _distance(np.nan, 1.0, 1.0, special=True, fed_back=True)
-
-
-def test_narrow_results_are_held_against_roundings_of_float32_as_well():
-    x = np.array([1.1, 3.3], ml_dtypes.bfloat16)
-    squares = library_of(lambda x: tf.cast(x * x * x, tf.float32), tf.TensorSpec([2], tf.bfloat16))
-    _, (reference,) = Source(squares).run([x])
-    wide = x.astype(np.float32)
-    assert next(iter(reference.nearby())).tolist() == (wide * wide * wide).tolist()
-    assert reference.own.tolist() == (x * x * x).astype(np.float32).tolist()
 
 
 def test_a_milder_draw():
