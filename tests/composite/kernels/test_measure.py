@@ -1,5 +1,7 @@
 """Timing a kernel as a node of a graph."""
 
+import functools
+
 import pytest
 import tensorflow as tf
 from tensorflow.core.framework.attr_value_pb2 import NameAttrList
@@ -58,7 +60,7 @@ def test_a_kernel_does_not_lose_for_a_load_that_ends():
         ([slow, slow, slow], 1.43, 0),
     ):
         taken = iter(batches)
-        rounds = measuring._settled(lambda taken=taken: next(taken), 1)
+        rounds = measuring._settled(functools.partial(next, taken), 1)
         assert measuring._times(rounds, 1).ratio == pytest.approx(ratio, abs=0.01)
         assert len(list(taken)) == left
 
