@@ -35,6 +35,9 @@ class Draw(NamedTuple):
     arrays: list[Array]
     # Whether infinities and NaNs are among them, which must come out where the expansion has them.
     special: bool = False
+    # Whether a loop takes what it made again: infinities of one trip meet in the next, and
+    # roundings decide which of them become NaNs.
+    fed_back: bool = False
     # Whether denormals are, which TensorFlow's ops for float32 and float64 treat in other ways.
     denormal: bool = False
     # Whether the expansion may refuse them: an integer may be an index that is out of range.
@@ -90,7 +93,8 @@ def draws(
         arrays = _arrays(_ordinary, dtypes, shapes, random, fed_back=fed_back)
         for i in floating:
             _put_specials(arrays[i], random)
-        yield Draw("inputs with special numbers", arrays, special=True, denormal=True)
+        kind = "inputs with special numbers"
+        yield Draw(kind, arrays, special=True, fed_back=fed_back, denormal=True)
     if not small:
         return
     for i in floating[:_MOST_SPECIAL]:
@@ -98,7 +102,8 @@ def draws(
             arrays = _arrays(_ordinary, dtypes, shapes, random, fed_back=fed_back)
             if arrays[i].size:
                 arrays[i].flat[random.integers(arrays[i].size)] = special
-                yield Draw(f"inputs with a {special} in input {i}", arrays, special=True)
+                kind = f"inputs with a {special} in input {i}"
+                yield Draw(kind, arrays, special=True, fed_back=fed_back)
 
 
 def without_zeros(draw: Draw) -> Draw:

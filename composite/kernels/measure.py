@@ -28,6 +28,7 @@ from composite.ops import call
 HOST = "CPU:0"
 Sizes = Mapping[int, int]
 """By the position of an input that is a scalar, its value."""
+_Round = tuple[float, float, float]  # seconds of the kernel, of the expansion, of nothing
 
 # What becomes of integers that are 0 and 1.
 _ANY, _ONES, _ZEROS = (lambda x: x), (lambda x: x | 1), (lambda x: x * 0)
@@ -40,7 +41,7 @@ _FEWEST = 5  # rounds, however long one takes
 _BUDGET = 0.15  # seconds of timed runs, roughly
 _LEAST = 1e-8  # seconds of a node: less cannot be told from the function without it
 _CLOCK = 1e-7  # seconds that the clock can tell apart
-_OPINIONS = 3  # times that a close result is measured, at most
+_OPINIONS = 3  # times that a kernel is measured which does not clearly win, at most
 # Of a size beside the one that was asked for:
 _SWEEP_COPIES = 8
 _SWEEP_MEMORY = 16 << 20
@@ -66,12 +67,7 @@ def measure(  # noqa: PLR0913, PLR0917 - a call, and where it is measured
     copies = _copies(varying, known, _COPIES, _MEMORY)
     functions = _functions(op_name, _Call(arguments, stamps, known, device), varying, copies)
     inputs = _taken(functions, varying, copies, _varying_sizes(specs, known, sizes))
-    rounds: list[tuple[float, float, float]] = []
-    for _ in range(_OPINIONS):
-        rounds += _rounds(functions, inputs, _BUDGET)
-        below, _, above = statistics.quantiles(_ratios(rounds, copies), n=4)
-        if not below <= 1.0 <= above:
-            break  # not close, or not noisy: more rounds would say the same
+    rounds = _settled(lambda: _rounds(functions, inputs, _BUDGET), copies)
     return _times(rounds, copies)
 
 
@@ -184,7 +180,22 @@ def _functions(
     return [*chains, _empty(specs, copies, node.device)]
 
 
-def _times(rounds: Sequence[tuple[float, float, float]], copies: int) -> Times:
+def _settled(take: Callable[[], list[_Round]], copies: int) -> list[_Round]:
+    """Rounds until a kernel clearly wins, or no more are worth their time.
+
+    One that loses may have shared its threads with a load that ends, such as the calls that asked
+    for it; an expansion on fewer threads loses less by that.
+    """
+    rounds: list[_Round] = []
+    for _ in range(_OPINIONS):
+        rounds += take()
+        _, _, above = statistics.quantiles(_ratios(rounds, copies), n=4)
+        if above < 1.0:
+            break
+    return rounds
+
+
+def _times(rounds: Sequence[_Round], copies: int) -> Times:
     base, noise = _without(rounds)
     low, ratio, high = statistics.quantiles(_ratios(rounds, copies), n=4)
     median = statistics.median(expansion for _, expansion, _ in rounds)
@@ -194,12 +205,12 @@ def _times(rounds: Sequence[tuple[float, float, float]], copies: int) -> Times:
     return Times(kernel_us, expansion_us, ratio, low, high)
 
 
-def _ratios(rounds: Sequence[tuple[float, float, float]], copies: int) -> list[float]:
+def _ratios(rounds: Sequence[_Round], copies: int) -> list[float]:
     base, noise = _without(rounds)
     return [of_one(a, base, copies, noise) / of_one(b, base, copies, noise) for a, b, _ in rounds]
 
 
-def _without(rounds: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
+def _without(rounds: Sequence[_Round]) -> tuple[float, float]:
     """Seconds of the function without nodes, and by how much half of its runs take longer."""
     empty = [nothing for _, _, nothing in rounds]
     return min(empty), statistics.median(empty) - min(empty)
@@ -344,9 +355,7 @@ def _traced(function: Callable[..., Any], specs: Sequence[tf.TensorSpec], device
     return _Traced(run, device)
 
 
-def _rounds(
-    functions: Sequence[_Traced], inputs: Sequence[Any], budget: float
-) -> list[tuple[float, float, float]]:
+def _rounds(functions: Sequence[_Traced], inputs: Sequence[Any], budget: float) -> list[_Round]:
     """Seconds of each function, run in turns, so that a busy moment of the machine hits all."""
     rounds = []
     end = time.perf_counter() + budget

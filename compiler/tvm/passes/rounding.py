@@ -5,17 +5,21 @@ floor or the place of an extreme may then differ from TensorFlow's, whose ops ro
 ``x // 0.1`` by one, ``x * 0.1 == y`` altogether. So may a root or a logarithm of what cancels out:
 it is a NaN where TensorFlow's operand is zero and a kernel's a little less. What such an op is
 computed from is rounded after each op of the author's, and nothing else is.
+
+Whether a number is finite is told apart by its own rounding alone, where float32 has the range of
+the dtype and no op on the way makes infinities of small numbers. So the largest of the exponents of
+a softmax or a ``reduce_logsumexp`` stays the largest of those that the kernel has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from composite.compiler import op_traits
-from composite.compiler.tvm.ir.anchors import PoolGradient
+from composite.compiler.tvm.ir.anchors import PoolGradient, Reduce
 from composite.compiler.tvm.ir.dtypes import NARROW_FLOATS
 from composite.compiler.tvm.ir.graph import Function, pointwise
 from composite.compiler.tvm.ir.loop import Leaf, Loop, LoopResult
@@ -27,6 +31,14 @@ from composite.compiler.tvm.passes.signs import never_negative
 if TYPE_CHECKING:
     from composite.compiler.tvm.codegen.block import Block
 
+_RANGE_TESTS = frozenset({"IsFinite", "IsInf", "IsNan"})
+# fmt: off
+_OF_ANY_NUMBER = frozenset({
+    "Abs", "Add", "AddN", "AddV2", "Maximum", "Minimum", "Mul", "Neg", "Square",
+    "SquaredDifference", "Sub",
+})
+# fmt: on
+
 
 def round_operands(function: Function) -> Function:
     """Return the function with what discontinuous ops read rounded."""
@@ -35,22 +47,49 @@ def round_operands(function: Function) -> Function:
     compared += _may_be_negative([made for made in tensors if _ends_at_zero(made)])
     told_apart = set(reachable(compared, _below))
     wanted = {t for t in told_apart if _is_wider_than_its_dtype(t)}
-    if not wanted:
+    tested = {made for made in tensors if _is_range_test(made) and _is_of_wider(made)}
+    if not wanted and not tested:
         return function
 
     def rule(tensor: Tensor, made: Mapping[Tensor, Tensor]) -> Tensor | None:
+        if tensor in tested:
+            (operand,) = tensor.node.operands
+            return rebuilt(tensor, {operand: _rounded(made[operand])})
         return _rounded(rebuilt(tensor, made)) if tensor in wanted else None
 
     return rewritten(function, rule)
 
 
-def _compared(tensor: Tensor) -> tuple[Tensor, ...]:
+def _compared(tensor: Tensor) -> Sequence[Tensor]:
     """Return the operands of whose elements small differences may make large ones."""
     node = tensor.node
     if isinstance(node, PoolGradient):
         return () if node.image is None else (node.image,)
+    if _is_range_test(tensor):
+        below = reachable(node.operands, lambda t: _below(t) if _keeps_range(t) else ())
+        return [t for made in below if not _keeps_range(made) for t in _below(made)]
     jumps = isinstance(node, Pointwise) and (node.jumps or not _is_floating(tensor))
     return node.operands if jumps else ()
+
+
+def _is_range_test(tensor: Tensor) -> bool:
+    """Return whether elements are told apart by whether they are infinite or NaN alone.
+
+    A float16 overflows where float32 does not.
+    """
+    node = tensor.node
+    is_test = isinstance(node, Pointwise) and node.op in _RANGE_TESTS
+    return is_test and node.operands[0].dtype == "bfloat16"
+
+
+def _keeps_range(tensor: Tensor) -> bool:
+    """Return whether finite elements become infinite or NaN by their magnitude alone."""
+    node = tensor.node
+    if tensor.dtype != "bfloat16":
+        return False
+    if isinstance(node, Pointwise):
+        return node.op in _OF_ANY_NUMBER
+    return isinstance(node, Reduce) or node.is_strided_view or node.is_given
 
 
 def _ends_at_zero(tensor: Tensor) -> bool:
@@ -89,6 +128,11 @@ def _is_wider_than_its_dtype(tensor: Tensor) -> bool:
     if tensor.dtype not in NARROW_FLOATS:
         return False
     return tensor.is_result or isinstance(tensor.node, Leaf | LoopResult)
+
+
+def _is_of_wider(tensor: Tensor) -> bool:
+    """Return whether a tensor is made of any that a kernel has in more than its dtype."""
+    return any(map(_is_wider_than_its_dtype, reachable(tensor.node.operands, _below)))
 
 
 def _rounded(tensor: Tensor) -> Tensor:

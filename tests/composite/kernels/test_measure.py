@@ -1,5 +1,7 @@
 """Timing a kernel as a node of a graph."""
 
+import functools
+
 import pytest
 import tensorflow as tf
 from tensorflow.core.framework.attr_value_pb2 import NameAttrList
@@ -48,6 +50,19 @@ def test_a_function_without_a_kernel_is_refused_as_an_op_is():
     stamps = {PROGRAM: AttrValue(s=name.encode())}
     with pytest.raises(tf.errors.FailedPreconditionError, match="does not cover"):
         measure(function_op.NAME, arguments, stamps, [tf.TensorSpec((3,), tf.float32)])
+
+
+def test_a_kernel_does_not_lose_for_a_load_that_ends():
+    loaded, quiet, slow = ([(us * 1e-6, 560e-6, 5e-6)] * 8 for us in (600, 300, 800))
+    for batches, ratio, left in (
+        ([loaded, quiet, quiet], 0.53, 0),
+        ([quiet, loaded, loaded], 0.53, 2),  # it has won
+        ([slow, slow, slow], 1.43, 0),
+    ):
+        taken = iter(batches)
+        rounds = measuring._settled(functools.partial(next, taken), 1)
+        assert measuring._times(rounds, 1).ratio == pytest.approx(ratio, abs=0.01)
+        assert len(list(taken)) == left
 
 
 def test_what_the_clock_does_not_tell_is_neither_a_time_nor_a_verdict():

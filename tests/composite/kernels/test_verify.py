@@ -13,7 +13,6 @@ from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from composite.binding import native
 from composite.compiler import tvm as backend
 from composite.kernels import adversarial, host, verify
-from composite.kernels.source import Source
 from composite.kernels.tolerance import Reference
 
 
@@ -312,18 +311,6 @@ def test_an_exact_kernel_has_the_same_bits_by_several_tasks(tmp_path, scale, exa
     assert found.error < 1e-5
 
 
-@pytest.mark.parametrize(
-    ("dtype", "expected"), [(tf.float32, np.nan), (tf.bfloat16, np.nan), (tf.half, np.inf)]
-)
-def test_the_reference_takes_for_zero_what_tensorflow_does(dtype, expected):
-    kind = dtype.as_numpy_dtype
-    multiplied = library_of(lambda x: x * np.inf, tf.TensorSpec([2], dtype))
-    x = np.array([ml_dtypes.finfo(kind).tiny / kind(4), 1], kind)
-    own, references = Source(multiplied).run([x])
-    for found in (own[0], references[0].exact):
-        np.testing.assert_array_equal(found.astype(np.float64), [expected, np.inf])
-
-
 def test_integers_must_be_equal(tmp_path):
     x = np.arange(6, dtype=np.int32)
     assert verify.distance("y", x, x, Reference(x, x)) == 0
@@ -373,6 +360,34 @@ def test_roundings_do_not_decide_what_overflows(tmp_path):
     backend.link(compiled, tmp_path / "k.so", runtime=native.library_path())
     shapes = [tuple(s.shape) for s in specs]
     assert verify.check(tmp_path / "k.so", "focal", lambda _: library, [shapes]).error < 0.02
+
+
+def _distance(kernel, expansion, exact, sums=True, **draw):
+    found, own, exact = np.array([kernel]), np.array([expansion]), np.array([exact])
+    bfloat16 = ml_dtypes.bfloat16
+    reference = Reference(exact, own.astype(bfloat16), sums=sums)
+    drawn = adversarial.Draw("", [], **draw)
+    return verify.distance("y", found.astype(bfloat16), own.astype(bfloat16), reference, drawn)
+
+
+def test_what_overflows_is_told_by_the_expansion_or_its_reference():
+    largest = float(ml_dtypes.finfo(ml_dtypes.bfloat16).max)
+    for sums in (False, True):
+        assert _distance(np.inf, largest, largest * 1.01, sums) == 0
+        assert _distance(largest, np.inf, largest, sums) == 0
+    assert _distance(np.nan, largest / 2, largest / 2) == 0
+    with pytest.raises(verify.Mismatch, match="it is nan, and 1.69"):  # no sum: in no other order
+        _distance(np.nan, largest / 2, largest / 2, sums=False)
+    with pytest.raises(verify.Mismatch, match="it is inf, and 1.02"):
+        _distance(np.inf, 1.02e30, 1.02e30)
+
+
+def test_which_infinities_of_a_loop_become_nans_may_depend_on_roundings():
+    assert _distance(np.nan, -np.inf, -np.inf, special=True, fed_back=True) == 0
+    with pytest.raises(verify.Mismatch, match="it is nan, and -inf"):
+        _distance(np.nan, -np.inf, -np.inf, special=True)
+    with pytest.raises(verify.Mismatch, match="it is nan, and 1.0"):
+        _distance(np.nan, 1.0, 1.0, special=True, fed_back=True)
 
 
 def test_a_milder_draw():

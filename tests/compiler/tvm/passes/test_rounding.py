@@ -116,6 +116,17 @@ def test_roots_of_what_is_never_negative_are_not_rounded() -> None:
     assert _rounded(lambda x: (x - x * 0.1) ** 2.0, tf.half) == []
 
 
+def test_a_test_for_infinities_rounds_what_it_reads_alone() -> None:
+    def logsumexp(x: Any) -> Any:
+        return tf.reduce_logsumexp(x * 0.1 + 1.0, 1, keepdims=True)
+
+    assert _rounded(logsumexp, tf.bfloat16) == ["Reshape"]  # of the maximum
+    assert _rounded(logsumexp, tf.half) == ["Mul", "AddV2"]  # either may overflow
+    assert _rounded(lambda x: tf.math.is_nan(x / (x - x * 0.1)), tf.bfloat16) == [
+        "Mul", "Sub", "RealDiv",
+    ]  # fmt: skip
+
+
 def test_all_ops_on_the_way_are_rounded_once() -> None:
     def function(x: Any) -> Any:
         y = tf.exp(x * 0.1)

@@ -1,0 +1,34 @@
+"""What a kernel is held against: the expansion's results, the same in float64, other roundings."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from composite.kernels.source import Source
+from tests.compiler.tvm.conftest import library_of
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"), [(tf.float32, np.nan), (tf.bfloat16, np.nan), (tf.half, np.inf)]
+)
+def test_the_reference_takes_for_zero_what_tensorflow_does(dtype, expected):
+    kind = dtype.as_numpy_dtype
+    multiplied = library_of(lambda x: x * np.inf, [tf.TensorSpec([2], dtype)])
+    x = np.array([ml_dtypes.finfo(kind).tiny / kind(4), 1], kind)
+    own, references = Source(multiplied).run([x])
+    for found in (own[0], references[0].exact):
+        np.testing.assert_array_equal(found.astype(np.float64), [expected, np.inf])
+
+
+def test_narrow_results_are_held_against_roundings_of_float32_as_well():
+    def cubes(x):
+        return tf.cast(x * x * x, tf.float32)
+
+    x = np.array([1.1, 3.3], ml_dtypes.bfloat16)
+    _, (reference,) = Source(library_of(cubes, [tf.TensorSpec([2], tf.bfloat16)])).run([x])
+    wide = x.astype(np.float32)
+    assert next(iter(reference.nearby())).tolist() == (wide * wide * wide).tolist()
+    assert reference.own.tolist() == (x * x * x).astype(np.float32).tolist()
