@@ -20,7 +20,7 @@ from composite.ops import functions
 
 Array = np.ndarray[Any, Any]
 
-_RUNS = 4  # with other roundings
+_MOST_RUNS = 24  # with other roundings
 
 
 class Source:
@@ -86,7 +86,7 @@ class Source:
         runs: list[list[Array]] = []
 
         def nearby(output: int) -> Iterator[Array]:
-            for seed in range(_RUNS):
+            for seed in range(_MOST_RUNS):
                 if seed == len(runs):
                     runs.append(self.rounded(inputs, seed))
                 yield runs[seed][output]
