@@ -31,8 +31,6 @@ _ROW = 16  # elements that a row has at least
 _MOST_OF_ROW = 0.75  # of a row, so that one element at a jump is not the measure of all others
 _TERMS = 4
 _SPREAD = 2  # from most of a row's errors to the largest of many rows
-_RUNS = 4  # with other roundings
-_RARE = 1e-3  # elements, of all, for which so many runs may hide by luck what rounding does
 
 
 class Verdict(NamedTuple):
@@ -89,11 +87,10 @@ def judge(found: Array, reference: Reference) -> Verdict:
 
     bound = allowed()
     if (distance > bound).any():
-        for runs, other in enumerate(reference.nearby(), 1):
+        for other in reference.nearby():
             noise = np.maximum(noise, _distance(_wide(other), exact, known))
             bound = allowed()
-            beyond = np.count_nonzero(distance > bound)
-            if not beyond or (runs >= _RUNS and beyond > _RARE * distance.size):
+            if not (distance > bound).any():
                 break
     if not (distance > bound).any():
         units = np.maximum(scale, bound)
