@@ -59,7 +59,8 @@ HELD_BY: dict[str, str] = {
     "tests/examples/test_without_tensorflow.py": "composite/runtime/standalone/c_api",
     "tests/composite/tf_op/test_function.py": (
         "__init__.py composite/runtime/foreign/dlpack composite/runtime/foreign/function"
-        " composite/runtime/foreign/op composite/runtime/foreign/shape_rules"
+        " composite/runtime/foreign/op composite/runtime/foreign/call_op"
+        " composite/runtime/foreign/eager_op composite/runtime/foreign/shape_rules"
         " composite/ops/prepared_call.py"
     ),
     "tests/composite/tf_op/test_xla.py": (

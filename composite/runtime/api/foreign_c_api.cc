@@ -5,8 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "composite/runtime/api/c_api_reply.h"
+#include "composite/runtime/foreign/eager_op.h"
 #include "composite/runtime/foreign/library.h"
-#include "composite/runtime/foreign/op.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/platform/statusor.h"
 

@@ -29,13 +29,6 @@ struct DeviceStream {
   void* stream;
 };
 
-// What compiled kernels ask of addresses.
-inline constexpr size_t kAlignment = 64;
-
-inline bool IsAligned(const void* data) {
-  return reinterpret_cast<uintptr_t>(data) % kAlignment == 0;
-}
-
 // Thread-safe. A call fails with what the function raised, by KernelError.
 class ForeignFunction {
  public:

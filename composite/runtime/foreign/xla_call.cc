@@ -52,7 +52,7 @@ class XlaPool : public Pool {
 class CpuWorkspace : public tvm_abi::Workspace {
  public:
   void* Allocate(size_t bytes) override {
-    return tensorflow::cpu_allocator()->AllocateRaw(kAlignment, bytes);
+    return tensorflow::cpu_allocator()->AllocateRaw(tvm_abi::kAlignment, bytes);
   }
   void Free(void* block) override { tensorflow::cpu_allocator()->DeallocateRaw(block); }
 };
@@ -82,7 +82,7 @@ absl::StatusOr<Tensor> TensorFor(const ffi::AnyBuffer& buffer, bool may_keep) {
   tensorflow::TensorShape shape;
   TF_RETURN_IF_ERROR(tensorflow::TensorShape::BuildTensorShape(
       absl::MakeConstSpan(dims.begin(), dims.size()), &shape));
-  if (may_keep || !IsAligned(buffer.untyped_data())) {
+  if (may_keep || !tvm_abi::IsAligned(buffer.untyped_data())) {
     Tensor own(dtype, shape);
     if (own.NumElements() == 0 || own.data() != nullptr) return own;
     return absl::ResourceExhaustedError("there is no memory for a copy of a tensor");

@@ -27,6 +27,9 @@ struct Options {
   Backend backend = Backend::kUnset;
   Numerics numerics = Numerics::kUnset;
 
+  bool operator==(const Options& other) const {
+    return backend == other.backend && numerics == other.numerics;
+  }
   // The kernel is a must: no kernel is an error.
   bool must() const { return backend == Backend::kTvm; }
   // The bits of the expansion: a kernel may run only if it must, and gives them.

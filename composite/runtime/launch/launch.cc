@@ -14,25 +14,36 @@ namespace {
 // the caller never waits for more than one such part.
 constexpr int kTasksPerThread = 4;
 
+int64_t Since(int64_t begin) { return LaunchHistory::Now() - begin; }
+
+void RunAll(int tasks, Loop& loop) {
+  TaskScope scope;
+  for (int task = 0; task < tasks; ++task) loop.Run(task, tasks);
+}
+
+// One launch for which workers may be woken.
 class LaunchState : public Shared<LaunchState> {
  public:
   LaunchState(Pool* pool, int tasks, int helpers, Loop& loop)
       : pool_(pool), tasks_(tasks), helpers_(helpers), loop_(loop), unfinished_(tasks) {}
 
-  void RunHere() {
-    LaunchHistory& history = LaunchHistory::Global();
+  // Runs one task here; the time that all of them may take.
+  int64_t Try() {
     const int64_t begin = LaunchHistory::Now();
-    const int64_t stream = history.Stream(begin);
-    int64_t work = history.Work(loop_.code());
-    if (work == 0) {
-      RunTask(Claim());
-      work = (LaunchHistory::Now() - begin) * tasks_;
-    }
-    if (history.Awake(begin) || LaunchHistory::WorthWaking(stream + work)) Wake(0);
-    for (int task = Claim(); task < tasks_; task = Claim()) RunTask(task);
+    TaskScope scope;
+    loop_.Run(Claim(), tasks_);
+    const int64_t took = Since(begin);
+    work_.fetch_add(took, std::memory_order_relaxed);
+    unfinished_.Done();
+    return took * tasks_;
+  }
+
+  // Runs what is left, with workers if `wakes`. Returns the time of all tasks, summed over threads.
+  int64_t RunHere(bool wakes) {
+    if (wakes) Wake(0);
+    RunFrom(Claim());
     unfinished_.Wait();
-    history.LaunchEnded(loop_.code(), work_.load(std::memory_order_relaxed),
-                        stream + LaunchHistory::Now() - begin);
+    return work_.load(std::memory_order_relaxed);
   }
 
  private:
@@ -48,24 +59,28 @@ class LaunchState : public Shared<LaunchState> {
 
   void Help(int helper) {
     // A claimed task keeps the launch from returning; only then may pool_ and loop_ be touched.
-    int task = Claim();
+    const int task = Claim();
     if (task < tasks_) {
       Wake(2 * helper + 1);
       Wake(2 * helper + 2);
+      RunFrom(task);
     }
-    for (; task < tasks_; task = Claim()) RunTask(task);
     LaunchHistory::Global().SawWorker();
     Unref();
   }
 
-  void RunTask(int task) {
+  // A claimed task, if it is one, and then what can be claimed. The clock is read once for all of
+  // them: small tasks take no longer than to read it.
+  void RunFrom(int task) {
+    if (task >= tasks_) return;
     const int64_t begin = LaunchHistory::Now();
+    int ran = 0;
     {
       TaskScope scope;
-      loop_.Run(task, tasks_);
+      for (; task < tasks_; task = Claim(), ++ran) loop_.Run(task, tasks_);
     }
-    work_.fetch_add(LaunchHistory::Now() - begin, std::memory_order_relaxed);
-    unfinished_.Done();
+    work_.fetch_add(Since(begin), std::memory_order_relaxed);
+    unfinished_.Done(ran);
   }
 
   Pool* const pool_;
@@ -83,13 +98,26 @@ int Launch(Pool* pool, int tasks, Loop& loop) {
   const bool alone = RunsAlone(pool);
   if (tasks <= 0) tasks = alone ? 1 : pool->size() * kTasksPerThread;
   if (alone || tasks == 1) {
-    TaskScope scope;
-    for (int task = 0; task < tasks; ++task) loop.Run(task, tasks);
+    RunAll(tasks, loop);
     return tasks;
   }
-  auto* state = new LaunchState(pool, tasks, std::min(pool->size(), tasks) - 1, loop);
-  state->RunHere();
-  state->Unref();
+  LaunchHistory& history = LaunchHistory::Global();
+  const int64_t begin = LaunchHistory::Now();
+  const int64_t stream = history.Stream(begin);
+  const auto worth_waking = [&](int64_t work) {
+    return history.Awake(begin) || LaunchHistory::WorthWaking(stream + work);
+  };
+  int64_t work = history.Work(loop.code());
+  if (work != 0 && !worth_waking(work)) {
+    RunAll(tasks, loop);
+    work = Since(begin);
+  } else {
+    auto* state = new LaunchState(pool, tasks, std::min(pool->size(), tasks) - 1, loop);
+    if (work == 0) work = state->Try();
+    work = state->RunHere(worth_waking(work));
+    state->Unref();
+  }
+  history.LaunchEnded(loop.code(), work, stream + Since(begin));
   return tasks;
 }
 

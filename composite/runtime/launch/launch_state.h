@@ -45,8 +45,8 @@ class Countdown {
 
   void Add(int count) { left_.fetch_add(count); }
 
-  void Done() {
-    if (left_.fetch_sub(1) != 1) return;
+  void Done(int count = 1) {
+    if (left_.fetch_sub(count) != count) return;
     // Either this thread sees the sleeper, or the sleeper sees zero: both sides use sequentially
     // consistent order on `left_` and `sleeping_`.
     if (!sleeping_.load()) return;

@@ -20,7 +20,6 @@ namespace {
 static_assert(sizeof(Any) == 16 && offsetof(Any, v_ptr) == 8, "TVMFFIAny");
 static_assert(sizeof(Tensor) == 48 && offsetof(Tensor, shape) == 24, "DLTensor");
 
-constexpr size_t kAlignment = 64;
 constexpr int kInlineArguments = 16;
 
 // TVMParallelGroupEnv and FTVMParallelLambda of <tvm/runtime/c_backend_api.h>.
@@ -46,11 +45,9 @@ class CallScope {
   FixedTeam* team() const { return host_.team; }
 
   void* Allocate(size_t bytes) {
-    bytes = std::max(bytes, kAlignment);
-    void* block =
-        host_.workspace != nullptr
-            ? host_.workspace->Allocate(bytes)
-            : std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) & ~(kAlignment - 1));
+    void* block = host_.workspace != nullptr
+                      ? host_.workspace->Allocate(std::max(bytes, kAlignment))
+                      : AllocateAligned(bytes);
     if (block == nullptr) return nullptr;
     std::lock_guard<std::mutex> lock(mu_);
     blocks_.push_back(block);
@@ -246,6 +243,12 @@ int FreeWorkspace(int, int, void* block) {
 }
 
 }  // namespace
+
+void* AllocateAligned(size_t bytes) {
+  // The size has to be a multiple too, and not 0: then there might be no address.
+  return std::aligned_alloc(kAlignment,
+                            std::max(kAlignment, (bytes + kAlignment - 1) & ~(kAlignment - 1)));
+}
 
 bool Call(Function function, const Host& host, Tensor* tensors, int count, Error* error) {
   Any inline_arguments[kInlineArguments];

@@ -59,11 +59,21 @@ enum TypeIndex : int32_t { kNone = 0, kTensorPtr = 7 };
 // A compiled kernel, the C symbol `__tvm_ffi_<name>`: 0, or an error that it has raised.
 using Function = int (*)(void* self, const Any* args, int32_t num_args, Any* result);
 
+// What compiled code may ask of the address of memory that it did not allocate, in bytes.
+inline constexpr size_t kAlignment = 64;
+
+inline bool IsAligned(const void* data) {
+  return reinterpret_cast<uintptr_t>(data) % kAlignment == 0;
+}
+
+// At least so many bytes of the C++ heap, for std::free, aligned so; null when there is no memory.
+void* AllocateAligned(size_t bytes);
+
 // Where a kernel gets its temporary buffers. Called from any thread.
 class Workspace {
  public:
   virtual ~Workspace() = default;
-  // At least 64-byte aligned; null when there is no memory.
+  // Aligned to kAlignment; null when there is no memory.
   virtual void* Allocate(size_t bytes) = 0;
   virtual void Free(void* block) = 0;
 };

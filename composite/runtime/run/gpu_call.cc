@@ -73,10 +73,10 @@ absl::optional<absl::Status> CallGpuKernel(OpKernelContext* context, const Choic
   Addresses inputs;
   for (int i = 0; i < context->num_inputs(); ++i) inputs.push_back(AddressOf(context->input(i)));
   if (!InputsAreAligned(*record.launches, inputs)) return absl::nullopt;
-  DimsOfOutputs dims;
-  bool all_empty = false;
-  absl::Status status = AllocateOutputs(context, record, choice.values, &dims, &all_empty);
-  if (status.ok() && all_empty) return status;
+  OutputShapes shapes;
+  absl::Status status = ShapesOfOutputs(record, choice.values, &shapes);
+  if (status.ok()) status = AllocateOutputs(context, record, shapes);
+  if (status.ok() && shapes.all_empty) return status;
   if (status.ok()) status = Launch(context, choice, inputs, device);
   if (status.ok()) return status;
   Count(GlobalStats().kernel_errors);

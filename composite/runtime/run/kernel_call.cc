@@ -20,13 +20,8 @@ using tensorflow::Tensor;
 
 tvm_abi::Tensor Describe(const Tensor& tensor, int64_t* dims) {
   // The memory of inputs is not written: the kernel's signature says which arguments are outputs.
-  return {const_cast<char*>(tensor.tensor_data().data()),
-          {tvm_abi::kCpu, 0},
-          tensor.dims(),
-          ToAbi(tensor.dtype()),
-          dims,
-          nullptr,
-          0};
+  return {
+      tensor.data(), {tvm_abi::kCpu, 0}, tensor.dims(), ToAbi(tensor.dtype()), dims, nullptr, 0};
 }
 
 absl::StatusCode CodeOf(const tvm_abi::Error& error) {
@@ -54,7 +49,10 @@ absl::Status Run(OpKernelContext* context, const KernelRecord& record, tvm_abi::
 // Has a tensor of a call lie where the kernel can read it: in a copy, if it lies elsewhere.
 absl::Status Align(OpKernelContext* context, size_t alignment, const Tensor& input,
                    tvm_abi::Tensor* described, Copies* copies) {
-  if (reinterpret_cast<uintptr_t>(described->data) % alignment == 0) return absl::OkStatus();
+  // A power of two: to divide by it would take longer than all else here.
+  if ((reinterpret_cast<uintptr_t>(described->data) & (alignment - 1)) == 0) {
+    return absl::OkStatus();
+  }
   Tensor& copy = copies->emplace_back();
   absl::Status status = context->allocate_temp(input.dtype(), input.shape(), &copy);
   if (!status.ok()) return status;
@@ -71,9 +69,10 @@ absl::Status KernelError(absl::string_view kernel, const tvm_abi::Error& error) 
                                                   error.kind.empty() ? "" : ": ", error.message));
 }
 
-absl::Status CallKernel(OpKernelContext* context, const Signature& call, const Choice& choice,
+absl::Status CallKernel(OpKernelContext* context, const Signature& call,
+                        const InstalledKernel& kernel, const OutputShapes& outputs,
                         absl::Span<const Tensor> packed) {
-  const KernelRecord& record = choice.kernel->record;
+  const KernelRecord& record = kernel.record;
   Tensors tensors;
   Copies copies;
   int64_t* dims = const_cast<int64_t*>(call.dims.data());  // the ABI has no const
@@ -88,17 +87,16 @@ absl::Status CallKernel(OpKernelContext* context, const Signature& call, const C
       tensors.back().shape = const_cast<int64_t*>(call.Value(i));
     }
   }
-  DimsOfOutputs output_dims;
-  bool all_empty = false;
-  absl::Status status = AllocateOutputs(context, record, choice.values, &output_dims, &all_empty);
-  if (!status.ok() || all_empty) return status;
+  absl::Status status = AllocateOutputs(context, record, outputs);
+  if (!status.ok() || outputs.all_empty) return status;
   for (int i = 0; i < context->num_outputs(); ++i) {
-    tensors.push_back(Describe(*context->mutable_output(i), output_dims[i].data()));
+    int64_t* const sizes = const_cast<int64_t*>(outputs.dims[i].data());
+    tensors.push_back(Describe(*context->mutable_output(i), sizes));
   }
   absl::InlinedVector<int64_t, 2> sizes;
   for (const Tensor& argument : packed) sizes.push_back(argument.NumElements());
   for (size_t i = 0; i < packed.size(); ++i) tensors.push_back(Describe(packed[i], &sizes[i]));
-  status = Run(context, record, choice.kernel->function, &tensors);
+  status = Run(context, record, kernel.function, &tensors);
   if (!status.ok()) ReleaseOutputs(context);
   return status;
 }

@@ -8,6 +8,7 @@
 #include "absl/types/span.h"
 #include "composite/runtime/kernels/kernel_group.h"
 #include "composite/runtime/launch/tvm_abi.h"
+#include "composite/runtime/run/kernel_outputs.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor.h"
 
@@ -17,11 +18,12 @@ namespace composite {
 // the expansion will refuse), InvalidArgument for TypeError and ValueError, otherwise Internal.
 absl::Status KernelError(absl::string_view kernel, const tvm_abi::Error& error);
 
-// Sets all outputs. `choice` must come from Choose with this context's signature, and have a
-// kernel; `packed` are its packed arguments. When the kernel raises, no output is set and
+// Sets all outputs. `call` is this context's signature, and the kernel covers it; `outputs` are the
+// shapes that follow, `packed` its packed arguments. When the kernel raises, no output is set and
 // the status is that of KernelError.
 absl::Status CallKernel(tensorflow::OpKernelContext* context, const Signature& call,
-                        const Choice& choice, absl::Span<const tensorflow::Tensor> packed);
+                        const InstalledKernel& kernel, const OutputShapes& outputs,
+                        absl::Span<const tensorflow::Tensor> packed);
 
 // Makes packed argument i of a kernel. The status is as that of CallKernel.
 absl::Status CallPacker(tensorflow::OpKernelContext* context, const InstalledKernel& kernel,

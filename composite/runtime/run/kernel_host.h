@@ -43,12 +43,12 @@ class KernelHost {
   class DeviceWorkspace : public tvm_abi::Workspace {
    public:
     explicit DeviceWorkspace(tensorflow::OpKernelContext* context) : context_(context) {}
-    void* Allocate(size_t bytes) override { return allocator()->AllocateRaw(kAlignment, bytes); }
+    void* Allocate(size_t bytes) override {
+      return allocator()->AllocateRaw(tvm_abi::kAlignment, bytes);
+    }
     void Free(void* block) override { allocator()->DeallocateRaw(block); }
 
    private:
-    static constexpr size_t kAlignment = 64;
-
     tensorflow::Allocator* allocator() {
       return context_->device()->GetAllocator(tensorflow::AllocatorAttributes());
     }

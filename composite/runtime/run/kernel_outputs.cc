@@ -7,24 +7,36 @@ namespace composite {
 
 using tensorflow::OpKernelContext;
 
+absl::Status ShapesOfOutputs(const KernelRecord& record, const SymbolValues& values,
+                             OutputShapes* outputs) {
+  const int count = static_cast<int>(record.out_shapes.size());
+  outputs->shapes.resize(count);
+  outputs->dims.resize(count);
+  outputs->all_empty = count > 0;
+  for (int i = 0; i < count; ++i) {
+    absl::InlinedVector<int64_t, 8> dims;
+    absl::Status status = record.OutputDims(i, values, &dims);
+    if (!status.ok()) return status;
+    tensorflow::TensorShape& shape = outputs->shapes[i];
+    status = tensorflow::TensorShape::BuildTensorShape(dims, &shape);
+    if (!status.ok()) return status;
+    outputs->dims[i].assign(dims.begin(), dims.end());
+    outputs->all_empty = outputs->all_empty && shape.num_elements() == 0;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AllocateOutputs(OpKernelContext* context, const KernelRecord& record,
-                             const SymbolValues& values, DimsOfOutputs* dims, bool* all_empty) {
-  *all_empty = context->num_outputs() > 0;
-  dims->resize(context->num_outputs());
+                             const OutputShapes& outputs) {
   for (int i = 0; i < context->num_outputs(); ++i) {
-    absl::Status status = record.OutputDims(i, values, &(*dims)[i]);
-    if (!status.ok()) return status;
-    tensorflow::TensorShape shape;
-    status = tensorflow::TensorShape::BuildTensorShape((*dims)[i], &shape);
-    if (!status.ok()) return status;
     absl::InlinedVector<int, 4> takes_over;
     for (const Forward& forward : record.forwards) {
       if (forward.output == i) takes_over.push_back(forward.input);
     }
     tensorflow::Tensor* output = nullptr;
-    status = context->forward_input_or_allocate_output(takes_over, i, shape, &output);
+    absl::Status status =
+        context->forward_input_or_allocate_output(takes_over, i, outputs.shapes[i], &output);
     if (!status.ok()) return status;
-    *all_empty = *all_empty && output->NumElements() == 0;
   }
   return absl::OkStatus();
 }

@@ -8,15 +8,24 @@
 #include "absl/status/status.h"
 #include "composite/runtime/kernels/kernel_record.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor_shape.h"
 
 namespace composite {
 
-using DimsOfOutputs = absl::InlinedVector<absl::InlinedVector<int64_t, 8>, 2>;
+// What the sizes of a call say of its outputs.
+struct OutputShapes {
+  absl::InlinedVector<tensorflow::TensorShape, 1> shapes;
+  absl::InlinedVector<absl::InlinedVector<int64_t, 4>, 1> dims;  // as kernels take them
+  bool all_empty = false;  // there are some, and there is nothing to compute
+};
+
+// `values`: of the symbols of the kernel's class.
+absl::Status ShapesOfOutputs(const KernelRecord& record, const SymbolValues& values,
+                             OutputShapes* outputs);
 
 // Takes all outputs from the device's allocator, or an input's memory for those that may lie there.
-// `all_empty`: there is nothing to compute.
 absl::Status AllocateOutputs(tensorflow::OpKernelContext* context, const KernelRecord& record,
-                             const SymbolValues& values, DimsOfOutputs* dims, bool* all_empty);
+                             const OutputShapes& outputs);
 
 // Lets go of what was allocated: an expansion that runs instead sets outputs of its own.
 void ReleaseOutputs(tensorflow::OpKernelContext* context);

@@ -43,11 +43,11 @@ bool AtRest::Note(tensorflow::OpKernelContext* context) {
   return calls_ >= needed_;
 }
 
-const KernelSnapshot& KernelView::snapshot(bool deterministic) {
+const KernelSnapshot& KernelView::snapshot(absl::FunctionRef<bool()> deterministic) {
   const KernelSnapshot& now = group_->snapshot();
-  if (!deterministic) return now;
-  const KernelSnapshot* first = nullptr;
-  return first_.compare_exchange_strong(first, &now) ? now : *first;
+  const KernelSnapshot* last = last_.load(std::memory_order_acquire);
+  if (last == &now || (last != nullptr && deterministic())) return *last;
+  return last_.compare_exchange_strong(last, &now) ? now : *last;
 }
 
 bool KernelView::Applies(tensorflow::OpKernelContext* context, bool deterministic) {
@@ -87,7 +87,10 @@ const KernelSnapshot* CallSnapshots::At(size_t i, bool must) {
     asked_ |= bit;
     if ((applies_ & bit) == 0) return nullptr;
   }
-  return must ? &view.group()->snapshot() : &view.snapshot(Deterministic());
+  const KernelSnapshot* const snapshot =
+      must ? &view.group()->snapshot() : &view.snapshot([this] { return Deterministic(); });
+  if (i == 0) first_ = snapshot;
+  return snapshot;
 }
 
 bool CallSnapshots::Deterministic() {

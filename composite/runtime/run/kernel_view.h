@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "composite/runtime/base/fork_mutex.h"
@@ -52,9 +53,10 @@ class KernelView {
   KernelGroup* group() const { return group_.get(); }
   Needs needs() const { return needs_; }
 
-  // With deterministic ops, what the group knew at the first call is all that the node ever sees: a
-  // kernel that arrives later would change bits in the middle of a training.
-  const KernelSnapshot& snapshot(bool deterministic);
+  // With deterministic ops, what the group knew at the last call is all that the node ever sees: a
+  // kernel that arrives later would change bits in the middle of a training. `deterministic` is
+  // asked only where that would make a difference.
+  const KernelSnapshot& snapshot(absl::FunctionRef<bool()> deterministic);
 
   // Whether these kernels may run in this call. Must be asked once in every call.
   bool Applies(tensorflow::OpKernelContext* context, bool deterministic);
@@ -68,7 +70,7 @@ class KernelView {
  private:
   const std::shared_ptr<KernelGroup> group_;  // the last to go: the others are of its kernels
   const Needs needs_;
-  std::atomic<const KernelSnapshot*> first_{nullptr};
+  std::atomic<const KernelSnapshot*> last_{nullptr};
   AtRest rest_;
   PackedConstants packed_;
 };
@@ -91,6 +93,9 @@ class CallSnapshots : public Snapshots {
   const KernelSnapshot* At(size_t i, bool must) override;
   bool Deterministic() override;
 
+  // What the last decision read of the first group; null if it read nothing.
+  const KernelSnapshot* first() const { return first_; }
+
   // The next decision has nothing of this group.
   void Leave(size_t i) { left_ |= 1u << i; }
   // Nor of those before it.
@@ -104,6 +109,7 @@ class CallSnapshots : public Snapshots {
   unsigned left_ = 0;     // bit i: group i
   unsigned applies_ = 0;  // of those that were asked
   unsigned asked_ = 0;
+  const KernelSnapshot* first_ = nullptr;
 };
 
 }  // namespace composite

@@ -60,6 +60,7 @@ class NodeCall {
   // Notes what the call runs. `ran`: the kernel of the decision, or the expansion.
   void Note(const Decision& decision, Route ran);
   const Signature& signature() { return *snapshots_.Call(); }
+  const KernelSnapshot* first_snapshot() const { return snapshots_.first(); }
   KernelView& ViewOf(const Decision& decision) const { return *binding_.views[decision.group]; }
   // Whether no kernel is an error.
   bool must() const { return OptionsOf(node_.CallerAs(*binding_.version), options_).must(); }

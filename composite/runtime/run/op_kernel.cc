@@ -15,7 +15,9 @@
 #include "composite/runtime/run/composite_node.h"
 #include "composite/runtime/run/device_op.h"
 #include "composite/runtime/run/kernel_call.h"
+#include "composite/runtime/run/kernel_outputs.h"
 #include "composite/runtime/run/kernel_view.h"
+#include "composite/runtime/run/known_call.h"
 #include "composite/runtime/run/node_call.h"
 #include "composite/runtime/run/node_trace.h"
 #include "composite/runtime/run/region_dump.h"
@@ -63,13 +65,19 @@ class CompositeOp : public OpKernel {
     if (binding.counts != nullptr && RegionsAreDumped()) {
       DumpRegion(*this, *binding.version, call.signature(), context);
     }
+    if (const KnownCall* known = known_.Find(binding, options, context)) {
+      const CallOf of{known->decision, known->shapes, known->outputs};
+      absl::optional<absl::Status> done = RunKernel(context, binding, of, options, &call);
+      if (done.has_value()) return *std::move(done);
+      call.Leave(known->decision);
+    }
     for (;;) {
       const Decision decision = call.Next();
       absl::optional<absl::Status> done;
       if (decision.route == Route::kExpansion) {
         done = RunExpansion(context, binding, decision, options, &call);
       } else if (decision.route == Route::kKernel) {
-        done = RunKernel(context, binding, decision, options, &call);
+        done = RunNewKernel(context, binding, decision, options, &call);
         if (!done.has_value()) call.Leave(decision);
       } else {
         absl::Status settled = call.Settle(decision);
@@ -81,21 +89,48 @@ class CompositeOp : public OpKernel {
     }
   }
 
+  // A kernel, and what it is called with.
+  struct CallOf {
+    const Decision& decision;
+    const Signature& shapes;
+    const OutputShapes& outputs;
+  };
+
+  // Of a decision that was just made.
+  absl::optional<absl::Status> RunNewKernel(OpKernelContext* context, const Binding& binding,
+                                            const Decision& decision, const Options& options,
+                                            NodeCall* call) {
+    OutputShapes outputs;
+    const Choice& choice = decision.choice;
+    absl::Status status = ShapesOfOutputs(choice.kernel->record, choice.values, &outputs);
+    if (!status.ok()) return status;
+    known_.Note(binding, options, context, *call, decision, outputs);
+    const CallOf of{decision, call->signature(), outputs};
+    return RunKernel(context, binding, of, options, call);
+  }
+
   // Empty when the kernel cannot be used in this call. A kernel that meets an index out of range
   // says so: the error is TensorFlow's own to raise. One without memory for its workspace leaves
   // the call to the expansion, which may need less.
   absl::optional<absl::Status> RunKernel(OpKernelContext* context, const Binding& binding,
-                                         const Decision& decision, const Options& options,
-                                         NodeCall* call) {
-    const Choice& choice = decision.choice;
-    auto packed = call->ViewOf(decision).Packed(context, *choice.kernel);
-    absl::Status status = packed.status();
+                                         const CallOf& of, const Options& options, NodeCall* call) {
+    const Decision& decision = of.decision;
+    const InstalledKernel& kernel = *decision.choice.kernel;
+    std::shared_ptr<const PackedConstants::Tensors> packed;
+    absl::Status status;
+    if (!kernel.record.packed.empty()) {
+      auto made = call->ViewOf(decision).Packed(context, kernel);
+      status = made.status();
+      if (status.ok()) packed = *std::move(made);
+      if (status.ok() && packed == nullptr) return absl::nullopt;
+    }
     if (status.ok()) {
-      if (*packed == nullptr) return absl::nullopt;
       if (!node_.is_uncounted()) Count(GlobalStats().kernel_launches);
       call->Note(decision, Route::kKernel);
       const KernelTrace trace(*this, decision);
-      status = CallKernel(context, call->signature(), choice, **packed);
+      status = CallKernel(
+          context, of.shapes, kernel, of.outputs,
+          packed == nullptr ? absl::Span<const tensorflow::Tensor>() : absl::MakeSpan(*packed));
     }
     if (absl::IsOutOfRange(status)) {
       return RunExpansion(context, binding, decision, options, call);
@@ -117,6 +152,7 @@ class CompositeOp : public OpKernel {
   }
 
   CompositeNode node_;
+  KnownCalls known_;
   ExpansionRunner expansion_;
   std::atomic<bool> told_{false};  // that there was no memory for a kernel
 };

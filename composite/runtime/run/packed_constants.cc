@@ -89,9 +89,6 @@ bool PackedConstants::IsCurrent(OpKernelContext* context, const InstalledKernel&
 
 absl::StatusOr<std::shared_ptr<const PackedConstants::Tensors>> PackedConstants::Get(
     OpKernelContext* context, const InstalledKernel& kernel) {
-  static const auto* const kNone =
-      new std::shared_ptr<const Tensors>(std::make_shared<const Tensors>());
-  if (kernel.record.packed.empty()) return *kNone;
   absl::MutexLock lock(&mu_);
   if (IsCurrent(context, kernel)) {
     changes_ = 0;

@@ -30,8 +30,8 @@ class PackedConstants {
   // `counted`: whether what is packed is part of composite.stats().
   explicit PackedConstants(bool counted) : counted_(counted) {}
 
-  // The packed arguments of `kernel` for this call, none if it takes none; packs at the first call
-  // with these inputs. Null when the inputs turn out to be others in every call.
+  // The packed arguments of `kernel`, which has some, for this call; packs at the first call with
+  // these inputs. Null when the inputs turn out to be others in every call.
   absl::StatusOr<std::shared_ptr<const Tensors>> Get(tensorflow::OpKernelContext* context,
                                                      const InstalledKernel& kernel)
       ABSL_LOCKS_EXCLUDED(mu_);

@@ -10,7 +10,6 @@ namespace standalone {
 namespace {
 
 constexpr char kCapsule[] = "dltensor";
-constexpr size_t kAlignment = 64;
 constexpr uint8_t kComplex = 5;
 
 // A format of Python's struct, of one element in native order. Code 0xff: another.
@@ -106,8 +105,7 @@ void HeldArray::SetDtype(uint32_t key) {
 Object NewCapsule(uint32_t dtype, const int64_t* dims, int rank, Tensor* tensor) {
   size_t bytes = dtype >> 8 >> 3;
   for (int d = 0; d < rank; ++d) bytes *= dims[d];
-  bytes = std::max(kAlignment, (bytes + kAlignment - 1) & ~(kAlignment - 1));
-  void* memory = std::aligned_alloc(kAlignment, bytes);
+  void* memory = tvm_abi::AllocateAligned(bytes);
   auto* shape = new (std::nothrow) int64_t[rank + 1];
   auto* managed = new (std::nothrow) ManagedTensor{};
   if (memory == nullptr || shape == nullptr || managed == nullptr) {

@@ -47,8 +47,8 @@ class HeldArray {
   std::vector<int64_t> strides_;
 };
 
-// A capsule "dltensor" of new memory on the CPU, aligned to 64 bytes, which whoever takes it frees.
-// Null, and Python has raised MemoryError.
+// A capsule "dltensor" of new memory on the CPU, aligned to tvm_abi::kAlignment, which whoever
+// takes it frees. Null, and Python has raised MemoryError.
 Object NewCapsule(uint32_t dtype, const int64_t* dims, int rank, Tensor* tensor);
 
 }  // namespace standalone

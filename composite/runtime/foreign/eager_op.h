@@ -1,6 +1,6 @@
 // The ops that call a foreign function, as they are registered for eager calls.
-#ifndef COMPOSITE_RUNTIME_FOREIGN_OP_H_
-#define COMPOSITE_RUNTIME_FOREIGN_OP_H_
+#ifndef COMPOSITE_RUNTIME_FOREIGN_EAGER_OP_H_
+#define COMPOSITE_RUNTIME_FOREIGN_EAGER_OP_H_
 
 #include <string>
 
@@ -17,4 +17,4 @@ absl::StatusOr<std::string> EagerOpFor(const tensorflow::NodeDef& call);
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_FOREIGN_OP_H_
+#endif  // COMPOSITE_RUNTIME_FOREIGN_EAGER_OP_H_
