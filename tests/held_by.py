@@ -297,7 +297,7 @@ HELD_BY: dict[str, str] = {
         "composite/runtime/run/kernel_view composite/runtime/run/packed_constants"
         " composite/runtime/tensorflow/constant_inputs"
     ),
-    "tests/runtime/regions/test_partition.py": "function_regions region_function region_node",
+    "tests/runtime/regions/test_partition.py": "function_regions region_function",
     "tests/runtime/regions/test_form_regions.py": "region_counts region_options",
     "tests/runtime/tensorflow/test_graph_pass.py": "final_call function_rewrite node_rewrite",
     "tests/runtime/tensorflow/test_call_names.py": "stand_in",
