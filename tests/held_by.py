@@ -80,7 +80,9 @@ HELD_BY: dict[str, str] = {
         " versions.py composite/cli/diverge.py"
     ),
     "tests/composite/quant/test_integers.py": "__init__.py",
-    "tests/composite/acceleration/test_accelerate.py": "comparing.py graph.py report.py",
+    "tests/composite/acceleration/test_accelerate.py": (
+        "comparing.py graph.py recognized.py report.py"
+    ),
     "tests/composite/acceleration/test_bisecting.py": "composite/cli/bisect.py",
     "tests/composite/acceleration/test_replaying.py": (
         "composite/cli/replay.py composite/runtime/run/region_dump"
@@ -89,8 +91,8 @@ HELD_BY: dict[str, str] = {
         "composite/kernels/installed.py composite/runtime/api/model_kernels"
     ),
     "tests/composite/acceleration/test_model_folder.py": (
-        "drawing.py signatures.py composite/cli/accelerate.py composite/cli/folders.py "
-        "composite/cli/reports.py composite/cli/signature_calls.py"
+        "signatures.py composite/cli/accelerate.py composite/cli/folders.py "
+        "composite/cli/reports.py composite/cli/signature_calls.py composite/trials/drawing.py"
     ),
     # What makes kernels.
     "tests/composite/compiler_process/test_client.py": "process.py server.py service.py",

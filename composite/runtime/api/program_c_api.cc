@@ -10,6 +10,7 @@
 #include "composite/runtime/api/request.h"
 #include "composite/runtime/c_api.h"
 #include "composite/runtime/expand/expand.h"
+#include "composite/runtime/expand/expansion.h"
 #include "composite/runtime/graph/not_yet.h"
 #include "composite/runtime/kernels/dtypes.h"
 #include "composite/runtime/program/function_digest.h"

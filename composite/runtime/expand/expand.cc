@@ -96,11 +96,13 @@ absl::StatusOr<std::vector<TensorValue>> AddInputs(size_t count, GraphBuilder* g
 }
 
 // The expansion that a graph of a version's meaning is.
-absl::StatusOr<std::shared_ptr<const Expansion>> Finished(
-    const OpVersion& version, std::string key, absl::Span<const InputFact> facts,
-    const FactReader& reader, absl::Span<const TensorValue> inputs,
-    absl::Span<const TensorValue> outputs, absl::Span<const std::string> names,
-    GraphBuilder* graph) {
+absl::StatusOr<std::shared_ptr<const Expansion>> Finished(const OpVersion& version, std::string key,
+                                                          absl::Span<const InputFact> facts,
+                                                          const FactReader& reader,
+                                                          absl::Span<const TensorValue> inputs,
+                                                          absl::Span<const TensorValue> outputs,
+                                                          absl::Span<const std::string> names,
+                                                          GraphBuilder* graph) {
   auto expansion = std::make_shared<Expansion>();
   expansion->reads = reader.Reads();
   for (const ReadFact& read : expansion->reads) {

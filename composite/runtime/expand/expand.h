@@ -24,8 +24,6 @@ inline constexpr char kWholeAttr[] = "_composite_whole";
 // bool, of kFunctionOp: the function's nodes of composites are expanded, as the kernel compiler
 // wants it. Else they stay nodes, which have kernels of their own.
 inline constexpr char kInlinedAttr[] = "_composite_inlined";
-// Set on the errors of such an expansion: the name of the node that has none.
-inline constexpr char kNodePayload[] = "composite/node";
 
 // `attrs` are the op's attributes, derived ones included; a missing one has its default. `facts`
 // must agree in number and dtypes with them. Results are cached by what the evaluation read of the

@@ -8,7 +8,6 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/expand/evaluator.h"
-#include "composite/runtime/expand/expand.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/program/signature.h"

@@ -49,8 +49,7 @@ absl::Status VisitNode(const NodeDef& node, const std::set<std::string>& functio
   // The function of a node of kFunctionOp is one of those that are visited.
   if (node.op() == kFunctionOp) return absl::OkStatus();
   if (auto composite = Registry::Global().Resolve(node.op(), AttrSlice(node)); composite.ok()) {
-    reached->insert((*composite)->unconditional_ops.begin(),
-                    (*composite)->unconditional_ops.end());
+    reached->insert((*composite)->unconditional_ops.begin(), (*composite)->unconditional_ops.end());
   } else {
     reached->insert(node.op());
   }

@@ -62,9 +62,8 @@ bool HasThreadsOptions(const Node& node) {
   const auto own = NodeOptions(node.attrs());
   if (!own.ok()) return false;
   const Options& wanted = ThreadOptions();
-  const bool same_backend =
-      own->backend == wanted.backend ||
-      (own->backend == Backend::kUnset && wanted.backend == Backend::kAuto);
+  const bool same_backend = own->backend == wanted.backend ||
+                            (own->backend == Backend::kUnset && wanted.backend == Backend::kAuto);
   const bool same_numerics =
       own->numerics == wanted.numerics ||
       (own->numerics == Numerics::kUnset && wanted.numerics == Numerics::kFast);

@@ -20,7 +20,8 @@
 
 namespace composite {
 
-// On a CompositeCall, beside kSavingForwardAttr: the op of that node, a space, and its kProgramAttr.
+// On a CompositeCall, beside kSavingForwardAttr: the op of that node, a space, and its
+// kProgramAttr.
 inline constexpr char kSavingForwardOfAttr[] = "_composite_twin_of";
 
 // Puts the outputs of saving forwards in the place of forward nodes, which become identities of

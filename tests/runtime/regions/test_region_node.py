@@ -52,7 +52,8 @@ def test_a_composite_joins_the_nodes_around_it(unique: Unique) -> None:
 
 
 def test_a_region_is_named_by_the_body_too(unique: Unique) -> None:
-    op, names = unique("Body"), []
+    op = unique("Body")
+    names: list[str] = []
     for factor in (2.0, 3.0):
         _, found = regions(around(node(op, scaled(op, factor))))
         names += found
@@ -63,7 +64,7 @@ def test_two_composites_are_a_region_and_one_is_none(unique: Unique) -> None:
     op = unique("Pair")
     call = node(op, scaled(op))
     assert len(regions(lambda x: call(call(x)))[1]) == 1
-    assert regions(lambda x: call(x))[1] == {}
+    assert regions(call)[1] == {}
 
 
 def test_which_composites_stay_outside(unique: Unique) -> None:
