@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDef
 
 import composite
-from composite.acceleration import comparing
+from composite.acceleration import comparing, graph
 from composite.acceleration.comparing import Accelerated
 from composite.acceleration.graph import Partition, Region
 from composite.acceleration.report import AccelerationReport
@@ -216,6 +216,24 @@ def test_one_op_is_something_to_run(times: list[float]) -> None:
     )
     assert fast.report.partition.regions == ()
     assert fast.report.is_gain
+
+
+def test_gradients_of_composites_are_in_regions() -> None:
+    @tf.function
+    def step(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(recognized_ops.hard_swish(x * 0.5) ** 2)
+        return tape.gradient(y, x) - x
+
+    x = tf.linspace(-4.0, 4.0, 6)
+    wanted = step(x)
+    found = graph.partition(step.get_concrete_function(x))
+    assert sum(region.ops["CompositeCall"] for region in found.regions) == 1
+    assert "CompositeCall" not in found.outside
+    with composite.options(regions=True):
+        again = tf.function(step.python_function)(x)
+    np.testing.assert_allclose(again, wanted, rtol=1e-5)
 
 
 def test_ops_are_for_functions() -> None:
