@@ -1,4 +1,4 @@
-"""Random Keras models: layers of many kinds, shared ones, loops and branches, composites, several outputs.
+"""Random Keras models: layers of many kinds, shared ones, loops, branches, composites.
 
 A model follows from its seed. Tensors are of the batch, a length and a width, or of the batch and
 a width; images have two lengths. Sizes are small and odd as often as even.
