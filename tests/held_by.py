@@ -81,7 +81,9 @@ HELD_BY: dict[str, str] = {
         " versions.py composite/cli/diverge.py"
     ),
     "tests/composite/quant/test_integers.py": "__init__.py",
-    "tests/composite/acceleration/test_accelerate.py": "comparing.py graph.py report.py",
+    "tests/composite/acceleration/test_accelerate.py": (
+        "comparing.py graph.py recognized.py report.py"
+    ),
     "tests/composite/acceleration/test_bisecting.py": "composite/cli/bisect.py",
     "tests/composite/acceleration/test_replaying.py": (
         "composite/cli/replay.py composite/runtime/run/region_dump"
@@ -90,8 +92,8 @@ HELD_BY: dict[str, str] = {
         "composite/kernels/installed.py composite/runtime/api/model_kernels"
     ),
     "tests/composite/acceleration/test_model_folder.py": (
-        "drawing.py signatures.py composite/cli/accelerate.py composite/cli/folders.py "
-        "composite/cli/reports.py composite/cli/signature_calls.py"
+        "signatures.py composite/cli/accelerate.py composite/cli/folders.py "
+        "composite/cli/reports.py composite/cli/signature_calls.py composite/trials/drawing.py"
     ),
     # What makes kernels.
     "tests/composite/compiler_process/test_client.py": "process.py server.py service.py",
@@ -299,7 +301,7 @@ HELD_BY: dict[str, str] = {
         "composite/runtime/run/kernel_view composite/runtime/run/packed_constants"
         " composite/runtime/tensorflow/constant_inputs"
     ),
-    "tests/runtime/regions/test_partition.py": "function_regions region_function region_node",
+    "tests/runtime/regions/test_partition.py": "function_regions region_function",
     "tests/runtime/regions/test_form_regions.py": "region_counts region_options",
     "tests/runtime/tensorflow/test_graph_pass.py": "final_call function_rewrite node_rewrite",
     "tests/runtime/tensorflow/test_call_names.py": "stand_in",

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple, overload
 
 import tensorflow as tf
 
-from composite.acceleration import drawing, model_folder
+from composite.acceleration import model_folder
 from composite.acceleration.comparing import Accelerated, Terms, compared
 from composite.acceleration.report import LEAST_GAIN, ModelReport
 from composite.ops import call
+from composite.ops.op import CompositeOp
+from composite.trials import drawing
 
 MIN_OPS = 2  # a region has them anyway
 _Path = str | os.PathLike[str]
@@ -29,6 +31,7 @@ def accelerate(
     rtol: float | None = ...,
     timeout: float | None = ...,
     xla: bool = ...,
+    ops: Sequence[CompositeOp] | None = ...,
 ) -> Accelerated: ...
 
 
@@ -59,6 +62,7 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
     rtol: float | None = None,
     timeout: float | None = None,
     xla: bool = False,
+    ops: Sequence[CompositeOp] | None = (),
 ) -> Accelerated | ModelReport:
     """Gives kernels to parts of the graph of a function, where that makes it faster.
 
@@ -88,6 +92,9 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
         timeout: seconds to wait for kernels at most; those that come later are used all the same.
         xla: compare and time what XLA makes of the whole function, too, and call that where it is
             the fastest. XLA compiles anew for each shape, while the call waits. Not for a folder.
+        ops: composites that are put in the places of what computes the same, before regions are
+            formed around them and with them, as `composite.recognize` does; None for all of the
+            process. For each shape anew, while the call waits. Not for a folder.
 
     Returns:
         An Accelerated, which is called as `model` is. It runs the original where nothing else has
@@ -95,9 +102,10 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
 
     Raises:
         TypeError: if `model` is not callable and no folder, or a folder comes without `out`, or
-            with `xla`.
+            with `xla` or `ops`; or for `ops` that are no composites.
         ValueError: without inputs, unless a Keras model tells them, for signatures or inputs that
-            the SavedModel has not, or for what `deny` does not take.
+            the SavedModel has not, for what `deny` does not take, or where `ops` is None and the
+            process has no composites.
         FileNotFoundError: if the folder has no SavedModel.
         ImportError: if the SavedModel needs composites that are not loaded.
     """
@@ -109,11 +117,13 @@ def accelerate(  # noqa: PLR0913 - of a folder there is more to say
             raise TypeError(
                 "xla= is for a function of this process: no folder says who compiles it"
             )
+        if ops is None or ops:
+            raise TypeError("ops= is for a function: give the folder to composite.recognize first")
         asked = model_folder.Call(of_folder(inputs), signatures, size, terms)
         return model_folder.accelerated(Path(model), Path(out), asked)
     if out is not None or signatures is not None:
         raise TypeError("out= and signatures= are for the folder of a SavedModel")
-    return compared(*call_of(model, inputs, size), terms)
+    return compared(*call_of(model, inputs, size), terms, ops)
 
 
 class Called(NamedTuple):

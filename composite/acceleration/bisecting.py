@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from composite.acceleration import comparing, drawing, model_folder
+from composite.acceleration import comparing, model_folder
 from composite.acceleration.accelerate import Called, call_of, entries, of_folder
 from composite.acceleration.comparing import WARM, Terms
 from composite.acceleration.graph import Region
-from composite.acceleration.report import Deviation
 from composite.binding import native, settings
 from composite.binding.printed import Printed
 from composite.binding.records import record
 from composite.jit import worker
+from composite.trials import drawing, results
+from composite.trials.results import Deviation
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -132,8 +133,8 @@ class _Trials:
                 for _ in range(WARM):
                     trial(*given)
             worker.wait(self._terms.timeout)
-            found = comparing.flat(trial(*given))
-        return comparing.deviation(found, self._wanted, self._terms.rtol)
+            found = results.flat(trial(*given))
+        return results.deviation(found, self._wanted, self._terms.rtol)
 
 
 @contextmanager

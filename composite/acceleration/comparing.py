@@ -9,14 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from composite.acceleration import graph
-from composite.acceleration.report import LEAST_GAIN, AccelerationReport, Compiled, Deviation
+from composite.acceleration.recognized import Recognizing
+from composite.acceleration.report import LEAST_GAIN, AccelerationReport, Compiled
 from composite.binding import settings
 from composite.counters import stats
 from composite.jit import worker
+from composite.ops.op import CompositeOp
+from composite.trials.results import Array, deviation, flat
 
 # The runtime knows functions that get regions by their names (composite/runtime/regions).
 MARK = "composite_accelerated_"
@@ -24,8 +26,6 @@ _ROUNDS = 25
 _BUDGET = 2.0  # seconds of timed runs of each function, roughly
 _LONGEST = 300  # characters of XLA's error that a report has
 WARM = 12  # calls in which nodes ask for their kernels
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -68,16 +68,22 @@ class Accelerated:
 
 
 def compared(
-    call: Callable[..., Any], name: str, given: Sequence[Any], terms: Terms
+    call: Callable[..., Any],
+    name: str,
+    given: Sequence[Any],
+    terms: Terms,
+    ops: Sequence[CompositeOp] | None = (),
 ) -> Accelerated:
     """Runs a function on these inputs without and with regions.
 
-    `name` is what the report calls it.
+    `name` is what the report calls it; `ops` are recognized in it before regions are formed, None
+    for those of the process.
     """
     word = word_of(name)
     original, wanted = without_regions(call, word, given)
     worker.start_for_regions()
-    regions, partition, is_complete = formed(call, word, given, terms)
+    recognizing = None if ops is not None and not ops else Recognizing(call, ops)
+    regions, partition, is_complete = formed(recognizing or call, word, given, terms)
     before = stats()
     found = flat(regions(*given))
     calls = (stats() - before).by_region
@@ -97,6 +103,7 @@ def compared(
         min_gain=terms.min_gain,
         calls=calls,
         xla=by_xla,
+        recognition=None if recognizing is None else recognizing.report(*given),
     )
     if report.is_xla_best:
         return Accelerated(compiled, report)
@@ -164,45 +171,6 @@ def traced(call: Callable[..., Any], name: str, *, jit_compile: bool | None = No
 
     traced.__name__ = name
     return tf.function(traced, jit_compile=jit_compile)
-
-
-def flat(result: Any) -> list[Array]:
-    """The outputs of a call."""
-    return [np.asarray(tensor) for tensor in tf.nest.flatten(result)]
-
-
-def deviation(found: Sequence[Array], wanted: Sequence[Array], rtol: float | None) -> Deviation:
-    """The output that is furthest from what it was, in units of its bound."""
-    pairs = enumerate(zip(found, wanted, strict=True))
-    deviations = [_deviation_of(k, y, z, rtol) for k, (y, z) in pairs]
-    return max(deviations, key=_in_bounds, default=Deviation(0, 0.0, 0.0))
-
-
-def _deviation_of(index: int, y: Array, z: Array, rtol: float | None) -> Deviation:
-    if z.dtype.kind in "biuSUO":
-        return Deviation(index, float(not np.array_equal(y, z)), 0.0)
-    bound = rtol if rtol is not None else 5e-2 if z.dtype.itemsize == 2 else 1e-3
-    return Deviation(index, _distance(y.astype(np.float64), z.astype(np.float64)), bound)
-
-
-def _in_bounds(deviation: Deviation) -> float:
-    """The distance as a multiple of its bound."""
-    if not deviation.distance:
-        return 0.0
-    return deviation.distance / deviation.bound if deviation.bound else float("inf")
-
-
-def _distance(y: Array, z: Array) -> float:
-    """The largest |y - z| as a part of the largest |z|; infinite where NaNs or infinities do."""
-    finite = np.isfinite(z)
-    if not np.array_equal(y[~finite], z[~finite], equal_nan=True):
-        return float("inf")
-    y, z = y[finite], z[finite]
-    if not np.isfinite(y).all():
-        return float("inf")
-    if not z.size:
-        return 0.0
-    return float(np.max(np.abs(y - z)) / max(np.max(np.abs(z)), np.finfo(np.float32).tiny))
 
 
 def _times(functions: Sequence[Any], inputs: Sequence[Any]) -> list[float]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from composite.acceleration import drawing, signatures
+from composite.acceleration import signatures
 from composite.acceleration.comparing import WARM, Accelerated, Terms, compared, in_one_line
 from composite.acceleration.report import AccelerationReport, ModelReport
 from composite.aot.replacing import replaced
@@ -19,6 +19,7 @@ from composite.jit import worker
 from composite.kernels import installed
 from composite.saving import contents, region_kernels, saved_model
 from composite.saving.model_loading import load_model
+from composite.trials import drawing
 
 
 class Call(NamedTuple):

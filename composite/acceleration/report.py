@@ -10,31 +10,13 @@ from typing import TYPE_CHECKING
 from composite.acceleration.graph import Partition, Region
 from composite.binding.printed import Printed
 from composite.counters import RegionCounts
+from composite.recognition.report import RecognitionReport
+from composite.trials.results import UNMOVED, Deviation
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 LEAST_GAIN = 1.03  # less is the clock's noise
-
-
-@dataclass(frozen=True)
-class Deviation:
-    """The output that moved furthest.
-
-    Attributes:
-        output: its index among the flattened outputs.
-        distance: its largest difference, as a part of its largest absolute value.
-        bound: how far it may be.
-    """
-
-    output: int
-    distance: float
-    bound: float
-
-    @property
-    def is_small(self) -> bool:
-        """Whether it is within its bound."""
-        return self.distance <= self.bound
 
 
 @dataclass(frozen=True)
@@ -48,7 +30,7 @@ class Compiled:
     """
 
     refusal: str = ""
-    deviation: Deviation = Deviation(0, 0.0, 0.0)
+    deviation: Deviation = UNMOVED
     microseconds: float = math.inf
 
 
@@ -66,6 +48,7 @@ class AccelerationReport(Printed):
         min_gain: the speedup from which on it is a gain.
         calls: what each region ran in the call that was compared, by the region's name.
         xla: what XLA makes of it; None if that was not asked for.
+        recognition: the ops that were found in it; None if none were looked for.
     """
 
     name: str
@@ -77,6 +60,13 @@ class AccelerationReport(Printed):
     min_gain: float = LEAST_GAIN
     calls: Mapping[str, RegionCounts] = field(default_factory=dict)
     xla: Compiled | None = None
+    recognition: RecognitionReport | None = None
+
+    @property
+    def has_kernels(self) -> bool:
+        """Whether any part of it can have a kernel: a region, or an op that was recognized."""
+        found = self.recognition is not None and bool(self.recognition.recognized)
+        return bool(self.partition.regions) or found
 
     @property
     def is_xla_best(self) -> bool:
@@ -95,7 +85,7 @@ class AccelerationReport(Printed):
     def is_gain(self) -> bool:
         """Whether regions are a gain: there are some, results are close, the time is less."""
         is_faster = self.speedup >= self.min_gain
-        return bool(self.partition.regions) and self.deviation.is_small and is_faster
+        return self.has_kernels and self.deviation.is_small and is_faster
 
     @property
     def verdict(self) -> str:
@@ -103,7 +93,7 @@ class AccelerationReport(Printed):
         if self.xla is not None and self.is_xla_best:
             speedup = self.original_us / self.xla.microseconds
             return f"runs what XLA compiled, {speedup:.2f} times as fast"
-        if not self.partition.regions:
+        if not self.has_kernels:
             return "runs the original: no part of it can be a region"
         if not self.deviation.is_small:
             far = f"{self.deviation.distance:.2g} of its largest |y|"
@@ -159,6 +149,8 @@ class AccelerationReport(Printed):
         )
         if self.xla is not None:
             console.print(f"by XLA: {self._by_xla(self.xla)}", highlight=False, markup=False)
+        if self.recognition is not None:
+            self.recognition.print_to(console)
         if not self.is_complete:
             console.print("some kernels were not ready when this was timed", highlight=False)
 

@@ -28,6 +28,7 @@ class CallRequest(TypedRecord):
         backend: "auto", "tvm" or "tf"; "": not set.
         numerics: "fast" or "strict"; "": not set.
         whole: digests of the versions that stay nodes where the body calls them.
+        inlined: of a function, the composites that it calls are expanded.
         constant_inputs: the inputs that never change.
         variable_inputs: the inputs that are read from variables.
         uncounted: composite.stats() leaves the call out.
@@ -42,6 +43,7 @@ class CallRequest(TypedRecord):
     backend: str = ""
     numerics: str = ""
     whole: tuple[str, ...] | None = None
+    inlined: bool = False
     constant_inputs: tuple[int, ...] = ()
     variable_inputs: tuple[int, ...] = ()
     uncounted: bool = False

@@ -67,6 +67,7 @@ CALL = (
     Field("_composite_backend", "backend", Kind.TEXT),
     Field("_composite_numerics", "numerics", Kind.TEXT),
     Field("_composite_whole", "whole", Kind.TEXTS),
+    Field("_composite_inlined", "inlined", Kind.FLAG),
     Field("_composite_constants", "constant_inputs", Kind.SIZES),
     Field("_composite_variables", "variable_inputs", Kind.SIZES),
     Field("_composite_uncounted", "uncounted", Kind.FLAG),

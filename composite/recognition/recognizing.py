@@ -9,8 +9,6 @@ from typing import Any, overload
 
 import tensorflow as tf
 
-from composite.acceleration import comparing
-from composite.acceleration.drawing import drawn
 from composite.editing.editing import Handles, Outcome, changed_by
 from composite.editing.models import Edited, concrete_of, edited_by
 from composite.ops.op import CompositeOp
@@ -18,6 +16,8 @@ from composite.ops.registry import OPS
 from composite.recognition.finding import Finder, Recognized
 from composite.recognition.report import NearlyRecognized, Outputs, RecognitionReport
 from composite.recognition.view import Views
+from composite.trials import results
+from composite.trials.drawing import drawn
 
 _Path = str | os.PathLike[str]
 _WORD = "composite.recognize"
@@ -143,6 +143,6 @@ def _outputs(original: Any, function: Any, inputs: Any) -> Outputs:
             return Outputs(skipped=str(error))
     else:
         args, kwargs = list(inputs) if isinstance(inputs, list | tuple) else [inputs], {}
-    found, wanted = (comparing.flat(one(*args, **kwargs)) for one in (function, original))
-    moved = comparing.deviation(found, wanted, None)
+    found, wanted = (results.flat(one(*args, **kwargs)) for one in (function, original))
+    moved = results.deviation(found, wanted, None)
     return Outputs(moved.distance, moved.bound, skipped="")

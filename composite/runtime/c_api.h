@@ -63,8 +63,9 @@ COMPOSITE_EXPORT int composite_set_kernel_ops(const char* request, size_t size,
 /* NodeDef op = name; the op's attributes, derived ones included; optional `_composite_program` (s),
  * `_in_shapes` list(shape) of the flattened inputs (any negative dim is unknown), `_constants`
  * list(tensor) (DT_INVALID: not known), `_composite_whole` list(s), the versions of composites that
- * stay nodes -> FunctionDefLibrary: function[0] is the expansion, the
- * rest is what it reaches. FAILED_PRECONDITION + COMPOSITE_NOT_YET when a fact is missing. */
+ * stay nodes, `_composite_inlined` (b), that those inside of a function do not ->
+ * FunctionDefLibrary: function[0] is the expansion, the rest is what it reaches.
+ * FAILED_PRECONDITION + COMPOSITE_NOT_YET when a fact is missing. */
 COMPOSITE_EXPORT int composite_expand(const char* request, size_t size, composite_buffer* reply);
 
 #ifdef __cplusplus

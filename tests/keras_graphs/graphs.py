@@ -1,4 +1,4 @@
-"""Random Keras models: layers of many kinds, shared ones, loops and branches, several outputs.
+"""Random Keras models: layers of many kinds, shared ones, loops, branches, composites.
 
 A model follows from its seed. Tensors are of the batch, a length and a width, or of the batch and
 a width; images have two lengths. Sizes are small and odd as often as even.
@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+
+from tests.keras_graphs import graph_ops
 
 BATCH = 3
 _ACTIVATIONS = ("relu", "gelu", "tanh", "sigmoid", "silu", "elu", "softplus", "softmax", "mish")
@@ -34,6 +36,19 @@ class Repeated(tf.keras.layers.Layer):
         _, y = tf.while_loop(lambda trip, _: trip < self.trips, again, [0, x])
         # No sum, which a norm makes 0 but for rounding.
         return tf.cond(tf.reduce_max(x) > 0.3, lambda: tf.nn.relu(y) * 0.5, lambda: y - 1.0)
+
+
+class Called(tf.keras.layers.Layer):
+    """A composite: one with a softmax, or one that has to know a size."""
+
+    def __init__(self, which: int, **kwargs: Any) -> None:
+        """`which` of them."""
+        super().__init__(**kwargs)
+        self.which = which
+
+    def call(self, x: Any) -> Any:
+        """[...] -> [...]."""
+        return (graph_ops.gated, graph_ops.over_width)[self.which](x)
 
 
 class Drawn:
@@ -103,6 +118,7 @@ class Drawn:
             layers.PReLU(),
             layers.Softmax(),
             Repeated(self._random.randint(0, 3)),
+            Called(self._random.randint(0, 1)),
         )(x)
 
     def _norm(self, x: Any) -> Any:

@@ -10,6 +10,8 @@
 #include "composite/runtime/api/request.h"
 #include "composite/runtime/c_api.h"
 #include "composite/runtime/expand/expand.h"
+#include "composite/runtime/expand/expansion.h"
+#include "composite/runtime/graph/not_yet.h"
 #include "composite/runtime/kernels/dtypes.h"
 #include "composite/runtime/program/function_digest.h"
 #include "composite/runtime/program/function_versions.h"
@@ -17,6 +19,7 @@
 #include "composite/runtime/program/op_def_text.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/regions/function_regions.h"
+#include "composite/runtime/regions/refused_nodes.h"
 #include "composite/runtime/tensorflow/composition.h"
 #include "composite/runtime/tensorflow/registration.h"
 #include "composite/runtime/tensorflow/xla_constants.h"
@@ -123,8 +126,16 @@ absl::Status SetKernelOps(const char* request, size_t size) {
 absl::StatusOr<FunctionDefLibrary> Expand(const char* request, size_t size) {
   TF_ASSIGN_OR_RETURN(NodeDef record, ParseRequest<NodeDef>(request, size));
   TF_ASSIGN_OR_RETURN(CallRecord call, ReadCall(record));
-  TF_ASSIGN_OR_RETURN(auto expansion,
-                      GetExpansion(call.version, tensorflow::AttrSlice(record), call.facts));
+  auto made = GetExpansion(call.version, tensorflow::AttrSlice(record), call.facts);
+  if (!made.ok()) {
+    // Whatever the sizes are, the composite has no expansion inside of this region.
+    const auto node = made.status().GetPayload(kNodePayload);
+    if (node.has_value() && !IsNotYet(made.status())) {
+      RefuseNode(call.version->digest, std::string(*node));
+    }
+    return made.status();
+  }
+  const std::shared_ptr<const Expansion> expansion = *std::move(made);
   FunctionDefLibrary answer;
   *answer.add_function() = expansion->fdef;
   const std::vector<std::string> listed = expansion->library->ListFunctionNames();

@@ -80,6 +80,25 @@ absl::StatusOr<std::vector<TensorValue>> Output(const OpDef::ArgDef& arg, const 
   return emitter->ToTensors(value, declared.types, declared.is_list);
 }
 
+// The values of input args and attributes, as the body sees them.
+absl::StatusOr<std::vector<Value>> Arguments(const OpDef& op_def,
+                                             absl::Span<const TensorValue> tensors,
+                                             tensorflow::AttrSlice attrs) {
+  TF_ASSIGN_OR_RETURN(const std::vector<FlatArg> inputs, Flatten(op_def.input_arg(), attrs));
+  std::vector<Value> arguments;
+  auto next = tensors.begin();
+  for (const FlatArg& input : inputs) {
+    Value::List list;
+    for (size_t i = 0; i < input.types.size(); ++i) list.push_back(Value::Tensor(*next++));
+    arguments.push_back(input.is_list ? Value::MakeList(std::move(list)) : std::move(list[0]));
+  }
+  for (const OpDef::AttrDef& attr : op_def.attr()) {
+    TF_ASSIGN_OR_RETURN(Value value, FromAttr(*attrs.Find(attr.name())));
+    arguments.push_back(std::move(value));
+  }
+  return arguments;
+}
+
 }  // namespace
 
 std::string NameOf(const ProgramNode& node, int result) {
@@ -89,10 +108,16 @@ std::string NameOf(const ProgramNode& node, int result) {
 
 bool IsRaised(const absl::Status& status) { return status.GetPayload(kRaisedPayload).has_value(); }
 
-absl::StatusOr<std::vector<std::vector<TensorValue>>> Evaluator::Run(const OpVersion& version,
-                                                                     std::vector<Value> arguments,
-                                                                     tensorflow::AttrSlice attrs) {
-  return RunOp(Frame{version, 0, ""}, std::move(arguments), attrs);
+absl::StatusOr<std::vector<TensorValue>> Evaluator::Run(const OpVersion& version,
+                                                        absl::Span<const TensorValue> inputs,
+                                                        tensorflow::AttrSlice attrs,
+                                                        const std::string& scope) {
+  TF_ASSIGN_OR_RETURN(std::vector<Value> arguments, Arguments(version.op_def, inputs, attrs));
+  TF_ASSIGN_OR_RETURN(const auto lists,
+                      RunOp(Frame{version, 0, scope}, std::move(arguments), attrs));
+  std::vector<TensorValue> outputs;
+  for (const auto& list : lists) outputs.insert(outputs.end(), list.begin(), list.end());
+  return outputs;
 }
 
 absl::StatusOr<std::vector<std::vector<TensorValue>>> Evaluator::RunOp(

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "composite/runtime/emit/emitter.h"
 #include "composite/runtime/program/op_version.h"
 #include "composite/runtime/program/program.h"
@@ -34,12 +35,13 @@ class Evaluator {
   explicit Evaluator(Emitter* emitter, std::vector<std::string> whole = {})
       : emitter_(emitter), whole_(std::move(whole)) {}
 
-  // The op's outputs in declared order, each a tensor (or a list of them) of its declared dtype.
-  // `arguments`: the values of the input args (a tensor, or a list of them) and of all attributes.
-  // Errors carry the author's place.
-  absl::StatusOr<std::vector<std::vector<TensorValue>>> Run(const OpVersion& version,
-                                                            std::vector<Value> arguments,
-                                                            tensorflow::AttrSlice attrs);
+  // The op's outputs, flattened, of their declared dtypes. `inputs` are flattened, too, and `attrs`
+  // are complete. `scope` begins the names of nodes: "Outer/", or nothing. Errors carry the
+  // author's place.
+  absl::StatusOr<std::vector<TensorValue>> Run(const OpVersion& version,
+                                               absl::Span<const TensorValue> inputs,
+                                               tensorflow::AttrSlice attrs,
+                                               const std::string& scope = "");
 
  private:
   // Which op's program is evaluated, how many composites deep.

@@ -9,6 +9,7 @@
 #include "composite/runtime/emit/emitter.h"
 #include "composite/runtime/expand/evaluator.h"
 #include "composite/runtime/expand/expansion_cache.h"
+#include "composite/runtime/expand/inline_composites.h"
 #include "composite/runtime/graph/facts.h"
 #include "composite/runtime/graph/graph_builder.h"
 #include "composite/runtime/program/signature.h"
@@ -33,6 +34,7 @@ std::string BaseKey(const OpVersion& version, AttrSlice attrs) {
     AppendDeterministic(value != nullptr ? *value : attr.default_value(), &key);
   }
   if (const AttrValue* whole = attrs.Find(kWholeAttr)) AppendDeterministic(*whole, &key);
+  if (const AttrValue* inlined = attrs.Find(kInlinedAttr)) AppendDeterministic(*inlined, &key);
   return key;
 }
 
@@ -49,29 +51,6 @@ absl::Status CheckFacts(const OpVersion& version, const std::vector<tensorflow::
         ", the attributes say ", tensorflow::DataTypeString(types[i])));
   }
   return absl::OkStatus();
-}
-
-// The values of input args and attributes, as the body sees them; `tensors` are all inputs.
-absl::StatusOr<std::vector<Value>> Arguments(const OpDef& op_def,
-                                             const std::vector<FlatArg>& inputs, AttrSlice attrs,
-                                             GraphBuilder* graph,
-                                             std::vector<TensorValue>* tensors) {
-  std::vector<Value> arguments;
-  int next = 0;
-  for (const FlatArg& input : inputs) {
-    Value::List list;
-    for (size_t i = 0; i < input.types.size(); ++i) {
-      TF_ASSIGN_OR_RETURN(TensorValue tensor, graph->AddInput(next++));
-      tensors->push_back(tensor);
-      list.push_back(Value::Tensor(std::move(tensor)));
-    }
-    arguments.push_back(input.is_list ? Value::MakeList(std::move(list)) : std::move(list[0]));
-  }
-  for (const OpDef::AttrDef& attr : op_def.attr()) {
-    TF_ASSIGN_OR_RETURN(Value value, FromAttr(*attrs.Find(attr.name())));
-    arguments.push_back(std::move(value));
-  }
-  return arguments;
 }
 
 std::shared_ptr<const tensorflow::FunctionLibraryDefinition> LibraryOf(
@@ -107,6 +86,36 @@ absl::StatusOr<std::shared_ptr<const Expansion>> OfFunction(const OpVersion& ver
   return expansion;
 }
 
+absl::StatusOr<std::vector<TensorValue>> AddInputs(size_t count, GraphBuilder* graph) {
+  std::vector<TensorValue> tensors;
+  for (size_t i = 0; i < count; ++i) {
+    TF_ASSIGN_OR_RETURN(TensorValue tensor, graph->AddInput(static_cast<int>(i)));
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+// The expansion that a graph of a version's meaning is.
+absl::StatusOr<std::shared_ptr<const Expansion>> Finished(const OpVersion& version, std::string key,
+                                                          absl::Span<const InputFact> facts,
+                                                          const FactReader& reader,
+                                                          absl::Span<const TensorValue> inputs,
+                                                          absl::Span<const TensorValue> outputs,
+                                                          absl::Span<const std::string> names,
+                                                          GraphBuilder* graph) {
+  auto expansion = std::make_shared<Expansion>();
+  expansion->reads = reader.Reads();
+  for (const ReadFact& read : expansion->reads) {
+    absl::StrAppend(&key, read.input, ",", read.what, ";");
+  }
+  absl::StrAppend(&key, "\n", ReadsKey(expansion->reads, facts));
+  expansion->name = absl::StrFormat("__composite_%s_%016x", version.op_name, Fingerprint(key));
+  TF_ASSIGN_OR_RETURN(expansion->fdef, graph->Finish(expansion->name, inputs, outputs, names));
+  expansion->library = LibraryOf(expansion->fdef, graph->TakeFunctions());
+  GlobalStats().expansions.fetch_add(1, std::memory_order_relaxed);
+  return expansion;
+}
+
 absl::StatusOr<std::shared_ptr<const Expansion>> Evaluate(const OpVersion& version,
                                                           const std::string& base, AttrSlice given,
                                                           absl::Span<const InputFact> facts) {
@@ -119,31 +128,32 @@ absl::StatusOr<std::shared_ptr<const Expansion>> Evaluate(const OpVersion& versi
   FactReader reader(facts, names);
   GraphBuilder graph(&reader);
   Emitter emitter(&graph, &reader);
-  std::vector<TensorValue> tensors;
-  TF_ASSIGN_OR_RETURN(std::vector<Value> arguments,
-                      Arguments(op_def, inputs, attrs, &graph, &tensors));
+  TF_ASSIGN_OR_RETURN(const std::vector<TensorValue> tensors, AddInputs(facts.size(), &graph));
   std::vector<std::string> whole;
   if (const AttrValue* digests = given.Find(kWholeAttr)) {
     whole.assign(digests->list().s().begin(), digests->list().s().end());
   }
   Evaluator evaluator(&emitter, std::move(whole));
-  TF_ASSIGN_OR_RETURN(auto lists, evaluator.Run(version, std::move(arguments), attrs));
-  std::vector<TensorValue> outputs;
-  for (auto& list : lists) outputs.insert(outputs.end(), list.begin(), list.end());
+  TF_ASSIGN_OR_RETURN(const auto outputs, evaluator.Run(version, tensors, attrs));
   TF_ASSIGN_OR_RETURN(std::vector<FlatArg> results, Flatten(op_def.output_arg(), attrs));
-  auto expansion = std::make_shared<Expansion>();
-  expansion->reads = reader.Reads();
-  std::string key = base;
-  for (const ReadFact& read : expansion->reads) {
-    absl::StrAppend(&key, read.input, ",", read.what, ";");
-  }
-  absl::StrAppend(&key, "\n", ReadsKey(expansion->reads, facts));
-  expansion->name = absl::StrFormat("__composite_%s_%016x", version.op_name, Fingerprint(key));
-  TF_ASSIGN_OR_RETURN(expansion->fdef,
-                      graph.Finish(expansion->name, tensors, outputs, FlatNames(results)));
-  expansion->library = LibraryOf(expansion->fdef, graph.TakeFunctions());
-  GlobalStats().expansions.fetch_add(1, std::memory_order_relaxed);
-  return expansion;
+  return Finished(version, base, facts, reader, tensors, outputs, FlatNames(results), &graph);
+}
+
+// A function with the bodies of composites in the places of their nodes.
+absl::StatusOr<std::shared_ptr<const Expansion>> Inlined(const OpVersion& version,
+                                                         const std::string& base, AttrSlice attrs,
+                                                         absl::Span<const InputFact> facts) {
+  TF_ASSIGN_OR_RETURN(auto function, OfFunction(version, attrs, facts));
+  if (!HasComposites(function->fdef)) return function;
+  std::vector<std::string> names, results;
+  for (const auto& arg : function->fdef.signature().input_arg()) names.push_back(arg.name());
+  for (const auto& arg : function->fdef.signature().output_arg()) results.push_back(arg.name());
+  FactReader reader(facts, names);
+  GraphBuilder graph(&reader);
+  Emitter emitter(&graph, &reader);
+  TF_ASSIGN_OR_RETURN(const std::vector<TensorValue> tensors, AddInputs(facts.size(), &graph));
+  TF_ASSIGN_OR_RETURN(const auto outputs, InlineComposites(*function, tensors, &emitter));
+  return Finished(version, base, facts, reader, tensors, outputs, results, &graph);
 }
 
 }  // namespace
@@ -153,8 +163,10 @@ absl::StatusOr<std::shared_ptr<const Expansion>> GetExpansion(
     absl::Span<const InputFact> facts) {
   const std::string base = BaseKey(*version, attrs);
   if (auto found = ExpansionCache::Global().Find(base, facts); found != nullptr) return found;
-  auto expansion = version->function != nullptr ? OfFunction(*version, attrs, facts)
-                                                : Evaluate(*version, base, attrs, facts);
+  const bool is_inlined = attrs.Find(kInlinedAttr) != nullptr;
+  auto expansion = version->function == nullptr ? Evaluate(*version, base, attrs, facts)
+                   : is_inlined                 ? Inlined(*version, base, attrs, facts)
+                                                : OfFunction(*version, attrs, facts);
   if (!expansion.ok()) return expansion.status();
   return ExpansionCache::Global().Insert(base, *std::move(expansion), facts);
 }

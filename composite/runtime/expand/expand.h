@@ -21,6 +21,9 @@ namespace composite {
 // list(string): the versions of composites that stay nodes where the program calls them, such as
 // those whose author gave them a gradient.
 inline constexpr char kWholeAttr[] = "_composite_whole";
+// bool, of kFunctionOp: the function's nodes of composites are expanded, as the kernel compiler
+// wants it. Else they stay nodes, which have kernels of their own.
+inline constexpr char kInlinedAttr[] = "_composite_inlined";
 
 // `attrs` are the op's attributes, derived ones included; a missing one has its default. `facts`
 // must agree in number and dtypes with them. Results are cached by what the evaluation read of the

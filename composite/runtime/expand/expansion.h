@@ -21,6 +21,10 @@ struct FunctionBody;
 
 namespace composite {
 
+// Set on the errors of an expansion with kInlinedAttr (expand.h): the name of the node that has
+// none.
+inline constexpr char kNodePayload[] = "composite/node";
+
 // Immutable and shared between all users. Anything instantiated from `library` must not outlive it.
 struct Expansion {
   std::string name;  // "__composite_<Op>_<16 hex digits of what it depends on>"

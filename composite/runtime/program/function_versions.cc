@@ -32,7 +32,8 @@ using tensorflow::NodeDef;
 using tensorflow::OpDef;
 using tensorflow::OpRegistry;
 
-// The ops that a node runs itself, those of functions that it names left out.
+// The ops that a node runs itself, those of functions that it names left out; of a composite, those
+// of its body.
 absl::Status VisitNode(const NodeDef& node, const std::set<std::string>& functions,
                        std::set<std::string>* reached) {
   if (functions.count(node.op()) != 0) return absl::OkStatus();
@@ -45,7 +46,13 @@ absl::Status VisitNode(const NodeDef& node, const std::set<std::string>& functio
     return absl::InvalidArgumentError(
         absl::StrCat("node ", node.name(), " is of ", node.op(), ", which keeps state"));
   }
-  reached->insert(node.op());
+  // The function of a node of kFunctionOp is one of those that are visited.
+  if (node.op() == kFunctionOp) return absl::OkStatus();
+  if (auto composite = Registry::Global().Resolve(node.op(), AttrSlice(node)); composite.ok()) {
+    reached->insert((*composite)->unconditional_ops.begin(), (*composite)->unconditional_ops.end());
+  } else {
+    reached->insert(node.op());
+  }
   return absl::OkStatus();
 }
 

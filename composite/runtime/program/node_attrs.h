@@ -19,6 +19,9 @@ inline constexpr char kVariablesAttr[] = "_composite_variables";
 // nodes run a TensorFlow function as those of a composite run their expansion, kernels included.
 inline constexpr char kFunctionOp[] = "CompositeCall";
 inline constexpr char kFunctionAttr[] = "f";
+// On such a node that keeps values for a backward (tensorflow/saving_forward.h): the name of the
+// forward node that it is to take the place of.
+inline constexpr char kSavingForwardAttr[] = "_composite_twin";
 // Begins the names of the functions of regions (composite/runtime/regions).
 inline constexpr char kRegionPrefix[] = "__composite_region_";
 

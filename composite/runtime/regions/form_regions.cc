@@ -57,18 +57,31 @@ void AddCalls(Graph* graph, std::vector<Region>* regions) {
 bool AddRefused(const RegionFunction& region, absl::flat_hash_set<const Node*>* refused) {
   bool are_new = false;
   for (const std::string& name : RefusedNodes(region.function.signature().name())) {
-    auto origin = region.origins.find(name);
+    // Of a composite's body, "n3/MatMul", the composite is refused.
+    auto origin = region.origins.find(name.substr(0, name.find('/')));
     if (origin != region.origins.end()) are_new |= refused->insert(origin->second).second;
   }
   return are_new;
+}
+
+// The nodes that others will take the places of, see tensorflow/saving_forward.h.
+absl::flat_hash_set<std::string> Forwards(const Graph& graph) {
+  absl::flat_hash_set<std::string> names;
+  for (const Node* node : graph.op_nodes()) {
+    const tensorflow::AttrValue* forward = node->attrs().Find(kSavingForwardAttr);
+    if (forward != nullptr) names.insert(forward->s());
+  }
+  return names;
 }
 
 }  // namespace
 
 std::vector<Region> MakeRegions(Graph* graph, const Selection& denied, MayJoin may_join) {
   absl::flat_hash_set<const Node*> refused;
+  const absl::flat_hash_set<std::string> forwards = Forwards(*graph);
   const auto may_be_inside = [&](const Node& node) {
-    return !refused.contains(&node) && IsAllowed(node) && !denied.HasNode(node) && may_join(node);
+    return !refused.contains(&node) && !forwards.contains(node.name()) && IsAllowed(node) &&
+           !denied.HasNode(node) && may_join(node);
   };
   RegionLimits limits;
   limits.computing = std::max({limits.computing, denied.smaller_than(), LeastOps()});

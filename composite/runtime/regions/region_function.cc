@@ -2,12 +2,13 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/program/function_digest.h"
 #include "composite/runtime/program/node_attrs.h"
+#include "composite/runtime/program/registry.h"
 #include "composite/runtime/regions/region_node.h"
 #include "tensorflow/core/framework/graph_to_functiondef.h"
 #include "tensorflow/core/framework/node_def_builder.h"
@@ -20,6 +21,7 @@ namespace {
 
 using tensorflow::DataType;
 using tensorflow::Edge;
+using tensorflow::FunctionDefLibrary;
 using tensorflow::Graph;
 using tensorflow::Node;
 using tensorflow::NodeDef;
@@ -65,10 +67,9 @@ class Copy {
   absl::StatusOr<RegionFunction> Function() {
     RegionFunction made;
     TF_RETURN_IF_ERROR(tensorflow::GraphToFunctionDef(*graph_, kRegionPrefix, &made.function));
-    tensorflow::FunctionDefLibrary library;
-    *library.add_function() = made.function;
+    TF_ASSIGN_OR_RETURN(FunctionDefLibrary library, WithCalled(made.function));
     made.function.mutable_signature()->set_name(
-        absl::StrCat(kRegionPrefix, FunctionDigest(library)));
+        absl::StrCat(kRegionPrefix, FunctionDigest(std::move(library))));
     made.arguments = std::move(arguments_);
     made.results = std::move(results_);
     for (const auto& [node, copy] : inside_) made.origins[copy->name()] = node;
@@ -76,6 +77,18 @@ class Copy {
   }
 
  private:
+  // The region's function, and those that its nodes of kFunctionOp call.
+  absl::StatusOr<FunctionDefLibrary> WithCalled(const tensorflow::FunctionDef& function) const {
+    FunctionDefLibrary library;
+    *library.add_function() = function;
+    for (const auto& [node, copy] : inside_) {
+      if (node->type_string() != kFunctionOp) continue;
+      TF_ASSIGN_OR_RETURN(auto called, Registry::Global().Resolve(kFunctionOp, node->attrs()));
+      library.MergeFrom(called->function->ToProto());
+    }
+    return library;
+  }
+
   // Where a value of the graph is in the copy.
   absl::StatusOr<Value> Input(Value value) {
     if (auto it = inside_.find(value.first); it != inside_.end()) {
@@ -120,7 +133,7 @@ class Copy {
     def.set_name(absl::StrCat("n", next_++));
     *def.mutable_experimental_debug_info() = node.def().experimental_debug_info();
     for (const auto& [name, value] : node.attrs()) {
-      if (!absl::StartsWith(name, "_")) (*def.mutable_attr())[name] = value;
+      if (KeepsAttr(name, value)) (*def.mutable_attr())[name] = value;
     }
     return graph_->AddNode(std::move(def));
   }

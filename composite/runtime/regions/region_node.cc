@@ -1,8 +1,13 @@
 #include "composite/runtime/regions/region_node.h"
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "composite/runtime/base/op_traits.h"
 #include "composite/runtime/kernels/dtypes.h"
+#include "composite/runtime/kernels/options.h"
+#include "composite/runtime/program/function_versions.h"
+#include "composite/runtime/program/node_attrs.h"
+#include "composite/runtime/program/registry.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/framework/tensor_shape.h"
@@ -11,6 +16,7 @@
 namespace composite {
 namespace {
 
+using tensorflow::AttrValue;
 using tensorflow::Edge;
 using tensorflow::Node;
 
@@ -46,17 +52,76 @@ bool HasFloats(const Node& node) {
   return absl::c_any_of(node.output_types(), tensorflow::DataTypeIsFloating);
 }
 
+// Whoever colocates a node says where it runs; a region has one place.
+bool IsFree(const Node& node) {
+  return !HasControlEdge(node) && HasKernelDtypes(node) && node.attrs().Find("_class") == nullptr;
+}
+
+// Whether a node wants what the region will: an option that it does not have is the process's.
+bool HasThreadsOptions(const Node& node) {
+  const auto own = NodeOptions(node.attrs());
+  if (!own.ok()) return false;
+  const Options& wanted = ThreadOptions();
+  const bool same_backend = own->backend == wanted.backend ||
+                            (own->backend == Backend::kUnset && wanted.backend == Backend::kAuto);
+  const bool same_numerics =
+      own->numerics == wanted.numerics ||
+      (own->numerics == Numerics::kUnset && wanted.numerics == Numerics::kFast);
+  return same_backend && same_numerics;
+}
+
+// A body may ask for the value of whole numbers that a node gives it, an axis or a shape; inside of
+// a region that is a tensor.
+bool ReadsWholeConstant(const Node& node) {
+  for (const Edge* edge : node.in_edges()) {
+    if (edge->IsControlEdge() || !edge->src()->IsConstant()) continue;
+    if (!tensorflow::DataTypeIsFloating(edge->src()->output_type(0))) return true;
+  }
+  return false;
+}
+
+RegionRole RoleOfComposite(const Node& node) {
+  const AttrValue* version_of = node.attrs().Find(VersionAttr(node.type_string()));
+  // An eager op has no version of its own; a region in a region would be compiled twice.
+  if (version_of == nullptr || absl::StartsWith(VersionOf(version_of), kRegionPrefix)) {
+    return RegionRole::kOutside;
+  }
+  if (node.attrs().Find(kSavingForwardAttr) != nullptr || IsAltered(node.attrs()) ||
+      !HasThreadsOptions(node) || ReadsWholeConstant(node)) {
+    return RegionRole::kOutside;
+  }
+  auto version = Registry::Global().Resolve(node.type_string(), node.attrs());
+  if (!version.ok()) return RegionRole::kOutside;
+  bool sums = false;
+  for (const std::string& op : (*version)->unconditional_ops) {
+    const Work work = TraitsOf(op).work;
+    if (work == Work::kUnknown) return RegionRole::kOutside;
+    sums |= work == Work::kSums;
+  }
+  if (sums) return RegionRole::kSums;
+  return HasFloats(node) ? RegionRole::kComputes : RegionRole::kMoves;
+}
+
 }  // namespace
 
+bool KeepsAttr(const std::string& name, const AttrValue& value) {
+  if (!absl::StartsWith(name, "_")) return true;
+  if (name == kBackendAttr) return value.s() == Name(Backend::kTf);
+  if (name == kNumericsAttr) return value.s() == Name(Numerics::kStrict);
+  return name == kProgramAttr;
+}
+
 RegionRole RoleOf(const Node& node) {
+  if (node.op_def().is_stateful()) return RegionRole::kOutside;
   const OpTraits& traits = TraitsOf(node.type_string());
-  if (traits.work == Work::kUnknown || node.op_def().is_stateful()) return RegionRole::kOutside;
+  if (traits.work == Work::kUnknown && IsFree(node) &&
+      Registry::Global().Contains(node.type_string())) {
+    return RoleOfComposite(node);
+  }
+  if (traits.work == Work::kUnknown) return RegionRole::kOutside;
   // A copy of a constant waits for nothing.
   if (node.IsConstant()) return IsSmall(node) ? RegionRole::kCopied : RegionRole::kOutside;
-  const bool is_plain = traits.runs == Runs::kNothing && !HasControlEdge(node);
-  if (!is_plain || !HasKernelDtypes(node)) return RegionRole::kOutside;
-  // Whoever colocates a node says where it runs; a region has one place.
-  if (node.attrs().Find("_class") != nullptr) return RegionRole::kOutside;
+  if (traits.runs != Runs::kNothing || !IsFree(node)) return RegionRole::kOutside;
   switch (traits.work) {
     case Work::kMoves:
       return RegionRole::kMoves;

@@ -4,12 +4,16 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "composite/runtime/base/fingerprint.h"
 #include "composite/runtime/base/fork_mutex.h"
+#include "composite/runtime/expand/expand.h"
+#include "composite/runtime/program/node_attrs.h"
+#include "composite/runtime/program/registry.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/env.h"
@@ -23,6 +27,7 @@ namespace {
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 using tensorflow::OpKernelContext;
+using tensorflow::PartialTensorShape;
 
 constexpr size_t kMostShapes = 4;                 // of one region
 constexpr int64_t kMostBytes = int64_t{1} << 30;  // of inputs; a proto has no more than twice that
@@ -75,14 +80,36 @@ absl::Status Write(const GraphDef& dump, const std::string& path) {
   return env->RenameFile(temporary, path);
 }
 
+// The region's function with the bodies of its composites in their places: whoever replays it may
+// not have these. One that has no such expansion is dumped as it is.
+tensorflow::FunctionDefLibrary FunctionOf(const NodeDef& node, const OpVersion& version,
+                                          OpKernelContext* context, std::string* name) {
+  *name = version.digest;
+  std::vector<InputFact> facts;
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    const tensorflow::Tensor& input = context->input(i);
+    facts.push_back({input.dtype(), PartialTensorShape(input.shape().dim_sizes()), nullptr});
+  }
+  NodeDef inlined = node;
+  (*inlined.mutable_attr())[kInlinedAttr].set_b(true);
+  const auto shared = Registry::Global().Find(kFunctionOp, version.digest);
+  if (!shared.ok()) return version.function->ToProto();
+  const auto expansion = GetExpansion(*shared, tensorflow::AttrSlice(inlined), facts);
+  if (!expansion.ok()) return version.function->ToProto();
+  *name = (*expansion)->name;
+  return (*expansion)->library->ToProto();
+}
+
 absl::Status Dump(const NodeDef& node, const OpVersion& version, const std::string& path,
                   OpKernelContext* context) {
   GraphDef dump;
   dump.mutable_versions()->set_producer(TF_GRAPH_DEF_VERSION);
-  *dump.mutable_library() = version.function->ToProto();
+  std::string name;
+  *dump.mutable_library() = FunctionOf(node, version, context, &name);
   NodeDef* dumped = dump.add_node();
   *dumped = node;
   dumped->clear_input();
+  (*dumped->mutable_attr())[kFunctionAttr].mutable_func()->set_name(name);
   TF_RETURN_IF_ERROR(AddInputs(context, &(*dumped->mutable_attr())[kDumpedInputs]));
   return Write(dump, path);
 }

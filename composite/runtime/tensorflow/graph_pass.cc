@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/types/optional.h"
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/portable/portable_calls.h"
@@ -140,6 +141,8 @@ absl::Status RewriteLibrary(FunctionLibraryDefinition* library, const Devices& d
   absl::flat_hash_set<std::string> keep;
   if (replace) keep = FunctionsOfXla(*library);
   for (const std::string& name : library->ListFunctionNames()) {
+    // A region's name says what it computes: marks and calls would make it another function.
+    if (absl::StartsWith(name, kRegionPrefix)) continue;
     auto record = library->FindRecord(name);
     if (record == nullptr) continue;
     TF_ASSIGN_OR_RETURN(auto learned, LearnFunctions(*library, record->fdef()));

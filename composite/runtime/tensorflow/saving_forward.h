@@ -13,15 +13,15 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "composite/runtime/program/node_attrs.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace composite {
 
-// On a CompositeCall: the name of the forward node.
-inline constexpr char kSavingForwardAttr[] = "_composite_twin";
-// Beside it: the op of that node, a space, and its kProgramAttr.
+// On a CompositeCall, beside kSavingForwardAttr: the op of that node, a space, and its
+// kProgramAttr.
 inline constexpr char kSavingForwardOfAttr[] = "_composite_twin_of";
 
 // Puts the outputs of saving forwards in the place of forward nodes, which become identities of

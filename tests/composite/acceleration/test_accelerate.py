@@ -12,11 +12,13 @@ import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDef
 
 import composite
-from composite.acceleration import comparing
+from composite.acceleration import comparing, graph
 from composite.acceleration.comparing import Accelerated
 from composite.acceleration.graph import Partition, Region
-from composite.acceleration.report import AccelerationReport, Deviation
+from composite.acceleration.report import AccelerationReport
 from composite.counters import RegionCounts
+from composite.trials.results import Deviation
+from tests.composite.recognition import recognized_ops
 from tests.conftest import RunPython
 
 
@@ -190,23 +192,55 @@ def test_wrong_arguments() -> None:
         composite.accelerate(layers)
 
 
-@pytest.mark.parametrize(
-    ("found", "distance"),
-    [([1.0, 2.0], 0.0), ([1.0, 2.5], 0.25), ([np.nan, 2.0], np.inf), ([1.0, np.inf], np.inf)],
-)
-def test_distance(found: list[float], distance: float) -> None:
-    assert comparing._distance(np.array(found), np.array([1.0, 2.0])) == distance
+def test_ops_are_recognized_first(times: list[float]) -> None:
+    def spelled_out(x: Any) -> Any:
+        y = tf.exp(x @ tf.transpose(x))
+        return y * tf.tanh(tf.math.log(1 + tf.exp(y))) + 1.0
+
+    x = tf.reshape(tf.range(12.0) / 40.0, [4, 3])
+    fast = composite.accelerate(spelled_out, x, ops=[recognized_ops.mish, recognized_ops.gelu])
+    assert fast.report.recognition is not None
+    assert [one.op for one in fast.report.recognition.recognized] == ["FoundMish"]
+    (region,) = fast.report.partition.regions
+    assert (region.ops["FoundMish"], region.ops["MatMul"], region.ops["Log"]) == (1, 1, 0)
+    assert "recognized 1 FoundMish" in str(fast.report)
+    assert fast.report.is_gain
+    np.testing.assert_allclose(fast(x), spelled_out(x), rtol=1e-4)
+    wide = tf.ones([2, 5]) * 0.1  # has a graph of its own
+    np.testing.assert_allclose(fast(wide), spelled_out(wide), rtol=1e-4)
 
 
-def test_the_worst_output_is_told() -> None:
-    one, two = np.array([1.0, 2.0], np.float32), np.array([1, 2])
-    off = np.array([1.0, 2.2], np.float32)
-    worst = comparing.deviation([one, off, two], [one, one, two], None)
-    assert (worst.output, round(worst.distance, 6), worst.bound) == (1, 0.1, 1e-3)
-    worst = comparing.deviation([off, two + 1], [one, two], 0.5)
-    assert (worst.output, worst.is_small) == (1, False)
-    worst = comparing.deviation([two + 1, off], [two, one], 0.5)
-    assert (worst.output, worst.is_small) == (0, False)
+def test_one_op_is_something_to_run(times: list[float]) -> None:
+    fast = composite.accelerate(
+        lambda x: x * tf.tanh(tf.math.softplus(x)), tf.ones([3]), ops=[recognized_ops.mish]
+    )
+    assert fast.report.partition.regions == ()
+    assert fast.report.is_gain
+
+
+def test_gradients_of_composites_are_in_regions() -> None:
+    @tf.function
+    def step(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(recognized_ops.hard_swish(x * 0.5) ** 2)
+        return tape.gradient(y, x) - x
+
+    x = tf.linspace(-4.0, 4.0, 6)
+    wanted = step(x)
+    found = graph.partition(step.get_concrete_function(x))
+    assert sum(region.ops["CompositeCall"] for region in found.regions) == 1
+    assert "CompositeCall" not in found.outside
+    with composite.options(regions=True):
+        again = tf.function(step.python_function)(x)
+    np.testing.assert_allclose(again, wanted, rtol=1e-5)
+
+
+def test_ops_are_for_functions() -> None:
+    with pytest.raises(TypeError, match=r"give the folder to composite\.recognize first"):
+        composite.accelerate("folder", out="out", ops=[recognized_ops.mish])  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="looks for composite ops"):
+        composite.accelerate(layers, tf.ones([2, 4]), ops=[tf.tanh])
 
 
 _NESTED = """

@@ -12,9 +12,10 @@ from click.testing import CliRunner
 
 import composite
 from composite.acceleration import comparing
-from composite.acceleration.report import Deviation
 from composite.cli.main import main
 from composite.jit import worker
+from composite.trials import results
+from composite.trials.results import Deviation
 
 X = tf.constant(np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4))
 
@@ -52,7 +53,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(comparing, "traced", counted)
     monkeypatch.setattr(
-        comparing, "deviation", lambda *_: Deviation(0, 0.5 if found[-1] != 2 else 0.0, 0.1)
+        results, "deviation", lambda *_: Deviation(0, 0.5 if found[-1] != 2 else 0.0, 0.1)
     )
     return found
 

@@ -24,10 +24,13 @@ import numpy as np, tensorflow as tf, composite
 from composite.jit import worker
 worker.announce_compiler()
 worker.start = lambda: None  # kernels may come, and nobody makes them
+@composite.Composite("DumpedHalf", inputs=["x: float"], outputs=["y: float"])
+def half(x):
+    return tf.tanh(x) * 0.5
 weight = tf.Variable(np.linspace(-1, 1, 32, dtype=np.float32).reshape(8, 4))
 @tf.function
 def model(x):
-    return tf.tanh(tf.matmul(x, weight)) * 0.5
+    return half(tf.matmul(x, weight))
 with composite.options(regions=True):
     for rows in (3, 3, 5):
         model(tf.reshape(tf.range(rows * 8.0), [rows, 8]) / 8.0)
@@ -38,7 +41,9 @@ with composite.options(regions=True):
 def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dumps") / "regions"
     own = {**os.environ, "COMPOSITE_REGIONS_DUMP": str(folder)}
-    subprocess.run([sys.executable, "-c", DUMPING], env=own, check=True)
+    script = folder.parent / "dumping.py"  # a composite has a source
+    script.write_text(DUMPING)
+    subprocess.run([sys.executable, script], env=own, check=True)
     return folder
 
 

@@ -1,0 +1,27 @@
+"""How far results are said to have moved."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from composite.trials import results
+
+
+@pytest.mark.parametrize(
+    ("found", "distance"),
+    [([1.0, 2.0], 0.0), ([1.0, 2.5], 0.25), ([np.nan, 2.0], np.inf), ([1.0, np.inf], np.inf)],
+)
+def test_distance(found: list[float], distance: float) -> None:
+    assert results._distance(np.array(found), np.array([1.0, 2.0])) == distance
+
+
+def test_the_worst_output_is_told() -> None:
+    one, two = np.array([1.0, 2.0], np.float32), np.array([1, 2])
+    off = np.array([1.0, 2.2], np.float32)
+    worst = results.deviation([one, off, two], [one, one, two], None)
+    assert (worst.output, round(worst.distance, 6), worst.bound) == (1, 0.1, 1e-3)
+    worst = results.deviation([off, two + 1], [one, two], 0.5)
+    assert (worst.output, worst.is_small) == (1, False)
+    worst = results.deviation([two + 1, off], [two, one], 0.5)
+    assert (worst.output, worst.is_small) == (0, False)
