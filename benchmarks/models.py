@@ -1,7 +1,7 @@
 """Models that others wrote, accelerated: beside a tf.function of them, without and with XLA.
 
-`composite.accelerate` may take what XLA makes of a model, too; a row says what it took, and the times of all
-that it had to choose from, called as directly as what it returns.
+`composite.accelerate` may take what XLA makes of a model, too; a row says what it took, and the
+times of all that it had to choose from, called as directly as what it returns.
 """
 
 from __future__ import annotations

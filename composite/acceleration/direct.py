@@ -1,8 +1,8 @@
 """Calls of a tf.function without the search for the trace that serves them.
 
-At each call a tf.function describes all of its arguments to find that trace, which takes longer than
-a small model runs. Here eager tensors, also in lists and tuples, are told apart by dtypes and shapes
-alone.
+At each call a tf.function describes all of its arguments to find that trace, which takes longer
+than a small model runs. Here eager tensors, also in lists and tuples, are told apart by dtypes and
+shapes alone.
 
 Written against private APIs of TF 2.21; tests/composite/acceleration/test_direct.py pins them.
 
