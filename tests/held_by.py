@@ -94,7 +94,7 @@ HELD_BY: dict[str, str] = {
     ),
     # What makes kernels.
     "tests/composite/compiler_process/test_client.py": "process.py server.py service.py",
-    "tests/composite/kernels/test_verify.py": "adversarial.py floats.py source.py",
+    "tests/composite/kernels/test_verify.py": "adversarial.py source.py",
     "tests/composite/jit/test_worker.py": (
         "composite/kernels/expansions.py composite/kernels/produce.py"
     ),

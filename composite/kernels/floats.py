@@ -14,7 +14,7 @@ import tensorflow as tf
 
 Array = np.ndarray[Any, Any]
 
-_NEARBY = 4  # runs with other roundings
+_NEARBY = 4  # runs with other roundings, in pairs
 _SIGNS = 4099  # a prime: neighbouring rows are moved in other ways
 _LARGE_TINY = 1e-30  # a smallest normal number above it is half's
 
@@ -28,31 +28,44 @@ def nearby(arrays: Iterable[Array]) -> Iterator[list[Array]]:
     """The arrays, some times, with each floating number a rounding error up or down."""
     given = list(arrays)
     for seed in range(_NEARBY):
-        random = np.random.default_rng(seed)
-        yield [_rounded(random, x) for x in given]
+        random, up = _of_pair(seed)
+        yield [_rounded(random, up, x) for x in given]
 
 
-def _rounded(random: np.random.Generator, array: Array) -> Array:
+def _of_pair(seed: int) -> tuple[np.random.Generator, float]:
+    """Where the signs of a run come from, and its own: the two of a pair move all the other way.
+
+    The error of an op may undo a move in one direction, which independent runs would repeat by
+    chance in some of a million elements.
+    """
+    pair, second = divmod(seed, 2)
+    return np.random.default_rng(pair), -1.0 if second else 1.0
+
+
+def _rounded(random: np.random.Generator, up: float, array: Array) -> Array:
     if not is_floating(array):
         return array
-    step = float(ml_dtypes.finfo(array.dtype).eps)
+    step = up * float(ml_dtypes.finfo(array.dtype).eps)
     signs = random.choice([-1.0, 1.0], array.shape)
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(array.astype(np.float64) * (1 + step * signs)).astype(array.dtype)
 
 
 class Rounder:
-    """Moves numbers by a rounding error up or down: others each time, the same for each seed."""
+    """Moves numbers by a rounding error up or down: others each time, the same for each seed.
+
+    Seeds 2n and 2n + 1 move the same numbers in opposite directions.
+    """
 
     def __init__(self, seed: int) -> None:
-        self._random = np.random.default_rng(seed)
+        self._random, self._up = _of_pair(seed)
         self._signs = self._random.choice([-1.0, 1.0], _SIGNS)
 
     def __call__(self, array: Array) -> Array:
         """A copy with each floating number moved."""
         if not is_floating(array) or not array.size:
             return array
-        step = float(ml_dtypes.finfo(array.dtype).eps)
+        step = self._up * float(ml_dtypes.finfo(array.dtype).eps)
         signs = np.roll(self._signs, self._random.integers(_SIGNS))[: array.size]
         factors = np.resize(1 + step * signs, array.shape)
         wide = np.float64 if array.dtype != np.float32 else np.float32

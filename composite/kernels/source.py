@@ -20,7 +20,7 @@ from composite.ops import functions
 
 Array = np.ndarray[Any, Any]
 
-_RUNS = 4  # with other roundings
+_RUNS = 8  # with other roundings, in pairs
 
 
 class Source:
