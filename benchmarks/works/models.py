@@ -22,7 +22,10 @@ def _application(name: str, side: int) -> Callable[[], keras.Model]:
         import keras
 
         build = getattr(keras.applications, name)
-        return build(weights=None, input_shape=(side, side, 3), classes=100)
+        # Logits: with drawn weights all classes are as probable, whatever goes wrong before.
+        return build(
+            weights=None, input_shape=(side, side, 3), classes=100, classifier_activation=None
+        )
 
     return made
 
@@ -69,9 +72,9 @@ def wide_and_deep(columns: int, numbers: int) -> keras.Model:
 
 
 MODELS: Mapping[str, Callable[[], keras.Model]] = {
-    "MobileNetV2": _application("MobileNetV2", 224),
-    "ResNet50": _application("ResNet50", 224),
-    "EfficientNetB0": _application("EfficientNetB0", 224),
+    "MobileNetV2": _application("MobileNetV2", 96),
+    "ResNet50": _application("ResNet50", 96),
+    "EfficientNetB0": _application("EfficientNetB0", 96),
     "encoder": lambda: encoder(layers=4, width=256, heads=4, length=64),
     "tagger": lambda: tagger(width=128, length=32),
     "wide and deep": lambda: wide_and_deep(columns=26, numbers=13),

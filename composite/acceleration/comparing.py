@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from composite.acceleration import graph
+from composite.acceleration.direct import DirectCalls
 from composite.acceleration.recognized import Recognizing
 from composite.acceleration.report import LEAST_GAIN, AccelerationReport, Compiled
 from composite.binding import settings
@@ -57,14 +58,15 @@ class Accelerated:
         function: the tf.function that is called: with regions, by XLA, or the original's.
     """
 
-    def __init__(self, function: Any, report: AccelerationReport) -> None:
+    def __init__(self, call: DirectCalls, report: AccelerationReport) -> None:
         """Made by `composite.accelerate`."""
-        self.function = function
+        self.function = call.function
         self.report = report
+        self._call = call
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function as the original is called."""
-        return self.function(*args, **kwargs)
+        return self._call(*args, **kwargs)
 
 
 def compared(
@@ -89,7 +91,8 @@ def compared(
     calls = (stats() - before).by_region
     moved = deviation(found, wanted, terms.rtol)
     compiled, by_xla = _by_xla(call, word, given, wanted, terms) if terms.xla else (None, None)
-    ways = [original, regions] + ([] if compiled is None else [compiled])
+    functions = [original, regions] + ([] if compiled is None else [compiled])
+    ways = [DirectCalls(function) for function in functions]
     times = _times(ways, given)
     if by_xla is not None and compiled is not None:
         by_xla = replace(by_xla, microseconds=1e6 * times[2])
@@ -105,9 +108,8 @@ def compared(
         xla=by_xla,
         recognition=None if recognizing is None else recognizing.report(*given),
     )
-    if report.is_xla_best:
-        return Accelerated(compiled, report)
-    return Accelerated(regions if report.is_gain else original, report)
+    best = 2 if report.is_xla_best else 1 if report.is_gain else 0
+    return Accelerated(ways[best], report)
 
 
 def _by_xla(

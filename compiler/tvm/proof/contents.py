@@ -113,7 +113,7 @@ class Contents:
             return kept.value
         if kept.value is not None and (found := self._of_lane(kept, index)) is not None:
             return found
-        made = self._fresh(e, dtype)
+        made = self._expressions.fresh(e.source.name, dtype)
         if kept.extent != 1 and len(kept.ranges) == kept.stores:
             self._learn(made, kept.ranges)
         return made
@@ -121,15 +121,8 @@ class Contents:
     def _of_input(self, e: Any, index: Dim, dtype: str) -> Poly:
         key = (e.source.name, index)
         if key not in self._inputs:
-            self._inputs[key] = self._fresh(e, dtype)
+            self._inputs[key] = self._expressions.fresh(e.source.name, dtype)
         return self._inputs[key]
-
-    def _fresh(self, e: Any, dtype: str) -> Poly:
-        scalar, _, lanes = dtype.partition("x")
-        made = self._expressions.fresh(e.source.name, scalar)
-        if lanes:
-            self._integers.vary(made, int(lanes))
-        return made
 
     def _learn(self, made: Poly, ranges: list[tuple[Dim | None, Dim | None]]) -> None:
         lows = _with_one_number({low for low, _ in ranges}, min)
@@ -158,7 +151,7 @@ class Contents:
             return None
         value: Dim = kept.value
         for name in {a for m, _ in kept.value.terms for a in m}:
-            if self._integers.parts(name):
+            if self._integers.parts(name) and not self._integers.is_lane(name):
                 return None  # made of lanes, perhaps
             if self._integers.is_lane(name):
                 factor, rest = split(value, name)

@@ -28,6 +28,8 @@ _WIDTHS = {"bool": (0, 1)} | {
     for bits in (8, 16, 32)
 }
 
+_INDICES = {"int32", "int64"}
+
 
 class Expressions:
     """Evaluates expressions; ``load`` gives the integer that a load reads, or notes the access."""
@@ -42,10 +44,13 @@ class Expressions:
         self._fresh = 0
 
     def fresh(self, hint: str, dtype: str) -> Poly:
-        """Return a new integer of which only its dtype is known."""
+        """Return a new integer of which only its dtype is known, in each lane of a vector's."""
         self._fresh += 1
         made = self.integers.atom(f"{hint}#{self._fresh}")
-        low, high = _WIDTHS.get(dtype, (None, None))
+        scalar, _, lanes = dtype.partition("x")
+        if lanes:
+            self.integers.vary(made, int(lanes))
+        low, high = _WIDTHS.get(scalar, (None, None))
         if low is not None and high is not None:
             self.integers.learn(made - low)
             self.integers.learn(high - made)
@@ -63,6 +68,14 @@ class Expressions:
         for child in children(e):
             self.value(child)
         return None
+
+    def bound(self, name: str, e: Any) -> Dim | None:
+        """Return what a variable is that is bound to an expression; None if it is no integer.
+
+        What is not known of an index stays the same wherever the variable is read.
+        """
+        value, dtype = self.value(e), str(e.ty.dtype)
+        return self.fresh(name, dtype) if value is None and _scalar(dtype) in _INDICES else value
 
     def _call(self, e: Any) -> Dim | None:
         name = getattr(e.op, "name", "")
@@ -131,7 +144,13 @@ class Expressions:
             return a
         if self.integers.is_impossible(holds):
             return b
-        return self.integers.either([(a, holds), (b, fails)])
+        # Two choices between the same are one only if all is known of what they hang on.
+        own = None if type(e.condition) in _COMPARISONS and holds else self._fresh
+        self._fresh += own is not None
+        made = self.integers.either([(a, holds), (b, fails)], own)
+        if any(map(self.integers.is_lane, [*atoms_of(a), *atoms_of(b)])):
+            self.integers.vary(made, int(e.ty.dtype.lanes))
+        return made
 
     def _cast(self, e: Any) -> Dim | None:
         value, (to, of) = self.value(e.value), (e.ty.dtype, e.value.ty.dtype)

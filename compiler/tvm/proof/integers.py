@@ -129,10 +129,13 @@ class Integers(Facts):
             self._define(name, Bound(-sign, 1, a * sign), Bound(-sign, 1, b * sign))
         return self._made[key]
 
-    def either(self, cases: Sequence[tuple[Dim, Sequence[Dim]]]) -> Dim:
-        """Return an integer that has one of some values; each comes with what then holds."""
+    def either(self, cases: Sequence[tuple[Dim, Sequence[Dim]]], own: int | None = None) -> Poly:
+        """Return an integer that has one of some values; each comes with what then holds.
+
+        It is the same one for the same cases, unless each has a number of its ``own``.
+        """
         found = tuple(Case(value, tuple(facts)) for value, facts in cases)
-        key = ("either", found)
+        key = ("either", found, own)
         if key not in self._made:
             name = f"either{len(self._made)}"
             self._made[key] = self.atom(name)

@@ -80,7 +80,7 @@ class Walk:
             self._statement(one)
 
     def _bind(self, s: Any) -> None:
-        value = self._expressions.value(s.value)
+        value = self._expressions.bound(s.var.name, s.value)
         if value is not None:
             self._expressions.variables[s.var.name] = value
 

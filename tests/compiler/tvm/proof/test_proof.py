@@ -15,6 +15,8 @@ from tvm.tirx import stmt as tir_stmt
 
 from composite.compiler import tvm as backend
 from composite.compiler.tvm.proof import Proof, prove
+from composite.compiler.tvm.proof.expressions import Expressions
+from composite.compiler.tvm.proof.integers import Integers
 from composite.compiler.tvm.show import show
 from tests.compiler.tvm.conftest import library_of
 from tests.compiler.tvm.proof.mutants import mutant, places
@@ -62,6 +64,11 @@ CASES = {
     "running sum": Case(lambda x: tf.cumsum(x, 0), [("s0", "s1")]),
     "gather": Case(
         lambda x, i: tf.gather(x, i) * 2.0, [("s0", "s1"), ("s2",)], [tf.float32, tf.int32]
+    ),
+    "gather from the end": Case(
+        lambda x, i: tf.reduce_sum(tf.gather(x, tf.where(i < 0, i + 50, i)), -1),
+        [(50, 24), ("s0",)],
+        [tf.float32, tf.int32],
     ),
     "integer division": Case(lambda a, b: a // b, [("s0", "s1"), ("s1",)], [tf.int32, tf.int32]),
     "convolution": Case(
@@ -140,6 +147,7 @@ def mutants_of(one: backend.Written, what: str) -> Iterator[Any]:
         ("elementwise", "int64(8192) not a multiple", "another task's"),
         ("transpose", "no bound", "may be "),
         ("gather", "no check", "may be below 0"),
+        ("gather from the end", "no check", "may be below 0"),
         ("product of known sizes", "no bound", "or more"),
         ("loop", "no barrier", "no barrier is at the end of a trip"),
     ],
@@ -184,6 +192,17 @@ def test_tasks_in_the_loop_of_one_thread_are_looked_at(
     )
     body = tirx.SeqStmt([tir_stmt.AllocBuffer(cells), chosen])
     assert prove({"kernel": function.with_body(body)}, {}).is_complete == proven
+
+
+def test_choices_are_one_integer_if_they_hang_on_the_same() -> None:
+    integers = Integers()
+    expressions = Expressions(integers, lambda _, __: None)
+    a, b = (tirx.Var(name, "int64") for name in "ab")
+    expressions.variables = {name: integers.atom(name) for name in "ab"}
+    p, q = (tirx.Var(name, "bool") for name in "pq")
+    assert expressions.value(tirx.Select(p, a, b)) != expressions.value(tirx.Select(q, a, b))
+    less = [expressions.value(tirx.Select(a < b, a, b)) for _ in range(2)]
+    assert less[0] == less[1]
 
 
 def test_a_proof_says_what_it_found_and_crosses_processes(

@@ -1,0 +1,121 @@
+"""Calls past a tf.function's search for its trace: the same results, gradients and traces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from composite.acceleration import direct
+from composite.acceleration.direct import DirectCalls
+
+
+class Counted:
+    """A tf.function with a variable, and how often it was traced and called."""
+
+    def __init__(self) -> None:
+        self.weight = tf.Variable([2.0])
+        self.traces = 0
+        self.calls = 0
+        self._function = tf.function(self._body)
+
+    def _body(self, x: Any, more: Any = ()) -> Any:
+        self.traces += 1
+        return {"y": x * self.weight + sum(more, 0.0)}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.calls += 1
+        return self._function(*args, **kwargs)
+
+    def get_concrete_function(self, *args: Any) -> Any:
+        return self._function.get_concrete_function(*args)
+
+
+@pytest.fixture
+def counted() -> Counted:
+    return Counted()
+
+
+def test_a_trace_is_found_again(counted: Counted) -> None:
+    call = DirectCalls(counted)
+    for _ in range(3):
+        np.testing.assert_allclose(call(tf.constant([1.0, 3.0]))["y"], [2.0, 6.0])
+        np.testing.assert_allclose(call(tf.constant([1.0]), [tf.constant(5.0)])["y"], [7.0])
+    assert (counted.traces, counted.calls) == (2, 2)
+    counted.weight.assign([3.0])
+    np.testing.assert_allclose(call(tf.constant([1.0, 3.0]))["y"], [3.0, 9.0])
+
+
+def test_other_arguments_are_other_traces(counted: Counted) -> None:
+    call = DirectCalls(counted)
+    one = tf.constant(1.0)
+    kinds = [
+        (tf.ones([2]),),
+        (tf.ones([3]),),
+        (tf.ones([2]), [one]),
+        (tf.ones([2]), [one, one]),
+        (tf.ones([2]), (one,)),
+    ]
+    for turn in range(2):
+        for args in kinds:
+            expected = args[0] * 2.0 + float(len(args[1]) if len(args) > 1 else 0)
+            np.testing.assert_allclose(call(*args)["y"], expected)
+        assert (turn, counted.traces, counted.calls) == (turn, len(kinds), len(kinds))
+
+
+def test_what_only_the_function_knows_is_left_to_it(counted: Counted) -> None:
+    call = DirectCalls(counted)
+    x = tf.ones([1])
+    call(x)
+    call(x)
+    assert counted.calls == 1
+    for other in (np.ones(1, np.float32), counted.weight):
+        call(other)
+    call(x=x)
+    tf.function(lambda z: call(z)["y"], autograph=False)(x)
+    with tf.device("CPU:0"):
+        call(x)
+    with tf.distribute.OneDeviceStrategy("CPU:0").scope():
+        call(x)
+    tf.config.run_functions_eagerly(True)
+    try:
+        call(x)
+    finally:
+        tf.config.run_functions_eagerly(False)
+    assert counted.calls == 1 + 7
+
+
+def test_gradients(counted: Counted) -> None:
+    call = DirectCalls(counted)
+    x = tf.constant([5.0])
+    for _ in range(2):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = call(x)["y"]
+        assert tape.gradient(y, x) == 2.0
+        assert tape.gradient(y, counted.weight) == 5.0
+    assert counted.calls == 1
+
+
+def test_there_is_an_end_to_what_is_remembered(
+    counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(direct, "_MOST_TRACES", 1)
+    call = DirectCalls(counted)
+    for _ in range(2):
+        for size in (1, 2):
+            np.testing.assert_allclose(call(tf.ones([size]))["y"], np.full(size, 2.0))
+    assert counted.calls == 1 + 2
+
+
+def test_errors_are_the_functions() -> None:
+    def positive(x: Any) -> Any:
+        tf.debugging.assert_positive(x)
+        return x
+
+    call = DirectCalls(tf.function(positive))
+    call(tf.constant([1.0]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="x > 0"):
+        call(tf.constant([-1.0]))
