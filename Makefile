@@ -21,11 +21,11 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help tools build bazel demo test test-fast soak asan tsan test-native browser lint format docs \
+.PHONY: help tools build bazel demo test test-fast soak asan tsan aarch64 test-native browser lint format docs \
   bench gpu gpu-bundle pythons wheel clean clean-venv
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 # ---- set-up -------------------------------------------------------------------------------------
 
@@ -41,8 +41,9 @@ tools:
 $(VENV)/pyvenv.cfg: | tools
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/installed.stamp: requirements.lock $(VENV)/pyvenv.cfg
+$(VENV)/installed.stamp: requirements.lock requirements-serving.lock $(VENV)/pyvenv.cfg
 	$(PY) -m pip install --disable-pip-version-check --quiet -r requirements.lock
+	$(PY) -m pip install --disable-pip-version-check --quiet --no-deps -r requirements-serving.lock
 	touch $@
 
 $(VENV)/editable.stamp: pyproject.toml $(VENV)/installed.stamp
@@ -120,6 +121,25 @@ tsan: build  ## loops and kernels, many at once on few threads, under ThreadSani
 	$(BIN)/ctest --test-dir $(TSAN_DIR) --output-on-failure --no-tests=error -R "_tsan|kernels_test"
 	$(PY) -m pytest -q tests/runtime/launch/test_teams.py
 
+# Kernels for 64-bit ARM, and what calls them there. Whoever may install packages gets what it needs.
+ARM_DIR := build/aarch64
+ARM_PACKAGES := g++-aarch64-linux-gnu qemu-user
+aarch64: build  ## kernels for 64-bit ARM and what calls them, run under QEMU
+	@command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-g++ >/dev/null || { \
+	  command -v apt-get >/dev/null && $(AS_ROOT) apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	  $(AS_ROOT) apt-get install -qq --no-install-recommends $(ARM_PACKAGES) >/dev/null; } || { \
+	  echo "The cross compiler or QEMU is missing:  sudo apt-get install $(ARM_PACKAGES)"; exit 1; }
+	$(PY) -m tests.runtime.harness.kernels $(ARM_DIR)/kernels aarch64
+	PATH="$(BIN):$$PATH" cmake -S tests/runtime -B $(ARM_DIR) -G Ninja -DCMAKE_BUILD_TYPE=Release \
+	  -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+	  -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ \
+	  "-DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64;-L;/usr/aarch64-linux-gnu" \
+	  -DCOMPOSITE_TEST_KERNELS=$(abspath $(ARM_DIR))/kernels
+	$(BIN)/ninja -C $(ARM_DIR) -j $(JOBS) --quiet fixed_team_test tvm_abi_test kernels_test
+	$(BIN)/ctest --test-dir $(ARM_DIR) --output-on-failure --no-tests=error \
+	  -R '^(fixed_team|tvm_abi|kernels)_test$$'
+	$(PY) -m pytest -q tests/composite/kernels/test_emulated.py
+
 # The page of `composite show --html` is tested in Chromium. Who may install it, gets it; for others
 # these tests are skipped, and say so.
 browser:
@@ -169,10 +189,15 @@ gpu:  ## check kernels on this machine's GPU and time them, in docs/gpu-performa
 gpu-bundle: build  ## make the kernels of `make gpu` in build/gpu, for a machine without TensorFlow
 	$(PY) -m benchmarks.gpu bundle
 
-# In the folder that `build` compiles in, where nothing is left to compile.
-wheel: build  ## a wheel for the installed TensorFlow minor, in dist/
+# In the folder that `build` compiles in, where nothing is left to compile. auditwheel finds the oldest
+# glibc that has the symbols of ours, and names it in the wheel's tag. TensorFlow's libraries are the
+# user's, so that there is nothing to copy, and without a patcher no library can be changed.
+wheel: build  ## a manylinux wheel for the installed TensorFlow minor, in dist/
+	rm -rf build/wheel dist/tf_composite-*.whl
 	PATH="$(BIN):$$PATH" $(PY) -m pip wheel --no-deps --no-build-isolation \
-	  --config-settings build-dir=$(CMAKE_DIR) -w dist .
+	  --config-settings build-dir=$(CMAKE_DIR) -w build/wheel .
+	$(PY) -m auditwheel repair --patcher none --exclude 'libtensorflow_*' -w dist \
+	  build/wheel/tf_composite-*.whl
 	$(PY) -m twine check --strict dist/tf_composite-*.whl
 
 # The runtime is compiled once: nothing of it is of a Python's ABI, and the wheel's tag says py3.

@@ -1,7 +1,8 @@
 """The project's wheel and that of examples/out_of_tree, where nothing else of the project is.
 
 The wheel under test is the one that `make wheel` makes: by the same backend, in the folder that
-`make build` has compiled in, so that what a release would compile is compiled once.
+`make build` has compiled in, so that what a release would compile is compiled once, and with the
+tag that auditwheel gives it.
 
 Two environments hold it (see `environments`): one as of somebody who builds ops, with TVM and MLIR,
 and one as of a user, who has TensorFlow alone.
@@ -10,7 +11,10 @@ and one as of a user, who has TensorFlow alone.
 from __future__ import annotations
 
 import importlib.metadata as importlib_metadata
+import io
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +24,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+from elftools.elf.gnuversions import GNUVerNeedSection
 
 import composite
 from tests.environments import Environment, required
@@ -40,10 +47,26 @@ TESTED = (
 )
 
 
+# What a process that runs Python and TensorFlow has mapped, or every manylinux system has.
+TENSORFLOW_LIBRARIES = {"libtensorflow_cc.so.2", "libtensorflow_framework.so.2"}
+SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "libgcc_s.so.1",
+                    "libstdc++.so.6", "ld-linux-x86-64.so.2"}  # fmt: skip
+
+
+def manylinux(wheel, out, *excluded):
+    """The wheel with the tag of the oldest glibc that it runs with; no library in it is changed."""
+    command = [sys.executable, "-m", "auditwheel", "repair", "--patcher", "none", "-w", str(out)]
+    for pattern in excluded:
+        command += ["--exclude", pattern]
+    subprocess.run([*command, str(wheel)], check=True)
+    (made,) = out.glob("*-manylinux_*.whl")
+    return made
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
+def plain_wheel(tmp_path_factory):
     assert (BUILD / "CMakeCache.txt").is_file(), "the runtime has to be compiled: make build"
-    out = tmp_path_factory.mktemp("dist")
+    out = tmp_path_factory.mktemp("plain")
     scripts = sysconfig.get_path("scripts")
     command = [sys.executable, "-m", "pip", "--isolated", "wheel", "--no-index", "--no-deps"]
     command += ["--no-build-isolation", "--config-settings", f"build-dir={BUILD}"]
@@ -54,6 +77,11 @@ def wheel(tmp_path_factory):
     )
     (made,) = out.glob("tf_composite-*.whl")
     return made
+
+
+@pytest.fixture(scope="module")
+def wheel(plain_wheel, tmp_path_factory):
+    return manylinux(plain_wheel, tmp_path_factory.mktemp("dist"), "libtensorflow_*")
 
 
 @pytest.fixture(scope="module")
@@ -79,15 +107,20 @@ def user(wheel, tmp_path_factory):
 
 def data_of(folder):
     """What of the sources under a folder belongs into a wheel."""
-    kinds = {".py", ".typed", ".mlir", ".cmake", ".css", ".js"}
+    kinds = {".py", ".typed", ".mlir", ".cmake", ".css", ".js", ".c"}
     files = (path for path in (ROOT / folder).rglob("*") if path.suffix in kinds)
     return {path.relative_to(ROOT).as_posix() for path in files}
 
 
-def test_what_the_wheel_holds(wheel):
+def files_of(wheel):
+    """The files of a wheel but for its metadata."""
     with zipfile.ZipFile(wheel) as archive:
-        names = set(archive.namelist())
-    ours = {name for name in names if ".dist-info/" not in name}
+        names = {one.filename for one in archive.infolist() if not one.is_dir()}
+    return {name for name in names if ".dist-info/" not in name}
+
+
+def test_what_the_wheel_holds(wheel):
+    ours = files_of(wheel)
     compiler = {f"composite/{name}" for name in data_of("compiler")}
     built = {
         f"composite/runtime/{n}"
@@ -98,6 +131,44 @@ def test_what_the_wheel_holds(wheel):
     assert ours == data_of("composite") | compiler | built | headers
     expected = {"composite/py.typed", "composite/cmake/CompositeConfig.cmake"}
     assert expected | {"composite/compiler/tfr/tfr.irdl.mlir"} <= ours
+
+
+def libraries_of(wheel):
+    """The shared libraries in a wheel, by name."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {n: archive.read(n) for n in archive.namelist() if n.endswith(".so")}
+
+
+def glibc_of(wheel):
+    """The minor version of glibc 2 in a wheel's tag."""
+    (found,) = re.findall(r"-py3-none-manylinux_2_(\d+)_x86_64\.whl$", wheel.name)
+    return int(found)
+
+
+def needed_by(library):
+    """The libraries that an ELF file needs, and the versions of symbols that it takes from them."""
+    file = ELFFile(io.BytesIO(library))
+    names, versions = set(), {}
+    for section in file.iter_sections():
+        if isinstance(section, DynamicSection):
+            names |= {tag.needed for tag in section.iter_tags("DT_NEEDED")}
+        elif isinstance(section, GNUVerNeedSection):
+            for of, symbols in section.iter_versions():
+                versions[of.name] = {symbol.name for symbol in symbols}
+    return names, versions
+
+
+def test_the_tag_names_a_glibc_that_has_what_the_libraries_need(plain_wheel, wheel):
+    libraries = libraries_of(wheel)
+    assert libraries == libraries_of(plain_wheel)
+    needed: dict[str, str] = {}
+    for name, library in libraries.items():
+        names, versions = needed_by(library)
+        own = SYSTEM_LIBRARIES if "standalone" in name else SYSTEM_LIBRARIES | TENSORFLOW_LIBRARIES
+        assert names <= own, name
+        needed |= {version: name for symbols in versions.values() for version in symbols}
+    minors = {int(v.split(".")[1]): v for v in needed if re.fullmatch(r"GLIBC_2\.[\d.]+", v)}
+    assert max(minors) <= glibc_of(wheel) <= int(platform.libc_ver()[1].split(".")[1]), needed
 
 
 def test_no_path_of_this_machine_travels(wheel):
@@ -120,7 +191,8 @@ def test_its_metadata(wheel):
     (script,) = distribution.entry_points
     assert (script.group, script.name) == ("console_scripts", "composite")
     # The C++ is loaded by ctypes and belongs to a TensorFlow, not to a Python.
-    assert "-py3-none-linux_" in wheel.name
+    tags = distribution.read_text("WHEEL") or ""
+    assert f"Tag: py3-none-manylinux_2_{glibc_of(wheel)}_x86_64" in tags.splitlines()
 
 
 def test_twine_has_nothing_to_say(wheel, example_wheel):
@@ -205,18 +277,18 @@ def example_wheel(example, author):
     options = ["--no-index", "--no-deps", "--no-build-isolation", "--check-build-dependencies"]
     author.pip("wheel", *options, "-w", example / "dist", example)
     (made,) = (example / "dist").glob("gated_ops-*.whl")
-    return made
+    repaired = manylinux(made, example / "dist", "libcomposite_runtime.so")
+    assert libraries_of(repaired) == libraries_of(made)  # whose hashes the manifest has
+    return repaired
 
 
 def test_the_example_holds_its_library(example_wheel):
-    with zipfile.ZipFile(example_wheel) as archive:
-        names = {name for name in archive.namelist() if ".dist-info/" not in name}
     library = {"gated.py", "gated.pyi", "gated.mlir", "gated.md", "libgated.so", "manifest.json"}
     library.add("libgated_kernels.so")
-    assert names == {"gated_ops/__init__.py", "gated_ops/py.typed"} | {
+    assert files_of(example_wheel) == {"gated_ops/__init__.py", "gated_ops/py.typed"} | {
         f"gated_ops/library/{name}" for name in library | {"timings.json"}
     }
-    assert "-py3-none-linux_" in example_wheel.name
+    assert glibc_of(example_wheel) >= 5
 
 
 def test_the_example_runs_where_nothing_compiles(example, example_wheel, user):

@@ -14,6 +14,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from composite.compiler.tvm.build import Kernel
+from composite.compiler.tvm.target import AARCH64
+
+CROSS_DRIVER = "aarch64-linux-gnu-gcc"
 
 _OTHER_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
 _ROOM = 16 << 20  # bytes; a library and its object files are a few hundred kilobytes at most
@@ -47,7 +50,15 @@ def link(kernels: Kernel | Iterable[Kernel], path: str | Path, runtime: str | Pa
                 file.write_bytes(data)
                 files.append(str(file))
         made = Path(folder) / path.name
-        command = [_driver(), "-shared", "-Wl,-z,now", "-o", str(made), *files, *_needed(runtime)]
+        command = [
+            driver(several[0].target.isa),
+            "-shared",
+            "-Wl,-z,now",
+            "-o",
+            str(made),
+            *files,
+            *_needed(runtime),
+        ]
         _run(command, folder)
         os.replace(made, path)
 
@@ -77,14 +88,17 @@ def _needed(runtime: str | Path | None) -> list[str]:
     return needed if runtime is None else [*needed, str(Path(runtime).resolve())]
 
 
-def _driver() -> str:
-    for name in ("cc", "gcc", "g++", "clang"):
+def driver(isa: str) -> str:
+    """Return the C compiler driver that links for a CPU level; LinkError where there is none."""
+    names = (CROSS_DRIVER,) if isa == AARCH64 else ("cc", "gcc", "g++", "clang")
+    for name in names:
         found = shutil.which(name)
         if found:
             return found
+    package = "gcc-aarch64-linux-gnu" if isa == AARCH64 else "gcc"
     raise LinkError(
-        "linking a kernel needs a C compiler driver (cc, gcc, g++ or clang) on PATH; "
-        "on Debian or Ubuntu: apt-get install gcc"
+        f"linking a kernel needs a C compiler driver ({' or '.join(names)}) on PATH; "
+        f"on Debian or Ubuntu: apt-get install {package}"
     )
 
 

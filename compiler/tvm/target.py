@@ -19,6 +19,18 @@ CUDA_LEVELS = ("sm_80", "sm_90", "sm_90a", "sm_100")
 BFLOAT16 = "x86-64-v4-bf16"
 """The level of CPUs that multiply bfloat16: x86-64-v4 with AVX512_BF16."""
 
+AARCH64 = "aarch64"
+"""The level of 64-bit ARM CPUs, all of which have NEON: vectors of 128 bits, fused products."""
+
+# float32 elements in a vector register, and how many registers there are.
+_SHAPES = {
+    "x86-64-v2": (4, 16),
+    "x86-64-v3": (8, 16),
+    "x86-64-v4": (16, 32),
+    BFLOAT16: (16, 32),
+    AARCH64: (4, 32),
+}
+
 # Flags of /proc/cpuinfo that each level adds to the one before. Their names sort as they do.
 _LEVELS = (
     ("x86-64-v2", "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"),
@@ -49,12 +61,11 @@ class Target:
     @classmethod
     def of(cls, isa: str, cores: int) -> Target:
         """Return the target for a level."""
-        shapes = {"x86-64-v2": (4, 16), "x86-64-v3": (8, 16), "x86-64-v4": (16, 32)}
-        shapes[BFLOAT16] = shapes["x86-64-v4"]
-        if isa not in shapes:
-            raise ValueError(f"{isa!r} is no level that kernels are made for: {', '.join(shapes)}")
-        lanes, registers = shapes[isa]
-        return cls(isa.removesuffix("-bf16"), isa, cores, lanes, registers)
+        if isa not in _SHAPES:
+            raise ValueError(f"{isa!r} is no level that kernels are made for: {', '.join(_SHAPES)}")
+        lanes, registers = _SHAPES[isa]
+        mcpu = "generic" if isa == AARCH64 else isa.removesuffix("-bf16")
+        return cls(mcpu, isa, cores, lanes, registers)
 
     @classmethod
     def host(cls) -> Target:
@@ -71,9 +82,14 @@ class Target:
         return "cpu"
 
     @property
+    def is_foreign(self) -> bool:
+        """Whether no machine that compiles has such a CPU."""
+        return self.isa == AARCH64
+
+    @property
     def key(self) -> str:
         """A short text that differs where the generated code does."""
-        return f"{self.mcpu}{'-bf16' if self.has_bfloat16 else ''}-{self.cores}"
+        return f"{self.isa}-{self.cores}"
 
     @property
     def has_fma(self) -> bool:
@@ -93,6 +109,8 @@ class Target:
     def tvm(self) -> dict[str, object]:
         """Return TVM's description of the target."""
         described = {"kind": "llvm", "mcpu": self.mcpu, "num-cores": self.cores}
+        if self.isa == AARCH64:
+            return described | {"mtriple": "aarch64-linux-gnu", "mattr": ["+neon"]}
         # Where LLVM prefers vectors of 256 bits, it stores one of 512 in two halves.
         features = ["-prefer-256-bit"] if self.lanes == 16 else []
         features += ["+avx512bf16"] if self.has_bfloat16 else []

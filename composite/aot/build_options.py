@@ -33,8 +33,8 @@ class Options(NamedTuple):
     Attributes:
         name: of the library, an identifier; by default the source file's.
         signatures: for an op's name, in Python or TensorFlow, the calls to compile kernels for.
-        targets: levels of the x86-64 psABI, "x86-64-v3", of GPUs, "cuda:sm_90", and "cpu", which is
-            this machine's level; by default that alone.
+        targets: levels of the x86-64 psABI, "x86-64-v3", of GPUs, "cuda:sm_90", "aarch64", and
+            "cpu", which is this machine's level; by default that alone.
         kinds: for each op without stated calls, how many kinds of calls at most have a kernel.
         of_a_run: whether the signatures may hold calls of other ops, which are left out.
         elsewhere: digests of ops whose kernels another library has: here they have none.
@@ -97,7 +97,7 @@ def _cpus(levels: Sequence[str]) -> list[Target]:
     chosen = {host.isa: host} if not levels or "cpu" in levels else {}
     chosen |= {level: Target.of(level, host.cores) for level in levels if level != "cpu"}
     for target in chosen.values():
-        if target.isa > host.isa:
+        if target.isa > host.isa and not target.is_foreign:
             raise ValueError(
                 f"kernels for {target.isa} cannot be checked on this machine, which has "
                 f"{host.isa}: build them on one that has it"

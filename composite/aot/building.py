@@ -14,14 +14,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from composite.aot import build_options, enumeration, inputs, manifest, prebuild, sources, writing
+from composite.aot import (
+    build_options,
+    enumeration,
+    inputs,
+    manifest,
+    prebuild,
+    sources,
+    stated_calls,
+    writing,
+)
 from composite.aot.build_options import Machine, Options, Signatures
 from composite.aot.replacing import replaced
 from composite.aot.signatures import Stated, of_ops, stated
 from composite.binding.kernel_request import KernelRequest
 from composite.compiler.emit.timings import read
 from composite.compiler.tvm.target import Target
-from composite.kernels import key
+from composite.kernels import emulated, key
 from composite.kernels.decisions import Decision
 from composite.kernels.tuned import Database
 from composite.ops.op import CompositeOp
@@ -63,10 +72,11 @@ def build(  # noqa: PLR0913 - what a library is built with
             in `CompositeOp.add_signature`, whose calls are compiled as well. Calls that no kernel
             covers run TensorFlow's ops.
         targets: what to compile kernels for: levels of the x86-64 psABI, such as "x86-64-v3";
-            "cpu", which is the highest of them that this machine has; and levels of GPUs, such as
-            "cuda:sm_90". By default "cpu". Kernels are checked and measured here, so this machine
-            must have each level of CPUs; those for GPUs that it does not have are checked and
-            measured where the library is loaded.
+            "cpu", which is the highest of them that this machine has; levels of GPUs, such as
+            "cuda:sm_90"; and "aarch64". By default "cpu". Kernels are checked and measured here, so
+            this machine must have each level of CPUs, but for "aarch64": kernels for it are for
+            processes without TensorFlow, and are checked under an emulator. Those for GPUs that
+            this machine does not have are checked and measured where the library is loaded.
         tuned: a file that `composite.tune` wrote, with choices for the kernels; by default none.
 
     Returns:
@@ -106,6 +116,8 @@ def run(
     if not name or not name.isidentifier():
         raise ValueError(f"composite.build: name={name!r} is not an identifier")
     machines = build_options.machines(options.targets)
+    if any(machine.target.is_foreign for machine in machines) and (what := emulated.missing()):
+        raise ValueError(what)
     _check_replaceable(target)
     ordered = sources.with_callees(found.ops)
     wanted, notes = _wanted(ordered, options)
@@ -142,7 +154,7 @@ def _kernels(
             progress(i * len(machines), len(wanted) * len(machines), f"{op.__name__}{_short(call)}")
             constants = False
             try:
-                for stated in prebuild.requests(op, call, machine.device):
+                for stated in stated_calls.requests(op, call, machine.device):
                     constants = bool(stated.constants)
                     request = prebuild.sized(op, stated, machine.target)
                     name = prebuild.name(op, request, machine.target)
@@ -172,7 +184,7 @@ def _of_one(  # noqa: PLR0913, PLR0917 - what `_kernels` has
     The just-in-time compiler makes them when such a call comes.
     """
     built = {}
-    for one in prebuild.of_one(stated):
+    for one in stated_calls.of_one(stated):
         try:
             name = prebuild.name(op, one, machine)
             if name not in known:
@@ -183,7 +195,7 @@ def _of_one(  # noqa: PLR0913, PLR0917 - what `_kernels` has
 
 
 def _unchecked(built: Sequence[prebuild.BuiltKernel]) -> list[str]:
-    names = [one.description.name for one in built if one.timing is None]
+    names = [one.description.name for one in built if one.is_unchecked]
     if not names:
         return []
     return [

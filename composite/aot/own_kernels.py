@@ -24,23 +24,23 @@ def use(  # noqa: PLR0913 - those of CompositeOp.use_kernel
     launches: Sequence[Any],
 ) -> Given:
     """The kernel, installed for the calls of an op that are stated so; see CompositeOp."""
-    from composite.aot import prebuild
+    from composite.aot import stated_calls
     from composite.kernels import given, given_gpu
 
     if not re.fullmatch(r"CPU|cuda:sm_\d+", device):
         raise ValueError(
             f'device={device!r}: write "CPU", or the level of the GPUs as "cuda:sm_90"'
         )
-    request, *_ = prebuild.requests(op, call, "" if device == "CPU" else device)
+    request, *_ = stated_calls.requests(op, call, "" if device == "CPU" else device)
     try:
         if not request.device:
             if launches:
                 raise given.Refused('launches= is of a kernel for a GPU: state device="cuda:sm_90"')
             return given.give(request, kernel, function)
-        names = prebuild.names(op, call)
+        names = stated_calls.names(op, call)
         return given_gpu.give(request, kernel, launches, names)
     except given.Refused as refused:
-        described = prebuild.described(request)
+        described = stated_calls.described(request)
         raise ValueError(
             f"the kernel for {op.__name__}({described}) is refused: {refused}"
         ) from refused

@@ -31,7 +31,8 @@ from composite.compiler.emit.standalone import TABLE, source
 from composite.compiler.emit.stubs import stubs
 from composite.compiler.emit.timings import timings
 from composite.compiler.emit.wrapper import wrapper
-from composite.compiler.tvm.link import LinkError
+from composite.compiler.tvm.link import LinkError, driver
+from composite.compiler.tvm.target import AARCH64
 from composite.kernels import key
 from composite.ops.op import CompositeOp
 from composite.ops.registry import OPS
@@ -88,6 +89,8 @@ class Contents(NamedTuple):
 def write(folder: Path, name: str, contents: Contents, *, with_registration: bool) -> None:
     """Writes all files of a library, and the C source of its registration if that is wanted."""
     ops, kernels = contents.ops, [kernel.description for kernel in contents.kernels]
+    own = [kernel for kernel in contents.kernels if not kernel.is_foreign]
+    foreign = [kernel for kernel in contents.kernels if kernel.is_foreign]
     texts = {
         f"{name}.py": wrapper(name, ops),
         f"{name}.pyi": stubs(name, ops),
@@ -95,31 +98,38 @@ def write(folder: Path, name: str, contents: Contents, *, with_registration: boo
         f"{name}.md": docs(name, ops, kernels),
     }
     files = {file: text.encode() for file, text in texts.items()}
-    objects = {file: data for kernel in contents.kernels for file, data in kernel.objects.items()}
-    registered = registration(name, ops, kernels)
+    objects = {file: data for kernel in own for file, data in kernel.objects.items()}
+    registered = registration(name, ops, [kernel.description for kernel in own])
     if with_registration:
         files[f"{name}.c"] = registered.encode()
     files[f"lib{name}.so"] = _link_library(name, registered, objects)
-    files[f"lib{name}_kernels.so"] = _standalone(name, contents)
+    files[f"lib{name}_kernels.so"] = _standalone(name, ops, own)
+    if foreign:
+        files[f"lib{name}_kernels.{AARCH64}.so"] = _standalone(name, ops, foreign, driver(AARCH64))
     for file, data in files.items():
         (folder / file).write_bytes(data)
     content = manifest.text(name, ops, kernels, files, contents.made_of)
     (folder / manifest.NAME).write_text(content, encoding="utf-8")
-    measured = {k.description.name: k.timing for k in contents.kernels if k.timing is not None}
+    measured = {k.description.name: k.timing for k in own if k.timing is not None}
     (folder / inputs.TIMINGS).write_text(timings(key.machine(), measured), encoding="utf-8")
 
 
-def _standalone(name: str, contents: Contents) -> bytes:
-    """The library for processes without TensorFlow."""
-    described = tables(contents.ops, [kernel.description for kernel in contents.kernels])
+def _standalone(
+    name: str,
+    ops: Sequence[LibraryOp],
+    kernels: Sequence[BuiltKernel],
+    compiler: str | None = None,
+) -> bytes:
+    """The library for processes without TensorFlow, by the C compiler of their CPU."""
+    described = tables(ops, [kernel.description for kernel in kernels])
     own = {kernel.name for op in described for kernel in op.kernels}
     objects = {
         file: data
-        for kernel in contents.kernels
+        for kernel in kernels
         if kernel.description.name in own
         for file, data in kernel.objects.items()
     }
-    return _link(name, source(name, described), objects, [TABLE], [])
+    return _link(name, source(name, described), objects, [TABLE], [], compiler)
 
 
 def _link_library(name: str, text: str, objects: Mapping[str, bytes]) -> bytes:
@@ -128,15 +138,16 @@ def _link_library(name: str, text: str, objects: Mapping[str, bytes]) -> bytes:
     return _link(name, text, objects, exported, runtime)
 
 
-def _link(
+def _link(  # noqa: PLR0913, PLR0917 - all that a library is linked from
     name: str,
     text: str,
     objects: Mapping[str, bytes],
     exported: Sequence[str],
     libraries: Sequence[str],
+    compiler: str | None = None,
 ) -> bytes:
     """The bytes of a library. Names are relative and the folder is fresh: no path gets in."""
-    compiler = shutil.which(os.environ.get("CC", "cc"))
+    compiler = compiler or shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         raise LinkError(
             "composite.build needs a C compiler, and there is no `cc`: apt install gcc, or set CC"

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="LEVEL",
     help="What to compile for: a CPU level, as x86-64-v3; cpu, the highest level that this machine "
-    "has, which is the default; a level of GPUs, as cuda:sm_90. May be given several times.",
+    "has, which is the default; aarch64; a level of GPUs, as cuda:sm_90. May be given several "
+    "times.",
 )
 @click.option(
     "signature_file",

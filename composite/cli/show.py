@@ -107,11 +107,11 @@ def _page(op: Any, given: calls.CallOptions, level: str | None) -> str:
 
 def _expansion(op: Any, call: dict[str, Any]) -> tuple[Any, Any]:
     """The expansion of a call, and its shapes with their symbols."""
-    from composite.aot import prebuild
+    from composite.aot import stated_calls
     from composite.compiler.tvm.read.obstacles import with_sizes
     from composite.kernels.expansions import expand
 
-    request = prebuild.request(op, call)
+    request = stated_calls.request(op, call)
     library = expand(request, request.in_shapes)
     return library, with_sizes(library, request.in_shapes)
 

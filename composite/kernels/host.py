@@ -2,6 +2,7 @@
 
 The runtime is the kernel's host here as it is in a graph (composite/runtime/api/host_c_api.h); only
 the threads are the call's own, so that each loop runs as exactly so many tasks as are asked for.
+A kernel for another CPU is run by an emulator (emulated.py).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import tensorflow as tf
 
 from composite.binding import native
 from composite.compiler.tvm.ir.constants import Packed
+from composite.kernels import emulated
 
 Array = np.ndarray[Any, Any]
 
@@ -63,6 +65,12 @@ def call(library: Path, kernel: str, arrays: Sequence[Array], tasks: int = 1) ->
         RuntimeError: If there is no such kernel, or it refuses its arguments, or its tasks do not
             meet at the same barriers.
     """
+    if emulated.is_needed(library):
+        try:
+            emulated.call(library, kernel, arrays, tasks)
+        except IndexError as error:
+            raise Refused(str(error)) from error
+        return
     arguments = (Argument * len(arrays))(*map(argument, arrays))
     asked = _Call(
         ctypes.sizeof(_Call), str(library).encode(), kernel.encode(), arguments, len(arrays), tasks

@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from composite.aot import prebuild, sources
+from composite.aot import sources, stated_calls
 from composite.binding.records import PROGRAM, python_value
 from composite.compiler.tvm import table
 from composite.compiler.tvm.read.obstacles import Obstacle
@@ -91,12 +91,12 @@ class _Lint:
             self._look_at(call)
 
     def _look_at(self, call: calls.Call) -> None:
-        request = prebuild.request(self._op, call)
+        request = stated_calls.request(self._op, call)
         told = tuple((name, _text(value)) for name, value in sorted(request.attrs.items()))
         try:
             known = refusals.known(self._op, call, request)
         except (ValueError, TypeError, tf.errors.OpError) as error:
-            self.coverage.note(f"it refuses {prebuild.described(request)}: {error}")
+            self.coverage.note(f"it refuses {stated_calls.described(request)}: {error}")
             return
         forward = refusals.forward(request, known)
         self._calls.append(told)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from composite.aot import enumeration, prebuild
+from composite.aot import enumeration, stated_calls
 from composite.binding.kernel_request import KernelRequest
 from composite.kernels import shapes
 from composite.ops.op import CompositeOp
@@ -70,7 +70,7 @@ def in_each_dtype(op: CompositeOp, call: Call) -> Iterator[Call]:
                 value = call[arg.name]
                 own = [_as(dtype, spec) for spec in (value if arg.is_list else [value])]
                 other[arg.name] = own if arg.is_list else own[0]
-        if prebuild.request(op, other).attrs != prebuild.request(op, call).attrs:
+        if stated_calls.request(op, other).attrs != stated_calls.request(op, call).attrs:
             yield other
 
 
@@ -82,7 +82,7 @@ def _as(dtype: tf.DType, spec: Any) -> Any:
 
 def _untried(op: CompositeOp, calls: Sequence[Call]) -> list[str]:
     """The dtypes of which no call was found, as "T=half"."""
-    requests = [prebuild.request(op, call) for call in calls]
+    requests = [stated_calls.request(op, call) for call in calls]
     return [
         f"{attr.name}={dtype.name}"
         for attr in op.schema.derived

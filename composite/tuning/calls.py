@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from composite.aot import prebuild
+from composite.aot import stated_calls
 from composite.binding.call_request import CallRequest
 from composite.binding.kernel_request import KernelRequest
 from composite.kernels import shapes
@@ -25,7 +25,7 @@ def requests(op: CompositeOp, args: tuple[Any, ...], attrs: dict[str, Any]) -> l
         value = bound[arg.name]
         is_list = arg.is_list and isinstance(value, list | tuple) and not _is_spec(value)
         bound[arg.name] = [_spec(v) for v in value] if is_list else _spec(value)
-    return prebuild.requests(op, bound)[::-1]
+    return stated_calls.requests(op, bound)[::-1]
 
 
 def _is_spec(value: Any) -> bool:

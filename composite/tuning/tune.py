@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from composite.aot.prebuild import described
 from composite.aot.replacing import naming
+from composite.aot.stated_calls import described
 from composite.binding import native
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.records import NodeDef, python_values

@@ -9,8 +9,12 @@ namespace composite {
 namespace {
 
 constexpr char kEnvironment[] = "COMPOSITE_ISA";
+#if defined(__aarch64__)
+constexpr const char* kLevels[] = {"aarch64"};
+#else
 constexpr const char* kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4",
                                    "x86-64-v4-bf16"};
+#endif
 constexpr int kUnknown = -1;
 
 #if defined(__x86_64__)
@@ -41,6 +45,8 @@ int LevelOfCpu() {
                   __builtin_cpu_supports("avx512vl");
   const bool bfloat16 = v4 && __builtin_cpu_supports("avx512bf16");
   return bfloat16 ? 4 : v4 ? 3 : v3 ? 2 : v2 ? 1 : 0;
+#elif defined(__aarch64__)
+  return 0;
 #else
   return kUnknown;
 #endif

@@ -1,4 +1,5 @@
-// The level of x86-64 that this CPU has, as kernels are compiled for levels.
+// The level that this CPU has, as kernels are compiled for levels. There are those of x86-64, and
+// one of 64-bit ARM, "aarch64", which is 0 there.
 #ifndef COMPOSITE_RUNTIME_BASE_CPU_LEVEL_H_
 #define COMPOSITE_RUNTIME_BASE_CPU_LEVEL_H_
 

@@ -19,6 +19,11 @@ namespace standalone {
 namespace {
 
 constexpr size_t kDigestLength = 64;
+#if defined(__aarch64__)
+constexpr char kFileEnd[] = "_kernels.aarch64.so";
+#else
+constexpr char kFileEnd[] = "_kernels.so";
+#endif
 
 struct File {
   std::string name;
@@ -26,7 +31,7 @@ struct File {
 };
 
 // The manifest is JSON of a fixed layout: `"lib<name>_kernels.so": "<sha256>"` stands among its
-// files.
+// files, and another such line for each other architecture.
 bool FindFile(const std::string& folder, File* file, Failure* failure) {
   const std::string path = folder + "/manifest.json";
   std::ifstream stream(path, std::ios::binary);
@@ -34,17 +39,17 @@ bool FindFile(const std::string& folder, File* file, Failure* failure) {
     return failure->Set(kNotFound, folder + " holds no built library: it has no manifest.json");
   }
   const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  const std::string mark = "_kernels.so\": \"";
+  const std::string mark = std::string(kFileEnd) + "\": \"";
   const size_t at = text.find(mark);
   const size_t begin = at == std::string::npos ? at : text.rfind('"', at);
   const size_t digest = at + mark.size();
   if (begin == std::string::npos || digest + kDigestLength > text.size()) {
     return failure->Set(kFailedPrecondition,
                         path +
-                            " names no kernels for processes without TensorFlow: build the "
-                            "library again");
+                            " names no kernels for processes without TensorFlow on this CPU: build "
+                            "the library again");
   }
-  file->name = text.substr(begin + 1, at - begin - 1) + "_kernels.so";
+  file->name = text.substr(begin + 1, at - begin - 1) + kFileEnd;
   file->digest = text.substr(digest, kDigestLength);
   if (file->name.find('/') == std::string::npos) return true;
   return failure->Set(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 import tensorflow as tf
@@ -11,7 +12,7 @@ from composite.compiler.tvm import Target
 from composite.compiler.tvm.build import generate, make_module
 from composite.compiler.tvm.plan.plan import make_plan
 from composite.compiler.tvm.read.reader import read_function
-from composite.compiler.tvm.target import BFLOAT16, CudaTarget
+from composite.compiler.tvm.target import AARCH64, BFLOAT16, CudaTarget
 from tests.compiler.tvm.conftest import library_of
 
 
@@ -24,7 +25,13 @@ def test_host_is_a_level_with_its_cores() -> None:
 
 @pytest.mark.parametrize(
     ("isa", "lanes", "registers"),
-    [("x86-64-v2", 4, 16), ("x86-64-v3", 8, 16), ("x86-64-v4", 16, 32), (BFLOAT16, 16, 32)],
+    [
+        ("x86-64-v2", 4, 16),
+        ("x86-64-v3", 8, 16),
+        ("x86-64-v4", 16, 32),
+        (BFLOAT16, 16, 32),
+        (AARCH64, 4, 32),
+    ],
 )
 def test_levels(isa: str, lanes: int, registers: int) -> None:
     target = Target.of(isa, 4)
@@ -68,6 +75,15 @@ def test_what_a_gpu_is_given(device: str, key: str) -> None:
 def test_a_gpu_that_is_too_old() -> None:
     with pytest.raises(ValueError, match="need a GPU of level sm_80, and this is cuda:sm_75"):
         CudaTarget.of_device("cuda:sm_75")
+
+
+def test_code_for_arm_has_vectors_and_fused_products() -> None:
+    target = Target.of(AARCH64, 2)
+    assert target.key == "aarch64-2"
+    library = library_of(tf.linalg.matmul, [tf.TensorSpec([16, 64]), tf.TensorSpec([64, 64])])
+    plan = make_plan(read_function(library, [(16, 64), (64, 64)]))
+    text = generate(make_module(plan, target, "kernel").functions, target).inspect_source("asm")
+    assert re.search(r"fmla\tv\d+\.4s", text)
 
 
 @pytest.mark.parametrize(("isa", "register"), [("x86-64-v3", "%ymm"), ("x86-64-v4", "%zmm")])

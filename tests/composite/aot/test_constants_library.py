@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import composite
-from composite.aot import build_options, prebuild
+from composite.aot import build_options, stated_calls
 from composite.compiler.tvm.target import Target
 from composite.kernels import produce, verdicts
 from composite.kernels.decisions import Decision, Point, Times
@@ -55,7 +55,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_call_says_which_inputs_are_constants() -> None:
-    plain, packing = prebuild.requests(dense, CALL)
+    plain, packing = stated_calls.requests(dense, CALL)
     assert (plain.constants, packing.constants) == ((), (1,))
 
 
@@ -63,12 +63,12 @@ def test_a_call_says_which_inputs_are_constants() -> None:
 def test_what_the_runtime_never_packs_has_one_kernel(w: Any) -> None:
     x = ("float32", ("rows", w[1][1]))
     b = ("float32", w[1][:1], "constant")
-    assert len(prebuild.requests(dense, {"x": x, "w": w, "b": b})) == 1
+    assert len(stated_calls.requests(dense, {"x": x, "w": w, "b": b})) == 1
 
 
 def test_another_word_is_an_error() -> None:
     with pytest.raises(TypeError, match=r'\(dtype, dims, "constant"\), not'):
-        prebuild.requests(dense, CALL | {"w": ("float32", (N, K), "fixed")})
+        stated_calls.requests(dense, CALL | {"w": ("float32", (N, K), "fixed")})
 
 
 @pytest.mark.slow

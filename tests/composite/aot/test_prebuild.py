@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 import composite
-from composite.aot import prebuild
+from composite.aot import stated_calls
 from tests.composite import dense_ops
 from tests.composite.loop_ops import scan
 
@@ -24,14 +24,14 @@ def shapes(request):
 
 
 def test_one_row_and_one_step_are_calls_of_their_own():
-    stated = prebuild.request(scan, CALL)
+    stated = stated_calls.request(scan, CALL)
     assert shapes(stated) == [["s0", "s1", 8], ["s0", 8], [8, 8]]
-    assert [shapes(one) for one in prebuild.of_one(stated)] == [
+    assert [shapes(one) for one in stated_calls.of_one(stated)] == [
         [[1, "s0", 8], [1, 8], [8, 8]],
         [["s0", 1, 8], ["s0", 8], [8, 8]],
         [[1, 1, 8], [1, 8], [8, 8]],
     ]
-    assert [len(one.hint) for one in prebuild.of_one(stated)] == [1, 1, 0]
+    assert [len(one.hint) for one in stated_calls.of_one(stated)] == [1, 1, 0]
     assert shapes(stated) == [["s0", "s1", 8], ["s0", 8], [8, 8]]
 
 
@@ -40,7 +40,10 @@ def test_one_row_and_one_step_are_calls_of_their_own():
 )
 def test_dims_of_the_first_input_alone_are_rows_and_steps(batch, steps, count):
     call = CALL | {"x": ("float32", (batch, steps, "units")), "h": ("float32", (batch, "units"))}
-    assert len(prebuild.of_one(prebuild.request(scan, call | {"w": ("float32", (8, 8))}))) == count
+    assert (
+        len(stated_calls.of_one(stated_calls.request(scan, call | {"w": ("float32", (8, 8))})))
+        == count
+    )
 
 
 @pytest.mark.slow
@@ -83,8 +86,8 @@ def test_names_of_a_call_and_of_its_record():
         return tf.add_n(more) + x
 
     dims = ("float32", ("n", 4, "m"))
-    assert prebuild.names(named, {"x": dims, "more": [dims, dims]}) == {
+    assert stated_calls.names(named, {"x": dims, "more": [dims, dims]}) == {
         "x": "in0", "more[0]": "in1", "more[1]": "in2", "y": "out0", "n": "s0", "m": "s1"
     }  # fmt: skip
     with pytest.raises(ValueError, match="y names two of the tensors and dims of named"):
-        prebuild.names(named, {"x": ("float32", ("y",)), "more": [("float32", ("y",))]})
+        stated_calls.names(named, {"x": ("float32", ("y",)), "more": [("float32", ("y",))]})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from composite.aot import prebuild
+from composite.aot import stated_calls
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.records import attr_value
 from composite.kernels import key, produce, toolchain
@@ -87,8 +87,8 @@ def test_an_op_that_expands_to_the_same_keeps_its_kernel() -> None:
     """Of the real runtime: its names of nodes and places do not reach the key."""
     call = {"input_": ("float32", ("n", 3)), "filter_": ("float32", (4, 3)),
             "bias": ("float32", (4,)), "act": "RELU"}  # fmt: skip
-    relu = prebuild.request(dense, call)
-    tanh = prebuild.request(dense, call | {"act": "TANH"})
+    relu = stated_calls.request(dense, call)
+    tanh = stated_calls.request(dense, call | {"act": "TANH"})
     assert produce.identity(relu) == produce.identity(relu)
     content, others = produce.identity(relu).content, produce.identity(tanh).content
     (expansion,) = (line for line in content if line.startswith("expansion "))

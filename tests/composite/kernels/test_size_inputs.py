@@ -8,7 +8,7 @@ import tensorflow as tf
 
 import composite
 from composite import Composite
-from composite.aot import prebuild
+from composite.aot import prebuild, stated_calls
 from composite.compiler.tvm.target import Target
 
 X = tf.constant(np.random.default_rng(0).standard_normal((9, 8)), tf.float32)
@@ -68,10 +68,10 @@ def test_a_size_of_one() -> None:
 
 
 def test_a_stated_call_has_the_value_as_a_dim() -> None:
-    request = prebuild.sized(segments, prebuild.request(segments, CALL), Target.host())
+    request = prebuild.sized(segments, stated_calls.request(segments, CALL), Target.host())
     assert request.in_shapes == (("s0", 8), ("s0",), ("s1",))
     assert request.size_inputs == (2,)
-    assert prebuild.described(request) == "s0x8, s0, size s1"
+    assert stated_calls.described(request) == "s0x8, s0, size s1"
 
 
 def test_a_value_that_is_no_size_is_tensorflow_s_error() -> None:

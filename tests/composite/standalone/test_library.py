@@ -244,7 +244,9 @@ def test_a_folder_that_is_none_or_was_changed(folder, tmp_path):
     with pytest.raises(FileNotFoundError, match="cannot be opened"):
         composite.load(copy, tensorflow=False)
     (copy / "manifest.json").write_text('{"format": 2}')
-    with pytest.raises(RuntimeError, match="names no kernels for processes without TensorFlow"):
+    with pytest.raises(
+        RuntimeError, match="names no kernels for processes without TensorFlow on this CPU"
+    ):
         composite.load(copy, tensorflow=False)
 
 

@@ -1,8 +1,8 @@
-"""Kernels for kernels_test.cc: `python -m tests.runtime.harness.kernels FOLDER`.
+"""Kernels for kernels_test.cc: `python -m tests.runtime.harness.kernels FOLDER [LEVEL]`.
 
-Writes kernels.so, whose one foreign symbol the harness has, and calls.txt: for each kernel a line
-`name barriers inputs outputs`, and for each array `rank dims... values...`. The outputs are those
-of TensorFlow's ops.
+LEVEL is a CPU level, by default this machine's. Writes kernels.so, whose one foreign symbol the
+harness has, and calls.txt: for each kernel a line `name barriers inputs outputs`, and for each
+array `rank dims... values...`. The outputs are those of TensorFlow's ops.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 import composite
-from composite.aot import prebuild
+from composite.aot import stated_calls
 from composite.compiler import tvm as backend
 from composite.kernels import produce
 from examples.lstm.ops import gru, lstm
@@ -55,13 +55,13 @@ CALLS: dict[str, tuple[Any, list[tuple[int, ...]], dict[int, tuple[Any, ...]], d
 }
 
 
-def _kernel(name: str) -> Any:
+def _kernel(name: str, isa: str) -> Any:
     op, shapes, varying, others = CALLS[name]
     names = [arg.name for arg in op.schema.inputs]
     specs = {names[i]: ("float32", varying.get(i, shape)) for i, shape in enumerate(shapes)}
     # Two cores, whatever this machine has: for one there would be no barrier.
-    target = backend.Target.of(backend.Target.host().isa, 2)
-    return produce.compile_object(prebuild.requests(op, specs | others)[0], target, name)
+    target = backend.Target.of(isa, 2)
+    return produce.compile_object(stated_calls.requests(op, specs | others)[0], target, name)
 
 
 def _text(array: Any) -> str:
@@ -80,14 +80,14 @@ def _call(name: str, barriers: bool) -> str:
     return "\n".join([head, *map(_text, [*inputs, *outputs]), ""])
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, isa: str) -> None:
     """Writes both files."""
     folder.mkdir(parents=True, exist_ok=True)
-    kernels = {name: _kernel(name) for name in CALLS}
+    kernels = {name: _kernel(name, isa) for name in CALLS}
     backend.link(kernels.values(), folder / "kernels.so", runtime=None)
     calls = "".join(_call(name, kernel.barriers) for name, kernel in kernels.items())
     (folder / "calls.txt").write_text(calls)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *(sys.argv[2:] or [backend.Target.host().isa]))

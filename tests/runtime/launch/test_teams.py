@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import composite
-from composite.aot import prebuild
+from composite.aot import stated_calls
 from composite.binding import native
 from composite.compiler import tvm as backend
 from composite.kernels import host, produce
@@ -181,7 +181,7 @@ def walking(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }  # fmt: skip
     # Two cores, whatever this machine has: for one there would be no barrier.
     target = backend.Target.of(backend.Target.host().isa, 2)
-    kernel = produce.compile_object(prebuild.requests(walk, specs)[0], target, "walk")
+    kernel = produce.compile_object(stated_calls.requests(walk, specs)[0], target, "walk")
     assert kernel.barriers
     path = tmp_path_factory.mktemp("walking") / "walk.so"
     backend.link([kernel], path, native.library_path())
