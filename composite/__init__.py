@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from composite.binding import tensorflow_version
 
 if TYPE_CHECKING:
+    from composite import hybrid as hybrid
     from composite import quant as quant
     from composite import tf_op as tf_op
     from composite.acceleration.accelerate import accelerate as accelerate
@@ -101,7 +102,7 @@ _HOMES = {
     "use_tuned": "composite.kernels.chosen",
     "wait": "composite.jit.worker",
 }
-_MODULES = ("quant", "tf_op")
+_MODULES = ("hybrid", "quant", "tf_op")
 
 __all__ = [
     "Accelerated",

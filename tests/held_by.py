@@ -95,6 +95,11 @@ HELD_BY: dict[str, str] = {
         "signatures.py composite/cli/accelerate.py composite/cli/folders.py "
         "composite/cli/reports.py composite/cli/signature_calls.py composite/trials/drawing.py"
     ),
+    "tests/composite/hybrid/test_compiling.py": (
+        "__init__.py emitting.py module.py regions.py report.py subgraphs.py"
+    ),
+    "tests/composite/hybrid/test_stages.py": "graph.py",
+    "tests/composite/hybrid/test_values.py": "freezing.py",
     # What makes kernels.
     "tests/composite/compiler_process/test_client.py": "process.py server.py service.py",
     "tests/composite/kernels/test_verify.py": "adversarial.py",

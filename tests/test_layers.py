@@ -103,7 +103,8 @@ def test_the_catalogue_of_errors_is_a_leaf(path: Path) -> None:
 
 @pytest.mark.parametrize("path", COMPOSITE, ids=relative)
 def test_composite_imports_nothing_heavy(path: Path) -> None:
-    heavy = {n for n in imported(path, everywhere=True) if n.split(".")[0] in HEAVY}
+    everywhere = path.parent.name != "hybrid"  # whose functions run TVM
+    heavy = {n for n in imported(path, everywhere=everywhere) if n.split(".")[0] in HEAVY}
     assert not heavy, f"{relative(path)} imports {heavy}; only composite.compiler may"
 
 

@@ -24,6 +24,7 @@ from composite.compiler.tvm.read.reader import read_function
 from composite.compiler.tvm.target import Target
 
 _GUARDED = "_guarded"
+_OUT_OF_RANGE = b"IndexError"  # the kind of the errors that kernels have for such an index
 _BARRIER = b"__TVMBackendParallelBarrier"  # the slot that an object has if its code meets there
 
 
@@ -63,6 +64,11 @@ class Kernel:
     def guarded(self) -> str:
         """The name of the same kernel with its accesses guarded; "" if all of them are proven."""
         return "" if self.proof.is_complete else self.name + _GUARDED
+
+    @property
+    def may_refuse(self) -> bool:
+        """Whether it ends calls of some inputs with an error; then TensorFlow's ops serve them."""
+        return any(_OUT_OF_RANGE in data for data in self.objects.values())
 
     @property
     def barriers(self) -> bool:

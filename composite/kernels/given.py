@@ -34,9 +34,6 @@ from composite.ops import call, functions
 
 _FUNCTIONS = re.compile(rb"\0__tvm_ffi_([A-Za-z]\w*)\0")  # among the symbols of an object file
 
-# Sizes of symbols that tell the dims of outputs apart, twice.
-_SIZES = ((1009, 2003, 3001, 4001, 5003, 6007, 7001, 8009), (8, 36, 50, 66, 92, 104, 130, 154))
-
 
 class Refused(ValueError):  # noqa: N818 - what becomes of a kernel
     """A kernel that cannot serve the calls that it was given for; the message says why."""
@@ -170,7 +167,7 @@ def _source(request: KernelRequest, source: Any, function: str | None) -> _Sourc
 def _of_tensors(tvm: Any, request: KernelRequest, function: Any) -> Any:
     """The PrimFunc of a function of te tensors."""
     sizes = {name: tvm.te.var(name) for name in shapes.symbols(request.in_shapes)}
-    exact = shapes.substitute(request.in_shapes, dict(zip(sizes, _SIZES[0], strict=False)))
+    exact = shapes.substitute(request.in_shapes, dict(zip(sizes, shapes.PROBES[0], strict=False)))
     dtypes = functions.body(expand(request, exact)).input_dtypes
     inputs = []
     for i, (dims, dtype) in enumerate(zip(request.in_shapes, dtypes, strict=True)):
@@ -241,9 +238,9 @@ def _file(path: Path, function: str | None, told: str = "") -> _Source:
 def output_shapes(request: KernelRequest) -> list[str]:
     """The dims of each output in postfix, found from the body at some sizes of the symbols."""
     names = shapes.symbols(request.in_shapes)
-    if len(names) > len(_SIZES[0]):
-        raise Refused(f"{len(names)} dims vary, and at most {len(_SIZES[0])} may")
-    cases = [dict(zip(names, sizes, strict=False)) for sizes in _SIZES]
+    if len(names) > len(shapes.PROBES[0]):
+        raise Refused(f"{len(names)} dims vary, and at most {len(shapes.PROBES[0])} may")
+    cases = [dict(zip(names, sizes, strict=False)) for sizes in shapes.PROBES]
     found = [_shapes_at(request, values) for values in cases]
     return [
         ",".join(_postfix(axis, sizes, cases) for axis, sizes in enumerate(zip(*dims, strict=True)))
@@ -269,15 +266,9 @@ def _shapes_at(request: KernelRequest, values: Mapping[str, int]) -> list[list[i
 
 
 def _postfix(axis: int, sizes: Sequence[int], cases: Sequence[Mapping[str, int]]) -> str:
-    """A constant, a symbol, one plus or times a constant, or the sum or product of two."""
-    names, first = list(cases[0]), cases[0]
-    texts = [str(sizes[0]), *names]
-    texts += [f"{s} {sizes[0] - first[s]} +" for s in names]
-    texts += [f"{s} {sizes[0] // first[s]} *" for s in names]
-    texts += [f"{a} {b} {op}" for a in names for b in names for op in "+*"]
-    for text in texts:
-        if all(shapes.evaluate(text, v) == (n,) for v, n in zip(cases, sizes, strict=True)):
-            return text
-    raise Refused(
-        f"dim {axis} of an output is no sum or product of dims of the inputs: state their sizes"
-    )
+    text = shapes.expression(sizes, cases)
+    if text is None:
+        raise Refused(
+            f"dim {axis} of an output is no sum or product of dims of the inputs: state their sizes"
+        )
+    return text

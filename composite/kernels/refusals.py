@@ -56,6 +56,12 @@ def refused_node(request: KernelRequest, answer: NotCovered) -> str:
     return "" if is_general else answer.node
 
 
+def refuse(function: str, node: str) -> None:
+    """Has the regions of this process leave a node of a region's function outside."""
+    found = GraphDef(node=[record(_REFUSED_NODES, function, nodes=[node])])
+    native.call("composite_refuse_nodes", found)
+
+
 @functools.cache
 def announce() -> None:
     """Tells the runtime which nodes of regions were refused, in whatever process. Once."""

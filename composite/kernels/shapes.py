@@ -77,6 +77,27 @@ def _dim(tokens: Sequence[str], values: Mapping[str, int]) -> int:
     return result
 
 
+PROBES = ((1009, 2003, 3001, 4001, 5003, 6007, 7001, 8009), (8, 36, 50, 66, 92, 104, 130, 154))
+"""Sizes of symbols that tell the dims of outputs apart, twice."""
+
+
+def expression(sizes: Sequence[int], cases: Sequence[Mapping[str, int]]) -> str | None:
+    """A dim that has these sizes at these values of the symbols, in postfix.
+
+    A constant, a symbol, one plus or times a constant, or the sum or product of two; None if it is
+    none of these.
+    """
+    names, first = list(cases[0]), cases[0]
+    texts = [str(sizes[0]), *names]
+    texts += [f"{s} {sizes[0] - first[s]} +" for s in names]
+    texts += [f"{s} {sizes[0] // first[s]} *" for s in names]
+    texts += [f"{a} {b} {op}" for a in names for b in names for op in "+*"]
+    for text in texts:
+        if all(evaluate(text, v) == (n,) for v, n in zip(cases, sizes, strict=True)):
+            return text
+    return None
+
+
 def samples(
     names: Sequence[str], hints: Sequence[int], minimums: Sequence[int], divisors: Sequence[int]
 ) -> dict[str, int]:

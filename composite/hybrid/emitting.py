@@ -1,0 +1,195 @@
+"""A partitioned function as a module of Relax: kernels as external functions, the rest as calls."""
+
+from __future__ import annotations
+
+import operator
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from composite.compiler.tvm import Kernel
+from composite.editing.scope import Edge
+from composite.hybrid import runtime, stages, subgraphs
+from composite.hybrid.regions import Partition
+from composite.hybrid.transfer import is_shared
+from composite.hybrid.values import Dims, Value
+
+MAIN = "main"
+_OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+
+
+class Emitter:
+    """One module under construction."""
+
+    def __init__(self, partition: Partition) -> None:
+        """Of a partitioned function."""
+        from tvm import relax
+
+        self._partition = partition
+        self._graph, self._values = partition.graph, partition.values
+        self._builder = relax.BlockBuilder()
+        self._made: dict[Edge, Any] = {}  # variables
+        self._constants: dict[str, Any] = {}
+        self._sizes: dict[str, Any] = {}  # symbols
+        self._shared = {
+            x.node for name in partition.kernels for x in self._graph.operands(name)
+        } & set(self._graph.constants)
+        self.calls: list[subgraphs.Subgraph] = []
+
+    def module(self, stored: bytes) -> Any:
+        """The IRModule; `stored` is what its function "describe" returns."""
+        from tvm import relax
+
+        builder = self._builder
+        with builder.function("describe", []):
+            builder.emit_func_output(_bytes(stored))
+        parameters = [
+            relax.Var(f"input_{k}", self._type(value))
+            for k, value in enumerate(self._values.inputs)
+        ]
+        for name, parameter in zip(self._graph.inputs, parameters, strict=True):
+            self._made[Edge(name, 0)] = parameter
+        with builder.function(MAIN, parameters, pure=False):
+            for stage in stages.stages(self._graph):
+                if stage.calls:
+                    self._call(stage.calls)
+                for name in stage.regions:
+                    self._kernel(name)
+            outputs = relax.Tuple([self._variable(of) for of in self._graph.outputs])
+            builder.emit_func_output(outputs)
+        return builder.finalize().with_attr("external_mods", _libraries(self._kernels()))
+
+    def _kernels(self) -> list[Kernel]:
+        found = {one.kernel.name: one.kernel for one in self._partition.kernels.values()}
+        return list(found.values())
+
+    def _call(self, inside: Sequence[str]) -> None:
+        """Emits a call of TensorFlow."""
+        from tvm import ir, relax
+
+        graph, within = self._graph, set(inside)
+        taken = {of for of in graph.outputs if of.node in within}
+        for name in graph.nodes:
+            if name not in within:
+                taken |= {of for of in graph.operands(name) if of.node in within}
+        made = subgraphs.subgraph(graph, self._values, inside, taken, self._shared)
+        self.calls.append(made)
+        returned = ir.TupleType([self._returned(self._values.of(of)) for of in made.outputs])
+        arguments = [ir.StringImm(made.digest), _bytes(made.content)]
+        arguments += [self._variable(of) for of in made.inputs]
+        function = relax.ExternFunc(runtime.CALL)
+        result = self._builder.emit(ir.Call(function, arguments, ty_args=[returned]))
+        for k, of in enumerate(made.outputs):
+            value = self._values.of(of)
+            item = self._builder.emit(relax.TupleGetItem(result, k))
+            if is_shared(value.dtype) and value.dims is not None:
+                item = self._builder.match_cast(item, self._type(value))
+            self._made[of] = item
+
+    def _kernel(self, name: str) -> None:
+        """Emits a call of a region's kernel, and the memory for what it computes."""
+        from tvm import ir, relax
+
+        region = self._partition.kernels[name]
+        kernel, function = region.kernel, self._graph.region(name)
+        for text, least in zip(region.symbols.values(), kernel.minimums, strict=True):
+            if least > 0:
+                self._require(text, least, function)
+        arguments = [self._variable(of) for of in self._graph.operands(name)]
+        outputs = []
+        for k, value in enumerate(region.outputs):
+            shape = relax.ShapeExpr(self._shape(value.dims or ()))
+            memory = relax.op.builtin.alloc_tensor(shape, value.dtype.name, 0)
+            outputs.append(self._builder.emit(memory))
+            self._made[Edge(name, k)] = outputs[-1]
+        called = relax.ExternFunc(kernel.guarded or kernel.name)
+        nothing = [ir.TupleType([])]
+        self._builder.emit(ir.Call(called, [*arguments, *outputs], ty_args=nothing))
+
+    def _require(self, text: str, least: int, function: str) -> None:
+        """Emits the check of a size that a kernel relies on."""
+        from tvm import ir, relax
+
+        size = relax.prim_value(self._size(text))
+        told = [size, relax.prim_value(least), ir.StringImm(function[-8:])]
+        called = relax.ExternFunc(runtime.REQUIRE)
+        self._builder.emit(ir.Call(called, told, ty_args=[ir.TupleType([])]))
+
+    def _variable(self, of: Edge) -> Any:
+        """A value: a variable, or a constant."""
+        from tvm import relax
+
+        if of in self._made:
+            return self._made[of]
+        if of.node not in self._constants:
+            value = tf.make_ndarray(self._graph.constants[of.node].attr["value"].tensor)
+            self._constants[of.node] = relax.const(value, str(value.dtype))
+        return self._constants[of.node]
+
+    def _size(self, text: str) -> Any:
+        """A dim in postfix as an expression of the module."""
+        from tvm import tirx
+
+        stack: list[Any] = []
+        for token in text.split():
+            if token == "//":
+                right, left = stack.pop(), stack.pop()
+                stack.append(tirx.floordiv(left, right))
+            elif token == "%":
+                right, left = stack.pop(), stack.pop()
+                stack.append(tirx.floormod(left, right))
+            elif token in _OPERATORS:
+                right, left = stack.pop(), stack.pop()
+                stack.append(_OPERATORS[token](left, right))
+            elif token.lstrip("-").isdigit():
+                stack.append(tirx.IntImm("int64", int(token)))
+            else:
+                stack.append(self._sizes.setdefault(token, tirx.Var(token, "int64")))
+        (size,) = stack
+        return size
+
+    def _shape(self, dims: Dims) -> list[Any]:
+        return [self._size(str(dim)) for dim in dims]
+
+    def _type(self, value: Value) -> Any:
+        """The type of a value whose dims are known, as expressions."""
+        from tvm import relax
+
+        if value.dims is None or not is_shared(value.dtype):
+            return self._returned(value)
+        return relax.TensorType(self._shape(value.dims), value.dtype.name)
+
+    @staticmethod
+    def _returned(value: Value) -> Any:
+        """The type of a value that TensorFlow returns."""
+        from tvm import relax
+
+        if not is_shared(value.dtype):
+            return relax.ObjectType()
+        rank = -1 if value.dims is None else len(value.dims)
+        return relax.TensorType(dtype=value.dtype.name, ndim=rank)
+
+
+def _bytes(content: bytes) -> Any:
+    from tvm import relax
+
+    return relax.const(np.frombuffer(content, np.uint8), "uint8")
+
+
+def _libraries(kernels: Sequence[Kernel]) -> list[Any]:
+    """The machine code of kernels, as TVM links it into the module."""
+    import tvm
+
+    found = []
+    with tempfile.TemporaryDirectory(prefix="composite-") as folder:
+        for kernel in kernels:
+            symbols = [name for name in (kernel.name, kernel.guarded) if name]
+            for name, data in kernel.objects.items():
+                path = Path(folder) / name
+                path.write_bytes(data)
+                found.append(tvm.runtime.load_static_library(str(path), symbols))
+    return found

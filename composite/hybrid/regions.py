@@ -1,0 +1,185 @@
+"""The regions of a frozen function, each with its kernel: as `composite.accelerate` forms them.
+
+Where the compiler has no kernel for a region, its nodes are TensorFlow's, or regions of their own
+around the node that is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
+
+from composite.binding import native
+from composite.binding.kernel_request import KernelRequest
+from composite.compiler.tvm import Kernel, NotCovered, Target, linked
+from composite.compiler_process.client import UNMADE
+from composite.editing.scope import Edge
+from composite.hybrid.freezing import Frozen
+from composite.hybrid.graph import Graph, graph_of
+from composite.hybrid.values import Dims, Value, Values
+from composite.kernels import memory, produce, refusals, shapes, verify
+from composite.ops import call, function_op
+
+
+class RegionKernel(NamedTuple):
+    """A kernel, and what its symbols are in a call.
+
+    Attributes:
+        kernel: the compiled kernel, which was checked.
+        symbols: by its own symbols, expressions of the function's.
+        outputs: what it returns.
+    """
+
+    kernel: Kernel
+    symbols: Mapping[str, str]
+    outputs: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A function in two parts.
+
+    Attributes:
+        graph: its nodes, those of regions among them.
+        values: what is known of its values.
+        kernels: by the nodes of regions.
+        refused: regions without kernels, by what begins their names, and why.
+    """
+
+    graph: Graph
+    values: Values
+    kernels: Mapping[str, RegionKernel]
+    refused: Mapping[str, str]
+
+
+class _RefusedError(Exception):
+    """A region has no kernel; `node` is what has no lowering at any size, or ""."""
+
+    def __init__(self, function: str, reason: str, node: str = "") -> None:
+        super().__init__(reason)
+        self.function = function
+        self.reason = reason
+        self.node = node
+
+
+def partition(frozen: Frozen, deny: Sequence[str]) -> Partition:
+    """The regions of a function, none with what `deny` names, and their kernels."""
+    refusals.announce()
+    denied, refused = list(deny), dict[str, str]()
+    made: dict[tuple[str, tuple[Dims, ...]], Kernel] = {}
+    values = Values(frozen.library, frozen.inputs)
+    while True:
+        graph = graph_of(_with_regions(frozen, denied), frozen.library)
+        try:
+            kernels = {
+                name: _kernel(graph, values, name, made)
+                for name in graph.nodes
+                if graph.region(name)
+            }
+        except _RefusedError as error:
+            if error.node and error.function not in refused:
+                refusals.refuse(error.function, error.node)
+            else:
+                denied.append(f"region:{error.function}")
+            refused[error.function] = error.reason
+            continue
+        return Partition(graph, values, kernels, refused)
+
+
+def _with_regions(frozen: Frozen, denied: Sequence[str]) -> Any:
+    """The function with nodes of regions, and the functions of these, which are defined."""
+    request = FunctionDefLibrary.FromString(frozen.library.SerializeToString())
+    request.function[0].attr["_composite_denied"].list.s.extend(e.encode() for e in denied)
+    reply = FunctionDefLibrary.FromString(native.call("composite_find_regions", request))
+    for region in reply.function[1:]:
+        function_op.define(FunctionDefLibrary(function=[region]))
+    return reply
+
+
+def _kernel(
+    graph: Graph,
+    values: Values,
+    name: str,
+    made: dict[tuple[str, tuple[Dims, ...]], Kernel],
+) -> RegionKernel:
+    """The kernel of a region's node, whose outputs are values from then on."""
+    node, function = graph.nodes[name], graph.region(name)
+    in_shapes, symbols = _own_symbols([_dims(values.of(x), function) for x in graph.operands(name)])
+    key = (function, in_shapes)
+    if key not in made:
+        attrs = {key: value for key, value in node.attr.items() if not key.startswith("_")}
+        request = KernelRequest(
+            op=function_op.NAME, attrs=attrs, program=function, in_shapes=in_shapes
+        )
+        made[key] = _made(request)
+    kernel = made[key]
+    dtypes = [tf.as_dtype(dtype) for dtype in node.attr["Tout"].list.type]
+    outputs = tuple(
+        Value(dtype, _substituted(text, symbols))
+        for dtype, text in zip(dtypes, kernel.out_shapes, strict=True)
+    )
+    for k, value in enumerate(outputs):
+        values.define(Edge(name, k), value)
+    return RegionKernel(kernel, symbols, outputs)
+
+
+def _made(request: KernelRequest) -> Kernel:
+    """A kernel, compiled and checked against the region's ops."""
+    target = Target.host()
+    try:
+        kernel = produce.compile_object(request, target)
+        if kernel.may_refuse:
+            raise _RefusedError(request.program, "it leaves some inputs to TensorFlow's ops")
+        with memory.file(linked(kernel, native.library_path())) as path, call.eager_mode():
+            produce.check(request, kernel, path)
+    except NotCovered as answer:
+        raise _RefusedError(
+            request.program, str(answer), _refused_node(request, answer)
+        ) from answer
+    except (verify.Mismatch, produce.Inexpandable, *UNMADE) as error:
+        raise _RefusedError(request.program, str(error)) from error
+    return kernel
+
+
+def _refused_node(request: KernelRequest, answer: NotCovered) -> str:
+    """The node that has no kernel at any size; "" where there is none, or it is not known."""
+    names = shapes.symbols(request.in_shapes)
+    if not names or not answer.node:
+        return refusals.refused_node(request, answer)
+    sizes = shapes.samples(names, (), (), ())
+    exact = replace(request, in_shapes=tuple(shapes.substitute(request.in_shapes, sizes)))
+    try:
+        produce.write(exact, Target.host())
+    except NotCovered as of_sizes:
+        return refusals.refused_node(exact, of_sizes)
+    except (produce.Inexpandable, *UNMADE):
+        return ""
+    return ""
+
+
+def _dims(value: Value, function: str) -> Dims:
+    if value.dims is None:
+        raise _RefusedError(function, "the rank of an input is not known")
+    return value.dims
+
+
+def _own_symbols(shapes_of: Sequence[Dims]) -> tuple[tuple[Dims, ...], dict[str, str]]:
+    """Shapes whose unknown dims are symbols s0, s1, ...; and what these are."""
+    own: dict[str, str] = {}
+    for dims in shapes_of:
+        for dim in dims:
+            if isinstance(dim, str):
+                own.setdefault(dim, f"s{len(own)}")
+    named = tuple(tuple(own[d] if isinstance(d, str) else d for d in dims) for dims in shapes_of)
+    return named, {symbol: text for text, symbol in own.items()}
+
+
+def _substituted(shape: str, symbols: Mapping[str, str]) -> Dims:
+    """The dims of an output, in postfix, with other expressions for symbols."""
+    texts = shape.split(",") if shape else []
+    dims = [" ".join(symbols.get(token, token) for token in text.split()) for text in texts]
+    return tuple(int(dim) if dim.lstrip("-").isdigit() else dim for dim in dims)

@@ -1,0 +1,39 @@
+"""What a module says of itself, and the arguments that it takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+from composite.hybrid.structure import Description, indices
+
+SPEC = tf.TensorSpec([None, 2], tf.float32)
+
+
+def described(inputs: Any, count: int, outputs: Any = 0) -> Description:
+    specs = (("float32", (None, 2)),) * count
+    return Description("f", indices(inputs, tf.TensorSpec), outputs, specs, "", 0, 1)
+
+
+def test_a_description_is_read_as_it_was_written() -> None:
+    made = described((({"a": SPEC, "b": [SPEC, None]},), {"flag": (SPEC, 3)}), 3, {"y": (0, [1])})
+    assert made.inputs == (({"a": 0, "b": [1, None]},), {"flag": (2, None)})
+    assert Description.of_json(made.to_json()) == made
+    with pytest.raises(ValueError, match="another version: compile the model again"):
+        Description.of_json(made.to_json().replace(b'"format": 1', b'"format": 9'))
+
+
+def test_arguments_are_bound_by_their_structure() -> None:
+    made = described(((SPEC,), {"b": SPEC}), 2)
+    one, two = made.arguments([[[1.0, 2.0]]], {"b": tf.zeros([3, 2])})
+    assert (one.shape, two.shape) == ((1, 2), (3, 2))
+    with pytest.raises(TypeError, match=r"f takes float32\(None, 2\), b=float32\(None, 2\)"):
+        made.arguments([tf.ones([1, 2])], {})
+    with pytest.raises(ValueError, match=r"input 1 of f has shape \(3,\)"):
+        made.arguments([tf.ones([1, 2])], {"b": tf.zeros([3])})
+
+
+def test_results_have_the_structure_of_the_model() -> None:
+    assert described((), 0, {"y": (0, [1, None])}).result(["p", "q"]) == {"y": ("p", ["q", None])}
