@@ -87,9 +87,9 @@ def sources() -> Iterator[tuple[str, Any, Mapping[str, Any] | None]]:
 
 def call_of(work: GalleryWork, dtype: str, *, varies: bool) -> dict[str, Any]:
     """A stated call of a work: at its sizes, or with a first dim that varies."""
-    firsts, rest = work.inputs()
+    values = work.draw(np.random.default_rng(0))
     args = work.op().schema.inputs
-    batch = firsts[0].shape[0]
+    batch = values[0].shape[0]
 
     def spec(value: Any) -> Any:
         if isinstance(value, list):
@@ -99,8 +99,8 @@ def call_of(work: GalleryWork, dtype: str, *, varies: bool) -> dict[str, Any]:
         varying = varies and array.ndim > 1 and array.shape[0] == batch
         return (own, (("batch", *array.shape[1:]) if varying else array.shape))
 
-    values = zip(args, [firsts[0], *rest], strict=False)
-    return {arg.name: spec(value) for arg, value in values} | work.attrs
+    given = zip(args, values, strict=True)
+    return {arg.name: spec(value) for arg, value in given} | work.attrs
 
 
 def _text(shapes: Sequence[Sequence[int | str]]) -> str:

@@ -16,6 +16,14 @@ def test_a_call_is_stated_with_its_sizes_or_with_a_batch() -> None:
     assert varying["gamma"] == ("float32", (64,))
 
 
+def test_a_call_has_each_input_also_of_an_op_that_is_chained_through_several() -> None:
+    for work in GALLERY.values():
+        call = call_of(work, "float32", varies=False)
+        assert [name for name in call if name not in work.attrs] == [
+            arg.name for arg in work.op().schema.inputs
+        ]
+
+
 def test_weights_are_matrices_of_known_sizes() -> None:
     asked = Asked("dense", None, [("s0", 64), (64, 48), (48,), ("s0", 48)], ())
     assert asked.constants() == (1,)
