@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from composite.acceleration.accelerate import entries
@@ -163,8 +162,8 @@ def _compared(
         except ValueError as error:
             return replace(report, uncompared=str(error))
     with settings.options(regions=False):
-        wanted = [np.asarray(y) for y in tf.nest.flatten(concrete(*args, **kwargs))]
-    found = [np.asarray(y) for y in tf.nest.flatten(module(*args, **kwargs))]
+        wanted = results.flat(concrete(*args, **kwargs))
+    found = results.flat(module(*args, **kwargs))
     moved = results.deviation(found, wanted, rtol)
     if not moved.is_small:
         raise ValueError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,9 +16,7 @@ from composite.hybrid import runtime, stages, subgraphs
 from composite.hybrid.regions import Partition
 from composite.hybrid.transfer import is_shared
 from composite.hybrid.values import Dims, Value
-
-MAIN = "main"
-_OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+from composite.kernels import shapes
 
 
 class Emitter:
@@ -38,14 +35,13 @@ class Emitter:
         self._shared = {
             x.node for name in partition.kernels for x in self._graph.operands(name)
         } & set(self._graph.constants)
-        self.calls: list[subgraphs.Subgraph] = []
 
     def module(self, stored: bytes) -> Any:
-        """The IRModule; `stored` is what its function "describe" returns."""
+        """The IRModule; `stored` is what the module says of itself."""
         from tvm import relax
 
         builder = self._builder
-        with builder.function("describe", []):
+        with builder.function(runtime.DESCRIBE, []):
             builder.emit_func_output(_bytes(stored))
         parameters = [
             relax.Var(f"input_{k}", self._type(value))
@@ -53,7 +49,7 @@ class Emitter:
         ]
         for name, parameter in zip(self._graph.inputs, parameters, strict=True):
             self._made[Edge(name, 0)] = parameter
-        with builder.function(MAIN, parameters, pure=False):
+        with builder.function(runtime.MAIN, parameters, pure=False):
             for stage in stages.stages(self._graph):
                 if stage.calls:
                     self._call(stage.calls)
@@ -77,7 +73,6 @@ class Emitter:
             if name not in within:
                 taken |= {of for of in graph.operands(name) if of.node in within}
         made = subgraphs.subgraph(graph, self._values, inside, taken, self._shared)
-        self.calls.append(made)
         returned = ir.TupleType([self._returned(self._values.of(of)) for of in made.outputs])
         arguments = [ir.StringImm(made.digest), _bytes(made.content)]
         arguments += [self._variable(of) for of in made.inputs]
@@ -134,23 +129,10 @@ class Emitter:
         """A dim in postfix as an expression of the module."""
         from tvm import tirx
 
-        stack: list[Any] = []
         for token in text.split():
-            if token == "//":
-                right, left = stack.pop(), stack.pop()
-                stack.append(tirx.floordiv(left, right))
-            elif token == "%":
-                right, left = stack.pop(), stack.pop()
-                stack.append(tirx.floormod(left, right))
-            elif token in _OPERATORS:
-                right, left = stack.pop(), stack.pop()
-                stack.append(_OPERATORS[token](left, right))
-            elif token.lstrip("-").isdigit():
-                stack.append(tirx.IntImm("int64", int(token)))
-            else:
-                stack.append(self._sizes.setdefault(token, tirx.Var(token, "int64")))
-        (size,) = stack
-        return size
+            if token.isidentifier():
+                self._sizes.setdefault(token, tirx.Var(token, "int64"))
+        return shapes.dim(text, self._sizes)
 
     def _shape(self, dims: Dims) -> list[Any]:
         return [self._size(str(dim)) for dim in dims]

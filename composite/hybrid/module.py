@@ -15,8 +15,6 @@ from composite.hybrid.report import HybridReport
 from composite.hybrid.structure import Description
 from composite.hybrid.transfer import to_tensorflow, to_tvm
 
-_MAIN = "main"
-
 
 class HybridModule:
     """A model as a module of TVM's Relax VM.
@@ -37,7 +35,7 @@ class HybridModule:
         self.description = description
         self.report = report
         self.vm = tvm.relax.VirtualMachine(executable, tvm.runtime.cpu())
-        self._main = self.vm[_MAIN]
+        self._main = self.vm[runtime.MAIN]
         self._one_call = threading.Lock()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -98,7 +96,7 @@ def load(path: str | os.PathLike[str]) -> HybridModule:
     try:
         library = tvm.runtime.load_module(str(file.resolve()))
         vm = tvm.relax.VirtualMachine(library, tvm.runtime.cpu())
-        content = vm["describe"]().numpy().tobytes()
+        content = vm[runtime.DESCRIBE]().numpy().tobytes()
     except (RuntimeError, AttributeError, ValueError) as error:
         raise ValueError(f"{file} is no module that composite.hybrid wrote: {error}") from error
     description = Description.of_json(content)

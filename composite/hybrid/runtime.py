@@ -23,6 +23,7 @@ from composite.ops.functions import rename_in_graph
 CALL = "composite.hybrid.call_tf"
 REQUIRE = "composite.hybrid.require"
 SIGNATURE = "call"  # of the MetaGraphDefs
+MAIN, DESCRIBE = "main", "describe"  # functions of a module
 
 _FUNCTIONS: dict[str, Any] = {}
 _MAKING = threading.Lock()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from composite.binding.kernel_request import KernelRequest
 from composite.binding.typed_record import Dims
@@ -62,12 +62,13 @@ _OPERATORS = {
 
 def evaluate(shape: str, values: Mapping[str, int]) -> tuple[int, ...]:
     """The shape of an output as numbers: dims joined by commas, each in postfix."""
-    return tuple(_dim(text.split(), values) for text in shape.split(",")) if shape else ()
+    return tuple(dim(text, values) for text in shape.split(",")) if shape else ()
 
 
-def _dim(tokens: Sequence[str], values: Mapping[str, int]) -> int:
-    stack: list[int] = []
-    for token in tokens:
+def dim(text: str, values: Mapping[str, Any]) -> Any:
+    """A dim in postfix, of numbers or of other expressions for its symbols."""
+    stack: list[Any] = []
+    for token in text.split():
         if token in _OPERATORS:
             right, left = stack.pop(), stack.pop()
             stack.append(_OPERATORS[token](left, right))
