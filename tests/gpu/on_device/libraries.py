@@ -52,6 +52,10 @@ np.testing.assert_allclose(z, (np.tanh(x * 2) ** 2).sum(0), rtol=1e-5)
 assert devices.kernels() == 2, devices.kernels()
 print(composite.stats()["kernel_launches"], explained.details["target"])
 assert "tvm" not in sys.modules
+mapped = Path("/proc/self/maps").read_text()
+assert {driver!r} in mapped  # what launches the kernels
+for name in ("libtvm", "libcudart", "nvrtc", "MLIR", "torch_mlir"):
+    assert name not in mapped, [line for line in mapped.splitlines() if name in line]
 """
 
 
@@ -69,7 +73,9 @@ def test_a_library_of_both_devices(devices: Devices, tmp_path: Path, run_python:
         "COMPOSITE_NVRTC": "/nowhere",
         "COMPOSITE_CUDA_DRIVER": str(build()),
     }
-    done = run_python(_USE.format(devices=str(build()), folder=str(folder)), env=environment)
+    done = run_python(
+        _USE.format(devices=str(build()), folder=str(folder), driver=build().name), env=environment
+    )
     assert done.stdout.split() == ["1", "cuda-sm_80"]
 
 
