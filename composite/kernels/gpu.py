@@ -84,7 +84,8 @@ def call(
     verify.Mismatch when it writes outside of them, Missing and RuntimeError when it cannot be run.
     """
     outputs = [np.full(y.shape, 77, y.dtype) for y in like]
-    arrays = [*map(np.ascontiguousarray, inputs), *outputs]
+    # np.ascontiguousarray would make a vector of a scalar.
+    arrays = [*(np.asarray(x, order="C") for x in inputs), *outputs]
     arguments = (host.Argument * len(arrays))(*map(host.argument, arrays))
     content = serialize(record.to_node_def())
     asked = _Call(

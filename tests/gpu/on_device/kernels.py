@@ -45,6 +45,11 @@ def scaled(x, n):
     return x * tf.cast(n, tf.float32) + 1.0
 
 
+@Composite("GpuKernelShifted", inputs=["x: float", "b: float"], outputs=["y: float"])
+def shifted(x, b):
+    return tf.tanh(x) + b
+
+
 @Composite("GpuKernelNone", inputs=["x: float"], outputs=["y: float"])
 def without(x):
     return tf.math.lgamma(x)
@@ -198,6 +203,18 @@ def test_int32_lies_elsewhere() -> None:
         explanation = composite.explain(of_int32, x)
     assert explanation.final
     assert "an int32 tensor of it lies in the host's memory" in explanation.reason
+
+
+def test_a_scalar_among_the_inputs(devices: Devices) -> None:
+    """Its check calls the kernel with a scalar, and not with a vector of one element."""
+    counted = Counted(devices)
+    with tf.device(GPU), kernels_serve():
+        x, b = tf.constant(X), tf.constant(0.25)
+        for _ in range(2):
+            np.testing.assert_allclose(shifted(x, b), np.tanh(X) + 0.25, rtol=1e-5)
+            assert composite.wait(60)
+        assert composite.explain(shifted, x, b).error is not None  # it was checked
+    assert counted()[:2] == (1, 1)
 
 
 ARGUMENTS = (Argument("in", 0), Argument("out", 0))
