@@ -209,9 +209,9 @@ def test_a_scalar_among_the_inputs(devices: Devices) -> None:
     """Its check calls the kernel with a scalar, and not with a vector of one element."""
     counted = Counted(devices)
     with tf.device(GPU), kernels_serve():
-        x, b = tf.constant(X), tf.constant(0.25)
+        x, b = tf.constant(X), tf.constant(2.0)
         for _ in range(2):
-            np.testing.assert_allclose(shifted(x, b), np.tanh(X) + 0.25, rtol=1e-5)
+            np.testing.assert_allclose(shifted(x, b), np.tanh(X) + 2, rtol=1e-5)
             assert composite.wait(60)
         assert composite.explain(shifted, x, b).error is not None  # it was checked
     assert counted()[:2] == (1, 1)
