@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from composite.profiling.counting import profile as profile
     from composite.recognition.recognizing import recognize as recognize
     from composite.recognition.report import RecognitionReport as RecognitionReport
+    from composite.saving.graph_protos import to_portable as to_portable
     from composite.saving.model_loading import load_model as load_model
     from composite.saving.onnx_functions import to_onnx as to_onnx
     from composite.saving.saving import save as save
@@ -97,6 +98,7 @@ _HOMES = {
     "stats": "composite.counters",
     "tflite_delegate": "composite.saving.tflite_custom",
     "to_onnx": "composite.saving.onnx_functions",
+    "to_portable": "composite.saving.graph_protos",
     "to_tflite": "composite.saving.tflite_custom",
     "tune": "composite.tuning.tune",
     "use_tuned": "composite.kernels.chosen",
@@ -139,6 +141,7 @@ __all__ = [
     "stats",
     "tflite_delegate",
     "to_onnx",
+    "to_portable",
     "to_tflite",
     "tune",
     "use_tuned",

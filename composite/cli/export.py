@@ -26,9 +26,19 @@ FORMS = ("portable", "inside", "nodes")
     help="What becomes of composites: functions of TensorFlow's own ops, nodes with their built "
     "libraries inside the model, or nodes.",
 )
+@click.option(
+    "--update",
+    is_flag=True,
+    help="Have ops that MODEL has older versions of compute what they do today.",
+)
 @needed.options
-def export(
-    model: Path, out: Path, form: str, libraries: tuple[Path, ...], sources: tuple[Path, ...]
+def export(  # noqa: PLR0913, PLR0917 - a command's options
+    model: Path,
+    out: Path,
+    form: str,
+    update: bool,
+    libraries: tuple[Path, ...],
+    sources: tuple[Path, ...],
 ) -> None:
     """Save the SavedModel in the folder MODEL again, in another form.
 
@@ -37,6 +47,7 @@ def export(
       composite export model -o portable --library out/digits_ops
       composite export model -o bundle --ops inside --library out/digits_ops
       composite export model -o portable --source ops.py
+      composite export portable -o newer --source ops.py --update
 
     The model's Python code is not needed; its ops are, from a library or a source. Libraries that
     lie inside MODEL are not loaded by themselves, since they are machine code: name them.
@@ -45,5 +56,5 @@ def export(
 
     needed.load(libraries, sources)
     inside = libraries if form == "inside" else ()
-    composite.save(model, out, cast("Form", form), libraries=inside)
+    composite.save(model, out, cast("Form", form), libraries=inside, update=update)
     click.echo(out)

@@ -201,7 +201,7 @@ def _callers_first(library: Mapping[str, Any]) -> list[str]:
 
 def _dtypes(graph_def: Any) -> list[int]:
     """The dtypes of tensors that a graph's nodes compute with, in the order of TensorFlow."""
-    nodes = (*graph_def.node, *(n for f in graph_def.library.function for n in f.node_def))
+    nodes = functions.nodes(graph_def)
     found = {value.type for node in nodes for value in node.attr.values() if value.type}
     return sorted(t for t in found if tf.as_dtype(t) not in _OPEN)
 

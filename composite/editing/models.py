@@ -18,7 +18,7 @@ from composite.editing.editing import Editor, edit
 from composite.editing.match import Match, match_of
 from composite.editing.report import Joined, ReplacementReport
 from composite.editing.scope import Handle
-from composite.saving import saved_model, saving
+from composite.saving import graph_protos, saved_model, saving
 from composite.saving.model_loading import require
 
 Report = TypeVar("Report", bound=Joined)
@@ -159,7 +159,7 @@ def _in_folder(folder: Path, out: Path, editor: Editor[Report]) -> Report:
         graph_def, handles = meta_graph.graph_def, _handles(meta_graph)
         outcome = editor(graph_def, name=str(folder), keep=True, handles=handles)
         reports.append(outcome.report)
-        saved_model.name_ops(meta_graph)
+        graph_protos.name_ops(meta_graph)
     with replaced(out) as made:
         shutil.copytree(folder, made, dirs_exist_ok=True)
         saved_model.write(saved, made)

@@ -65,8 +65,7 @@ def freeze(concrete: Any, name: str) -> Frozen:
 def _refuse_writes(concrete: Any, name: str) -> None:
     """Raises ValueError for a function that changes a variable."""
     graph_def = concrete.graph.as_graph_def()
-    nodes = [*graph_def.node, *(n for f in graph_def.library.function for n in f.node_def)]
-    for node in nodes:
+    for node in functions.nodes(graph_def):
         if node.op.startswith(_WRITES):
             raise ValueError(
                 f"{name} writes into a variable ({node.op} {node.name}): a module holds the values "

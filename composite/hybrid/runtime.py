@@ -18,7 +18,7 @@ from tensorflow.core.protobuf.meta_graph_pb2 import MetaGraphDef
 
 from composite.hybrid.transfer import to_tensorflow, to_tvm
 from composite.ops import call, function_op
-from composite.ops.functions import rename_in_graph
+from composite.ops.functions import nodes, rename_in_graph
 
 CALL = "composite.hybrid.call_tf"
 REQUIRE = "composite.hybrid.require"
@@ -111,7 +111,7 @@ def _made(digest: str, content: bytes) -> Any:
         )
         return found
 
-    unknown = sorted({n.op for n in _nodes(graph.graph_def) if not _is_known(n.op, graph)})
+    unknown = sorted({n.op for n in nodes(graph.graph_def) if not _is_known(n.op, graph)})
     if unknown:
         raise ValueError(
             f"the module runs {', '.join(unknown)} in TensorFlow, and this process has no such op: "
@@ -119,10 +119,6 @@ def _made(digest: str, content: bytes) -> Any:
         )
     call.add_functions(graph.graph_def.library)
     return hybrid_part.get_concrete_function()
-
-
-def _nodes(graph_def: Any) -> list[Any]:
-    return [*graph_def.node, *(n for f in graph_def.library.function for n in f.node_def)]
 
 
 def _is_known(op: str, graph: Any) -> bool:

@@ -115,7 +115,7 @@ def in_dtype(source: Body, these: Sequence[tf.DType], dtype: tf.DType) -> Body:
     graph = GraphDef()
     graph.CopyFrom(source.graph_def)
     rename_functions(graph, f"_{dtype.name}")  # the process may have the old ones
-    for node in _nodes(graph):
+    for node in nodes(graph):
         if op_traits.of(node.op).draws:
             continue
         for value in node.attr.values():
@@ -227,7 +227,8 @@ def rename_in_nodes(nodes: Iterable[Any], names: Mapping[str, str]) -> None:
                 function.name = names.get(function.name, function.name)
 
 
-def _nodes(graph_def: Any) -> list[Any]:
+def nodes(graph_def: Any) -> list[Any]:
+    """The nodes of a graph, and those of its functions."""
     return [*graph_def.node, *(n for f in graph_def.library.function for n in f.node_def)]
 
 

@@ -50,7 +50,7 @@ def composites(graph_def: Any) -> dict[str, set[str]]:
     A digest is "" where a node means the version that its name stands for.
     """
     found: dict[str, set[str]] = {}
-    for node in (*graph_def.node, *(n for f in graph_def.library.function for n in f.node_def)):
+    for node in functions.nodes(graph_def):
         if _is_composite(node):
             found.setdefault(node.op, set()).add(node.attr[PROGRAM].s.decode())
     return found

@@ -55,7 +55,7 @@ def _in_place_of(
     if op_name == function_op.NAME:
         graph_def.library.function.extend(call.functions_of(graph))
     stock = portable(graph_def)
-    for one in (*stock.node, *(n for f in stock.library.function for n in f.node_def)):
+    for one in functions.nodes(stock):
         one.attr.pop(STANDS_FOR, None)
         one.attr.pop(CONTENT, None)
     made = next(one for one in stock.node if one.name == node.name)

@@ -15,7 +15,7 @@ from composite.aot.loading import LoadedOp
 from composite.aot.replacing import replaced
 from composite.ops import function_op
 from composite.ops.registry import OPS
-from composite.saving import contents, keras_archive, saved_model
+from composite.saving import contents, graph_protos, keras_archive, saved_model
 
 Form = Literal["nodes", "inside", "portable"]
 
@@ -28,6 +28,7 @@ def save(  # noqa: PLR0913 - what `tf.saved_model.save` takes, and the form
     libraries: Sequence[str | os.PathLike[str]] = (),
     signatures: Any = None,
     options: Any = None,
+    update: bool = False,
 ) -> None:
     """Saves a model so that its composites run where the form says.
 
@@ -47,27 +48,34 @@ def save(  # noqa: PLR0913 - what `tf.saved_model.save` takes, and the form
             the ops were loaded from.
         signatures: as `tf.saved_model.save` takes them.
         options: tf.saved_model.SaveOptions.
+        update: whether composites of a model that was saved with older bodies of their ops take
+            those that this process has. By default each keeps its own.
 
     Raises:
         ValueError: if this process does not know an op of the model, a node cannot be expanded
-            ("portable"; the message names it), no library is known for an op ("inside"), or a
-            file of Keras is asked to be portable.
+            ("portable"; the message names it), no library is known for an op ("inside"), a file of
+            Keras is asked to be portable or updated, or today's version of an op does not take the
+            place of an older one (`update`; the message names the node).
         FileNotFoundError: if `model` is a path at which there is no SavedModel.
     """
     if ops not in get_args(Form):
         raise ValueError(f"ops is {ops!r}, but has to be one of {', '.join(get_args(Form))}")
     if Path(path).suffix == keras_archive.SUFFIX and _is_keras_model(model):
+        if update:
+            raise ValueError(f"{path} would name the ops, and so mean today's: leave update out")
         _save_keras(model, Path(path), ops, libraries)
         return
     with replaced(Path(path)) as folder:
         _write(model, folder, signatures, options)
         shutil.rmtree(folder / contents.FOLDER, ignore_errors=True)  # of the model that was read
         saved = saved_model.read(folder)
+        if update:
+            saved_model.change(saved, folder, graph_protos.updated)
         found = saved_model.composites(saved)
         needed = _needed(found)
         if ops == "portable":
             if found:
-                saved_model.make_portable(saved, folder)
+                saved_model.change(saved, folder, graph_protos.to_portable)
             return
         inside = _libraries(needed, libraries) if ops == "inside" else []
         if needed:

@@ -25,7 +25,7 @@ from composite.compiler.emit.standalone import canonical
 from composite.ops import function_op
 from composite.ops.op import CompositeOp
 from composite.ops.registry import OPS
-from composite.saving import portable, saved_model
+from composite.saving import graph_protos, portable, saved_model
 
 _RUNTIME = Path(__file__).resolve().parents[1] / "runtime" / "libcomposite_standalone.so"
 _DTYPES = {number: name.lower() for name, number in vars(TensorType).items() if name.isupper()}
@@ -58,7 +58,7 @@ def to_tflite(
     for meta_graph in saved.meta_graphs:
         graph_def = portable.portable(meta_graph.graph_def, kept)
         meta_graph.graph_def.CopyFrom(graph_def)
-        saved_model.name_ops(meta_graph)
+        graph_protos.name_ops(meta_graph)
     with tempfile.TemporaryDirectory() as changed:
         for entry in folder.iterdir():  # variables and assets
             Path(changed, entry.name).symlink_to(entry.resolve())
