@@ -4,7 +4,8 @@ Within a kernel they are float32, so that rounding does not add up from op to op
 floor or the place of an extreme may then differ from TensorFlow's, whose ops round their results:
 ``x // 0.1`` by one, ``x * 0.1 == y`` altogether. So may a root or a logarithm of what cancels out:
 it is a NaN where TensorFlow's operand is zero and a kernel's a little less. What such an op is
-computed from is rounded after each op of the author's, and nothing else is.
+computed from is rounded after each op of the author's, and nothing else is. That may be inside of a
+loop: what a trip makes may be told apart by a later trip, behind the loop, or by another loop.
 
 Whether a number is finite is told apart by its own rounding alone, where float32 has the range of
 the dtype and no op on the way makes infinities of small numbers. So the largest of the exponents of
@@ -25,12 +26,13 @@ from composite.compiler.tvm.ir.graph import Function, pointwise
 from composite.compiler.tvm.ir.loop import Leaf, Loop, LoopResult
 from composite.compiler.tvm.ir.tensor import Constant, Expr, Pointwise, Tensor
 from composite.compiler.tvm.ir.walk import reachable, rebuilt, topological
-from composite.compiler.tvm.passes.rewriting import rewritten
+from composite.compiler.tvm.passes.rewriting import in_trips, rewritten
 from composite.compiler.tvm.passes.signs import never_negative
 
 if TYPE_CHECKING:
     from composite.compiler.tvm.codegen.block import Block
 
+_ROUNDED = "Rounded"
 _RANGE_TESTS = frozenset({"IsFinite", "IsInf", "IsNan"})
 # fmt: off
 _OF_ANY_NUMBER = frozenset({
@@ -42,11 +44,22 @@ _OF_ANY_NUMBER = frozenset({
 
 def round_operands(function: Function) -> Function:
     """Return the function with what discontinuous ops read rounded."""
-    tensors = topological(function.outputs)
+    tensors = topological(function.outputs, _in_and_around)
     compared = [t for made in tensors for t in _compared(made)]
     compared += _may_be_negative([made for made in tensors if _ends_at_zero(made)])
-    told_apart = set(reachable(compared, _below))
-    wanted = {t for t in told_apart if _is_wider_than_its_dtype(t)}
+    sources = _sources_of_leaves(tensors)
+
+    def made_of(tensor: Tensor) -> Iterable[Tensor]:
+        node = tensor.node
+        if isinstance(node, Loop):
+            return ()
+        return _following(node) if isinstance(node, LoopResult) else sources.get(tensor, node.operands)
+
+    told_apart = set(reachable(compared, made_of))
+    rounded = {t.node.operands[0] for t in tensors if _is_rounding(t)}  # in the whole function
+    wanted = {
+        t for t in told_apart - rounded if _is_wider_than_its_dtype(t) and t not in sources
+    }
     tested = {made for made in tensors if _is_range_test(made) and _is_of_wider(made)}
     if not wanted and not tested:
         return function
@@ -57,7 +70,33 @@ def round_operands(function: Function) -> Function:
             return rebuilt(tensor, {operand: _rounded(made[operand])})
         return _rounded(rebuilt(tensor, made)) if tensor in wanted else None
 
-    return rewritten(function, rule)
+    return rewritten(function, in_trips(rule))
+
+
+def _in_and_around(tensor: Tensor) -> Sequence[Tensor]:
+    """Return what a tensor is made of, and what a loop's trips make."""
+    node = tensor.node
+    return (*node.operands, *node.following) if isinstance(node, Loop) else node.operands
+
+
+def _sources_of_leaves(tensors: Iterable[Tensor]) -> Mapping[Tensor, Sequence[Tensor]]:
+    """Map each leaf of the loops among some tensors to the tensors that it may stand for."""
+    sources: dict[Tensor, Sequence[Tensor]] = {}
+    for loop in tensors:
+        node = loop.node
+        if isinstance(node, Loop):
+            ends = zip(node.carried, node.initial, node.following, strict=True)
+            sources |= {leaf: [t for t in of if t is not None] for leaf, *of in ends}
+            sources |= {leaf: [t] for leaf, t in zip(node.leaves, node.captured, strict=True)}
+    return sources
+
+
+def _following(result: LoopResult) -> Sequence[Tensor]:
+    """Return what a result of a loop may be."""
+    loop = result.loop.node
+    assert isinstance(loop, Loop)
+    ends = (loop.following[result.index], loop.initial[result.index])
+    return [t for t in ends if t is not None]
 
 
 def _compared(tensor: Tensor) -> Sequence[Tensor]:
@@ -130,6 +169,10 @@ def _is_wider_than_its_dtype(tensor: Tensor) -> bool:
     return tensor.is_result or isinstance(tensor.node, Leaf | LoopResult)
 
 
+def _is_rounding(tensor: Tensor) -> bool:
+    return isinstance(tensor.node, Pointwise) and tensor.node.op == _ROUNDED
+
+
 def _is_of_wider(tensor: Tensor) -> bool:
     """Return whether a tensor is made of any that a kernel has in more than its dtype."""
     return any(map(_is_wider_than_its_dtype, reachable(tensor.node.operands, _below)))
@@ -141,4 +184,4 @@ def _rounded(tensor: Tensor) -> Tensor:
 
         return round_to(block, x, tensor.dtype)
 
-    return pointwise("Rounded", body, (tensor,), tensor.dtype, cost=4)
+    return pointwise(_ROUNDED, body, (tensor,), tensor.dtype, cost=4)

@@ -87,6 +87,44 @@ def test_what_a_loop_carries_is_rounded(compiler: Any) -> None:
     compiler.compare(tf.autograph.to_graph(function), x)
 
 
+def _after_it(x: Any) -> Any:
+    total = tf.zeros_like(x)
+    for _ in tf.range(5):
+        total = total * 0.9 + x
+    return tf.cast(total * 16.0, tf.int32)
+
+
+def _in_a_later_trip(x: Any) -> Any:
+    total, before, count = tf.zeros_like(x), tf.zeros_like(x), tf.zeros([2000], tf.int32)
+    for _ in tf.range(5):
+        count = count + tf.cast(before * 16.0, tf.int32)
+        before = total
+        total = total * 0.9 + x
+    return count
+
+
+def _in_another_loop(x: Any) -> Any:
+    total, totals = tf.zeros_like(x), tf.TensorArray(x.dtype, 5, element_shape=[2000])
+    for i in tf.range(5):
+        total = total * 0.9 + x
+        totals = totals.write(i, total)
+    all_totals, count = totals.stack(), tf.zeros([2000], tf.int32)
+    scale = tf.ones_like(x)
+    for i in tf.range(5):
+        scale = scale * 0.5
+        count = count + tf.cast(all_totals[i] * scale * 16.0, tf.int32)
+    return count
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("function", [_after_it, _in_a_later_trip, _in_another_loop])
+def test_what_is_told_apart_outside_of_a_trip_is_rounded_in_it(
+    compiler: Any, function: Any, dtype: Any
+) -> None:
+    x = np.random.default_rng(0).uniform(0, 2, 2000).astype(dtype)
+    compiler.compare(tf.autograph.to_graph(function), x)
+
+
 def _rounded(function: Any, dtype: Any) -> list[str]:
     library = library_of(function, [tf.TensorSpec([4, 4], dtype)])
     made = round_operands(read_function(library, [(4, 4)]))
