@@ -46,21 +46,18 @@ def round_operands(function: Function) -> Function:
     """Return the function with what discontinuous ops read rounded."""
     tensors = topological(function.outputs, _in_and_around)
     compared = [t for made in tensors for t in _compared(made)]
-    compared += _may_be_negative([made for made in tensors if _ends_at_zero(made)])
-    sources = _sources_of_leaves(tensors)
-
-    def made_of(tensor: Tensor) -> Iterable[Tensor]:
-        node = tensor.node
-        if isinstance(node, Loop):
-            return ()
-        return _following(node) if isinstance(node, LoopResult) else sources.get(tensor, node.operands)
-
-    told_apart = set(reachable(compared, made_of))
-    rounded = {t.node.operands[0] for t in tensors if _is_rounding(t)}  # in the whole function
-    wanted = {
-        t for t in told_apart - rounded if _is_wider_than_its_dtype(t) and t not in sources
+    loops = [t.node for t in tensors if isinstance(t.node, Loop)]
+    captured = {
+        leaf: t for loop in loops for leaf, t in zip(loop.leaves, loop.captured, strict=True)
     }
+    compared += _may_be_negative([made for made in tensors if _ends_at_zero(made)], captured)
+
+    sources = {leaf: (t,) for leaf, t in captured.items()} | _carried(loops)
+    told_apart = set(reachable(compared, lambda t: sources.get(t) or _made_of(t)))
+    rounded = {t.node.operands[0] for t in tensors if _is_rounding(t)}  # in the whole function
+    wanted = {t for t in told_apart - rounded if _is_wider_than_its_dtype(t) and t not in sources}
     tested = {made for made in tensors if _is_range_test(made) and _is_of_wider(made)}
+    tested = {made for made in tested if not _is_rounding(made.node.operands[0])}
     if not wanted and not tested:
         return function
 
@@ -79,24 +76,24 @@ def _in_and_around(tensor: Tensor) -> Sequence[Tensor]:
     return (*node.operands, *node.following) if isinstance(node, Loop) else node.operands
 
 
-def _sources_of_leaves(tensors: Iterable[Tensor]) -> Mapping[Tensor, Sequence[Tensor]]:
-    """Map each leaf of the loops among some tensors to the tensors that it may stand for."""
-    sources: dict[Tensor, Sequence[Tensor]] = {}
-    for loop in tensors:
-        node = loop.node
-        if isinstance(node, Loop):
-            ends = zip(node.carried, node.initial, node.following, strict=True)
-            sources |= {leaf: [t for t in of if t is not None] for leaf, *of in ends}
-            sources |= {leaf: [t] for leaf, t in zip(node.leaves, node.captured, strict=True)}
-    return sources
+def _carried(loops: Iterable[Loop]) -> dict[Tensor, tuple[Tensor, ...]]:
+    """Map each leaf of what loops carry to what it may stand for."""
+    return {
+        leaf: tuple(t for t in ends if t is not None)
+        for loop in loops
+        for leaf, *ends in zip(loop.carried, loop.initial, loop.following, strict=True)
+    }
 
 
-def _following(result: LoopResult) -> Sequence[Tensor]:
-    """Return what a result of a loop may be."""
-    loop = result.loop.node
+def _made_of(tensor: Tensor) -> tuple[Tensor, ...]:
+    """Return what a tensor is made of; a result of a loop of that alone which it carries."""
+    node = tensor.node
+    if not isinstance(node, LoopResult):
+        return _below(tensor)
+    loop = node.loop.node
     assert isinstance(loop, Loop)
-    ends = (loop.following[result.index], loop.initial[result.index])
-    return [t for t in ends if t is not None]
+    start = loop.initial[node.index]
+    return (loop.following[node.index], *(() if start is None else (start,)))
 
 
 def _compared(tensor: Tensor) -> Sequence[Tensor]:
@@ -146,10 +143,10 @@ def _is_integer(tensor: Tensor) -> bool:
     return isinstance(node, Constant) and not np.any(node.value % 1)
 
 
-def _may_be_negative(made: Iterable[Tensor]) -> list[Tensor]:
+def _may_be_negative(made: Iterable[Tensor], captured: Mapping[Tensor, Tensor]) -> list[Tensor]:
     """Return the first operands that are not proven to be zero or more."""
     firsts = [tensor.node.operands[0] for tensor in made]
-    positive = never_negative(firsts)
+    positive = never_negative(firsts, captured)
     return [tensor for tensor in firsts if tensor not in positive]
 
 

@@ -154,6 +154,16 @@ def test_roots_of_what_is_never_negative_are_not_rounded() -> None:
     assert _rounded(lambda x: (x - x * 0.1) ** 2.0, tf.half) == []
 
 
+def test_a_trip_knows_what_is_never_negative_outside_of_it() -> None:
+    def function(x: Any) -> Any:
+        size, total = tf.square(x * 0.1), tf.zeros_like(x)
+        for _ in tf.range(3):
+            total = total * 0.5 - tf.sqrt(size + tf.square(total))
+        return total
+
+    assert _rounded(tf.autograph.to_graph(function), tf.half) == []
+
+
 def test_a_test_for_infinities_rounds_what_it_reads_alone() -> None:
     def logsumexp(x: Any) -> Any:
         return tf.reduce_logsumexp(x * 0.1 + 1.0, 1, keepdims=True)
