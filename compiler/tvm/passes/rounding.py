@@ -124,7 +124,7 @@ def _keeps_range(tensor: Tensor) -> bool:
     if tensor.dtype != "bfloat16":
         return False
     if isinstance(node, Pointwise):
-        return node.op in _OF_ANY_NUMBER
+        return node.op in _OF_ANY_NUMBER or node.op == _ROUNDED
     return isinstance(node, Reduce) or node.is_strided_view or node.is_given
 
 

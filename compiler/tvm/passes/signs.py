@@ -21,7 +21,7 @@ _ALWAYS = frozenset({
 })
 # fmt: on
 _IF_ALL_ARE = frozenset(
-    {"Add", "AddN", "AddV2", "Cast", "Div", "Mean", "Minimum", "Mul", "RealDiv"}
+    {"Add", "AddN", "AddV2", "Cast", "Div", "Mean", "Minimum", "Mul", "RealDiv", "Rounded"}
 )
 
 

@@ -175,6 +175,17 @@ def test_a_test_for_infinities_rounds_what_it_reads_alone() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("dtype", [tf.half, tf.bfloat16])
+def test_a_function_that_was_rounded_stays_what_it_is(dtype: Any) -> None:
+    def function(x: Any) -> Any:
+        return tf.reduce_logsumexp(x * 0.1 + 1.0, 1), tf.floor(x * 0.1), tf.sqrt(x - x * 0.1)
+
+    once = round_operands(
+        read_function(library_of(function, [tf.TensorSpec([4, 4], dtype)]), [(4, 4)])
+    )
+    assert round_operands(once) is once
+
+
 def test_all_ops_on_the_way_are_rounded_once() -> None:
     def function(x: Any) -> Any:
         y = tf.exp(x * 0.1)
