@@ -4,7 +4,8 @@ Within a kernel they are float32, so that rounding does not add up from op to op
 floor or the place of an extreme may then differ from TensorFlow's, whose ops round their results:
 ``x // 0.1`` by one, ``x * 0.1 == y`` altogether. So may a root or a logarithm of what cancels out:
 it is a NaN where TensorFlow's operand is zero and a kernel's a little less. What such an op is
-computed from is rounded after each op of the author's, and nothing else is.
+computed from is rounded after each op of the author's, and nothing else is. That may be inside of a
+loop: what a trip makes may be told apart by a later trip, behind the loop, or by another loop.
 
 Whether a number is finite is told apart by its own rounding alone, where float32 has the range of
 the dtype and no op on the way makes infinities of small numbers. So the largest of the exponents of
@@ -25,12 +26,13 @@ from composite.compiler.tvm.ir.graph import Function, pointwise
 from composite.compiler.tvm.ir.loop import Leaf, Loop, LoopResult
 from composite.compiler.tvm.ir.tensor import Constant, Expr, Pointwise, Tensor
 from composite.compiler.tvm.ir.walk import reachable, rebuilt, topological
-from composite.compiler.tvm.passes.rewriting import rewritten
+from composite.compiler.tvm.passes.rewriting import in_trips, rewritten
 from composite.compiler.tvm.passes.signs import never_negative
 
 if TYPE_CHECKING:
     from composite.compiler.tvm.codegen.block import Block
 
+_ROUNDED = "Rounded"
 _RANGE_TESTS = frozenset({"IsFinite", "IsInf", "IsNan"})
 # fmt: off
 _OF_ANY_NUMBER = frozenset({
@@ -42,12 +44,20 @@ _OF_ANY_NUMBER = frozenset({
 
 def round_operands(function: Function) -> Function:
     """Return the function with what discontinuous ops read rounded."""
-    tensors = topological(function.outputs)
+    tensors = topological(function.outputs, _in_and_around)
     compared = [t for made in tensors for t in _compared(made)]
-    compared += _may_be_negative([made for made in tensors if _ends_at_zero(made)])
-    told_apart = set(reachable(compared, _below))
-    wanted = {t for t in told_apart if _is_wider_than_its_dtype(t)}
+    loops = [t.node for t in tensors if isinstance(t.node, Loop)]
+    captured = {
+        leaf: t for loop in loops for leaf, t in zip(loop.leaves, loop.captured, strict=True)
+    }
+    compared += _may_be_negative([made for made in tensors if _ends_at_zero(made)], captured)
+
+    sources = {leaf: (t,) for leaf, t in captured.items()} | _carried(loops)
+    told_apart = set(reachable(compared, lambda t: sources.get(t) or _made_of(t)))
+    rounded = {t.node.operands[0] for t in tensors if _is_rounding(t)}  # in the whole function
+    wanted = {t for t in told_apart - rounded if _is_wider_than_its_dtype(t) and t not in sources}
     tested = {made for made in tensors if _is_range_test(made) and _is_of_wider(made)}
+    tested = {made for made in tested if not _is_rounding(made.node.operands[0])}
     if not wanted and not tested:
         return function
 
@@ -57,7 +67,33 @@ def round_operands(function: Function) -> Function:
             return rebuilt(tensor, {operand: _rounded(made[operand])})
         return _rounded(rebuilt(tensor, made)) if tensor in wanted else None
 
-    return rewritten(function, rule)
+    return rewritten(function, in_trips(rule))
+
+
+def _in_and_around(tensor: Tensor) -> Sequence[Tensor]:
+    """Return what a tensor is made of, and what a loop's trips make."""
+    node = tensor.node
+    return (*node.operands, *node.following) if isinstance(node, Loop) else node.operands
+
+
+def _carried(loops: Iterable[Loop]) -> dict[Tensor, tuple[Tensor, ...]]:
+    """Map each leaf of what loops carry to what it may stand for."""
+    return {
+        leaf: tuple(t for t in ends if t is not None)
+        for loop in loops
+        for leaf, *ends in zip(loop.carried, loop.initial, loop.following, strict=True)
+    }
+
+
+def _made_of(tensor: Tensor) -> tuple[Tensor, ...]:
+    """Return what a tensor is made of; a result of a loop of that alone which it carries."""
+    node = tensor.node
+    if not isinstance(node, LoopResult):
+        return _below(tensor)
+    loop = node.loop.node
+    assert isinstance(loop, Loop)
+    start = loop.initial[node.index]
+    return (loop.following[node.index], *(() if start is None else (start,)))
 
 
 def _compared(tensor: Tensor) -> Sequence[Tensor]:
@@ -88,7 +124,7 @@ def _keeps_range(tensor: Tensor) -> bool:
     if tensor.dtype != "bfloat16":
         return False
     if isinstance(node, Pointwise):
-        return node.op in _OF_ANY_NUMBER
+        return node.op in _OF_ANY_NUMBER or node.op == _ROUNDED
     return isinstance(node, Reduce) or node.is_strided_view or node.is_given
 
 
@@ -107,10 +143,10 @@ def _is_integer(tensor: Tensor) -> bool:
     return isinstance(node, Constant) and not np.any(node.value % 1)
 
 
-def _may_be_negative(made: Iterable[Tensor]) -> list[Tensor]:
+def _may_be_negative(made: Iterable[Tensor], captured: Mapping[Tensor, Tensor]) -> list[Tensor]:
     """Return the first operands that are not proven to be zero or more."""
     firsts = [tensor.node.operands[0] for tensor in made]
-    positive = never_negative(firsts)
+    positive = never_negative(firsts, captured)
     return [tensor for tensor in firsts if tensor not in positive]
 
 
@@ -130,6 +166,10 @@ def _is_wider_than_its_dtype(tensor: Tensor) -> bool:
     return tensor.is_result or isinstance(tensor.node, Leaf | LoopResult)
 
 
+def _is_rounding(tensor: Tensor) -> bool:
+    return isinstance(tensor.node, Pointwise) and tensor.node.op == _ROUNDED
+
+
 def _is_of_wider(tensor: Tensor) -> bool:
     """Return whether a tensor is made of any that a kernel has in more than its dtype."""
     return any(map(_is_wider_than_its_dtype, reachable(tensor.node.operands, _below)))
@@ -141,4 +181,4 @@ def _rounded(tensor: Tensor) -> Tensor:
 
         return round_to(block, x, tensor.dtype)
 
-    return pointwise("Rounded", body, (tensor,), tensor.dtype, cost=4)
+    return pointwise(_ROUNDED, body, (tensor,), tensor.dtype, cost=4)

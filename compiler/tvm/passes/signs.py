@@ -5,7 +5,8 @@ Not a pass: :mod:`.rounding` asks. What is not found may still be positive.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -20,18 +21,24 @@ _ALWAYS = frozenset({
 })
 # fmt: on
 _IF_ALL_ARE = frozenset(
-    {"Add", "AddN", "AddV2", "Cast", "Div", "Mean", "Minimum", "Mul", "RealDiv"}
+    {"Add", "AddN", "AddV2", "Cast", "Div", "Mean", "Minimum", "Mul", "RealDiv", "Rounded"}
 )
 
 
-def never_negative(outputs: Iterable[Tensor]) -> set[Tensor]:
+def never_negative(
+    outputs: Iterable[Tensor], captured: Mapping[Tensor, Tensor] = MappingProxyType({})
+) -> set[Tensor]:
     """Return those tensors, of all that the outputs are made of, that are proven to be so.
 
-    NaN counts as none below zero.
+    NaN counts as none below zero. ``captured`` has, for leaves of loops, the tensors of outside.
     """
+
+    def made_of(tensor: Tensor) -> Sequence[Tensor]:
+        return (captured[tensor],) if tensor in captured else tensor.node.operands
+
     found: set[Tensor] = set()
-    for tensor in topological(outputs):
-        if _is_never_negative(tensor.node, found):
+    for tensor in topological(outputs, made_of):
+        if captured.get(tensor) in found or _is_never_negative(tensor.node, found):
             found.add(tensor)
     return found
 

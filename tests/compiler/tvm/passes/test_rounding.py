@@ -87,6 +87,44 @@ def test_what_a_loop_carries_is_rounded(compiler: Any) -> None:
     compiler.compare(tf.autograph.to_graph(function), x)
 
 
+def _after_it(x: Any) -> Any:
+    total = tf.zeros_like(x)
+    for _ in tf.range(5):
+        total = total * 0.9 + x
+    return tf.cast(total * 16.0, tf.int32)
+
+
+def _in_a_later_trip(x: Any) -> Any:
+    total, before, count = tf.zeros_like(x), tf.zeros_like(x), tf.zeros([2000], tf.int32)
+    for _ in tf.range(5):
+        count = count + tf.cast(before * 16.0, tf.int32)
+        before = total
+        total = total * 0.9 + x
+    return count
+
+
+def _in_another_loop(x: Any) -> Any:
+    total, totals = tf.zeros_like(x), tf.TensorArray(x.dtype, 5, element_shape=[2000])
+    for i in tf.range(5):
+        total = total * 0.9 + x
+        totals = totals.write(i, total)
+    all_totals, count = totals.stack(), tf.zeros([2000], tf.int32)
+    scale = tf.ones_like(x)
+    for i in tf.range(5):
+        scale = scale * 0.5
+        count = count + tf.cast(all_totals[i] * scale * 16.0, tf.int32)
+    return count
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("function", [_after_it, _in_a_later_trip, _in_another_loop])
+def test_what_is_told_apart_outside_of_a_trip_is_rounded_in_it(
+    compiler: Any, function: Any, dtype: Any
+) -> None:
+    x = np.random.default_rng(0).uniform(0, 2, 2000).astype(dtype)
+    compiler.compare(tf.autograph.to_graph(function), x)
+
+
 def _rounded(function: Any, dtype: Any) -> list[str]:
     library = library_of(function, [tf.TensorSpec([4, 4], dtype)])
     made = round_operands(read_function(library, [(4, 4)]))
@@ -116,6 +154,16 @@ def test_roots_of_what_is_never_negative_are_not_rounded() -> None:
     assert _rounded(lambda x: (x - x * 0.1) ** 2.0, tf.half) == []
 
 
+def test_a_trip_knows_what_is_never_negative_outside_of_it() -> None:
+    def function(x: Any) -> Any:
+        size, total = tf.square(x * 0.1), tf.zeros_like(x)
+        for _ in tf.range(3):
+            total = total * 0.5 - tf.sqrt(size + tf.square(total))
+        return total
+
+    assert _rounded(tf.autograph.to_graph(function), tf.half) == []
+
+
 def test_a_test_for_infinities_rounds_what_it_reads_alone() -> None:
     def logsumexp(x: Any) -> Any:
         return tf.reduce_logsumexp(x * 0.1 + 1.0, 1, keepdims=True)
@@ -125,6 +173,17 @@ def test_a_test_for_infinities_rounds_what_it_reads_alone() -> None:
     assert _rounded(lambda x: tf.math.is_nan(x / (x - x * 0.1)), tf.bfloat16) == [
         "Mul", "Sub", "RealDiv",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [tf.half, tf.bfloat16])
+def test_a_function_that_was_rounded_stays_what_it_is(dtype: Any) -> None:
+    def function(x: Any) -> Any:
+        return tf.reduce_logsumexp(x * 0.1 + 1.0, 1), tf.floor(x * 0.1), tf.sqrt(x - x * 0.1)
+
+    once = round_operands(
+        read_function(library_of(function, [tf.TensorSpec([4, 4], dtype)]), [(4, 4)])
+    )
+    assert round_operands(once) is once
 
 
 def test_all_ops_on_the_way_are_rounded_once() -> None:
