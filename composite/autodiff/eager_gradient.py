@@ -40,6 +40,7 @@ class _Saving(NamedTuple):
 
     plan: _Plan  # which gradient it is
     backward: backward.Backward
+    plans: dict[tuple[Hashable, ...], _Plan]  # as `_plans`, of calls that it saved for
 
 
 _plans: dict[tuple[Hashable, ...], _Plan] = {}
@@ -57,22 +58,24 @@ def gradients(
     op_name: str, op: Any, output_gradients: Sequence[Any], digest: str
 ) -> list[Any | None]:
     """The derived gradient of each input of an eager call of a version. Raises as `backward`."""
-    given = tuple(gradient is not None for gradient in output_gradients)
+    given = tuple([gradient is not None for gradient in output_gradients])
     skipped = tuple(op.skip_input_indices or ())
-    key = (op_name, digest, OPS.underived(), given, skipped, recorded.key_of(op))
-    plan = _plans.get(key)
+    saved = recorded.saved_for(op)
+    # All calls that one forward saved for have the same attributes.
+    plans, attrs = (_plans, recorded.key_of(op)) if saved is None else (saved.gradient.plans, ())
+    key = (op_name, digest, OPS.underived(), given, skipped, attrs)
+    plan = plans.get(key)
     if plan is None:
         plan = _plan(op_name, op, digest, given, skipped)
-        if len(_plans) >= _MOST_PLANS:
-            _plans.clear()
-        _plans[key] = plan
+        if len(plans) >= _MOST_PLANS:
+            plans.clear()
+        plans[key] = plan
     if not plan.wanted:
         return [None] * len(op.inputs)
     seeds = (output_gradients[i] for i in plan.wanted)
     tensors = [g if isinstance(g, tf.Tensor) else tf.convert_to_tensor(g) for g in seeds]
     # Of what was saved no tape knows what it was made of. A gradient of this one needs that.
     is_last = not call.is_recorded()
-    saved = recorded.saved_for(op)
     if saved is not None and is_last and saved.gradient.plan == plan:
         return saved.gradient.backward(op, tensors, {}, saved.tensors)
     shapes = tuple(map(recorded.shape_of, op.inputs))
@@ -105,7 +108,7 @@ def _learn(
             return save(inputs, {})
 
         attrs = recorded.own_attrs(op)
-        forward = saving_call.SavingForward(run, len(op.outputs), attrs, _Saving(plan, found))
+        forward = saving_call.SavingForward(run, len(op.outputs), attrs, _Saving(plan, found, {}))
         calls.learn(digest, op, forward)
 
 

@@ -161,6 +161,11 @@ def is_eager_tensor(value: Any) -> bool:
     return type(value) is ops.EagerTensor
 
 
+def are_eager_tensors(values: Sequence[Any]) -> bool:
+    """Whether all of these are tensors that are there."""
+    return {*map(type, values)} <= {ops.EagerTensor}
+
+
 def forget_scalars() -> None:
     """Has TensorFlow convert Python numbers to eager tensors anew.
 

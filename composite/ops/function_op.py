@@ -105,6 +105,19 @@ def ensure_defined(op: Any) -> None:
         define(FunctionDefLibrary(function=[library[n] for n in order]))
 
 
+def _fast_attrs(library: Any) -> list[Any]:
+    """The attributes of eager calls of a defined function, read once: protos are slow to read."""
+    name = library.function[0].signature.name
+    found = _known_attrs.get(name)
+    if found is None:
+        dtypes = [arg.type for arg in library.function[0].signature.output_arg]
+        found = _known_attrs[name] = ["f", name, "Tout", dtypes]
+    return found
+
+
+_known_attrs: dict[str, list[Any]] = {}  # as many as defined functions, which last
+
+
 def invoke(
     library: Any, inputs: Sequence[Any], constants: int, stamps: Mapping[str, AttrValue]
 ) -> list[Any]:
@@ -112,13 +125,12 @@ def invoke(
 
     The last `constants` inputs are those that `constants_last` put there.
     """
-    signature = library.function[0].signature
     first = len(inputs) - constants
     given, known = list(inputs[:first]), list(inputs[first:])
     is_eager = tf.executing_eagerly()
     if is_eager and not traced_call.carries_options():
-        dtypes = [arg.type for arg in signature.output_arg]
-        return call.fast_call(NAME, [given, known], ["f", signature.name, "Tout", dtypes])
+        return call.fast_call(NAME, [given, known], _fast_attrs(library))
+    signature = library.function[0].signature
     arguments = {
         "args": given,
         "constants": known,

@@ -1,7 +1,7 @@
 """What gradient functions are given: a node of a graph, or what a tape recorded of a call.
 
 The only user of private APIs of TensorFlow 2.21: the number that each tensor gets when it is made,
-its shape as a tuple, the functions of forward-mode gradients and their cache.
+that of its dtype, its shape as a tuple, the functions of forward-mode gradients and their cache.
 tests/composite/ops/test_recorded.py pins them.
 """
 
@@ -19,6 +19,9 @@ from tensorflow.python.framework import ops
 from composite.ops import call, call_arguments
 
 SAVED = "_composite_saved"  # behind the attributes of a call that saved: names the last, a Saved
+
+
+Kind = tuple[int, tuple[int, ...]]
 
 
 class Saved(NamedTuple):
@@ -90,6 +93,11 @@ def shape_of(tensor: Any) -> tuple[int, ...]:
     """The shape of an eager tensor, as a tuple."""
     shape: tuple[int, ...] = tensor._shape_tuple()
     return shape
+
+
+def kind_of(tensor: Any) -> Kind:
+    """The dtype, as TensorFlow numbers it, and the shape of an eager tensor: quick, for keys."""
+    return tensor._datatype_enum(), tensor._shape_tuple()
 
 
 def forget_forward_gradients() -> None:

@@ -21,6 +21,10 @@ from composite.ops import call, call_arguments, recorded
 _MOST = 1024  # sets of attributes, and calls, of an op
 
 
+# A version, its attributes as they are given, the lengths of lists, dtypes and shapes of inputs.
+_Key = tuple[str, tuple[Hashable, ...], tuple[int, ...], tuple[recorded.Kind, ...]]
+
+
 class SavingForward(NamedTuple):
     """The forward of an op that also gives what its gradient needs."""
 
@@ -43,7 +47,8 @@ class SavingCalls:
         self._inputs = [arg.name for arg in definition.input_arg]
         derived = call_arguments.inferred(definition)
         self._attrs = [attr.name for attr in definition.attr if attr.name not in derived]
-        self._known: dict[Hashable, Hashable] = {}  # attributes as they are given: the same, bound
+        # By what is given: attributes, and dtypes and shapes of inputs. None: it saves nothing.
+        self._known: dict[Hashable, SavingForward | None] = {}
 
     def learn(self, digest: str, op: Any, forward: SavingForward) -> None:
         """Has calls like the one that a tape recorded as `op` be made by a saving forward."""
@@ -51,6 +56,7 @@ class SavingCalls:
             self.learned.clear()
         shapes = tuple(map(recorded.shape_of, op.inputs))
         self.learned[digest, _frozen(recorded.attrs_of(op)), shapes] = forward
+        self._known.clear()
 
     def __call__(self, digest: str, arguments: Mapping[str, Any]) -> list[Any] | None:
         """The outputs of a call of a version; None where it has to be made without saving.
@@ -60,9 +66,10 @@ class SavingCalls:
         tensors, lengths = self._flat(arguments)
         if tensors is None:
             return None
-        attrs = self._bound(arguments, tensors, lengths)
-        shapes = tuple(map(recorded.shape_of, tensors))
-        forward = self.learned.get((digest, attrs, shapes))
+        given = tuple([recorded.value_key(arguments[name]) for name in self._attrs])
+        kinds = tuple([recorded.kind_of(x) for x in tensors])
+        key = (digest, given, lengths, kinds)
+        forward = self._known.get(key) if key in self._known else self._find(key, arguments)
         if forward is None or settings.insists() or not call.has_first_gradients(tensors):
             return None
         try:
@@ -77,37 +84,35 @@ class SavingCalls:
 
     def _flat(self, arguments: Mapping[str, Any]) -> tuple[list[Any] | None, tuple[int, ...]]:
         """The inputs as tensors, and the lengths of lists; None if they have to be converted."""
-        tensors: list[Any] = []
+        tensors = [arguments[name] for name in self._inputs]
+        if call.are_eager_tensors(tensors):
+            return tensors, ()
+        values, tensors = tensors, []
         lengths = []
-        for name in self._inputs:
-            value = arguments[name]
+        for value in values:
             if isinstance(value, (list, tuple)):
                 lengths.append(len(value))
                 tensors += value
             else:
                 tensors.append(value)
-        if not all(map(call.is_eager_tensor, tensors)):
+        if not call.are_eager_tensors(tensors):
             tensors = [*map(call_arguments.read, tensors)]
-            if not all(map(call.is_eager_tensor, tensors)):
+            if not call.are_eager_tensors(tensors):
                 return None, ()
         return tensors, tuple(lengths)
 
-    def _bound(
-        self, arguments: Mapping[str, Any], tensors: Sequence[Any], lengths: tuple[int, ...]
-    ) -> Hashable:
-        """All attributes of a call, as a key."""
-        given = tuple(recorded.value_key(arguments[name]) for name in self._attrs)
-        key = (given, lengths, tuple(x.dtype for x in tensors))
-        known = self._known.get(key)
-        if known is None:
-            if len(self._known) >= _MOST:
-                self._known.clear()
-            try:
-                bound = call_arguments.bind(self._definition, arguments)
-            except (TypeError, ValueError):
-                return None  # the op itself says what is wrong
-            known = self._known[key] = _frozen(bound.attrs)
-        return known
+    def _find(self, key: _Key, arguments: Mapping[str, Any]) -> SavingForward | None:
+        """The forward that saves for a call; None for none, or if its attributes are no good."""
+        try:
+            bound = call_arguments.bind(self._definition, arguments)
+        except (TypeError, ValueError):
+            return None  # the op itself says what is wrong
+        digest, _, _, kinds = key
+        if len(self._known) >= _MOST:
+            self._known.clear()
+        attrs, shapes = _frozen(bound.attrs), tuple(shape for _, shape in kinds)
+        forward = self._known[key] = self.learned.get((digest, attrs, shapes))
+        return forward
 
 
 def _frozen(attrs: Mapping[str, Any]) -> Hashable:

@@ -34,6 +34,11 @@ def test_tensors_are_numbered_as_they_are_made():
     assert recorded.made_at(first) < between < recorded.made_at(second) < recorded.moment()
 
 
+def test_the_kind_of_a_tensor_is_its_dtype_and_its_shape():
+    for x in (tf.zeros([2, 3], tf.bfloat16), tf.constant(1), tf.zeros([0])):
+        assert recorded.kind_of(x) == (x.dtype.as_datatype_enum, tuple(x.shape))
+
+
 def test_forward_gradients_are_asked_for_again():
     def forward():
         x = tf.constant(1.0)
