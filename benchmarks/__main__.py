@@ -100,6 +100,21 @@ def page_files(results: Mapping[str, Any], folder: Path) -> tuple[Path, Path, Pa
     return stem.with_suffix(".json"), stem.with_suffix(".md"), stem.with_suffix(".svg")
 
 
+def _known(
+    _context: click.Context, _parameter: click.Parameter, kinds: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The kinds as subjects write them, found in either case. Raises for one that none has."""
+    known = {kind.lower(): kind for kind in (*LAYERS, *GALLERY, *MODELS)}
+    wanted = [kind.lower() for kind in kinds]
+    if not known.keys() >= set(wanted):
+        from benchmarks.works.saved import SAVED  # which imports TensorFlow and makes ops
+
+        known |= {kind.lower(): kind for kind in SAVED}
+    if unknown := [kind for kind in wanted if kind not in known]:
+        raise click.BadParameter(f"{unknown[0]!r} is not one of {', '.join(known.values())}")
+    return tuple(known[kind] for kind in wanted)
+
+
 @click.command()
 @click.argument("subjects", nargs=-1, type=click.Choice(SUBJECTS))
 @click.option("--quick", is_flag=True, help="few works and rounds: shows that all runs")
@@ -107,9 +122,9 @@ def page_files(results: Mapping[str, Any], folder: Path) -> tuple[Path, Path, Pa
     "--kind",
     "kinds",
     multiple=True,
-    type=click.Choice([*dict.fromkeys([*LAYERS, *GALLERY, *MODELS])], case_sensitive=False),
+    callback=_known,
     help="peers and growth: layers of this kind only, of all shapes; gallery: this op only; "
-    "models: this model only; may be repeated",
+    "models and saved: this model only; may be repeated",
 )
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="keep the results here")
 @click.option("--markdown", type=click.Path(path_type=Path), help="write them as a page")

@@ -83,8 +83,9 @@ def build(  # noqa: PLR0913 - what a library is built with
         The folder.
 
     Raises:
-        ValueError: if no kernel can be compiled for a signature, if this machine's CPU does not
-            have a target, or if the file `tuned` is not a tuning database.
+        ValueError: if there are no ops, if no kernel can be compiled for a signature, if this
+            machine's CPU does not have a target, or if the file `tuned` is not a tuning database.
+        TypeError: if something in `source` is not an op.
         FileExistsError: if `out` exists and is not a library.
         OSError: if it cannot be written.
         RuntimeError: if there is no C compiler, or it fails.

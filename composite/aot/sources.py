@@ -44,8 +44,8 @@ class Found(NamedTuple):
 def find(source: str | os.PathLike[str] | CompositeOp | Iterable[CompositeOp]) -> Found:
     """The ops of a Python file, which is imported unless it was, or those that are given.
 
-    FileNotFoundError for no Python file, ValueError for one without ops, and whatever the file
-    itself raises.
+    FileNotFoundError for no Python file, ValueError where there are no ops, TypeError for what is
+    none, and whatever the file itself raises.
     """
     if isinstance(source, CompositeOp):
         return Found([source], None)
@@ -58,7 +58,17 @@ def find(source: str | os.PathLike[str] | CompositeOp | Iterable[CompositeOp]) -
         if not ops:
             raise ValueError(f"{path} defines no composite op")
         return Found(list(dict.fromkeys(ops)), module, before)
-    return Found(list(source), None)
+    return Found(_given(source), None)
+
+
+def _given(ops: Iterable[CompositeOp]) -> list[CompositeOp]:
+    given = list(ops)
+    if not given:
+        raise ValueError("composite.build: no ops are given, and a library has at least one")
+    for op in given:
+        if not isinstance(op, CompositeOp):
+            raise TypeError(f"composite.build: {op!r} is not an op: decorate it with @Composite")
+    return given
 
 
 def _process_start() -> float:

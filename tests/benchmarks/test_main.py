@@ -53,6 +53,22 @@ def test_subjects_are_run_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [row["what"] for row in written["subjects"]["dense"]] == ["of dense"]
 
 
+def test_kinds_are_those_of_any_subject(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Sequence[str]] = []
+
+    def run(subject: str, *, quick: bool, kinds: Sequence[str]) -> tuple[list[Row], int]:
+        asked.append(kinds)
+        return [], 0
+
+    monkeypatch.setattr(command, "run", run)
+    done = CliRunner().invoke(command.main, ["saved", "--kind", "keras lstm"])
+    assert done.exit_code == 0, done.output
+    assert asked == [("Keras LSTM",)]
+    done = CliRunner().invoke(command.main, ["saved", "--kind", "no such kind"])
+    assert done.exit_code == 2
+    assert "'no such kind' is not one of" in done.output
+
+
 def test_kinds_and_quickness_reach_the_process_of_a_subject(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,3 +85,10 @@ def test_an_op_by_its_name(package):
     assert sources.named(found.ops, "op") is sources.named(found.ops, "SourcesOp")
     with pytest.raises(LookupError, match="there is no op 'other'; there are op"):
         sources.named(found.ops, "other")
+
+
+def test_a_library_has_ops():
+    with pytest.raises(ValueError, match="no ops are given"):
+        sources.find([])
+    with pytest.raises(TypeError, match="len.* is not an op: decorate it with @Composite"):
+        sources.find([dense_ops.dense, len])  # type: ignore[list-item]
