@@ -276,8 +276,7 @@ HELD_BY: dict[str, str] = {
     ),
     "tests/runtime/kernels/test_decision_table.py": "timings",
     "tests/runtime/kernels/test_kernel_library.py": (
-        "kernel_install machine composite/runtime/base/checked_file"
-        " composite/runtime/base/cpu_level composite/runtime/base/sha256"
+        "kernel_install machine composite/runtime/base/cpu_level composite/runtime/base/sha256"
     ),
     "tests/runtime/kernels/test_kernel_families.py": "composite/runtime/request/request_budget",
     "tests/runtime/kernels/test_kernel_table.py": (

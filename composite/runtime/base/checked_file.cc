@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
@@ -19,6 +21,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "absl/synchronization/mutex.h"
+#include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/base/sha256.h"
 
 namespace composite {
@@ -46,6 +50,42 @@ std::string DescriptorPath(int descriptor) {
     path += (rest & 1) != 0 ? "./" : "/";
   }
   return absl::StrCat(path, descriptor);
+}
+
+// Descriptor numbers that open libraries are named by. A backtrace opens each library of the
+// process by its name, and maps what it finds: were the number free for another file, that one
+// would be mapped (a bus error where it is shorter) or waited for (a pipe). So a number stays a
+// socket between two loads: a socket cannot be opened by its path.
+class NameNumbers {
+ public:
+  // Moves the file to a number of the list, if there is one.
+  int Name(int descriptor) {
+    absl::MutexLock lock(&mu_);
+    if (numbers_.empty()) return descriptor;
+    const int number = numbers_.back();
+    if (dup3(descriptor, number, O_CLOEXEC) < 0) return descriptor;
+    numbers_.pop_back();
+    close(descriptor);
+    return number;
+  }
+
+  // The file is closed, its number kept. Without a socket, the file stays open: its name is true.
+  void Retire(int number) {
+    const int unopenable = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (unopenable < 0) return;
+    absl::MutexLock lock(&mu_);
+    if (dup3(unopenable, number, O_CLOEXEC) >= 0) numbers_.push_back(number);
+    close(unopenable);
+  }
+
+ private:
+  ForkMutex mu_;
+  std::vector<int> numbers_ ABSL_GUARDED_BY(mu_);
+};
+
+NameNumbers& Numbers() {
+  static auto* const numbers = new NameNumbers;
+  return *numbers;
 }
 
 }  // namespace
@@ -78,10 +118,16 @@ absl::StatusOr<CheckedFile> CheckedFile::InMemory(const std::string& name,
 }
 
 CheckedFile::CheckedFile(CheckedFile&& other) noexcept
-    : path_(other.path_), descriptor_(std::exchange(other.descriptor_, -1)) {}
+    : path_(other.path_),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      is_name_(std::exchange(other.is_name_, false)) {}
 
 CheckedFile::~CheckedFile() {
-  if (descriptor_ >= 0) close(descriptor_);
+  if (is_name_) {
+    Numbers().Retire(descriptor_);
+  } else if (descriptor_ >= 0) {
+    close(descriptor_);
+  }
 }
 
 absl::Status CheckedFile::CheckOwner() const {
@@ -161,9 +207,12 @@ absl::StatusOr<std::string> CheckedFile::Read() const {
   return bytes;
 }
 
-std::string CheckedFile::MapPath() const { return DescriptorPath(descriptor_); }
+std::string CheckedFile::MapPath() {
+  if (!std::exchange(is_name_, true)) descriptor_ = Numbers().Name(descriptor_);
+  return DescriptorPath(descriptor_);
+}
 
-absl::StatusOr<void*> CheckedFile::Map(int flags) const {
+absl::StatusOr<void*> CheckedFile::Map(int flags) {
   void* library = dlopen(MapPath().c_str(), flags);
   if (library != nullptr) return library;
   const char* why = dlerror();

@@ -41,17 +41,18 @@ class CheckedFile {
   absl::StatusOr<std::string> Read() const;
 
   // A path of this file for a loader that takes no descriptor. No open library has that name. Valid
-  // as long as this object lives.
-  std::string MapPath() const;
+  // as long as this object lives; nothing can be opened by it later.
+  std::string MapPath();
 
   // dlopen with these flags; stays open for ever. FailedPrecondition with the linker's words.
-  absl::StatusOr<void*> Map(int flags) const;
+  absl::StatusOr<void*> Map(int flags);
 
  private:
   CheckedFile(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
 
   const std::string path_;
   int descriptor_;
+  bool is_name_ = false;  // an open library may be named by the descriptor's number
 };
 
 }  // namespace composite
