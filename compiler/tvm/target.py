@@ -2,7 +2,7 @@
 
 A target is a level of the x86-64 psABI, not a CPU model: the same source then gives the same bytes
 on every machine of a level, and the level is what the runtime can check before it calls a kernel.
-Above the psABI's own levels is one with instructions for products of bfloat16.
+Above the psABI's own levels is one with instructions for products of bfloat16 and of bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ENVIRONMENT = "COMPOSITE_ISA"
 CUDA_LEVELS = ("sm_80", "sm_90", "sm_90a", "sm_100")
 
 BFLOAT16 = "x86-64-v4-bf16"
-"""The level of CPUs that multiply bfloat16: x86-64-v4 with AVX512_BF16."""
+"""The level of CPUs that multiply bfloat16 and 8-bit integers: x86-64-v4 with AVX512_BF16, VNNI."""
 
 AARCH64 = "aarch64"
 """The level of 64-bit ARM CPUs, all of which have NEON: vectors of 128 bits, fused products."""
@@ -36,7 +36,7 @@ _LEVELS = (
     ("x86-64-v2", "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"),
     ("x86-64-v3", "abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"),
     ("x86-64-v4", "avx512bw avx512cd avx512dq avx512f avx512vl"),
-    (BFLOAT16, "avx512_bf16"),
+    (BFLOAT16, "avx512_bf16 avx512_vnni"),
 )
 
 
@@ -102,6 +102,16 @@ class Target:
         return self.isa == BFLOAT16
 
     @property
+    def has_int16_pairs(self) -> bool:
+        """Whether there are products of pairs of int16, added up in int32."""
+        return self.isa != AARCH64
+
+    @property
+    def has_quads(self) -> bool:
+        """Whether there are products of four uint8 and int8, added up in int32."""
+        return self.isa == BFLOAT16
+
+    @property
     def cache_bytes(self) -> int:
         """Bytes that a task may keep near: about half of a small L2 cache."""
         return 256 * 1024
@@ -113,7 +123,7 @@ class Target:
             return described | {"mtriple": "aarch64-linux-gnu", "mattr": ["+neon"]}
         # Where LLVM prefers vectors of 256 bits, it stores one of 512 in two halves.
         features = ["-prefer-256-bit"] if self.lanes == 16 else []
-        features += ["+avx512bf16"] if self.has_bfloat16 else []
+        features += ["+avx512bf16", "+avx512vnni"] if self.has_bfloat16 else []
         return described | ({"mattr": features} if features else {})
 
 

@@ -13,7 +13,10 @@ from composite.compiler.tvm.ir.window import Window
 
 @dataclass(frozen=True)
 class MatMul(Node):
-    """``[..., M, K] @ [..., K, N]``; with ``transpose_a`` (``_b``) stored as [K, M] ([N, K])."""
+    """``[..., M, K] @ [..., K, N]``; with ``transpose_a`` (``_b``) stored as [K, M] ([N, K]).
+
+    Factors may be narrower integers than the product: ``zeros`` are taken from their elements.
+    """
 
     is_anchor: ClassVar[bool] = True
     reads_memory: ClassVar[bool] = True
@@ -22,6 +25,7 @@ class MatMul(Node):
     b: Tensor
     transpose_a: bool = False
     transpose_b: bool = False
+    zeros: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ class Convolution(Node):
     The result is ``[N * windows, F]``, windows in row-major order: its rows are those of a product.
     Padding is zero. There are ``C / D`` groups: of the ``F`` filters, an equal share for each. If
     ``transposed``, ``filter`` is ``[rows, columns, F, D]``, its rows and columns run backwards.
+    ``zeros`` as for :class:`MatMul`; padding is the image's.
     """
 
     is_anchor: ClassVar[bool] = True
@@ -104,6 +109,7 @@ class Convolution(Node):
     filter: Tensor
     window: Window
     transposed: bool = False
+    zeros: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)

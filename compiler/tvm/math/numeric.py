@@ -53,6 +53,12 @@ def convert(expr: Expr, dtype: str) -> Expr:
     return expr if element(expr) == dtype else tirx.Cast(with_lanes(dtype, expr), expr)
 
 
+def widened(value: Expr, zero: int) -> Expr:
+    """Return narrow integers less a zero point, in int32."""
+    value = convert(value, "int32")
+    return value - const(zero, with_lanes("int32", value)) if zero else value
+
+
 def bits(expr: Expr, dtype: str) -> Expr:
     """Reinterpret the bits of each lane."""
     if isinstance(expr, tirx.IntImm) and "int" in dtype:  # TVM 0.27 takes a 0 for a null pointer

@@ -19,6 +19,7 @@ from composite.compiler.tvm.passes.close import close_loop
 from composite.compiler.tvm.passes.hoist import hoist_products
 from composite.compiler.tvm.passes.identities import compose_elementary
 from composite.compiler.tvm.passes.merge_equal import merge_equal
+from composite.compiler.tvm.passes.narrow_products import narrow_products
 from composite.compiler.tvm.passes.raising import raise_reshapes
 from composite.compiler.tvm.passes.rounding import round_operands
 from composite.compiler.tvm.passes.softmax import recognize_softmax
@@ -52,6 +53,7 @@ FUNCTION_PASSES: tuple[Pass[Function], ...] = (
     Pass("raise-reshapes", raise_reshapes),
     Pass("split-places", split_places),
     Pass("merge-equal", merge_equal),
+    Pass("narrow-products", narrow_products),
     Pass("recognize-softmax", recognize_softmax),
 )
 

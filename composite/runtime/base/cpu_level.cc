@@ -43,7 +43,8 @@ int LevelOfCpu() {
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512vl");
-  const bool bfloat16 = v4 && __builtin_cpu_supports("avx512bf16");
+  const bool bfloat16 =
+      v4 && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni");
   return bfloat16 ? 4 : v4 ? 3 : v3 ? 2 : v2 ? 1 : 0;
 #elif defined(__aarch64__)
   return 0;

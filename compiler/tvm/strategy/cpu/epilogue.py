@@ -14,7 +14,6 @@ from composite.compiler.tvm.codegen.block import (
     minimum,
     quotient,
 )
-from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
@@ -124,10 +123,12 @@ class Epilogue:
     def _interleave(self) -> int:
         """Return how many vectors are interleaved: see :mod:`.interleave`.
 
-        1 unless all vectors are whole, and each group has that many.
+        1 unless all vectors are whole, and each group has that many. Sums of int32 are not: LLVM
+        moves the instructions that made them (:mod:`...math.integer_dots`) to where they do not
+        dominate the shuffle that would join two vectors.
         """
         count, lanes, most = self._count, self._lanes, 1
-        if ITEM_SIZE[self._result.dtype] == 4:
+        if self._result.dtype == "float32":
             cost = chain_cost(self._result.stage, self._context)
             most = self._context.choose("epilogue.interleave", (1, 2), 2 if cost >= _LONG else 1)
         if not isinstance(count, int) or count % lanes:

@@ -17,9 +17,9 @@ from composite.compiler.tvm.codegen.block import Buffer, const, index, minimum, 
 from composite.compiler.tvm.codegen.device_block import Grid
 from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.dims import Dim, floordiv, product
-from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.dtypes import STORED_INTEGERS, compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
-from composite.compiler.tvm.math.numeric import add, choose, mul, multiply_add
+from composite.compiler.tvm.math.numeric import add, choose, mul, multiply_add, widened
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
@@ -52,6 +52,7 @@ class _Factor:
     tensor: Tensor
     inner_last: bool
     size: Dim  # of the other one
+    zero: int  # taken from its elements, if they are narrow integers
 
 
 class _Writer:
@@ -62,8 +63,8 @@ class _Writer:
         self._dtype = compute_dtype(anchor.dtype)
         *batch, rows, columns = anchor.shape
         self._batch = tuple(batch)
-        self._a = _Factor(node.a, not node.transpose_a, rows)
-        self._b = _Factor(node.b, node.transpose_b, columns)
+        self._a = _Factor(node.a, not node.transpose_a, rows, node.zeros[0])
+        self._b = _Factor(node.b, node.transpose_b, columns, node.zeros[1])
         self._inner = node.a.shape[-2 if node.transpose_a else -1]
         # A square of few elements leaves more of them to other multiprocessors.
         self._own = context.choose("product.own", (2, 4, 8), 4)
@@ -134,6 +135,8 @@ class _Writer:
             own = batch[len(batch) - (len(shape) - 2) :]
             place = [0 if d == 1 else j for d, j in zip(shape[:-2], own, strict=True)]
             value = self._context.access().read(factor.tensor, [*place, *last])
+            if factor.tensor.dtype in STORED_INTEGERS:
+                value = widened(value, factor.zero)
             zero = const(0, self._dtype)
             block.store(to, k * (tile + 1) + other, choose(inside, value, zero))
 

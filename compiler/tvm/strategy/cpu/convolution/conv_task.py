@@ -11,15 +11,17 @@ from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import Block, Buffer, index, minimum, quotient, remainder
 from composite.compiler.tvm.ir import graph
 from composite.compiler.tvm.ir.anchors import Convolution
-from composite.compiler.tvm.ir.dims import ceildiv
+from composite.compiler.tvm.ir.dims import ceildiv, static_shape
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.ir.window import Window
+from composite.compiler.tvm.math.numeric import add
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.convolution.strip import Source, Strip, Task, reshaped
 from composite.compiler.tvm.strategy.cpu.epilogue import Epilogue
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
 from composite.compiler.tvm.strategy.cpu.product.panel_product import row_tiles
+from composite.compiler.tvm.strategy.cpu.product.steps import Step
 from composite.compiler.tvm.strategy.cpu.product.tile import (
     PIECE,
     Operands,
@@ -39,12 +41,13 @@ class Filters:
 
     Attributes:
         tensor: ``[rows, columns, D, F]``; ``[rows, columns, F, D]`` and backwards if transposed.
-        window: rows, columns, D.
+        window: rows, columns, and the steps that D channels are.
         groups: Groups of channels.
         count: Filters of a group.
         tile: The register tile.
         dtype: What is computed in.
         lanes: Elements of a vector.
+        step: What is multiplied at a step.
         transposed: As in :class:`..Convolution`.
     """
 
@@ -55,6 +58,7 @@ class Filters:
     tile: Tile
     dtype: str
     lanes: int
+    step: Step
     transposed: bool = False
 
     @property
@@ -90,11 +94,32 @@ class Filters:
         if self.transposed:
             self._pack_transposed(context, panels, first, count)
             return
-        tensor = reshaped(self.tensor, (self.depth, self.groups, self.count), context)
-        tensor = graph.transpose(tensor, (1, 0, 2))
+        rows, columns, channels, _ = static_shape(self.tensor.shape) or ()
         start = context.block.bind(index(first * self.width), "column")
-        packer = Packer(context, tensor, True, [group], self.count)
-        packer.write(panels, start, count * self.tile.vectors, 0, self.depth)
+        vectors = count * self.tile.vectors
+        if channels != self.window[2] * self.step.size:
+            self._pack_taps(context, panels, start, vectors)
+            return
+        depth = rows * columns * channels
+        tensor = reshaped(self.tensor, (depth, self.groups, self.count), context)
+        tensor = graph.transpose(tensor, (1, 0, 2))
+        packer = Packer(context, tensor, True, [group], self.count, self.step)
+        packer.write(panels, start, vectors, 0, self.depth)
+        packer.write_starts(panels, vectors, self.depth)
+
+    def _pack_taps(
+        self, context: Context, panels: Panels, start: Expr, vectors: Expr | int
+    ) -> None:
+        """Pack filters whose channels are no whole steps, pixel by pixel of a window."""
+        rows, columns, channels, count = self.tensor.shape
+        steps = self.window[2]
+        tensor = reshaped(self.tensor, (rows * columns, channels, count), context)
+        with context.block.loop(self.depth // steps, "tap") as tap:
+            place = context.block.bind(panels.base + tap * (steps * self.width), "place")
+            packer = Packer(context, tensor, True, [tap], self.count, self.step)
+            packer.write(replace(panels, base=place), start, vectors, 0, steps)
+        whole = Packer(context, tensor, True, [0], self.count, self.step)
+        whole.write_starts(panels, vectors, self.depth)
 
     def _pack_transposed(
         self, context: Context, panels: Panels, first: Expr | int, count: Expr | int
@@ -177,7 +202,10 @@ class _Reader:
     def operands(
         self, block: Block, filters: Filters, first: Expr | int, taps: Callable[..., Expr | int]
     ) -> Operands:
-        """Return the operands of the steps from ``first`` on; ``taps`` places them in a window."""
+        """Return the operands of the steps from ``first`` on; ``taps`` places them in a window.
+
+        Sums start as those of whole windows: with ``first`` 0.
+        """
         lanes, step = filters.lanes, filters.width
 
         def row(i: int, k: Expr | int) -> Expr:
@@ -187,7 +215,9 @@ class _Reader:
             place = self.panel + (first + k) * step + j * lanes
             return block.load(self.packed.buffer, place, lanes)
 
-        return Operands(filters.dtype, lanes, row, vector)
+        dot = filters.step.dot(lanes)
+        begin = (lambda j: vector(j, filters.depth)) if filters.step.low else None
+        return Operands(filters.dtype, lanes, row, vector, dot, begin)
 
 
 class ConvTask:
@@ -258,7 +288,7 @@ class ConvTask:
                     value = tirx.BufferLoad(total, [index(i * tile.vectors + j)])
                     place = i * width + p * filters.width + j * filters.lanes
                     if adds:
-                        value = block.load(sums, place, filters.lanes) + value
+                        value = add(block, block.load(sums, place, filters.lanes), value)
                     block.store(sums, place, value)
 
         def add_runs(total: Buffer, first: Expr | int, count: int) -> None:
@@ -282,6 +312,6 @@ class ConvTask:
             return
         leave(new_sums(block, tile, start), adds=False)
         with block.loop(runs.count // runs.at_once, "piece") as piece:
-            total = new_sums(block, tile, start)
+            total = new_sums(block, tile, start.behind(0))
             add_runs(total, block.bind(piece * runs.at_once), runs.at_once)
             leave(total, adds=True)

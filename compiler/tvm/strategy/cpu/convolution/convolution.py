@@ -27,8 +27,8 @@ from composite.compiler.tvm.codegen.block import (
     remainder,
 )
 from composite.compiler.tvm.ir.anchors import Convolution
-from composite.compiler.tvm.ir.dims import ceildiv, product, static_shape
-from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
+from composite.compiler.tvm.ir.dims import ceildiv, static_shape
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, STORED_INTEGERS, compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
@@ -36,6 +36,7 @@ from composite.compiler.tvm.strategy.cpu.convolution.conv_task import ConvTask, 
 from composite.compiler.tvm.strategy.cpu.convolution.strip import Strip, Task
 from composite.compiler.tvm.strategy.cpu.product.blocking import guess
 from composite.compiler.tvm.strategy.cpu.product.pack import Panels
+from composite.compiler.tvm.strategy.cpu.product.steps import Part, Step, integer_step
 from composite.compiler.tvm.strategy.cpu.product.tile import tiles
 from composite.compiler.tvm.strategy.tasks import tasks
 
@@ -54,11 +55,14 @@ class ImplicitProduct:
         anchor = stage.anchor
         if anchor is None or not isinstance(anchor.node, Convolution):
             return None
-        filters = _filters(anchor.node, context)
-        strip = Strip.of(anchor.node.image, anchor.node.window, context)
-        if filters is None or strip is None:
+        dtype, node = compute_dtype(anchor.dtype), anchor.node
+        filters = _filters(node, dtype, context)
+        if filters is None:
             return None
-        return _Writer(stage, anchor.node, filters, strip, context)
+        strip = Strip.of(node.image, node.window, context, filters.step, dtype)
+        if strip is None:
+            return None
+        return _Writer(stage, node, filters, strip, context)
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ class _Writer:
         parts = ceildiv(self._wanted, filters.groups * filters.panels)
         share = max(_FEWEST_PIXELS, count * lines * width // parts)
         pixels = max(1, min(_PIXELS, share) // max(1, width))
-        line_bytes = guess(product(image.shape[2:])) * ITEM_SIZE[filters.dtype]
+        line_bytes = guess(image.shape[2]) * self._strip.channels * ITEM_SIZE[filters.dtype]
         held = self._context.target.cache_bytes // max(1, line_bytes * window.strides[0])
         own = max(1, min(pixels, held))
         if own < lines or not isinstance(rows, int):
@@ -185,7 +189,7 @@ class _Writer:
         return filters.panels_in(packed, self._block.bind(index(place), "packed"))
 
 
-def _filters(node: Convolution, context: Context) -> Filters | None:
+def _filters(node: Convolution, dtype: str, context: Context) -> Filters | None:
     """Return the filters, with the tile that takes the fewest cycles a window.
 
     None if the size of a filter or the number of channels is not known.
@@ -197,14 +201,25 @@ def _filters(node: Convolution, context: Context) -> Filters | None:
     if node.transposed:
         channels, count = count, channels
     groups = all_channels // channels
-    dtype = compute_dtype(node.image.dtype)
+    step = _step(node, dtype, channels, groups, context)
     lanes = context.lanes(dtype)
     vectors = ceildiv(count // groups, lanes)
     tile = min(
         tiles(context.target), key=lambda t: ceildiv(vectors, t.vectors) * t.cycles() / t.rows
     )
-    window, own = (rows, columns, channels), count // groups
-    return Filters(node.filter, window, groups, own, tile, dtype, lanes, node.transposed)
+    window, own = (rows, columns, int(step.count(channels))), count // groups
+    return Filters(node.filter, window, groups, own, tile, dtype, lanes, step, node.transposed)
+
+
+def _step(node: Convolution, dtype: str, channels: int, groups: int, context: Context) -> Step:
+    """Return what is multiplied at a step; a group that is not whole has no place among groups."""
+    if node.image.dtype not in STORED_INTEGERS:
+        return Step.of_elements(dtype)
+    of_image, of_filter = node.zeros
+    step = integer_step((node.image, of_image), (node.filter, of_filter), context.target)
+    if groups > 1 and channels % step.size:
+        return Step(Part(dtype, of_filter), Part(dtype, of_image))
+    return step
 
 
 def _rest(share: int, count: Expr | int, first: Expr | int) -> Expr | int:

@@ -36,6 +36,7 @@ from composite.compiler.tvm.strategy.cpu.epilogue import Epilogue
 from composite.compiler.tvm.strategy.cpu.product.blocking import guess
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
 from composite.compiler.tvm.strategy.cpu.product.panel_product import row_tiles
+from composite.compiler.tvm.strategy.cpu.product.steps import Step
 from composite.compiler.tvm.strategy.cpu.product.tile import (
     Operands,
     Tile,
@@ -60,8 +61,9 @@ class FilterGradients:
         anchor = stage.anchor
         if anchor is None or not isinstance(anchor.node, FilterGradient):
             return None
-        filters = anchor.node.gradient.shape[1]
-        strip = Strip.of(anchor.node.image, anchor.node.window, context)
+        filters, dtype = anchor.node.gradient.shape[1], compute_dtype(anchor.dtype)
+        step = Step.of_elements(dtype)
+        strip = Strip.of(anchor.node.image, anchor.node.window, context, step, dtype)
         if strip is None or not isinstance(filters, int):
             return None
         return _Writer(stage, anchor.node, strip, filters, context)
@@ -214,7 +216,8 @@ class _Writer:
         def vector(j: int, k: Expr | int) -> Expr:
             return block.load(windows.packed.buffer, base + k * step + j * lanes, lanes)
 
-        operands = Operands(self._dtype, lanes, row, vector)
+        dot = Step.of_elements(self._dtype).dot(lanes)
+        operands = Operands(self._dtype, lanes, row, vector, dot)
         total = new_sums(block, tile, operands)
         add_products(block, tile, windows.count, operands, total)
         for i in range(tile.rows):

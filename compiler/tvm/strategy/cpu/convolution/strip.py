@@ -14,12 +14,13 @@ from composite.compiler.tvm.codegen.block import (
     index,
     maximum,
     minimum,
+    quotient,
 )
 from composite.compiler.tvm.ir.dims import Shape
-from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Reshape, Tensor
 from composite.compiler.tvm.ir.window import Window
 from composite.compiler.tvm.strategy.context import Context
+from composite.compiler.tvm.strategy.cpu.product.steps import Step, StepReader
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,9 @@ class Strip:
         window: The windows.
         in_place: Where the image lies, if windows can read it there.
         columns: Pixels in a line.
-        rows: Lines of an image; of a task's part of it if it is a copy: see :meth:`_rows`.
+        channels: Steps of a pixel.
+        step: What is multiplied at a step; a group is of one pixel.
+        dtype: What is computed in, as which steps travel.
     """
 
     context: Context
@@ -73,27 +76,31 @@ class Strip:
     in_place: Storage | None
     columns: Expr | int
     channels: int
+    step: Step
+    dtype: str
 
     @classmethod
-    def of(cls, image: Tensor, window: Window, context: Context) -> Strip | None:
+    def of(
+        cls, image: Tensor, window: Window, context: Context, step: Step, dtype: str
+    ) -> Strip | None:
         """Return the strip of a convolution; None if the number of channels is not known."""
         channels = image.shape[3]
         if not isinstance(channels, int):
             return None
+        steps = int(step.count(channels))
         storage = context.space.storage(stored(image, context))
         usable = (
-            storage is not None
-            and storage.dtype == compute_dtype(image.dtype)
-            and window.stays_inside(image.shape[1:3])
+            storage is not None and storage.dtype == dtype and window.stays_inside(image.shape[1:3])
         )
         if usable:
-            return cls(context, image, window, storage, context.size(image.shape[2]), channels)
+            width = context.size(image.shape[2])
+            return cls(context, image, window, storage, width, steps, step, dtype)
         needed = (context.size(window.counts[1]) - 1) * window.strides[1] + window.reach[1]
-        return cls(context, image, window, None, needed, channels)
+        return cls(context, image, window, None, needed, steps, step, dtype)
 
     @property
     def line(self) -> Expr | int:
-        """Elements from a line to the next."""
+        """Steps from a line to the next."""
         return self.columns * self.channels
 
     def _rows(self, task: Task) -> int:
@@ -108,17 +115,14 @@ class Strip:
             row = row + task.first_line * self.window.strides[0]
             start = index(row * self.line + self.in_place.offset)
             return Source(self.in_place.buffer, block.bind(start, "source"))
-        dtype = compute_dtype(self.image.dtype)
         size = task.most_images * self._rows(task) * self.line
-        strip = block.workspace(size, dtype, "strip")
+        strip = block.workspace(size, self.dtype, "strip")
         top, left = self.window.before
         height, width = (context.size(d) for d in self.image.shape[1:3])
         before = minimum(left, self.columns) * self.channels
         inside = maximum(0, minimum(width, self.columns - left)) * self.channels
         after = self.line - before - inside
-        zero = const(0, dtype)
-        count, rows, columns, channels = self.image.shape
-        lines = reshaped(self.image, (count, rows, columns * channels), context)
+        zero = const(self.step.padding, self.dtype)
         needed = (task.lines - 1) * self.window.strides[0] + self.window.reach[0]
         with block.loop(task.images, "i") as i, block.loop(needed, "r") as r:
             row = block.bind(task.first_line * self.window.strides[0] + r - top, "row")
@@ -128,30 +132,44 @@ class Strip:
                 with block.loop(before, "z") as z:
                     block.store(strip, to + z, zero)
                 image = block.bind(task.first_image + i, "image")
-                self._copy(strip, block.bind(to + before, "to"), (lines, image, row), inside)
+                self._copy(strip, block.bind(to + before, "to"), (image, row), inside)
                 with block.loop(after, "z") as z:
                     block.store(strip, to + (before + inside) + z, zero)
             with block.otherwise(), block.loop(self.line, "z") as z:
                 block.store(strip, to + z, zero)
         return Source(strip, 0)
 
-    def _copy(
-        self, strip: Buffer, to: Expr, line: tuple[Tensor, Expr, Expr], count: Expr | int
-    ) -> None:
-        """Copy the beginning of a line; the last vector overlaps its neighbour."""
-        context = self.context
+    def _copy(self, strip: Buffer, to: Expr, line: tuple[Expr, Expr], count: Expr | int) -> None:
+        """Copy the first steps of a line; the last vector overlaps its neighbour."""
+        context, size = self.context, self.step.size
         block = context.block
-        tensor, image, row = line
-        lanes = context.lanes(tensor.dtype)
+        images, rows, columns, channels = self.image.shape
+        if channels != self.channels * size:
+            self._copy_pixels(strip, to, line, count)
+            return
+        lines = reshaped(self.image, (images, rows, 1, columns * channels), context)
+        reader = StepReader(context, (lines, False), list(line), size, self.step.rows)
+        lanes = context.lanes(self.dtype)
         is_long = count >= lanes if isinstance(count, int) else index(count) >= lanes
         with block.when(is_long), block.loop(ceil_quotient(count, lanes), "v") as v:
             at = block.bind(index(minimum(v * lanes, count - lanes)), "at")
-            value = context.access().read(tensor, [image, row, Lane(at, lanes)])
-            block.store(strip, to + at, value)
+            block.store(strip, to + at, reader.read(Lane(at, lanes), 0, lanes))
         if is_long is True:
             return
         with block.when(index(count) < lanes), block.loop(count, "e") as e:
-            block.store(strip, to + e, context.access().read(tensor, [image, row, e]))
+            block.store(strip, to + e, reader.read(e, 0, 1))
+
+    def _copy_pixels(
+        self, strip: Buffer, to: Expr, line: tuple[Expr, Expr], count: Expr | int
+    ) -> None:
+        """Copy the first steps of a line whose pixels are no whole steps, one by one."""
+        block, channels = self.context.block, self.channels
+        image = reshaped(self.image, self.image.shape, self.context)
+        factor = (image, False)
+        reader = StepReader(self.context, factor, list(line), self.step.size, self.step.rows)
+        with block.loop(quotient(count, channels), "x") as x:
+            for k in range(channels):
+                block.store(strip, to + x * channels + k, reader.read(index(k), x, 1))
 
     def starts(self, task: Task, source: Source, spare: int) -> Buffer:
         """Return where each window of the task begins, and for ``spare`` more a place to read."""

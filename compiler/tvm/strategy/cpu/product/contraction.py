@@ -1,6 +1,6 @@
 """Matrix products without a register tile: right for every dtype and layout, fast for none.
 
-Integers (which wrap) come here, and whatever the tiled strategy does not take. Lanes run along the
+int64 (which wraps) comes here, and whatever the tiled strategy does not take. Lanes run along the
 columns of the result; a row of the result is one task.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import index, minimum, quotient, remainder, spread
 from composite.compiler.tvm.ir.anchors import Combine, MatMul
-from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.dtypes import STORED_INTEGERS, compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
-from composite.compiler.tvm.math.numeric import add, mul
+from composite.compiler.tvm.math.numeric import add, mul, widened
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cpu.rows.accumulate import Accumulator, write_sums
@@ -77,8 +77,8 @@ class _Writer:
         def body(counters: list[Expr]) -> None:
             (k,) = counters
             node = self._node
-            a = self._read(node.a, at[:-2], [at[-2], k], node.transpose_a)
-            b = self._read(node.b, at[:-2], [k, at[-1]], node.transpose_b)
+            a = self._read(0, at[:-2], [at[-2], k], node.transpose_a)
+            b = self._read(1, at[:-2], [k, at[-1]], node.transpose_b)
             total.add(0, mul(block, spread(a, lanes), b))
 
         write_sums(block, [self._inner], [total], body)
@@ -88,10 +88,12 @@ class _Writer:
         for tensor in self._stage.stores:
             self._context.store(tensor, at, access.compute(tensor, at))
 
-    def _read(self, factor: Tensor, batch: list[Index], at: list[Index], transposed: bool) -> Expr:
+    def _read(self, which: int, batch: list[Index], at: list[Index], transposed: bool) -> Expr:
         """Return an element of a factor, whose batch dimensions broadcast."""
+        factor, zero = self._node.operands[which], self._node.zeros[which]
         own = batch[len(batch) - (factor.rank - 2) :]
         place = [0 if d == 1 else i for d, i in zip(factor.shape, own, strict=False)]
         row, column = at
         place += [column, row] if transposed else [row, column]
-        return self._context.access().read(factor, place)
+        value = self._context.access().read(factor, place)
+        return widened(value, zero) if factor.dtype in STORED_INTEGERS else value

@@ -2,10 +2,10 @@
 
 One side of the product supplies vectors, the other single elements to broadcast (:mod:`.tile`).
 The vector side is packed into panels by :mod:`.pack`; the other side is read where it lies, unless
-it is of 16 bits: then :mod:`.pack_rows` packs it, too. What a step of k takes is an element, or a
-pair of bfloat16 where the target multiplies those (:mod:`.steps`). Each block of the result goes
-through a buffer of sums, from which :mod:`..epilogue` computes the element-wise work in the
-result's own layout; a short epilogue is written for the registers of a tile instead.
+it is of fewer bits than sums: then :mod:`.pack_rows` packs it, too. What a step of k takes is an
+element, or a group of them where the target multiplies those (:mod:`.steps`). Each block of the
+result goes through a buffer of sums, from which :mod:`..epilogue` computes the element-wise work in
+the result's own layout; a short epilogue is written for the registers of a tile instead.
 :mod:`.blocking` says what a task takes; no task waits for another.
 
 * Second factor ``[K, N]``, or constant: vectors run along N. Packing copies; a constant factor is
@@ -37,18 +37,18 @@ from composite.compiler.tvm.strategy.cpu.product.panel_product import Arrangemen
 from composite.compiler.tvm.strategy.cpu.product.panels import pack_once
 from composite.compiler.tvm.strategy.cpu.product.product import (
     Product,
-    float_product,
     in_place,
     is_narrow,
-    multiplies_pairs,
+    product_of,
+    step_of,
     work_cycles,
 )
-from composite.compiler.tvm.strategy.cpu.product.steps import count_steps
+from composite.compiler.tvm.strategy.cpu.product.steps import Part, Step
 from composite.compiler.tvm.strategy.cpu.product.tile import Tile, other_tiles, thin_tiles, tiles
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.tasks import PARALLEL_CYCLES, Tasks, TaskWriter
 
-_LATENCY, _PAIR_LATENCY = 5.0, 6.0
+_LATENCY, _GROUP_LATENCY = 5.0, 6.0
 """Cycles until a sum can be added to again, and one that is lost where instructions wait."""
 
 _COLUMNS_OF_TASK = 128
@@ -56,13 +56,13 @@ _COLUMNS_OF_TASK = 128
 
 
 class Gemm:
-    """Stages whose anchor is a product of floats, one factor of which can be read in place."""
+    """Stages whose anchor is a product of floats or int32, one factor of which lies in memory."""
 
     name = "gemm"
 
     def match(self, stage: Stage, context: Context) -> Writer | None:
         """Take products with an arrangement."""
-        product = float_product(stage)
+        product = product_of(stage)
         arrangement = None if product is None else arrange(product, context)
         return None if arrangement is None else _Writer(arrangement, context)
 
@@ -87,14 +87,14 @@ class _Writer(TaskWriter):
 
 def arrange(product: Product, context: Context) -> Arrangement | None:
     """Return the arrangement to use, the cheapest by default, or None if there is none."""
-    pairs = multiplies_pairs(product, context)
     counted: list[Arrangement] = []
     others: list[Arrangement] = []
     for swapped in (False, True):
         left = (product.node.a, product.node.transpose_a)
         right = (product.node.b, not product.node.transpose_b)
         vectors, rows = (left, right) if swapped else (right, left)
-        where = _broadcast_at(product, rows, context, pairs=pairs)
+        step = step_of(product, context, swapped=swapped)
+        where = _broadcast_at(product, rows, context, step)
         if where is None and not is_narrow(rows[0], context):
             continue
         packing = context.packing(vectors[0])
@@ -103,7 +103,7 @@ def arrange(product: Product, context: Context) -> Arrangement | None:
         usual = [*thin, *tiles(context.target)]
         for found, shapes in ((counted, usual), (others, other_tiles(context.target))):
             found += [
-                Arrangement(product, vectors, rows, where, swapped, tile, packing, pairs)
+                Arrangement(product, vectors, rows, where, swapped, tile, packing, step)
                 for tile in shapes
             ]
     cheapest = min(counted, key=lambda a: estimate(a, context), default=None)
@@ -115,14 +115,16 @@ def arrange(product: Product, context: Context) -> Arrangement | None:
 
 
 def _broadcast_at(
-    product: Product, rows: tuple[Tensor, bool], context: Context, *, pairs: bool
+    product: Product, rows: tuple[Tensor, bool], context: Context, step: Step
 ) -> Strided | None:
-    """Return where rows lie, if they can be multiplied as they are: pairs as neighbours."""
+    """Return where rows lie, if they can be multiplied as they are: groups as neighbours."""
     tensor, k_first = rows
-    if not pairs:
+    if not step.is_group:
         return in_place(tensor, product.dtype, context)
+    if step.rows != Part(tensor.dtype):
+        return None
     where = in_place(tensor, tensor.dtype, context)
-    is_whole = isinstance(product.depth, int) and product.depth % 2 == 0
+    is_whole = isinstance(product.depth, int) and product.depth % step.size == 0
     lies = where is not None and not k_first and where.strides[-1] == 1
     return where if lies and is_whole else None
 
@@ -148,12 +150,12 @@ def estimate(arrangement: Arrangement, context: Context) -> float:
     columns, row_count = _counts(arrangement)
     lanes = context.lanes(arrangement.product.dtype)
     vectors = ceildiv(guess(columns), lanes)
-    pairs, tile = arrangement.pairs, arrangement.tile
+    step, tile = arrangement.step, arrangement.tile
     rows, depth = guess(row_count), guess(arrangement.product.depth)
-    depth = ceildiv(depth, 2) if pairs else depth
+    depth = ceildiv(depth, step.size)
     high = ceildiv(rows, ceildiv(rows, tile.rows))  # balanced: the larger of the two sizes
     panels = ceildiv(vectors, tile.vectors)
-    cycles = Tile(high, tile.vectors).cycles(_PAIR_LATENCY if pairs else _LATENCY)
+    cycles = Tile(high, tile.vectors).cycles(_GROUP_LATENCY if step.is_group else _LATENCY)
     if isinstance(row_count, int) and row_count <= tile.rows and _is_shared(arrangement, context):
         panels = ceildiv(panels, context.target.cores) * context.target.cores
     multiply = rows / high * panels * cycles * depth
@@ -181,9 +183,9 @@ def tiled_tasks(arrangement: Arrangement, context: Context) -> Tasks:
     vectors_first, rows_first = arrangement.vectors[1], arrangement.broadcast[1]
     lanes = context.lanes(product.dtype)
     columns, row_count = _counts(arrangement)
-    rows, pairs = context.size(row_count), arrangement.pairs
-    depth = count_steps(context.size(product.depth), pairs=pairs)
-    deep = count_steps(guess(product.depth), pairs=pairs)
+    rows, step = context.size(row_count), arrangement.step
+    depth = step.count(context.size(product.depth))
+    deep = ceildiv(guess(product.depth), step.size)
     sizes = Sizes.of(product.batch, columns, lanes, (row_count, rows), (deep, depth))
     blocking = choose_blocking(
         sizes,
@@ -203,7 +205,7 @@ def tiled_tasks(arrangement: Arrangement, context: Context) -> Tasks:
     if arrangement.packing is not None:
         factor = arrangement.vectors
         packed = pack_once(
-            context, arrangement.packing, factor, product.dtype, tile, blocking, pairs=pairs
+            context, arrangement.packing, factor, product.dtype, tile, blocking, step
         )
 
     def body(task: Expr) -> None:
@@ -215,6 +217,6 @@ def tiled_tasks(arrangement: Arrangement, context: Context) -> Tasks:
         where = unflatten(context, batch, product.batch) if product.batch else []
         GemmTask(arrangement, blocking, context, where, packed).write(group, first, count)
 
-    alike = (arrangement.swapped, tile, arrangement.is_packed, vectors_first, rows_first, pairs)
+    alike = (arrangement.swapped, tile, arrangement.is_packed, vectors_first, rows_first, step)
     key = (Gemm.name, *product.sizes, *alike, blocking.group)
     return Tasks(key, batches * groups * chunks, cycles, body)

@@ -28,7 +28,6 @@ from composite.compiler.tvm.strategy.cpu.product.panel_product import (
     is_long,
 )
 from composite.compiler.tvm.strategy.cpu.product.panels import PackedByTask, PackedFactor, Supply
-from composite.compiler.tvm.strategy.cpu.product.steps import count_steps
 
 
 class GemmTask:
@@ -58,7 +57,7 @@ class GemmTask:
         self._dtype = product.dtype
         self._width = blocking.group * self._lanes
         self._count = context.size(columns)
-        self._depth = count_steps(context.size(product.depth), pairs=arrangement.pairs)
+        self._depth = arrangement.step.count(context.size(product.depth))
         self._multiply = PanelProduct(arrangement, blocking, context, batch)
         self._epilogue = Epilogue(
             context, product, batch, blocking.group, self._count, swapped=arrangement.swapped
@@ -84,8 +83,8 @@ class GemmTask:
         # One step more than is used, lest the panels' lines fall into the same sets of the cache.
         pitch = self._blocking.depth + 1
         room = self._block.workspace(pitch * self._width, self._dtype, "packed")
-        factor, pairs = self._arrangement.vectors, self._arrangement.pairs
-        packer = Packer(self._context, *factor, self._batch, self._count, pairs=pairs)
+        factor, step = self._arrangement.vectors, self._arrangement.step
+        packer = Packer(self._context, *factor, self._batch, self._count, step)
         panels = Panels(room, pitch, self._tile.vectors, self._lanes)
         return PackedByTask(packer, panels, start, vectors)
 

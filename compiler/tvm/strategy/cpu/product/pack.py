@@ -1,27 +1,36 @@
 """Pack the vector side of a product into panels ``[k][vectors of a panel]``.
 
-The element-wise work that makes the factor, and the conversion of 16-bit floats, are done while
-packing; so are pairs of bfloat16 put together (:mod:`.steps`).
+The element-wise work that makes the factor, and the conversion of narrow numbers, are done while
+packing; so are groups put together (:mod:`.steps`). Behind the last step of a panel is room for
+one more, which holds what sums start with where that is not zero.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tvm import tirx
+
 from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import (
     Buffer,
     ceil_quotient,
+    const,
     index,
     maximum,
     minimum,
     quotient,
     remainder,
 )
+from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
+from composite.compiler.tvm.math.numeric import mul
 from composite.compiler.tvm.strategy.context import Context
-from composite.compiler.tvm.strategy.cpu.product.steps import StepReader
+from composite.compiler.tvm.strategy.cpu.product.steps import Step, StepReader
 from composite.compiler.tvm.strategy.cpu.product.tile import transpose
+
+_ONES = 0x01010101
+"""A step of four ones."""
 
 _ROWS = 4
 """Rows of ``[K, count]`` that are copied side by side."""
@@ -31,7 +40,7 @@ _ROWS = 4
 class Panels:
     """A packed buffer.
 
-    From ``base`` on it holds ``depth`` steps of k of each panel of ``panel`` vectors.
+    From ``base`` on it has room for ``depth`` steps of k of each panel of ``panel`` vectors.
     """
 
     buffer: Buffer
@@ -61,23 +70,24 @@ class Packer:
         k_first: Whether its matrices are ``[K, count]``.
         batch: Indices of its batch dimensions, already broadcast.
         count: How many columns there are in all.
-        pairs: Whether a step of k is a pair of bfloat16.
+        step: What is multiplied at a step of k; by default, elements as they are computed.
     """
 
-    def __init__(  # noqa: PLR0913 - a factor and how it lies
+    def __init__(  # noqa: PLR0913, PLR0917 - a factor and how it lies
         self,
         context: Context,
         tensor: Tensor,
         k_first: bool,
         batch: list[Index],
         count: Expr | int,
-        *,
-        pairs: bool = False,
+        step: Step | None = None,
     ) -> None:
+        step = step or Step.of_elements(compute_dtype(tensor.dtype))
+        self._step = step
         self._block = context.block
         self._k_first = k_first
         self._count = count
-        self._reader = StepReader(context, (tensor, k_first), batch, pairs=pairs)
+        self._reader = StepReader(context, (tensor, k_first), batch, step.size, step.vectors)
 
     def write(
         self, panels: Panels, start: Expr, vectors: Expr | int, k: Expr | int, depth: Expr | int
@@ -95,6 +105,27 @@ class Packer:
             column = block.bind(minimum(start + j * lanes, last), "column")
             base = block.bind(panels.place(j, 0), "base")
             self._transpose(panels, column, base, k, depth)
+
+    def write_starts(self, panels: Panels, vectors: Expr | int, depth: Expr | int) -> None:
+        """Write what sums start with behind ``depth`` packed steps, which are the whole of a piece.
+
+        That is what was taken from the rows, times the sum of each column.
+        """
+        if not self._step.low:
+            return
+        block, lanes = self._block, panels.lanes
+        dot, vector = self._step.dot(lanes), f"int32x{lanes}"
+        ones = const(_ONES, vector)
+        total = block.registers(1, vector)
+        with block.loop(vectors, "j") as j:
+            base = block.bind(index(panels.place(j, 0)), "base")
+            block.store(total, 0, const(0, vector))
+            with block.loop(depth, "k") as k:
+                own = block.load(panels.buffer, base + k * (panels.panel * lanes), lanes)
+                so_far = tirx.BufferLoad(total, [index(0)])
+                block.store(total, 0, dot(block, so_far, ones, own))
+            value = mul(block, tirx.BufferLoad(total, [index(0)]), const(self._step.low, vector))
+            block.store(panels.buffer, panels.place(j, panels.depth - 1), value)
 
     def _copy(
         self, panels: Panels, start: Expr, vectors: Expr | int, k: Expr | int, depth: Expr | int

@@ -1,7 +1,7 @@
 """Pack rows that are broadcast, where a product cannot read them in place.
 
-16-bit floats are widened once for all panels of a task, or made pairs where the target multiplies
-those and they do not lie as pairs already.
+16-bit floats are widened once for all panels of a task, narrow integers less their zero point, or
+they are made groups where the target multiplies those and they do not lie so already.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from composite.compiler.tvm.codegen.block import (
     index,
     minimum,
 )
+from composite.compiler.tvm.ir.dtypes import STORED_INTEGERS
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.strategy.context import Context
-from composite.compiler.tvm.strategy.cpu.product.steps import StepReader
+from composite.compiler.tvm.strategy.cpu.product.steps import Step, StepReader
 
 _APART = 16
 """More steps of a row than are used, lest all rows fall into the same sets of the cache."""
@@ -53,12 +54,13 @@ class RowPacker:
     """Writes the packing of some rows, at the given batch indices."""
 
     def __init__(
-        self, context: Context, factor: tuple[Tensor, bool], batch: list[Index], *, pairs: bool
+        self, context: Context, factor: tuple[Tensor, bool], batch: list[Index], step: Step
     ) -> None:
         self._block = context.block
         self._k_first = factor[1]
-        self._lanes = context.lanes(factor[0].dtype)
-        self._reader = StepReader(context, factor, batch, pairs=pairs)
+        dtype = factor[0].dtype
+        self._lanes = context.lanes("int32" if dtype in STORED_INTEGERS else dtype)
+        self._reader = StepReader(context, factor, batch, step.size, step.rows)
 
     def write(self, room: PackedRows, first: Expr, k: Expr | int, depth: Expr | int) -> None:
         """Pack as many rows from ``first`` on as ``room`` counts, steps ``[k, k + depth)``."""

@@ -26,12 +26,13 @@ from composite.compiler.tvm.codegen.block import (
 from composite.compiler.tvm.ir.dims import ceildiv
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
+from composite.compiler.tvm.math.numeric import add
 from composite.compiler.tvm.strategy.context import Context, Packing
 from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking
 from composite.compiler.tvm.strategy.cpu.product.pack import Panels
 from composite.compiler.tvm.strategy.cpu.product.pack_rows import PackedRows, RowPacker
 from composite.compiler.tvm.strategy.cpu.product.product import Product, batch_offset
-from composite.compiler.tvm.strategy.cpu.product.steps import bits_of_pairs
+from composite.compiler.tvm.strategy.cpu.product.steps import Step, joined
 from composite.compiler.tvm.strategy.cpu.product.tile import (
     PIECE,
     UNROLL,
@@ -69,7 +70,7 @@ class Arrangement:
         swapped: Whether vectors run along the rows of the result.
         tile: The register tile.
         packing: Who packs the factor that supplies vectors once; None if each task packs.
-        pairs: Whether a step of k is a pair of bfloat16.
+        step: What is multiplied at a step of k.
     """
 
     product: Product
@@ -78,8 +79,8 @@ class Arrangement:
     broadcast_at: Strided | None
     swapped: bool
     tile: Tile
-    packing: Packing | None = None
-    pairs: bool = False
+    packing: Packing | None
+    step: Step
 
     @property
     def is_packed(self) -> bool:
@@ -106,7 +107,7 @@ VectorEpilogue = Callable[[Expr, Expr, Expr], None]
 
 @dataclass(frozen=True)
 class Piece:
-    """Steps ``[k, k + depth)`` of a product: elements of k, or pairs of them.
+    """Steps ``[k, k + depth)`` of a product.
 
     Attributes:
         k: The first step.
@@ -149,8 +150,8 @@ class PanelProduct:
         block = self._block
         if buffers.rows is not None:
             room, arrangement = replace(buffers.rows, count=rows), self._arrangement
-            factor, pairs = arrangement.broadcast, arrangement.pairs
-            packer = RowPacker(self._context, factor, self._batch, pairs=pairs)
+            factor, step = arrangement.broadcast, arrangement.step
+            packer = RowPacker(self._context, factor, self._batch, step)
             packer.write(room, first, piece.k, piece.depth)
             buffers = replace(buffers, rows=room)
         parts = [
@@ -213,13 +214,17 @@ class PanelProduct:
         def vector(j: int, k: Expr | int) -> Expr:
             return block.load(packed.buffer, base + k * step + j * lanes, lanes)
 
+        def start(j: int) -> Expr:
+            return vector(j, packed.depth - 1)
+
         operands = Operands(
             self._dtype,
             lanes,
             self._row_reader(buffers.rows, first, at, tile, piece.k),
             vector,
+            self._arrangement.step.dot(lanes),
+            start if self._arrangement.step.low else None,
             ahead=self._ahead(packed, p, tile, piece, turn),
-            pairs=self._arrangement.pairs,
             far=self._is_far(tile),
         )
 
@@ -232,7 +237,7 @@ class PanelProduct:
                         piece.epilogue(row, p * tile.vectors + j, value)
                         continue
                     if adds:
-                        value = block.load(sums, place(i, j), lanes) + value
+                        value = add(block, block.load(sums, place(i, j), lanes), value)
                     block.store(sums, place(i, j), value)
 
         if piece.adds or not is_long(piece.depth):
@@ -310,7 +315,8 @@ class PanelProduct:
             return self._packed_row_reader(rows, at, tile)
         first = self._block.bind(first + at)
         k_axis, row_axis = (-2, -1) if k_first else (-1, -2)
-        pitch = where.strides[k_axis] * (2 if self._arrangement.pairs else 1)
+        size = self._arrangement.step.size
+        pitch = where.strides[k_axis] * size
         base = batch_offset(tensor, where, self._batch) + k * pitch
         bases = [
             self._block.bind(
@@ -321,8 +327,8 @@ class PanelProduct:
 
         def read(i: int, step: Expr | int) -> Expr:
             place = bases[i] + step * pitch
-            if self._arrangement.pairs:
-                return bits_of_pairs(self._block.load(where.storage.buffer, place, 2))
+            if size > 1:
+                return joined(self._block.load(where.storage.buffer, place, size), size)
             return tirx.BufferLoad(where.storage.buffer, [index(place)])
 
         return read

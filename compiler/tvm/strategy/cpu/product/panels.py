@@ -33,7 +33,7 @@ from composite.compiler.tvm.ir.tensor import Expr, Parameter, Tensor
 from composite.compiler.tvm.strategy.context import Context, LoopPacking, Packing
 from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
-from composite.compiler.tvm.strategy.cpu.product.steps import count_steps
+from composite.compiler.tvm.strategy.cpu.product.steps import Step
 from composite.compiler.tvm.strategy.cpu.product.tile import Tile
 from composite.compiler.tvm.strategy.indexing import unflatten
 from composite.compiler.tvm.strategy.tasks import tasks
@@ -68,6 +68,7 @@ class PackedByTask:
     def piece(self, number: Expr | int, k: Expr | int, depth: Expr | int) -> Panels:  # noqa: ARG002
         """Pack them."""
         self.packer.write(self.room, self.start, self.vectors, k, depth)
+        self.packer.write_starts(self.room, self.vectors, depth)
         return self.room
 
 
@@ -109,7 +110,7 @@ class _Layout:
         lanes: Elements in a vector.
         tile: The register tile.
         blocking: How the product is cut; its depth and pieces are known.
-        pairs: Whether a step of k is a pair of bfloat16.
+        step: What is multiplied at a step of k.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - a factor and how it is cut
@@ -120,16 +121,15 @@ class _Layout:
         lanes: int,
         tile: Tile,
         blocking: Blocking,
-        *,
-        pairs: bool,
+        step: Step,
     ) -> None:
-        self._factor, self._pairs = factor, pairs
+        self._factor, self._kind = factor, step
         self._k_first = factor[1]
         self.dtype = dtype
         self._tile = tile
         self._lanes = lanes
         depth, self._count = shape[-2:] if self._k_first else shape[:-3:-1]
-        self._depth = count_steps(depth, pairs=pairs)
+        self._depth = int(step.count(depth))
         self._step, self._pieces = int(blocking.depth), int(blocking.k_blocks)
         self._width = blocking.group * lanes
         self._group = blocking.group
@@ -173,7 +173,7 @@ class _Layout:
             piece = block.bind(remainder(rest, self._pieces), "piece")
             matrix = block.bind(quotient(rest, self._pieces), "matrix")
             batch = unflatten(context, matrix, self._matrices) if self._matrices else []
-            factor = Packer(context, *self._factor, batch, self._count, pairs=self._pairs)
+            factor = Packer(context, *self._factor, batch, self._count, self._kind)
             with block.loop(groups, "group") as g:
                 group = first_group + g
                 number = (matrix * self._groups + group) * self._pieces + piece
@@ -182,6 +182,29 @@ class _Layout:
                 self._pack(block, factor, _Steps(group, piece, first, steps), panels)
 
         tasks(context, matrices * self._pieces * along * across, self.elements, body)
+        if self._kind.low:
+            self._write_starts(context, room)
+
+    def _write_starts(self, context: Context, room: Buffer) -> None:
+        """Write what sums start with, for each piece of each group."""
+        block = context.block
+        pieces = math.prod(self._matrices) * self._groups * self._pieces
+
+        def body(task: Expr) -> None:
+            piece = block.bind(remainder(task, self._pieces), "piece")
+            group = block.bind(remainder(quotient(task, self._pieces), self._groups), "group")
+            base = block.bind(index(task * self.piece_size), "base")
+            batch: list[Index] = [0] * len(self._matrices)  # what is packed already is read
+            factor = Packer(context, *self._factor, batch, self._count, self._kind)
+            left = ceil_quotient(self._count - group * self._width, self._lanes)
+            used = ceil_quotient(minimum(self._group, left), self._tile.vectors)
+            vectors = block.bind(index(used * self._tile.vectors), "vectors")
+            depth = block.bind(
+                index(minimum(self._step, self._depth - piece * self._step)), "depth"
+            )
+            factor.write_starts(replace(self.panels(room), base=base), vectors, depth)
+
+        tasks(context, pieces, self.elements, body)
 
     def _pack(self, block: Block, factor: Packer, steps: _Steps, panels: Panels) -> None:
         start = block.bind(index(steps.group * self._width), "start")
@@ -216,12 +239,11 @@ def pack_once(  # noqa: PLR0913, PLR0917 - a factor and how it is cut
     dtype: str,
     tile: Tile,
     blocking: Blocking,
-    *,
-    pairs: bool,
+    step: Step,
 ) -> PackedFactor:
     """Return the packed form of a factor, and have it packed in time."""
     lanes = context.lanes(dtype)
-    layout = _Layout(packing.shape, factor, dtype, lanes, tile, blocking, pairs=pairs)
+    layout = _Layout(packing.shape, factor, dtype, lanes, tile, blocking, step)
     if isinstance(packing, LoopPacking):
         return PackedFactor(layout, _pack_before_loop(layout, packing), context)
     return PackedFactor(layout, _pack_before_calls(layout, packing.source, context), context)

@@ -12,12 +12,20 @@ from composite.compiler.tvm.codegen.block import maximum, quotient
 from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.dims import Dim, Shape, static_shape
 from composite.compiler.tvm.ir.dims import product as count_of
-from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, NARROW_FLOATS, compute_dtype
+from composite.compiler.tvm.ir.dtypes import (
+    ITEM_SIZE,
+    NARROW_FLOATS,
+    STORED_INTEGERS,
+    compute_dtype,
+)
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import ConstantPacking, Context
+from composite.compiler.tvm.strategy.cpu.product.steps import BFLOAT16_PAIRS, Step, integer_step
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
 from composite.compiler.tvm.strategy.tasks import PARALLEL_CYCLES, Tasks, TaskWriter
+
+_FLOATS = ("float32", "float64")
 
 _FEW_ROWS = 3
 """Up to so many rows, memory bounds a product, however its second factor lies."""
@@ -33,7 +41,7 @@ _BYTES_A_CYCLE = 32
 
 @dataclass(frozen=True)
 class Product:
-    """A stage whose anchor is a product of floats.
+    """A stage whose anchor is a product.
 
     ``[batch..., rows, depth] @ [batch..., depth, columns]``. ``single`` states that there is one
     row, where the call has just been seen to have one.
@@ -68,6 +76,11 @@ class Product:
     def dtype(self) -> str:
         """The dtype that is computed in."""
         return compute_dtype(self.anchor.dtype)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether its factors are integers of fewer bits."""
+        return self.node.a.dtype in STORED_INTEGERS
 
     @property
     def sizes(self) -> tuple[object, ...]:
@@ -107,14 +120,31 @@ class ThinWriter(TaskWriter):
         return [self.tasks()]
 
 
-def float_product(stage: Stage) -> Product | None:
-    """Return the stage as a product, if it is one of floats with something to compute."""
+def product_of(stage: Stage) -> Product | None:
+    """Return the stage as a product, if it is one of floats or int32 with something to compute."""
     anchor = stage.anchor
     if anchor is None or not isinstance(anchor.node, MatMul):
         return None
-    if compute_dtype(anchor.dtype) not in ("float32", "float64"):
+    if compute_dtype(anchor.dtype) not in (*_FLOATS, "int32"):
         return None
     return Product(stage, anchor, anchor.node)
+
+
+def float_product(stage: Stage) -> Product | None:
+    """Return the stage as a product, if it is one of floats."""
+    product = product_of(stage)
+    return product if product is not None and product.dtype in _FLOATS else None
+
+
+def step_of(product: Product, context: Context, *, swapped: bool) -> Step:
+    """Return what is multiplied at a step, vectors along the columns unless ``swapped``."""
+    if multiplies_pairs(product, context):
+        return BFLOAT16_PAIRS
+    if not product.is_narrow:
+        return Step.of_elements(product.dtype)
+    factors = list(zip((product.node.a, product.node.b), product.node.zeros, strict=True))
+    rows, vectors = reversed(factors) if swapped else factors
+    return integer_step(rows, vectors, context.target)
 
 
 def is_packed(product: Product, context: Context) -> bool:
@@ -166,8 +196,9 @@ def multiplies_pairs(product: Product, context: Context) -> bool:
 
 
 def is_narrow(tensor: Tensor, context: Context) -> bool:
-    """Return whether a factor of 16-bit floats lies where strides can say."""
-    return tensor.dtype in NARROW_FLOATS and strided(tensor, context.space) is not None
+    """Return whether a factor of fewer bits than the sums lies where strides can say."""
+    narrow = (*NARROW_FLOATS, *STORED_INTEGERS)
+    return tensor.dtype in narrow and strided(tensor, context.space) is not None
 
 
 def in_place(tensor: Tensor, dtype: str, context: Context) -> Strided | None:
@@ -200,10 +231,10 @@ class Matrices:
 
     @classmethod
     def of(cls, product: Product, context: Context) -> Matrices | None:
-        """Return them, if both factors lie where strides can say."""
+        """Return them, if both factors are floats and lie where strides can say."""
         sizes = static_shape((product.rows, product.columns, product.depth))
         a, b = (strided(t, context.space) for t in (product.node.a, product.node.b))
-        if sizes is None or a is None or b is None:
+        if sizes is None or a is None or b is None or product.dtype not in _FLOATS:
             return None
         if {compute_dtype(where.storage.dtype) for where in (a, b)} != {product.dtype}:
             return None

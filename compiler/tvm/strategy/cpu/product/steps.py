@@ -1,13 +1,19 @@
-"""What a product takes of a factor at each step of k: one element, or a pair of bfloat16.
+"""What a product takes of its factors at each step of k: an element of each, or a group of them.
 
-A pair is two neighbours along k; that behind a last one without a neighbour is zero. It lies in
-panels as a float32 of the same bits (:mod:`...math.bfloat16`).
+Groups are neighbours along k, in as many bits as a sum has, and travel as a number of that size:
+pairs of bfloat16 as a float32 (:mod:`...math.bfloat16`), pairs of int16 and four 8-bit integers as
+an int32 (:mod:`...math.integer_dots`). Behind a last group that is not whole are zeros.
+
+8-bit integers are multiplied as a uint8 by an int8. So the lowest number of the rows' dtype is
+taken from each of their elements, and what sums start with makes up for that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+import numpy as np
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Lane, Strided, strided
@@ -22,30 +28,114 @@ from composite.compiler.tvm.codegen.block import (
     spread,
 )
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
-from composite.compiler.tvm.math.numeric import bits, convert, to_storage, with_lanes
+from composite.compiler.tvm.math import bfloat16, integer_dots
+from composite.compiler.tvm.math.integer_dots import Dot
+from composite.compiler.tvm.math.numeric import (
+    add,
+    bits,
+    convert,
+    element,
+    mul,
+    to_storage,
+    widened,
+    with_lanes,
+)
 from composite.compiler.tvm.strategy.context import Context
+from composite.compiler.tvm.target import Target
 
-_PAIRED = "bfloat16"
-_DTYPE = "float32"
+_BITS = {"bfloat16": 16, "int16": 16, "int8": 8, "uint8": 8}
 
 
-def count_steps(depth: Expr | int, *, pairs: bool) -> Expr | int:
-    """Return how many steps there are of that many elements."""
-    return ceil_quotient(depth, 2) if pairs else depth
+@dataclass(frozen=True)
+class Part:
+    """What steps hold of one factor: its elements less ``zero``, each as a ``dtype``."""
+
+    dtype: str
+    zero: int = 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is multiplied at a step.
+
+    Attributes:
+        vectors: What is held of the factor that supplies vectors.
+        rows: What is held of the one that supplies single steps.
+        size: Elements of each.
+        low: What was taken from the rows' elements beside what the product takes from them.
+    """
+
+    vectors: Part
+    rows: Part
+    size: int = 1
+    low: int = 0
+
+    @classmethod
+    def of_elements(cls, dtype: str) -> Step:
+        """Return the step that is one element of each factor."""
+        return cls(Part(dtype), Part(dtype))
+
+    @property
+    def is_group(self) -> bool:
+        """Whether there are several elements in a step."""
+        return self.size > 1
+
+    @property
+    def padding(self) -> int:
+        """What a step of the rows is where the product takes zeros: 8-bit ones less ``low``."""
+        return int.from_bytes(bytes([-self.low] * 4), "little", signed=True) if self.low else 0
+
+    def count(self, elements: Expr | int) -> Expr | int:
+        """Return how many steps there are of that many elements."""
+        return ceil_quotient(elements, self.size) if self.is_group else elements
+
+    def dot(self, lanes: int) -> Dot:
+        """Return what adds the products of a step to that many sums."""
+        if not self.is_group:
+            return lambda block, sums, a, b: add(block, sums, mul(block, a, b))
+        if self.rows.dtype == "bfloat16":
+            return bfloat16.dot
+        return integer_dots.pairs(lanes) if self.size == 2 else integer_dots.quads()
+
+
+BFLOAT16_PAIRS = Step(Part("bfloat16"), Part("bfloat16"), 2)
+
+
+def integer_step(rows: tuple[Tensor, int], vectors: tuple[Tensor, int], target: Target) -> Step:
+    """Return the largest step for factors of narrow integers, each with its zero point."""
+    (row, row_zero), (vector, vector_zero) = rows, vectors
+    own, least = np.iinfo(row.dtype), np.iinfo(row.dtype).min
+    low = int(least) - row_zero
+    is_byte = own.bits == _BITS["int8"] and 0 <= -low <= np.iinfo(np.uint8).max
+    if target.has_quads and is_byte and _fits(vector.dtype, vector_zero, "int8"):
+        return Step(Part("int8", vector_zero), Part("uint8", int(least)), 4, low)
+    dtype, size = ("int16", 2) if target.has_int16_pairs else ("int32", 1)
+    return Step(Part(dtype, vector_zero), Part(dtype, row_zero), size)
+
+
+def _fits(dtype: str, zero: int, other: str) -> bool:
+    own, most = np.iinfo(dtype), np.iinfo(other)
+    return bool(most.min <= own.min - zero and own.max - zero <= most.max)
 
 
 class StepReader:
-    """Reads steps of a factor, in the compute dtype.
+    """Reads steps of a factor.
 
     Args:
         context: The kernel.
         factor: The factor, and whether its matrices are ``[K, count]``.
         batch: Indices of its batch dimensions, already broadcast.
-        pairs: Whether a step is a pair.
+        size: Elements of a step.
+        part: What is held of them.
     """
 
     def __init__(
-        self, context: Context, factor: tuple[Tensor, bool], batch: list[Index], *, pairs: bool
+        self,
+        context: Context,
+        factor: tuple[Tensor, bool],
+        batch: list[Index],
+        size: int,
+        part: Part,
     ) -> None:
         self._context = context
         self._block = context.block
@@ -54,50 +144,74 @@ class StepReader:
         shape = self._tensor.shape
         self._batch: list[Index] = [0 if d == 1 else i for d, i in zip(shape, own, strict=False)]
         self._depth = context.size(shape[-2 if self._k_first else -1])
-        self._pairs = pairs
-        self._is_even = isinstance(self._depth, int) and self._depth % 2 == 0
+        self._size, self._part = size, part
+        self._is_even = isinstance(self._depth, int) and self._depth % size == 0
         where = strided(self._tensor, context.space)
-        self._where = where if where is not None and where.storage.dtype == _PAIRED else None
+        self._where = where if where is not None and where.storage.dtype == "bfloat16" else None
 
     def whole(self, k: Expr | int, depth: Expr | int) -> Expr | int:
         """Return how many of the steps ``[k, k + depth)`` have all their elements."""
-        if not self._pairs or self._is_even:
+        if self._is_even:
             return depth
-        left = maximum(0, quotient(self._depth, 2) - k)
+        left = maximum(0, quotient(self._depth, self._size) - k)
         return self._block.bind(minimum(depth, left), "whole")
 
     def read(self, k: Index, column: Index, lanes: int) -> Expr:
         """Return ``lanes`` steps: from a :class:`Lane` of ``k``, which are whole, or of columns."""
-        if not self._pairs:
-            value = self._context.access().read(self._tensor, self._at(k, column))
-            return spread(value, lanes)
+        size = self._size
+        if size == 1:
+            return self._elements(k, column, lanes)
         if isinstance(k, Lane):
-            run = Lane(index(k.base * 2), 2 * lanes)
-            return bits_of_pairs(self._elements(run, column, 2 * lanes))
-        first = k * 2
-        second: Expr | int = first + 1
-        if not self._is_even:
-            second = minimum(second, self._depth - 1)
-        low = convert(self._elements(first, column, lanes), "uint32")
-        high = convert(self._elements(second, column, lanes), "uint32")
-        high = high << const(16, with_lanes("uint32", high))
-        if not self._is_even:
-            there = first + 1 < self._depth
-            nothing = const(0, with_lanes("uint32", high))
-            high = tirx.Select(spread(there, lanes), high, nothing)
-        return bits(low | high, _DTYPE)
+            run = Lane(index(k.base * size), size * lanes)
+            return joined(self._elements(run, column, size * lanes), size)
+        first, width = k * size, _BITS[self._part.dtype]
+        total = self._unsigned(first, column, lanes)
+        for i in range(1, size):
+            at: Expr | int = first + i
+            is_there = True
+            if not self._is_even:
+                is_there, at = at < self._depth, minimum(at, self._depth - 1)
+            high = self._unsigned(at, column, lanes)
+            high = high << const(width * i, with_lanes("uint32", high))
+            if not self._is_even:
+                nothing = const(0, with_lanes("uint32", high))
+                high = tirx.Select(spread(is_there, lanes), high, nothing)
+            total = total | high
+        return bits(total, _carrier(self._part.dtype))
+
+    def _unsigned(self, k: Expr | int, column: Index, lanes: int) -> Expr:
+        """Return elements as they are held, with zeros before them."""
+        value = self._elements(k, column, lanes)
+        return convert(bits(value, f"uint{_BITS[self._part.dtype]}"), "uint32")
 
     def _elements(self, k: Index, column: Index, lanes: int) -> Expr:
-        """Return elements of bfloat16 as they are stored; those of wider ones are rounded."""
+        """Return elements as they are held; those of wider floats are rounded."""
         at = self._at(k, column)
-        if self._where is not None:
+        if self._part.dtype == "bfloat16" and self._where is not None:
             return self._block.let(_load(self._block, self._where, at, lanes))
-        value = self._context.access().read(self._tensor, at)
-        with self._block.flushing(lanes > 1):  # as products of pairs do
-            return self._block.let(to_storage(self._block, spread(value, lanes), _PAIRED))
+        value = spread(self._context.access().read(self._tensor, at), lanes)
+        if self._part.dtype == "bfloat16":
+            with self._block.flushing(lanes > 1):  # as products of pairs do
+                return self._block.let(to_storage(self._block, value, "bfloat16"))
+        if element(value) == self._part.dtype and not self._part.zero:
+            return value
+        return convert(widened(value, self._part.zero), self._part.dtype)
 
     def _at(self, k: Index, column: Index) -> list[Index]:
         return [*self._batch, *([k, column] if self._k_first else [column, k])]
+
+
+def joined(elements: Expr, size: int) -> Expr:
+    """Return a vector of elements as steps of that many."""
+    dtype = element(elements)
+    lanes = int(elements.ty.dtype.lanes) // size
+    carrier = _carrier("bfloat16" if dtype == "uint16" else dtype)
+    return tirx.reinterpret(f"{carrier}x{lanes}" if lanes > 1 else carrier, elements)
+
+
+def _carrier(dtype: str) -> str:
+    """Return what a group of such elements travels as; bfloat16 is stored as uint16."""
+    return "float32" if dtype == "bfloat16" else "int32"
 
 
 def _load(block: Block, where: Strided, at: Sequence[Index], lanes: int) -> Expr:
@@ -109,9 +223,3 @@ def _load(block: Block, where: Strided, at: Sequence[Index], lanes: int) -> Expr
         else:
             place = place + i * stride
     return block.load(where.storage.buffer, place, lanes, step)
-
-
-def bits_of_pairs(elements: Expr) -> Expr:
-    """Return a vector of bfloat16 in uint16 as half as many pairs."""
-    lanes = int(elements.ty.dtype.lanes) // 2
-    return tirx.reinterpret(f"{_DTYPE}x{lanes}" if lanes > 1 else _DTYPE, elements)

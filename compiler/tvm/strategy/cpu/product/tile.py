@@ -15,8 +15,8 @@ from tvm import tirx
 from composite.compiler.tvm.codegen.block import Block, Buffer, const, index, quotient
 from composite.compiler.tvm.ir.dims import Dim, ceildiv
 from composite.compiler.tvm.ir.tensor import Expr
-from composite.compiler.tvm.math.bfloat16 import dot
-from composite.compiler.tvm.math.numeric import fence
+from composite.compiler.tvm.math.integer_dots import Dot
+from composite.compiler.tvm.math.numeric import bits, element, fence
 from composite.compiler.tvm.target import Target
 
 UNROLL = 4
@@ -81,7 +81,8 @@ class Operands:
         row: Element k of row i, as a scalar.
         vector: Vector j at step k.
         ahead: Asks, at step k of those that are unrolled, for what is read later.
-        pairs: Whether elements are pairs of bfloat16, both of whose products are added.
+        dot: Adds to sums the products of a step.
+        start: What the sums of vector j start with; None for zeros.
         far: Whether the steps that are unrolled are far apart, not next to each other: for vectors
             from beyond the caches, which the hardware then fetches ahead in several streams.
     """
@@ -90,17 +91,19 @@ class Operands:
     lanes: int
     row: Callable[[int, Expr | int], Expr]
     vector: Callable[[int, Expr | int], Expr]
+    dot: Dot
+    start: Callable[[int], Expr] | None = None
     ahead: Callable[[Expr | int], None] | None = None
-    pairs: bool = False
     far: bool = False
 
     def behind(self, first: Expr | int) -> Operands:
-        """Return the operands of the steps from ``first`` on."""
+        """Return the operands of the steps from ``first`` on, for sums that have started."""
         ahead = self.ahead
         return replace(
             self,
             row=lambda i, k: self.row(i, first + k),
             vector=lambda j, k: self.vector(j, first + k),
+            start=None,
             ahead=None if ahead is None else lambda k: ahead(first + k),
         )
 
@@ -115,11 +118,13 @@ def multiply(
 
 
 def new_sums(block: Block, tile: Tile, operands: Operands) -> Buffer:
-    """Return the registers of the sums, holding zeros."""
+    """Return the registers of the sums, holding what they start with."""
     vector = f"{operands.dtype}x{operands.lanes}"
     sums = block.registers(tile.rows * tile.vectors, vector)
+    first = operands.start or (lambda _: const(0, vector))
+    starts = [block.let(first(j)) for j in range(tile.vectors)]
     for i in range(tile.rows * tile.vectors):
-        block.store(sums, i, const(0, vector))
+        block.store(sums, i, starts[i % tile.vectors])
     return sums
 
 
@@ -141,8 +146,7 @@ def add_products(  # noqa: PLR0913, PLR0917 - a loop and what it reads
             for j, b in enumerate(vectors):
                 slot = index(i * tile.vectors + j)
                 total = tirx.BufferLoad(sums, [slot])
-                total = dot(block, total, a, b) if operands.pairs else total + a * b
-                block.store(sums, slot, total)
+                block.store(sums, slot, operands.dot(block, total, a, b))
 
     whole = quotient(depth, unroll)
     pitch, apart = (1, whole) if operands.far else (unroll, 1)
@@ -164,10 +168,12 @@ def add_products(  # noqa: PLR0913, PLR0917 - a loop and what it reads
 def transpose(block: Block, rows: Sequence[Expr]) -> list[Expr]:
     """Transpose a square of ``len(rows)`` vectors by butterflies: log2 stages of shuffles.
 
-    Fences keep LLVM from folding the stages into one: it then moves every element by itself.
+    Fences keep LLVM from folding the stages into one: it then moves every element by itself. They
+    are of floats; int32 are moved as their bits.
     """
-    size = len(rows)
-    current = [block.let(r) for r in rows]
+    size, dtype = len(rows), element(rows[0])
+    moved = {"int32": "float32"}.get(dtype, dtype)
+    current = [block.let(r if moved == dtype else bits(r, moved)) for r in rows]
     width = 1
     while width < size:
         following: list[Expr] = list(current)
@@ -180,7 +186,7 @@ def transpose(block: Block, rows: Sequence[Expr]) -> list[Expr]:
             following[i | width] = block.let(fence(tirx.Shuffle([a, b], high)))
         current = following
         width *= 2
-    return current
+    return current if moved == dtype else [block.let(bits(one, dtype)) for one in current]
 
 
 def butterfly(width: int, size: int) -> tuple[list[int], list[int]]:
