@@ -29,7 +29,7 @@ from benchmarks.works.models import MODELS
 SUBJECTS = (
     "roofline", "peers", "growth", "dense", "training", "transformer", "gallery", "eager",
     "decorate", "background_compile", "xla", "idle", "memory", "levels", "models", "regions",
-    "saved",
+    "saved", "quantized",
 )  # fmt: skip
 
 
@@ -107,9 +107,10 @@ def _known(
     known = {kind.lower(): kind for kind in (*LAYERS, *GALLERY, *MODELS)}
     wanted = [kind.lower() for kind in kinds]
     if not known.keys() >= set(wanted):
-        from benchmarks.works.saved import SAVED  # which imports TensorFlow and makes ops
+        from benchmarks.quantized import STACKS  # which import TensorFlow and make ops
+        from benchmarks.works.saved import SAVED
 
-        known |= {kind.lower(): kind for kind in SAVED}
+        known |= {kind.lower(): kind for kind in (*SAVED, *STACKS)}
     if unknown := [kind for kind in wanted if kind not in known]:
         raise click.BadParameter(f"{unknown[0]!r} is not one of {', '.join(known.values())}")
     return tuple(known[kind] for kind in wanted)

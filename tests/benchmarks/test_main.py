@@ -64,6 +64,10 @@ def test_kinds_are_those_of_any_subject(monkeypatch: pytest.MonkeyPatch) -> None
     done = CliRunner().invoke(command.main, ["saved", "--kind", "keras lstm"])
     assert done.exit_code == 0, done.output
     assert asked == [("Keras LSTM",)]
+    asked.clear()
+    done = CliRunner().invoke(command.main, ["quantized", "--kind", "dense 32x256x256"])
+    assert done.exit_code == 0, done.output
+    assert asked == [("dense 32x256x256",)]
     done = CliRunner().invoke(command.main, ["saved", "--kind", "no such kind"])
     assert done.exit_code == 2
     assert "'no such kind' is not one of" in done.output

@@ -134,7 +134,7 @@ class Packer:
         block, lanes, count = self._block, panels.lanes, self._count
         long = count >= lanes if isinstance(count, int) else index(count) >= lanes
         with block.when(long):
-            whole = quotient(depth, _ROWS)
+            whole = quotient(self._reader.whole(k, depth), _ROWS)
             with block.loop(whole, "k") as four:
                 run = (k, block.bind(four * _ROWS, "k"), _ROWS)
                 self._copy_rows(panels, start, vectors, run)
@@ -172,7 +172,9 @@ class Packer:
             ]
             for i in range(rows):
                 for j, column in enumerate(columns):
-                    value = self._reader.read(k + step + i, Lane(column, lanes), lanes)
+                    value = self._reader.read(
+                        k + step + i, Lane(column, lanes), lanes, is_whole=rows > 1
+                    )
                     block.store(panels.buffer, base + i * width + j * lanes, value)
 
     def _transpose(

@@ -64,8 +64,7 @@ class Arrangement:
     Attributes:
         product: The product and what is made of it.
         vectors: The factor that supplies vectors, and whether its matrices are ``[K, count]``.
-        broadcast: The factor that supplies single elements, and whether its matrices are
-            ``[K, count]``.
+        broadcast: The factor that supplies single steps, and the same of its matrices.
         broadcast_at: Where that factor lies in memory; None if tasks pack it.
         swapped: Whether vectors run along the rows of the result.
         tile: The register tile.
@@ -214,16 +213,14 @@ class PanelProduct:
         def vector(j: int, k: Expr | int) -> Expr:
             return block.load(packed.buffer, base + k * step + j * lanes, lanes)
 
-        def start(j: int) -> Expr:
-            return vector(j, packed.depth - 1)
-
+        kind = self._arrangement.step
         operands = Operands(
             self._dtype,
             lanes,
             self._row_reader(buffers.rows, first, at, tile, piece.k),
             vector,
-            self._arrangement.step.dot(lanes),
-            start if self._arrangement.step.low else None,
+            kind.dot(lanes),
+            (lambda j: vector(j, packed.depth - 1)) if kind.low else None,
             ahead=self._ahead(packed, p, tile, piece, turn),
             far=self._is_far(tile),
         )

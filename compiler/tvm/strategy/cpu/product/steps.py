@@ -156,7 +156,7 @@ class StepReader:
         left = maximum(0, quotient(self._depth, self._size) - k)
         return self._block.bind(minimum(depth, left), "whole")
 
-    def read(self, k: Index, column: Index, lanes: int) -> Expr:
+    def read(self, k: Index, column: Index, lanes: int, *, is_whole: bool = False) -> Expr:
         """Return ``lanes`` steps: from a :class:`Lane` of ``k``, which are whole, or of columns."""
         size = self._size
         if size == 1:
@@ -164,18 +164,16 @@ class StepReader:
         if isinstance(k, Lane):
             run = Lane(index(k.base * size), size * lanes)
             return joined(self._elements(run, column, size * lanes), size)
-        first, width = k * size, _BITS[self._part.dtype]
+        first, width, is_whole = k * size, _BITS[self._part.dtype], is_whole or self._is_even
         total = self._unsigned(first, column, lanes)
         for i in range(1, size):
             at: Expr | int = first + i
-            is_there = True
-            if not self._is_even:
-                is_there, at = at < self._depth, minimum(at, self._depth - 1)
-            high = self._unsigned(at, column, lanes)
+            last = at if is_whole else minimum(at, self._depth - 1)
+            high = self._unsigned(last, column, lanes)
             high = high << const(width * i, with_lanes("uint32", high))
-            if not self._is_even:
+            if not is_whole:
                 nothing = const(0, with_lanes("uint32", high))
-                high = tirx.Select(spread(is_there, lanes), high, nothing)
+                high = tirx.Select(spread(at < self._depth, lanes), high, nothing)
             total = total | high
         return bits(total, _carrier(self._part.dtype))
 
