@@ -18,9 +18,15 @@ using tensorflow::NodeDef;
 
 constexpr int64_t kFewestElements = 256;
 
+// Of what products pack: floats, and integers that stand for them.
+bool IsPacked(tensorflow::DataType dtype) {
+  return tensorflow::DataTypeIsFloating(dtype) || dtype == tensorflow::DT_INT8 ||
+         dtype == tensorflow::DT_UINT8 || dtype == tensorflow::DT_INT16;
+}
+
 bool IsWorthPacking(const InputFact& fact) {
-  return fact.constant != nullptr && tensorflow::DataTypeIsFloating(fact.dtype) &&
-         fact.constant->dims() >= 2 && fact.constant->NumElements() >= kFewestElements;
+  return fact.constant != nullptr && IsPacked(fact.dtype) && fact.constant->dims() >= 2 &&
+         fact.constant->NumElements() >= kFewestElements;
 }
 
 // Adds to the inputs that the attribute lists already: what was known stays true. Returns whether
@@ -47,7 +53,7 @@ absl::optional<NodeDef> WithConstants(const NodeDef& def, absl::Span<const Input
     if (IsWorthPacking(facts[i])) fixed.insert(static_cast<int64_t>(i));
   }
   for (int i : variables) {
-    if (tensorflow::DataTypeIsFloating(facts[i].dtype)) read.insert(i);
+    if (IsPacked(facts[i].dtype)) read.insert(i);
   }
   NodeDef stamped = def;
   const bool constants = Stamp(kConstantsAttr, std::move(fixed), &stamped);

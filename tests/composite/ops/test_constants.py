@@ -12,6 +12,7 @@ import tensorflow as tf
 
 import composite
 from composite import Composite
+from examples.quantized.ops import int8_dense
 
 K, N = 96, 80
 
@@ -77,6 +78,18 @@ def test_nodes_that_read_one_constant_share_its_packed_form(arrays: Any) -> None
     assert bytes_now - held >= w.nbytes
     del run, once, doubled
     assert packed()[1] == held, "what the nodes held goes with them"
+
+
+def test_weights_of_quantized_layers_are_packed() -> None:
+    random = np.random.default_rng(5)
+    x, w = (random.integers(-128, 127, s, np.int8) for s in ((5, 40), (40, 32)))
+    scale, bias = np.full(32, 1e-2, np.float32), np.arange(32, dtype=np.int32)
+    attrs = {"x_scale": 0.1, "x_zero": 3, "y_scale": 0.2, "y_zero": -2}
+    count, _ = packed()
+    run = must(lambda x: int8_dense(x, tf.constant(w), scale, bias, **attrs))
+    expected = int8_dense.python_function(x, w, scale, bias, *attrs.values(), "NONE")
+    np.testing.assert_array_equal(run(x), expected)
+    assert packed()[0] == count + 1
 
 
 def test_another_number_of_rows_reads_the_same_form(arrays: Any) -> None:

@@ -89,10 +89,7 @@ class Arrangement:
 
 @dataclass(frozen=True)
 class Buffers:
-    """Where a task keeps its packed panels, how many there are, and its sums if it needs any.
-
-    ``rows`` is the room for rows that are packed; None if they are read in place.
-    """
+    """A task's packed panels, how many there are, its sums and its rows if it keeps any."""
 
     packed: Panels
     sums: Buffer | None
@@ -259,7 +256,8 @@ class PanelProduct:
         packing = self._arrangement.packing
         if packing is None or tile.rows >= _LEAST_HEIGHT:
             return False
-        held = math.prod(packing.shape) * ITEM_SIZE[self._dtype]
+        steps = math.prod(packing.shape) // self._arrangement.step.size
+        held = steps * ITEM_SIZE[self._dtype]
         most = _L2_CACHES * self._context.target.cache_bytes
         return self._context.trips is not None or held <= most
 
