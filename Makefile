@@ -75,13 +75,24 @@ bazel:  ## install Debian's Bazel 4.2.3, if it is missing and this user may
 	    echo "  sudo apt-get install --no-install-recommends $(BAZEL_PACKAGES)"; \
 	  fi; }
 
+# Beam requires a protobuf below 7: its environment has that before what .venv has.
+BEAM := .venv-beam
+BEAM_SITE := import sysconfig; print(sysconfig.get_path('purelib'))
+$(BEAM)/installed.stamp: examples/batch_inference/requirements.txt $(VENV)/installed.stamp
+	$(PY) -m venv $(BEAM)
+	$(BEAM)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps -r $< || \
+	  echo "Beam is left out: to try again, remove $(BEAM)"
+	echo "import site; site.addsitedir('$$($(PY) -c "$(BEAM_SITE)")')" > \
+	  $$($(BEAM)/bin/python -c "$(BEAM_SITE)")/zz_composite.pth
+	touch $@
+
 # ---- what it is for -----------------------------------------------------------------------------
 
 demo: build  ## train a classifier with a composite op, save it, serve it, show the paths taken
 	$(PY) -m examples.digits.demo
 
 test: export COMPOSITE_EXPECT_BAZEL = $(if $(CI)$(filter 0,$(shell id -u)),1)
-test: build bazel browser test-native  ## all tests
+test: build bazel browser $(BEAM)/installed.stamp test-native  ## all tests
 	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not timed"
 	$(PY) -m pytest -m timed
 
@@ -216,10 +227,10 @@ pythons: wheel  ## the wheel and some tests under each Python that is installed 
 	  PATH="$$venv/bin:$$PATH" $$venv/bin/python -m pytest -q $(TESTS_OF_PYTHONS) || exit 1; \
 	done
 
-clean:  ## remove what was built, keep .venv and .venv-peers
+clean:  ## remove what was built, keep .venv*
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -f composite/runtime/*.so composite/runtime/build_info.json
 	find . -name __pycache__ -not -path './.venv*/*' -prune -exec rm -rf {} +
 
-clean-venv: clean  ## remove .venv and .venv-peers too
-	rm -rf $(VENV) $(PEERS)
+clean-venv: clean  ## remove .venv, .venv-peers and .venv-beam too
+	rm -rf $(VENV) $(PEERS) $(BEAM)
