@@ -45,6 +45,10 @@ CASES = {
         lambda x, y: x @ y, [["s0", 33], [33, 20]], "product", dtypes=[np.int32],
         runs=[{"s0": 9}],
     ),
+    "product_of_int8": Case(
+        lambda x, y: tf.matmul(tf.cast(x, tf.int32) - 5, tf.cast(y, tf.int32) + 1),
+        [["s0", 33], [33, 20]], "product", dtypes=[np.int8, np.uint8], runs=[{"s0": 9}],
+    ),
 }  # fmt: skip
 
 
