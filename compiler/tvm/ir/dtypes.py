@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 # Integers that are moved, compared and cast; TensorFlow's models seldom compute in them.
 STORED_INTEGERS = ("int8", "int16", "uint8", "uint16", "uint32", "uint64")
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "bool", *STORED_INTEGERS)
@@ -21,6 +23,12 @@ ITEM_SIZE = {
     "uint32": 4,
     "uint64": 8,
 }
+
+
+def fits(dtype: str, zero: int, other: str) -> bool:
+    """Return whether all integers of a dtype, less a zero point, are in the range of another."""
+    own, most = np.iinfo(dtype), np.iinfo(other)
+    return bool(most.min <= own.min - zero and own.max - zero <= most.max)
 
 
 def compute_dtype(dtype: str) -> str:

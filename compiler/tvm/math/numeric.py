@@ -10,7 +10,7 @@ from __future__ import annotations
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.block import Block, const, dtype_of, lanes_of
-from composite.compiler.tvm.ir.dtypes import NARROW_FLOATS
+from composite.compiler.tvm.ir.dtypes import NARROW_FLOATS, STORED_INTEGERS
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math import bfloat16
 
@@ -54,7 +54,9 @@ def convert(expr: Expr, dtype: str) -> Expr:
 
 
 def widened(value: Expr, zero: int) -> Expr:
-    """Return narrow integers less a zero point, in int32."""
+    """Return narrow integers in int32, less a zero point; what is no such is returned as it is."""
+    if element(value) not in STORED_INTEGERS:
+        return value
     value = convert(value, "int32")
     return value - const(zero, with_lanes("int32", value)) if zero else value
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from composite.compiler.tvm.ir.anchors import Convolution, MatMul
+from composite.compiler.tvm.ir.dtypes import fits
 from composite.compiler.tvm.ir.graph import Function
 from composite.compiler.tvm.ir.tensor import Constant, Pointwise, Tensor
 from composite.compiler.tvm.ir.walk import over, rewrite
@@ -28,11 +29,6 @@ class _Narrow(NamedTuple):
     tensor: Tensor
     zero: int = 0
 
-    def fits(self) -> bool:
-        """Return whether the elements are in the range of int16."""
-        own, most = np.iinfo(self.tensor.dtype), np.iinfo(np.int16)
-        return bool(most.min <= own.min - self.zero and own.max - self.zero <= most.max)
-
 
 def narrow_products(function: Function) -> Function:
     """Return the function with products of stored integers."""
@@ -44,7 +40,7 @@ def narrow_products(function: Function) -> Function:
         if isinstance(node, Convolution) and (node.transposed or node.filter.shape[2] == 1):
             return None
         found = [_narrow(made[operand]) for operand in node.operands]
-        if not all(one is not None and one.fits() for one in found):
+        if not all(one is not None and fits(one.tensor.dtype, one.zero, "int16") for one in found):
             return None
         a, b = (one for one in found if one is not None)
         narrow = dict(zip(node.operands, (a.tensor, b.tensor), strict=True))

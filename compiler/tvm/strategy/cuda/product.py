@@ -17,7 +17,7 @@ from composite.compiler.tvm.codegen.block import Buffer, const, index, minimum, 
 from composite.compiler.tvm.codegen.device_block import Grid
 from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.dims import Dim, floordiv, product
-from composite.compiler.tvm.ir.dtypes import STORED_INTEGERS, compute_dtype
+from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import add, choose, mul, multiply_add, widened
 from composite.compiler.tvm.plan.stage import Stage
@@ -135,8 +135,7 @@ class _Writer:
             own = batch[len(batch) - (len(shape) - 2) :]
             place = [0 if d == 1 else j for d, j in zip(shape[:-2], own, strict=True)]
             value = self._context.access().read(factor.tensor, [*place, *last])
-            if factor.tensor.dtype in STORED_INTEGERS:
-                value = widened(value, factor.zero)
+            value = widened(value, factor.zero)
             zero = const(0, self._dtype)
             block.store(to, k * (tile + 1) + other, choose(inside, value, zero))
 

@@ -11,7 +11,7 @@ from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import Block, Buffer, index, minimum, quotient, remainder
 from composite.compiler.tvm.ir import graph
 from composite.compiler.tvm.ir.anchors import Convolution
-from composite.compiler.tvm.ir.dims import ceildiv, static_shape
+from composite.compiler.tvm.ir.dims import ceildiv
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.ir.window import Window
 from composite.compiler.tvm.math.numeric import add
@@ -19,7 +19,7 @@ from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.convolution.strip import Source, Strip, Task, reshaped
 from composite.compiler.tvm.strategy.cpu.epilogue import Epilogue
-from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
+from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels, write_starts
 from composite.compiler.tvm.strategy.cpu.product.panel_product import row_tiles
 from composite.compiler.tvm.strategy.cpu.product.steps import Step
 from composite.compiler.tvm.strategy.cpu.product.tile import (
@@ -91,49 +91,31 @@ class Filters:
     ) -> None:
         """Pack the panels ``which`` is (group, first panel, number of panels)."""
         group, first, count = which
-        if self.transposed:
-            self._pack_transposed(context, panels, first, count)
-            return
-        rows, columns, channels, _ = static_shape(self.tensor.shape) or ()
         start = context.block.bind(index(first * self.width), "column")
         vectors = count * self.tile.vectors
-        if channels != self.window[2] * self.step.size:
+        *_, channels, _ = self.tensor.shape
+        if self.transposed or channels != self.window[2] * self.step.size:
             self._pack_taps(context, panels, start, vectors)
-            return
-        depth = rows * columns * channels
-        tensor = reshaped(self.tensor, (depth, self.groups, self.count), context)
-        tensor = graph.transpose(tensor, (1, 0, 2))
-        packer = Packer(context, tensor, True, [group], self.count, self.step)
-        packer.write(panels, start, vectors, 0, self.depth)
-        packer.write_starts(panels, vectors, self.depth)
+        else:
+            depth = self.depth * self.step.size
+            tensor = reshaped(self.tensor, (depth, self.groups, self.count), context)
+            tensor = graph.transpose(tensor, (1, 0, 2))
+            packer = Packer(context, tensor, True, [group], self.count, self.step)
+            packer.write(panels, start, vectors, 0, self.depth)
+        write_starts(context.block, self.step, panels, vectors, self.depth)
 
     def _pack_taps(
         self, context: Context, panels: Panels, start: Expr, vectors: Expr | int
     ) -> None:
-        """Pack filters whose channels are no whole steps, pixel by pixel of a window."""
-        rows, columns, channels, count = self.tensor.shape
-        steps = self.window[2]
-        tensor = reshaped(self.tensor, (rows * columns, channels, count), context)
-        with context.block.loop(self.depth // steps, "tap") as tap:
-            place = context.block.bind(panels.base + tap * (steps * self.width), "place")
-            packer = Packer(context, tensor, True, [tap], self.count, self.step)
+        """Pack filters pixel by pixel of a window: channels are no whole steps, or come last."""
+        rows, columns, steps = self.window
+        block, taps = context.block, rows * columns
+        tensor = reshaped(self.tensor, (taps, *self.tensor.shape[2:]), context)
+        with block.loop(taps, "tap") as tap:
+            own = block.bind(taps - 1 - tap, "tap") if self.transposed else tap
+            place = block.bind(panels.base + tap * (steps * self.width), "place")
+            packer = Packer(context, tensor, not self.transposed, [own], self.count, self.step)
             packer.write(replace(panels, base=place), start, vectors, 0, steps)
-        whole = Packer(context, tensor, True, [0], self.count, self.step)
-        whole.write_starts(panels, vectors, self.depth)
-
-    def _pack_transposed(
-        self, context: Context, panels: Panels, first: Expr | int, count: Expr | int
-    ) -> None:
-        rows, columns, depth = self.window
-        taps = rows * columns
-        tensor = reshaped(self.tensor, (taps, self.count, depth), context)
-        start = context.block.bind(index(first * self.width), "column")
-        with context.block.loop(taps, "tap") as tap:
-            backwards = context.block.bind(taps - 1 - tap, "tap")
-            place = context.block.bind(panels.base + tap * (depth * self.width), "place")
-            packer = Packer(context, tensor, False, [backwards], self.count)
-            own = replace(panels, base=place)
-            packer.write(own, start, count * self.tile.vectors, 0, depth)
 
 
 @dataclass(frozen=True)

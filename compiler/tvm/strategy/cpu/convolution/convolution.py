@@ -36,7 +36,7 @@ from composite.compiler.tvm.strategy.cpu.convolution.conv_task import ConvTask, 
 from composite.compiler.tvm.strategy.cpu.convolution.strip import Strip, Task
 from composite.compiler.tvm.strategy.cpu.product.blocking import guess
 from composite.compiler.tvm.strategy.cpu.product.pack import Panels
-from composite.compiler.tvm.strategy.cpu.product.steps import Part, Step, integer_step
+from composite.compiler.tvm.strategy.cpu.product.steps import Step, integer_steps
 from composite.compiler.tvm.strategy.cpu.product.tile import tiles
 from composite.compiler.tvm.strategy.tasks import tasks
 
@@ -212,14 +212,12 @@ def _filters(node: Convolution, dtype: str, context: Context) -> Filters | None:
 
 
 def _step(node: Convolution, dtype: str, channels: int, groups: int, context: Context) -> Step:
-    """Return what is multiplied at a step; a group that is not whole has no place among groups."""
+    """Return what is multiplied at a step: wholes of the channels, if there are groups of those."""
     if node.image.dtype not in STORED_INTEGERS:
         return Step.of_elements(dtype)
     of_image, of_filter = node.zeros
-    step = integer_step((node.image, of_image), (node.filter, of_filter), context.target)
-    if groups > 1 and channels % step.size:
-        return Step(Part(dtype, of_filter), Part(dtype, of_image))
-    return step
+    steps = integer_steps((node.image, of_image), (node.filter, of_filter), context.target)
+    return next(step for step in steps if groups == 1 or channels % step.size == 0)
 
 
 def _rest(share: int, count: Expr | int, first: Expr | int) -> Expr | int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import index, minimum, quotient, remainder, spread
 from composite.compiler.tvm.ir.anchors import Combine, MatMul
-from composite.compiler.tvm.ir.dtypes import STORED_INTEGERS, compute_dtype
+from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import add, mul, widened
 from composite.compiler.tvm.plan.stage import Stage
@@ -95,5 +95,4 @@ class _Writer:
         place = [0 if d == 1 else i for d, i in zip(factor.shape, own, strict=False)]
         row, column = at
         place += [column, row] if transposed else [row, column]
-        value = self._context.access().read(factor, place)
-        return widened(value, zero) if factor.dtype in STORED_INTEGERS else value
+        return widened(self._context.access().read(factor, place), zero)

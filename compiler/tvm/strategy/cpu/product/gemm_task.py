@@ -86,7 +86,7 @@ class GemmTask:
         factor, step = self._arrangement.vectors, self._arrangement.step
         packer = Packer(self._context, *factor, self._batch, self._count, step)
         panels = Panels(room, pitch, self._tile.vectors, self._lanes)
-        return PackedByTask(packer, panels, start, vectors)
+        return PackedByTask(self._block, packer, step, panels, start, vectors)
 
     def _sums(self, rows: int) -> Buffer:
         size = (rows + self._tile.rows) * self._width

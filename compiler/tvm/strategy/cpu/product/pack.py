@@ -13,6 +13,7 @@ from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Lane
 from composite.compiler.tvm.codegen.block import (
+    Block,
     Buffer,
     ceil_quotient,
     const,
@@ -83,7 +84,6 @@ class Packer:
         step: Step | None = None,
     ) -> None:
         step = step or Step.of_elements(compute_dtype(tensor.dtype))
-        self._step = step
         self._block = context.block
         self._k_first = k_first
         self._count = count
@@ -105,27 +105,6 @@ class Packer:
             column = block.bind(minimum(start + j * lanes, last), "column")
             base = block.bind(panels.place(j, 0), "base")
             self._transpose(panels, column, base, k, depth)
-
-    def write_starts(self, panels: Panels, vectors: Expr | int, depth: Expr | int) -> None:
-        """Write what sums start with behind ``depth`` packed steps, which are the whole of a piece.
-
-        That is what was taken from the rows, times the sum of each column.
-        """
-        if not self._step.low:
-            return
-        block, lanes = self._block, panels.lanes
-        dot, vector = self._step.dot(lanes), f"int32x{lanes}"
-        ones = const(_ONES, vector)
-        total = block.registers(1, vector)
-        with block.loop(vectors, "j") as j:
-            base = block.bind(index(panels.place(j, 0)), "base")
-            block.store(total, 0, const(0, vector))
-            with block.loop(depth, "k") as k:
-                own = block.load(panels.buffer, base + k * (panels.panel * lanes), lanes)
-                so_far = tirx.BufferLoad(total, [index(0)])
-                block.store(total, 0, dot(block, so_far, ones, own))
-            value = mul(block, tirx.BufferLoad(total, [index(0)]), const(self._step.low, vector))
-            block.store(panels.buffer, panels.place(j, panels.depth - 1), value)
 
     def _copy(
         self, panels: Panels, start: Expr, vectors: Expr | int, k: Expr | int, depth: Expr | int
@@ -204,3 +183,26 @@ class Packer:
             return
         with block.when(whole < lanes), block.loop(depth, "k") as step:
             one_by_one(step)
+
+
+def write_starts(
+    block: Block, step: Step, panels: Panels, vectors: Expr | int, depth: Expr | int
+) -> None:
+    """Write what sums start with behind ``depth`` packed steps, which are the whole of a piece.
+
+    That is what was taken from the rows, times the sum of each column.
+    """
+    if not step.low:
+        return
+    lanes = panels.lanes
+    dot, vector = step.dot(lanes), f"int32x{lanes}"
+    ones = const(_ONES, vector)
+    total = block.registers(1, vector)
+    with block.loop(vectors, "j") as j:
+        base = block.bind(index(panels.place(j, 0)), "base")
+        block.store(total, 0, const(0, vector))
+        with block.loop(depth, "k") as k:
+            own = block.load(panels.buffer, base + k * (panels.panel * lanes), lanes)
+            block.store(total, 0, dot(block, tirx.BufferLoad(total, [index(0)]), ones, own))
+        value = mul(block, tirx.BufferLoad(total, [index(0)]), const(step.low, vector))
+        block.store(panels.buffer, panels.place(j, panels.depth - 1), value)

@@ -17,7 +17,6 @@ from composite.compiler.tvm.codegen.block import (
     index,
     minimum,
 )
-from composite.compiler.tvm.ir.dtypes import STORED_INTEGERS
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.product.steps import Step, StepReader
@@ -54,12 +53,16 @@ class RowPacker:
     """Writes the packing of some rows, at the given batch indices."""
 
     def __init__(
-        self, context: Context, factor: tuple[Tensor, bool], batch: list[Index], step: Step
+        self,
+        context: Context,
+        factor: tuple[Tensor, bool],
+        batch: list[Index],
+        step: Step,
+        lanes: int,
     ) -> None:
         self._block = context.block
         self._k_first = factor[1]
-        dtype = factor[0].dtype
-        self._lanes = context.lanes("int32" if dtype in STORED_INTEGERS else dtype)
+        self._lanes = lanes
         self._reader = StepReader(context, factor, batch, step.size, step.rows)
 
     def write(self, room: PackedRows, first: Expr, k: Expr | int, depth: Expr | int) -> None:

@@ -147,7 +147,7 @@ class PanelProduct:
         if buffers.rows is not None:
             room, arrangement = replace(buffers.rows, count=rows), self._arrangement
             factor, step = arrangement.broadcast, arrangement.step
-            packer = RowPacker(self._context, factor, self._batch, step)
+            packer = RowPacker(self._context, factor, self._batch, step, self._lanes)
             packer.write(room, first, piece.k, piece.depth)
             buffers = replace(buffers, rows=room)
         parts = [

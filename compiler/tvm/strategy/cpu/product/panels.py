@@ -32,7 +32,7 @@ from composite.compiler.tvm.ir.dims import ceildiv
 from composite.compiler.tvm.ir.tensor import Expr, Parameter, Tensor
 from composite.compiler.tvm.strategy.context import Context, LoopPacking, Packing
 from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking
-from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
+from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels, write_starts
 from composite.compiler.tvm.strategy.cpu.product.steps import Step
 from composite.compiler.tvm.strategy.cpu.product.tile import Tile
 from composite.compiler.tvm.strategy.indexing import unflatten
@@ -54,13 +54,17 @@ class PackedByTask:
     """Panels that the task packs, each piece over the one before.
 
     Attributes:
+        block: What is written into.
         packer: Knows the factor.
+        step: What is multiplied at a step of k.
         room: The task's workspace.
         start: First column of the task's vectors.
         vectors: How many of them, whole panels.
     """
 
+    block: Block
     packer: Packer
+    step: Step
     room: Panels
     start: Expr
     vectors: Expr | int
@@ -68,7 +72,7 @@ class PackedByTask:
     def piece(self, number: Expr | int, k: Expr | int, depth: Expr | int) -> Panels:  # noqa: ARG002
         """Pack them."""
         self.packer.write(self.room, self.start, self.vectors, k, depth)
-        self.packer.write_starts(self.room, self.vectors, depth)
+        write_starts(self.block, self.step, self.room, self.vectors, depth)
         return self.room
 
 
@@ -194,27 +198,26 @@ class _Layout:
             piece = block.bind(remainder(task, self._pieces), "piece")
             group = block.bind(remainder(quotient(task, self._pieces), self._groups), "group")
             base = block.bind(index(task * self.piece_size), "base")
-            batch: list[Index] = [0] * len(self._matrices)  # what is packed already is read
-            factor = Packer(context, *self._factor, batch, self._count, self._kind)
-            left = ceil_quotient(self._count - group * self._width, self._lanes)
-            used = ceil_quotient(minimum(self._group, left), self._tile.vectors)
-            vectors = block.bind(index(used * self._tile.vectors), "vectors")
-            depth = block.bind(
-                index(minimum(self._step, self._depth - piece * self._step)), "depth"
-            )
-            factor.write_starts(replace(self.panels(room), base=base), vectors, depth)
+            vectors = self._vectors(block, block.bind(index(group * self._width), "start"))
+            left = minimum(self._step, self._depth - piece * self._step)
+            panels = replace(self.panels(room), base=base)
+            write_starts(block, self._kind, panels, vectors, block.bind(index(left), "depth"))
 
         tasks(context, pieces, self.elements, body)
 
     def _pack(self, block: Block, factor: Packer, steps: _Steps, panels: Panels) -> None:
         start = block.bind(index(steps.group * self._width), "start")
-        left = ceil_quotient(self._count - start, self._lanes)
-        used = ceil_quotient(minimum(self._group, left), self._tile.vectors)
-        vectors = block.bind(used * self._tile.vectors, "vectors")
+        vectors = self._vectors(block, start)
         k = block.bind(index(steps.piece * self._step + steps.first), "k")
         end = minimum((steps.piece + 1) * self._step, self._depth)
         depth = block.bind(index(maximum(0, minimum(steps.most, end - k))), "depth")
         factor.write(panels, start, vectors, k, depth)
+
+    def _vectors(self, block: Block, start: Expr) -> Expr:
+        """Return how many vectors the group that begins at a column has: whole panels."""
+        left = ceil_quotient(self._count - start, self._lanes)
+        used = ceil_quotient(minimum(self._group, left), self._tile.vectors)
+        return block.bind(used * self._tile.vectors, "vectors")
 
 
 class PackedFactor:

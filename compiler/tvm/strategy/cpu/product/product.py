@@ -21,7 +21,7 @@ from composite.compiler.tvm.ir.dtypes import (
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import ConstantPacking, Context
-from composite.compiler.tvm.strategy.cpu.product.steps import BFLOAT16_PAIRS, Step, integer_step
+from composite.compiler.tvm.strategy.cpu.product.steps import BFLOAT16_PAIRS, Step, integer_steps
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
 from composite.compiler.tvm.strategy.tasks import PARALLEL_CYCLES, Tasks, TaskWriter
 
@@ -144,7 +144,7 @@ def step_of(product: Product, context: Context, *, swapped: bool) -> Step:
         return Step.of_elements(product.dtype)
     factors = list(zip((product.node.a, product.node.b), product.node.zeros, strict=True))
     rows, vectors = reversed(factors) if swapped else factors
-    return integer_step(rows, vectors, context.target)
+    return integer_steps(rows, vectors, context.target)[0]
 
 
 def is_packed(product: Product, context: Context) -> bool:

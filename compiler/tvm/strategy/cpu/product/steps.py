@@ -27,6 +27,7 @@ from composite.compiler.tvm.codegen.block import (
     quotient,
     spread,
 )
+from composite.compiler.tvm.ir.dtypes import fits
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math import bfloat16, integer_dots
 from composite.compiler.tvm.math.integer_dots import Dot
@@ -101,21 +102,21 @@ class Step:
 BFLOAT16_PAIRS = Step(Part("bfloat16"), Part("bfloat16"), 2)
 
 
-def integer_step(rows: tuple[Tensor, int], vectors: tuple[Tensor, int], target: Target) -> Step:
-    """Return the largest step for factors of narrow integers, each with its zero point."""
+def integer_steps(
+    rows: tuple[Tensor, int], vectors: tuple[Tensor, int], target: Target
+) -> list[Step]:
+    """Return the steps for factors of narrow integers, each with its zero point; largest first."""
     (row, row_zero), (vector, vector_zero) = rows, vectors
     own, least = np.iinfo(row.dtype), np.iinfo(row.dtype).min
     low = int(least) - row_zero
     is_byte = own.bits == _BITS["int8"] and 0 <= -low <= np.iinfo(np.uint8).max
-    if target.has_quads and is_byte and _fits(vector.dtype, vector_zero, "int8"):
-        return Step(Part("int8", vector_zero), Part("uint8", int(least)), 4, low)
-    dtype, size = ("int16", 2) if target.has_int16_pairs else ("int32", 1)
-    return Step(Part(dtype, vector_zero), Part(dtype, row_zero), size)
-
-
-def _fits(dtype: str, zero: int, other: str) -> bool:
-    own, most = np.iinfo(dtype), np.iinfo(other)
-    return bool(most.min <= own.min - zero and own.max - zero <= most.max)
+    found = []
+    if target.has_quads and is_byte and fits(vector.dtype, vector_zero, "int8"):
+        found.append(Step(Part("int8", vector_zero), Part("uint8", int(least)), 4, low))
+    for dtype, size in (("int16", 2), ("int32", 1)):
+        if size == 1 or target.has_int16_pairs:
+            found.append(Step(Part(dtype, vector_zero), Part(dtype, row_zero), size))
+    return found
 
 
 class StepReader:
