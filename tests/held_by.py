@@ -102,7 +102,7 @@ HELD_BY: dict[str, str] = {
     "tests/composite/hybrid/test_values.py": "freezing.py",
     # What makes kernels.
     "tests/composite/compiler_process/test_client.py": "process.py server.py service.py",
-    "tests/composite/kernels/test_verify.py": "adversarial.py",
+    "tests/composite/kernels/test_verify.py": "composite/reference/adversarial.py",
     "tests/composite/jit/test_worker.py": (
         "composite/kernels/expansions.py composite/kernels/produce.py"
     ),

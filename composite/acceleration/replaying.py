@@ -26,12 +26,13 @@ from composite.binding.records import CONSTANTS
 from composite.compiler.tvm import NotCovered
 from composite.compiler.tvm.ir.constants import Packed
 from composite.compiler_process.client import UNMADE
-from composite.kernels import floats, memory, produce, verdicts, verify
-from composite.kernels.adversarial import Draw
+from composite.kernels import memory, produce, verdicts, verify
 from composite.kernels.expansions import expand
 from composite.kernels.host import Refused
-from composite.kernels.source import Source
 from composite.ops import call, function_op, functions
+from composite.reference import floats
+from composite.reference.adversarial import Draw
+from composite.reference.source import Source
 
 if TYPE_CHECKING:
     from rich.console import Console

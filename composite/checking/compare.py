@@ -1,7 +1,7 @@
 """Whether two results of one call agree.
 
 Integers, booleans and strings must be equal. Floating numbers may differ as far as those of a
-kernel may before it is used (`kernels.tolerance` is the one rule): an element by its own rounding
+kernel may before it is used (`reference.tolerance` is the one rule): an element by its own rounding
 errors, and by what rounding does to the body's ops there. The reference is what those ops give in
 float64; what they give for inputs a rounding error away shows what luck may hide. NaNs and
 infinities must stand in the same places, but for numbers on the way to which the body's ops
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from composite.kernels import floats, tolerance
+from composite.reference import floats, tolerance
 
 Array = np.ndarray[Any, Any]
 

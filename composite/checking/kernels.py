@@ -24,8 +24,9 @@ from composite.checking.skipped import Skipped
 from composite.compiler.tvm import NotCovered, Target
 from composite.compiler_process.client import UNMADE
 from composite.jit import worker
-from composite.kernels import floats, produce, verify
+from composite.kernels import produce, verify
 from composite.kernels.cache import open_default
+from composite.reference import floats
 
 Array = np.ndarray[Any, Any]
 

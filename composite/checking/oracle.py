@@ -17,9 +17,9 @@ from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 from composite.checking import variables
 from composite.checking.compare import Closeness, Difference, compare
 from composite.checking.sample import Sample, output_dtypes
-from composite.kernels import evaluate, floats
 from composite.ops import call, functions
 from composite.ops.op import DecoratedOp
+from composite.reference import evaluate, floats
 
 Array = np.ndarray[Any, Any]
 

@@ -13,8 +13,8 @@ import numpy as np
 import tensorflow as tf
 
 from composite.compiler.schema import AttrSpec, OpSchema
-from composite.kernels import floats
 from composite.ops import call_arguments
+from composite.reference import floats
 
 Array = np.ndarray[Any, Any]
 Input = Array | list[Array]

@@ -19,8 +19,8 @@ from composite.checking import shape_search, templates, variables
 from composite.checking.oracle import Case
 from composite.checking.sample import Array, Sample, as_declared
 from composite.compiler.schema import ArgSpec, AttrSpec, OpSchema
-from composite.kernels import floats
 from composite.ops.op import DecoratedOp
+from composite.reference import floats
 
 _SPECIALS = ("NaN", "infinity", "-infinity", "denormal", "-0.0", "0.0")
 _SIZES = (1, 2, 3, 5, 0, 4, 8, 17, 33)  # the first ones are what hypothesis calls small

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
-from composite.kernels import tolerance
+from composite.reference import tolerance
 
 Array = np.ndarray[Any, Any]
 
@@ -62,7 +62,7 @@ def in_precision(first: Array, second: Array, rtol: float | None) -> Deviation:
 def of_kernel(first: Array, second: Array, exact: Array) -> Deviation:
     """A value in place of another, both computed in one precision, and the same in float64.
 
-    The bound is the one that kernels are held to (`kernels.tolerance`).
+    The bound is the one that kernels are held to (`reference.tolerance`).
     """
     _require_same_shape(first, second)
     if first.dtype == second.dtype and first.tobytes() == second.tobytes():

@@ -24,9 +24,9 @@ from composite.diverging.deviation import Array, Deviation, in_precision, of_ker
 from composite.diverging.report import Divergence, Found
 from composite.diverging.subject import Subject
 from composite.diverging.values import EXPANSION, Way
-from composite.kernels import evaluate
-from composite.kernels.evaluate import Step
 from composite.ops import call, function_op, functions
+from composite.reference import evaluate
+from composite.reference.evaluate import Step
 from composite.saving.portable import STANDS_FOR
 
 

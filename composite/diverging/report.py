@@ -16,7 +16,7 @@ from composite.diverging.deviation import Array, Deviation
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from composite.kernels.evaluate import Step
+    from composite.reference.evaluate import Step
 
 
 @dataclasses.dataclass(frozen=True)

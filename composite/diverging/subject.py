@@ -16,9 +16,9 @@ import numpy as np
 import tensorflow as tf
 
 from composite.compiler import node_place
-from composite.kernels.evaluate import Step
 from composite.ops import functions
 from composite.ops.op import CompositeOp, constant
+from composite.reference.evaluate import Step
 from composite.saving.portable import portable
 
 _OURS = str(Path(__file__).parents[1]) + os.sep

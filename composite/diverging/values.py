@@ -16,9 +16,9 @@ import tensorflow as tf
 from composite.diverging.deviation import Array, Deviation, in_precision, of_kernel
 from composite.diverging.report import Divergence, Found
 from composite.diverging.subject import Subject
-from composite.kernels import evaluate
-from composite.kernels.evaluate import Step
 from composite.ops import functions
+from composite.reference import evaluate
+from composite.reference.evaluate import Step
 
 EXPANSION = "expansion"
 PRECISIONS = ("float64", "float32", "bfloat16", "float16")

@@ -25,9 +25,9 @@ from composite.diverging.deviation import Array, Deviation, in_precision, of_ker
 from composite.diverging.report import Divergence, Found
 from composite.diverging.subject import Subject
 from composite.diverging.values import EXPANSION, Key, Way
-from composite.kernels.evaluate import Step
 from composite.ops import functions
 from composite.ops.op import CompositeOp
+from composite.reference.evaluate import Step
 from composite.saving import contents
 from composite.saving.portable import portable
 

@@ -30,6 +30,7 @@ from composite.compiler.tvm.proof.result import Proof
 from composite.kernels import cache, decisions, host, produce, shapes, signatures, verdicts, verify
 from composite.kernels.expansions import expand
 from composite.kernels.key import sha256
+from composite.kernels.samples import Samples
 from composite.ops import call, functions
 
 _FUNCTIONS = re.compile(rb"\0__tvm_ffi_([A-Za-z]\w*)\0")  # among the symbols of an object file
@@ -118,9 +119,9 @@ def minimums(
     found = []
     for empty in names:
         exact = shapes.substitute(request.in_shapes, {n: 0 if n == empty else 5 for n in names})
-        oracle = verify.Oracle(lambda dims: expand(request, dims), [exact], request.size_inputs)
+        samples = Samples(lambda dims: expand(request, dims), [exact], request.size_inputs)
         try:
-            check(oracle)
+            check(verify.Oracle(samples))
         except (verify.Mismatch, RuntimeError, ValueError, tf.errors.OpError):
             found.append(1)
         else:

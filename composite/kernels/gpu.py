@@ -19,6 +19,7 @@ from composite.binding.kernel_request import KernelRequest
 from composite.binding.records import serialize
 from composite.compiler.tvm.cuda.build import CudaKernel
 from composite.kernels import host, verify
+from composite.kernels.samples import Sample
 
 Array = np.ndarray[Any, Any]
 
@@ -70,7 +71,7 @@ def check(oracle: verify.Oracle, record: KernelRecord, image: bytes) -> verify.A
     if not is_here(record.device):
         raise Missing(f"TensorFlow has no GPU of {record.device}")
 
-    def results(sample: verify.Sample) -> Iterator[tuple[int, list[Array]]]:
+    def results(sample: Sample) -> Iterator[tuple[int, list[Array]]]:
         yield 1, call(record, image, sample.inputs, sample.expected)
 
     return oracle.compare(results)._replace(same_bits=False)

@@ -28,10 +28,11 @@ from composite.compiler_process.tasks import Loops, Made
 from composite.kernels import chosen, gpu, memory, refusals, shapes, verify
 from composite.kernels.cache import Cache
 from composite.kernels.chosen import NOTHING
-from composite.kernels.exact import is_exact
 from composite.kernels.expansions import expand
 from composite.kernels.key import Identity, sha256
+from composite.kernels.samples import Samples
 from composite.kernels.verdicts import stored, verdict
+from composite.reference.exact import is_exact
 
 
 class Outcome(NamedTuple):
@@ -190,7 +191,8 @@ def compile_kernel(
     """
     if isinstance(target, CudaTarget):
         record, image = compile_image(request, target, choices, stopping)
-        return replace(checked(request, record, image), library_sha256=sha256(image)), image
+        record = checked(request, record, image, tensor_float_32=target.tensor_float_32)
+        return replace(record, library_sha256=sha256(image)), image
     name = kernel_name(request, choices)
     made = _linked(request, target, name, choices, stopping)
     kernel, library = made.kernel, made.library
@@ -220,10 +222,12 @@ def compile_image(
     return gpu.record_of(request, made.kernel, tuned=bool(choices)), made.library
 
 
-def checked(request: KernelRequest, record: KernelRecord, image: bytes) -> KernelRecord:
+def checked(
+    request: KernelRequest, record: KernelRecord, image: bytes, *, tensor_float_32: bool = False
+) -> KernelRecord:
     """The record of a kernel for a GPU with what its check found; raises as `gpu.check`."""
-    found = gpu.check(oracle(request, record.minimums), record, image)
-    return with_accuracy(record, request, found)
+    standard = oracle(request, record.minimums, tensor_float_32=tensor_float_32)
+    return with_accuracy(record, request, gpu.check(standard, record, image))
 
 
 def _linked(
@@ -333,7 +337,11 @@ def compare(with_: verify.Oracle, kernel: Kernel, library: Path) -> verify.Accur
 
 
 def oracle(
-    request: KernelRequest, minimums: Sequence[int], divisors: Sequence[int] = ()
+    request: KernelRequest,
+    minimums: Sequence[int],
+    divisors: Sequence[int] = (),
+    *,
+    tensor_float_32: bool = False,
 ) -> verify.Oracle:
     """What the kernels of a request are checked with; the bounds are those of any of them."""
     dims = request.in_shapes
@@ -341,11 +349,13 @@ def oracle(
     cases = [shapes.samples(names, request.hint, minimums, divisors)]
     if names:
         cases.append(shapes.odd_samples(names, minimums, divisors))
-    return verify.Oracle(
+    samples = Samples(
         lambda exact: expand(request, exact),
         [shapes.substitute(dims, values) for values in cases],
         request.size_inputs,
+        tensor_float_32=tensor_float_32,
     )
+    return verify.Oracle(samples)
 
 
 def with_accuracy(

@@ -19,13 +19,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from composite.compiler.tvm.ir.constants import Packed
-from composite.kernels import adversarial, floats, host, tolerance
-from composite.kernels.shapes import of_inputs, of_sizes
-from composite.kernels.source import Source
-from composite.kernels.tolerance import Reference
+from composite.kernels import host
+from composite.kernels.samples import Sample, Samples
+from composite.reference import adversarial, floats, tolerance
+from composite.reference.tolerance import Reference
 
 Array = np.ndarray[Any, Any]
 
@@ -34,8 +33,6 @@ Forwards = Sequence[Sequence[int]]
 _GUARD = 32  # elements
 _TASKS = 3  # neither a divisor of the usual sizes nor so many that small loops have too few parts
 _WITHIN_OF_LARGEST = 1024
-_MILDER = 3  # times that the magnitudes of a draw are halved, as exponents
-_KEPT = 256 << 20  # bytes of inputs and results that an oracle keeps
 
 
 class Accuracy(NamedTuple):
@@ -66,23 +63,14 @@ def check(  # noqa: PLR0913, PLR0917 - a kernel and all that it is compared on
     `guarded` the name of the same kernel with its accesses guarded, if there is one.
     Mismatch when an output is wrong, or an access.
     """
-    return Oracle(expansions, cases).check(library, name, packed, forwards, guarded)
+    return Oracle(Samples(expansions, cases)).check(library, name, packed, forwards, guarded)
 
 
 class Oracle:
-    """What `check` compares with: computed when it is first needed, and kept for other kernels."""
+    """What `check` compares with; other kernels are compared with the same."""
 
-    def __init__(
-        self,
-        expansions: Callable[[Sequence[tuple[int, ...]]], Any],
-        cases: Sequence[Sequence[tuple[int, ...]]],
-        sizes: Sequence[int] = (),
-    ) -> None:
-        """`sizes`: the inputs whose value takes the place of a shape in each case."""
-        self._expansions = expansions
-        self._cases = cases
-        self._sizes = sizes
-        self._kept: list[Sample] = []
+    def __init__(self, samples: Iterable[Sample]) -> None:
+        self._samples = samples
 
     def check(  # noqa: PLR0913 - a kernel and all that is known of it
         self,
@@ -112,7 +100,7 @@ class Oracle:
         Mismatch when an output is wrong, or `results` says so.
         """
         worst, same_bits, unit, refused = 0.0, True, "", ""
-        for sample in self._samples():
+        for sample in self._samples:
             try:
                 for tasks, found in results(sample):
                     worst = max(worst, _worst(sample, tasks, found))
@@ -129,93 +117,6 @@ class Oracle:
         if refused and not unit:
             raise Mismatch(f"it leaves all inputs to the expansion: {refused}")
         return Accuracy(float(f"{worst:.2g}"), unit, same_bits)
-
-    def _samples(self) -> Iterator[Sample]:
-        if self._kept:
-            yield from self._kept
-            return
-        found: list[Sample] = []
-        size = 0
-        for sample in self._computed():
-            size += sample.size
-            if size <= _KEPT:
-                found.append(sample)
-            yield sample
-        if size <= _KEPT:
-            self._kept = found
-
-    def _computed(self) -> Iterator[Sample]:
-        for number, shapes in enumerate(self._cases):
-            source = Source(self._expansions(shapes))
-            last = number == len(self._cases) - 1
-            draws = adversarial.draws(
-                source.body.input_dtypes,
-                of_inputs(shapes, self._sizes),
-                number,
-                all_kinds=last,
-                fed_back=source.has_loop,
-            )
-            for draw in draws:
-                own = draw.with_sizes(of_sizes(shapes, self._sizes))
-                sample = _taken(list(shapes), own, source)
-                if sample is not None:
-                    yield sample
-
-
-class Sample(NamedTuple):
-    """One set of inputs, as a kernel takes them, and what comes of it."""
-
-    shapes: list[tuple[int, ...]]
-    draw: adversarial.Draw
-    inputs: list[Array]
-    expected: list[Array]
-    references: list[Reference]
-    source: Source
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        results = [array for r in self.references for array in (r.exact, r.own)]
-        return sum(array.nbytes for array in [*self.inputs, *self.expected, *results])
-
-
-def _taken(shapes: list[tuple[int, ...]], draw: adversarial.Draw, source: Source) -> Sample | None:
-    """The sample of a draw, or of the same without zeros among the integers, or with zeros alone.
-
-    By a zero, something may be divided; nothing else is a place of the only element of a size.
-    None when the expansion takes none of them.
-    """
-    others = [adversarial.without_zeros(draw), adversarial.with_zeros(draw)]
-    for one in (draw, *others):
-        try:
-            return _sample(shapes, one, source)
-        except tf.errors.OpError:
-            if one is others[-1] and not draw.refusable:
-                raise
-    return None
-
-
-def _sample(shapes: Sequence[tuple[int, ...]], draw: adversarial.Draw, source: Source) -> Sample:
-    """What comes of a draw: of a milder one where roundings decide whether a result overflows."""
-    milder = iter(range(0 if draw.special or draw.denormal else _MILDER))
-    while True:
-        inputs = [floats.unaligned(x) for x in draw.arrays]
-        expected, references = source.run(inputs)
-        if all(map(_overflow_alike, expected, references)) or next(milder, None) is None:
-            given = [
-                np.zeros(draw.sizes[i], x.dtype) if i in draw.sizes else x
-                for i, x in enumerate(inputs)
-            ]
-            return Sample(list(shapes), draw, given, expected, references, source)
-        draw = draw.milder()
-
-
-def _overflow_alike(expected: Array, reference: Reference) -> bool:
-    """Whether the results of both precisions are finite at the same places."""
-    if not floats.is_floating(expected):
-        return True
-    exact = floats.in_range(reference.exact, expected.dtype)
-    return bool((np.isfinite(expected) == np.isfinite(exact)).all())
 
 
 def _results(  # noqa: PLR0913, PLR0917 - a kernel and all that it is called with

@@ -25,7 +25,7 @@ def test_on_device(file: Path, run_python: RunPython) -> None:
 import sys, pytest
 sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "--rootdir", {str(ROOT)!r}, {str(file)!r}]))
 """
-    done = run_python(code, check=False, timeout=120)
+    done = run_python(code, check=False, timeout=300)
     if done.returncode != 0:
         pytest.fail(f"status {done.returncode}\n{done.stdout}\n{done.stderr}", pytrace=False)
     assert " passed" in done.stdout

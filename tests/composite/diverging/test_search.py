@@ -15,8 +15,8 @@ import composite
 from composite.cli.main import main
 from composite.diverging import kernel_cuts
 from composite.diverging.deviation import Deviation
-from composite.kernels import evaluate
 from composite.ops import function_op, functions
+from composite.reference import evaluate
 from tests.composite.diverging import diverging_ops as ops
 from tests.conftest import RunPython
 

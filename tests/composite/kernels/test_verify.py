@@ -12,8 +12,9 @@ from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
 from composite.binding import native
 from composite.compiler import tvm as backend
-from composite.kernels import adversarial, host, verify
-from composite.kernels.tolerance import Reference
+from composite.kernels import host, verify
+from composite.reference import adversarial
+from composite.reference.tolerance import Reference
 
 
 def library_of(function, *specs):

@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
-from composite.kernels import evaluate
 from composite.ops import functions
+from composite.reference import evaluate
 
 
 def library_of(function, *specs):

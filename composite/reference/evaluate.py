@@ -17,6 +17,7 @@ import tensorflow as tf
 from composite.compiler import op_traits
 from composite.ops import call, functions
 
+_PRODUCTS = ("contraction", "einsum")  # families of ops
 _EXP_MINUS_ONE = ("Elu", "Selu")  # TensorFlow rounds e^x, of which 1 is then taken off
 
 
@@ -41,18 +42,32 @@ class Step(NamedTuple):
     is_call: bool
 
 
+class Roundings(NamedTuple):
+    """What becomes of numbers on their way through a body.
+
+    Attributes:
+        results: of each floating result that an op computes, but for whole numbers that follow from
+            constants; None for the results as they are.
+        factors: of each float32 factor of a product; None for the factors as they are.
+    """
+
+    results: Callable[[Any], Any] | None = None
+    factors: Callable[[Any], Any] | None = None
+
+
+NONE = Roundings()
+
+
 def evaluate(
     source: functions.Body,
     inputs: Sequence[Any],
-    rounded: Callable[[Any], Any] | None = None,
+    roundings: Roundings = NONE,
     *,
     seen: Callable[[Step], None] | None = None,
     device: str = "CPU:0",
 ) -> list[Any]:
     """The outputs of `source` for these inputs, as eager tensors on the CPU, or on a device.
 
-    rounded: what becomes of each floating result that an op computes, but for whole numbers that
-        follow from constants; None for the results as they are.
     seen: is told of each node when it has run.
     """
     library = {f.signature.name: f for f in source.graph_def.library.function}
@@ -61,18 +76,18 @@ def evaluate(
             x if functions.is_handle(dtype) else tf.constant(x, dtype)
             for x, dtype in zip(inputs, source.input_dtypes, strict=True)
         ]
-        return _Evaluation(library, rounded, seen).graph(source, tensors)
+        return _Evaluation(library, roundings, seen).graph(source, tensors)
 
 
 class _Evaluation:
     def __init__(
         self,
         library: dict[str, Any],
-        rounded: Callable[[Any], Any] | None,
+        roundings: Roundings,
         seen: Callable[[Step], None] | None,
     ) -> None:
         self._library = library
-        self._rounded = rounded
+        self._roundings = roundings
         self._seen = seen
         self._bodies: dict[str, functions.Body] = {}
         self._path: tuple[str, ...] = ()
@@ -124,14 +139,17 @@ class _Evaluation:
         return None
 
     def _op(self, node: Any, inputs: list[Any], *, fixed: bool) -> list[Any]:
+        rounded, factor = self._roundings
+        if factor is not None and op_traits.of(node.op).family in _PRODUCTS:
+            inputs = [factor(x) if x.dtype == tf.float32 else x for x in inputs]
         results = call.eager_node(node, inputs)
-        if self._rounded is None or node.op == "Const" or op_traits.of(node.op).moves_data:
+        if rounded is None or node.op == "Const" or op_traits.of(node.op).moves_data:
             return results
         if node.op in _EXP_MINUS_ONE:
-            return [self._rounded(x + 1) - 1 for x in results]
+            return [rounded(x + 1) - 1 for x in results]
         # A whole number that constants give is exact: (-x)^2.0000001 is no number.
         return [
-            self._rounded(x) if x.dtype.is_floating and not (fixed and _is_whole(x)) else x
+            rounded(x) if x.dtype.is_floating and not (fixed and _is_whole(x)) else x
             for x in results
         ]
 

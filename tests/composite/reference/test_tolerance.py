@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from composite.kernels.tolerance import Reference, judge
+from composite.reference.tolerance import Reference, judge
 
 RANDOM = np.random.default_rng(0)
 

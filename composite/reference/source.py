@@ -1,6 +1,7 @@
 """The expansion that a kernel is compared with: its results, and what these are held against.
 
-Not for: which inputs it is run on, and whether a kernel is near enough (verify.py, tolerance.py).
+Not for: on which inputs it is run (adversarial.py), and whether a result is near enough
+(tolerance.py).
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ import tensorflow as tf
 
 from composite.compiler import op_traits
 from composite.compiler.tvm import table
-from composite.kernels import evaluate, floats
-from composite.kernels.tolerance import Reference
 from composite.ops import functions
+from composite.reference import evaluate, floats
+from composite.reference.evaluate import Roundings
+from composite.reference.tolerance import Reference
 
 Array = np.ndarray[Any, Any]
 
 _NARROW = (tf.half, tf.bfloat16)
-_RUNS = 8  # with other roundings, in pairs
+# With other roundings, in pairs. Two numbers that cancel move apart in one pair of two: in fewer
+# runs a sum may show by chance nothing of what its order does to it.
+_RUNS = 16
 
 
 class Source:
@@ -29,10 +33,14 @@ class Source:
 
     What computes in float64 has no better reference: it is its own, and the same in float32 tells
     how large rounding errors become in it.
+
+    With `tensor_float_32` it computes in float32 what TensorFlow does on a GPU whose tensor cores
+    may be used: factors of products have 10 bits of mantissa. The reference stays float64.
     """
 
-    def __init__(self, library: Any) -> None:
+    def __init__(self, library: Any, *, tensor_float_32: bool = False) -> None:
         self.body = body = functions.body(library)
+        self._roundings = Roundings(factors=_to_tensor_float_32 if tensor_float_32 else None)
         self._library = library.function
         floating = [dtype for dtype in body.input_dtypes if dtype.is_floating]
         self._is_double = bool(floating) and all(dtype == tf.float64 for dtype in floating)
@@ -59,8 +67,8 @@ class Source:
         """
         move = floats.Rounder(seed)
         given = [move(x) for x in inputs] if self.sums else inputs
-        results = evaluate.evaluate(self.body, given, lambda x: tf.constant(move(x.numpy())))
-        return [y.numpy() for y in results]
+        moved = self._roundings._replace(results=lambda x: tf.constant(move(x.numpy())))
+        return self._run(given, moved)
 
     @property
     def standard(self) -> str:
@@ -69,7 +77,7 @@ class Source:
 
     def run(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Reference]]:
         """The outputs, and what they are held against."""
-        own = [y.numpy() for y in evaluate.evaluate(self.body, inputs)]
+        own = self._run(inputs, self._roundings)
         other = self._run_other(inputs)
         if other is None:
             return own, self._references(inputs, own, own)
@@ -90,6 +98,8 @@ class Source:
         def nearby(output: int) -> Iterator[Array]:
             if self._is_narrow:  # a kernel has the roundings of float32
                 yield self._run_in_single(inputs)[output]
+            if self._roundings.factors is not None:
+                yield self._run(inputs, Roundings(factors=_cut_to_tensor_float_32))[output]
             for seed in range(_RUNS):
                 if seed == len(runs):
                     runs.append(self.rounded(inputs, seed))
@@ -99,6 +109,9 @@ class Source:
             Reference(x, y, coarser, self.sums, functools.partial(nearby, i))
             for i, (x, y) in enumerate(zip(exact, own, strict=True))
         ]
+
+    def _run(self, inputs: Sequence[Array], roundings: Roundings) -> list[Array]:
+        return [y.numpy() for y in evaluate.evaluate(self.body, inputs, roundings)]
 
     @functools.cached_property
     def _single(self) -> functions.Body:
@@ -119,6 +132,14 @@ class Source:
         except (tf.errors.OpError, TypeError, ValueError):  # an op has no kernel for the dtype
             self._runs = False
             return None
+
+
+def _to_tensor_float_32(tensor: Any) -> Any:
+    return tf.constant(floats.in_tensor_float_32(tensor.numpy()))
+
+
+def _cut_to_tensor_float_32(tensor: Any) -> Any:
+    return tf.constant(floats.cut_to_tensor_float_32(tensor.numpy()))
 
 
 def _in_single(array: Array) -> Array:

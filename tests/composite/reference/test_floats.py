@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from composite.kernels import floats
+from composite.reference import floats
 
 
 def test_the_two_runs_of_a_pair_move_each_number_both_ways():
@@ -34,3 +34,20 @@ def test_nearby_arrays_come_in_pairs_too(dtype):
     assert ((one[0] < y) | (other[0] < y)).all()
     assert ((one[0] > y) | (other[0] > y)).all()
     assert one[1] is whole
+
+
+def test_ten_bits_of_a_float32():
+    """To nearest, ties away from zero; what has no more bits stays, and so do specials."""
+    step = 2.0**-10
+    x = np.array([1, 1 + step, 1 + step / 2, -1 - step / 2, 1 + 0.49 * step, np.inf, np.nan, -0.0])
+    x = x.astype(np.float32)
+    nearest = [1, 1 + step, 1 + step, -1 - step, 1, np.inf, np.nan, -0.0]
+    np.testing.assert_array_equal(floats.in_tensor_float_32(x), nearest)
+    cut = [1, 1 + step, 1, -1, 1, np.inf, np.nan, -0.0]
+    np.testing.assert_array_equal(floats.cut_to_tensor_float_32(x), cut)
+    assert floats.in_tensor_float_32(x).dtype == np.float32
+
+
+def test_ten_bits_keep_the_shape():
+    assert floats.in_tensor_float_32(np.float32(0.1).reshape(())).shape == ()
+    assert floats.cut_to_tensor_float_32(np.ones((2, 0), np.float32)).shape == (2, 0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from composite.kernels.source import Source
+from composite.reference.source import Source
 from tests.compiler.tvm.conftest import library_of
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from composite.kernels import floats
+from composite.reference import floats
 
 Array = np.ndarray[Any, Any]
 

@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
-from composite.kernels import floats
+from composite.reference import floats
 
 Array = np.ndarray[Any, Any]
 
@@ -57,21 +57,25 @@ class Draw(NamedTuple):
         return self._replace(arrays=[_milder(x) for x in self.arrays])
 
 
-def draws(
+def draws(  # noqa: PLR0913 - of which tensors, how many, and what is computed with them
     dtypes: Sequence[tf.DType],
     shapes: Sequence[tuple[int, ...]],
     seed: int,
     *,
     all_kinds: bool,
     fed_back: bool = False,
+    tensor_float_32: bool = False,
 ) -> Iterator[Draw]:
     """Inputs of each kind; ordinary ones alone unless `all_kinds`, or where nothing is floating.
 
     fed_back: whether a loop multiplies what it made with inputs again. Matrices are then as those
         that are trained, lest each trip makes any rounding error larger.
+    tensor_float_32: whether factors of products have 10 bits of mantissa. Some inputs then have no
+        more, so that what is allowed for their rounding excuses nothing else.
     """
     random = np.random.default_rng(seed)
     kinds: dict[str, Callable[..., Array]] = {"ordinary inputs": _shifted}
+    kinds |= {"inputs of ten bits": _of_ten_bits} if tensor_float_32 else {}
     floating = [i for i, dtype in enumerate(dtypes) if dtype.is_floating]
     small = sum(int(np.prod(shape)) for shape in shapes) <= MANY
     if all_kinds and floating:
@@ -210,6 +214,10 @@ def _shifted(shape: tuple[int, ...], finfo: Any, random: np.random.Generator) ->
     if shape:
         values[shape[0] // 2 :] += 1
     return values
+
+
+def _of_ten_bits(shape: tuple[int, ...], finfo: Any, random: np.random.Generator) -> Array:
+    return floats.in_tensor_float_32(_shifted(shape, finfo, random).astype(np.float32))
 
 
 def _of_one_sign(shape: tuple[int, ...], _finfo: Any, random: np.random.Generator) -> Array:

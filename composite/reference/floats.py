@@ -16,6 +16,7 @@ Array = np.ndarray[Any, Any]
 
 _NEARBY = 4  # runs with other roundings, in pairs
 _SIGNS = 4099  # a prime: neighbouring rows are moved in other ways
+_BITS_OF_TF32, _HALF_OF_TF32 = 0xFFFFE000, 0x1000  # sign, exponent and 10 bits; half of the last
 _LARGE_TINY = 1e-30  # a smallest normal number above it is half's
 
 
@@ -101,6 +102,22 @@ def in_range(exact: Array, dtype: Any) -> Array:
     """A reference whose numbers beyond those of `dtype` are infinite, as they are there."""
     beyond = np.abs(exact) > float(ml_dtypes.finfo(dtype).max)
     return np.where(beyond, np.copysign(np.inf, exact), exact) if beyond.any() else exact
+
+
+def in_tensor_float_32(array: Array) -> Array:
+    """The float32 numbers with 10 bits of mantissa, to nearest, as a GPU's tensor cores read them.
+
+    Ties go away from zero, as PTX's `cvt.rna.tf32.f32` has them.
+    """
+    bits = np.asarray(array, np.float32).view(np.uint32)
+    rounded = ((bits + np.uint32(_HALF_OF_TF32)) & np.uint32(_BITS_OF_TF32)).view(np.float32)
+    return np.where(np.isfinite(array), rounded, array)
+
+
+def cut_to_tensor_float_32(array: Array) -> Array:
+    """The same, but toward zero: what tensor cores make of numbers that nobody rounds for them."""
+    bits = np.asarray(array, np.float32).view(np.uint32)
+    return np.where(np.isfinite(array), (bits & np.uint32(_BITS_OF_TF32)).view(np.float32), array)
 
 
 def gap(room: Array, alignment: int) -> int:

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
-from composite.kernels.exact import is_exact
+from composite.reference.exact import is_exact
 
 Function = Callable[[Any], Any]
 FLOATS = tf.TensorSpec([4, 6], tf.float32)

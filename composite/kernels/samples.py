@@ -1,0 +1,135 @@
+"""The inputs that a kernel is checked on, and what comes of each: by its expansion, and in float64.
+
+Not for: which numbers these are (reference/adversarial.py), and whether a kernel is near enough
+(verify.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from composite.kernels.shapes import of_inputs, of_sizes
+from composite.reference import adversarial, floats
+from composite.reference.source import Source
+from composite.reference.tolerance import Reference
+
+Array = np.ndarray[Any, Any]
+
+_MILDER = 3  # times that the magnitudes of a draw are halved, as exponents
+_KEPT = 256 << 20  # bytes of inputs and results
+
+
+class Sample(NamedTuple):
+    """One set of inputs, as a kernel takes them, and what comes of it."""
+
+    shapes: list[tuple[int, ...]]
+    draw: adversarial.Draw
+    inputs: list[Array]
+    expected: list[Array]
+    references: list[Reference]
+    source: Source
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        results = [array for r in self.references for array in (r.exact, r.own)]
+        return sum(array.nbytes for array in [*self.inputs, *self.expected, *results])
+
+
+class Samples:
+    """Samples of some shapes: computed when they are first needed, and kept for other kernels."""
+
+    def __init__(
+        self,
+        expansions: Callable[[Sequence[tuple[int, ...]]], Any],
+        cases: Sequence[Sequence[tuple[int, ...]]],
+        sizes: Sequence[int] = (),
+        *,
+        tensor_float_32: bool = False,
+    ) -> None:
+        """`expansions(shapes)` gives the expansion (a FunctionDefLibrary) for exact shapes.
+
+        The last of the `cases` has adversarial inputs as well. `sizes`: the inputs whose value
+        takes the place of a shape in each case. `tensor_float_32`: whether factors of products may
+        have 10 bits of mantissa.
+        """
+        self._expansions = expansions
+        self._cases = cases
+        self._sizes = sizes
+        self._tensor_float_32 = tensor_float_32
+        self._kept: list[Sample] = []
+
+    def __iter__(self) -> Iterator[Sample]:
+        """Gives them in the same order each time."""
+        if self._kept:
+            yield from self._kept
+            return
+        found: list[Sample] = []
+        size = 0
+        for sample in self._computed():
+            size += sample.size
+            if size <= _KEPT:
+                found.append(sample)
+            yield sample
+        if size <= _KEPT:
+            self._kept = found
+
+    def _computed(self) -> Iterator[Sample]:
+        for number, shapes in enumerate(self._cases):
+            source = Source(self._expansions(shapes), tensor_float_32=self._tensor_float_32)
+            draws = adversarial.draws(
+                source.body.input_dtypes,
+                of_inputs(shapes, self._sizes),
+                number,
+                all_kinds=number == len(self._cases) - 1,
+                fed_back=source.has_loop,
+                tensor_float_32=self._tensor_float_32,
+            )
+            for draw in draws:
+                own = draw.with_sizes(of_sizes(shapes, self._sizes))
+                sample = _taken(list(shapes), own, source)
+                if sample is not None:
+                    yield sample
+
+
+def _taken(shapes: list[tuple[int, ...]], draw: adversarial.Draw, source: Source) -> Sample | None:
+    """The sample of a draw, or of the same without zeros among the integers, or with zeros alone.
+
+    By a zero, something may be divided; nothing else is a place of the only element of a size.
+    None when the expansion takes none of them.
+    """
+    others = [adversarial.without_zeros(draw), adversarial.with_zeros(draw)]
+    for one in (draw, *others):
+        try:
+            return _sample(shapes, one, source)
+        except tf.errors.OpError:
+            if one is others[-1] and not draw.refusable:
+                raise
+    return None
+
+
+def _sample(shapes: Sequence[tuple[int, ...]], draw: adversarial.Draw, source: Source) -> Sample:
+    """What comes of a draw: of a milder one where roundings decide whether a result overflows."""
+    milder = iter(range(0 if draw.special or draw.denormal else _MILDER))
+    while True:
+        inputs = [floats.unaligned(x) for x in draw.arrays]
+        expected, references = source.run(inputs)
+        if all(map(_overflow_alike, expected, references)) or next(milder, None) is None:
+            given = [
+                np.zeros(draw.sizes[i], x.dtype) if i in draw.sizes else x
+                for i, x in enumerate(inputs)
+            ]
+            return Sample(list(shapes), draw, given, expected, references, source)
+        draw = draw.milder()
+
+
+def _overflow_alike(expected: Array, reference: Reference) -> bool:
+    """Whether the results of both precisions are finite at the same places."""
+    if not floats.is_floating(expected):
+        return True
+    exact = floats.in_range(reference.exact, expected.dtype)
+    return bool((np.isfinite(expected) == np.isfinite(exact)).all())
