@@ -20,6 +20,8 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.framework import load_library
 
+import composite
+
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 SOURCES = sorted((HERE / "device").glob("*.[ch]"))
@@ -116,3 +118,17 @@ class Devices:
             yield
         finally:
             self._library.HoldKernels(False)
+
+
+class Counted:
+    """What composite.stats and the driver counted since."""
+
+    def __init__(self, devices: Devices, number: int = 0) -> None:
+        self._devices, self._number = devices, number
+        self._before, self._launches = composite.stats(), devices.kernels(number)
+
+    def __call__(self) -> tuple[int, int, int]:
+        """Calls that a kernel answered, and an expansion; launches that the device was given."""
+        grown = composite.stats() - self._before
+        launches = self._devices.kernels(self._number) - self._launches
+        return grown["kernel_launches"], grown["expansion_runs"], launches

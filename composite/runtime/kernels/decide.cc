@@ -24,9 +24,6 @@ absl::optional<Why> WhyNoKernelMayRun(const Caller& caller, const Options& optio
   if (options.backend == Backend::kTf) return Why::kBackendTf;
   if (options.expansion_only()) return Why::kStrict;
   if (!device.has_kernels()) return Why::kDevice;
-  if (device.kind == Device::kCuda && caller.dtypes.Has(tensorflow::DT_INT32)) {
-    return Why::kHostMemory;
-  }
   if (!caller.dtypes.IsIn(AbiDtypes())) return Why::kDtypes;
   return absl::nullopt;
 }

@@ -65,7 +65,6 @@ enum class Why {
   kBackendTf,
   kStrict,
   kDevice,
-  kHostMemory,
   kDtypes,
   // choice.kernel
   kKernel,

@@ -98,8 +98,6 @@ std::string Plain(Why why) {
       return "numerics=\"strict\"";
     case Why::kDevice:
       return "no kernels run on the device that this node is placed on";
-    case Why::kHostMemory:
-      return "an int32 tensor of it lies in the host's memory, which no kernel for a GPU reads";
     case Why::kDtypes:
       return "no kernel takes its dtypes";
     case Why::kUnchecked:

@@ -22,15 +22,6 @@ using tensorflow::AttrSlice;
 
 namespace {
 
-bool IsInDeviceMemory(const tensorflow::OpKernel& kernel) {
-  for (const auto& memories : {kernel.input_memory_types(), kernel.output_memory_types()}) {
-    for (tensorflow::MemoryType memory : memories) {
-      if (memory != tensorflow::DEVICE_MEMORY) return false;
-    }
-  }
-  return true;
-}
-
 // ", region 1a2b3c4d of MatMul, Tanh", for a region.
 std::string OfRegion(const OpVersion& version) {
   if (!absl::StartsWith(version.digest, kRegionPrefix)) return "";
@@ -56,7 +47,6 @@ absl::Status CompositeNode::Init(tensorflow::OpKernelConstruction* context) {
   }
   TF_ASSIGN_OR_RETURN(own_options_, NodeOptions(attrs));
   device_ = DeviceOf(context->device_type().type_string(), *context->device());
-  if (device_.kind != Device::kCpu && !IsInDeviceMemory(kernel_)) device_ = {Device::kOther, 0};
   for (auto dtypes : {context->input_types(), context->output_types()}) {
     for (tensorflow::DataType dtype : dtypes) dtypes_.Add(dtype);
   }

@@ -62,8 +62,7 @@ class CompositeNode {
   }
   // Whether the node is no call of the user's, see kUncountedAttr.
   bool is_uncounted() const { return uncounted_; }
-  // What its kernels run on. One without kernels if TensorFlow gives the node a tensor in other
-  // memory than the device's.
+  // What its kernels run on.
   const Device& device() const { return device_; }
 
  private:

@@ -3,11 +3,13 @@
 #include <exception>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/base/stats.h"
 #include "composite/runtime/kernels/decide.h"
 #include "composite/runtime/run/gpu_call.h"
 #include "composite/runtime/run/gpu_device.h"
+#include "composite/runtime/run/host_tensors.h"
 #include "composite/runtime/run/node_trace.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
@@ -19,7 +21,10 @@ using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
 
 DeviceOp::DeviceOp(OpKernelConstruction* context, std::string op_name)
-    : AsyncOpKernel(context), node_(*this, std::move(op_name)), expansion_(/*on_cpu=*/false) {
+    : AsyncOpKernel(context),
+      has_host_outputs_(absl::c_linear_search(output_memory_types(), tensorflow::HOST_MEMORY)),
+      node_(*this, std::move(op_name)),
+      expansion_(/*on_cpu=*/false) {
   OP_REQUIRES_OK(context, node_.Init(context));
   if (!node_.device().has_kernels()) return;
   absl::StatusOr<CudaDevice> gpu = CudaDeviceOf(*context->device());
@@ -81,8 +86,9 @@ void DeviceOp::ComputeAsync(OpKernelContext* context, DoneCallback done) {
   }
   if (!started.ok() || started->expansion == nullptr) {
     context->SetStatus(started.status());
-    if (started.ok()) started->asked.Enqueue();
-    return done();
+    if (!started.ok()) return done();
+    started->asked.Enqueue();
+    return has_host_outputs_ ? WhenStreamIsDone(context, std::move(done)) : done();
   }
   ExpansionRunner::RunOnDevice(std::move(started->expansion), context, started->strict,
                                [context, asked = std::move(started->asked),

@@ -37,6 +37,7 @@ class DeviceOp : public tensorflow::AsyncOpKernel {
   absl::optional<absl::Status> Launch(tensorflow::OpKernelContext* context, const NodeCall& call,
                                       const Decision& decision);
 
+  const bool has_host_outputs_;  // which are there when the stream has done all
   CompositeNode node_;
   CudaDevice gpu_;  // if kernels run on it
   ExpansionRunner expansion_;

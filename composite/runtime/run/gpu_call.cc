@@ -8,6 +8,7 @@
 #include "composite/runtime/cuda/image.h"
 #include "composite/runtime/cuda/launch_plan.h"
 #include "composite/runtime/run/gpu_device.h"
+#include "composite/runtime/run/host_tensors.h"
 #include "composite/runtime/run/kernel_outputs.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
@@ -20,14 +21,17 @@ using tensorflow::Tensor;
 using Addresses = absl::InlinedVector<void*, 8>;
 using Workspaces = absl::InlinedVector<Tensor, 2>;
 
-// Kernels do not write to inputs.
-void* AddressOf(const Tensor& tensor) { return const_cast<char*>(tensor.tensor_data().data()); }
+absl::Status AppendTo(Addresses* addresses, const absl::StatusOr<void*>& address) {
+  if (address.ok()) addresses->push_back(*address);
+  return address.status();
+}
 
-// Outputs and workspaces come from TensorFlow's allocator, whose addresses are multiples of more.
-bool InputsAreAligned(const LaunchPlan& plan, const Addresses& inputs) {
+// All else comes from TensorFlow's allocator, whose addresses are multiples of more.
+bool InputsAreAligned(OpKernelContext* context, const LaunchPlan& plan) {
   for (const LaunchArgument& argument : plan.aligned) {
     if (argument.kind != LaunchArgument::kInput) continue;
-    const auto address = reinterpret_cast<uintptr_t>(inputs[argument.index]);
+    if (context->input_memory_type(argument.index) == tensorflow::HOST_MEMORY) continue;
+    const auto address = reinterpret_cast<uintptr_t>(context->input(argument.index).data());
     if (address % kLaunchAlignment != 0) return false;
   }
   return true;
@@ -47,22 +51,27 @@ absl::Status AllocateWorkspaces(OpKernelContext* context, const LaunchPlan& plan
   return absl::OkStatus();
 }
 
-absl::Status Launch(OpKernelContext* context, const Choice& choice, const Addresses& inputs,
-                    const CudaDevice& device) {
+absl::Status Launch(OpKernelContext* context, const Choice& choice, const CudaDevice& device) {
   const LaunchPlan& plan = *choice.kernel->record.launches;
   Workspaces workspaces;
   absl::Status status = AllocateWorkspaces(context, plan, choice.values, &workspaces);
   if (!status.ok()) return status;
-  Addresses outputs, places;
-  for (int i = 0; i < context->num_outputs(); ++i) {
-    outputs.push_back(AddressOf(*context->mutable_output(i)));
+  HostTensors tensors(context);
+  Addresses inputs, outputs, places;
+  for (int i = 0; i < context->num_inputs() && status.ok(); ++i) {
+    status = AppendTo(&inputs, tensors.Input(i));
   }
-  for (const Tensor& workspace : workspaces) places.push_back(AddressOf(workspace));
+  for (int i = 0; i < context->num_outputs() && status.ok(); ++i) {
+    status = AppendTo(&outputs, tensors.Output(i));
+  }
+  if (!status.ok()) return status;
+  for (const Tensor& workspace : workspaces) places.push_back(workspace.data());
   const CudaDriver& driver = **CudaDriver::Get();  // whose device it is
   const CudaScope scope(driver, device.context);
   if (!scope.status().ok()) return scope.status();
-  return LaunchAll(driver, device, plan, *choice.kernel->image,
-                   {inputs, outputs, places, choice.values}, StreamOf(context));
+  status = LaunchAll(driver, device, plan, *choice.kernel->image,
+                     {inputs, outputs, places, choice.values}, StreamOf(context));
+  return status.ok() ? tensors.CopyOutputs() : status;
 }
 
 }  // namespace
@@ -70,14 +79,12 @@ absl::Status Launch(OpKernelContext* context, const Choice& choice, const Addres
 absl::optional<absl::Status> CallGpuKernel(OpKernelContext* context, const Choice& choice,
                                            const CudaDevice& device) {
   const KernelRecord& record = choice.kernel->record;
-  Addresses inputs;
-  for (int i = 0; i < context->num_inputs(); ++i) inputs.push_back(AddressOf(context->input(i)));
-  if (!InputsAreAligned(*record.launches, inputs)) return absl::nullopt;
+  if (!InputsAreAligned(context, *record.launches)) return absl::nullopt;
   OutputShapes shapes;
   absl::Status status = ShapesOfOutputs(record, choice.values, &shapes);
   if (status.ok()) status = AllocateOutputs(context, record, shapes);
   if (status.ok() && shapes.all_empty) return status;
-  if (status.ok()) status = Launch(context, choice, inputs, device);
+  if (status.ok()) status = Launch(context, choice, device);
   if (status.ok()) return status;
   Count(GlobalStats().kernel_errors);
   ReleaseOutputs(context);

@@ -11,7 +11,8 @@
 
 namespace composite {
 
-// Sets all outputs, which the stream will have filled when it comes to what follows. `choice` must
+// Sets all outputs, which the stream will have filled when it comes to what follows: who is given
+// one in the host's memory must wait for that (WhenStreamIsDone). `choice` must
 // come from Choose with this context's signature, and have a kernel for the device. Empty when an
 // input lies where the kernel cannot read it. A status that is not OK names the kernel, and no
 // output is set.

@@ -17,7 +17,7 @@ from composite.compiler.tvm.cuda import nvrtc
 from composite.compiler.tvm.cuda.launch import Argument, Launch, LaunchPlan
 from composite.compiler.tvm.cuda.preamble import PREAMBLE
 from composite.kernels import gpu, verify
-from tests.gpu.devices import GPU, OTHER_GPU, Devices, delete_kernels, with_kernels
+from tests.gpu.devices import GPU, OTHER_GPU, Counted, Devices, delete_kernels, with_kernels
 from tests.unmeasured import kernels_serve
 
 os.environ |= with_kernels()
@@ -33,11 +33,6 @@ def two(x, b):
 @Composite("GpuKernelMeasured", inputs=["x: float"], outputs=["y: float"])
 def measured(x):
     return tf.tanh(x * 2.0) + 1.0
-
-
-@Composite("GpuKernelInt32", inputs=["x: int32"], outputs=["y: int32"])
-def of_int32(x):
-    return x + 1
 
 
 @Composite("GpuKernelScalar", inputs=["x: float", "n: int64"], outputs=["y: float"])
@@ -67,20 +62,6 @@ def expected(x: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def check(found: Any, x: np.ndarray = X, b: np.ndarray = B) -> None:
     for one, right in zip(found, expected(x, b), strict=True):
         np.testing.assert_allclose(one, right, rtol=1e-5)
-
-
-class Counted:
-    """What composite.stats and the driver counted since."""
-
-    def __init__(self, devices: Devices, number: int = 0) -> None:
-        self._devices, self._number = devices, number
-        self._before, self._launches = composite.stats(), devices.kernels(number)
-
-    def __call__(self) -> tuple[int, int, int]:
-        """Calls that a kernel answered, and an expansion; launches that the device was given."""
-        grown = composite.stats() - self._before
-        launches = self._devices.kernels(self._number) - self._launches
-        return grown["kernel_launches"], grown["expansion_runs"], launches
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -194,15 +175,6 @@ def test_must(devices: Devices) -> None:
         with pytest.raises(tf.errors.FailedPreconditionError, match="Lgamma"):
             without(tf.constant(X))
     assert counted()[:2] == (1, 0)
-
-
-def test_int32_lies_elsewhere() -> None:
-    with tf.device(GPU):
-        x = tf.constant([1, 2])
-        np.testing.assert_array_equal(of_int32(x), [2, 3])
-        explanation = composite.explain(of_int32, x)
-    assert explanation.final
-    assert "an int32 tensor of it lies in the host's memory" in explanation.reason
 
 
 def test_a_scalar_among_the_inputs(devices: Devices) -> None:
