@@ -102,6 +102,7 @@ HELD_BY: dict[str, str] = {
     "tests/composite/hybrid/test_values.py": "freezing.py",
     # What makes kernels.
     "tests/composite/compiler_process/test_client.py": "process.py server.py service.py",
+    "tests/compiler/tvm/strategy/cuda/test_gather.py": "compiler/tvm/passes/gathers_of_zeros.py",
     "tests/composite/kernels/test_verify.py": "composite/reference/adversarial.py",
     "tests/composite/jit/test_worker.py": (
         "composite/kernels/expansions.py composite/kernels/produce.py"
@@ -290,6 +291,7 @@ HELD_BY: dict[str, str] = {
     "tests/runtime/run/test_op_kernel.py": "composite_node node_call",
     "tests/gpu/test_on_device.py": (
         "composite/runtime/run/device_op composite/runtime/run/gpu_call"
+        " composite/runtime/run/host_tensors"
         " composite/runtime/run/gpu_device composite/runtime/api/gpu_c_api"
         " composite/runtime/cuda/driver composite/runtime/cuda/image composite/kernels/gpu.py"
         " composite/kernels/unchecked.py"

@@ -50,6 +50,7 @@ def _for_gpu(task: Task, target: CudaTarget) -> Made:
         task.in_shapes,
         target=target,
         name=task.name or "kernel",
+        sizes=task.sizes,
         choices=task.choices,
     )
     digest = hashlib.sha256(kernel.source.encode()).hexdigest()[:16]

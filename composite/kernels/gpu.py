@@ -51,6 +51,7 @@ def record_of(request: KernelRequest, kernel: CudaKernel, *, tuned: bool) -> Ker
         attrs=request.attrs,
         program=request.program,
         in_shapes=request.in_shapes,
+        size_inputs=request.size_inputs,
         out_shapes=tuple(kernel.out_shapes),
         minimums=tuple(kernel.minimums),
         barriers=False,

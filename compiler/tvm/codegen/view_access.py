@@ -7,6 +7,7 @@ its lanes are computed one by one. So nothing is read outside of a part, whateve
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Protocol
 
 from tvm import ir, tirx
@@ -14,6 +15,7 @@ from tvm.tirx import stmt as tir_stmt
 
 from composite.compiler.tvm.codegen.block import (
     Block,
+    const,
     index,
     lanes_of,
     quotient,
@@ -194,7 +196,16 @@ def _gather(access: Elements, node: Gather, at: Sequence[Index]) -> Expr:
         value = access.read(indices, own)
         found[axis] = access.block.let(convert(value, "int64"), "found")
     source = [found[i] if i in found else at[next(kept)] for i in range(node.table.rank)]
-    return access.read(node.table, source)
+    if not node.zero_elsewhere:
+        return access.read(node.table, source)
+    sizes = [index(access.size(node.table.shape[axis])) for axis in node.axes]
+    inside = reduce(tirx.And, map(_is_within, found.values(), sizes))
+    dtype = compute_dtype(node.table.dtype)
+    cases: list[tuple[Expr | bool, Element]] = [
+        (inside, lambda inner: inner.read(node.table, source)),
+        (True, lambda _: const(0, dtype)),
+    ]
+    return _first_that_holds(access, dtype, lanes_at(at), cases)
 
 
 def _check(access: Elements, node: Check, at: Sequence[Index]) -> Expr:
@@ -214,12 +225,15 @@ def _check(access: Elements, node: Check, at: Sequence[Index]) -> Expr:
 
 
 def _fail_unless_within(block: Block, value: Expr, bound: Expr) -> None:
-    value = block.let(value)
-    within = tirx.And(value >= index(0), value < bound)
+    within = _is_within(block.let(value), bound)
     # The kind tells the host that the call, not the kernel, is at fault. TVM 0.27's own order of
     # arguments is (condition, kind), whatever its Python names say.
     message = [ir.StringImm("an index is out of range")]
     block.add(tir_stmt.AssertStmt(within, ir.StringImm("IndexError"), message))
+
+
+def _is_within(value: Expr, bound: Expr) -> Expr:
+    return tirx.And(value >= index(0), value < bound)
 
 
 def _random_words(access: Elements, tensor: Tensor, node: RandomWords, at: Sequence[Index]) -> Expr:

@@ -1,7 +1,7 @@
 """From a TF function to CUDA source and the plan of its launches.
 
-Reading, lowering, passes and planning are those of any device. One call is one kernel, which may be
-several launches: one a stage. Machine code is :mod:`.nvrtc`'s part.
+Reading, lowering and planning are those of any device, and so are the passes but for one. One call
+is one kernel, which may be several launches: one a stage. Machine code is :mod:`.nvrtc`'s part.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
 from composite.compiler.tvm.ir.tensor import Tensor
+from composite.compiler.tvm.passes.pipeline import GPU_PASSES, run
 from composite.compiler.tvm.plan.plan import Plan, make_plan
 from composite.compiler.tvm.read.reader import read_function
 from composite.compiler.tvm.target import CudaTarget
@@ -52,12 +53,13 @@ class CudaKernel:
     knobs: tuple[Knob, ...]
 
 
-def write_cuda(
+def write_cuda(  # noqa: PLR0913 - a call, a machine, what was chosen
     library_def: Any,
     in_shapes: Sequence[Sequence[int | str]],
     *,
     target: CudaTarget,
     name: str = "kernel",
+    sizes: Sequence[int] = (),
     choices: Chosen = MappingProxyType({}),
 ) -> CudaKernel:
     """Write ``library_def.function[0]`` for a shape class as CUDA source.
@@ -67,6 +69,7 @@ def write_cuda(
         in_shapes: One shape an input; a dimension is an int or a symbol such as ``"s0"``.
         target: The level of the GPU.
         name: A C identifier.
+        sizes: Inputs whose values are sizes, see `read_function`.
         choices: Values of knobs, where they are not to be the strategies' own.
 
     Raises:
@@ -74,7 +77,7 @@ def write_cuda(
             GPUs takes a stage.
     """
     try:
-        plan = make_plan(read_function(library_def, in_shapes))
+        plan = make_plan(run(GPU_PASSES, read_function(library_def, in_shapes, sizes)))
         return _Writing(plan, target, name, Choices(choices)).kernel()
     except RecursionError:
         raise NotCovered("a chain of element-wise ops is too long to be one kernel") from None

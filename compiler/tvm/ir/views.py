@@ -59,7 +59,7 @@ class Gather(Node):
 
     All of ``indices`` have one shape, and are read at the result's dimensions ``at``. The table's
     other dimensions are the result's dimensions ``kept``, in order. An index lies within the table:
-    what is not known to is a :class:`Check`.
+    what is not known to is a :class:`Check`, unless 0 is read ``zero_elsewhere``.
     """
 
     selects: ClassVar[bool] = True
@@ -69,19 +69,22 @@ class Gather(Node):
     axes: tuple[int, ...]
     at: tuple[int, ...]
     kept: tuple[int, ...]
+    zero_elsewhere: bool = False
 
 
 @dataclass(frozen=True)
 class Check(Node):
     """The operand's integers; the kernel fails where one is not in ``[0, bound)``.
 
-    The host then runs the expansion, which raises TensorFlow's own error.
+    The host then runs the expansion, which raises TensorFlow's own error. On a GPU, where no kernel
+    can fail, an index ``of_gather`` needs no check (:mod:`..passes.gathers_of_zeros`).
     """
 
     is_element_wise: ClassVar[bool] = True
 
     operand: Tensor
     bound: Dim
+    of_gather: bool = False
 
 
 @dataclass(frozen=True)
@@ -160,12 +163,12 @@ def iota(size: Dim, dtype: str, rank: int = 1, axis: int = 0) -> Tensor:
     return Tensor(shape, dtype, Iota(axis))
 
 
-def checked(indices: Tensor, bound: Dim) -> Tensor:
-    """Return the indices, which are in ``[0, bound)`` or fail the kernel."""
+def checked(indices: Tensor, bound: Dim, *, of_gather: bool = False) -> Tensor:
+    """Return the indices, which are in ``[0, bound)`` or fail the kernel (see :class:`Check`)."""
     return (
         indices
         if _is_within(indices, bound)
-        else Tensor(indices.shape, indices.dtype, Check(indices, bound))
+        else Tensor(indices.shape, indices.dtype, Check(indices, bound, of_gather))
     )
 
 
@@ -191,7 +194,7 @@ def gather(table: Tensor, indices: Tensor, axis: int, batch: int) -> Tensor:
     places = range(len(shape))
     node = Gather(
         table,
-        (checked(indices, table.shape[axis]),),
+        (checked(indices, table.shape[axis], of_gather=True),),
         (axis,),
         (*places[:batch], *places[axis : axis + found]),
         (*places[:axis], *places[axis + found :]),
@@ -201,7 +204,8 @@ def gather(table: Tensor, indices: Tensor, axis: int, batch: int) -> Tensor:
 
 def gather_elements(table: Tensor, indices: Sequence[Tensor]) -> Tensor:
     """Return the table's elements, or rows, at the indices of its first dimensions."""
-    indices = tuple(checked(t, d) for t, d in zip(indices, table.shape, strict=False))
+    bounded = zip(indices, table.shape, strict=False)
+    indices = tuple(checked(t, d, of_gather=True) for t, d in bounded)
     depth, outer = len(indices), indices[0].rank
     shape = (*indices[0].shape, *table.shape[depth:])
     places = tuple(range(len(shape)))

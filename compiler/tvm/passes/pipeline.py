@@ -2,8 +2,9 @@
 
 A pass takes a function and returns one that computes the same. Those for loops run on the function
 of one trip, while the loop is made of a While (:mod:`..read.loop_builder`); the others on the whole
-function, and on that of a trip, before it is cut into stages (:mod:`..plan.plan`). To add a pass,
-write its module beside this one and list it here.
+function, and on that of a trip, before it is cut into stages (:mod:`..plan.plan`). In front of
+these, what is to run on a GPU has passes of its own (:mod:`..cuda.build`). To add a pass, write its
+module beside this one and list it here.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Generic, TypeVar
 from composite.compiler.tvm.ir.graph import Function
 from composite.compiler.tvm.ir.loop import Trip
 from composite.compiler.tvm.passes.close import close_loop
+from composite.compiler.tvm.passes.gathers_of_zeros import gathers_of_zeros
 from composite.compiler.tvm.passes.hoist import hoist_products
 from composite.compiler.tvm.passes.identities import compose_elementary
 from composite.compiler.tvm.passes.merge_equal import merge_equal
@@ -47,6 +49,7 @@ LOOP_PASSES: tuple[Pass[Trip], ...] = (
     Pass("split-products", split_products),
     Pass("close-loop", close_loop),
 )
+GPU_PASSES: tuple[Pass[Function], ...] = (Pass("gathers-of-zeros", gathers_of_zeros),)
 FUNCTION_PASSES: tuple[Pass[Function], ...] = (
     Pass("round-operands", round_operands),
     Pass("compose-elementary", compose_elementary),

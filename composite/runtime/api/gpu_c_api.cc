@@ -73,7 +73,8 @@ absl::StatusOr<CudaDevice> GpuOf(const CudaDriver& driver, const KernelRecord& r
 absl::StatusOr<SymbolValues> SymbolsOf(const KernelRecord& record, const composite_array* inputs) {
   Signature call;
   for (size_t i = 0; i < record.in_shapes.ranks.size(); ++i) {
-    call.ranks.push_back(inputs[i].rank);
+    const bool of_value = record.in_shapes.ranks[i] == Signature::kOfValue && inputs[i].rank == 1;
+    call.ranks.push_back(of_value ? Signature::kOfValue : inputs[i].rank);
     call.dims.insert(call.dims.end(), inputs[i].shape, inputs[i].shape + inputs[i].rank);
   }
   SymbolValues values;

@@ -15,7 +15,8 @@
 namespace composite {
 
 // Calls `done` when the stream of a call has done what it was given so far: outputs in the host's
-// memory are there then. Of an error the stream waits for itself, and `done` is called all the same.
+// memory are there then. Of an error the stream waits for itself, and `done` is called all the
+// same.
 void WhenStreamIsDone(tensorflow::OpKernelContext* context, std::function<void()> done);
 
 // Of one call, whose outputs are allocated. What it allocates on the device is given back with it:
@@ -39,7 +40,7 @@ class HostTensors {
 
   tensorflow::OpKernelContext* const context_;
   std::vector<tensorflow::Tensor> on_device_;
-  std::vector<tensorflow::Tensor> sources_;  // of copies that the stream may not have done yet
+  std::vector<tensorflow::Tensor> sources_;     // of copies that the stream may not have done yet
   std::vector<std::pair<int, void*>> outputs_;  // that lie in the host's memory, and their places
 };
 

@@ -35,7 +35,6 @@ _OF_FUNCTION = re.compile(r"__composite_\w+: ")  # its name has a digest in it
 # Ops with products, whose factors have 10 bits of mantissa: so far are results from float64 then.
 _IN_TF32 = [OPS[name] for name in ("SwiGlu", "ScaledDotProductAttention", "LayerNormLstmCell")]
 _OF_ALL_IN_TF32 = 2e-3
-_IN_HOST_MEMORY = "int32 among its tensors"
 
 
 @contextmanager
@@ -119,16 +118,7 @@ def entry(calls: list[Call], *, gradients: bool, known: set[str]) -> tuple[str, 
         if own and not any(own.values()):
             assert serves > 0
         reasons |= set(own.values()) - {""}
-        if not own:
-            assert has_int32(call)
-            reasons.add(_IN_HOST_MEMORY)
     return ("; ".join(sorted(reasons)) or "yes"), names
-
-
-def has_int32(call: Call) -> bool:
-    inputs = inputs_of(call)
-    tensors = [*tf.nest.flatten(inputs), *results(call.op, inputs, call.attrs, gradients=False)]
-    return any(x.dtype == tf.int32 for x in tensors)
 
 
 @pytest.mark.parametrize("name", OPS)

@@ -38,6 +38,17 @@ def summed(xs):
     return tf.cast(xs[0], tf.float32) * 0.5 + tf.cast(xs[1], tf.float32)
 
 
+@Composite("GpuInt32Sized", inputs=["x: float", "n: int32"], outputs=["y: float"])
+def ramp(x, n):
+    """What has as many elements as the value of an input says."""
+    return tf.cast(tf.range(n), tf.float32) * x + 1.0
+
+
+@Composite("GpuInt32Bag", inputs=["table: float", "ids: int32"], outputs=["y: float"])
+def bag(table, ids):
+    return tf.reduce_sum(tf.gather(table, ids), 1)
+
+
 X = np.linspace(-1, 1, 60, dtype=np.float32).reshape(12, 5)
 N = np.arange(60, dtype=np.int32).reshape(12, 5) - 7
 
@@ -117,6 +128,29 @@ def test_a_launch_that_the_driver_refuses(devices: Devices) -> None:
     np.testing.assert_allclose(y, X + N, rtol=1e-6)
     np.testing.assert_array_equal(most, N.max(-1))
     assert counted() == (1, 1, 0)
+
+
+def test_a_scalar_that_is_a_size(devices: Devices) -> None:
+    with tf.device(GPU), kernels_serve():
+        for n in (5, 9, 5, 9):
+            found = ramp(tf.constant(0.5), tf.constant(n))
+            np.testing.assert_allclose(found, np.arange(n) * 0.5 + 1)
+            assert composite.wait(60)
+        counted = Counted(devices)
+        np.testing.assert_allclose(ramp(tf.constant(2.0), tf.constant(7)), np.arange(7) * 2 + 1)
+        assert counted()[:2] == (1, 0)
+
+
+def test_an_index_that_is_out_of_range(devices: Devices) -> None:
+    """The row is 0, as of TensorFlow's own gathers on GPUs; this device has none, so it raises."""
+    table, ids = X, np.array([[0, 11], [3, 4]], np.int32)
+    np.testing.assert_allclose(made(bag, table, ids), X[ids].sum(1), rtol=1e-5)
+    ids[1, 0] = 12
+    counted = Counted(devices)
+    with tf.device(GPU):
+        found = bag(tf.constant(table), tf.constant(ids))
+    np.testing.assert_allclose(found, [X[0] + X[11], X[4]], rtol=1e-5)
+    assert counted()[:2] == (1, 0)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 7])
