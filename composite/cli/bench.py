@@ -23,6 +23,7 @@ _LEAST_ROUNDS = 15
 @click.command(short_help="Measure a call beside TensorFlow's ways.")
 @click.argument("target", type=calls.TargetType(), metavar="FILE[:OP]")
 @calls.options
+@calls.device
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
@@ -31,28 +32,33 @@ _LEAST_ROUNDS = 15
     help="How long to measure.",
 )
 @click.option("as_json", "--json", is_flag=True, help="Print the times as JSON.")
-def bench(target: calls.Target, seconds: float, *, as_json: bool, **call: Any) -> None:
+def bench(
+    target: calls.Target, seconds: float, *, device: str | None, as_json: bool, **call: Any
+) -> None:
     """Measure one call, in microseconds, beside TensorFlow's ways: eager, tf.function, XLA.
 
     \b
     Example:
       composite bench ops.py:dense --shape x=32,1024 --shape w=1024,1024 --shape b=1024
 
-    The ways take turns, so that a slow spell of the machine hits all of them.
+    The ways take turns, so that a slow spell of the machine hits all of them. Calls on a GPU are
+    measured until it has done all of them.
     """  # noqa: D301 - click's mark for lines that are not rewrapped
     import composite
 
     op = target.one()
-    inputs, attrs = calls.tensors(op, calls.CallOptions(**call))
-    op(*inputs, **attrs)
-    composite.wait()  # for the kernel, which is measured as calls find it
-    path = composite.explain(op, *inputs, **attrs)
-    times = measure(ways(op, inputs, attrs), seconds)
+    with calls.placed(device):
+        inputs, attrs = calls.tensors(op, calls.CallOptions(**call))
+        op(*inputs, **attrs)
+        composite.wait()  # for the kernel, which is measured as calls find it
+        path = composite.explain(op, *inputs, **attrs)
+        times = measure(ways(op, inputs, attrs), seconds)
     medians = {way: _quantile(values, 0.5) for way, values in times.items()}
     best = min((medians[way] for way in THEIRS if way in medians), default=None)
     if as_json:
         answer = {
             "op": op.op_name,
+            "target": path.details.get("target", ""),
             "path": path.path,
             "reason": path.reason,
             "microseconds": {
@@ -122,9 +128,14 @@ def _repeats(run: Callable[[], Any]) -> int:
 
 
 def _chunk(run: Callable[[], Any], repeats: int) -> float:
+    import tensorflow as tf
+
     start = time.perf_counter()
     for _ in range(repeats):
-        run()
+        results = run()
+    for one in tf.nest.flatten(results):
+        if "GPU" in one.device:  # whose calls return before they are done
+            one.numpy()
     return (time.perf_counter() - start) / repeats
 
 

@@ -6,7 +6,8 @@ Not for: what is done with the call.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +33,24 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+device = click.option(
+    "--device", metavar="NAME", help="Where the call is placed: CPU:0, GPU:0; where TensorFlow "
+    "places it by default.",
+)  # fmt: skip
+
+
+@contextmanager
+def placed(name: str | None) -> Iterator[None]:
+    """Places what is called inside on a device. BadParameter where TensorFlow has no such."""
+    import tensorflow as tf
+
+    known = [found.name.removeprefix("/device:") for found in tf.config.list_logical_devices()]
+    if name is not None and name.upper() not in known:
+        raise click.BadParameter(f"{name} is none of {', '.join(known)}", param_hint="--device")
+    with tf.device(name):
+        yield
 
 
 class CallOptions(NamedTuple):

@@ -13,11 +13,14 @@ from composite.cli import calls
 @click.command(short_help="Say which path a call takes, and why.")
 @click.argument("target", type=calls.TargetType(), metavar="FILE[:OP]")
 @calls.options
+@calls.device
 @click.option(
     "--no-run", is_flag=True, help="Do not make the call: say what it would do in a new process."
 )
 @click.option("as_json", "--json", is_flag=True, help="Print it as JSON.")
-def explain(target: calls.Target, *, no_run: bool, as_json: bool, **call: Any) -> None:
+def explain(
+    target: calls.Target, *, device: str | None, no_run: bool, as_json: bool, **call: Any
+) -> None:
     """Say whether a call runs a kernel or TensorFlow's ops, why, and what was measured.
 
     \b
@@ -29,11 +32,12 @@ def explain(target: calls.Target, *, no_run: bool, as_json: bool, **call: Any) -
     import composite
 
     op = target.one()
-    inputs, attrs = calls.tensors(op, calls.CallOptions(**call))
-    if not no_run:
-        op(*inputs, **attrs)
-        composite.wait()
-    said = composite.explain(op, *inputs, **attrs)
+    with calls.placed(device):
+        inputs, attrs = calls.tensors(op, calls.CallOptions(**call))
+        if not no_run:
+            op(*inputs, **attrs)
+            composite.wait()
+        said = composite.explain(op, *inputs, **attrs)
     facts = {
         "op": said.op_name,
         "path": said.path,

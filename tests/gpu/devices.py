@@ -131,4 +131,5 @@ class Counted:
         """Calls that a kernel answered, and an expansion; launches that the device was given."""
         grown = composite.stats() - self._before
         launches = self._devices.kernels(self._number) - self._launches
-        return grown["kernel_launches"], grown["expansion_runs"], launches
+        assert grown["gpu_kernel_launches"] <= grown["kernel_launches"]
+        return grown["gpu_kernel_launches"], grown["gpu_expansion_runs"], launches

@@ -48,7 +48,10 @@ absl::StatusOr<DeviceOp::Started> DeviceOp::Start(OpKernelContext* context) {
     if (decision.route == Route::kExpansion) {
       const ExpansionTrace trace(*this, node_, *binding->version, decision);
       call.Note(decision, Route::kExpansion);
-      if (!node_.is_uncounted()) Count(GlobalStats().expansion_runs);
+      if (!node_.is_uncounted()) {
+        Count(GlobalStats().expansion_runs);
+        Count(GlobalStats().gpu_expansion_runs);
+      }
       TF_ASSIGN_OR_RETURN(started.expansion,
                           expansion_.Prepare(context, binding->version, node_.attrs()));
       return started;
@@ -67,7 +70,10 @@ absl::optional<absl::Status> DeviceOp::Launch(OpKernelContext* context, const No
                                               const Decision& decision) {
   const KernelTrace trace(*this, decision);
   const absl::optional<absl::Status> launched = CallGpuKernel(context, decision.choice, gpu_);
-  if (launched.has_value() && !node_.is_uncounted()) Count(GlobalStats().kernel_launches);
+  if (launched.has_value() && !node_.is_uncounted()) {
+    Count(GlobalStats().kernel_launches);
+    Count(GlobalStats().gpu_kernel_launches);
+  }
   if (!launched.has_value() || launched->ok() || call.must()) return launched;
   if (!told_.exchange(true, std::memory_order_relaxed)) {
     LOG(WARNING) << type_string() << " (node " << name()

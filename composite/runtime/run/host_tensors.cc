@@ -1,5 +1,6 @@
 #include "composite/runtime/run/host_tensors.h"
 
+#include "composite/runtime/base/stats.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/framework/types.h"
@@ -55,6 +56,7 @@ absl::StatusOr<void*> HostTensors::Input(int index) {
       StreamOfCall(context_)->Memcpy(&to, input.tensor_data().data(), input.TotalBytes());
   if (!status.ok()) return status;
   sources_.push_back(input);
+  Count(GlobalStats().copies);
   return place;
 }
 
