@@ -118,7 +118,8 @@ def _checked(request: KernelRequest, record: KernelRecord, image: bytes) -> Any:
     size = _SIZES.get(len(request.hint), _LEAST)
     larger = replace(request, hint=(size,) * len(request.hint))
     try:
-        return gpu.check(produce.oracle(larger, record.minimums), record, image)
+        standard = produce.oracle(larger, record.minimums, arithmetic=gpu.ARITHMETIC)
+        return gpu.check(standard, record, image)
     except gpu.Missing as missing:
         raise Refused(
             f"it cannot be checked on this machine ({missing}): give it where there is a GPU of "

@@ -20,8 +20,12 @@ from composite.binding.records import serialize
 from composite.compiler.tvm.cuda.build import CudaKernel
 from composite.kernels import host, verify
 from composite.kernels.samples import Sample
+from composite.reference.source import Arithmetic
 
 Array = np.ndarray[Any, Any]
+
+ARITHMETIC = Arithmetic(keeps_denormals=True)
+"""That of GPUs, but for TF32, which TensorFlow's switch allows or not."""
 
 
 class Missing(RuntimeError):  # noqa: N818 - says what there is not

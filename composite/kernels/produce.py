@@ -33,6 +33,7 @@ from composite.kernels.key import Identity, sha256
 from composite.kernels.samples import Samples
 from composite.kernels.verdicts import stored, verdict
 from composite.reference.exact import is_exact
+from composite.reference.source import CPU, Arithmetic
 
 
 class Outcome(NamedTuple):
@@ -226,7 +227,8 @@ def checked(
     request: KernelRequest, record: KernelRecord, image: bytes, *, tensor_float_32: bool = False
 ) -> KernelRecord:
     """The record of a kernel for a GPU with what its check found; raises as `gpu.check`."""
-    standard = oracle(request, record.minimums, tensor_float_32=tensor_float_32)
+    arithmetic = gpu.ARITHMETIC._replace(tensor_float_32=tensor_float_32)
+    standard = oracle(request, record.minimums, arithmetic=arithmetic)
     return with_accuracy(record, request, gpu.check(standard, record, image))
 
 
@@ -340,8 +342,7 @@ def oracle(
     request: KernelRequest,
     minimums: Sequence[int],
     divisors: Sequence[int] = (),
-    *,
-    tensor_float_32: bool = False,
+    arithmetic: Arithmetic = CPU,
 ) -> verify.Oracle:
     """What the kernels of a request are checked with; the bounds are those of any of them."""
     dims = request.in_shapes
@@ -353,7 +354,7 @@ def oracle(
         lambda exact: expand(request, exact),
         [shapes.substitute(dims, values) for values in cases],
         request.size_inputs,
-        tensor_float_32=tensor_float_32,
+        arithmetic,
     )
     return verify.Oracle(samples)
 

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from composite.kernels.shapes import of_inputs, of_sizes
 from composite.reference import adversarial, floats
-from composite.reference.source import Source
+from composite.reference.source import CPU, Arithmetic, Source
 from composite.reference.tolerance import Reference
 
 Array = np.ndarray[Any, Any]
@@ -48,19 +48,17 @@ class Samples:
         expansions: Callable[[Sequence[tuple[int, ...]]], Any],
         cases: Sequence[Sequence[tuple[int, ...]]],
         sizes: Sequence[int] = (),
-        *,
-        tensor_float_32: bool = False,
+        arithmetic: Arithmetic = CPU,
     ) -> None:
         """`expansions(shapes)` gives the expansion (a FunctionDefLibrary) for exact shapes.
 
         The last of the `cases` has adversarial inputs as well. `sizes`: the inputs whose value
-        takes the place of a shape in each case. `tensor_float_32`: whether factors of products may
-        have 10 bits of mantissa.
+        takes the place of a shape in each case. `arithmetic`: that of the kernels' device.
         """
         self._expansions = expansions
         self._cases = cases
         self._sizes = sizes
-        self._tensor_float_32 = tensor_float_32
+        self._arithmetic = arithmetic
         self._kept: list[Sample] = []
 
     def __iter__(self) -> Iterator[Sample]:
@@ -80,14 +78,14 @@ class Samples:
 
     def _computed(self) -> Iterator[Sample]:
         for number, shapes in enumerate(self._cases):
-            source = Source(self._expansions(shapes), tensor_float_32=self._tensor_float_32)
+            source = Source(self._expansions(shapes), self._arithmetic)
             draws = adversarial.draws(
                 source.body.input_dtypes,
                 of_inputs(shapes, self._sizes),
                 number,
                 all_kinds=number == len(self._cases) - 1,
                 fed_back=source.has_loop,
-                tensor_float_32=self._tensor_float_32,
+                tensor_float_32=self._arithmetic.tensor_float_32,
             )
             for draw in draws:
                 own = draw.with_sizes(of_sizes(shapes, self._sizes))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -28,19 +28,39 @@ _NARROW = (tf.half, tf.bfloat16)
 _RUNS = 16
 
 
+class Arithmetic(NamedTuple):
+    """How a device computes where devices differ.
+
+    Attributes:
+        tensor_float_32: whether factors of float32 products may have 10 bits of mantissa, as those
+            of TensorFlow's own ops on a GPU whose tensor cores may be used.
+        keeps_denormals: whether they are numbers, as on a GPU. TensorFlow's threads take them for
+            zeros.
+    """
+
+    tensor_float_32: bool = False
+    keeps_denormals: bool = False
+
+
+CPU = Arithmetic()
+
+
 class Source:
     """An expansion for exact shapes, and the same in another precision.
 
     What computes in float64 has no better reference: it is its own, and the same in float32 tells
     how large rounding errors become in it.
 
-    With `tensor_float_32` it computes in float32 what TensorFlow does on a GPU whose tensor cores
-    may be used: factors of products have 10 bits of mantissa. The reference stays float64.
+    It runs on the CPU whatever `arithmetic` says, but rounds the factors of products as that does.
+    The reference stays float64: where that has normal numbers of denormals that the CPU takes for
+    zeros, a result may be either.
     """
 
-    def __init__(self, library: Any, *, tensor_float_32: bool = False) -> None:
+    def __init__(self, library: Any, arithmetic: Arithmetic = CPU) -> None:
         self.body = body = functions.body(library)
-        self._roundings = Roundings(factors=_to_tensor_float_32 if tensor_float_32 else None)
+        rounded = _to_tensor_float_32 if arithmetic.tensor_float_32 else None
+        self._roundings = Roundings(factors=rounded)
+        self._in_double = _in_double if arithmetic.keeps_denormals else floats.in_double
         self._library = library.function
         floating = [dtype for dtype in body.input_dtypes if dtype.is_floating]
         self._is_double = bool(floating) and all(dtype == tf.float64 for dtype in floating)
@@ -125,7 +145,7 @@ class Source:
     def _run_other(self, inputs: Sequence[Array]) -> list[Array] | None:
         if not self._runs:
             return None
-        convert = _in_single if self._is_double else floats.in_double
+        convert = _in_single if self._is_double else self._in_double
         converted = [convert(x) if floats.is_floating(x) else x for x in inputs]
         try:
             return [y.numpy() for y in evaluate.evaluate(self._other, converted)]
@@ -140,6 +160,10 @@ def _to_tensor_float_32(tensor: Any) -> Any:
 
 def _cut_to_tensor_float_32(tensor: Any) -> Any:
     return tf.constant(floats.cut_to_tensor_float_32(tensor.numpy()))
+
+
+def _in_double(array: Array) -> Array:
+    return array.astype(np.float64)
 
 
 def _in_single(array: Array) -> Array:

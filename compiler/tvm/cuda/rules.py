@@ -39,10 +39,16 @@ def _fma(call: Any) -> Expr:
 
 
 def _bits(call: Any) -> Expr:
-    """Return the bits of a value as another type; TVM's own form takes a constant's address."""
+    """Return the bits of a value as another type; TVM's own form takes a constant's address.
+
+    That of a vector is TVM's: a function would be called for each lane, of which there may be other
+    numbers. Vectors are no constants.
+    """
     from tvm import tirx
 
     dtype = str(call.ty.dtype)
+    if call.ty.dtype.lanes > 1:
+        return call
     name = f"{dtype}_t" if "int" in dtype else _FLOATS[dtype]
     return tirx.call_pure_extern(dtype, f"composite_bits<{name}>", *call.args)
 

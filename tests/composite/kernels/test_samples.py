@@ -13,6 +13,7 @@ import tensorflow as tf
 from composite.kernels.samples import Sample, Samples
 from composite.kernels.verify import Mismatch, Oracle
 from composite.reference import floats
+from composite.reference.source import Arithmetic
 from tests.compiler.tvm.conftest import library_of
 
 Array = np.ndarray[Any, Any]
@@ -64,7 +65,8 @@ def compare(body: Any, shapes: Any, kernel: Any, *, tensor_float_32: bool = True
         with np.errstate(all="ignore"):
             yield 1, [kernel(*sample.inputs).astype(np.float32)]
 
-    samples = Samples(lambda _: library_of(body, specs), [shapes], tensor_float_32=tensor_float_32)
+    arithmetic = Arithmetic(tensor_float_32=tensor_float_32)
+    samples = Samples(lambda _: library_of(body, specs), [shapes], arithmetic=arithmetic)
     return Oracle(samples).compare(results).error
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from composite.reference.source import Source
+from composite.reference.source import Arithmetic, Source
+from composite.reference.tolerance import judge
 from tests.compiler.tvm.conftest import library_of
 
 
@@ -32,3 +33,16 @@ def test_narrow_results_are_held_against_roundings_of_float32_as_well():
     wide = x.astype(np.float32)
     assert next(iter(reference.nearby())).tolist() == (wide * wide * wide).tolist()
     assert reference.own.tolist() == (x * x * x).astype(np.float32).tolist()
+
+
+def test_a_gpu_keeps_denormals():
+    """The reference has numbers there, and what the CPU makes of zeros shows what is allowed."""
+    scaled = library_of(lambda x: x * 1e6, [tf.TensorSpec([2], tf.float32)])
+    x = np.array([1e-39, 1], np.float32)
+    _, (reference,) = Source(scaled, Arithmetic(keeps_denormals=True)).run([x])
+    np.testing.assert_allclose(reference.exact, x.astype(float) * 1e6, rtol=1e-6)
+    assert judge((x.astype(float) * 1e6).astype(np.float32), reference).at is None
+    assert judge(np.array([0, 1e6], np.float32), reference).at is None
+    assert judge(np.array([1e-30, 1e6], np.float32), reference).at == 0
+    _, (flushed,) = Source(scaled).run([x])
+    assert flushed.exact[0] == 0

@@ -41,6 +41,22 @@ struct half {
   explicit operator float() const { return value; }
 };
 
+struct uint4 {
+  unsigned x, y, z, w;
+};
+struct ulonglong2 {
+  unsigned long long x, y;
+};
+struct ulonglong4 {
+  unsigned long long x, y, z, w;
+};
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+inline ulonglong2 make_ulonglong2(unsigned long long x, unsigned long long y) { return {x, y}; }
+inline ulonglong4 make_ulonglong4(unsigned long long x, unsigned long long y, unsigned long long z,
+                                  unsigned long long w) {
+  return {x, y, z, w};
+}
+
 namespace composite_threads {
 
 struct Place {

@@ -32,6 +32,11 @@ def integers(x: Any, y: Any) -> Any:
     return x + y, x - y, x * y, tf.maximum(x, y), tf.abs(x), -x, x > y
 
 
+def dropped(x: Any) -> Any:
+    random = tf.random.stateless_uniform(tf.shape(x), [163851598, 3], dtype=tf.float32)
+    return tf.where(random < 0.4, tf.zeros_like(x), x / 0.6), tf.cast(random, x.dtype)
+
+
 CASES = {
     "flat": Case(chain, [["s0"]] * 2, "elementwise", runs=FLAT, special=True),
     "flat_half": Case(chain, [["s0"]] * 2, "elementwise", dtypes=[np.float16], runs=FLAT),
@@ -78,6 +83,7 @@ CASES = {
         lambda x: x * tf.constant([1.0, -2.0, 3.0, 0.5], x.dtype), [["s0", 4]],
         "constant+elementwise", runs=[{"s0": 40}], launches=2,
     ),
+    "dropped": Case(dropped, [["s0"]], "elementwise", runs=FLAT),
     "products": Case(lambda x, y: x * x - y * y, [["s0"]] * 2, "elementwise", runs=FLAT),
 }  # fmt: skip
 

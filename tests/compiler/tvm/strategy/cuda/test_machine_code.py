@@ -26,8 +26,10 @@ def test_kernels_keep_what_they_compute_in_registers(batch: Batch) -> None:
         # A routine that is called, not inlined, saves some registers: an array would take more.
         assert used.spilled <= 16, one.function
         assert used.shared == one.shared, one.function
-        if one.function.startswith("functions"):
-            continue  # a sine of a large number is CUDA's own, which has a table on the stack
+        # A sine of a large number is CUDA's own, which has a table on the stack; of a group of
+        # random words a thread takes the one that its number says.
+        if one.function.startswith(("functions", "dropped")):
+            continue
         assert used.stack <= 16, one.function
         # The registers of a multiprocessor suffice for two blocks, or for 1024 threads.
         assert used.registers * min(one.threads * 2, 1024) <= 65536, one.function
