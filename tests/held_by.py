@@ -228,6 +228,7 @@ HELD_BY: dict[str, str] = {
     ),
     "tests/compiler/tvm/strategy/cpu/rows/test_reduction.py": "accumulate.py",
     "tests/compiler/tvm/strategy/cuda/test_elementwise.py": "constant.py vectors.py",
+    "tests/compiler/tvm/strategy/cuda/test_recurrence.py": "held_group.py held_product.py",
     "tests/compiler/tvm/strategy/cuda/test_rows.py": (
         "group.py compiler/tvm/codegen/device_block.py"
     ),

@@ -81,8 +81,8 @@ class _Resident:
 
     Its blocks have met when ``counter`` is ``goal``. ``ahead`` are the units of work since then,
     ``works`` those between two meetings before. Parts have the same ``pool`` of shared memory one
-    after the other: ``taken`` bytes of it are the last one's, which ``shares`` it if there is any
-    that threads may still use.
+    after the other, behind what is ``kept``: ``taken`` bytes of it are the last one's, which
+    ``shares`` it if there is any that threads may still use.
     """
 
     grid: Grid
@@ -93,6 +93,7 @@ class _Resident:
     ahead: Dim = 0
     works: list[Dim] = field(default_factory=list)
     pool: int = 0
+    kept: int = 0
     taken: int = 0
     shares: bool = False
 
@@ -162,6 +163,16 @@ class DeviceBlock(Block):
         own.works.append(own.ahead)
         own.ahead, own.shares = 0, False
 
+    def keep(self, count: int, dtype: str, hint: str = "kept") -> Buffer:
+        """Return an array that the threads of a block share in all later parts of the launch."""
+        own = self._resident
+        if own is None:
+            raise RuntimeError("only a resident launch has parts")
+        start = _next_line(own.kept)
+        own.kept = start + count * _bytes(dtype)
+        own.pool = max(own.pool, own.kept)
+        return self._declare(start, count, dtype, hint)
+
     def _open_grid(self) -> tuple[Grid, list[Stmt]]:
         here = tirx.Var("blockIdx.x", INDEX)
         thread = tirx.Var("threadIdx.x", INDEX)
@@ -182,7 +193,7 @@ class DeviceBlock(Block):
         """
         if threads != own.threads:
             raise RuntimeError(f"a part of {threads} threads in a launch of {own.threads}")
-        own.taken = 0
+        own.taken = own.kept
         block, blocks = own.grid.block, own.grid.blocks
         if own.ahead != 0:
             ahead = self.bind(index(own.size(own.ahead)), "ahead")
@@ -214,11 +225,15 @@ class DeviceBlock(Block):
 
     def _of_pool(self, own: _Resident, count: int, dtype: str, hint: str) -> Buffer:
         """Return an array that lies where those of other parts lay."""
-        if own.shares and own.taken == 0:
+        if own.shares and own.taken == own.kept:
             self.barrier()
         start = _next_line(own.taken)
         own.taken = start + count * _bytes(dtype)
         own.pool, own.shares = max(own.pool, own.taken), True
+        return self._declare(start, count, dtype, hint)
+
+    def _declare(self, start: int, count: int, dtype: str, hint: str) -> Buffer:
+        """Return an array in the pool of a resident launch, from a byte on."""
         buffer = tirx.decl_buffer((count,), dtype, self.name(hint), scope="shared")
         place = tirx.call_pure_extern("handle", "composite_pool", const(start, "int32"))
         self.add(tir_stmt.DeclBuffer(buffer, data=place))

@@ -108,6 +108,8 @@ class _Writing:
             arguments, function = self._function(region.body)
             # What other blocks write meanwhile is not the compiler's to keep in registers.
             attributes = {"global_symbol": symbol, "tirx.noalias": not region.resident}
+            if region.resident:  # the only one of its multiprocessor has all the registers
+                attributes["tirx.launch_bounds_min_blocks_per_sm"] = 1
             functions[symbol] = function.with_attr(attributes)
             launches.append(
                 Launch(

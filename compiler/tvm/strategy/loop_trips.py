@@ -17,8 +17,8 @@ from composite.compiler.tvm.codegen.access import Storage
 from composite.compiler.tvm.codegen.block import index, remainder
 from composite.compiler.tvm.ir.dims import product
 from composite.compiler.tvm.ir.graph import Function, pointwise
-from composite.compiler.tvm.ir.loop import Loop, LoopResult, number_of
-from composite.compiler.tvm.ir.tensor import Expr, Tensor
+from composite.compiler.tvm.ir.loop import Loop, LoopResult, number_of, varies
+from composite.compiler.tvm.ir.tensor import Expr, Pointwise, Tensor
 from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.plan.plan import make_plan
 from composite.compiler.tvm.plan.stage import Stage
@@ -74,6 +74,15 @@ class LoopTrips:
     def count(self) -> Expr | int:
         """How many trips there are."""
         return self.context.size(self.loop.trips)
+
+    @property
+    def outputs(self) -> set[Tensor]:
+        """What a trip makes for later ones, or for the results."""
+        return {*self._plan.outputs}
+
+    def stays(self, tensor: Tensor) -> bool:
+        """Return whether a tensor has the same elements in all trips."""
+        return not varies((tensor,), self.loop.counter, self.loop.carried)[tensor]
 
     def begin(self) -> None:
         """Take memory, and write what is carried into the first trip."""
@@ -140,3 +149,17 @@ def _needed(loop: Loop, results: Collection[int]) -> list[int]:
         if more == needed:
             return sorted(needed)
         needed = more
+
+
+def reads_in_place(tensors: Sequence[Tensor], made: set[Tensor]) -> bool:
+    """Return whether tensors are made of others element for element, where they are at all."""
+    depends = set(made)
+    for tensor in topological(tuple(tensors)):
+        if tensor in made:
+            continue
+        for operand in tensor.node.operands:
+            if operand in depends:
+                if not isinstance(tensor.node, Pointwise) or tensor.shape != operand.shape:
+                    return False
+                depends.add(tensor)
+    return True

@@ -33,7 +33,7 @@ inline void CheckPool() {
 // What a block has, while another one runs.
 struct Suspended {
   std::vector<Fiber> fibers;
-  std::vector<char> stacks;
+  std::unique_ptr<char[]> stacks;
   std::vector<Copies> copies;
   size_t under_way = 0;
   Pool pool;

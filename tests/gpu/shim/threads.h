@@ -19,11 +19,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #define __global__
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __shared__ static
 #define alignas(bytes) __attribute__((aligned(bytes)))  // may stand behind `static`
 #define __syncthreads() composite_threads::Meet()
@@ -77,7 +78,7 @@ struct Fiber {
 };
 
 inline std::vector<Fiber> fibers;
-inline std::vector<char> stacks;
+inline std::unique_ptr<char[]> stacks;  // memory that is not touched takes none
 inline ucontext_t scheduler;
 inline Fiber* current = nullptr;
 inline const std::function<void()>* body = nullptr;
@@ -139,7 +140,7 @@ inline void StartBlock(size_t threads) {
   ForgetCopies(threads);
   if (fibers.size() < threads) {
     fibers.resize(threads);
-    stacks.resize(threads * kStack);
+    stacks.reset(new char[threads * kStack]);
   }
   for (size_t i = 0; i < threads; ++i) {
     Fiber& fiber = fibers[i];

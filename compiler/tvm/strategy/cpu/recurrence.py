@@ -8,14 +8,14 @@ trips read are packed before the loop. A loop too short to pay for barriers stay
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from composite.compiler.tvm.codegen.access import Space, Strided, strided
 from composite.compiler.tvm.codegen.block import index
 from composite.compiler.tvm.ir.loop import Loop, varies
-from composite.compiler.tvm.ir.tensor import Expr, Pointwise, Tensor
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
@@ -25,7 +25,7 @@ from composite.compiler.tvm.strategy.cpu.product.product import (
     is_packed,
     packed_from,
 )
-from composite.compiler.tvm.strategy.loop_trips import LoopTrips
+from composite.compiler.tvm.strategy.loop_trips import LoopTrips, reads_in_place
 from composite.compiler.tvm.strategy.tasks import PARALLEL_CYCLES, Tasks, TaskWriter, write_together
 
 _LEAST_TRIP = 3000
@@ -105,7 +105,7 @@ class _Unit:
             return False
         if self.made & set(topological(stage.anchor.node.operands)):
             return False
-        return _reads_in_place(stage.stores, self.made)
+        return reads_in_place(stage.stores, self.made)
 
     def write(self, context: Context, *, meets: bool) -> None:
         """Write it, with a barrier behind if ``meets``: others read it, or the trip ends."""
@@ -202,17 +202,3 @@ class _Writer:
                 units.append(_Unit(writer))
             units[-1].add(stage, sets)
         return units
-
-
-def _reads_in_place(tensors: Sequence[Tensor], made: set[Tensor]) -> bool:
-    """Return whether tensors are made of others element for element, where they are at all."""
-    depends = set(made)
-    for tensor in topological(tuple(tensors)):
-        if tensor in made:
-            continue
-        for operand in tensor.node.operands:
-            if operand in depends:
-                if not isinstance(tensor.node, Pointwise) or tensor.shape != operand.shape:
-                    return False
-                depends.add(tensor)
-    return True

@@ -23,7 +23,7 @@ from tests.compiler.tvm.read.cells import (
     simple_rnn,
     stacked,
 )
-from tests.gpu.shim.cases import Batch, Case
+from tests.gpu.shim.cases import Batch, Case, written
 from tests.gpu.shim.emulator import Emulator, as_float64
 
 Shapes = Sequence[Sequence[int | str]]
@@ -74,9 +74,10 @@ def layer(batch: int | str, steps: int | str, inputs: int, units: int, gates: in
 
 def case(function: Callable[..., Any], shapes: Shapes, **more: Any) -> Case:
     runs = more.pop("runs", ({},))
+    blocks = more.pop("multiprocessors", (1, 2, 5))
     return Case(
         function, shapes, "", runs=runs, rtol=3e-5, atol=more.pop("atol", 1e-5), launches=None,
-        multiprocessors=(1, 2, 5), **more,
+        multiprocessors=blocks, **more,
     )  # fmt: skip
 
 
@@ -89,6 +90,10 @@ CASES = {
     "loop_lstm": case(lstm, layer(5, "s0", 7, 20, 4), runs=STEPS),
     "loop_lstm_of_one": case(lstm, layer(1, 3, 16, 32, 4)),
     "loop_lstm_of_sizes": case(lstm, layer("s0", "s1", 8, 36, 4), runs=SIZES),
+    # Five groups of columns: blocks have them for good, and share their rows.
+    "loop_lstm_held": case(
+        lstm, layer("s0", 4, 8, 20, 4), runs=[{"s0": 1}, {"s0": 70}], multiprocessors=(1, 5, 12)
+    ),
     "loop_lstm_of_many_units": case(lstm, layer(2, 3, 4, 130, 4)),
     "loop_lstm_half": case(lstm, layer(5, 4, 8, 32, 4), dtypes=[np.float16], atol=2e-3),
     "loop_gru": case(gru, [*layer(5, 7, 6, 32, 3), [5, 7]], dtypes=MASKED),
@@ -107,6 +112,38 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_results(batch: Batch, name: str) -> None:
     batch.check(name)
+
+
+@pytest.mark.parametrize(
+    ("cell", "units", "dtype", "level", "held"),
+    [
+        (lstm, 512, np.float32, "sm_80", True),
+        (lstm, 1024, np.float32, "sm_80", False),  # more than the smallest GPUs of a level have
+        (lstm, 1024, np.float32, "sm_90", True),
+        (lstm, 2000, np.float32, "sm_90", False),
+        (simple_rnn, 2000, np.float32, "sm_90", False),  # more columns than blocks
+        (lstm, 512, np.float16, "sm_90", False),  # which tensor cores multiply
+    ],
+)
+def test_weights_are_held_where_they_fit(
+    cell: Any, units: int, dtype: Any, level: str, held: bool
+) -> None:
+    gates = 4 if cell is lstm else 1
+    kernel = written("k", Case(cell, layer("s0", "s1", 8, units, gates), "", [dtype]), level)
+    (launch,) = (one for one in kernel.plan.launches if one.resident)
+    assert ("weights_" in kernel.source) == held
+    assert launch.dynamic <= (224 << 10 if level == "sm_90" else 96 << 10)
+    # In each step the blocks meet at its end; and between gates that are made one by one.
+    own = kernel.source[kernel.source.rindex(f"{launch.function}(") :]
+    assert own.count("composite_meet(") == (2 if held or gates == 1 else 3)
+
+
+def test_what_other_blocks_write_is_read_from_memory(batch: Batch) -> None:
+    for name in CASES:
+        kernel = batch.kernels[name]
+        for launch in kernel.plan.launches:
+            (head,) = {*re.findall(rf" {launch.function}\([^)]*\)", kernel.source)}
+            assert ("__restrict__" in head) != launch.resident
 
 
 def without_meeting(kernel: CudaKernel, number: int) -> CudaKernel | None:
