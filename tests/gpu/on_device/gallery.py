@@ -27,21 +27,12 @@ from tests.unmeasured import kernels_serve
 
 os.environ |= with_kernels()
 
-pytestmark = pytest.mark.usefixtures("devices")
+pytestmark = pytest.mark.usefixtures("devices", "float32_is_not_rounded")
 
 OPS = {call.op.op_name: call.op for call in CALLS}
 _ROW = re.compile(r"^\| (\w+) \| (.*) \| (.*) \|$", re.MULTILINE)
 _OF_FUNCTION = re.compile(r"__composite_\w+: ")  # its name has a digest in it
 _IN_HOST_MEMORY = "int32 among its tensors"
-
-
-@pytest.fixture(autouse=True)
-def _float32_is_not_rounded() -> Iterator[None]:
-    """The check of a kernel compares products with those of float32."""
-    before = tf.config.experimental.tensor_float_32_execution_enabled()
-    tf.config.experimental.enable_tensor_float_32_execution(False)
-    yield
-    tf.config.experimental.enable_tensor_float_32_execution(before)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,7 @@ from tests.unmeasured import kernels_serve
 
 os.environ |= with_kernels()
 
-
-@pytest.fixture(autouse=True)
-def _float32_is_not_rounded() -> Iterator[None]:
-    """The check of a kernel compares products with those of float32."""
-    before = tf.config.experimental.tensor_float_32_execution_enabled()
-    tf.config.experimental.enable_tensor_float_32_execution(False)
-    yield
-    tf.config.experimental.enable_tensor_float_32_execution(before)
+pytestmark = pytest.mark.usefixtures("float32_is_not_rounded")
 
 
 def numbers(batch: int, steps: int, gates: int, units: int = 12) -> list[np.ndarray]:
