@@ -13,6 +13,9 @@ import pytest
 import tensorflow as tf
 
 from composite.compiler.tvm.cuda.build import CudaKernel
+from composite.compiler.tvm.show import show_gpu
+from composite.compiler.tvm.target import CudaTarget
+from tests.compiler.tvm.conftest import library_of
 from tests.compiler.tvm.read.cells import (
     gru,
     gru_before,
@@ -136,6 +139,15 @@ def test_weights_are_held_where_they_fit(
     # In each step the blocks meet at its end; and between gates that are made one by one.
     own = kernel.source[kernel.source.rindex(f"{launch.function}(") :]
     assert own.count("composite_meet(") == (2 if held or gates == 1 else 3)
+
+
+def test_it_is_shown_that_blocks_wait_for_each_other() -> None:
+    shapes = [[2, 3, 4], [4, 8], [8, 8], [8]]
+    library = library_of(simple_rnn, [tf.TensorSpec(shape) for shape in shapes])
+    text = show_gpu(library, shapes, "cuda", CudaTarget.level("sm_80"))
+    launch = r"// kernel_2\(.*\): \[2\] / 1 blocks of 256 threads, that wait for each other, "
+    assert re.search(launch + r"\d+ bytes shared\n", text)
+    assert text.count("that wait for each other") == 1
 
 
 def test_what_other_blocks_write_is_read_from_memory(batch: Batch) -> None:
