@@ -29,6 +29,8 @@ class Step:
         resident: How many blocks a multiprocessor runs at a time, at most.
         threads: Threads of a block.
         arguments: Arrays by their names ("in0", "out0", "work0"), or sizes.
+        shared: Bytes of shared memory that the launch gives a block.
+        meets: Whether its blocks wait for each other, so that all must run at a time.
     """
 
     function: str
@@ -36,6 +38,8 @@ class Step:
     resident: int
     threads: int
     arguments: Sequence[str | int]
+    shared: int = 0
+    meets: bool = False
 
 
 @dataclass(frozen=True)

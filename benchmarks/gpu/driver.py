@@ -19,6 +19,8 @@ Array = npt.NDArray[Any]
 
 LIBRARY = "libcuda.so.1"
 _MULTIPROCESSORS, _MAJOR, _MINOR = 16, 75, 76  # CUdevice_attribute
+_MOST_SHARED = 8  # CUfunction_attribute
+_SHARED_OF_ANY = 48 << 10  # bytes that a launch may give without it
 _POISON = 0xFF
 """What outputs and workspaces hold before a call: NaN, in floats."""
 
@@ -117,8 +119,13 @@ class Driver:
         blocks = min(step.blocks, self.multiprocessors * step.resident)
         if blocks:
             function = self.function(code, step.function)
-            sizes = (blocks, 1, 1, step.threads, 1, 1, 0)
-            self._call("cuLaunchKernel", function, *sizes, None, addresses, None)
+            if step.shared > _SHARED_OF_ANY:
+                self._call("cuFuncSetAttribute", function, _MOST_SHARED, step.shared)
+            sizes = (blocks, 1, 1, step.threads, 1, 1, step.shared)
+            if step.meets:
+                self._call("cuLaunchCooperativeKernel", function, *sizes, None, addresses)
+            else:
+                self._call("cuLaunchKernel", function, *sizes, None, addresses, None)
 
     def place(self, call: Call, inputs: Sequence[Array]) -> dict[str, Memory]:
         """The arrays of a call in the GPU's memory, by their names."""

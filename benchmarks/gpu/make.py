@@ -88,7 +88,6 @@ def _dtype(array: Any, work: GpuWork) -> str:
 def _call(work: GpuWork, written: Any, sizes: Sizes, *, timed: bool) -> tuple[bundle.Call, Any]:
     import tensorflow as tf
 
-    from composite.compiler.tvm.cuda.launch import MOST_THREADS
     from composite.compiler.tvm.ir import dims
 
     drawn = work.inputs(sizes)
@@ -104,9 +103,11 @@ def _call(work: GpuWork, written: Any, sizes: Sizes, *, timed: bool) -> tuple[bu
         bundle.Step(
             one.function,
             dims.ceildiv(dims.evaluate(one.work, sizes, int), one.share),
-            max(1, MOST_THREADS // one.threads),
+            one.together,
             one.threads,
             [sizes[symbols[a.index]] if a.kind == "size" else str(a) for a in one.arguments],
+            one.dynamic,
+            one.resident,
         )
         for one in written.plan.launches
     ]

@@ -1,4 +1,4 @@
-"""What `make gpu` checks and times: products, attention, rows, chains, and the gallery's ops.
+"""What `make gpu` checks and times: products, attention, layers, rows, chains, gallery.
 
 Importing this needs NumPy alone, so that a machine without TensorFlow draws the same inputs.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -164,6 +165,81 @@ def _attentions() -> list[GpuWork]:
     ]  # fmt: skip
 
 
+def _steps(x: Any, step: Callable[..., Any], *states: Any) -> Any:
+    """The first state after each step over x [batch, steps, inputs], and all after the last."""
+    import tensorflow as tf
+
+    count = tf.shape(x)[1]
+    rows = tf.TensorArray(x.dtype, size=count, element_shape=states[0].shape)
+
+    def body(t: Any, rows: Any, *now: Any) -> Any:
+        after = step(x[:, t], *now)
+        return (t + 1, rows.write(t, after[0]), *after)
+
+    _, rows, *last = tf.while_loop(lambda t, *_: t < count, body, (0, rows, *states))
+    return (tf.transpose(rows.stack(), [1, 0, 2]), *last)
+
+
+def lstm(x: Any, k: Any, r: Any, b: Any) -> Any:
+    """An LSTM layer, with gates in the order i, f, g, o."""
+    import tensorflow as tf
+
+    def step(x: Any, h: Any, c: Any) -> Any:
+        i, f, g, o = tf.split(x @ k + h @ r + b, 4, axis=1)
+        c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
+        return tf.sigmoid(o) * tf.tanh(c), c
+
+    zeros = tf.zeros([tf.shape(x)[0], r.shape[0]], x.dtype)
+    return _steps(x, step, zeros, zeros)
+
+
+def gru(x: Any, k: Any, r: Any, b: Any) -> Any:
+    """A GRU layer that resets what h gives, with gates in the order r, z, n."""
+    import tensorflow as tf
+
+    def step(x: Any, h: Any) -> Any:
+        own, given = tf.split(x @ k + b, 3, axis=1), tf.split(h @ r, 3, axis=1)
+        reset, update = (tf.sigmoid(own[i] + given[i]) for i in range(2))
+        new = tf.tanh(own[2] + reset * given[2])
+        return ((1.0 - update) * new + update * h,)
+
+    return _steps(x, step, tf.zeros([tf.shape(x)[0], r.shape[0]], x.dtype))
+
+
+def recurrent(units: int, gates: int) -> Any:
+    """Give what draws a layer's input and weights, of a size that leaves the gates half open."""
+    wide = gates * units
+    shapes: list[list[int | str]] = [["s0", "s1", units], [units, wide], [units, wide], [wide]]
+
+    def draw(random: np.random.Generator, sizes: Sizes) -> list[Array]:
+        x, *weights = normal(shapes)(random, sizes)
+        return [x, *(weight / math.sqrt(units) for weight in weights)]
+
+    return shapes, draw
+
+
+def _times_steps(operations: float, sizes: Sizes) -> float:
+    return operations * sizes["s0"] * sizes["s1"]
+
+
+def _layers() -> list[GpuWork]:
+    units, found = 512, []
+    for name, function, gates, dtype, tolerance in (
+        ("LSTM", lstm, 4, "float32", 1e-4), ("LSTM", lstm, 4, "float16", 2e-2),
+        ("GRU", gru, 3, "float32", 1e-4),
+    ):  # fmt: skip
+        shapes, draw = recurrent(units, gates)
+        operations = 4.0 * gates * units**2  # of a step of one sequence
+        work = GpuWork(
+            f"{name} of {units} units, {dtype}", function, shapes, dtype, draw,
+            checked=[{"s0": 1, "s1": 3}, {"s0": 5, "s1": 2}], timed={"s0": 32, "s1": 128},
+            tolerance=tolerance, peer=name.lower(),
+            flops=partial(_times_steps, operations),
+        )  # fmt: skip
+        found.append(work)
+    return found
+
+
 def _rows_and_chains() -> list[GpuWork]:
     rows, row = [["s0", 4096]], [4096]
     checked, timed = [{"s0": 1}, {"s0": 5}], {"s0": 16384}
@@ -219,4 +295,4 @@ def _of_gallery(name: str, work: GalleryWork) -> GpuWork:
 def works() -> list[GpuWork]:
     """All of them."""
     gallery = [_of_gallery(name, work) for name, work in GALLERY.items()]
-    return [*_products(), *_attentions(), *_rows_and_chains(), *gallery]
+    return [*_products(), *_attentions(), *_layers(), *_rows_and_chains(), *gallery]

@@ -72,7 +72,9 @@ def show_gpu(
     for launch in kernel.plan.launches:
         work = f"[{launch.work}] / {launch.share} blocks of {launch.threads} threads"
         arguments = ", ".join(map(str, launch.arguments))
-        lines.append(f"// {launch.function}({arguments}): {work}, {launch.shared} bytes shared")
+        shared = f"{launch.shared + launch.dynamic} bytes shared"
+        together = ", that wait for each other" * launch.resident
+        lines.append(f"// {launch.function}({arguments}): {work}{together}, {shared}")
     lines += [f"// work{i}: [{size}] bytes" for i, size in enumerate(kernel.plan.workspaces)]
     if kernel.plan.aligned:
         lines.append(f"// multiples of {ALIGNMENT}: {', '.join(map(str, kernel.plan.aligned))}")

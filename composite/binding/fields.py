@@ -122,6 +122,8 @@ KERNEL_RECORD = (
     Field("_launch_grid", "launch_grid", Kind.TEXTS),
     Field("_launch_block", "launch_block", Kind.TEXTS),
     Field("_launch_dynamic", "launch_dynamic", Kind.SIZES),
+    # Also one a launch, where one has blocks that wait for each other.
+    Field("_launch_resident", "launch_resident", Kind.FLAGS),
     Field("_workspaces", "workspaces", Kind.TEXTS),
     Field("_aligned", "aligned", Kind.TEXTS),
     Field("_alignment", "alignment", Kind.SIZE),

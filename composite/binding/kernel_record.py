@@ -44,6 +44,7 @@ class KernelRecord(TypedRecord):
             "" or missing: as many as there is work for, or as the GPU runs at a time.
         launch_block: the threads of a block in each dimension, as "16,16"; "" or missing: in one.
         launch_dynamic: bytes of shared memory that a launch gives beside what is declared.
+        launch_resident: whether the blocks of a launch wait for each other.
         workspaces: the bytes of each workspace, in postfix.
         aligned: the inputs and outputs whose addresses must be multiples of 16.
         alignment: of a kernel for the CPU, what the addresses of its tensors must be multiples of,
@@ -94,6 +95,7 @@ class KernelRecord(TypedRecord):
     launch_grid: tuple[str, ...] = ()
     launch_block: tuple[str, ...] = ()
     launch_dynamic: tuple[int, ...] = ()
+    launch_resident: tuple[bool, ...] = ()
     workspaces: tuple[str, ...] = ()
     aligned: tuple[str, ...] = ()
     alignment: int = 0

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+import tensorflow as tf
 
 from tests.gpu.devices import Devices, build
 
@@ -11,3 +14,12 @@ from tests.gpu.devices import Devices, build
 def devices() -> Devices:
     """Two GPUs, from now on in this whole process."""
     return Devices(build())
+
+
+@pytest.fixture
+def float32_is_not_rounded() -> Iterator[None]:
+    """The check of a kernel compares products with those of float32."""
+    before = tf.config.experimental.tensor_float_32_execution_enabled()
+    tf.config.experimental.enable_tensor_float_32_execution(False)
+    yield
+    tf.config.experimental.enable_tensor_float_32_execution(before)

@@ -25,7 +25,7 @@ import composite
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 SOURCES = sorted((HERE / "device").glob("*.[ch]"))
-NVRTC_SOURCES = [*sorted((HERE / "nvrtc").iterdir()), HERE / "shim" / "threads.h"]
+NVRTC_SOURCES = [*sorted((HERE / "nvrtc").iterdir()), *sorted((HERE / "shim").glob("*.h"))]
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-shared", "-fPIC"]
 NVRTC_FLAGS = ["-std=c++17", "-O1", "-shared", "-fPIC", f'-DTEST_GPU="{HERE}"']
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
@@ -105,6 +105,15 @@ class Devices:
             yield
         finally:
             self._library.RefuseLaunches(False)
+
+    @contextmanager
+    def allowing(self, blocks: int) -> Iterator[None]:
+        """Let the devices run that many blocks at a time meanwhile; else as multiprocessors."""
+        self._library.AllowBlocks(blocks)
+        try:
+            yield
+        finally:
+            self._library.AllowBlocks(2)
 
     def memory(self, size: int) -> int:
         """The address of new memory of the first device."""

@@ -13,6 +13,7 @@ from typing import Any
 from tvm import ir, tirx
 from tvm.tirx import stmt as tir_stmt
 
+from composite.compiler.tvm.ir.dims import Dim
 from composite.compiler.tvm.ir.tensor import Expr
 
 Buffer = Any
@@ -219,6 +220,13 @@ class Block:
         keep = {"disable_lower_builtin": tirx.IntImm("bool", 1)} if small else None
         self.add(tir_stmt.AllocBuffer(buffer, keep))
         return buffer
+
+    def temporary(self, count: Dim, size: Expr | int, dtype: str) -> Buffer:  # noqa: ARG002
+        """Return a workspace of ``count`` elements, for what one stage leaves to another.
+
+        ``size`` is the same as an index, and at least 1.
+        """
+        return self.workspace(size, dtype, "temp")
 
     @contextmanager
     def loop(

@@ -18,7 +18,8 @@ from composite.compiler.tvm.cuda.preamble import PREAMBLE
 from composite.compiler.tvm.cuda.rules import register_rules
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims
-from composite.compiler.tvm.ir.dtypes import ITEM_SIZE, compute_dtype
+from composite.compiler.tvm.ir.dims import Dim
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Tensor
 from composite.compiler.tvm.passes.pipeline import GPU_PASSES, run
 from composite.compiler.tvm.plan.plan import Plan, make_plan
@@ -95,7 +96,7 @@ class _Writing:
         self._choices = choices
         self._symbols = symbol_vars(dims.symbols_of(t.shape for t in plan.function.parameters))
         self._space = Space({}, self._symbols)
-        self._block = DeviceBlock()
+        self._block = DeviceBlock(self._workspace)
         self._arguments: dict[Argument, Any] = {}  # buffers
         self._data: dict[Argument, Any] = {}  # their addresses
         self._workspaces: list[str] = []
@@ -108,7 +109,11 @@ class _Writing:
         for number, region in enumerate(self._block.launches):
             symbol = f"{self._name}_{number}"
             arguments, function = self._function(region.body)
-            functions[symbol] = function.with_attr("global_symbol", symbol)
+            # What other blocks write meanwhile is not the compiler's to keep in registers.
+            attributes = {"global_symbol": symbol, "tirx.noalias": not region.resident}
+            if region.resident:  # the only one of its multiprocessor has all the registers
+                attributes["tirx.launch_bounds_min_blocks_per_sm"] = 1
+            functions[symbol] = function.with_attr(attributes)
             launches.append(
                 Launch(
                     symbol,
@@ -117,6 +122,8 @@ class _Writing:
                     region.threads,
                     region.shared,
                     arguments,
+                    region.pool,
+                    region.resident,
                 )
             )
             aligned |= self._aligned(region.copied)
@@ -151,7 +158,7 @@ class _Writing:
         for number, stage in enumerate(joined_stages(context)):
             for tensor in stage.stores:
                 if tensor not in self._space.storages:
-                    self._space.storages[tensor] = self._workspace(tensor)
+                    self._space.storages[tensor] = context.temporary(tensor)
             if 0 in stage.shape:
                 continue  # nothing to compute
             strategy, writer = replace(context, scope=f"{number}.").match(stage)
@@ -159,28 +166,32 @@ class _Writing:
             writer.write()
         return strategies
 
-    def _workspace(self, tensor: Tensor) -> Any:
-        dtype = compute_dtype(tensor.dtype)
+    def _workspace(self, count: Dim, dtype: str) -> Any:
+        """Return memory of the device for a number of elements."""
         argument = Argument("work", len(self._workspaces))
-        self._workspaces.append(dims.postfix(dims.product(tensor.shape) * ITEM_SIZE[dtype]))
-        return self._storage(argument, tensor, dtype)
+        self._workspaces.append(dims.postfix(count * ITEM_SIZE[dtype]))
+        return self._buffer(argument, count, dtype)
 
     def _storage(self, argument: Argument, tensor: Tensor, dtype: str) -> Any:
         """Return where a tensor lies: at the address that an argument gives."""
+        from composite.compiler.tvm.codegen.access import Storage
+        from composite.compiler.tvm.math.numeric import storage_dtype
+
+        count = dims.product(tensor.shape)
+        return Storage(self._buffer(argument, count, storage_dtype(dtype)), dtype)
+
+    def _buffer(self, argument: Argument, count: Dim, dtype: str) -> Any:
         from tvm import tirx
         from tvm.ir import PointerType, PrimType
 
-        from composite.compiler.tvm.codegen.access import Storage
         from composite.compiler.tvm.codegen.block import index
-        from composite.compiler.tvm.math.numeric import storage_dtype
 
-        raw = storage_dtype(dtype)
-        address = tirx.Var(str(argument), PointerType(PrimType(raw), "global"))
-        size = index(self._space.size(dims.product(tensor.shape)))
-        buffer = tirx.decl_buffer((size,), raw, f"{argument}_flat", data=address)
+        address = tirx.Var(str(argument), PointerType(PrimType(dtype), "global"))
+        size = index(self._space.size(count))
+        buffer = tirx.decl_buffer((size,), dtype, f"{argument}_flat", data=address)
         self._arguments[argument] = buffer
         self._data[argument] = address
-        return Storage(buffer, dtype)
+        return buffer
 
     def _function(self, body: Any) -> tuple[tuple[Argument, ...], Any]:
         """Return the function of a launch and its arguments: what its body uses."""
@@ -217,9 +228,7 @@ def _source(functions: dict[str, Any], target: CudaTarget) -> str:
     described = tvm.target.Target(target.tvm())
     module = tvm.IRModule(
         {
-            symbol: function.with_attr(
-                {"calling_conv": _DEVICE_FUNCTION, "tirx.noalias": True, "target": described}
-            )
+            symbol: function.with_attr({"calling_conv": _DEVICE_FUNCTION, "target": described})
             for symbol, function in functions.items()
         }
     )

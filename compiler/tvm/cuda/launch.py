@@ -18,7 +18,9 @@ ALIGNMENT = 16
 MOST_THREADS = 2048
 """Threads that a multiprocessor runs at a time: more blocks than they fill need not be launched."""
 
-_COLUMNS = ("functions", "work", "share", "threads", "shared", "arguments")  # of Launch, in order
+_COLUMNS = (
+    "functions", "work", "share", "threads", "shared", "arguments", "dynamic", "resident",
+)  # of Launch, in order  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,9 @@ class Launch:
         threads: Threads of a block.
         shared: Bytes of shared memory of a block, which the function declares itself.
         arguments: What the function is given, in order.
+        dynamic: Bytes of shared memory that the launch gives a block beside these.
+        resident: Whether its blocks wait for each other. Then there are at most as many as
+            multiprocessors, and the driver runs all of them at a time or refuses the launch.
     """
 
     function: str
@@ -65,12 +70,18 @@ class Launch:
     threads: int
     shared: int
     arguments: tuple[Argument, ...]
+    dynamic: int = 0
+    resident: bool = False
 
     def blocks(self, sizes: Mapping[str, int], multiprocessors: int) -> int:
         """Return how many blocks to launch: as many as there is work for, or fit at a time."""
         work = dims.evaluate(self.work, sizes, int)
-        fit = multiprocessors * max(1, MOST_THREADS // self.threads)
-        return min(dims.ceildiv(work, self.share), fit)
+        return min(dims.ceildiv(work, self.share), multiprocessors * self.together)
+
+    @property
+    def together(self) -> int:
+        """How many blocks of it a multiprocessor is given at a time, at most."""
+        return 1 if self.resident else max(1, MOST_THREADS // self.threads)
 
 
 @dataclass(frozen=True)
@@ -98,6 +109,8 @@ class LaunchPlan:
             "launch_threads": tuple(one.threads for one in launches),
             "launch_shared": tuple(one.shared for one in launches),
             "launch_arguments": tuple(" ".join(map(str, one.arguments)) for one in launches),
+            "launch_dynamic": tuple(one.dynamic for one in launches),
+            "launch_resident": tuple(one.resident for one in launches),
             "workspaces": tuple(self.workspaces),
             "aligned": tuple(map(str, self.aligned)),
         }
@@ -105,14 +118,12 @@ class LaunchPlan:
     @classmethod
     def of(cls, fields: Mapping[str, Sequence[Any]]) -> LaunchPlan:
         """Return the plan that such fields have; ValueError if it is none."""
-        columns = [fields[f"launch_{name}"] for name in _COLUMNS]
+        columns: dict[str, Any] = {name: fields[f"launch_{name}"] for name in _COLUMNS}
+        columns["arguments"] = [
+            tuple(map(Argument.parse, words.split())) for words in columns["arguments"]
+        ]
         return cls(
-            tuple(
-                Launch(
-                    name, work, share, threads, shared, tuple(map(Argument.parse, words.split()))
-                )
-                for name, work, share, threads, shared, words in zip(*columns, strict=True)
-            ),
+            tuple(Launch(*one) for one in zip(*columns.values(), strict=True)),
             tuple(fields["workspaces"]),
             tuple(map(Argument.parse, fields["aligned"])),
         )

@@ -50,6 +50,26 @@ __device__ __forceinline__ uint8_t composite_partner(uint8_t value, int bits) {
   return (uint8_t)__shfl_xor_sync(0xffffffffu, (uint32_t)value, bits);
 }
 
+// The shared memory of a block that its launch states, from a byte on.
+__device__ __forceinline__ void* composite_pool(int offset) {
+  extern __shared__ uint4 composite_all[];
+  return (char*)composite_all + offset;
+}
+
+// Has the blocks of a grid meet, which must all be there at a time: each adds 1 to a counter, and
+// waits until it is the goal, the number of blocks times that of meetings.
+__device__ __forceinline__ void composite_meet(int64_t* counter, int64_t goal) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    atomicAdd((uint64_t*)counter, (uint64_t)1);
+    while (*(volatile int64_t*)counter < goal) {
+    }
+    __threadfence();
+  }
+  __syncthreads();
+}
+
 // The same bits as another type.
 template <class To, class From>
 __device__ __forceinline__ To composite_bits(From from) {

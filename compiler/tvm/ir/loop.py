@@ -150,7 +150,8 @@ def varies(tensors: Iterable[Tensor], counter: str, carried: Iterable[Tensor]) -
             found[tensor] = "carried"
             continue
         kinds = {found[t] for t in tensor.node.operands}
-        counted = "counted" in kinds or _is_counted(tensor, counter)
+        own_size = any(dims.mentions(size, counter) for size in tensor.shape)
+        counted = "counted" in kinds or own_size or _is_counted(tensor, counter)
         found[tensor] = "carried" if "carried" in kinds else "counted" if counted else False
     return found
 

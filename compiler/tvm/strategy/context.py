@@ -181,8 +181,9 @@ class Context:
     def temporary(self, tensor: Tensor, copies: int = 1) -> Storage:
         """Return a workspace for a tensor that later stages read, or for ``copies`` of its size."""
         dtype = compute_dtype(tensor.dtype)
-        size = maximum(1, self.size(product(tensor.shape)) * copies)
-        return Storage(self.block.workspace(size, storage_dtype(dtype), "temp"), dtype)
+        count = product(tensor.shape) * copies
+        size = maximum(1, self.size(count))
+        return Storage(self.block.temporary(count, size, storage_dtype(dtype)), dtype)
 
     def access(self) -> Access:
         """Return what reads elements of tensors in the scope that is open now."""

@@ -46,6 +46,8 @@ struct CudaDriver::Functions {
   int (*find_function)(void**, void*, const char*);
   int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
                 void**, void**);
+  int (*launch_together)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                         unsigned, void*, void**);
   int (*set_attribute)(void*, int, int);
   int (*allocate)(Address*, size_t);
   int (*free)(Address);
@@ -87,6 +89,7 @@ absl::StatusOr<const CudaDriver*> CudaDriver::Open() {
   find(&functions->load_module, "cuModuleLoadData");
   find(&functions->find_function, "cuModuleGetFunction");
   find(&functions->launch, "cuLaunchKernel");
+  find(&functions->launch_together, "cuLaunchCooperativeKernel");
   find(&functions->set_attribute, "cuFuncSetAttribute");
   find(&functions->allocate, "cuMemAlloc_v2");
   find(&functions->free, "cuMemFree_v2");
@@ -182,6 +185,11 @@ absl::Status CudaDriver::Launch(const CudaLaunch& launch, void* stream) const {
   }
   const auto& [x, y, z] = launch.blocks;
   const auto& [in_x, in_y, in_z] = launch.threads;
+  if (launch.resident) {
+    return Check(functions_->launch_together(launch.function, x, y, z, in_x, in_y, in_z,
+                                             launch.shared, stream, launch.arguments),
+                 "cuLaunchCooperativeKernel");
+  }
   return Check(functions_->launch(launch.function, x, y, z, in_x, in_y, in_z, launch.shared, stream,
                                   launch.arguments, /*extra=*/nullptr),
                "cuLaunchKernel");

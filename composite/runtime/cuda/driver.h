@@ -28,6 +28,7 @@ struct CudaLaunch {
   std::array<unsigned, 3> threads;
   unsigned shared;   // bytes beside those that the function declares
   void** arguments;  // their addresses
+  bool resident;     // its blocks wait for each other: all of them run at a time, or none does
 };
 
 // Thread-safe. Handles of streams, contexts, modules and functions are the driver's.

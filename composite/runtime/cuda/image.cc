@@ -67,8 +67,9 @@ absl::Status LaunchAll(const CudaDriver& driver, const CudaDevice& device, const
     for (const LaunchArgument& argument : launch.arguments) {
       places.push_back(PlaceOf(argument, values));
     }
-    const CudaLaunch call{(**functions)[i], *blocks, launch.block,
-                          static_cast<unsigned>(launch.dynamic), places.data()};
+    const CudaLaunch call{(**functions)[i], *blocks,
+                          launch.block,     static_cast<unsigned>(launch.dynamic),
+                          places.data(),    launch.resident};
     absl::Status status = driver.Launch(call, stream);
     if (!status.ok()) return Named(status, launch.function);
   }

@@ -108,6 +108,8 @@ absl::Status ParseStated(const NodeDef& record, int i, int symbols, KernelLaunch
                        absl::StrCat(block, " is no block of ", launch->threads, " threads"));
     }
   }
+  const AttrValue::ListValue& resident = List(record, kLaunchResidentField);
+  launch->resident = resident.b_size() != 0 && resident.b(i);
   const AttrValue::ListValue& bytes = List(record, kLaunchDynamicField);
   if (bytes.i_size() == 0) return absl::OkStatus();
   const auto dynamic = Bounded(kLaunchDynamicField, bytes.i(i), 0, kMostDynamicBytes);
@@ -166,7 +168,8 @@ absl::StatusOr<LaunchExtent> KernelLaunch::Blocks(absl::Span<const int64_t> symb
   absl::StatusOr<int64_t> units = work.Evaluate(symbols);
   if (!units.ok()) return units.status();
   const int64_t needed = *units / share + (*units % share != 0);
-  const int64_t fit = int64_t{multiprocessors} * std::max(1, kMostThreads / threads);
+  const int together = resident ? 1 : std::max(1, kMostThreads / threads);
+  const int64_t fit = int64_t{multiprocessors} * together;
   return LaunchExtent{static_cast<unsigned>(std::min(needed, fit)), 1, 1};
 }
 
@@ -195,8 +198,12 @@ absl::StatusOr<LaunchPlan> ParseLaunchPlan(const NodeDef& record, const LaunchOp
     const int stated = List(record, field).s_size();
     if (stated != 0 && stated != count) return Malformed(field, "not one a launch");
   }
-  const int stated = List(record, kLaunchDynamicField).i_size();
-  if (stated != 0 && stated != count) return Malformed(kLaunchDynamicField, "not one a launch");
+  const std::pair<const char*, int> stated[] = {
+      {kLaunchDynamicField, List(record, kLaunchDynamicField).i_size()},
+      {kLaunchResidentField, List(record, kLaunchResidentField).b_size()}};
+  for (const auto& [field, size] : stated) {
+    if (size != 0 && size != count) return Malformed(field, "not one a launch");
+  }
   for (int i = 0; i < count; ++i) {
     auto launch = ParseLaunch(record, i, operands, workspaces);
     if (!launch.ok()) return launch.status();

@@ -47,6 +47,7 @@ struct KernelLaunch {
   int dynamic = 0;     // and bytes that the launch gives beside them
   std::vector<DimExpression> grid;  // blocks, in up to three dimensions; empty: as work says
   LaunchExtent block;               // the threads
+  bool resident = false;            // its blocks wait for each other: no more than multiprocessors
   absl::InlinedVector<LaunchArgument, 8> arguments;
 
   // Those of the grid; or as many blocks as there is work for, or as the GPU runs at a time. A 0

@@ -8,7 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-typedef const char* (*Kernel)(void** arguments, unsigned grid, unsigned threads, _Bool reverse);
+typedef const char* (*Kernel)(void** arguments, unsigned grid, unsigned threads, unsigned dynamic,
+                              _Bool resident, _Bool reverse);
+enum { kCount = 2 };  /* of multiprocessors */
 enum { kMultiprocessors = 16, kMajor = 75, kMinor = 76, kFailed = 700 };
 
 static const char* message = "no error";
@@ -27,7 +29,7 @@ int cuDeviceGetName(char* name, int size, int device) {
 }
 int cuDriverGetVersion(int* version) { return *version = 12090, 0; }
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
-  *value = attribute == kMultiprocessors ? 2
+  *value = attribute == kMultiprocessors ? kCount
            : attribute == kMajor         ? 8
            : attribute == kMinor         ? 0
                                          : -1;
@@ -45,13 +47,28 @@ int cuModuleGetFunction(void** function, void* module, const char* name) {
   *function = dlsym(module, symbol);
   return *function == NULL ? kFailed : 0;
 }
+static int Launch(void* function, const unsigned* sizes, unsigned shared, _Bool meets, void* stream,
+                  void** arguments) {
+  if (sizes[1] * sizes[2] * sizes[4] * sizes[5] != 1 || stream != NULL) return kFailed;
+  if (meets && sizes[0] > kCount) return kFailed;
+  const char* wrong = ((Kernel)function)(arguments, sizes[0], sizes[3], shared, meets, 0);
+  if (wrong != NULL) message = wrong;
+  return wrong == NULL ? 0 : kFailed;
+}
 int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned threads,
                    unsigned ty, unsigned tz, unsigned shared, void* stream, void** arguments,
                    void** extra) {
-  if (y * z * ty * tz != 1 || shared != 0 || stream != NULL || extra != NULL) return kFailed;
-  const char* wrong = ((Kernel)function)(arguments, x, threads, 0);
-  if (wrong != NULL) message = wrong;
-  return wrong == NULL ? 0 : kFailed;
+  const unsigned sizes[] = {x, y, z, threads, ty, tz};
+  return extra != NULL ? kFailed : Launch(function, sizes, shared, 0, stream, arguments);
+}
+int cuLaunchCooperativeKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned threads,
+                              unsigned ty, unsigned tz, unsigned shared, void* stream,
+                              void** arguments) {
+  const unsigned sizes[] = {x, y, z, threads, ty, tz};
+  return Launch(function, sizes, shared, 1, stream, arguments);
+}
+int cuFuncSetAttribute(void* function, int attribute, int value) {
+  return function == NULL || attribute != 8 || value < 0;
 }
 
 int cuMemAlloc_v2(uint64_t* address, size_t size) {

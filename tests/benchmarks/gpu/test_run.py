@@ -13,7 +13,7 @@ from benchmarks.gpu import __main__ as command
 from benchmarks.gpu import bundle, make, numbers, page, probes
 from benchmarks.gpu.driver import Driver, DriverError
 from benchmarks.gpu.run import Outcome, outcomes
-from benchmarks.gpu.works import GpuWork, dense, normal, softmax, works
+from benchmarks.gpu.works import GpuWork, dense, lstm, normal, recurrent, softmax, works
 from composite.compiler.tvm.cuda.build import CudaKernel
 from composite.compiler.tvm.cuda.launch import Launch, LaunchPlan
 from composite.compiler.tvm.cuda.preamble import PREAMBLE
@@ -23,10 +23,15 @@ from tests.gpu.shim.emulator import Emulator
 FOLDER = Path(__file__).parent
 DENSE: list[list[int | str]] = [["s0", 48], [48, 40], [40]]
 ROWS: list[list[int | str]] = [["s0", 96]]
+LAYER, draw = recurrent(24, 4)
 WORKS = [
     GpuWork(
         "dense", dense, DENSE, "bfloat16", normal(DENSE), checked=[{"s0": 1}], timed={"s0": 70},
         tolerance=0.06, flops=lambda sizes: 2.0 * sizes["s0"] * 48 * 40,
+    ),
+    GpuWork(
+        "lstm", lstm, LAYER, "float32", draw, checked=[{"s0": 1, "s1": 0}],
+        timed={"s0": 3, "s1": 4}, tolerance=1e-5,
     ),
     GpuWork("softmax", softmax, ROWS, "float16", normal(ROWS), timed={"s0": 9}, tolerance=1e-3),
 ]  # fmt: skip
@@ -70,10 +75,11 @@ def test_kernels_are_right_and_timed(driver: Driver, folder: Path) -> None:
     found = list(outcomes(WORKS, folder, driver))
     assert [(one.work, one.strategy, one.wrong) for one in found] == [
         ("dense", "tensor_product", ""),
+        ("lstm", "product+recurrence+elementwise", ""),
         ("softmax", "rows", ""),
     ]
     assert all(0 < one.error < one.bound and one.seconds > 0 for one in found)
-    assert found[1].bytes == 2 * 9 * 96 * 2
+    assert found[2].bytes == 2 * 9 * 96 * 2
     limits = {"bytes a second": 1e9, "operations a second": 1e12}
     text = page.page({"GPU": driver.name}, limits, found, {"memcheck": "nothing found"})
     assert "| GPU | threads of the host |" in text
@@ -89,14 +95,14 @@ def test_what_is_not_timed_is_checked_at_its_small_sizes(driver: Driver, folder:
         found = list(outcomes(WORKS, folder, driver, timed=False))
     finally:
         (folder / "away").rename(folder / "dense.1.npz")
-    assert [(one.wrong, one.seconds) for one in found] == [("", 0.0), ("", 0.0)]
+    assert [(one.wrong, one.seconds) for one in found] == [("", 0.0)] * len(WORKS)
 
 
 def test_a_wrong_result_is_said_and_not_timed(driver: Driver, folder: Path) -> None:
     exact = bundle.load_exact(folder, "softmax", 0)
     try:
         bundle.save_exact(folder, "softmax", 0, [(p, v + 1.0) for p, v in exact])
-        _, wrong = outcomes(WORKS, folder, driver)
+        *_, wrong = outcomes(WORKS, folder, driver)
     finally:
         bundle.save_exact(folder, "softmax", 0, exact)
     assert wrong.wrong.startswith("an error of") and wrong.seconds == 0

@@ -24,7 +24,8 @@ enum {
   kInvalidImage = 200,
   kInvalidContext = 201,
   kNotFound = 500,
-  kLaunchFailed = 719
+  kLaunchFailed = 719,
+  kTooLarge = 720
 };
 enum { kMultiprocessors = 16, kMajor = 75, kMinor = 76 };
 
@@ -46,6 +47,7 @@ static __thread int depth;
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;  // kernels run one at a time
 static long launches[kDevices];
 static bool refuses;
+static unsigned most_blocks = 2;  // that a device runs at a time
 
 // ---- for tests ----------------------------------------------------------------------------------
 
@@ -54,6 +56,8 @@ long CountDriverLaunches(int device) {
 }
 
 void RefuseLaunches(bool refused) { __atomic_store_n(&refuses, refused, __ATOMIC_RELAXED); }
+
+void AllowBlocks(unsigned most) { __atomic_store_n(&most_blocks, most, __ATOMIC_RELAXED); }
 
 // ---- the device and its contexts ----------------------------------------------------------------
 
@@ -65,6 +69,7 @@ int cuGetErrorName(int error, const char** name) {
           : error == kInvalidContext ? "CUDA_ERROR_INVALID_CONTEXT"
           : error == kNotFound       ? "CUDA_ERROR_NOT_FOUND"
           : error == kLaunchFailed   ? "CUDA_ERROR_LAUNCH_FAILED"
+          : error == kTooLarge       ? "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"
                                      : "CUDA_ERROR_INVALID_VALUE";
   return 0;
 }
@@ -157,7 +162,8 @@ int cuMemcpyDtoH_v2(void* to, unsigned long long from, size_t bytes) {
 // ---- modules ------------------------------------------------------------------------------------
 
 struct Function {
-  const char* (*run)(void** arguments, const unsigned* blocks, const unsigned* threads);
+  const char* (*run)(void** arguments, const unsigned* blocks, const unsigned* threads,
+                     unsigned dynamic, bool resident);
   const char* kinds;  // a letter each argument: 'p' an address, 's' a number
   unsigned most_shared;
 };
@@ -222,7 +228,8 @@ int cuFuncSetAttribute(struct Function* function, int attribute, int value) {
 
 struct Launch {
   const struct Function* function;
-  unsigned blocks[3], threads[3];
+  unsigned blocks[3], threads[3], dynamic;
+  bool resident;
   uint64_t values[kMostArguments];
 };
 
@@ -237,7 +244,8 @@ static void Run(void* argument) {
     places[i] = value;
   }
   pthread_mutex_lock(&mu);
-  const char* wrong = launch->function->run(places, launch->blocks, launch->threads);
+  const char* wrong = launch->function->run(places, launch->blocks, launch->threads,
+                                            launch->dynamic, launch->resident);
   pthread_mutex_unlock(&mu);
   if (wrong != NULL) {
     fprintf(stderr, "a kernel of the test device is wrong: %s\n", wrong);
@@ -246,26 +254,43 @@ static void Run(void* argument) {
   free(launch);
 }
 
-int cuLaunchKernel(const struct Function* function, unsigned x, unsigned y, unsigned z,
-                   unsigned threads_x, unsigned threads_y, unsigned threads_z, unsigned shared,
-                   SP_Stream stream, void** arguments, void** extra) {
-  const unsigned blocks[3] = {x, y, z}, threads[3] = {threads_x, threads_y, threads_z};
+// Takes a launch whose function, blocks, threads and shared memory are known.
+static int Give(const struct Launch* given, SP_Stream stream, void** arguments) {
+  const struct Function* function = given->function;
+  const unsigned *blocks = given->blocks, *threads = given->threads;
   if (Current() == NULL) return kInvalidContext;
   if (__atomic_load_n(&refuses, __ATOMIC_RELAXED)) return kLaunchFailed;
-  const unsigned all = threads_x * threads_y * threads_z;
-  if (x == 0 || y == 0 || z == 0 || all == 0 || all > kMostThreads) return kInvalidValue;
-  if (shared > function->most_shared || extra != NULL) return kInvalidValue;
+  const unsigned count = blocks[0] * blocks[1] * blocks[2];
+  const unsigned all = threads[0] * threads[1] * threads[2];
+  if (count == 0 || all == 0 || all > kMostThreads) return kInvalidValue;
+  if (given->dynamic > function->most_shared) return kInvalidValue;
   if (strlen(function->kinds) > kMostArguments) return kInvalidValue;
+  if (given->resident && count > __atomic_load_n(&most_blocks, __ATOMIC_RELAXED)) return kTooLarge;
   stream = StreamOf(stream);
   if (DeviceOf(stream) != Current()->device) return kInvalidContext;
-  struct Launch* launch = calloc(1, sizeof(*launch));
-  launch->function = function;
-  memcpy(launch->blocks, blocks, sizeof(blocks));
-  memcpy(launch->threads, threads, sizeof(threads));
+  struct Launch* launch = malloc(sizeof(*launch));
+  *launch = *given;
   for (size_t i = 0; function->kinds[i] != '\0'; ++i) {
     memcpy(&launch->values[i], arguments[i], sizeof(launch->values[i]));
   }
   __atomic_fetch_add(&launches[Current()->device], 1, __ATOMIC_RELAXED);
   EnqueueKernel(stream, Run, launch);
   return 0;
+}
+
+int cuLaunchKernel(const struct Function* function, unsigned x, unsigned y, unsigned z,
+                   unsigned threads_x, unsigned threads_y, unsigned threads_z, unsigned shared,
+                   SP_Stream stream, void** arguments, void** extra) {
+  if (extra != NULL) return kInvalidValue;
+  const struct Launch launch = {function, {x, y, z}, {threads_x, threads_y, threads_z},
+                                shared,   false,     {0}};
+  return Give(&launch, stream, arguments);
+}
+
+int cuLaunchCooperativeKernel(const struct Function* function, unsigned x, unsigned y, unsigned z,
+                              unsigned threads_x, unsigned threads_y, unsigned threads_z,
+                              unsigned shared, SP_Stream stream, void** arguments) {
+  const struct Launch launch = {function, {x, y, z}, {threads_x, threads_y, threads_z},
+                                shared,   true,      {0}};
+  return Give(&launch, stream, arguments);
 }

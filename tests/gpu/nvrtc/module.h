@@ -18,10 +18,15 @@ const char* KindsOf(void (*)(Types...)) {
 
 }  // namespace composite_module
 
-#define COMPOSITE_MODULE_FUNCTION(kernel)                                                  \
-  extern "C" const char* launch_##kernel(void** arguments, const unsigned* blocks,         \
-                                         const unsigned* threads) {                        \
-    return composite_threads::Launch(kernel, arguments, {blocks[0], blocks[1], blocks[2]}, \
-                                     {threads[0], threads[1], threads[2]}, true, false);   \
-  }                                                                                        \
+#define COMPOSITE_MODULE_FUNCTION(kernel)                                           \
+  extern "C" const char* launch_##kernel(void** arguments, const unsigned* blocks,  \
+                                         const unsigned* threads, unsigned dynamic, \
+                                         bool resident) {                           \
+    return composite_threads::Launch(kernel, arguments,                             \
+                                     {{blocks[0], blocks[1], blocks[2]},            \
+                                      {threads[0], threads[1], threads[2]},         \
+                                      dynamic,                                      \
+                                      resident},                                    \
+                                     true, false);                                  \
+  }                                                                                 \
   extern "C" const char* kinds_##kernel() { return composite_module::KindsOf(kernel); }

@@ -27,7 +27,7 @@ from tests.unmeasured import kernels_serve
 
 os.environ |= with_kernels()
 
-pytestmark = pytest.mark.usefixtures("devices")
+pytestmark = pytest.mark.usefixtures("devices", "float32_is_not_rounded")
 
 OPS = {call.op.op_name: call.op for call in CALLS}
 _ROW = re.compile(r"^\| (\w+) \| (.*) \| (.*) \|$", re.MULTILINE)

@@ -14,7 +14,7 @@ import tensorflow as tf
 from composite.compiler.tvm.cuda.build import CudaKernel, write_cuda
 from composite.compiler.tvm.target import CudaTarget
 from tests.compiler.tvm.conftest import library_of
-from tests.gpu.shim.emulator import Emulator, as_float64
+from tests.gpu.shim.emulator import MULTIPROCESSORS, Emulator, as_float64
 
 BFLOAT16 = ml_dtypes.bfloat16
 EPSILON = {np.dtype(d): float(ml_dtypes.finfo(d).eps) for d in (np.float16, BFLOAT16)}
@@ -30,13 +30,14 @@ class Case:
         shapes: Of the inputs, symbols among them.
         dtypes: Of the inputs; one stands for all.
         runs: Sizes of the symbols, a run each.
-        strategy: What is to write it.
+        strategy: What is to write it; any strategies if it is empty.
         rtol: Of float32 and float64; 16-bit floats have one rounding of their own.
         atol: The same.
         special: Whether inputs hold infinities, NaN and subnormal numbers.
-        launches: How many it takes.
+        launches: How many it takes; any number if it is None.
         choices: Values of knobs.
         tensor_float_32: Whether float32 may be multiplied as TF32.
+        multiprocessors: How many the GPU has, a run each.
     """
 
     function: Callable[..., Any]
@@ -47,9 +48,10 @@ class Case:
     rtol: float = 2e-6
     atol: float = 2e-6
     special: bool = False
-    launches: int = 1
+    launches: int | None = 1
     choices: Mapping[str, Any] = field(default_factory=dict)
     tensor_float_32: bool = False
+    multiprocessors: Sequence[int] = (MULTIPROCESSORS,)
 
     def input_dtypes(self) -> list[np.dtype]:
         """One an input."""
@@ -91,19 +93,25 @@ class Batch:
     def check(self, name: str) -> None:
         """Run a case, threads in either order, and compare with TensorFlow in float64."""
         case, kernel = self.cases[name], self.kernels[name]
-        assert kernel.strategy == case.strategy
-        assert len(kernel.plan.launches) == case.launches
+        assert case.strategy in ("", kernel.strategy)
+        assert case.launches in (None, len(kernel.plan.launches))
         for run in case.runs:
             arrays = case.arrays(run)
             types = [
                 np.asarray(r).dtype
                 for r in tf.nest.flatten(case.function(*map(tf.constant, arrays)))
             ]
-            results = self.emulator.run(kernel, arrays, case.shapes, types)
-            again = self.emulator.run(kernel, arrays, case.shapes, types, reverse=True)
+            results, *others = (
+                self.emulator.run(
+                    kernel, arrays, case.shapes, types, reverse=reverse, multiprocessors=count
+                )
+                for count in case.multiprocessors
+                for reverse in (False, True)
+            )
             wanted = tf.nest.flatten(case.function(*(tf.constant(as_float64(a)) for a in arrays)))
-            for result, other, want in zip(results, again, wanted, strict=True):
-                assert result.tobytes() == other.tobytes()  # the order of threads is no matter
+            for other in others:  # neither the order of threads nor the number of blocks matters
+                assert [x.tobytes() for x in results] == [x.tobytes() for x in other]
+            for result, want in zip(results, wanted, strict=True):
                 compare(result, np.asarray(want), case)
 
 

@@ -28,7 +28,8 @@ _FLAGS = (
     "-fno-strict-aliasing",
 )
 # What a kernel calls whose threads are not independent of each other.
-_MEETS = ("__syncthreads", *(f"composite_{n}" for n in ("partner", "warp", "begin", "load", "mma")))
+_MEETING = ("partner", "warp", "begin", "load", "mma", "meet")
+_MEETS = ("__syncthreads", *(f"composite_{n}" for n in _MEETING))
 _GUARD = 64
 MULTIPROCESSORS = 2
 """Few, so that small grids go round as well."""
@@ -67,6 +68,7 @@ class Emulator:
         dtypes: Sequence[Any],
         *,
         reverse: bool = False,
+        multiprocessors: int = MULTIPROCESSORS,
     ) -> list[np.ndarray]:
         """Run a kernel; nothing but aligned arguments begins at a multiple of anything."""
         sizes = {
@@ -86,7 +88,9 @@ class Emulator:
             room = np.full(dims.evaluate(size, sizes, int), 0xFF, np.uint8)
             memory[Argument("work", i)] = _placed(room, True)
         for launch in kernel.plan.launches:
-            self._launch(launch, memory, sizes, reverse)
+            blocks = launch.blocks(sizes, multiprocessors)
+            if blocks:
+                self._launch(launch, memory, sizes, blocks, reverse)
         for array in memory.values():
             _check_guards(array)
         return [memory[Argument("out", i)] for i in range(len(dtypes))]
@@ -96,6 +100,7 @@ class Emulator:
         launch: Launch,
         memory: dict[Argument, np.ndarray],
         sizes: dict[str, int],
+        blocks: int,
         reverse: bool,
     ) -> None:
         symbols = sorted(sizes, key=lambda name: int(name[1:]))
@@ -105,13 +110,11 @@ class Emulator:
             else ctypes.c_void_p(memory[a].ctypes.data)
             for a in launch.arguments
         ]
-        blocks = launch.blocks(sizes, MULTIPROCESSORS)
-        if blocks == 0:
-            return
         addresses = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
         function = getattr(self._library, f"launch_{launch.function}")
         function.restype = ctypes.c_char_p
-        wrong = function(addresses, blocks, launch.threads, ctypes.c_bool(reverse))
+        flags = (ctypes.c_bool(launch.resident), ctypes.c_bool(reverse))
+        wrong = function(addresses, blocks, launch.threads, launch.dynamic, *flags)
         assert wrong is None, f"{launch.function}: {wrong.decode()}"
 
 

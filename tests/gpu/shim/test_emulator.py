@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -72,6 +74,34 @@ BODIES = {
   out0[threadIdx.x + 1] = in0[threadIdx.x];""",
 }
 
+# Blocks of 16 threads that turn a row around, each its part of it; what each has read, the others
+# may write over.
+HEAD = """
+  const int at = (int)blockIdx.x * 16 + (int)threadIdx.x;
+  int64_t* counter = (int64_t*)work1;
+  float* const own = (float*)composite_pool(64);
+  work0[at] = in0[at];"""
+READ = """
+  own[threadIdx.x] = work0[63 - at];"""
+WRITE = """
+  work0[at] = own[threadIdx.x] + 1.0f;"""
+LAST = """
+  out0[at] = work0[63 - at];"""
+MEET = ["", *(f"\n  composite_meet(counter, {4 * i});" for i in (1, 2, 3))]
+
+TOGETHER = {
+    "meet": HEAD + MEET[1] + READ + MEET[2] + WRITE + MEET[3] + LAST,
+    "meet_not_before_reading": HEAD + READ + MEET[1] + WRITE + MEET[2] + LAST,
+    "meet_not_before_writing": HEAD + MEET[1] + READ + WRITE + MEET[2] + LAST,
+    "meet_not_all": HEAD + "\n  if (blockIdx.x != 2)" + MEET[1] + READ,
+    "meet_once_more": HEAD + MEET[1] + READ + "\n  if (blockIdx.x == 2)" + MEET[2],
+    "meet_some_threads": HEAD + "\n  if (threadIdx.x < 9)" + MEET[1],
+    "meet_for_too_many": HEAD + MEET[2] + READ,
+    "meet_for_too_few": HEAD + MEET[1] + READ + MEET[1],
+    "meet_one_after_the_other": HEAD + MEET[1],
+    "meet_and_leave_the_pool": HEAD + MEET[1] + "\n  own[16] = 0.0f;",
+}
+
 
 def by_hand(name: str) -> CudaKernel:
     pointers = (Argument("in", 0), Argument("out", 0))
@@ -89,14 +119,40 @@ def by_hand(name: str) -> CudaKernel:
     )
 
 
+def together(name: str) -> CudaKernel:
+    """Four blocks that are there at a time, behind a launch that zeroes their counter."""
+    arguments = tuple(Argument(k, i) for k, i in (("in", 0), ("out", 0), ("work", 0), ("work", 1)))
+    names = ", ".join(f"float* {one}" for one in map(str, arguments))
+    zero = f'extern "C" __global__ void {name}_zero(int64_t* work1) {{\n  *work1 = 0;\n}}\n'
+    own = f'extern "C" __global__ void {name}({names}) {{{TOGETHER[name]}\n}}\n'
+    resident = name != "meet_one_after_the_other"
+    launches = (
+        Launch(f"{name}_zero", "1", 1, 1, 0, arguments[3:]),
+        Launch(name, "4", 1, 16, 0, arguments, dynamic=128, resident=resident),
+    )
+    return replace(
+        by_hand("right"),
+        name=name,
+        source=f"{PREAMBLE}{zero}{own}",
+        plan=LaunchPlan(launches, ("256", "8"), ()),
+    )
+
+
+def kernel_of(name: str) -> CudaKernel:
+    return together(name) if name in TOGETHER else by_hand(name)
+
+
 @pytest.fixture(scope="module")
 def emulator(tmp_path_factory: pytest.TempPathFactory) -> Emulator:
-    return Emulator([by_hand(name) for name in BODIES], tmp_path_factory.mktemp("wrong"))
+    kernels = [kernel_of(name) for name in (*BODIES, *TOGETHER)]
+    return Emulator(kernels, tmp_path_factory.mktemp("wrong"))
 
 
 def run(emulator: Emulator, name: str, *, reverse: bool = False) -> np.ndarray:
     x = np.arange(64, dtype=np.float32)
-    (result,) = emulator.run(by_hand(name), [x], [[64]], [np.float32], reverse=reverse)
+    (result,) = emulator.run(
+        kernel_of(name), [x], [[64]], [np.float32], reverse=reverse, multiprocessors=4
+    )
     return result
 
 
@@ -121,6 +177,29 @@ def test_what_is_read_before_a_barrier_has_not_been_written(emulator: Emulator) 
     assert not np.array_equal(first, run(emulator, "copied_behind"))
 
 
+def test_blocks_see_what_others_wrote_before_they_met(emulator: Emulator) -> None:
+    expected = np.arange(1, 65, dtype=np.float32)
+    for reverse in (False, True):
+        np.testing.assert_array_equal(run(emulator, "meet", reverse=reverse), expected)
+
+
+@pytest.mark.parametrize("name", ["meet_not_before_reading", "meet_not_before_writing"])
+def test_blocks_that_do_not_meet_read_something_else(emulator: Emulator, name: str) -> None:
+    for reverse in (False, True):
+        found = run(emulator, name, reverse=reverse)
+        assert not np.array_equal(found, np.arange(1, 65, dtype=np.float32))
+
+
+def test_a_counter_that_nobody_has_zeroed(emulator: Emulator) -> None:
+    kernel = together("meet")
+    plan = replace(kernel.plan, launches=kernel.plan.launches[1:])
+    with pytest.raises(AssertionError, match="blocks wait for more than there are"):
+        emulator.run(
+            replace(kernel, plan=plan), [np.zeros(64, np.float32)], [[64]], [np.float32],
+            multiprocessors=4,
+        )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
@@ -132,6 +211,13 @@ def test_what_is_read_before_a_barrier_has_not_been_written(emulator: Emulator) 
         ("matrices_in_the_same_banks", "rows of a matrix lie in the same banks"),
         ("fragments_in_the_same_banks", "elements of a fragment lie in the same banks"),
         ("behind_the_end", "written behind an array"),
+        ("meet_not_all", "some blocks wait where others do not get"),
+        ("meet_once_more", "some blocks wait where others do not get"),
+        ("meet_some_threads", "some threads wait where others do not get"),
+        ("meet_for_too_many", "blocks wait for more than there are"),
+        ("meet_for_too_few", "blocks do not wait for each other"),
+        ("meet_one_after_the_other", "blocks meet that are not there at a time"),
+        ("meet_and_leave_the_pool", "written behind the shared memory of a block"),
     ],
 )
 def test_what_is_wrong_is_said(emulator: Emulator, name: str, wrong: str) -> None:

@@ -5,6 +5,7 @@
 // runs until it meets others, at a barrier or where a warp exchanges values. A kernel whose threads
 // do not all get there, or that accesses memory in pieces at an address that is no multiple of
 // them, ends with an error that says so. Not a model of time, nor of what a GPU's memory reorders.
+// Of launches whose blocks are there all at a time: resident.h.
 #pragma once
 #define COMPOSITE_NO_GPU
 
@@ -18,11 +19,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #define __global__
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __shared__ static
 #define alignas(bytes) __attribute__((aligned(bytes)))  // may stand behind `static`
 #define __syncthreads() composite_threads::Meet()
@@ -64,6 +66,14 @@ struct Place {
 };
 inline Place block, thread, blocks, threads_of_block;
 
+// Of a launch: its blocks, their threads, the bytes of shared memory that it gives a block, and
+// whether all blocks are there at a time.
+struct Shape {
+  Place grid, block;
+  unsigned dynamic;
+  bool resident;
+};
+
 inline unsigned Count(const Place& extent) { return extent.x * extent.y * extent.z; }
 
 inline Place PlaceOf(unsigned n, const Place& extent) {
@@ -74,7 +84,7 @@ constexpr int kWarp = 32;
 constexpr size_t kStack = 64 << 10;
 constexpr size_t kMessage = 32;  // bytes that a thread sends to others of its warp
 
-enum class State { kReady, kAtBarrier, kInWarp, kDone };
+enum class State { kReady, kAtBarrier, kInWarp, kAtMeeting, kDone };
 
 struct Fiber {
   ucontext_t context;
@@ -84,11 +94,12 @@ struct Fiber {
 };
 
 inline std::vector<Fiber> fibers;
-inline std::vector<char> stacks;
+inline std::unique_ptr<char[]> stacks;  // memory that is not touched takes none
 inline ucontext_t scheduler;
 inline Fiber* current = nullptr;
 inline const std::function<void()>* body = nullptr;
 inline const char* error = nullptr;
+inline size_t pool_bytes = 0;
 
 inline void Fail(const char* what) {
   if (error == nullptr) error = what;
@@ -141,10 +152,12 @@ inline bool RunWarp(size_t begin, size_t end, bool reverse) {
 void ForgetCopies(size_t threads);
 bool AllArrived();
 
-// A warp runs as far as it gets before the next one does: what is read before another warp has
-// written it shows.
-inline void RunBlock(size_t threads, bool reverse) {
+inline void StartBlock(size_t threads) {
   ForgetCopies(threads);
+  if (fibers.size() < threads) {
+    fibers.resize(threads);
+    stacks.reset(new char[threads * kStack]);
+  }
   for (size_t i = 0; i < threads; ++i) {
     Fiber& fiber = fibers[i];
     fiber.state = State::kReady;
@@ -154,6 +167,12 @@ inline void RunBlock(size_t threads, bool reverse) {
     fiber.context.uc_link = &scheduler;
     makecontext(&fiber.context, Start, 0);
   }
+}
+
+// Runs a block until its threads are done, or where they meet other blocks; returns which. A warp
+// runs as far as it gets before the next one does: what is read before another warp has written it
+// shows.
+inline State RunBlock(size_t threads, bool reverse) {
   const size_t warps = (threads + kWarp - 1) / kWarp;
   while (error == nullptr) {
     bool ran = false;
@@ -163,33 +182,44 @@ inline void RunBlock(size_t threads, bool reverse) {
     }
     if (Release(0, threads, State::kDone)) {
       if (!AllArrived()) Fail("a block ends with copies under way");
-      return;
+      return State::kDone;
     }
+    if (Release(0, threads, State::kAtMeeting)) return State::kAtMeeting;
     ran |= Release(0, threads, State::kAtBarrier);
     if (!ran) Fail("some threads wait where others do not get");
   }
+  return State::kDone;
 }
 
+void RunTogether(const Place& grid, size_t threads, bool reverse);
+void GivePool();
+void CheckPool();
+
 // Runs a kernel; returns null, or what is wrong with it.
-inline const char* Run(const Place& grid, const Place& block_of, bool meets, bool reverse,
+inline const char* Run(const Shape& shape, bool meets, bool reverse,
                        const std::function<void()>& kernel) {
-  const unsigned count = Count(grid), threads = Count(block_of);
+  const unsigned count = Count(shape.grid), threads = Count(shape.block);
   error = nullptr;
-  blocks = grid;
-  threads_of_block = block_of;
+  blocks = shape.grid;
+  threads_of_block = shape.block;
   body = &kernel;
-  if (fibers.size() < threads) {
-    fibers.resize(threads);
-    stacks.resize(threads * kStack);
+  pool_bytes = shape.dynamic;
+  if (shape.resident) {
+    RunTogether(shape.grid, threads, reverse);
+    return error;
   }
   for (unsigned n = 0; n < count && error == nullptr; ++n) {
-    block = PlaceOf(reverse ? count - 1 - n : n, grid);
+    block = PlaceOf(reverse ? count - 1 - n : n, shape.grid);
+    GivePool();
     if (meets) {
-      RunBlock(threads, reverse);
+      StartBlock(threads);
+      if (RunBlock(threads, reverse) == State::kAtMeeting)
+        Fail("blocks meet that are not there at a time");
+      CheckPool();
       continue;
     }
     for (unsigned i = 0; i < threads; ++i) {
-      thread = PlaceOf(i, block_of);
+      thread = PlaceOf(i, shape.block);
       kernel();
     }
   }
@@ -197,17 +227,15 @@ inline const char* Run(const Place& grid, const Place& block_of, bool meets, boo
 }
 
 template <class... Types, size_t... indices>
-const char* Launch(void (*kernel)(Types...), void** arguments, const Place& grid,
-                   const Place& threads, bool meets, bool reverse,
-                   std::index_sequence<indices...>) {
-  return Run(grid, threads, meets, reverse, [&] { kernel(*(Types*)arguments[indices]...); });
+const char* Launch(void (*kernel)(Types...), void** arguments, const Shape& shape, bool meets,
+                   bool reverse, std::index_sequence<indices...>) {
+  return Run(shape, meets, reverse, [&] { kernel(*(Types*)arguments[indices]...); });
 }
 
 template <class... Types>
-const char* Launch(void (*kernel)(Types...), void** arguments, const Place& grid,
-                   const Place& threads, bool meets, bool reverse) {
-  return Launch(kernel, arguments, grid, threads, meets, reverse,
-                std::index_sequence_for<Types...>());
+const char* Launch(void (*kernel)(Types...), void** arguments, const Shape& shape, bool meets,
+                   bool reverse) {
+  return Launch(kernel, arguments, shape, meets, reverse, std::index_sequence_for<Types...>());
 }
 
 }  // namespace composite_threads
@@ -255,10 +283,12 @@ void composite_copy(T* to, const T* from) {
 }
 
 #include "tensor_core.h"
+// It knows what a block has.
+#include "resident.h"
 
-#define COMPOSITE_LAUNCH(kernel, meets)                                                       \
-  extern "C" const char* launch_##kernel(void** arguments, unsigned grid, unsigned threads,   \
-                                         bool reverse) {                                      \
-    return composite_threads::Launch(kernel, arguments, {grid, 1, 1}, {threads, 1, 1}, meets, \
-                                     reverse);                                                \
+#define COMPOSITE_LAUNCH(kernel, meets)                                                         \
+  extern "C" const char* launch_##kernel(void** arguments, unsigned grid, unsigned threads,     \
+                                         unsigned dynamic, bool resident, bool reverse) {       \
+    return composite_threads::Launch(                                                           \
+        kernel, arguments, {{grid, 1, 1}, {threads, 1, 1}, dynamic, resident}, meets, reverse); \
   }

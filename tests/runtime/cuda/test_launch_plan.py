@@ -43,7 +43,8 @@ def install(unique: Callable[[str], str], tmp_path: Path) -> Callable[..., None]
 def test_a_plan_is_taken(install: Callable[..., None]) -> None:
     install()
     install(_launch_grid=["s0 3 //,2"], _launch_block=["32,4,2"], _launch_dynamic=[65536],
-            _launch_arguments=["in0 int=-3 float=0.5 double=1e300"], _alignment=64)  # fmt: skip
+            _launch_arguments=["in0 int=-3 float=0.5 double=1e300"], _launch_resident=[True],
+            _alignment=64)  # fmt: skip
     install(_launch_functions=[], _launch_work=[], _launch_share=[], _launch_threads=[],
             _launch_shared=[], _launch_arguments=[], _workspaces=[], _aligned=[])  # fmt: skip
 
@@ -66,6 +67,7 @@ def test_a_plan_is_taken(install: Callable[..., None]) -> None:
         ("_launch_block", ["2,2,2,32"], "2,2,2,32 is no block of 256 threads"),
         ("_launch_dynamic", [1 << 20], "1048576 is not from 0 to 232448"),
         ("_launch_dynamic", [1, 1], "_launch_dynamic: not one a launch"),
+        ("_launch_resident", [True, False], "_launch_resident: not one a launch"),
         ("_launch_arguments", ["int=x"], '"int=x" is no argument of a launch'),
         ("_alignment", 48, "_alignment: 48 bytes, and tensors lie at multiples of 64"),
         ("_launch_arguments", ["in1"], "in1, and there are 1"),

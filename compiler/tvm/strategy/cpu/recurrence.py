@@ -1,10 +1,5 @@
 """A loop whose trips are small functions: an RNN over its steps, a filter over its measurements.
 
-The function of a trip is planned as a whole function is, and the strategies that match its stages
-write them inside of the loop. A value that is carried as a whole has two buffers: a trip reads one
-and writes the other, so that none of its stages sees the value of the next trip. A row of an array
-is written to its place in the result.
-
 A team of threads goes through the trips together: each computes its part of a stage, and all meet
 at a barrier before the next stage. Products that are cut alike, such as the gates of a cell, are
 written as one stage with the element-wise work on them, which saves barriers. Weights that all
@@ -13,18 +8,15 @@ trips read are packed before the loop. A loop too short to pay for barriers stay
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
-from composite.compiler.tvm.codegen.access import Space, Storage, Strided, strided
-from composite.compiler.tvm.codegen.block import index, remainder
-from composite.compiler.tvm.ir.dims import product
-from composite.compiler.tvm.ir.graph import Function, pointwise
-from composite.compiler.tvm.ir.loop import Loop, LoopResult, number_of, varies
-from composite.compiler.tvm.ir.tensor import Expr, Pointwise, Tensor
+from composite.compiler.tvm.codegen.access import Space, Strided, strided
+from composite.compiler.tvm.codegen.block import index
+from composite.compiler.tvm.ir.loop import Loop, varies
+from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.ir.walk import topological
-from composite.compiler.tvm.plan.plan import make_plan
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cpu.cycles import stage_cycles
@@ -33,6 +25,7 @@ from composite.compiler.tvm.strategy.cpu.product.product import (
     is_packed,
     packed_from,
 )
+from composite.compiler.tvm.strategy.loop_trips import LoopTrips, reads_in_place
 from composite.compiler.tvm.strategy.tasks import PARALLEL_CYCLES, Tasks, TaskWriter, write_together
 
 _LEAST_TRIP = 3000
@@ -46,14 +39,8 @@ class Recurrence:
 
     def match(self, stage: Stage, context: Context) -> Writer | None:
         """Take loops all of whose operands are stored."""
-        anchor = stage.anchor
-        if anchor is None or not isinstance(anchor.node, Loop):
-            return None
-        stored = [context.space.storage(t) for t in anchor.node.captured]
-        captured = [storage for storage in stored if storage is not None]
-        if len(captured) < len(stored):
-            return None
-        return _Writer(stage, anchor.node, captured, context)
+        trips = LoopTrips.of(stage, context)
+        return None if trips is None else _Writer(trips, context)
 
 
 @dataclass(frozen=True)
@@ -118,7 +105,7 @@ class _Unit:
             return False
         if self.made & set(topological(stage.anchor.node.operands)):
             return False
-        return _reads_in_place(stage.stores, self.made)
+        return reads_in_place(stage.stores, self.made)
 
     def write(self, context: Context, *, meets: bool) -> None:
         """Write it, with a barrier behind if ``meets``: others read it, or the trip ends."""
@@ -133,57 +120,21 @@ class _Unit:
 
 
 class _Writer:
-    def __init__(
-        self, stage: Stage, loop: Loop, captured: Sequence[Storage], context: Context
-    ) -> None:
+    def __init__(self, trips: LoopTrips, context: Context) -> None:
         self._block = context.block
-        self._loop = loop
-        results = {t.node.index: t for t in stage.stores if isinstance(t.node, LoopResult)}
-        self._kept = _needed(loop, results)
-        self._results = results
-        self._wholes: dict[int, Storage] = {}
-        self._plan = make_plan(Function((), tuple(loop.following[i] for i in self._kept)))
-        space = context.space.within(loop.counter, index(0))
-        for storage, inner in zip(captured, loop.leaves, strict=True):
-            space.parameters[number_of(inner)] = storage
-        self._context = replace(context, space=space)
+        self._trips = trips
+        self._loop = trips.loop
+        self._context = trips.context
 
     def write(self) -> None:
         """Write it all."""
-        context, loop = self._context, self._loop
-        for i, initial in enumerate(loop.initial):
-            if loop.rows[i] is not None and initial is not None and i in self._results:
-                self._copy(initial, context.space.storages[self._results[i]])
-        for i in self._kept:
-            initial = loop.initial[i]
-            if loop.rows[i] is None and initial is not None:
-                self._wholes[i] = context.temporary(loop.carried[i], 2)
-                self._copy(initial, self._wholes[i])
-        for stage in self._plan.stages:
-            for tensor in stage.stores:
-                if tensor not in self._plan.outputs:
-                    context.space.storages[tensor] = context.temporary(tensor)
+        self._trips.begin()
         self._write_trips()
-        for i, storage in self._wholes.items():
-            if i in self._results:
-                self._give(i, storage, context.size(loop.trips))
-
-    def _copy(self, source: Tensor, target: Storage) -> None:
-        """Write a tensor to a place."""
-        copied = pointwise("Identity", lambda _, x: x, (source,), source.dtype, cost=0)
-        self._context.space.storages[copied] = target
-        stage = Stage(copied.shape, None, [copied])
-        if 0 not in stage.shape:
-            self._context.match(stage).writer.write()
-
-    def _half(self, i: int, storage: Storage, number: Expr | int) -> Storage:
-        """Return the buffer that is read in trip ``number``; the next one reads the other."""
-        size = self._context.size(product(self._loop.carried[i].shape))
-        return replace(storage, offset=self._block.bind(remainder(number, 2) * size, "half"))
+        self._trips.end()
 
     def _write_trips(self) -> None:
         """Write the loop; twice if the call decides by its trips whether weights are packed."""
-        trips = self._context.size(self._loop.trips)
+        trips = self._trips.count
         if isinstance(trips, int):
             self._write_loop(trips)
         elif (many := self._many()) is None:
@@ -197,14 +148,14 @@ class _Writer:
     def _many(self) -> int | None:
         """Return from how many trips on weights are packed that are not for a few; None if none."""
         context = self._of_trip(index(0))
-        products = [found for s in self._plan.stages if (found := float_product(s)) is not None]
+        products = [found for s in self._trips.stages if (found := float_product(s)) is not None]
         fewest = [packed_from(p, context) for p in products if not is_packed(p, context)]
         return max((number for number in fewest if number is not None), default=None)
 
     def _write_loop(self, least: int | None) -> None:
         """Write the loop, for a team or for one thread, knowing of so many trips at least."""
         trips = self._loop.trips
-        cycles = stage_cycles(self._plan.stages)
+        cycles = stage_cycles(self._trips.stages)
         if self._context.target.cores == 1 or cycles < _LEAST_TRIP or not self._is_for_team(least):
             self._loop_over(least, team=False)
         else:  # where the call decides, a launch leaves a short loop to one thread by itself
@@ -215,35 +166,22 @@ class _Writer:
 
     def _is_for_team(self, least: int | None) -> bool:
         context = self._of_trip(index(0), least)
-        stages = [s for s in self._plan.stages if 0 not in s.shape]
+        stages = self._trips.stages
         return all(isinstance(context.match(stage).writer, TaskWriter) for stage in stages)
 
     def _loop_over(self, least: int | None, *, team: bool) -> None:
-        block, depth = self._block, self._block.depth
-        trips = self._context.size(self._loop.trips)
+        block, depth, trips = self._block, self._block.depth, self._trips.count
         with block.team() if team else nullcontext(), block.loop(trips, "trip") as trip:
             self._write_stages(self._of_trip(trip, least, team=team, depth=depth))
 
     def _of_trip(
         self, trip: Expr, least: int | None = None, *, team: bool = False, depth: int = 0
     ) -> Context:
-        """Return the context of a trip: where it reads what is carried, and where it writes."""
-        loop = self._loop
-        space = self._context.space.within(loop.counter, trip)
-        for i, output in zip(self._kept, self._plan.outputs, strict=True):
-            row = loop.rows[i]
-            if row is None:
-                space.parameters[number_of(loop.carried[i])] = self._half(i, self._wholes[i], trip)
-                space.storages[output] = self._half(i, self._wholes[i], trip + 1)
-                continue
-            array = self._results[i]
-            offset = space.size(row.place) * space.size(product(array.shape[1:]))
-            whole = self._context.space.storages[array]
-            place = self._block.bind(index(whole.offset + offset), "row")
-            space.storages[output] = replace(whole, offset=place)
-        following = space.within(loop.counter, trip + 1)
-        trips = _Trips(loop, self._context, following, depth, least, team)
-        return replace(self._context, space=space, trips=trips)
+        """Return the context of a trip, of which strategies are told."""
+        context = self._trips.of_trip(trip)
+        following = context.space.within(self._loop.counter, trip + 1)
+        trips = _Trips(self._loop, self._context, following, depth, least, team)
+        return replace(context, trips=trips)
 
     def _write_stages(self, context: Context) -> None:
         """Write the stages, those that are cut alike together, with the barriers they need."""
@@ -255,9 +193,7 @@ class _Writer:
 
     def _units(self, context: Context) -> list[_Unit]:
         units: list[_Unit] = []
-        for stage in self._plan.stages:
-            if 0 in stage.shape:
-                continue
+        for stage in self._trips.stages:
             writer = context.match(stage).writer
             sets = None
             if stage.anchor is not None and isinstance(writer, TaskWriter):
@@ -266,34 +202,3 @@ class _Writer:
                 units.append(_Unit(writer))
             units[-1].add(stage, sets)
         return units
-
-    def _give(self, i: int, storage: Storage, trips: Expr | int) -> None:
-        """Copy what is carried to its result."""
-        space = self._context.space
-        space.parameters[number_of(self._loop.carried[i])] = self._half(i, storage, trips)
-        self._copy(self._loop.carried[i], space.storages[self._results[i]])
-
-
-def _needed(loop: Loop, results: Collection[int]) -> list[int]:
-    """Return which results the trips make: those that are read, there or in other trips."""
-    needed = set(results)
-    while True:
-        read = set(topological(tuple(loop.following[i] for i in needed)))
-        more = {i for i, leaf in enumerate(loop.carried) if leaf in read} | needed
-        if more == needed:
-            return sorted(needed)
-        needed = more
-
-
-def _reads_in_place(tensors: Sequence[Tensor], made: set[Tensor]) -> bool:
-    """Return whether tensors are made of others element for element, where they are at all."""
-    depends = set(made)
-    for tensor in topological(tuple(tensors)):
-        if tensor in made:
-            continue
-        for operand in tensor.node.operands:
-            if operand in depends:
-                if not isinstance(tensor.node, Pointwise) or tensor.shape != operand.shape:
-                    return False
-                depends.add(tensor)
-    return True

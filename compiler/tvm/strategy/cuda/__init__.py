@@ -1,7 +1,7 @@
 """Strategies for NVIDIA's GPUs: how a stage becomes launches over blocks and threads.
 
-What no strategy here takes has no kernel on a GPU: convolutions, gathers, scans and loops
-run as TensorFlow's own ops.
+What no strategy here takes has no kernel on a GPU: convolutions, scans and scatters run as
+TensorFlow's own ops.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from composite.compiler.tvm.strategy.cuda.attention import Attention, joined_sta
 from composite.compiler.tvm.strategy.cuda.constant import ConstantTable
 from composite.compiler.tvm.strategy.cuda.elementwise import Elementwise
 from composite.compiler.tvm.strategy.cuda.product import Product
+from composite.compiler.tvm.strategy.cuda.recurrence import Recurrence
 from composite.compiler.tvm.strategy.cuda.reduction import Reduction
 from composite.compiler.tvm.strategy.cuda.rows import RowStages
 from composite.compiler.tvm.strategy.cuda.tensor_product import TensorProduct
@@ -19,6 +20,7 @@ __all__ = ["STRATEGIES", "joined_stages"]
 
 STRATEGIES: tuple[Strategy, ...] = (
     ConstantTable(),
+    Recurrence(),
     Attention(),
     TensorProduct(),
     Product(),

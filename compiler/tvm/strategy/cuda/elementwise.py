@@ -21,6 +21,7 @@ from composite.compiler.tvm.strategy.cuda.vectors import (
     Loads,
     device_block,
     read_in_place,
+    threads_of_block,
     vector_width,
 )
 from composite.compiler.tvm.strategy.indexing import unflatten
@@ -54,8 +55,8 @@ class _Writer:
         everything = [*stage.stores, *read]
         flat = len(stage.shape) <= 1
         # Elements in one dimension need not be a multiple: those left over are computed singly.
-        width = vector_width(everything, 8 if flat else stage.shape[-1])
-        threads = context.choose("elementwise.threads", (128, 256, 512), _THREADS)
+        width = vector_width(everything, 8 if flat else stage.shape[-1], context)
+        threads = threads_of_block("elementwise.threads", (128, 256, 512), _THREADS, context)
         chunk = _Chunk(stage, context, read, width)
         with device_block(context).launch(total, threads * width, threads) as grid:
             chunk.write(grid, threads, total)

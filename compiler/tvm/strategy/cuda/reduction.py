@@ -18,7 +18,7 @@ from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cuda.group import Group, Total
-from composite.compiler.tvm.strategy.cuda.vectors import device_block
+from composite.compiler.tvm.strategy.cuda.vectors import device_block, threads_of_block
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 
@@ -49,7 +49,7 @@ class _Writer:
 
     def write(self) -> None:
         """Write one launch."""
-        threads = self._context.choose("reduction.threads", (128, 256, 512), _THREADS)
+        threads = threads_of_block("reduction.threads", (128, 256, 512), _THREADS, self._context)
         across = self._operand.rank - 1 not in self._node.axes
         results = WARP if across else 1
         with self._block.launch(product(self._stage.shape), results, threads) as grid:

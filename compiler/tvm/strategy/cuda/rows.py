@@ -28,6 +28,7 @@ from composite.compiler.tvm.strategy.cuda.vectors import (
     Loads,
     device_block,
     read_in_place,
+    threads_of_block,
     vector_width,
 )
 from composite.compiler.tvm.strategy.indexing import unflatten
@@ -87,19 +88,20 @@ class _RowLaunch:
         # Its own results are computed, never loaded: nobody has stored them yet.
         self._reading = replace(context, space=context.space.without(own))
         self._read = read_in_place(roots, self._shape, {*stores}, context)
-        self._lanes = vector_width([*self._read, *stores], width) if isinstance(width, int) else 1
+        everything = [*self._read, *stores]
+        self._lanes = vector_width(everything, width, context) if isinstance(width, int) else 1
         self._size, self._held = self._choose(width if isinstance(width, int) else None)
 
     def _choose(self, width: int | None) -> tuple[int, int]:
         """Return the threads of a row, and how many vectors each of them holds; 0 is none."""
         if width is None:
-            size = self._context.choose("rows.threads", (32, 128, _LONG, 512), _LONG)
-            return size, 0
+            threads = threads_of_block("rows.threads", (32, 128, _LONG, 512), _LONG, self._context)
+            return threads, 0
         vectors = ceildiv(width, self._lanes)
         if width <= WARP * _HELD:
             size = min(WARP, _power_of_two(vectors))
         else:
-            size = min(1024, max(64, _power_of_two(ceildiv(width, 8))))
+            size = self._block.threads or min(1024, max(64, _power_of_two(ceildiv(width, 8))))
         held = ceildiv(vectors, size)
         cost = held * self._lanes * sum(one.cost for one in self._program.sweeps)
         fits = held * self._lanes <= _HELD * 128 // max(128, size) and cost <= _HELD_COST
@@ -107,7 +109,8 @@ class _RowLaunch:
 
     def write(self) -> None:
         block, rows = self._block, product(self._program.rows)
-        threads = max(self._size, _THREADS) if self._size <= WARP else self._size
+        whole = self._block.threads or _THREADS
+        threads = whole if self._size <= WARP else self._size
         share = threads // self._size
         with block.launch(rows, share, threads) as grid:
             thread = block.bind(remainder(grid.thread, self._size), "thread")

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tvm import tirx
-from tvm.sym import Analyzer
 
 from composite.compiler.tvm.codegen.access import Index, Strided, strided
 from composite.compiler.tvm.codegen.block import Buffer, const, index, quotient, remainder
@@ -22,7 +21,7 @@ from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import bits, choose, storage_dtype, to_storage
 from composite.compiler.tvm.strategy.context import Context
-from composite.compiler.tvm.strategy.cuda.vectors import device_block
+from composite.compiler.tvm.strategy.cuda.vectors import device_block, is_multiple
 
 _COPIED = (16, 8, 4)
 """Bytes that a thread may copy at a time."""
@@ -111,13 +110,13 @@ class StagedFactor:
             return 0
         *apart, near = where.strides
         apart = [s for s, d in zip(apart, self._factor.tensor.shape, strict=False) if d != 1]
-        if not _is_multiple(index(near) - 1, 1 << 30):
+        if not is_multiple(index(near) - 1, 1 << 30):
             return 0
         # The last dimension may end within what is copied together: it must be a multiple, too.
         last = self._context.size(self._factor.tensor.shape[-1])
         for size in _COPIED:
             width = size // self._item
-            if width and all(_is_multiple(s, width) for s in (*apart, where.offset, last)):
+            if width and all(is_multiple(s, width) for s in (*apart, where.offset, last)):
                 return width
         return 0
 
@@ -166,11 +165,3 @@ class StagedFactor:
             stored = to_storage(block, value, tensor.dtype)
             same = storage_dtype(tensor.dtype) == self._raw
             block.store(*to, stored if same else bits(block.let(stored), self._raw))
-
-
-def _is_multiple(value: Expr | int, of: int) -> bool:
-    """Return whether a size is known to be a multiple."""
-    if isinstance(value, int):
-        return value % of == 0
-    known = Analyzer().modular_set(value)
-    return int(known.coeff) % of == 0 and int(known.base) % of == 0

@@ -49,7 +49,7 @@ class SumsEpilogue:
         self._reading = replace(context, space=context.space.without(made))
         self._read = read_in_place(stage.stores, stage.shape, made, context)
         everything = [*stage.stores, *self._read]
-        self._width = vector_width(everything, stage.shape[-1])
+        self._width = vector_width(everything, stage.shape[-1], context)
 
     def bytes(self, warps: int) -> int:
         """Return how much shared memory it takes."""

@@ -54,10 +54,13 @@ class _Tile(NamedTuple):
 
 
 _LARGEST = "128x128"
+_IN_LOOPS = "32x64"
+"""For a step of a loop, which often has few rows, by as many threads as its launch has."""
 _TILES = {
     _LARGEST: _Tile(128, 128, 2, 4),
     "128x64": _Tile(128, 64, 2, 2),
     "64x64": _Tile(64, 64, 2, 2),
+    _IN_LOOPS: _Tile(32, 64, 2, 4),
 }
 
 
@@ -107,8 +110,7 @@ class _Launch:
         self._numbers = numbers
         self._context = context
         self._block = device_block(context)
-        # Fragments of wide numbers leave no registers for so many sums.
-        names = [name for name in _TILES if numbers.bytes == 2 or name != _LARGEST]
+        names = _allowed(numbers, self._block.threads)
         chosen = context.choose("tensor.tile", names, _default(anchor, names))
         self._tile = tile = _TILES[chosen]
         self._piece = _PIECE // numbers.bytes
@@ -214,6 +216,15 @@ class _Launch:
             for i in range(down):
                 for j in range(along):
                     held.multiply(Place(sums, i * along + j), Place(a, i), Place(b, j))
+
+
+def _allowed(numbers: Numbers, threads: int | None) -> list[str]:
+    """Return the rectangles of blocks that have so many threads; of any if it is None."""
+    # Fragments of wide numbers leave no registers for so many sums.
+    names = [name for name in _TILES if numbers.bytes == 2 or name != _LARGEST]
+    if threads is None:
+        return [name for name in names if name != _IN_LOOPS]
+    return [name for name in names if _TILES[name].threads == threads]
 
 
 def _default(anchor: Tensor, names: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from tvm import tirx
+from tvm.sym import Analyzer
 
 from composite.compiler.tvm.codegen.access import Access, Index, Storage, flat_index
 from composite.compiler.tvm.codegen.block import index
@@ -25,24 +26,26 @@ from composite.compiler.tvm.strategy.context import Context
 _BYTES = 16
 
 
-def vector_width(tensors: Sequence[Tensor], inner: Dim) -> int:
+def vector_width(tensors: Sequence[Tensor], inner: Dim, context: Context) -> int:
     """Return how many elements side by side a thread takes of rows of ``inner`` elements.
 
-    1 where a row is not known to be a multiple of them.
+    1 where a row is not known to be a multiple of them, or where a tensor begins in its buffer.
     """
     smallest = min((ITEM_SIZE[t.dtype] for t in tensors), default=4)
     width = min(8, _BYTES // min(4, smallest))
-    while width > 1 and divide(inner, width) is None:
+    places = [found.offset for t in tensors if (found := contiguous(t, context)) is not None]
+    while width > 1 and not (
+        divide(inner, width) is not None and all(is_multiple(at, width) for at in places)
+    ):
         width //= 2
     return width if width * smallest >= 4 else 1
 
 
 def contiguous(tensor: Tensor, context: Context) -> Storage | None:
-    """Return the buffer that holds a tensor's elements in row-major order, from its first on."""
+    """Return where a tensor's elements lie in row-major order, side by side."""
     while context.space.storage(tensor) is None and isinstance(tensor.node, Reshape):
         tensor = tensor.node.operand
-    storage = context.space.storage(tensor)
-    return storage if storage is not None and storage.offset == 0 else None
+    return context.space.storage(tensor)
 
 
 def read_in_place(
@@ -78,11 +81,11 @@ class Lanes:
     def load(self, storage: Storage, shape: Shape) -> list[Expr]:
         """Load the elements that a contiguous buffer has here; return them as it stores them."""
         cells = self._block.registers(self._width, storage_dtype(storage.dtype), "lanes")
-        self._block.copy(cells, 0, storage.buffer, self._flat(shape), self._width)
+        self._block.copy(cells, 0, storage.buffer, self._flat(shape, storage), self._width)
         return [tirx.BufferLoad(cells, [index(i)]) for i in range(self._width)]
 
     def store(self, tensor: Tensor, values: Sequence[Expr]) -> None:
-        """Store the elements of a tensor, whose buffer begins with it."""
+        """Store the elements of a tensor."""
         if self._width == 1:
             self._context.store(tensor, self.places[0], values[0])
             return
@@ -90,10 +93,11 @@ class Lanes:
         cells = self._block.registers(self._width, storage_dtype(storage.dtype), "results")
         for i, value in enumerate(values):
             self._block.store(cells, i, to_storage(self._block, value, storage.dtype))
-        self._block.copy(storage.buffer, self._flat(tensor.shape), cells, 0, self._width)
+        place = self._flat(tensor.shape, storage)
+        self._block.copy(storage.buffer, place, cells, 0, self._width)
 
-    def _flat(self, shape: Shape) -> Expr:
-        return index(flat_index(self._first, self._context.space.strides(shape)))
+    def _flat(self, shape: Shape, storage: Storage) -> Expr:
+        return index(storage.offset + flat_index(self._first, self._context.space.strides(shape)))
 
 
 class Loads:
@@ -129,6 +133,19 @@ _Key = tuple[int, ...]
 
 def _key(at: Sequence[Index]) -> _Key:
     return tuple(i if isinstance(i, int) else id(i) for i in at)
+
+
+def is_multiple(value: Expr | int, of: int) -> bool:
+    """Return whether a size is known to be a multiple."""
+    if isinstance(value, int):
+        return value % of == 0
+    known = Analyzer().modular_set(value)
+    return int(known.coeff) % of == 0 and int(known.base) % of == 0
+
+
+def threads_of_block(name: str, candidates: Sequence[int], default: int, context: Context) -> int:
+    """Return how many threads a block has: by choice, or as the launch around it has."""
+    return device_block(context).threads or context.choose(name, candidates, default)
 
 
 def device_block(context: Context) -> DeviceBlock:

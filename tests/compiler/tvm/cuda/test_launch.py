@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from composite.compiler.tvm.cuda.launch import Argument, Launch, LaunchPlan
@@ -10,7 +12,9 @@ LAUNCH = Launch("k_0", "s0 s1 *", 1024, 256, 64, (Argument("in", 0), Argument("s
 
 
 def test_a_plan_is_what_its_fields_say() -> None:
-    plan = LaunchPlan((LAUNCH, LAUNCH), ("s0 4 *",), (Argument("out", 1),))
+    plan = LaunchPlan(
+        (LAUNCH, replace(LAUNCH, dynamic=4096, resident=True)), ("s0 4 *",), (Argument("out", 1),)
+    )
     assert plan.fields() == {
         "launch_functions": ("k_0", "k_0"),
         "launch_work": ("s0 s1 *", "s0 s1 *"),
@@ -18,6 +22,8 @@ def test_a_plan_is_what_its_fields_say() -> None:
         "launch_threads": (256, 256),
         "launch_shared": (64, 64),
         "launch_arguments": ("in0 size1", "in0 size1"),
+        "launch_dynamic": (0, 4096),
+        "launch_resident": (False, True),
         "workspaces": ("s0 4 *",),
         "aligned": ("out1",),
     }
@@ -33,6 +39,11 @@ def test_no_more_blocks_than_work_and_than_fit(
     sizes: tuple[int, int], multiprocessors: int, blocks: int
 ) -> None:
     assert LAUNCH.blocks({"s0": sizes[0], "s1": sizes[1]}, multiprocessors) == blocks
+
+
+def test_blocks_that_wait_for_each_other_are_as_many_as_multiprocessors() -> None:
+    sizes = {"s0": 10**6, "s1": 10**6}
+    assert replace(LAUNCH, resident=True).blocks(sizes, 100) == 100
 
 
 @pytest.mark.parametrize("text", ["in", "input0", "0", "size"])

@@ -293,6 +293,10 @@ def test_not_covered() -> None:
             backend.compile(library, [x.shape])
 
     refused(
+        lambda x: over(4, lambda t, s: (s + tf.reduce_sum(x[: t + 1]),), 0.0),
+        "a size that changes from trip to trip",
+    )
+    refused(
         lambda x: tf.while_loop(lambda y: tf.reduce_sum(y) < 9.0, lambda y: (y * 2.0,), [x]),
         "cannot be counted",
     )
