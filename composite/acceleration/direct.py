@@ -1,8 +1,8 @@
 """Calls of a tf.function without the search for the trace that serves them.
 
 At each call a tf.function describes all of its arguments to find that trace, which takes longer
-than a small model runs. Here eager tensors, also in lists and tuples, are told apart by dtypes and
-shapes alone.
+than a small model runs. Here eager tensors, also in lists, tuples and dicts, are told apart by
+dtypes and shapes alone.
 
 Written against private APIs of TF 2.21; tests/composite/acceleration/test_direct.py pins them.
 
@@ -63,7 +63,7 @@ def _is_plain() -> bool:
 def _describe(args: Sequence[Any], flat: list[Any], kind: list[Any]) -> bool:
     """Appends the tensors of arguments, and what tells these apart from others.
 
-    False if there is anything but eager tensors in lists and tuples.
+    False if there is anything but eager tensors in lists, tuples, and dicts with names as keys.
     """
     for one in args:
         if type(one) is ops.EagerTensor:
@@ -75,6 +75,11 @@ def _describe(args: Sequence[Any], flat: list[Any], kind: list[Any]) -> bool:
         elif type(one) is list or type(one) is tuple:
             kind += (type(one), len(one))
             if not _describe(one, flat, kind):
+                return False
+        elif type(one) is dict and all(type(name) is str for name in one):
+            names = sorted(one)  # the order in which a trace takes the values
+            kind += (dict, *names)
+            if not _describe([one[name] for name in names], flat, kind):
                 return False
         else:
             return False

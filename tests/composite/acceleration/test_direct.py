@@ -65,6 +65,27 @@ def test_other_arguments_are_other_traces(counted: Counted) -> None:
         assert (turn, counted.traces, counted.calls) == (turn, len(kinds), len(kinds))
 
 
+def test_values_of_a_dict_go_by_their_names() -> None:
+    function = tf.function(lambda given: given["x"] - 2.0 * given["a"][0])
+    call = DirectCalls(function)
+    for x, a in ((1.0, 5.0), (3.0, 1.0)):
+        for names in ("xa", "ax"):
+            values = {"x": tf.constant(x), "a": (tf.constant(a),)}
+            assert float(call({name: values[name] for name in names})) == x - 2.0 * a
+    with pytest.raises(KeyError):
+        call({"x": tf.constant(1.0), "b": (tf.constant(1.0),)})
+    assert len(call._traces) == 1
+    call({"x": tf.constant([1.0]), "a": (tf.constant(1.0),)})
+    assert len(call._traces) == 2
+
+
+def test_a_dict_of_other_keys_is_left_to_the_function(counted: Counted) -> None:
+    call = DirectCalls(counted)
+    for _ in range(2):
+        call(tf.ones([1]), {1: tf.constant(0.0)})
+    assert (counted.traces, counted.calls) == (1, 2)
+
+
 def test_what_only_the_function_knows_is_left_to_it(counted: Counted) -> None:
     call = DirectCalls(counted)
     x = tf.ones([1])
