@@ -188,7 +188,12 @@ $(PEERS)/installed.stamp: benchmarks/peers.lock $(PEERS)/pyvenv.cfg
 	done
 	touch $@
 
-bench: build $(PEERS)/installed.stamp  ## ours beside the peers, as ratios (ARGS=--help: what to run)
+$(VENV)/hub.stamp: benchmarks/hub.lock $(VENV)/installed.stamp
+	$(PY) -m pip install --disable-pip-version-check --quiet --no-deps -r $< || \
+	  echo "keras-hub is left out: to try again, remove $@"
+	touch $@
+
+bench: build $(PEERS)/installed.stamp $(VENV)/hub.stamp  ## ours beside the peers, as ratios (ARGS=--help: what to run)
 	$(PY) -m benchmarks $(ARGS)
 
 # Without a GPU it says so. It needs no set-up where a bundle was copied to build/gpu: then any Python

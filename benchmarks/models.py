@@ -1,70 +1,100 @@
-"""Models that others wrote, accelerated: beside a tf.function of them, without and with XLA.
+"""Models that others wrote, accelerated: beside TensorFlow, ONNX Runtime and OpenVINO.
 
 `composite.accelerate` may take what XLA makes of a model, too; a row says what it took, and the
-times of all that it had to choose from, called as directly as what it returns.
+times of all that it had to choose from. Each model and batch has a process of its own on our side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Iterator
 from typing import Any
 
-import tensorflow as tf
+import numpy as np
 
-import composite
+from benchmarks import peers
 from benchmarks.rows import Row, emit
-from benchmarks.timing import KINDS, QUICK, interleave
-from benchmarks.works.models import MODELS, inputs
+from benchmarks.sides.team import MODEL_MEMBERS, OURS, Comparison, Team
+from benchmarks.timing import KINDS, QUICK
+from benchmarks.works.model_work import PLAIN, REGIONS, XLA, ModelWork
+from benchmarks.works.models import MODELS
 
-OURS, PLAIN, XLA = "ours", "TensorFlow", "TensorFlow with XLA"
+MAKER = MODEL_MEMBERS[0].module
+STOCK = (PLAIN, XLA)
 BATCHES = (1,) if QUICK else (1, 8, 32)
+SECONDS = 6.0
+PATIENCE = 1800  # seconds: all kernels of a model are compiled, and all others wait
 SLOWEST = 0.97  # of the best of TensorFlow's ways
 
-
-def compared(name: str, model: Any, batch: int, *, seconds: float) -> Row:
-    """How many times as long the best of TensorFlow's ways takes as ours."""
-    x = inputs(model, batch)
-    given = x[0] if len(x) == 1 else x
-
-    def infer(y: Any) -> Any:
-        return model(y, training=False)
-
-    fast = composite.accelerate(infer, given, xla=True)
-    ways: dict[str, Callable[[], Any]] = {
-        OURS: lambda: fast(given),
-        PLAIN: _called(tf.function(infer, autograph=False), given),
-        XLA: _called(tf.function(infer, autograph=False, jit_compile=True), given),
-    }
-    timings = interleave(ways, seconds=seconds)
-    best = timings.fastest([PLAIN, XLA])
-    times = ", ".join(f"{way} {timings.microseconds(way).median:.0f} us" for way in ways)
-    report = fast.report
-    choices = {"original": report.original_us, "regions": report.accelerated_us}
-    if report.xla is not None and not report.xla.refusal:
-        choices["XLA"] = report.xla.microseconds
-    times += "; direct: " + ", ".join(f"{way} {us:.0f} us" for way, us in choices.items())
-    return Row.of(
-        f"{name}, batch {batch}: best of TensorFlow / accelerated",
-        timings.ratio(best, OURS),
-        "x",
-        at_least=SLOWEST,
-        detail=f"{times}; {report.verdict}",
-        data={"model": name, "batch": batch, "best": best},
-    )
-
-
-def _called(function: Any, given: Any) -> Callable[[], Any]:
-    return lambda: function(given)
+TO_STOCK = f"best of TensorFlow / {OURS}"
+TO_ALL = f"best of all / {OURS}"
+TO_REGIONS = f"best of TensorFlow / {REGIONS}"
 
 
 def rows() -> Iterator[Row]:
-    """Each model at each batch."""
-    for name, build in MODELS.items():
-        if KINDS and name not in KINDS:
-            continue
-        model = build()
-        for batch in BATCHES:
-            yield compared(name, model, batch, seconds=6.0)
+    """Who takes part; each model at each batch; the geometric means."""
+    found: list[Row] = []
+    with Team(MODEL_MEMBERS, patience=PATIENCE) as team:
+        yield peers.who(team)
+        for name in list(MODELS)[: 2 if QUICK and not KINDS else None]:
+            for batch in BATCHES if not KINDS or name in KINDS else ():
+                if found:  # a batch that it has seen would be a symbol of the next one's kernels
+                    team.renew(MAKER)
+                of_model = list(rows_of(_compared(team, name, batch)))
+                found += of_model
+                yield from of_model
+    yield from means(found)
+
+
+def _compared(team: Team, name: str, batch: int) -> Comparison[ModelWork]:
+    with tempfile.TemporaryDirectory(prefix="composite-bench-") as folder:
+        return team.compare(ModelWork(name, batch, folder), seconds=SECONDS)
+
+
+def rows_of(comparison: Comparison[ModelWork]) -> Iterator[Row]:
+    """The best of TensorFlow over ours, the best of all over ours, TensorFlow over regions."""
+    work, timings = comparison.work, comparison.timings
+    if OURS not in timings.seconds:
+        yield Row(work.title, 0, "", detail=comparison.refused[MAKER])
+        return
+    others = [column for column in timings.seconds if column not in (OURS, REGIONS)]
+    best = timings.fastest([column for column in others if column in STOCK])
+    yield Row.of(
+        f"{work.title}: {TO_STOCK}",
+        timings.ratio(best, OURS),
+        "x",
+        at_least=SLOWEST,
+        detail=_detail(comparison),
+        data=_data(comparison),
+    )
+    fastest = timings.fastest(others)
+    yield Row.of(f"{work.title}: {TO_ALL}", timings.ratio(fastest, OURS), "x", detail=fastest)
+    if REGIONS in timings.seconds:
+        yield Row.of(f"{work.title}: {TO_REGIONS}", timings.ratio(best, REGIONS), "x")
+
+
+def means(found: list[Row]) -> Iterator[Row]:
+    """The geometric means of all figures of a kind."""
+    for figure in (TO_STOCK, TO_ALL, TO_REGIONS):
+        values = [row.value for row in found if row.what.endswith(f": {figure}")]
+        if values:
+            mean = float(np.exp(np.mean(np.log(values))))
+            detail = f"of {len(values)} figures, least {min(values):.2f}"
+            data = {"mean_of": figure}
+            yield Row(f"geometric mean: {figure}", mean, "x", detail=detail, data=data)
+
+
+def _detail(comparison: Comparison[ModelWork]) -> str:
+    timings = comparison.timings
+    times = ", ".join(f"{way} {timings.microseconds(way).median:.0f}" for way in timings.seconds)
+    parts = [f"us: {times}", comparison.columns[OURS]["note"], peers.refusals(comparison)]
+    return "; ".join(filter(None, parts))
+
+
+def _data(comparison: Comparison[ModelWork]) -> dict[str, Any]:
+    """A comparison as JSON, for the table of a page."""
+    work, ways = comparison.work, peers.columns_of(comparison)
+    return {"model": work.model, "batch": work.batch, "ways": ways, "refused": comparison.refused}
 
 
 if __name__ == "__main__":

@@ -7,9 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from benchmarks.rows import Row, emit
-from benchmarks.sides.team import KERNEL, OURS, Comparison, Team
+from benchmarks.sides.team import KERNEL, OURS, AnyWork, Comparison, Team
 from benchmarks.timing import KINDS, QUICK, Spread
 from benchmarks.works import catalogue
+from benchmarks.works.work import Work
 
 SECONDS = 1.5
 """How long the sides take turns at a work."""
@@ -32,12 +33,12 @@ def who(team: Team) -> Row:
     return Row("sides", len(team.versions), "", detail="; ".join(parts), data=data)
 
 
-def row(comparison: Comparison) -> Row:
+def row(comparison: Comparison[Work]) -> Row:
     """One line of the table: the fastest of the others over ours."""
     work, timings = comparison.work, comparison.timings
     others = [column for column in timings.seconds if not column.startswith((OURS, KERNEL))]
     if OURS not in timings.seconds or not others:
-        return Row(f"{work.title}, {work.form}", 0, "", detail=_refused(comparison))
+        return Row(f"{work.title}, {work.form}", 0, "", detail=refusals(comparison))
     best = timings.fastest(others)
     return Row.of(
         f"{work.title}, {work.form}: {best} / {OURS}",
@@ -48,10 +49,25 @@ def row(comparison: Comparison) -> Row:
     )
 
 
-def data_of(comparison: Comparison) -> dict[str, Any]:
-    """A comparison as JSON: microseconds of a node, and times ours, for each column."""
-    work, timings = comparison.work, comparison.timings
-    columns = {
+def data_of(comparison: Comparison[Work]) -> dict[str, Any]:
+    """A comparison as JSON."""
+    work = comparison.work
+    return {
+        "work": asdict(work),
+        "title": work.title,
+        "form": work.form,
+        "flops": work.layer.flops(work.shape),
+        "bytes": work.layer.bytes(work.shape),
+        "columns": columns_of(comparison),
+        "overhead_us": _overhead(comparison),
+        "refused": comparison.refused,
+    }
+
+
+def columns_of(comparison: Comparison[AnyWork]) -> dict[str, dict[str, Any]]:
+    """What is known of each column: its microseconds, and how many times ours these are."""
+    timings = comparison.timings
+    return {
         column: {
             **told,
             "us": asdict(timings.microseconds(column)),
@@ -59,19 +75,9 @@ def data_of(comparison: Comparison) -> dict[str, Any]:
         }
         for column, told in comparison.columns.items()
     }
-    return {
-        "work": asdict(work),
-        "title": work.title,
-        "form": work.form,
-        "flops": work.layer.flops(work.shape),
-        "bytes": work.layer.bytes(work.shape),
-        "columns": columns,
-        "overhead_us": _overhead(comparison),
-        "refused": comparison.refused,
-    }
 
 
-def _overhead(comparison: Comparison) -> dict[str, float] | None:
+def _overhead(comparison: Comparison[Work]) -> dict[str, float] | None:
     """What a node of ours costs above its kernel, paired by round; None without a kernel."""
     seconds = comparison.timings.seconds
     if KERNEL not in seconds:
@@ -79,7 +85,7 @@ def _overhead(comparison: Comparison) -> dict[str, float] | None:
     return asdict(Spread.of((seconds[OURS] - seconds[KERNEL]) * 1e6))
 
 
-def _detail(comparison: Comparison) -> str:
+def _detail(comparison: Comparison[Work]) -> str:
     timings = comparison.timings
     parts = []
     for column in timings.seconds:
@@ -87,11 +93,12 @@ def _detail(comparison: Comparison) -> str:
         shown = f"{column} ({setting})" if setting else column
         parts.append(f"{shown} {timings.microseconds(column).median:.4g}")
     text = "us: " + ", ".join(parts) + f"; {comparison.columns[OURS]['note']}"
-    refused = _refused(comparison)
+    refused = refusals(comparison)
     return f"{text}; {refused}" if refused else text
 
 
-def _refused(comparison: Comparison) -> str:
+def refusals(comparison: Comparison[AnyWork]) -> str:
+    """Who has no column, and why."""
     return "; ".join(f"without {module}: {why}" for module, why in comparison.refused.items())
 
 

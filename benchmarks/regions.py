@@ -62,7 +62,7 @@ def found(nodes: int = NODES) -> Row:
 def ready() -> Row:
     """Seconds from the first run of an encoder, traced before, until it has its kernels."""
     model = encoder(LAYERS, width=256, heads=4, length=64)
-    (words,) = inputs(model, 8)
+    words = inputs(model, 8)
     with composite.options(regions=True):
         infer = tf.function(lambda x: model(x, training=False), autograph=False)
         traced = infer.get_concrete_function(words)

@@ -75,10 +75,12 @@ def interleave(
 
 
 def rounds(names: list[str], seconds: float) -> Iterator[list[str]]:
-    """Who is timed in which order, round by round, for about so many seconds.
+    """Who is timed in which order, round by round, for about so many seconds; none for nobody.
 
     Another order each round: who follows whom decides what the caches hold.
     """
+    if not names:
+        return
     deadline = time.perf_counter() + (seconds / 8 if QUICK else seconds)
     done = 0
     while done < LEAST_ROUNDS or time.perf_counter() < deadline:

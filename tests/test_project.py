@@ -64,3 +64,9 @@ def test_the_peers_of_the_benchmarks_are_pinned() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     (peers,) = re.findall(r"for peer in (.*); do", makefile)
     assert set(peers.replace('"', " ").split()) <= locked.keys()
+
+
+def test_keras_hub_is_pinned_for_the_benchmarks_alone() -> None:
+    locked = pins((ROOT / "benchmarks" / "hub.lock").read_text(encoding="utf-8"))
+    assert set(locked) == {"keras-hub", "regex", "tokenizers"}
+    assert not locked.keys() & pins((ROOT / "requirements.lock").read_text(encoding="utf-8")).keys()

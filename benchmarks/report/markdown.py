@@ -67,6 +67,16 @@ many of them cannot reach this limit. Neither can recurrent layers with small ba
 their weights in every step, but these count as read once.
 """
 
+_MODELS = """\
+## Models
+
+Models that others wrote, called through what `composite.accelerate(model, inputs, xla=True)` made
+of them. The last column has what that chose for calls: regions, what XLA compiled, or the original.
+TensorFlow is a `tf.function` of the model, ONNX Runtime runs what tf2onnx makes of it, and OpenVINO
+reads its SavedModel. Each result is compared with TensorFlow's. "Regions alone" is the model with
+regions, whether they were chosen or not.
+"""
+
 
 def render(results: Results, picture: str | None = None) -> str:
     """The page; `picture` is the path of the plot, relative to it."""
@@ -87,7 +97,10 @@ def render(results: Results, picture: str | None = None) -> str:
         for name in dict.fromkeys(data["growth"] for data in grown):
             same = [data for data in grown if data["growth"] == name]
             lines += [f"### {_title(name)}", "", *tables.growth(same)]
-    rest = {s: rows for s, rows in subjects.items() if s not in ("peers", "growth", "roofline")}
+    models = _models(subjects.get("models", []))
+    lines += models
+    told = {"peers", "growth", "roofline"} | ({"models"} if models else set())
+    rest = {subject: rows for subject, rows in subjects.items() if subject not in told}
     if rest:
         lines += ["## The other subjects", "", *_others(rest)]
     return "\n".join(lines).rstrip() + "\n"
@@ -123,7 +136,7 @@ def _head(results: Results) -> list[str]:
 
 
 def _sides(results: Results) -> list[Mapping[str, Any]]:
-    rows = (results["subjects"].get(name, []) for name in ("peers", "growth"))
+    rows = (results["subjects"].get(name, []) for name in ("peers", "growth", "models"))
     return [row for some in rows for row in some if "versions" in row["data"]]
 
 
@@ -149,6 +162,22 @@ def _roofline(subjects: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
     if ceilings is not None:
         kernels = place(ceilings, subjects.get("peers", []), tables.KERNEL)
         lines += tables.placed(kernels) if kernels else []
+    return lines
+
+
+def _models(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The part on models; nothing where none was measured beside the peers."""
+    works = [row["data"] for row in rows if "ways" in row["data"]]
+    if not works:
+        return []
+    means = [
+        [row["data"]["mean_of"], f"{row['value']:.2f}"] for row in rows if "mean_of" in row["data"]
+    ]
+    lines = [*_MODELS.splitlines(), "", *tables.models(works)]
+    lines += tables.table(["geometric means", "figure"], means) if means else []
+    for row in rows:
+        if not row["unit"] and not row["data"]:
+            lines += [f"Without {row['what']}: {row['detail']}.", ""]
     return lines
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.roofline.ceilings import Placed
+from benchmarks.works.model_work import PLAIN, REGIONS, XLA
 
 Data = Mapping[str, Any]
 
 OURS, KERNEL, IN_FUNCTION = "ours", "bare kernel", "ours, tf.function"
 PEERS = ("TensorFlow", "ONNX Runtime", "OpenVINO", "PyTorch")
+MODEL_WAYS = (PLAIN, XLA, "ONNX Runtime", "OpenVINO", REGIONS)
 MISSING = "–"  # noqa: RUF001 - a dash in a cell
 
 
@@ -56,12 +59,26 @@ def comparison(works: Sequence[Data]) -> list[str]:
     """Ours in microseconds, the peers as multiples of it, and what ran on our side."""
     rows = []
     for data in works:
-        columns = data["columns"]
-        ratios = [ratio(columns[peer]["ratio"] if peer in columns else None) for peer in PEERS]
-        told = columns[OURS]
+        told = data["columns"][OURS]
         name = f"{data['title']}, {data['form']}"
-        rows.append([name, spread(told["us"]), *ratios, told["note"].partition(":")[0]])
+        ran = told["note"].partition(":")[0]
+        rows.append([name, spread(told["us"]), *_ratios(data["columns"], PEERS), ran])
     return table(["layer", "ours, µs", *PEERS, "ran"], rows)
+
+
+def models(works: Sequence[Data]) -> list[str]:
+    """Accelerated models in microseconds, the other ways as multiples, and what a call runs."""
+    rows = []
+    for data in works:
+        told = data["ways"][OURS]
+        name = f"{data['model']}, batch {data['batch']}"
+        runs = re.split("[,:;]", told["note"].removeprefix("runs "))[0]
+        rows.append([name, spread(told["us"]), *_ratios(data["ways"], MODEL_WAYS), runs])
+    return table(["model", "accelerated, µs", *MODEL_WAYS, "runs"], rows)
+
+
+def _ratios(columns: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> list[str]:
+    return [ratio(columns[name]["ratio"] if name in columns else None) for name in names]
 
 
 def calls(works: Sequence[Data]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,10 +12,11 @@ import onnxruntime
 
 from benchmarks.sides import onnx_models
 from benchmarks.sides.side import Settings, Way
+from benchmarks.works.layers import Array
 from benchmarks.works.work import Program
 
 # Spinning workers stop when a run ends: between two runs the machine belongs to another side.
-_SETTINGS = {
+SETTINGS = {
     "spinning": {"session.intra_op.allow_spinning": "1", "session.force_spinning_stop": "1"},
     "blocking": {"session.intra_op.allow_spinning": "0"},
     "spinning, not prepacked": {
@@ -30,8 +31,8 @@ class OnnxRuntime:
     """Sessions with every setting that its documentation names for latency."""
 
     def versions(self) -> dict[str, str]:
-        """onnxruntime, and onnx, which writes the models."""
-        return {"onnxruntime": onnxruntime.__version__, "onnx": onnx.__version__}
+        """Those of the library."""
+        return versions()
 
     def columns(self, program: Program) -> dict[str, Settings]:
         """One column; prepacking concerns constants only."""
@@ -39,13 +40,21 @@ class OnnxRuntime:
         prepacked = program.constant and bool(program.weights)
         builds: dict[str, Callable[[], Way]] = {
             name: partial(_way, program, model, entries)
-            for name, entries in _SETTINGS.items()
+            for name, entries in SETTINGS.items()
             if prepacked or "session.disable_prepacking" not in entries
         }
         return {"ONNX Runtime": builds}
 
 
-def _way(program: Program, model: bytes, entries: dict[str, str]) -> Way:
+def versions() -> dict[str, str]:
+    """onnxruntime, and onnx, which writes the models."""
+    return {"onnxruntime": onnxruntime.__version__, "onnx": onnx.__version__}
+
+
+def bound(
+    model: bytes, feeds: Mapping[str, Array], outputs: Sequence[str], entries: Mapping[str, str]
+) -> tuple[Callable[[], None], Callable[[], list[Any]]]:
+    """What runs a model on these inputs, and what runs it and gives the outputs of these names."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = len(os.sched_getaffinity(0))
     options.inter_op_num_threads = 1
@@ -55,21 +64,26 @@ def _way(program: Program, model: bytes, entries: dict[str, str]) -> Way:
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     binding = session.io_binding()
     values = {
-        name: onnxruntime.OrtValue.ortvalue_from_numpy(array)
-        for name, array in onnx_models.feeds(program).items()
+        name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()
     }
     for name, value in values.items():
         binding.bind_ortvalue_input(name, value)
-    binding.bind_output("y", "cpu")
+    for name in outputs:
+        binding.bind_output(name, "cpu")
 
-    def run() -> None:
+    def run(_values: Any = values) -> None:
         session.run_with_iobinding(binding)
 
-    def result() -> Any:
+    def result() -> list[Any]:
         run()
-        return onnx_models.from_onnx(program, binding.copy_outputs_to_cpu()[0])
+        return list(binding.copy_outputs_to_cpu())
 
-    return Way(run, result)
+    return run, result
+
+
+def _way(program: Program, model: bytes, entries: Mapping[str, str]) -> Way:
+    run, result = bound(model, onnx_models.feeds(program), ["y"], entries)
+    return Way(run, lambda: onnx_models.from_onnx(program, result()[0]))
 
 
 def side() -> OnnxRuntime:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ import openvino
 
 from benchmarks.sides import onnx_models
 from benchmarks.sides.side import Settings, Way
+from benchmarks.works.layers import Array
 from benchmarks.works.work import Program
 
 _CORE = openvino.Core()
@@ -18,38 +20,51 @@ _COMMON = {
     "INFERENCE_NUM_THREADS": len(os.sched_getaffinity(0)),
     "INFERENCE_PRECISION_HINT": "f32",
 }
-_SETTINGS = {"not pinned": {"ENABLE_CPU_PINNING": False}, "pinned": {"ENABLE_CPU_PINNING": True}}
+SETTINGS = {"not pinned": {"ENABLE_CPU_PINNING": False}, "pinned": {"ENABLE_CPU_PINNING": True}}
 
 
 class OpenVino:
     """Models read from ONNX and compiled for latency."""
 
     def versions(self) -> dict[str, str]:
-        """openvino, without the hash of its build."""
-        return {"openvino": openvino.__version__.partition("-")[0]}
+        """Those of the library."""
+        return versions()
 
     def columns(self, program: Program) -> dict[str, Settings]:
         """One column, threads pinned to cores or not."""
         model = onnx_models.model(program)
-        builds = {name: partial(_way, program, model, s) for name, s in _SETTINGS.items()}
+        builds = {name: partial(_way, program, model, s) for name, s in SETTINGS.items()}
         return {"OpenVINO": builds}
 
 
-def _way(program: Program, model: bytes, settings: dict[str, Any]) -> Way:
-    compiled = _CORE.compile_model(_CORE.read_model(model), "CPU", {**_COMMON, **settings})
+def versions() -> dict[str, str]:
+    """openvino, without the hash of its build."""
+    return {"openvino": openvino.__version__.partition("-")[0]}
+
+
+def requested(
+    model: Any, feeds: Mapping[str, Array], outputs: Sequence[str], settings: Mapping[str, Any]
+) -> tuple[Callable[[], None], Callable[[], list[Any]]]:
+    """What runs a model on these inputs, and what runs it and gives the outputs of these names."""
+    compiled = _CORE.compile_model(model, "CPU", {**_COMMON, **settings})
     request = compiled.create_infer_request()
-    arrays = onnx_models.feeds(program)  # shared with the tensors, so they must outlive the request
-    for name, array in arrays.items():
+    for name, array in feeds.items():
         request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
 
-    def run(_arrays: Any = arrays) -> None:
+    def run(_feeds: Any = feeds) -> None:  # shared with the tensors: they outlive the request
         request.infer(share_inputs=True, share_outputs=True)
 
-    def result() -> Any:
+    def result() -> list[Any]:
         run()
-        return onnx_models.from_onnx(program, request.get_output_tensor(0).data.copy())
+        return [request.get_tensor(name).data.copy() for name in outputs]
 
-    return Way(run, result)
+    return run, result
+
+
+def _way(program: Program, model: bytes, settings: Mapping[str, Any]) -> Way:
+    feeds = onnx_models.feeds(program)
+    run, result = requested(_CORE.read_model(model), feeds, ["y"], settings)
+    return Way(run, lambda: onnx_models.from_onnx(program, result()[0]))
 
 
 def side() -> OpenVino:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from benchmarks.works.layers import Array
+from benchmarks.works.model_work import ModelProgram
 from benchmarks.works.work import Program
 
 CHUNK_SECONDS = 2e-3
@@ -24,11 +24,11 @@ _PROBES = 5
 class Way:
     """A program, built: `run` is what is timed, `result` runs it once and hands out the output.
 
-    `note` says what is worth knowing of it.
+    That is an array, or a list of all outputs of a model. `note` says what is worth knowing of it.
     """
 
     run: Callable[[], Any]
-    result: Callable[[], Array]
+    result: Callable[[], Any]
     note: str = ""
 
 
@@ -46,6 +46,16 @@ class Side(Protocol):
         """What this side shows of a program; none where it has no such layer."""
 
 
+class ModelSide(Protocol):
+    """A library that runs models of Keras."""
+
+    def versions(self) -> dict[str, str]:
+        """Distributions and their versions."""
+
+    def columns(self, program: ModelProgram) -> dict[str, Settings]:
+        """What this side shows of a model."""
+
+
 @dataclass(frozen=True)
 class Chosen:
     """The best setting of a column: how it is timed, and how far its result is off."""
@@ -56,8 +66,8 @@ class Chosen:
     difference: float
 
 
-def choose(program: Program, settings: Settings) -> Chosen:
-    """Build every setting, compare its result with the reference, keep the fastest.
+def choose(program: Program | ModelProgram, settings: Settings) -> Chosen:
+    """Build every setting, compare its result with what is expected, keep the fastest.
 
     ValueError for a wrong result.
     """

@@ -12,14 +12,17 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from benchmarks.sides.process import Lost, Process, Refused
 from benchmarks.timing import Timings, rounds
 from benchmarks.works.layers import Shape
+from benchmarks.works.model_work import ModelWork
 from benchmarks.works.work import Work
+
+AnyWork = TypeVar("AnyWork", Work, ModelWork)
 
 OURS, KERNEL = "ours", "bare kernel"
 
@@ -49,19 +52,25 @@ MEMBERS = (
     Member("torch_cpu", PEERS_PYTHON),
 )
 
+MODEL_MEMBERS = (
+    Member("model_keras"),  # first: it writes what the others read
+    Member("model_onnx_runtime", PEERS_PYTHON),
+    Member("model_open_vino", PEERS_PYTHON),
+)
+
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Generic[AnyWork]):
     """What came of one work.
 
     Attributes:
         work: what was run.
-        timings: seconds of a node, by column and round.
+        timings: seconds of a node, or of a call of a model, by column and round.
         columns: for each column its setting, a note, and how far its result is off.
         refused: why a side has no column here, by module.
     """
 
-    work: Work
+    work: AnyWork
     timings: Timings
     columns: dict[str, dict[str, Any]]
     refused: dict[str, str]
@@ -70,8 +79,10 @@ class Comparison:
 class Team:
     """The processes of all members; a context that ends them."""
 
-    def __init__(self, members: tuple[Member, ...] = MEMBERS) -> None:
+    def __init__(self, members: tuple[Member, ...] = MEMBERS, *, patience: float = 300) -> None:
+        """`patience`: after so many seconds without an answer a member is given up."""
         self._members = {member.module: member for member in members}
+        self._patience = patience
         self._processes: dict[str, Process] = {}
         # A cache of this run alone: verdicts that another run measured are not its figures.
         self._cache = tempfile.TemporaryDirectory(prefix="composite-bench-")
@@ -122,13 +133,14 @@ class Team:
         except (Lost, Refused) as error:
             self._leave(module, str(error))
 
-    def compare(self, work: Work, *, seconds: float) -> Comparison:
+    def compare(self, work: AnyWork, *, seconds: float) -> Comparison[AnyWork]:
         """Time a work on all sides, for about so many seconds."""
-        self._settle(work)
+        if isinstance(work, Work):
+            self._settle(work)
         refused: dict[str, str] = {}
         owners: dict[str, str] = {}
         columns: dict[str, dict[str, Any]] = {}
-        for module in list(self._processes):
+        for module in [one for one in self._members if one in self._processes]:
             try:
                 prepared = self._prepare(module, work)
             except (Lost, Refused) as error:
@@ -154,7 +166,11 @@ class Team:
         layers[layer] = work.shape
 
     def _time(
-        self, work: Work, owners: Mapping[str, str], seconds: float, refused: dict[str, str]
+        self,
+        work: Work | ModelWork,
+        owners: Mapping[str, str],
+        seconds: float,
+        refused: dict[str, str],
     ) -> Timings:
         samples: dict[str, list[float]] = {column: [] for column in owners}
         for turn in rounds(list(owners), seconds):
@@ -166,14 +182,19 @@ class Team:
                 except (Lost, Refused) as error:
                     refused[owners[column]] = str(error)
                     continue
-                single = self._members[owners[column]].single
-                samples[column].append(taken / (1 if single else work.depth))
+                samples[column].append(taken / self._nodes(owners[column], work))
         whole = {c: np.array(s) for c, s in samples.items() if owners[c] not in refused}
         return Timings(whole)
 
-    def _prepare(self, module: str, work: Work) -> dict[str, Any]:
+    def _nodes(self, module: str, work: Work | ModelWork) -> int:
+        """How many nodes a run of a member has."""
+        if isinstance(work, ModelWork) or self._members[module].single:
+            return 1
+        return work.depth
+
+    def _prepare(self, module: str, work: Work | ModelWork) -> dict[str, Any]:
         """The columns of a member for a work; one that has it prepared already is not asked."""
-        if self._members[module].single:
+        if self._members[module].single and isinstance(work, Work):
             work = replace(work, depth=1, distinct=False)
         asked, columns = self._prepared.pop(module, ({}, {}))
         question = {"ask": "prepare", "work": asdict(work)}
@@ -184,7 +205,7 @@ class Team:
 
     def _ask(self, module: str, question: dict[str, Any]) -> Any:
         try:
-            return self._processes[module].ask(question)
+            return self._processes[module].ask(question, timeout=self._patience)
         except Lost as lost:
             self._leave(module, str(lost))
             raise

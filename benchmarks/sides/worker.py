@@ -20,15 +20,16 @@ import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
 
-from benchmarks.sides.side import Chosen, Side, choose, chunk
+from benchmarks.sides.side import Chosen, ModelSide, Side, choose, chunk
+from benchmarks.works.model_work import ModelWork
 from benchmarks.works.work import work_of
 
 
 class Worker:
     """Answers the questions of the protocol for one side."""
 
-    def __init__(self, side: Side) -> None:
-        self._side = side
+    def __init__(self, side: Side | ModelSide) -> None:
+        self._side: Any = side
         self._chosen: dict[str, Chosen] = {}
 
     def answer(self, question: dict[str, Any]) -> Any:
@@ -54,7 +55,8 @@ class Worker:
 
     def _prepare(self, fields: dict[str, Any]) -> dict[str, Any]:
         self._chosen = {}  # first: what was built for the last work may be large
-        program = work_of(fields).program()
+        work = ModelWork(**fields) if "model" in fields else work_of(fields)
+        program = work.program()
         for column, settings in self._side.columns(program).items():
             self._chosen[column] = choose(program, settings)
         return {

@@ -27,6 +27,7 @@ ROWS = (
     OpTraits("Squeeze", "data", limits="without axes: known dims", reads=reads(input=Read.MOVED)),
     OpTraits("Transpose", "data", reads=reads(x=Read.MOVED, perm=Read.INDEX)),
     OpTraits("StopGradient", "data", elementwise=True, reads=reads(input=Read.MOVED)),
+    OpTraits("IdentityN", "data", reads=reads(input=Read.MOVED)),
     OpTraits("PreventGradient", "data", elementwise=True, reads=reads(input=Read.MOVED)),
     OpTraits("Snapshot", "data", elementwise=True, reads=reads(input=Read.MOVED)),
     OpTraits("EnsureShape", "data", reads=reads(input=Read.MOVED)),

@@ -24,6 +24,7 @@ from composite.compiler.tvm.read.reader import read_function
 from composite.compiler.tvm.target import Target
 
 _GUARDED = "_guarded"
+_UNSOUND = "LLVM module verification failed"
 _OUT_OF_RANGE = b"IndexError"  # the kind of the errors that kernels have for such an index
 _BARRIER = b"__TVMBackendParallelBarrier"  # the slot that an object has if its code meets there
 
@@ -324,7 +325,14 @@ def generate(functions: dict[str, Any], target: Target) -> Any:
     import tvm
 
     build = tvm.get_global_func("target.build.llvm")
-    return build(lower(functions, target), tvm.target.Target(target.tvm()))
+    module, described = lower(functions, target), target.tvm()
+    try:
+        return build(module, tvm.target.Target(described))
+    except tvm.error.InternalError as error:
+        if _UNSOUND not in str(error):
+            raise
+        # LLVM 22 makes code that it refuses itself of some convolutions; level 2 has fewer passes.
+        return build(module, tvm.target.Target(described | {"opt-level": 2}))
 
 
 def _check_name(name: str) -> None:

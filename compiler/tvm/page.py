@@ -86,7 +86,8 @@ def dtypes_of(op: str) -> list[str]:
     declaration = op_def_registry.get(op)
     attr = _data_attr(declaration)
     if attr is None:
-        if any(a.type == VARIANT for a in (*declaration.input_arg, *declaration.output_arg)):
+        arguments = (*declaration.input_arg, *declaration.output_arg)
+        if any(one.type == VARIANT or one.type_list_attr for one in arguments):
             return list(DTYPES)
         fixed = {DTYPE_OF_ENUM.get(arg.type, "") for arg in declaration.input_arg}
         return [d for d in DTYPES if d in fixed]

@@ -1,8 +1,8 @@
 """Calls of a tf.function without the search for the trace that serves them.
 
 At each call a tf.function describes all of its arguments to find that trace, which takes longer
-than a small model runs. Here eager tensors, also in lists and tuples, are told apart by dtypes and
-shapes alone.
+than a small model runs. Here eager tensors, also in lists, tuples and dicts, are told apart by
+dtypes and shapes alone; and where no tape is recording, nothing is done for tapes.
 
 Written against private APIs of TF 2.21; tests/composite/acceleration/test_direct.py pins them.
 
@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.eager import context
+from tensorflow.python.eager import context, record
+from tensorflow.python.eager.polymorphic_function.atomic_function import InterpolateRuntimeError
 from tensorflow.python.framework import ops
 
 _MOST_TRACES = 64
@@ -34,7 +35,7 @@ class DirectCalls:
     def __init__(self, function: Any) -> None:
         """`function` makes no variables when it is called."""
         self.function = function
-        self._traces: dict[tuple[Any, ...], Any] = {}
+        self._traces: dict[tuple[Any, ...], _Trace] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the tf.function returns for these arguments."""
@@ -45,11 +46,40 @@ class DirectCalls:
         key = tuple(kind)
         trace = self._traces.get(key)
         if trace is not None:
-            return trace._call_flat(flat, trace.captured_inputs)
+            return trace(flat)
         result = self.function(*args)
         if len(self._traces) < _MOST_TRACES:
-            self._traces[key] = self.function.get_concrete_function(*args)
+            self._traces[key] = _Trace(self.function.get_concrete_function(*args))
         return result
+
+
+class _Trace:
+    """A trace, called without what TensorFlow does for graphs and for tapes that are none.
+
+    Its captures are those that it was traced with: nobody exchanges them later.
+    """
+
+    def __init__(self, trace: Any) -> None:
+        self._trace = trace
+        function = trace._inference_function
+        self._function, self._type = function, function.function_type
+        self._captures = list(trace._captured_inputs)
+        self._results = len(self._type.flat_outputs)
+        # Captures may be known at the call alone, and calls may wait for others.
+        is_plain = all(type(one) is ops.EagerTensor for one in self._captures)
+        handles = (one.dtype.as_datatype_enum in _HANDLES for one in self._type.flat_outputs)
+        waits = bool(function._call_options.control_captures)
+        self._is_plain = is_plain and not waits and not any(handles)
+
+    def __call__(self, flat: list[Any]) -> Any:
+        """What the trace returns for these tensors."""
+        if not self._is_plain or record.could_possibly_record():
+            return self._trace._call_flat(flat, self._trace.captured_inputs)
+        with InterpolateRuntimeError(self._function):
+            outputs = context.context().call_function(
+                self._function.name, flat + self._captures, self._results
+            )
+        return self._type.pack_output(outputs)
 
 
 def _is_plain() -> bool:
@@ -63,7 +93,7 @@ def _is_plain() -> bool:
 def _describe(args: Sequence[Any], flat: list[Any], kind: list[Any]) -> bool:
     """Appends the tensors of arguments, and what tells these apart from others.
 
-    False if there is anything but eager tensors in lists and tuples.
+    False if there is anything but eager tensors in lists, tuples, and dicts with names as keys.
     """
     for one in args:
         if type(one) is ops.EagerTensor:
@@ -75,6 +105,11 @@ def _describe(args: Sequence[Any], flat: list[Any], kind: list[Any]) -> bool:
         elif type(one) is list or type(one) is tuple:
             kind += (type(one), len(one))
             if not _describe(one, flat, kind):
+                return False
+        elif type(one) is dict and all(type(name) is str for name in one):
+            names = sorted(one)  # the order in which a trace takes the values
+            kind += (dict, *names)
+            if not _describe([one[name] for name in names], flat, kind):
                 return False
         else:
             return False

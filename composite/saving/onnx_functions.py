@@ -2,7 +2,7 @@
 
 Such a function has the name of its op and the domain "composite". A program that runs the model
 inlines it, or has its own code for it; one that shows the model shows a call.
-Not for: conversions that tf2onnx lacks.
+Not for: conversions that tf2onnx lacks (`onnx_ops`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 
 from composite.ops import functions
 from composite.ops.registry import OPS
-from composite.saving import portable
+from composite.saving import onnx_ops, portable
 
 DOMAIN = "composite"
 _FUNCTION = "_composite_onnx"  # an attribute of nodes: the function that they call
@@ -48,7 +48,8 @@ def to_onnx(model: Any, *, opset: int = 18) -> Any:
     import onnx
 
     concrete, _owner = _concrete(model)
-    frozen = convert_variables_to_constants_v2(concrete)
+    lowered = not _has_lists(concrete.graph.as_graph_def())
+    frozen = convert_variables_to_constants_v2(concrete, lower_control_flow=lowered)
     results = _names(concrete)
     graph_def, bodies = _with_calls(frozen.graph.as_graph_def())
     converted = _converted(
@@ -82,6 +83,15 @@ def _concrete(model: Any) -> tuple[Any, Any]:
             f"folder of a SavedModel, not {model!r}"
         )
     return model.get_concrete_function(), model
+
+
+def _has_lists(graph_def: Any) -> bool:
+    """Whether loops fill lists of tensors, which tf2onnx converts in functions of loops alone.
+
+    Composites in branches and other loops become nodes of the graph, by lowering, and so calls.
+    """
+    bodies = [graph_def.node, *(function.node_def for function in graph_def.library.function)]
+    return any(node.op.startswith("TensorList") for body in bodies for node in body)
 
 
 def _names(concrete: Any) -> list[str]:
@@ -141,6 +151,7 @@ def _converted(
         output_names=list(outputs),
         opset=opset,
         custom_ops=dict.fromkeys(calls, DOMAIN),
+        custom_op_handlers=dict(onnx_ops.HANDLERS),  # tf2onnx adds those of custom_ops to it
         tensors_to_rename={**inputs, **outputs},
     )
     return model

@@ -129,6 +129,6 @@ def test_two_runs_are_compared(tmp_path: Path) -> None:
         file.write_text(json.dumps(results()))
     command_line = [sys.executable, "-m", "benchmarks", "compare", *map(str, files)]
     done = subprocess.run(command_line, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "0 of 9 figures changed beyond noise" in done.stdout
+    assert "0 of 16 figures changed beyond noise" in done.stdout
     told = CliRunner().invoke(compare.main, ["--help"]).output
     assert "the quartiles of its samples in the two runs do not overlap" in " ".join(told.split())

@@ -36,7 +36,7 @@ def _lower_const(node: OpNode, _: list[Tensor]) -> list[Tensor]:
 
 
 def _lower_identity(_: OpNode, inputs: list[Tensor]) -> list[Tensor]:
-    return [inputs[0]]
+    return inputs
 
 
 def _lower_cast(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
@@ -199,6 +199,7 @@ def _lower_ensure_shape(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 LOWERINGS = {
     "Const": _lower_const,
     "Identity": _lower_identity,
+    "IdentityN": _lower_identity,
     "StopGradient": _lower_identity,
     "PreventGradient": _lower_identity,
     "Snapshot": _lower_identity,

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import peers
+from benchmarks import models, peers
 from benchmarks.rows import Row
 from benchmarks.sides.team import Comparison
 from benchmarks.timing import Timings
+from benchmarks.works.model_work import ModelWork
 from benchmarks.works.work import Work
 
 _VERSIONS = {"tf-composite": "0.1.0", "tensorflow": "2.21.0", "onnxruntime": "1.31.1"}
@@ -32,8 +33,20 @@ def row(work: Work, times: dict[str, float]) -> Row:
     return peers.row(Comparison(work, Timings(seconds), columns, _MISSING))
 
 
+def rows_of_models() -> list[Row]:
+    """A model that was measured, one that was not, and the means."""
+    times = {"ours": 100.0, "TensorFlow": 300.0, "ONNX Runtime": 80.0, "regions alone": 150.0}
+    told = {"setting": "", "note": "runs with regions, 2.00 times as fast; and so on"}
+    noise = np.array([0.9, 1.0, 1.2]) * 1e-6
+    timings = Timings({way: us * noise for way, us in times.items()})
+    columns = {way: {**told, "difference": 0.0} for way in times}
+    found = list(models.rows_of(Comparison(ModelWork("tagger", 8, ""), timings, columns, {})))
+    missing = Row("BERT, batch 8", 0, "", detail="ImportError: keras-hub is not installed")
+    return [*found, missing, *models.means(found)]
+
+
 def results() -> dict[str, Any]:
-    """Two works of three forms, a growth, the roofline and another subject."""
+    """Two works of three forms, a growth, the roofline, models and another subject."""
     call = Work("dense", (32, 64, 64))
     kernel = {"bare kernel": 20.0}
     compared = [
@@ -60,6 +73,7 @@ def results() -> dict[str, Any]:
         "peers": [who, *compared],
         "growth": [who, grown],
         "eager": [eager, Row("memory | growth", 12, "MB")],
+        "models": [who, *rows_of_models()],
     }
     return {
         "date": "2026-11-21",

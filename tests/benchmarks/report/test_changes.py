@@ -50,7 +50,7 @@ def test_ratios_of_a_work_are_compared_by_peer() -> None:
     assert told[3].endswith("12 > 24 MB  eager: memory | growth")  # the largest change first
     assert "dense 32x64x64, a node of 64" in told[4] and "TensorFlow / ours" in told[4]
     assert told[5] == "better:"
-    assert told[-1].endswith("3 of 9 figures changed beyond noise")
+    assert told[-1].endswith("3 of 16 figures changed beyond noise")
     assert max(map(len, told)) <= 80
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 
 import pytest
 
 from benchmarks.report import tables
 from benchmarks.report.machine import KINDS, kind_of, machine
 from benchmarks.report.markdown import render
+from benchmarks.rows import Row
 from tests.benchmarks.report.results import results
 
 
@@ -33,6 +35,15 @@ def test_a_page_of_one_subject_has_no_other_part() -> None:
 def test_a_page_of_some_kinds_says_so() -> None:
     page = render({**results(), "kinds": ["LSTM", "GRU"]})
     assert "**Only of these kinds of layers: LSTM, GRU.**" in page
+
+
+def test_models_that_were_not_timed_beside_peers_are_among_the_others() -> None:
+    kept = results()
+    row = Row("tagger, batch 8: best of TensorFlow / accelerated", 1.2, "x", 1.1, 1.3)
+    kept["subjects"] = {"models": [asdict(row)]}
+    page = render(kept)
+    assert "## Models" not in page
+    assert "| tagger, batch 8: best of TensorFlow / accelerated | 1.20 x | 1.10..1.30 |" in page
 
 
 @pytest.mark.parametrize(

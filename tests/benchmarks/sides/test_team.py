@@ -15,6 +15,7 @@ from benchmarks.sides import team
 from benchmarks.sides.process import Lost, Refused
 from benchmarks.sides.team import Comparison, Member, Team
 from benchmarks.timing import Timings
+from benchmarks.works.model_work import ModelWork
 from benchmarks.works.work import Work
 
 DENSE = Work("dense", (2, 3, 3), depth=4)
@@ -43,7 +44,7 @@ class Scripted:
             return {self.module: "1"}
         if question["ask"] == "prepare":
             assert question["work"]["depth"] == (1 if self.module == "bare_kernel" else 4)
-            if self.module == "wrong":
+            if self.module.startswith("wrong"):
                 raise Refused("the result is wrong")
             column = "bare kernel" if self.module == "bare_kernel" else self.module
             return {column: {"setting": "", "note": "", "difference": 0.0}}
@@ -103,6 +104,39 @@ def test_a_side_can_be_started_again(scripted: Team) -> None:
         assert Scripted.log == [("ours", "close"), ("ours", "versions")]
 
 
+def test_the_first_member_is_asked_first_when_it_was_started_again(scripted: Team) -> None:
+    with scripted as made:
+        made.renew("ours")
+        Scripted.log = []
+        made.compare(DENSE, seconds=0)
+    assert next(module for module, ask in Scripted.log if ask == "prepare") == "ours"
+
+
+def test_where_all_refuse_there_are_no_times(scripted: Team) -> None:
+    with scripted, Team((Member("wrong"), Member("wrong too"))) as made:
+        comparison = made.compare(DENSE, seconds=0)
+    assert (comparison.timings.seconds, comparison.columns) == ({}, {})
+    assert set(comparison.refused) == {"wrong", "wrong too"}
+
+
+def test_a_model_is_one_call(scripted: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[dict, float]] = []
+
+    def ask(self: Scripted, question: dict, *, timeout: float = 0) -> object:
+        if question["ask"] == "versions":
+            return {}
+        asked.append((question, timeout))
+        told = {"setting": "", "note": "", "difference": 0.0}
+        return {self.module: told} if question["ask"] == "prepare" else 0.004
+
+    monkeypatch.setattr(Scripted, "ask", ask)
+    with Team((Member("good"), Member("bare_kernel", single=True)), patience=7) as made:
+        comparison = made.compare(ModelWork("BERT", 8, "/nowhere"), seconds=0)
+    work = {"model": "BERT", "batch": 8, "folder": "/nowhere"}
+    assert asked[0] == ({"ask": "prepare", "work": work}, 7)
+    assert comparison.timings.microseconds("good").median == pytest.approx(4000)
+
+
 def test_ours_is_started_again_for_another_batch(scripted: Team) -> None:
     def restarts(*shapes: tuple[int, ...]) -> int:
         Scripted.log = []
@@ -144,5 +178,6 @@ def test_without_the_others_there_is_nothing_to_compare() -> None:
 
 
 def test_the_members_run_in_their_own_environments() -> None:
-    here = {m.module for m in team.MEMBERS if m.python == Path(sys.executable)}
-    assert here == {"ours", "bare_kernel", "tensor_flow"}
+    members = (*team.MEMBERS, *team.MODEL_MEMBERS)
+    here = {m.module for m in members if m.python == Path(sys.executable)}
+    assert here == {"ours", "bare_kernel", "tensor_flow", "model_keras"}

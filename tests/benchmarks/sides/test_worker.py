@@ -7,9 +7,11 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.sides import worker
@@ -44,6 +46,31 @@ def test_a_worker_prepares_the_fastest_setting_and_times_it(process: Process) ->
     assert columns == {"fake": {"setting": "fast", "note": "by NumPy", "difference": 0.0}}
     timed = process.ask({"ask": "time", "column": "fake"})
     assert 0.001 <= timed < 0.1
+
+
+def test_a_worker_prepares_the_files_of_a_model(tmp_path: Path) -> None:
+    from benchmarks.sides.side import Settings, Way
+    from benchmarks.works.model_work import ModelProgram, ModelWork
+
+    class Models:
+        def versions(self) -> dict[str, str]:
+            return {}
+
+        def columns(self, program: ModelProgram) -> dict[str, Settings]:
+            program.write_call([], [np.ones(2)])
+            ways = {"near": 1.0 + 1e-4, "far": 2.0} if program.batch == 1 else {"near": 1.0 + 1e-4}
+            return {name: {"": partial(way, y)} for name, y in ways.items()}
+
+    def way(y: float) -> Way:
+        return Way(lambda: None, lambda: [np.ones(2) * y])
+
+    made = worker.Worker(Models())
+    work = ModelWork("BERT", 8, str(tmp_path))
+    told = made.answer({"ask": "prepare", "work": asdict(work)})
+    assert told["near"]["difference"] == pytest.approx(1e-4)
+    assert made.answer({"ask": "time", "column": "near"}) >= 0
+    with pytest.raises(ValueError, match="BERT: the result is 1 away from TensorFlow's"):
+        made.answer({"ask": "prepare", "work": asdict(replace(work, batch=1))})
 
 
 def test_what_a_worker_cannot_answer_is_refused_and_it_goes_on(process: Process) -> None:

@@ -86,6 +86,21 @@ def test_a_portable_model_is_converted_by_tf2onnx_alone(tmp_path: Path) -> None:
         np.testing.assert_allclose(found, Model()(tf.constant(X))[name], rtol=1e-6, atol=5e-7)
 
 
+def test_loops_that_fill_lists_are_converted() -> None:
+    @tf.function(input_signature=[SPEC])
+    def running(x: Any) -> Any:
+        rows = tf.TensorArray(tf.float32, 4)
+        total = tf.zeros([3])
+        for k in tf.range(4):
+            total = saved_ops.saved_scale(total, by=0.5) + x[k]
+            rows = rows.write(k, total)
+        return {"y": rows.stack()}
+
+    made = composite.to_onnx(running)
+    assert not made.functions  # a composite in such a loop is converted as TensorFlow's ops
+    np.testing.assert_allclose(run(made)["y"], running(tf.constant(X))["y"], rtol=1e-6, atol=5e-7)
+
+
 def test_what_cannot_be_converted_is_said(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="takes a concrete function, a tf.function with an input"):
         composite.to_onnx(tf.function(lambda x: x))

@@ -110,6 +110,23 @@ def test_a_loop_and_what_a_function_calls() -> None:
     assert_close(found, [[10.0] * 3, [1.0] * 3])
 
 
+def test_a_gradient_of_ones_own_parts_no_region() -> None:
+    def body(x: Any) -> Any:
+        return tf.nn.silu(tf.nn.silu(x * 2.0) + 1.0)  # each in an IdentityN that has its gradient
+
+    def with_gradient(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = body(x)
+        return y, tape.gradient(y, x)
+
+    x = tf.constant([-2.0, 0.5, 3.0])
+    found, count = with_regions(body, x)
+    assert count == 1
+    assert_close(found, without(body, x))
+    assert_close(with_regions(with_gradient, x)[0], without(with_gradient, x))
+
+
 def test_a_function_is_known_by_its_name() -> None:
     def body(x: Any) -> Any:
         return chain(x)

@@ -42,6 +42,11 @@ def parts(x: Any) -> Any:
     )
 
 
+def copies(x: Any) -> Any:
+    whole, first, truth = raw.IdentityN(input=[x, x[0], x > 0.5])
+    return whole[::-1], first, truth
+
+
 def joins(x: Any) -> Any:
     return (
         tf.concat([x, x[:1], x[:, ::-1]], 0),
@@ -73,7 +78,7 @@ def test_every_dtype(compiler: Any, dtype: Any) -> None:
     compiler.compare(function, x)
 
 
-@pytest.mark.parametrize("function", [parts, joins, pads], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [parts, copies, joins, pads], ids=lambda f: f.__name__)
 def test_sizes_that_the_call_knows(compiler: Any, function: Callable[..., Any]) -> None:
     x = values((4, 33, 3))
     compiler.compare(function, x)
