@@ -48,7 +48,10 @@ class Groups {
     Group group;
     for (const Node* node : together.nodes) group_of_[node->id()] = own;
     for (const Node* node : together.nodes) {
-      for (const Edge* edge : node->in_edges()) group.before.insert(group_of_[edge->src()->id()]);
+      for (const Edge* edge : node->in_edges()) {
+        const int before = group_of_[edge->src()->id()];
+        if (before != own && MayFollow(before)) group.before.insert(before);
+      }
       const Part& part = parts[node->id()];
       group.size += part.nodes;
       group.computing += part.computing;
@@ -91,6 +94,9 @@ class Groups {
     int computing = 0;
     int sums = 0;
   };
+
+  // Whether a way may lead to a group from another: none leads to a weight.
+  bool MayFollow(int group) const { return groups_[group].grows || !groups_[group].before.empty(); }
 
   bool Fit(int a, int b) const {
     const Group &x = groups_[a], &y = groups_[b];
