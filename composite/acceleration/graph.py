@@ -29,12 +29,14 @@ class Region:
         ops: how many nodes of each op are in it, by the op.
         times: how often the region occurs in the function and those that it calls.
         function: what it computes.
+        runs: the functions that its loops run.
     """
 
     name: str
     ops: Counter[str]
     times: int
     function: FunctionDef = field(repr=False, compare=False)
+    runs: tuple[FunctionDef, ...] = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,9 @@ def partition(function: Any, deny: Sequence[str] = ()) -> Partition:
         for called in functions.called(found[0], library):
             if called not in names and not called.startswith("__composite_"):
                 names.append(called)
-    regions = (
-        Region(name, Counter(node.op for node in bodies[name].node_def), count, bodies[name])
-        for name, count in times.items()
-    )
+    regions = []
+    for name, count in times.items():
+        function, *runs = (bodies[one] for one in functions.reachable(name, bodies))
+        ops = Counter(node.op for node in function.node_def)
+        regions.append(Region(name, ops, count, function, tuple(runs)))
     return Partition(tuple(regions), outside)

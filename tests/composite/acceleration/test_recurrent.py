@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import tensorflow as tf
 
 import composite
 from composite.acceleration import comparing
+from tests.conftest import RunPython
 
 LENGTH, WIDTH, UNITS = 6, 5, 7
 _RTOL = 1e-5
@@ -135,6 +137,31 @@ def test_a_loop_that_prints_stays_outside() -> None:
     fast = composite.accelerate(model, drawn(model), rtol=_RTOL)
     assert fast.report.partition.outside["While"] == 1
     assert not any(region.ops["StatelessWhile"] for region in fast.report.partition.regions)
+
+
+SERVE = """
+import sys
+
+import tensorflow as tf
+
+import composite
+
+model = composite.load_model(sys.argv[1], native_code=True)
+serve = model.signatures["serving_default"]
+((name, spec),) = serve.structured_input_signature[1].items()
+serve(**{name: tf.ones(spec.shape, spec.dtype)})
+print(sum(count.kernel for count in composite.stats().by_region.values()))
+"""
+
+
+def test_kernels_of_loops_lie_in_a_saved_model(tmp_path: Path, run_python: RunPython) -> None:
+    model = of(layers.LSTM(UNITS))
+    spec = tf.TensorSpec([3, LENGTH, WIDTH], tf.float32)
+    model.export(str(tmp_path / "model"), input_signature=[spec], verbose=False)
+    report = composite.accelerate(tmp_path / "model", out=tmp_path / "fast", rtol=_RTOL)
+    assert report.kernels > 0
+    served = run_python(SERVE, str(tmp_path / "fast"), env={"COMPOSITE_JIT": "0"})
+    assert served.stdout.split() == ["1"]
 
 
 def test_training() -> None:
