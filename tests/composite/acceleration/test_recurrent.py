@@ -128,7 +128,7 @@ def test_weights_that_change() -> None:
 
 
 def test_a_loop_that_prints_stays_outside() -> None:
-    class Printing(layers.SimpleRNNCell):  # type: ignore[misc]
+    class Printing(tf.keras.layers.SimpleRNNCell):
         def call(self, *args: Any, **kwargs: Any) -> Any:
             tf.print("a step", output_stream="file:///dev/null")
             return super().call(*args, **kwargs)
