@@ -29,12 +29,14 @@ class Region:
         ops: how many nodes of each op are in it, by the op.
         times: how often the region occurs in the function and those that it calls.
         function: what it computes.
+        runs: the functions that its loops run.
     """
 
     name: str
     ops: Counter[str]
     times: int
     function: FunctionDef = field(repr=False, compare=False)
+    runs: tuple[FunctionDef, ...] = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,8 @@ def partition(function: Any, deny: Sequence[str] = ()) -> Partition:
     bodies: dict[str, FunctionDef] = {}
     times: Counter[str] = Counter()
     outside: Counter[str] = Counter()
-    for name in functions.reachable(definition.signature.name, library):
-        if name.startswith("__composite_"):  # of composites
-            continue
+    names = [definition.signature.name]
+    for name in names:
         order = functions.reachable(name, library)
         request = FunctionDefLibrary(function=[library[n] for n in order])
         request.function[0].attr["_composite_denied"].list.s.extend(op.encode() for op in deny)
@@ -67,13 +68,18 @@ def partition(function: Any, deny: Sequence[str] = ()) -> Partition:
         found = FunctionDefLibrary.FromString(reply).function
         bodies |= {f.signature.name: f for f in found[1:]}
         for node in found[0].node_def:
-            called = node.attr["f"].func.name if node.op == function_op.NAME else ""
-            if called.startswith(PREFIX):
-                times[called] += 1
+            region = node.attr["f"].func.name if node.op == function_op.NAME else ""
+            if region.startswith(PREFIX):
+                times[region] += 1
             elif node.op not in _ENDS and node.op not in library:
                 outside[node.op] += 1
-    regions = (
-        Region(name, Counter(node.op for node in bodies[name].node_def), count, bodies[name])
-        for name, count in times.items()
-    )
+        # Loops that regions have taken in call nothing by now. Others are of composites.
+        for called in functions.called(found[0], library):
+            if called not in names and not called.startswith("__composite_"):
+                names.append(called)
+    regions = []
+    for name, count in times.items():
+        function, *runs = (bodies[one] for one in functions.reachable(name, bodies))
+        ops = Counter(node.op for node in function.node_def)
+        regions.append(Region(name, ops, count, function, tuple(runs)))
     return Partition(tuple(regions), outside)

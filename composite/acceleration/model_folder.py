@@ -60,9 +60,10 @@ def accelerated(folder: Path, out: Path, call: Call) -> ModelReport:
 
 def _put_kernels(reports: Sequence[AccelerationReport], made: Path) -> None:
     """Puts the kernels of these signatures' regions into the model."""
-    regions = {one.name: one.function for report in reports for one in report.partition.regions}
+    regions = {one.name: one for report in reports for one in report.partition.regions}
     kernels = [kernel for name in regions for kernel in installed.of(name)]
-    digest = region_kernels.write(made, regions.values(), kernels)
+    written = [function for one in regions.values() for function in (one.function, *one.runs)]
+    digest = region_kernels.write(made, written, kernels)
     replace(contents.read(made), kernels=digest).write(made)
 
 

@@ -22,7 +22,7 @@ from composite.hybrid.freezing import Frozen
 from composite.hybrid.graph import Graph, graph_of
 from composite.hybrid.values import Dims, Value, Values
 from composite.kernels import memory, produce, refusals, shapes, verify
-from composite.ops import call, function_op
+from composite.ops import call, function_op, functions
 
 
 class RegionKernel(NamedTuple):
@@ -91,12 +91,14 @@ def partition(frozen: Frozen, deny: Sequence[str]) -> Partition:
 
 
 def _with_regions(frozen: Frozen, denied: Sequence[str]) -> Any:
-    """The function with nodes of regions, and the functions of these, which are defined."""
+    """The function with nodes of regions, and what these run; the regions' are defined."""
     request = FunctionDefLibrary.FromString(frozen.library.SerializeToString())
     request.function[0].attr["_composite_denied"].list.s.extend(e.encode() for e in denied)
     reply = FunctionDefLibrary.FromString(native.call("composite_find_regions", request))
-    for region in reply.function[1:]:
-        function_op.define(FunctionDefLibrary(function=[region]))
+    library = {function.signature.name: function for function in reply.function[1:]}
+    for region in functions.called(reply.function[0], library):
+        reached = functions.reachable(region, library)
+        function_op.define(FunctionDefLibrary(function=[library[name] for name in reached]))
     return reply
 
 

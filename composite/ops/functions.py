@@ -210,12 +210,17 @@ def reachable(name: str, library: Mapping[str, Any]) -> list[str]:
     """This function and those of `library` that it calls or names, as they are first met."""
     found = [name]
     for current in found:  # grows meanwhile
-        for node in library[current].node_def:
-            named = (f.name for value in _in_order(node.attr) for f in named_by(value))
-            found += [
-                n for n in dict.fromkeys((node.op, *named)) if n in library and n not in found
-            ]
+        found += [n for n in called(library[current], library) if n not in found]
     return found
+
+
+def called(function: Any, library: Mapping[str, Any]) -> list[str]:
+    """The functions of `library` that this one calls or names itself, as they are first met."""
+    names: dict[str, None] = {}
+    for node in function.node_def:
+        named = (f.name for value in _in_order(node.attr) for f in named_by(value))
+        names |= dict.fromkeys((node.op, *named))
+    return [name for name in names if name in library]
 
 
 def rename_in_nodes(nodes: Iterable[Any], names: Mapping[str, str]) -> None:

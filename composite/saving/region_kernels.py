@@ -28,8 +28,8 @@ _DESCRIPTION = "kernels.pb"
 def write(model: Path, regions: Iterable[FunctionDef], kernels: Iterable[KernelRecord]) -> str:
     """Adds regions and their kernels to those in a saved model's folder.
 
-    Returns the hash of what describes them all, which `load` asks for. Kernels for GPUs, and those
-    whose file is gone, are left out.
+    `regions` are their functions and what these run. Returns the hash of what describes them all,
+    which `load` asks for. Kernels for GPUs, and those whose file is gone, are left out.
     """
     folder = model / FOLDER
     folder.mkdir(parents=True, exist_ok=True)

@@ -18,8 +18,10 @@
 #include "composite/runtime/kernels/kernel_record.h"
 #include "composite/runtime/kernels/kernel_table.h"
 #include "composite/runtime/kernels/machine.h"
+#include "composite/runtime/program/function_digest.h"
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/regions/refused_nodes.h"
+#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
@@ -57,13 +59,12 @@ absl::StatusOr<Description> Read(const std::string& folder, const std::string& d
   return found;
 }
 
-// The names of the regions that are versions now.
+// The names of the functions that are versions now: regions, and what their loops run.
 absl::flat_hash_set<std::string> Register(const FunctionDefLibrary& regions) {
   absl::flat_hash_set<std::string> known;
+  const tensorflow::FunctionLibraryDefinition all(tensorflow::OpRegistry::Global(), regions);
   for (const FunctionDef& region : regions.function()) {
-    FunctionDefLibrary library;
-    *library.add_function() = region;
-    const absl::Status status = RegisterFunction(library);
+    const absl::Status status = RegisterFunction(ReachedFrom(all, region));
     if (status.ok()) {
       known.insert(region.signature().name());
     } else {

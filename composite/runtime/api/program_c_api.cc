@@ -98,12 +98,18 @@ absl::StatusOr<FunctionDefLibrary> FindRegions(const char* request, size_t size)
                                   [](const tensorflow::Node&) { return true; }));
   FunctionDefLibrary answer;
   *answer.add_function() = made.function;
-  std::set<std::string> regions;
+  std::set<std::string> added;
   for (const NodeDef& node : made.function.node_def()) {
     if (node.op() != kFunctionOp) continue;
     const std::string name(VersionOf(tensorflow::AttrSlice(node).Find(kFunctionAttr)));
     const tensorflow::FunctionDef* region = known.Find(name);
-    if (region != nullptr && regions.insert(name).second) *answer.add_function() = *region;
+    if (region == nullptr) continue;
+    FunctionDefLibrary reached = ReachedFrom(known, *region);
+    for (tensorflow::FunctionDef& function : *reached.mutable_function()) {
+      if (added.insert(function.signature().name()).second) {
+        *answer.add_function() = std::move(function);
+      }
+    }
   }
   return answer;
 }

@@ -36,7 +36,7 @@ NodeDef Call(const RegionFunction& region, std::string name, const std::string& 
   attrs[kFunctionAttr].mutable_func()->set_name(function);
   attrs[kProgramAttr].set_s(function);
   auto* in = attrs["Tin"].mutable_list();
-  for (const auto& [node, output] : region.arguments) in->add_type(node->output_type(output));
+  for (const Argument& argument : region.arguments) in->add_type(argument.dtype);
   auto* out = attrs["Tout"].mutable_list();
   for (const auto& [node, output] : region.results) out->add_type(node->output_type(output));
   attrs["Tconstants"].mutable_list();
@@ -50,6 +50,7 @@ void AddCalls(Graph* graph, std::vector<Region>* regions) {
   for (Region& region : *regions) {
     const std::string& device = region.nodes[0]->requested_device();
     region.call = Call(region.function, graph->NewName("composite_region"), device);
+    region.left = LeavesBehind(region.nodes, region.function, graph);
   }
 }
 
@@ -74,9 +75,50 @@ absl::flat_hash_set<std::string> Forwards(const Graph& graph) {
   return names;
 }
 
+// Adds what stays of the regions' loops; data for their nodes, `calls`, alone.
+absl::Status AddLeftBehind(const std::vector<Region>& regions, const std::vector<Node*>& calls,
+                           Graph* graph) {
+  absl::flat_hash_map<const Node*, Node*> places;  // of loops
+  for (const Region& region : regions) {
+    for (Node* loop : region.left.loops) {
+      TF_ASSIGN_OR_RETURN(places[loop], graph->AddNode(NoOpFor(*loop)));
+    }
+  }
+  const auto place_of = [&](Node* node) {
+    const auto place = places.find(node);
+    return place == places.end() ? node : place->second;
+  };
+  for (size_t k = 0; k < regions.size(); ++k) {
+    const LeftBehind& left = regions[k].left;
+    std::vector<Node*> after;
+    for (Node* loop : left.loops) {
+      Node* place = after.emplace_back(places.at(loop));
+      for (const Edge* edge : loop->out_edges()) {
+        // Loops of regions wait for it below.
+        if (edge->IsControlEdge() && !edge->dst()->IsSink() && places.count(edge->dst()) == 0) {
+          graph->AddControlEdge(place, edge->dst());
+        }
+      }
+    }
+    for (const LeftBehind::Read& read : left.reads) {
+      TF_ASSIGN_OR_RETURN(Node * node, graph->AddNode(read.node));
+      graph->AddEdge(read.variable.first, read.variable.second, node, 0);
+      graph->AddEdge(node, 0, calls[k], read.argument);
+      for (Node* place : after) graph->AddControlEdge(node, place);
+      for (Node* before : left.before) graph->AddControlEdge(place_of(before), node);
+    }
+    for (Node* before : left.before) {
+      for (Node* place : after) graph->AddControlEdge(place_of(before), place);
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-std::vector<Region> MakeRegions(Graph* graph, const Selection& denied, MayJoin may_join) {
+std::vector<Region> MakeRegions(Graph* graph, const FunctionLibraryDefinition& library,
+                                const Selection& denied, MayJoin may_join) {
+  const RegionLoops loops(*graph, library);
   absl::flat_hash_set<const Node*> refused;
   const absl::flat_hash_set<std::string> forwards = Forwards(*graph);
   const auto may_be_inside = [&](const Node& node) {
@@ -88,14 +130,14 @@ std::vector<Region> MakeRegions(Graph* graph, const Selection& denied, MayJoin m
   while (true) {
     std::vector<Region> regions;
     bool is_final = true;
-    for (std::vector<Node*>& nodes : FindRegions(*graph, limits, may_be_inside)) {
-      auto function = MakeRegionFunction(nodes);
+    for (std::vector<Node*>& nodes : FindRegions(*graph, limits, loops, may_be_inside)) {
+      auto function = MakeRegionFunction(nodes, loops);
       if (!function.ok()) {
         VLOG(1) << "Composite: no region at " << nodes[0]->name() << ": " << function.status();
         continue;
       }
       is_final &= !AddRefused(*function, &refused);
-      regions.push_back({std::move(nodes), *std::move(function), NodeDef()});
+      regions.push_back({std::move(nodes), *std::move(function), NodeDef(), LeftBehind()});
     }
     // With a node more outside, other nodes may be one region.
     if (is_final) {
@@ -115,6 +157,9 @@ std::vector<Region> MakeRegions(Graph* graph, const Selection& denied, MayJoin m
 absl::Status AddFunctions(const std::vector<Region>& regions, FunctionLibraryDefinition* library) {
   for (const Region& region : regions) {
     TF_RETURN_IF_ERROR(AddIfMissing(region.function.function, library));
+    for (const tensorflow::FunctionDef& loop : region.function.loops) {
+      TF_RETURN_IF_ERROR(AddIfMissing(loop, library));
+    }
   }
   return absl::OkStatus();
 }
@@ -129,11 +174,13 @@ absl::Status Replace(Graph* graph, const std::vector<Region>& regions) {
     for (size_t i = 0; i < results.size(); ++i) moved[results[i]] = {call, static_cast<int>(i)};
     calls.push_back(call);
   }
+  TF_RETURN_IF_ERROR(AddLeftBehind(regions, calls, graph));
   for (size_t k = 0; k < regions.size(); ++k) {
-    const std::vector<Value>& arguments = regions[k].function.arguments;
+    const std::vector<Argument>& arguments = regions[k].function.arguments;
     for (size_t i = 0; i < arguments.size(); ++i) {
-      auto it = moved.find(arguments[i]);
-      const Value& from = it == moved.end() ? arguments[i] : it->second;
+      if (arguments[i].is_variable) continue;
+      auto it = moved.find(arguments[i].value);
+      const Value& from = it == moved.end() ? arguments[i].value : it->second;
       graph->AddEdge(from.first, from.second, calls[k], static_cast<int>(i));
     }
   }

@@ -6,6 +6,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "composite/runtime/regions/left_behind.h"
 #include "composite/runtime/regions/region_function.h"
 #include "composite/runtime/regions/selection.h"
 #include "tensorflow/core/framework/function.h"
@@ -20,11 +21,14 @@ struct Region {
   std::vector<tensorflow::Node*> nodes;  // in topological order
   RegionFunction function;
   tensorflow::NodeDef call;  // what takes their place, without inputs
+  LeftBehind left;
 };
 
 // The regions of a graph, without what is denied. One that cannot be a function is left out.
-std::vector<Region> MakeRegions(tensorflow::Graph* graph, const Selection& denied,
-                                MayJoin may_join);
+// `library` has the functions that the graph's nodes run.
+std::vector<Region> MakeRegions(tensorflow::Graph* graph,
+                                const tensorflow::FunctionLibraryDefinition& library,
+                                const Selection& denied, MayJoin may_join);
 
 // Adds the functions of regions to a library; equal ones are one.
 absl::Status AddFunctions(const std::vector<Region>& regions,

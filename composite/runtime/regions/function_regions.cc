@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "composite/runtime/regions/unread.h"
 #include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/common_runtime/function_def_utils.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -68,25 +69,49 @@ class References {
   absl::flat_hash_map<std::string, std::string> moved_;
 };
 
-absl::StatusOr<FunctionDef> Replaced(const FunctionDef& function,
+// Adds what stays of the loops of a region, whose call reads it.
+absl::Status AddLeftBehind(const LeftBehind& left, NodeDef* call, FunctionDef* function) {
+  std::vector<std::string> waits;
+  for (const Node* before : left.before) waits.push_back(absl::StrCat("^", before->name()));
+  std::vector<std::string> reads = waits;
+  for (const LeftBehind::Read& read : left.reads) {
+    NodeDef* node = function->add_node_def();
+    *node = read.node;
+    TF_ASSIGN_OR_RETURN(*node->add_input(), Reference(read.variable));
+    node->mutable_input()->Add(waits.begin(), waits.end());
+    *call->mutable_input(read.argument) = absl::StrCat(node->name(), ":value:0");
+    reads.push_back(absl::StrCat("^", node->name()));
+  }
+  for (const Node* loop : left.loops) {
+    NodeDef* node = function->add_node_def();
+    *node = NoOpFor(*loop);
+    node->mutable_input()->Add(reads.begin(), reads.end());
+  }
+  return absl::OkStatus();
+}
+
+// `graph` is that of the function, without what is unread.
+absl::StatusOr<FunctionDef> Replaced(const FunctionDef& function, const tensorflow::Graph& graph,
                                      const std::vector<Region>& regions) {
   References references;
-  absl::flat_hash_set<std::string> inside;
+  absl::flat_hash_set<std::string> stay;
+  for (const Node* node : graph.op_nodes()) stay.insert(node->name());
   for (const Region& region : regions) {
     TF_RETURN_IF_ERROR(references.Move(region));
-    for (const Node* node : region.nodes) inside.insert(node->name());
+    for (const Node* node : region.nodes) stay.erase(node->name());
   }
   FunctionDef changed = function;
   changed.clear_node_def();
   for (const NodeDef& node : function.node_def()) {
-    if (!inside.contains(node.name())) *changed.add_node_def() = node;
+    if (stay.contains(node.name())) *changed.add_node_def() = node;
   }
   for (const Region& region : regions) {
-    NodeDef* call = changed.add_node_def();
-    *call = region.call;
-    for (const Value& argument : region.function.arguments) {
-      TF_ASSIGN_OR_RETURN(*call->add_input(), Reference(argument));
+    NodeDef call = region.call;
+    for (const Argument& argument : region.function.arguments) {
+      TF_ASSIGN_OR_RETURN(*call.add_input(), Reference(argument.value));
     }
+    TF_RETURN_IF_ERROR(AddLeftBehind(region.left, &call, &changed));
+    *changed.add_node_def() = std::move(call);
   }
   for (NodeDef& node : *changed.mutable_node_def()) {
     for (std::string& input : *node.mutable_input()) references.Update(&input);
@@ -103,9 +128,10 @@ absl::StatusOr<FunctionWithRegions> WithRegions(const FunctionDef& function,
   std::unique_ptr<tensorflow::FunctionBody> body;
   TF_RETURN_IF_ERROR(tensorflow::FunctionDefToBodyHelper(
       function, tensorflow::AttrSlice(&function.attr()), library, &body));
-  const std::vector<Region> regions = MakeRegions(body->graph, denied, may_join);
+  RemoveUnread(function, body->graph);
+  const std::vector<Region> regions = MakeRegions(body->graph, *library, denied, may_join);
   TF_RETURN_IF_ERROR(AddFunctions(regions, library));
-  TF_ASSIGN_OR_RETURN(FunctionDef changed, Replaced(function, regions));
+  TF_ASSIGN_OR_RETURN(FunctionDef changed, Replaced(function, *body->graph, regions));
   return FunctionWithRegions{std::move(changed), static_cast<int>(regions.size())};
 }
 

@@ -14,8 +14,8 @@ struct FunctionWithRegions {
   int regions = 0;
 };
 
-// A function with calls in the places of its regions, whose functions are added to `library`. Its
-// signature, its other nodes and its attributes stay.
+// A function with calls in the places of its regions, whose functions are added to `library`, which
+// has those that it runs. Its signature, its other nodes and its attributes stay.
 absl::StatusOr<FunctionWithRegions> WithRegions(const tensorflow::FunctionDef& function,
                                                 tensorflow::FunctionLibraryDefinition* library,
                                                 const Selection& denied, MayJoin may_join);

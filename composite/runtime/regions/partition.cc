@@ -1,8 +1,6 @@
 #include "composite/runtime/regions/partition.h"
 
 #include <algorithm>
-#include <functional>
-#include <queue>
 #include <string>
 #include <utility>
 
@@ -10,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "composite/runtime/regions/region_node.h"
+#include "composite/runtime/regions/together.h"
 
 namespace composite {
 namespace {
@@ -21,24 +20,20 @@ using tensorflow::Node;
 // A search for a way back that has seen so many groups gives up, and its groups stay apart.
 constexpr int kMostVisited = 4096;
 
-// Every node once, after what it reads; among those that are ready, the one that was made first.
-std::vector<Node*> Ordered(const Graph& graph) {
-  std::vector<int> missing(graph.num_node_ids(), 0);
-  std::priority_queue<int, std::vector<int>, std::greater<int>> ready;
-  std::vector<Node*> order;
-  for (const Node* node : graph.nodes()) {
-    missing[node->id()] = static_cast<int>(node->in_edges().size());
-    if (missing[node->id()] == 0) ready.push(node->id());
+// What a node adds to a region.
+struct Part {
+  bool grows = false;  // or else it is outside, or copied
+  int nodes = 0, computing = 0, sums = 0;
+};
+
+Part PartOf(const Node& node, const RegionLoops& loops) {
+  if (!node.IsOp()) return {};
+  if (const RegionLoop* loop = loops.Find(node)) {
+    return {true, loop->nodes + 1, loop->computing, loop->sums};
   }
-  while (!ready.empty()) {
-    Node* node = graph.FindNodeId(ready.top());
-    ready.pop();
-    order.push_back(node);
-    for (const Edge* edge : node->out_edges()) {
-      if (--missing[edge->dst()->id()] == 0) ready.push(edge->dst()->id());
-    }
-  }
-  return order;
+  const RegionRole role = RoleOf(node);
+  const int sums = role == RegionRole::kSums, computing = sums + (role == RegionRole::kComputes);
+  return {role != RegionRole::kOutside && role != RegionRole::kCopied, 1, computing, sums};
 }
 
 // Nodes that are one so far, a group, and which groups each reads or waits for.
@@ -47,15 +42,24 @@ class Groups {
   Groups(const Graph& graph, const RegionLimits& limits)
       : limits_(limits), group_of_(graph.num_node_ids(), -1) {}
 
-  // A group of one node. What it reads was added before.
-  void Add(Node* node, RegionRole role) {
+  // A group of these nodes. What they read was added before.
+  void Add(const Together& together, const std::vector<Part>& parts) {
+    const int own = static_cast<int>(groups_.size());
     Group group;
-    for (const Edge* edge : node->in_edges()) group.before.insert(group_of_[edge->src()->id()]);
-    group.grows = role != RegionRole::kOutside && role != RegionRole::kCopied;
-    group.computing = role == RegionRole::kComputes || role == RegionRole::kSums;
-    group.sums = role == RegionRole::kSums;
-    group.nodes = {node};
-    group_of_[node->id()] = static_cast<int>(groups_.size());
+    for (const Node* node : together.nodes) group_of_[node->id()] = own;
+    for (const Node* node : together.nodes) {
+      for (const Edge* edge : node->in_edges()) {
+        const int before = group_of_[edge->src()->id()];
+        if (before != own && MayFollow(before)) group.before.insert(before);
+      }
+      const Part& part = parts[node->id()];
+      group.size += part.nodes;
+      group.computing += part.computing;
+      group.sums += part.sums;
+    }
+    group.nodes = together.nodes;
+    group.grows =
+        together.may_be_inside && group.size <= limits_.nodes && group.sums <= limits_.sums;
     groups_.push_back(std::move(group));
   }
 
@@ -86,14 +90,18 @@ class Groups {
     std::vector<Node*> nodes;         // in the order in which they were added
     absl::flat_hash_set<int> before;  // as they were called when this read them, see Current
     bool grows = false;
+    int size = 0;  // nodes, those of loops included
     int computing = 0;
     int sums = 0;
   };
 
+  // Whether a way may lead to a group from another: none leads to a weight.
+  bool MayFollow(int group) const { return groups_[group].grows || !groups_[group].before.empty(); }
+
   bool Fit(int a, int b) const {
     const Group &x = groups_[a], &y = groups_[b];
     return x.grows && y.grows && x.sums + y.sums <= limits_.sums &&
-           static_cast<int>(x.nodes.size() + y.nodes.size()) <= limits_.nodes &&
+           x.size + y.size <= limits_.nodes &&
            x.nodes[0]->requested_device() == y.nodes[0]->requested_device();
   }
 
@@ -136,6 +144,7 @@ class Groups {
     for (Node* node : other.nodes) group_of_[node->id()] = into;
     group.nodes.insert(group.nodes.end(), other.nodes.begin(), other.nodes.end());
     group.before.insert(other.before.begin(), other.before.end());
+    group.size += other.size;
     group.computing += other.computing;
     group.sums += other.sums;
     taken_by_[from] = into;
@@ -151,19 +160,27 @@ class Groups {
 }  // namespace
 
 std::vector<std::vector<Node*>> FindRegions(const Graph& graph, const RegionLimits& limits,
+                                            const RegionLoops& loops,
                                             absl::FunctionRef<bool(const Node&)> may_join) {
   if (absl::c_any_of(graph.op_nodes(), [](const Node* node) { return node->IsControlFlow(); })) {
     return {};
   }
+  std::vector<Part> parts(graph.num_node_ids());
+  for (const Node* node : graph.nodes()) {
+    Part& part = parts[node->id()];
+    part = PartOf(*node, loops);
+    part.grows = part.grows && may_join(*node);
+  }
   Groups groups(graph, limits);
   std::vector<int> place(graph.num_node_ids(), 0);
-  const std::vector<Node*> order = Ordered(graph);
-  for (size_t i = 0; i < order.size(); ++i) {
-    Node* node = order[i];
-    place[node->id()] = static_cast<int>(i);
-    const RegionRole role = node->IsOp() ? RoleOf(*node) : RegionRole::kOutside;
-    groups.Add(node, role == RegionRole::kOutside || may_join(*node) ? role : RegionRole::kOutside);
-    groups.JoinProducers(*node);
+  int next = 0;
+  const auto grows = [&](const Node& node) { return parts[node.id()].grows; };
+  for (const Together& together : InOrder(graph, grows)) {
+    groups.Add(together, parts);
+    for (const Node* node : together.nodes) {
+      place[node->id()] = next++;
+      groups.JoinProducers(*node);
+    }
   }
   std::vector<std::vector<Node*>> regions = groups.Regions();
   for (std::vector<Node*>& region : regions) {

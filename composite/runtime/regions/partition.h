@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "composite/runtime/regions/region_loops.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace composite {
@@ -16,15 +17,15 @@ namespace composite {
 // What a region may be. To compile a region takes as long as it has stages to write.
 struct RegionLimits {
   int computing = 2;  // at least: ops that compute
-  int nodes = 256;    // at most
+  int nodes = 256;    // at most, those of loops included
   int sums = 8;       // at most: products and convolutions
 };
 
 // The regions of a graph, each with its nodes in topological order. None for a graph in which
 // control flow was lowered: which nodes of it are dead is told by no op.
-// `may_join`: whether kernels may run where this node does.
+// `loops`: of this graph. `may_join`: whether kernels may run where this node does.
 std::vector<std::vector<tensorflow::Node*>> FindRegions(
-    const tensorflow::Graph& graph, const RegionLimits& limits,
+    const tensorflow::Graph& graph, const RegionLimits& limits, const RegionLoops& loops,
     absl::FunctionRef<bool(const tensorflow::Node&)> may_join);
 
 }  // namespace composite

@@ -1,5 +1,6 @@
 #include "composite/runtime/regions/region_function.h"
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,6 +22,7 @@ namespace {
 
 using tensorflow::DataType;
 using tensorflow::Edge;
+using tensorflow::FunctionDef;
 using tensorflow::FunctionDefLibrary;
 using tensorflow::Graph;
 using tensorflow::Node;
@@ -29,20 +31,30 @@ using tensorflow::NodeDef;
 // Copies a region into a graph of its own, node by node.
 class Copy {
  public:
-  explicit Copy(const std::vector<Node*>& nodes)
-      : graph_(std::make_unique<Graph>(tensorflow::OpRegistry::Global())) {
+  Copy(const std::vector<Node*>& nodes, const RegionLoops& loops)
+      : loops_(loops), graph_(std::make_unique<Graph>(tensorflow::OpRegistry::Global())) {
     for (const Node* node : nodes) inside_[node] = nullptr;
   }
 
   absl::Status Add(Node* node) {
+    const RegionLoop* loop = loops_.Find(*node);
     std::vector<Value> inputs;
     for (int i = 0; i < node->num_inputs(); ++i) {
       const Edge* edge = nullptr;
       TF_RETURN_IF_ERROR(node->input_edge(i, &edge));
-      TF_ASSIGN_OR_RETURN(Value input, Input({edge->src(), edge->src_output()}));
+      Argument from{{edge->src(), edge->src_output()}, node->input_type(i)};
+      if (loop != nullptr && loop->variables.count(i) != 0) {
+        from.dtype = loop->variables.at(i);
+        from.is_variable = true;
+      }
+      TF_ASSIGN_OR_RETURN(Value input, Input(from));
       inputs.push_back(input);
     }
-    TF_ASSIGN_OR_RETURN(Node * copy, AddCopy(*node));
+    std::string name = absl::StrCat("n", next_++);
+    if (loop != nullptr) AddFunctions(*loop);
+    TF_ASSIGN_OR_RETURN(
+        Node * copy, graph_->AddNode(loop == nullptr ? CopyOf(*node, std::move(name))
+                                                     : CopyOfLoop(*node, *loop, std::move(name))));
     for (size_t i = 0; i < inputs.size(); ++i) {
       graph_->AddEdge(inputs[i].first, inputs[i].second, copy, static_cast<int>(i));
     }
@@ -70,6 +82,7 @@ class Copy {
     TF_ASSIGN_OR_RETURN(FunctionDefLibrary library, WithCalled(made.function));
     made.function.mutable_signature()->set_name(
         absl::StrCat(kRegionPrefix, FunctionDigest(std::move(library))));
+    for (auto& [name, function] : functions_) made.loops.push_back(std::move(function));
     made.arguments = std::move(arguments_);
     made.results = std::move(results_);
     for (const auto& [node, copy] : inside_) made.origins[copy->name()] = node;
@@ -77,10 +90,17 @@ class Copy {
   }
 
  private:
-  // The region's function, and those that its nodes of kFunctionOp call.
-  absl::StatusOr<FunctionDefLibrary> WithCalled(const tensorflow::FunctionDef& function) const {
+  void AddFunctions(const RegionLoop& loop) {
+    for (const FunctionDef* function : {&loop.cond, &loop.body}) {
+      functions_[function->signature().name()] = *function;
+    }
+  }
+
+  // The region's function, and those that its loops and its nodes of kFunctionOp run.
+  absl::StatusOr<FunctionDefLibrary> WithCalled(const FunctionDef& function) const {
     FunctionDefLibrary library;
     *library.add_function() = function;
+    for (const auto& [name, run] : functions_) *library.add_function() = run;
     for (const auto& [node, copy] : inside_) {
       if (node->type_string() != kFunctionOp) continue;
       TF_ASSIGN_OR_RETURN(auto called, Registry::Global().Resolve(kFunctionOp, node->attrs()));
@@ -89,8 +109,9 @@ class Copy {
     return library;
   }
 
-  // Where a value of the graph is in the copy.
-  absl::StatusOr<Value> Input(Value value) {
+  // Where what is read of the graph is in the copy.
+  absl::StatusOr<Value> Input(const Argument& from) {
+    const Value& value = from.value;
     if (auto it = inside_.find(value.first); it != inside_.end()) {
       return Value{it->second, value.second};
     }
@@ -98,12 +119,12 @@ class Copy {
       TF_RETURN_IF_ERROR(Add(value.first));
       return Value{inside_[value.first], value.second};
     }
-    auto [it, is_new] = argument_of_.try_emplace(value, nullptr);
+    auto [it, is_new] = argument_of_.try_emplace(std::make_pair(value, from.is_variable), nullptr);
     if (is_new) {
       const int index = static_cast<int>(arguments_.size());
-      arguments_.push_back(value);
-      TF_ASSIGN_OR_RETURN(it->second, AddEnd("_Arg", absl::StrCat("arg_", index), index,
-                                             value.first->output_type(value.second)));
+      arguments_.push_back(from);
+      TF_ASSIGN_OR_RETURN(it->second,
+                          AddEnd("_Arg", absl::StrCat("arg_", index), index, from.dtype));
     }
     return Value{it->second, 0};
   }
@@ -126,29 +147,21 @@ class Copy {
     return graph_->AddNode(std::move(def));
   }
 
-  // Without names and notes: equal regions are equal functions. The author's place stays.
-  absl::StatusOr<Node*> AddCopy(const Node& node) {
-    NodeDef def;
-    def.set_op(node.type_string());
-    def.set_name(absl::StrCat("n", next_++));
-    *def.mutable_experimental_debug_info() = node.def().experimental_debug_info();
-    for (const auto& [name, value] : node.attrs()) {
-      if (KeepsAttr(name, value)) (*def.mutable_attr())[name] = value;
-    }
-    return graph_->AddNode(std::move(def));
-  }
-
+  const RegionLoops& loops_;
   std::unique_ptr<Graph> graph_;
-  absl::flat_hash_map<const Node*, Node*> inside_;  // null: not yet copied
-  absl::flat_hash_map<Value, Node*> argument_of_;
-  std::vector<Value> arguments_, results_;
+  absl::flat_hash_map<const Node*, Node*> inside_;                  // null: not yet copied
+  absl::flat_hash_map<std::pair<Value, bool>, Node*> argument_of_;  // by whether it is a variable
+  std::map<std::string, FunctionDef> functions_;                    // that loops run
+  std::vector<Argument> arguments_;
+  std::vector<Value> results_;
   int next_ = 0;
 };
 
 }  // namespace
 
-absl::StatusOr<RegionFunction> MakeRegionFunction(const std::vector<Node*>& nodes) {
-  Copy copy(nodes);
+absl::StatusOr<RegionFunction> MakeRegionFunction(const std::vector<Node*>& nodes,
+                                                  const RegionLoops& loops) {
+  Copy copy(nodes, loops);
   for (Node* node : nodes) TF_RETURN_IF_ERROR(copy.Add(node));
   for (Node* node : nodes) TF_RETURN_IF_ERROR(copy.AddResults(node));
   return copy.Function();

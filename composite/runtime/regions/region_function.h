@@ -8,25 +8,36 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "tensorflow/core/framework/function.h"
+#include "composite/runtime/regions/region_loops.h"
 #include "tensorflow/core/framework/function.pb.h"
+#include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace composite {
 
 using Value = std::pair<tensorflow::Node*, int>;  // a node and one of its outputs
 
+// What a region reads from outside: a value, or what a variable holds.
+struct Argument {
+  Value value;
+  tensorflow::DataType dtype = tensorflow::DT_INVALID;
+  bool is_variable = false;
+};
+
 struct RegionFunction {
   // Named by what it computes: equal regions of a process have one function.
   tensorflow::FunctionDef function;
-  std::vector<Value> arguments;  // what the region reads from outside
-  std::vector<Value> results;    // what is read of it outside
+  std::vector<tensorflow::FunctionDef> loops;  // the functions that its loops run
+  std::vector<Argument> arguments;
+  std::vector<Value> results;  // what is read of it outside
   // Which node each of the function's is a copy of.
   absl::flat_hash_map<std::string, const tensorflow::Node*> origins;
 };
 
-// `nodes` are in topological order. Constants that a region copies are found behind their inputs.
-absl::StatusOr<RegionFunction> MakeRegionFunction(const std::vector<tensorflow::Node*>& nodes);
+// `nodes` are in topological order, `loops` those of their graph. Constants that a region copies
+// are found behind their inputs.
+absl::StatusOr<RegionFunction> MakeRegionFunction(const std::vector<tensorflow::Node*>& nodes,
+                                                  const RegionLoops& loops);
 
 }  // namespace composite
 

@@ -3,7 +3,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "composite/runtime/base/op_traits.h"
-#include "composite/runtime/kernels/dtypes.h"
 #include "composite/runtime/kernels/options.h"
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/node_attrs.h"
@@ -45,16 +44,15 @@ bool HasKernelDtypes(const Node& node) {
     if (tensorflow::IsRefType(dtype)) return false;
     dtypes.Add(dtype);
   }
-  return dtypes.IsIn(AbiDtypes());
+  return AreInside(dtypes);
 }
 
 bool HasFloats(const Node& node) {
   return absl::c_any_of(node.output_types(), tensorflow::DataTypeIsFloating);
 }
 
-// Whoever colocates a node says where it runs; a region has one place.
 bool IsFree(const Node& node) {
-  return !HasControlEdge(node) && HasKernelDtypes(node) && node.attrs().Find("_class") == nullptr;
+  return !HasControlEdge(node) && HasKernelDtypes(node) && !IsColocated(node);
 }
 
 // Whether a node wants what the region will: an option that it does not have is the process's.
@@ -102,13 +100,50 @@ RegionRole RoleOfComposite(const Node& node) {
   return HasFloats(node) ? RegionRole::kComputes : RegionRole::kMoves;
 }
 
-}  // namespace
+// Of a node that runs no functions.
+RegionRole RoleOfWork(const Node& node) {
+  switch (TraitsOf(node.type_string()).work) {
+    case Work::kUnknown:
+      return RegionRole::kOutside;
+    case Work::kMoves:
+      return RegionRole::kMoves;
+    case Work::kSums:
+      return RegionRole::kSums;
+    default:
+      // Whole numbers and truths are sizes, places and masks: little work, as a rule.
+      return HasFloats(node) ? RegionRole::kComputes : RegionRole::kMoves;
+  }
+}
 
 bool KeepsAttr(const std::string& name, const AttrValue& value) {
   if (!absl::StartsWith(name, "_")) return true;
   if (name == kBackendAttr) return value.s() == Name(Backend::kTf);
   if (name == kNumericsAttr) return value.s() == Name(Numerics::kStrict);
   return name == kProgramAttr;
+}
+
+}  // namespace
+
+bool AreInside(const DtypeSet& dtypes) {
+  static const DtypeSet inside = [] {
+    DtypeSet known = AbiDtypes();
+    known.Add(tensorflow::DT_VARIANT);
+    return known;
+  }();
+  return dtypes.IsIn(inside);
+}
+
+bool IsColocated(const Node& node) { return node.attrs().Find("_class") != nullptr; }
+
+tensorflow::NodeDef CopyOf(const Node& node, std::string name) {
+  tensorflow::NodeDef copy;
+  copy.set_op(node.type_string());
+  copy.set_name(std::move(name));
+  *copy.mutable_experimental_debug_info() = node.def().experimental_debug_info();
+  for (const auto& [attr, value] : node.attrs()) {
+    if (KeepsAttr(attr, value)) (*copy.mutable_attr())[attr] = value;
+  }
+  return copy;
 }
 
 RegionRole RoleOf(const Node& node) {
@@ -118,19 +153,15 @@ RegionRole RoleOf(const Node& node) {
       Registry::Global().Contains(node.type_string())) {
     return RoleOfComposite(node);
   }
-  if (traits.work == Work::kUnknown) return RegionRole::kOutside;
   // A copy of a constant waits for nothing.
   if (node.IsConstant()) return IsSmall(node) ? RegionRole::kCopied : RegionRole::kOutside;
-  if (traits.runs != Runs::kNothing || !IsFree(node)) return RegionRole::kOutside;
-  switch (traits.work) {
-    case Work::kMoves:
-      return RegionRole::kMoves;
-    case Work::kSums:
-      return RegionRole::kSums;
-    default:
-      // Whole numbers and truths are sizes, places and masks: little work, as a rule.
-      return HasFloats(node) ? RegionRole::kComputes : RegionRole::kMoves;
-  }
+  return IsFree(node) ? RoleOfWork(node) : RegionRole::kOutside;
+}
+
+RegionRole RoleInLoop(const Node& node) {
+  if (node.op_def().is_stateful() || !HasKernelDtypes(node)) return RegionRole::kOutside;
+  if (node.IsConstant()) return IsSmall(node) ? RegionRole::kMoves : RegionRole::kOutside;
+  return RoleOfWork(node);
 }
 
 }  // namespace composite

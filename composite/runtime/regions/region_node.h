@@ -4,7 +4,8 @@
 
 #include <string>
 
-#include "tensorflow/core/framework/attr_value.pb.h"
+#include "composite/runtime/kernels/dtypes.h"
+#include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace composite {
@@ -21,11 +22,24 @@ enum class RegionRole {
 // Outside is what has no lowering or a dtype that no kernel has, what keeps state, runs functions,
 // draws numbers or passes control on, and what waits for another node or has one wait for it. A
 // composite is what its body is; outside are those with options other than the thread's, which are
-// the region's, and those of which a value must be known that a region does not know.
+// the region's, and those of which a value must be known that a region does not know. Loops, and
+// who else hands lists of tensors to the node, are not looked at, see together.h.
 RegionRole RoleOf(const tensorflow::Node& node);
 
-// Whether a copy of a node in a region's function keeps an attribute of it.
-bool KeepsAttr(const std::string& name, const tensorflow::AttrValue& value);
+// The same of a node in the function of a loop, where no composite may be. What waits there waits
+// for reads of variables, which are none in a region.
+RegionRole RoleInLoop(const tensorflow::Node& node);
+
+// Whether values inside of a region may have these dtypes. Lists of tensors, which are variants,
+// are arrays in a kernel.
+bool AreInside(const DtypeSet& dtypes);
+
+// Whether somebody colocates the node, and so says where it runs; a region has one place.
+bool IsColocated(const tensorflow::Node& node);
+
+// A copy of a node in a region's function, without inputs, notes and the name that it had: equal
+// regions are equal functions. The author's place stays.
+tensorflow::NodeDef CopyOf(const tensorflow::Node& node, std::string name);
 
 }  // namespace composite
 

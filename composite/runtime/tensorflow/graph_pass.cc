@@ -22,8 +22,7 @@
 #include "composite/runtime/program/function_versions.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
-#include "composite/runtime/regions/form_regions.h"
-#include "composite/runtime/regions/function_regions.h"
+#include "composite/runtime/regions/library_regions.h"
 #include "composite/runtime/regions/region_options.h"
 #include "composite/runtime/tensorflow/call_names.h"
 #include "composite/runtime/tensorflow/composition.h"
@@ -192,10 +191,6 @@ absl::Status AddMissing(const Expansions& used, FunctionLibraryDefinition* libra
   return absl::OkStatus();
 }
 
-// Functions that get regions, and what stays outside of these. In order: COMPOSITE_REGIONS_FUEL
-// counts regions as they are met, in one process as in the next.
-using DeniedOf = std::map<std::string, absl::flat_hash_set<std::string>>;
-
 void AddReached(const FunctionLibraryDefinition& library, const tensorflow::FunctionDef& function,
                 DeniedOf* names) {
   const std::vector<std::string> denied = DeniedIn(function.signature().name());
@@ -235,33 +230,13 @@ DeniedOf FunctionsWithRegions(const FunctionLibraryDefinition& library,
 absl::StatusOr<int64_t> AddRegions(const tensorflow::GraphOptimizationPassOptions& options,
                                    const Devices& devices) {
   if (options.flib_def == nullptr) return 0;
-  int64_t count = 0;
-  FunctionLibraryDefinition* library = options.flib_def;
   const tensorflow::FunctionDef* function = options.function_def;
-  const DeniedOf wanted = FunctionsWithRegions(*library, function);
   const auto may_join = [&](const Node& node) {
     return PlacedOn(node.requested_device(), devices).has_kernels();
   };
-  auto own = function == nullptr ? wanted.end() : wanted.find(function->signature().name());
-  if (own != wanted.end()) {
-    Graph* graph = options.graph->get();
-    const std::vector<Region> regions =
-        MakeRegions(graph, Selection({own->second.begin(), own->second.end()}), may_join);
-    TF_RETURN_IF_ERROR(AddFunctions(regions, library));
-    TF_RETURN_IF_ERROR(AddFunctions(regions, graph->mutable_flib_def()));
-    TF_RETURN_IF_ERROR(Replace(graph, regions));
-    count += static_cast<int64_t>(regions.size());
-  }
-  for (const auto& [name, denied] : wanted) {
-    auto record = library->FindRecord(name);
-    if (record == nullptr) continue;
-    TF_ASSIGN_OR_RETURN(
-        const FunctionWithRegions made,
-        WithRegions(record->fdef(), library, Selection({denied.begin(), denied.end()}), may_join));
-    if (made.regions == 0) continue;
-    TF_RETURN_IF_ERROR(library->ReplaceFunction(name, made.function));
-    count += made.regions;
-  }
+  TF_ASSIGN_OR_RETURN(const int64_t count,
+                      FormRegions(FunctionsWithRegions(*options.flib_def, function), may_join,
+                                  function, options.flib_def, options.graph->get()));
   Count(GlobalStats().regions, count);
   return count;
 }

@@ -146,7 +146,11 @@ def test_effects_and_loops_are_tensorflows(capfd: pytest.CaptureFixture[str]) ->
     def looping(x: Any) -> Any:
         tf.print("seen", output_stream="file:///dev/stderr")
         y = tf.nn.gelu(x * 3.0 - 1.0)
-        _, y = tf.while_loop(lambda i, _: i < 3, lambda i, y: (i + 1, y * scale), (0, y))
+
+        def again(i: Any, y: Any) -> Any:
+            return tf.logical_or(i < 3, tf.reduce_max(y) > 1e9)  # how often, nobody can count
+
+        _, y = tf.while_loop(again, lambda i, y: (i + 1, y * scale), (0, y))
         return tf.nn.softmax(y + 1.0)
 
     x = numbers(4, 6)
@@ -158,6 +162,19 @@ def test_effects_and_loops_are_tensorflows(capfd: pytest.CaptureFixture[str]) ->
     assert capfd.readouterr().err.count("seen") == 2
     scale.assign(5.0)  # a module has the value of its time
     assert_same(module(x), tf.nn.softmax(tf.nn.gelu(x * 3.0 - 1.0) * 8.0 + 1.0))
+
+
+@pytest.mark.slow
+def test_a_loop_is_in_a_kernel() -> None:
+    def looping(x: Any) -> Any:
+        _, y = tf.while_loop(lambda i, _: i < 3, lambda i, y: (i + 1, tf.tanh(y) * 2.0), (0, x))
+        return tf.nn.softmax(y + 1.0)
+
+    x = numbers(4, 6)
+    module = hybrid.compile(looping, x)
+    assert module.report is not None
+    assert (module.report.kernels, module.report.calls) == (1, 0)
+    assert_same(module(x), looping(x))
 
 
 @pytest.mark.slow

@@ -1,0 +1,48 @@
+// Loops as regions have them: without state, and named by what they compute.
+//
+// A trip of a recurrent layer of Keras reads the layer's variables. A loop in a region takes their
+// values, which are read in front of the region: no op that a region holds writes to a variable, so
+// that each trip would have read the same.
+#ifndef COMPOSITE_RUNTIME_REGIONS_REGION_LOOPS_H_
+#define COMPOSITE_RUNTIME_REGIONS_REGION_LOOPS_H_
+
+#include <map>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/function.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace composite {
+
+struct RegionLoop {
+  tensorflow::FunctionDef cond, body;
+  // Of the inputs that are variables, which trips read alone: what these hold.
+  std::map<int, tensorflow::DataType> variables;
+  // What a trip does, as a region counts it.
+  int nodes = 0, computing = 0, sums = 0;
+};
+
+// Those of a graph that may be in a region: all ops of a trip are covered, and the condition
+// compares whole numbers. `library` has their functions, and is not kept.
+class RegionLoops {
+ public:
+  RegionLoops(const tensorflow::Graph& graph, const tensorflow::FunctionLibraryDefinition& library);
+
+  // Null for any other node.
+  const RegionLoop* Find(const tensorflow::Node& node) const;
+
+ private:
+  absl::flat_hash_map<const tensorflow::Node*, RegionLoop> loops_;
+};
+
+// A copy of a loop's node for a region's function, as region_node.h has it of others.
+tensorflow::NodeDef CopyOfLoop(const tensorflow::Node& node, const RegionLoop& loop,
+                               std::string name);
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_REGIONS_REGION_LOOPS_H_
