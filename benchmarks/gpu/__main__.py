@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.gpu import bundle, page, probes
+from benchmarks.gpu import bundle, integration, page, probes
 from benchmarks.gpu.driver import Driver, DriverError
 from benchmarks.gpu.run import Outcome, outcomes
 from benchmarks.gpu.torch_peer import available
@@ -86,7 +86,10 @@ def main(arguments: list[str]) -> int:
             "peer": peer.version if peer else "none",
             **made_with,
         }
-        tools = sanitized()
+        tools = {f"compute-sanitizer, {tool}": said for tool, said in sanitized().items()}
+        if integration.available():
+            nodes = integration.verdicts()
+            tools |= {f"nodes of TensorFlow's, {name}": said for name, said in nodes.items()}
         wrong = wrong or any(verdict.startswith("**") for verdict in tools.values())
         text = page.page(machine, probes.measure(driver, FOLDER), found, tools)
         PAGE.write_text(text, encoding="utf-8")

@@ -10,7 +10,7 @@ _HEAD = """\
 # Performance on a GPU
 
 Written by `make gpu` ([gpu-kernels.md](gpu-kernels.md)); do not edit it. The driver launched these
-kernels: no node of TensorFlow's runs them. Each result was compared with float64, and what is
+kernels; nodes of TensorFlow's ran them where that is said below. Each result was compared with float64, and what is
 wrong is said. A time is that of the GPU, the best of several repetitions; PyTorch's is that of its
 own function or of `torch.compile`, whichever is faster.
 """
@@ -31,7 +31,7 @@ def page(
             "| products of float16 by `mma.sync` |"
             f" {limits['operations a second'] / 1e12:.0f} TFLOP/s |",
         ]
-    lines += [f"| compute-sanitizer, {tool} | {verdict} |" for tool, verdict in tools.items()]
+    lines += [f"| {tool} | {verdict} |" for tool, verdict in tools.items()]
     lines += ["", "## Kernels", ""]
     lines += [
         "| work | strategy | error (bound) | us | of the limit | PyTorch us | PyTorch / ours |"

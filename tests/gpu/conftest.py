@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 import tensorflow as tf
 
-from tests.gpu.devices import Devices, build
+from tests.gpu.devices import IS_REAL, Devices, RealDevices, build
 
 
 @pytest.fixture(scope="session")
 def devices() -> Devices:
-    """Two GPUs, from now on in this whole process."""
-    return Devices(build())
+    """Two GPUs, from now on in this whole process; or those that TensorFlow has."""
+    return RealDevices() if IS_REAL else Devices(build())
 
 
 @pytest.fixture

@@ -2,7 +2,8 @@
 
 `build` compiles device/*.c, `build_nvrtc` nvrtc/*.cc, once for each state of the sources. `Devices`
 gives this process the devices, for good: tests do so in processes of their own, see
-test_on_device.py.
+test_on_device.py. With COMPOSITE_TEST_GPU=real in the environment they use the GPUs that TensorFlow
+has (`RealDevices`), as `make gpu` asks where there are any.
 """
 
 from __future__ import annotations
@@ -12,15 +13,19 @@ import hashlib
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import pytest
 import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.framework import load_library
 
 import composite
+from composite.compiler.tvm.target import CudaTarget
+from composite.kernels import gpu
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
@@ -30,6 +35,7 @@ FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-shared", "-fPIC"]
 NVRTC_FLAGS = ["-std=c++17", "-O1", "-shared", "-fPIC", f'-DTEST_GPU="{HERE}"']
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 
+IS_REAL = os.environ.get("COMPOSITE_TEST_GPU") == "real"
 GPU = "/GPU:0"
 OTHER_GPU = "/GPU:1"
 
@@ -65,6 +71,8 @@ def _built(name: str, sources: Sequence[Path], command: Sequence[Any]) -> Path:
 
 def with_kernels() -> dict[str, str]:
     """The environment of a process in which kernels of ours run on the devices."""
+    if IS_REAL:
+        return {}
     return {"COMPOSITE_CUDA_DRIVER": str(build()), "COMPOSITE_NVRTC": str(build_nvrtc())}
 
 
@@ -77,7 +85,13 @@ def delete_kernels() -> None:
 
 
 class Devices:
-    """The devices of this process."""
+    """The devices of this process.
+
+    Attributes:
+        level: That of the kernels for them.
+    """
+
+    level = "sm_80"
 
     def __init__(self, library: Path) -> None:
         load_library.load_pluggable_device_library(str(library))
@@ -129,6 +143,48 @@ class Devices:
             self._library.HoldKernels(False)
 
 
+class RealDevices(Devices):
+    """GPUs that TensorFlow has by itself. What only a test device can do skips the test."""
+
+    def __init__(self) -> None:
+        first, *_ = tf.config.list_physical_devices("GPU")
+        major, minor = gpu.details(first).get("compute_capability", (8, 0))  # a plugin says nothing
+        self.level = CudaTarget.of_device(f"cuda:sm_{major}{minor}").isa
+
+    def launches(self, op: str, device: int = 0) -> int:
+        """Nobody counts the kernels of a GPU."""
+        del op, device
+        return _skipped("counts kernels")
+
+    def kernels(self, device: int = 0) -> int:
+        """A number that says nothing; see `Counted`."""
+        if device >= len(tf.config.list_physical_devices("GPU")):
+            pytest.skip("there is one GPU")
+        return 0
+
+    def refusing(self) -> AbstractContextManager[None]:
+        """A driver refuses nothing that is right."""
+        return _skipped("refuses launches")
+
+    def allowing(self, blocks: int) -> AbstractContextManager[None]:
+        """A GPU has the multiprocessors that it has."""
+        del blocks
+        return _skipped("has other sizes")
+
+    def memory(self, size: int) -> int:
+        """Memory of a GPU is TensorFlow's."""
+        del size
+        return _skipped("gives memory away")
+
+    def held(self) -> AbstractContextManager[None]:
+        """A GPU begins when it is given work."""
+        return _skipped("waits")
+
+
+def _skipped(what: str) -> Any:
+    pytest.skip(f"only the test device {what}")
+
+
 class Counted:
     """What composite.stats and the driver counted since."""
 
@@ -136,9 +192,13 @@ class Counted:
         self._devices, self._number = devices, number
         self._before, self._launches = composite.stats(), devices.kernels(number)
 
-    def __call__(self) -> tuple[int, int, int]:
-        """Calls that a kernel answered, and an expansion; launches that the device was given."""
+    def __call__(self) -> tuple[int, int, Any]:
+        """Calls that a kernel answered, and an expansion; launches that the device was given.
+
+        Of a real GPU nobody counts the last: it equals any number.
+        """
         grown = composite.stats() - self._before
         launches = self._devices.kernels(self._number) - self._launches
+        launches = mock.ANY if IS_REAL else launches
         assert grown["gpu_kernel_launches"] <= grown["kernel_launches"]
         return grown["gpu_kernel_launches"], grown["gpu_expansion_runs"], launches
