@@ -10,9 +10,9 @@ _HEAD = """\
 # Performance on a GPU
 
 Written by `make gpu` ([gpu-kernels.md](gpu-kernels.md)); do not edit it. The driver launched these
-kernels; nodes of TensorFlow's ran them where that is said below. Each result was compared with float64, and what is
-wrong is said. A time is that of the GPU, the best of several repetitions; PyTorch's is that of its
-own function or of `torch.compile`, whichever is faster.
+kernels; nodes of TensorFlow's ran them where a row says so. Each result was compared with float64,
+and what is wrong is said. A time is that of the GPU, the best of several repetitions; PyTorch's is
+that of its own function or of `torch.compile`, whichever is faster.
 """
 
 

@@ -83,7 +83,10 @@ def test_an_eager_call(devices: Devices) -> None:
     assert [one.device[-5:] for one in found] == ["GPU:0"] * 2
     check(found)
     assert counted() == (1, 0, 2)
-    assert (explanation.path, explanation.details["target"]) == ("kernel", f"cuda-{devices.level}-tf32")
+    assert (explanation.path, explanation.details["target"]) == (
+        "kernel",
+        f"cuda-{devices.level}-tf32",
+    )
     with tf.device("/CPU:0"):  # whose kernels are others
         assert composite.explain(two, tf.constant(X), tf.constant(B)).kernel != explanation.kernel
 

@@ -28,7 +28,7 @@ from tests.gpu.shim.emulator import Emulator, functions_of
 pytestmark = [pytest.mark.slow, pytest.mark.many_cases]
 
 _OP = re.compile(r"__composite_(\w+)_[0-9a-f]+$")
-_DTYPES = (1, 14)  # float32 and bfloat16, of TensorFlow's enum
+_FLOAT32 = 1  # of TensorFlow's enum; the strategies' own tests have 16-bit floats
 _MOST = 1 << 14  # elements of all inputs: one that computes them here is a million times slower
 _TARGET = CudaTarget.level("sm_80")
 
@@ -44,7 +44,7 @@ def asked(example: str, patch: pytest.MonkeyPatch) -> dict[str, Asked]:
         (op,) = _OP.findall(signature.name) or [signature.name]
         name = f"{op}_{'_'.join(map(str, sorted(dtypes)))}"
         small = sum(int(np.prod(s)) for s in sizes_of(one)) <= _MOST
-        if small and dtypes & set(_DTYPES) and varying(one) > varying(found.get(name)):
+        if small and _FLOAT32 in dtypes and varying(one) > varying(found.get(name)):
             found[name] = one
     return found
 
@@ -72,7 +72,7 @@ def check(emulator: Emulator, kernel: CudaKernel, one: Asked) -> float:
 
 @pytest.mark.parametrize(
     ("example", "count"),
-    [("blocks", 30), ("digits", 4), ("mirror_pad", 2), ("out_of_tree", 2), ("stock_ops", 4)],
+    [("blocks", 20), ("digits", 2), ("mirror_pad", 1), ("out_of_tree", 1), ("stock_ops", 2)],
 )
 def test_kernels(example: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernels = {
