@@ -13,7 +13,7 @@ import hashlib
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -154,7 +154,7 @@ class RealDevices(Devices):
     def launches(self, op: str, device: int = 0) -> int:
         """Nobody counts the kernels of a GPU."""
         del op, device
-        return _skipped("counts kernels")
+        return int(_skipped("counts kernels"))
 
     def kernels(self, device: int = 0) -> int:
         """A number that says nothing; see `Counted`."""
@@ -162,23 +162,29 @@ class RealDevices(Devices):
             pytest.skip("there is one GPU")
         return 0
 
-    def refusing(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
         """A driver refuses nothing that is right."""
-        return _skipped("refuses launches")
+        _skipped("refuses launches")
+        yield
 
-    def allowing(self, blocks: int) -> AbstractContextManager[None]:
+    @contextmanager
+    def allowing(self, blocks: int) -> Iterator[None]:
         """A GPU has the multiprocessors that it has."""
         del blocks
-        return _skipped("has other sizes")
+        _skipped("has other sizes")
+        yield
 
     def memory(self, size: int) -> int:
         """Memory of a GPU is TensorFlow's."""
         del size
-        return _skipped("gives memory away")
+        return int(_skipped("gives memory away"))
 
-    def held(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def held(self) -> Iterator[None]:
         """A GPU begins when it is given work."""
-        return _skipped("waits")
+        _skipped("waits")
+        yield
 
 
 def _skipped(what: str) -> Any:
