@@ -18,7 +18,7 @@ def devices() -> Devices:
 
 @pytest.fixture
 def float32_is_not_rounded() -> Iterator[None]:
-    """The check of a kernel compares products with those of float32."""
+    """Products of float32 have all bits: only of these does a block hold a loop's weights."""
     before = tf.config.experimental.tensor_float_32_execution_enabled()
     tf.config.experimental.enable_tensor_float_32_execution(False)
     yield
