@@ -34,11 +34,6 @@ class Stack:
     filters: tuple[int, ...]
     depth: int
 
-    @property
-    def is_dense(self) -> bool:
-        """Whether a layer is a product of matrices."""
-        return len(self.shape) == 2
-
     def weights(self) -> list[tuple[Any, Any]]:
         """Weights and a bias for each layer, as floats."""
         random = np.random.default_rng(0)

@@ -109,14 +109,16 @@ def in_tensor_float_32(array: Array) -> Array:
 
     Ties go away from zero, as PTX's `cvt.rna.tf32.f32` has them.
     """
-    bits = np.asarray(array, np.float32).view(np.uint32)
-    rounded = ((bits + np.uint32(_HALF_OF_TF32)) & np.uint32(_BITS_OF_TF32)).view(np.float32)
-    return np.where(np.isfinite(array), rounded, array)
+    return _of_ten_bits(array, _HALF_OF_TF32)
 
 
 def cut_to_tensor_float_32(array: Array) -> Array:
     """The same, but toward zero: what tensor cores make of numbers that nobody rounds for them."""
-    bits = np.asarray(array, np.float32).view(np.uint32)
+    return _of_ten_bits(array, 0)
+
+
+def _of_ten_bits(array: Array, added: int) -> Array:
+    bits = np.asarray(array, np.float32).view(np.uint32) + np.uint32(added)
     return np.where(np.isfinite(array), (bits & np.uint32(_BITS_OF_TF32)).view(np.float32), array)
 
 

@@ -7,7 +7,7 @@ Not for: on which inputs it is run (adversarial.py), and whether a result is nea
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,8 +58,10 @@ class Source:
 
     def __init__(self, library: Any, arithmetic: Arithmetic = CPU) -> None:
         self.body = body = functions.body(library)
-        rounded = _to_tensor_float_32 if arithmetic.tensor_float_32 else None
-        self._roundings = Roundings(factors=rounded)
+        rounded = arithmetic.tensor_float_32
+        self._roundings = Roundings(
+            factors=_of_tensors(floats.in_tensor_float_32) if rounded else None
+        )
         self._in_double = _in_double if arithmetic.keeps_denormals else floats.in_double
         self._library = library.function
         floating = [dtype for dtype in body.input_dtypes if dtype.is_floating]
@@ -87,8 +89,7 @@ class Source:
         """
         move = floats.Rounder(seed)
         given = [move(x) for x in inputs] if self.sums else inputs
-        moved = self._roundings._replace(results=lambda x: tf.constant(move(x.numpy())))
-        return self._run(given, moved)
+        return self._run(given, self._roundings._replace(results=_of_tensors(move)))
 
     @property
     def standard(self) -> str:
@@ -119,7 +120,8 @@ class Source:
             if self._is_narrow:  # a kernel has the roundings of float32
                 yield self._run_in_single(inputs)[output]
             if self._roundings.factors is not None:
-                yield self._run(inputs, Roundings(factors=_cut_to_tensor_float_32))[output]
+                cut = Roundings(factors=_of_tensors(floats.cut_to_tensor_float_32))
+                yield self._run(inputs, cut)[output]
             for seed in range(_RUNS):
                 if seed == len(runs):
                     runs.append(self.rounded(inputs, seed))
@@ -154,12 +156,8 @@ class Source:
             return None
 
 
-def _to_tensor_float_32(tensor: Any) -> Any:
-    return tf.constant(floats.in_tensor_float_32(tensor.numpy()))
-
-
-def _cut_to_tensor_float_32(tensor: Any) -> Any:
-    return tf.constant(floats.cut_to_tensor_float_32(tensor.numpy()))
+def _of_tensors(function: Callable[[Array], Array]) -> Callable[[Any], Any]:
+    return lambda tensor: tf.constant(function(tensor.numpy()))
 
 
 def _in_double(array: Array) -> Array:
