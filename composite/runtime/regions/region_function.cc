@@ -28,6 +28,13 @@ using tensorflow::Graph;
 using tensorflow::Node;
 using tensorflow::NodeDef;
 
+// Whether a node gives the same value in every call, as a rule.
+bool IsWeight(const Node& node) {
+  const Edge* from = nullptr;
+  if (node.IsIdentity() && node.input_edge(0, &from).ok()) return IsWeight(*from->src());
+  return node.IsConstant() || node.type_string() == "ReadVariableOp";
+}
+
 // Copies a region into a graph of its own, node by node.
 class Copy {
  public:
@@ -36,17 +43,23 @@ class Copy {
     for (const Node* node : nodes) inside_[node] = nullptr;
   }
 
+  // Arguments for what a node reads of the graph that is no weight. They come first: the dims that
+  // vary are those of the first argument, see kernels/shape_policy.h.
+  absl::Status AddData(const Node& node) {
+    for (int i = 0; i < node.num_inputs(); ++i) {
+      TF_ASSIGN_OR_RETURN(const Argument from, Read(node, i));
+      if (!from.is_variable && !IsWeight(*from.value.first)) {
+        TF_RETURN_IF_ERROR(Input(from).status());
+      }
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Add(Node* node) {
     const RegionLoop* loop = loops_.Find(*node);
     std::vector<Value> inputs;
     for (int i = 0; i < node->num_inputs(); ++i) {
-      const Edge* edge = nullptr;
-      TF_RETURN_IF_ERROR(node->input_edge(i, &edge));
-      Argument from{{edge->src(), edge->src_output()}, node->input_type(i)};
-      if (loop != nullptr && loop->variables.count(i) != 0) {
-        from.dtype = loop->variables.at(i);
-        from.is_variable = true;
-      }
+      TF_ASSIGN_OR_RETURN(const Argument from, Read(*node, i));
       TF_ASSIGN_OR_RETURN(Value input, Input(from));
       inputs.push_back(input);
     }
@@ -90,6 +103,19 @@ class Copy {
   }
 
  private:
+  // What an input of a node is.
+  absl::StatusOr<Argument> Read(const Node& node, int input) const {
+    const Edge* edge = nullptr;
+    TF_RETURN_IF_ERROR(node.input_edge(input, &edge));
+    Argument read{{edge->src(), edge->src_output()}, node.input_type(input)};
+    const RegionLoop* loop = loops_.Find(node);
+    if (loop != nullptr && loop->variables.count(input) != 0) {
+      read.dtype = loop->variables.at(input);
+      read.is_variable = true;
+    }
+    return read;
+  }
+
   void AddFunctions(const RegionLoop& loop) {
     for (const FunctionDef* function : {&loop.cond, &loop.body}) {
       functions_[function->signature().name()] = *function;
@@ -162,6 +188,7 @@ class Copy {
 absl::StatusOr<RegionFunction> MakeRegionFunction(const std::vector<Node*>& nodes,
                                                   const RegionLoops& loops) {
   Copy copy(nodes, loops);
+  for (const Node* node : nodes) TF_RETURN_IF_ERROR(copy.AddData(*node));
   for (Node* node : nodes) TF_RETURN_IF_ERROR(copy.Add(node));
   for (Node* node : nodes) TF_RETURN_IF_ERROR(copy.AddResults(node));
   return copy.Function();

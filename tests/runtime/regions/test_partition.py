@@ -190,3 +190,16 @@ def test_many_nodes_take_little_time() -> None:
     start = time.perf_counter()
     k.request("composite_find_regions", library)
     assert time.perf_counter() - start < 5  # linear in the nodes: minutes else
+
+
+def test_what_is_no_weight_comes_first() -> None:
+    matrix = tf.Variable(tf.ones([4, 4]))
+
+    def body(x: Any) -> Any:
+        fixed = tf.constant(np.ones([8, 4], np.float32))
+        return tf.matmul(matrix, tf.tanh(tf.matmul(fixed, x)), transpose_b=True)
+
+    rewritten, _ = regions(body)
+    (call,) = calls(rewritten)
+    assert call.input[0] == "x"
+    assert len(call.input) == 3
