@@ -32,7 +32,7 @@ _STEPS = 1000
 _HARD = 12
 """Eliminations beyond which a proof of more is tried: that questions like this one need none."""
 
-_ALL_STEPS = 40_000
+_ALL_STEPS = 100_000
 """Eliminations that all proofs together may take: what is left then is not proven."""
 
 _DEPTH = 48

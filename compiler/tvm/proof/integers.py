@@ -117,10 +117,10 @@ class Integers(Facts):
         return self._extreme("max", a, b, -1)
 
     def _extreme(self, kind: str, a: Dim, b: Dim, sign: int) -> Dim:
-        if self.is_at_least((b - a) * sign):
-            return a
-        if self.is_at_least((a - b) * sign):
-            return b
+        for chosen, other in ((a, b), (b, a)):
+            if self.is_at_least(further := (other - chosen) * sign):
+                self.learn(further)  # an index made of it is asked for that again
+                return chosen
         key = (kind, a, b)
         if key not in self._made:
             made = self._made[key] = self.atom(f"{kind}{len(self._made)}")

@@ -91,6 +91,20 @@ def test_a_kernel_is_proven(name: str, written: dict[str, backend.Written]) -> N
     assert proof.accesses > 0
 
 
+@pytest.mark.parametrize("level", ["x86-64-v3", "x86-64-v4"])
+def test_layers_for_any_batch_are_proven(level: str) -> None:
+    def layers(x: Any, up: Any, down: Any) -> Any:
+        hidden = tf.nn.gelu(tf.matmul(tf.reshape(x, [-1, 256]), up))
+        y = x + tf.reshape(tf.matmul(hidden, down), tf.shape(x))
+        return y - tf.reduce_mean(y, -1, keepdims=True)
+
+    shapes = [("s0", 64, 256), (256, 1024), (1024, 256)]
+    specs = [tf.TensorSpec(shape) for shape in ([None, 64, 256], *shapes[1:])]
+    target = backend.Target.of(level, 2)
+    one = backend.write(library_of(layers, specs), shapes, target=target, constants=(1, 2))
+    assert str(one.proof) == "proven"
+
+
 def minimums(one: backend.Written) -> dict[str, int]:
     return dict(one.plan.function.minimums)
 

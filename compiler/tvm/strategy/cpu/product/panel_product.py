@@ -161,16 +161,29 @@ class PanelProduct:
                 done: Expr | int = 0
                 for start, tile, repeat in parts:
                     with block.loop(repeat, "tile") as t:
-                        at = block.bind(start + t * tile.rows, "at")
-                        where = (p, first, at)
+                        where = (p, first, self._row_of_sums(buffers, start, t, tile))
                         self._one_tile(buffers, where, tile, piece, (done + t, total))
                     done = done + repeat
             return
         for start, tile, repeat in parts:  # a tile's rows stay near: all panels for each
             with block.loop(repeat, "tile") as t:
-                at = block.bind(start + t * tile.rows, "at")
+                at = self._row_of_sums(buffers, start, t, tile)
                 with block.loop(buffers.panels, "panel") as p:
                     self._one_tile(buffers, (p, first, at), tile, piece)
+
+    def _row_of_sums(
+        self, buffers: Buffers, start: Expr | int, number: Expr, tile: Tile
+    ) -> Expr | int:
+        """Return the first row of a tile in the sums.
+
+        All tiles end inside of the sums. Of rows whose number only the call knows, that is more
+        than is proven, so the bound is written down.
+        """
+        at = start + number * tile.rows
+        size = None if buffers.sums is None else buffers.sums.shape[0]
+        if isinstance(size, tirx.IntImm) and not isinstance(start, int):
+            at = minimum(at, int(size) // self._width - tile.rows)
+        return self._block.bind(at, "at")
 
     def _is_near(self, piece: Piece) -> bool:
         """Return whether a panel stays in a cache while all rows go by: in L1, or beside them."""
