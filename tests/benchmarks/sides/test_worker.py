@@ -5,7 +5,11 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
+import subprocess
 import sys
+import textwrap
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
@@ -115,3 +119,36 @@ def test_answers_are_lines_of_json() -> None:
     first, second = (json.loads(line) for line in answers.getvalue().splitlines())
     assert first == {"answer": {"fake": "1.0"}}
     assert second["error"].startswith("JSONDecodeError")
+
+
+def test_a_worker_that_stands_still_ends_with_its_parent() -> None:
+    parent = textwrap.dedent("""
+        import json, os, sys, time
+        from benchmarks.sides.process import Process
+        made = Process(json.loads(sys.argv[1]), os.environ)
+        made.ask({"ask": "versions"})
+        print(made._process.pid, flush=True)
+        time.sleep(60)
+    """)
+    command = json.dumps([sys.executable, "-c", START, str(Path(__file__).parent), "fake"])
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, "-c", parent, command], stdout=subprocess.PIPE, env=environment
+    ) as run:
+        assert run.stdout is not None
+        stat = Path(f"/proc/{int(run.stdout.readline())}/stat")
+        assert _state(stat) == "T"  # it stands still
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+    end = time.monotonic() + 10
+    while _state(stat) not in "Z-" and time.monotonic() < end:
+        time.sleep(0.01)
+    assert _state(stat) in "Z-"
+
+
+def _state(stat: Path) -> str:
+    """The letter that stands for the state of a process, "-" if there is none."""
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return "-"
