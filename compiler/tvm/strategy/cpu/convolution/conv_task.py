@@ -30,6 +30,7 @@ from composite.compiler.tvm.strategy.cpu.product.tile import (
     new_sums,
 )
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
+from composite.compiler.tvm.strategy.tasks import tasks
 
 _UNROLLED = 32
 """Windows of at most so many steps are written without a loop: most are steps of short runs."""
@@ -81,6 +82,23 @@ class Filters:
     def room(self) -> int:
         """Elements of a packed panel; a step more than used, as in :mod:`.gemm_task`."""
         return (self.depth + 1) * self.width
+
+    @property
+    def elements(self) -> int:
+        """Elements of all packed panels."""
+        return self.room * self.groups * self.panels
+
+    def write_packing(self, context: Context, room: Buffer) -> None:
+        """Write the packing of all filters, a panel a task."""
+        block, count = context.block, self.groups * self.panels
+
+        def body(task: Expr) -> None:
+            group = block.bind(quotient(task, self.panels), "group")
+            panel = block.bind(remainder(task, self.panels), "panel")
+            panels = self.panels_in(room, block.bind(index(task * self.room)))
+            self.pack(context, panels, (group, panel, 1))
+
+        tasks(context, count, self.elements // self.lanes * 4, body)
 
     def panels_in(self, buffer: Buffer, first: Expr | int) -> Panels:
         """Return the panels that a buffer holds from a place on."""
