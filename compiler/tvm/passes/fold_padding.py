@@ -42,7 +42,7 @@ def fold_padding(function: Function) -> Function:
 
 def _unpadded(image: Tensor) -> tuple[Tensor, tuple[int, int]]:
     """Return what zeros were put around, and how many in front of its rows and columns."""
-    before = {axis: 0 for axis in _SPATIAL}
+    before = dict.fromkeys(_SPATIAL, 0)
     while isinstance(image.node, Concat) and image.node.axis in _SPATIAL:
         axis, parts = image.node.axis, image.node.operands
         others = [i for i, part in enumerate(parts) if not _is_zero(part)]
