@@ -104,7 +104,7 @@ class _Writer:
         held = self._context.target.cache_bytes // max(1, line_bytes * window.strides[0])
         own = max(1, min(pixels, held))
         if own < lines or not isinstance(rows, int):
-            own = ceildiv(lines, ceildiv(lines, own)) if isinstance(rows, int) else own
+            own = _equal_share(lines, own) if isinstance(rows, int) else own
             return _Cut(1, own, count * ceildiv(lines, own))
         images = max(1, own // max(1, lines))
         images = ceildiv(count, ceildiv(count, images)) or 1
@@ -232,6 +232,12 @@ def _step(node: Convolution, dtype: str, channels: int, groups: int, context: Co
     of_image, of_filter = node.zeros
     steps = integer_steps((node.image, of_image), (node.filter, of_filter), context.target)
     return next(step for step in steps if groups == 1 or channels % step.size == 0)
+
+
+def _equal_share(count: int, most: int) -> int:
+    """Return up to ``most`` of some lines for a task: the same for all, or nearly the most."""
+    even = (n for n in range(most, most // 2, -1) if count % n == 0)
+    return next(even, ceildiv(count, ceildiv(count, most)))
 
 
 def _rest(share: int, count: Expr | int, first: Expr | int) -> Expr | int:
