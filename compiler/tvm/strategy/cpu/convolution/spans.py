@@ -48,7 +48,7 @@ def column(window: Window, number: int, tap: int) -> int:
 def known_spans(window: Window, columns: Expr | int, width: Expr | int) -> list[Span]:
     """Return the spans of a line of windows, as equal as can be: the last one may overlap.
 
-    None where sizes are the call's, or windows or the padding too wide to be written out.
+    Empty where sizes are the call's, or windows or the padding too wide to be written out.
     """
     if not isinstance(columns, int) or not isinstance(width, int) or columns == 0:
         return []
