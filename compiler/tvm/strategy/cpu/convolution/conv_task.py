@@ -20,7 +20,7 @@ from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.convolution.strip import Source, Strip, Task, reshaped
 from composite.compiler.tvm.strategy.cpu.epilogue import Epilogue
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels, write_starts
-from composite.compiler.tvm.strategy.cpu.product.panel_product import row_tiles
+from composite.compiler.tvm.strategy.cpu.product.row_tiles import row_tiles
 from composite.compiler.tvm.strategy.cpu.product.steps import Step
 from composite.compiler.tvm.strategy.cpu.product.tile import (
     PIECE,
