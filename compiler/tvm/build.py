@@ -255,6 +255,7 @@ def _kernel(
     from composite.compiler.tvm.codegen.block import Block, symbol_vars
     from composite.compiler.tvm.strategy import joined_stages, strategies_of
     from composite.compiler.tvm.strategy.context import Context, InPlaceWriter
+    from composite.compiler.tvm.strategy.temporaries import Temporaries
 
     block = Block()
     symbols = symbol_vars(dims.symbols_of(t.shape for t in plan.function.parameters))
@@ -276,10 +277,10 @@ def _kernel(
         parameters.append(buffer)
     strategies: list[str] = []
     in_place: Forwards = ()
-    for number, stage in enumerate(joined_stages(context)):
-        for tensor in stage.stores:
-            if tensor not in space.storages:
-                space.storages[tensor] = context.temporary(tensor)
+    stages = joined_stages(context)
+    temporaries = Temporaries(stages, context)
+    for number, stage in enumerate(stages):
+        temporaries.give(stage)
         if 0 in stage.shape:
             continue  # nothing to compute
         own = replace(context, scope=f"{number}.")
@@ -287,6 +288,7 @@ def _kernel(
         strategies.append(strategy.name)
         writer.write()
         in_place = writer.forwards if isinstance(writer, InPlaceWriter) else ()
+        temporaries.take_back(number)
     # A call whose kernel fails runs the expansion, which needs the inputs.
     if block.may_fail or not any(in_place):
         in_place = ()

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 from composite.compiler.tvm.ir.graph import Function
 from composite.compiler.tvm.ir.loop import Trip
 from composite.compiler.tvm.passes.close import close_loop
+from composite.compiler.tvm.passes.fold_padding import fold_padding
 from composite.compiler.tvm.passes.gathers_of_zeros import gathers_of_zeros
 from composite.compiler.tvm.passes.hoist import hoist_products
 from composite.compiler.tvm.passes.identities import compose_elementary
@@ -56,6 +57,7 @@ FUNCTION_PASSES: tuple[Pass[Function], ...] = (
     Pass("raise-reshapes", raise_reshapes),
     Pass("split-places", split_places),
     Pass("merge-equal", merge_equal),
+    Pass("fold-padding", fold_padding),
     Pass("narrow-products", narrow_products),
     Pass("recognize-softmax", recognize_softmax),
 )

@@ -40,6 +40,7 @@ def test_each_pass_has_a_name_of_its_own_and_says_what_it_does() -> None:
         "raise-reshapes",
         "split-places",
         "merge-equal",
+        "fold-padding",
         "narrow-products",
         "recognize-softmax",
     ]

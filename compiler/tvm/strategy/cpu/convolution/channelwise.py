@@ -3,12 +3,13 @@
 Lanes run along the channels. Neighbouring windows are computed together: each pixel, and each of
 the filter's vectors, is loaded once for all of them. The image is read in place. The rows of a
 window that are inside of the image are the same for a whole line of windows, and bound a loop. A
-line is cut into windows whose columns are all inside, which are written out, and windows at its
-ends, which have a loop over the columns inside. So no loop has a condition in it. Of the padding,
-which is zero, only the filter is read: zero times an infinity is no number.
+line of known length is cut into equal spans of windows, those at its ends without the columns
+outside. Any other is cut into windows whose columns are all inside, which are written out, and
+windows at its ends, which have a loop over the columns inside. So no loop has a condition in it.
+Of the padding, which is zero, only the filter is read: zero times an infinity is no number.
 
-A task is a line of windows. Instead of a tail of channels, the last vector overlaps its neighbour;
-channels fewer than lanes are computed one by one.
+A task is a line of windows; where there are few lines, it is of some channels. Instead of a tail of
+channels, the last vector overlaps its neighbour; channels fewer than lanes are computed one by one.
 """
 
 from __future__ import annotations
@@ -31,22 +32,24 @@ from composite.compiler.tvm.codegen.block import (
     spread,
 )
 from composite.compiler.tvm.ir.anchors import Convolution, Pool
+from composite.compiler.tvm.ir.dims import ceildiv
 from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.numeric import literal
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cost import chain_cost
+from composite.compiler.tvm.strategy.cpu.convolution.spans import (
+    WIDEST,
+    Span,
+    column,
+    known_spans,
+    together,
+)
 from composite.compiler.tvm.strategy.cpu.convolution.taps import Channels, Taps
 from composite.compiler.tvm.strategy.cpu.product.tile import PIECE
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
 from composite.compiler.tvm.strategy.tasks import tasks
-
-_TOGETHER = 6
-"""Windows computed together: with the filter's vectors of a row, as many as 16 registers hold."""
-
-_WIDEST = 7
-"""Columns of a window that are written out; wider ones are read in a loop, window by window."""
 
 
 class ChannelWise:
@@ -93,19 +96,10 @@ class _Line:
 
 
 @dataclass(frozen=True)
-class _Span:
-    """``count`` windows from ``first`` on; at the border, some of their columns are outside."""
-
-    first: Expr
-    count: int
-    at_border: bool
-
-
-@dataclass(frozen=True)
 class _Part:
     """Of the windows of a span: the column of the first one, and of each, the columns inside."""
 
-    span: _Span
+    span: Span
     left: Expr | int
     low: Expr | int
     high: Expr | int
@@ -133,21 +127,62 @@ class _Writer:
         rows, columns = (context.size(c) for c in window.counts)
         lines = context.size(self._node.image.shape[0]) * rows
         steps = window.size[0] * window.size[1] + chain_cost(self._stage, context)
-        vectors = ceil_quotient(self._channels, self._lanes) * self._taps.multiplier
-        left, right = self._inside(columns)
-        pieces = ceil_quotient(right - left, _TOGETHER)
+        all_vectors = ceil_quotient(self._channels, self._lanes)
+        spans = known_spans(window, columns, self._width)
+        left, right = (0, 0) if spans else self._inside(columns)
+        parts = self._parts(lines)
+        share = ceil_quotient(all_vectors, parts)
 
         def body(task: Expr) -> None:
-            line = self._line(task, rows, columns)
-            with block.loop(left + (columns - right), "window") as b:
-                o = tirx.Select(b < index(left), b, b + (index(right) - index(left)))
-                self._over_channels(line, _Span(block.bind(o, "window"), 1, at_border=True))
-            with block.loop(pieces, "piece") as p:
-                first = index(minimum(left + p * _TOGETHER, right - _TOGETHER))
-                span = _Span(block.bind(first, "window"), _TOGETHER, at_border=False)
-                self._over_channels(line, span)
+            line = self._line(block.bind(quotient(task, parts), "line"), rows, columns)
+            first = block.bind(remainder(task, parts) * share, "vector")
+            vectors = (first, minimum(share, all_vectors - first) if parts > 1 else all_vectors)
+            if spans:
+                self._over_spans(line, spans, vectors)
+            else:
+                self._over_windows(line, columns, (left, right), vectors)
 
-        tasks(context, lines, lines * columns * vectors * steps, body)
+        cycles = lines * columns * (all_vectors * self._taps.multiplier) * steps
+        tasks(context, lines * parts, cycles, body)
+
+    def _parts(self, lines: Expr | int) -> int:
+        """Return how many tasks divide the channels of a line, if few lines are known."""
+        wanted, channels = 2 * self._context.target.cores, self._channels
+        if not isinstance(lines, int) or not isinstance(channels, int) or lines >= wanted:
+            return 1
+        vectors = ceildiv(channels, self._lanes)
+        return ceildiv(vectors, ceildiv(vectors, ceildiv(wanted, max(1, lines))))
+
+    def _over_spans(
+        self, line: _Line, spans: list[Span], vectors: tuple[Expr | int, Expr | int]
+    ) -> None:
+        """Write a line of known spans: a loop over those that are inside, the others by name."""
+        block = self._block
+        inside = [span for span in spans if not span.outside]
+        for span in spans:
+            if span.outside or len(inside) == 1:
+                self._over_channels(line, span, vectors)
+        if len(inside) > 1:
+            (begin, *_, last), count = (span.first for span in inside), inside[0].count
+            with block.loop(len(inside), "span") as p:
+                first = index(minimum(begin + p * count, last))
+                self._over_channels(line, Span(block.bind(first, "window"), count), vectors)
+
+    def _over_windows(
+        self,
+        line: _Line,
+        columns: Expr | int,
+        inside: tuple[Expr | int, Expr | int],
+        vectors: tuple[Expr | int, Expr | int],
+    ) -> None:
+        """Write a line of windows, whose columns are ``inside`` from one to before another."""
+        block, (left, right), count = self._block, inside, together(self._window)
+        with block.loop(left + (columns - right), "window") as b:
+            o = tirx.Select(b < index(left), b, b + (index(right) - index(left)))
+            self._over_channels(line, Span(block.bind(o, "window"), 1, at_border=True), vectors)
+        with block.loop(ceil_quotient(right - left, count), "piece") as p:
+            first = block.bind(index(minimum(left + p * count, right - count)), "window")
+            self._over_channels(line, Span(first, count), vectors)
 
     def _line(self, number: Expr, rows: Expr | int, columns: Expr | int) -> _Line:
         block, window = self._block, self._window
@@ -176,29 +211,31 @@ class _Writer:
         left = minimum(-(-before // step), columns)
         fitting = quotient(maximum(0, self._width + (before - window.reach[1] + step)), step)
         right = maximum(left, minimum(columns, fitting))
-        if window.size[1] > _WIDEST:
+        if window.size[1] > WIDEST:
             right = left
         elif isinstance(left, int) and isinstance(right, int):
-            right = right if right - left >= _TOGETHER else left
+            right = right if right - left >= together(window) else left
         else:
-            enough = index(right) - index(left) >= index(_TOGETHER)
+            enough = index(right) - index(left) >= index(together(window))
             right = tirx.Select(enough, index(right), index(left))
         return self._block.bind(left, "left"), self._block.bind(right, "right")
 
-    def _over_channels(self, line: _Line, span: _Span) -> None:
-        """Write windows for all channels."""
+    def _over_channels(
+        self, line: _Line, span: Span, vectors: tuple[Expr | int, Expr | int]
+    ) -> None:
+        """Write windows for some vectors of channels: the first, and how many."""
         block, lanes, channels = self._block, self._lanes, self._channels
         is_long = channels >= lanes if isinstance(channels, int) else index(channels) >= lanes
         filters = 1 if self._taps.is_backwards else self._taps.multiplier
         with block.loop(filters, "m") as m:
-            with block.when(is_long), block.loop(ceil_quotient(channels, lanes), "j") as j:
-                first = block.bind(index(minimum(j * lanes, channels - lanes)), "channel")
-                self._windows(line, span, Channels(first, lanes, m))
+            with block.when(is_long), block.loop(vectors[1], "j") as j:
+                first = index(minimum((vectors[0] + j) * lanes, channels - lanes))
+                self._windows(line, span, Channels(block.bind(first, "channel"), lanes, m))
             if is_long is not True:
                 with block.when(channels < lanes), block.loop(channels, "channel") as c:
                     self._windows(line, span, Channels(c, 1, m))
 
-    def _windows(self, line: _Line, span: _Span, channels: Channels) -> None:
+    def _windows(self, line: _Line, span: Span, channels: Channels) -> None:
         """Compute some channels of the windows of a span."""
         block, window = self._block, self._window
         dtype = self._dtype if channels.lanes == 1 else f"{self._dtype}x{channels.lanes}"
@@ -216,8 +253,10 @@ class _Writer:
                 self._add_rows(sums, line, part, replace(channels, filter=m))
         else:
             self._add_rows(sums, line, part, channels)
-        number = (line.high - line.low) * (high - low)
         for i in range(span.count):
+            places = [column(window, i, k) for k in range(window.size[1])]
+            outside = sum(1 for place in places if place in span.outside)
+            number = (line.high - line.low) * (high - low - outside)
             self._write_epilogue(
                 block.bind(line.first + span.first + i, "row"),
                 channels,
@@ -235,14 +274,14 @@ class _Writer:
             at = self._taps.line(line.image, below, part.left, channels)
             if part.span.at_border:
                 with block.loop(part.high - part.low, "column") as k:
-                    column = block.bind(part.low + k, "column")
-                    pixel = self._taps.pixel(at, column * window.dilations[1], channels.lanes)
-                    self._add(parts, 0, pixel, self._taps.tap(row, column, channels))
+                    tap = block.bind(part.low + k, "column")
+                    pixel = self._taps.pixel(at, tap * window.dilations[1], channels.lanes)
+                    self._add(parts, 0, pixel, self._taps.tap(row, tap, channels))
                 self._add_padding(parts, 1, (row, 1), (0, part.low), channels)
                 rest = (part.high, window.size[1] - part.high)
                 self._add_padding(parts, 1, (row, 1), rest, channels)
             else:
-                self._add_row(parts, count, at, row, channels)
+                self._add_row(parts, part.span, at, row, channels)
             for i in range(count if is_large else 0):
                 self._put(sums, i, tirx.BufferLoad(parts, [index(i)]))
         columns = (0, window.size[1])
@@ -262,27 +301,37 @@ class _Writer:
         block = self._block
         if self._taps.filter is None:
             return
-        with block.loop(rows[1], "row") as r, block.loop(columns[1], "column") as k:
-            row, column = (block.bind(a + i) for a, i in ((rows[0], r), (columns[0], k)))
-            tap = self._taps.tap(row, column, channels)
-            nothing = block.let(tap * spread(literal(0, self._dtype), lanes_of(tap)))
+        with block.when(index(rows[1]) * columns[1] > index(0)):
+            nothing = self._identities(1, sums.dtype)
+            with block.loop(rows[1], "row") as r, block.loop(columns[1], "column") as k:
+                row, tap = (block.bind(a + i) for a, i in ((rows[0], r), (columns[0], k)))
+                self._add(nothing, 0, self._nothing(channels), self._taps.tap(row, tap, channels))
             for i in range(count):
-                so_far = tirx.BufferLoad(sums, [index(i)])
-                block.store(sums, i, so_far + nothing)
+                self._put(sums, i, tirx.BufferLoad(nothing, [index(0)]))
+
+    def _nothing(self, channels: Channels) -> Expr:
+        """Return what a pixel outside of the image is."""
+        return spread(literal(0, self._dtype), channels.lanes)
 
     def _add_row(
-        self, sums: Buffer, count: int, at: Expr | int, row: Expr, channels: Channels
+        self, sums: Buffer, span: Span, at: Expr | int, row: Expr, channels: Channels
     ) -> None:
         """Add a row of windows that overlap: each pixel is loaded once, for all that it is in."""
         window = self._window
         filters = [self._taps.tap(row, k, channels) for k in range(window.size[1])]
         uses: dict[int, list[tuple[int, int]]] = {}
-        for i in range(count):
+        for i in range(span.count):
             for k in range(window.size[1]):
-                place = i * window.strides[1] + k * window.dilations[1]
-                uses.setdefault(place, []).append((i, k))
+                uses.setdefault(column(window, i, k), []).append((i, k))
         for place, pairs in sorted(uses.items()):
-            pixel = self._taps.pixel(at, place, channels.lanes)
+            is_outside = place in span.outside
+            if is_outside and isinstance(self._node, Pool):
+                continue
+            pixel = (
+                self._nothing(channels)
+                if is_outside
+                else self._taps.pixel(at, place, channels.lanes)
+            )
             for i, k in pairs:
                 self._add(sums, i, pixel, filters[k])
 

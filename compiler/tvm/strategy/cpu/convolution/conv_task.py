@@ -20,7 +20,7 @@ from composite.compiler.tvm.strategy.context import Context
 from composite.compiler.tvm.strategy.cpu.convolution.strip import Source, Strip, Task, reshaped
 from composite.compiler.tvm.strategy.cpu.epilogue import Epilogue
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels, write_starts
-from composite.compiler.tvm.strategy.cpu.product.panel_product import row_tiles
+from composite.compiler.tvm.strategy.cpu.product.row_tiles import row_tiles
 from composite.compiler.tvm.strategy.cpu.product.steps import Step
 from composite.compiler.tvm.strategy.cpu.product.tile import (
     PIECE,
@@ -30,6 +30,7 @@ from composite.compiler.tvm.strategy.cpu.product.tile import (
     new_sums,
 )
 from composite.compiler.tvm.strategy.epilogue import write_epilogue
+from composite.compiler.tvm.strategy.tasks import tasks
 
 _UNROLLED = 32
 """Windows of at most so many steps are written without a loop: most are steps of short runs."""
@@ -81,6 +82,23 @@ class Filters:
     def room(self) -> int:
         """Elements of a packed panel; a step more than used, as in :mod:`.gemm_task`."""
         return (self.depth + 1) * self.width
+
+    @property
+    def elements(self) -> int:
+        """Elements of all packed panels."""
+        return self.room * self.groups * self.panels
+
+    def write_packing(self, context: Context, room: Buffer) -> None:
+        """Write the packing of all filters, a panel a task."""
+        block, count = context.block, self.groups * self.panels
+
+        def body(task: Expr) -> None:
+            group = block.bind(quotient(task, self.panels), "group")
+            panel = block.bind(remainder(task, self.panels), "panel")
+            panels = self.panels_in(room, block.bind(index(task * self.room)))
+            self.pack(context, panels, (group, panel, 1))
+
+        tasks(context, count, self.elements // self.lanes * 4, body)
 
     def panels_in(self, buffer: Buffer, first: Expr | int) -> Panels:
         """Return the panels that a buffer holds from a place on."""
@@ -145,6 +163,11 @@ class _Runs:
     place: Callable[[Expr | int], Expr | int]
 
     @property
+    def are_few(self) -> bool:
+        """Whether all are added up at once."""
+        return self.at_once == self.count
+
+    @property
     def at_once(self) -> int:
         """Runs that are added up by themselves."""
         if self.count * self.length <= PIECE:
@@ -201,6 +224,12 @@ class _Reader:
         begin = (lambda j: vector(j, filters.depth)) if filters.step.low else None
         return Operands(filters.dtype, lanes, row, vector, dot, begin)
 
+    def start(self, block: Block, filters: Filters, runs: _Runs) -> Operands:
+        """Return the operands of all steps of a window."""
+        return self.operands(
+            block, filters, 0, lambda k: runs.place(k // runs.length) + k % runs.length
+        )
+
 
 class ConvTask:
     """Writes a task: :meth:`begin` once, then :meth:`write` for each piece of the filters."""
@@ -214,6 +243,7 @@ class ConvTask:
         self._strip = strip
         self._context = context
         self._block = context.block
+        self._runs = _runs(node.window, filters, strip)
 
     def begin(self, task: Task, group: Expr) -> None:
         """Bring the task's part of the image, and find where its windows begin."""
@@ -239,29 +269,57 @@ class ConvTask:
         group = most * filters.tile.vectors
         epilogue = Epilogue(self._context, result, [], group, filters.count, swapped=False)
         start = block.bind(index(first * filters.width), "start")
+        is_known = isinstance(self._pixels, int)  # then there is no row beyond the last
+        if is_known and epilogue.is_short and self._runs.are_few:
+            self._finish_panels(panels, packed, lambda *at: epilogue.write_vector(start, *at))
+            return
         for at, tile, repeat in row_tiles(self._pixels, filters.tile):
             with block.loop(repeat, "tile") as t:
                 pixel = block.bind(at + t * tile.rows, "pixel")
-                bases = [
-                    block.bind(block.load(self._starts, pixel + i) + self._channel, "base")
-                    for i in range(tile.rows)
-                ]
+                bases = self._bases(pixel, tile)
                 size = tile.rows * most * filters.width
                 sums = block.workspace(size, filters.dtype, "sums")
                 with block.loop(panels, "panel") as p:
-                    base = block.bind(packed.place(p * filters.tile.vectors, 0), "panel")
-                    reader = _Reader(self._source.buffer, bases, packed, base)
-                    self._multiply(tile, reader, sums, (p, most))
+                    reader = self._reader(packed, p, bases)
+                    self._multiply_into(sums, tile, reader, (p, most))
                 rows: Expr | int = tile.rows
-                if not isinstance(self._pixels, int):
+                if not is_known:
                     rows = block.bind(minimum(tile.rows, self._pixels - pixel), "rows")
                 epilogue.write(sums, start, block.bind(self._first + pixel, "row"), rows)
 
-    def _multiply(self, tile: Tile, reader: _Reader, sums: Buffer, panel: tuple[Expr, int]) -> None:
-        """Multiply one tile with one panel, into the sums of the ``most`` panels."""
+    def _finish_panels(
+        self, panels: Expr | int, packed: Panels, epilogue: Callable[[Expr, Expr, Expr], None]
+    ) -> None:
+        """Write the epilogue of each tile from its registers; a panel stays near for all tiles."""
         block, filters = self._block, self._filters
+        with block.loop(panels, "panel") as p:
+            for at, tile, repeat in row_tiles(self._pixels, filters.tile):
+                with block.loop(repeat, "tile") as t:
+                    pixel = block.bind(at + t * tile.rows, "pixel")
+                    reader = self._reader(packed, p, self._bases(pixel, tile))
+                    total = self._multiply(tile, reader)
+                    for i in range(tile.rows):
+                        row = block.bind(self._first + pixel + i, "row")
+                        for j in range(tile.vectors):
+                            value = tirx.BufferLoad(total, [index(i * tile.vectors + j)])
+                            epilogue(row, p * tile.vectors + j, value)
+
+    def _bases(self, pixel: Expr, tile: Tile) -> list[Expr]:
+        """Return where the windows of a tile begin."""
+        block = self._block
+        starts = [block.load(self._starts, pixel + i) for i in range(tile.rows)]
+        return [block.bind(start + self._channel, "base") for start in starts]
+
+    def _reader(self, packed: Panels, panel: Expr, bases: list[Expr]) -> _Reader:
+        place = packed.place(panel * self._filters.tile.vectors, 0)
+        return _Reader(self._source.buffer, bases, packed, self._block.bind(place, "panel"))
+
+    def _multiply_into(
+        self, sums: Buffer, tile: Tile, reader: _Reader, panel: tuple[Expr, int]
+    ) -> None:
+        """Multiply one tile with one panel, into the sums of the ``most`` panels."""
+        block, filters, runs = self._block, self._filters, self._runs
         p, most = panel
-        runs = _runs(self._node.window, filters, self._strip)
         width = most * filters.width
 
         def leave(total: Buffer, *, adds: bool) -> None:
@@ -273,27 +331,35 @@ class ConvTask:
                         value = add(block, block.load(sums, place, filters.lanes), value)
                     block.store(sums, place, value)
 
-        def add_runs(total: Buffer, first: Expr | int, count: int) -> None:
-            with block.loop(count, "run") as r:
-                run = block.bind(first + r, "run")
-                ahead = block.bind(index(runs.place(run)), "ahead")
-                place = block.bind(run * runs.length, "k")
-                operands = reader.operands(block, filters, place, lambda k: ahead + k)
-                add_products(block, tile, runs.length, operands, total)
-
-        start = reader.operands(
-            block, filters, 0, lambda k: runs.place(k // runs.length) + k % runs.length
-        )
-        if runs.at_once == runs.count:
-            total = new_sums(block, tile, start)
-            if filters.depth <= _UNROLLED:
-                add_products(block, tile, filters.depth, start, total, unroll=filters.depth + 1)
-            else:
-                add_runs(total, 0, runs.count)
-            leave(total, adds=False)
+        if runs.are_few:
+            leave(self._multiply(tile, reader), adds=False)
             return
+        start = reader.start(block, filters, runs)
         leave(new_sums(block, tile, start), adds=False)
         with block.loop(runs.count // runs.at_once, "piece") as piece:
             total = new_sums(block, tile, start.behind(0))
-            add_runs(total, block.bind(piece * runs.at_once), runs.at_once)
+            self._add_runs(tile, reader, total, (block.bind(piece * runs.at_once), runs.at_once))
             leave(total, adds=True)
+
+    def _multiply(self, tile: Tile, reader: _Reader) -> Buffer:
+        """Multiply one tile with one panel, and return the sums: all runs are added up at once."""
+        block, filters, runs = self._block, self._filters, self._runs
+        start = reader.start(block, filters, runs)
+        total = new_sums(block, tile, start)
+        if filters.depth <= _UNROLLED:
+            add_products(block, tile, filters.depth, start, total, unroll=filters.depth + 1)
+        else:
+            self._add_runs(tile, reader, total, (0, runs.count))
+        return total
+
+    def _add_runs(
+        self, tile: Tile, reader: _Reader, total: Buffer, which: tuple[Expr | int, int]
+    ) -> None:
+        """Add some runs to sums: the first, and how many."""
+        block, runs, (first, count) = self._block, self._runs, which
+        with block.loop(count, "run") as r:
+            run = block.bind(first + r, "run")
+            ahead = block.bind(index(runs.place(run)), "ahead")
+            place = block.bind(run * runs.length, "k")
+            operands = reader.operands(block, self._filters, place, lambda k: ahead + k)
+            add_products(block, tile, runs.length, operands, total)

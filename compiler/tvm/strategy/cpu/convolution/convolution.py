@@ -9,9 +9,10 @@ If windows reach over the border, or the image is stored in another dtype than i
 the task first copies the lines that it needs into a strip padded with zeros, which costs as much as
 one filter. So no loop has a condition on the position within the image.
 
-A task is some lines of windows of one image, or several small images. With many tasks, all filters
-are packed once before them; with few, tasks also divide the filters, and each packs its own.
-:mod:`.conv_task` writes a task.
+A task is some lines of windows of one image, or several small images; with few such tasks, they
+also divide the filters. Filters that are constant are packed before the first call
+(:mod:`..product.panels`). Others are packed in each: all before the tasks if these share them, or
+else by each task its own. :mod:`.conv_task` writes a task.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from composite.compiler.tvm.strategy.cpu.convolution.conv_task import ConvTask, 
 from composite.compiler.tvm.strategy.cpu.convolution.strip import Strip, Task
 from composite.compiler.tvm.strategy.cpu.product.blocking import guess
 from composite.compiler.tvm.strategy.cpu.product.pack import Panels
+from composite.compiler.tvm.strategy.cpu.product.panels import packed_room
 from composite.compiler.tvm.strategy.cpu.product.steps import Step, integer_steps
 from composite.compiler.tvm.strategy.cpu.product.tile import tiles
 from composite.compiler.tvm.strategy.tasks import tasks
@@ -86,6 +88,7 @@ class _Writer:
         self._strip = strip
         self._wanted = 2 * context.target.cores
         self._cut = self._choose_cut()
+        self._packing = context.packing(node.filter)
         self._shared = self._cut.tasks >= self._wanted
         self._panels = self._panels_at_a_time()
 
@@ -101,7 +104,7 @@ class _Writer:
         held = self._context.target.cache_bytes // max(1, line_bytes * window.strides[0])
         own = max(1, min(pixels, held))
         if own < lines or not isinstance(rows, int):
-            own = ceildiv(lines, ceildiv(lines, own)) if isinstance(rows, int) else own
+            own = _equal_share(lines, own) if isinstance(rows, int) else own
             return _Cut(1, own, count * ceildiv(lines, own))
         images = max(1, own // max(1, lines))
         images = ceildiv(count, ceildiv(count, images)) or 1
@@ -124,11 +127,11 @@ class _Writer:
         lines, width = (context.size(c) for c in window.counts)
         images = context.size(self._node.image.shape[0])
         chunks = ceil_quotient(lines, self._cut.lines)
-        pieces = ceildiv(filters.panels, self._panels)
-        shares = filters.groups * (1 if self._shared else pieces)
+        parts, pieces = self._parts()
+        shares = filters.groups * parts
         vectors = ceildiv(filters.count, filters.lanes) * filters.groups
         cycles = quotient(images * lines * width * (vectors * filters.depth), 2)
-        packed = self._pack_all() if self._shared else None
+        packed = self._packed_once()
 
         def body(task: Expr) -> None:
             share = block.bind(remainder(task, shares), "share")
@@ -144,23 +147,30 @@ class _Writer:
                 self._cut.lines,
             )
             writer = ConvTask(self._stage, self._node, filters, self._strip, context)
-            group = share
-            if self._shared:
-                writer.begin(own, group)
-                with block.loop(pieces, "piece") as piece:
-                    own_panels = self._packed(packed, group, piece)
-                    writer.write(self._piece(piece), own_panels, self._panels)
-            else:
-                group = block.bind(quotient(share, pieces), "group")
-                writer.begin(own, group)
-                first, count = self._piece(block.bind(remainder(share, pieces), "piece"))
-                room = block.workspace(filters.room * self._panels, filters.dtype, "packed")
-                local = filters.panels_in(room, 0)
-                filters.pack(context, local, (group, first, count))
-                writer.write((first, count), local, self._panels)
+            group = block.bind(quotient(share, parts), "group")
+            first = block.bind(remainder(share, parts) * pieces, "first")
+            writer.begin(own, group)
+            count = _rest(pieces, ceildiv(filters.panels, self._panels), first)
+            with block.loop(count, "piece") as number:
+                piece = self._piece(first + number)
+                writer.write(piece, self._panels_of(packed, group, piece), self._panels)
 
-        parts = ceil_quotient(images, self._cut.images)
-        tasks(context, parts * chunks * shares, cycles, body)
+        places = ceil_quotient(images, self._cut.images) * chunks
+        tasks(context, places * shares, cycles, body)
+
+    def _parts(self) -> tuple[int, int]:
+        """Return how many tasks divide the filters of a group, and the pieces of each.
+
+        A task that packs its own has room for one piece.
+        """
+        pieces = ceildiv(self._filters.panels, self._panels)
+        if self._shared:
+            return 1, pieces
+        if self._packing is None:
+            return pieces, 1
+        wanted = ceildiv(self._wanted, max(1, self._cut.tasks * self._filters.groups))
+        own = ceildiv(pieces, wanted)
+        return ceildiv(pieces, own), own
 
     def _piece(self, number: Expr) -> tuple[Expr | int, Expr | int]:
         """Return the first panel and the number of panels of a piece."""
@@ -168,25 +178,29 @@ class _Writer:
         first = block.bind(index(number * self._panels), "panel")
         return first, block.bind(_rest(self._panels, all_panels, first), "panels")
 
-    def _pack_all(self) -> Buffer:
-        """Pack all filters, a panel a task."""
-        filters, block = self._filters, self._block
-        count = filters.groups * filters.panels
-        packed = block.workspace(filters.room * count, filters.dtype, "packed")
-
-        def body(task: Expr) -> None:
-            group = block.bind(quotient(task, filters.panels), "group")
-            panel = block.bind(remainder(task, filters.panels), "panel")
-            panels = filters.panels_in(packed, block.bind(index(task * filters.room)))
-            filters.pack(self._context, panels, (group, panel, 1))
-
-        tasks(self._context, count, filters.room // filters.lanes * 4 * count, body)
+    def _packed_once(self) -> Buffer | None:
+        """Return the buffer of all panels; None if each task packs its own."""
+        if self._packing is not None:
+            return packed_room(self._context, self._filters, self._packing)
+        if not self._shared:
+            return None
+        filters = self._filters
+        packed = self._block.workspace(filters.elements, filters.dtype, "packed")
+        filters.write_packing(self._context, packed)
         return packed
 
-    def _packed(self, packed: Buffer, group: Expr, piece: Expr) -> Panels:
-        filters = self._filters
-        place = (group * filters.panels + piece * self._panels) * filters.room
-        return filters.panels_in(packed, self._block.bind(index(place), "packed"))
+    def _panels_of(
+        self, packed: Buffer | None, group: Expr, piece: tuple[Expr | int, Expr | int]
+    ) -> Panels:
+        """Return the panels of a piece, packed before or here."""
+        block, filters, (first, count) = self._block, self._filters, piece
+        if packed is not None:
+            place = (group * filters.panels + first) * filters.room
+            return filters.panels_in(packed, block.bind(index(place), "packed"))
+        room = block.workspace(filters.room * self._panels, filters.dtype, "packed")
+        panels = filters.panels_in(room, 0)
+        filters.pack(self._context, panels, (group, first, count))
+        return panels
 
 
 def _filters(node: Convolution, dtype: str, context: Context) -> Filters | None:
@@ -218,6 +232,12 @@ def _step(node: Convolution, dtype: str, channels: int, groups: int, context: Co
     of_image, of_filter = node.zeros
     steps = integer_steps((node.image, of_image), (node.filter, of_filter), context.target)
     return next(step for step in steps if groups == 1 or channels % step.size == 0)
+
+
+def _equal_share(count: int, most: int) -> int:
+    """Return up to ``most`` of some lines for a task: the same for all, or nearly the most."""
+    even = (n for n in range(most, most // 2, -1) if count % n == 0)
+    return next(even, ceildiv(count, ceildiv(count, most)))
 
 
 def _rest(share: int, count: Expr | int, first: Expr | int) -> Expr | int:

@@ -35,7 +35,7 @@ from composite.compiler.tvm.strategy.cpu.convolution.strip import Strip, Task, r
 from composite.compiler.tvm.strategy.cpu.epilogue import Epilogue
 from composite.compiler.tvm.strategy.cpu.product.blocking import guess
 from composite.compiler.tvm.strategy.cpu.product.pack import Packer, Panels
-from composite.compiler.tvm.strategy.cpu.product.panel_product import row_tiles
+from composite.compiler.tvm.strategy.cpu.product.row_tiles import row_tiles
 from composite.compiler.tvm.strategy.cpu.product.steps import Step
 from composite.compiler.tvm.strategy.cpu.product.tile import (
     Operands,

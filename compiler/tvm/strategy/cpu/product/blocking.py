@@ -116,10 +116,12 @@ def choose_blocking(  # noqa: PLR0913 - all that a cut depends on
     default = "wide" if not known or sizes.depth <= _WIDE or packs_most else "deep"
     # Panels of all of k need a size that is known; so does what is packed once.
     cut = context.choose("gemm.cut", ("wide", "deep"), default) if known else default
-    return (_wide if cut == "wide" else _deep)(sizes, tile, lanes, context)
+    if cut == "wide":
+        return _wide(sizes, tile, lanes, context, packed=packed)
+    return _deep(sizes, tile, lanes, context)
 
 
-def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context) -> Blocking:
+def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: bool) -> Blocking:
     cores = context.target.cores
     rows_of_task = context.choose("gemm.wide.rows", (48, 96, 128, _WIDE, 512), _WIDE)
     chunks = ceildiv(sizes.rows, rows_of_task)
@@ -128,9 +130,11 @@ def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context) -> Blocking:
     group = min(most, _whole(ceildiv(sizes.vectors, wanted), tile.vectors))
     panels = _shares(context, sizes, tile, most // tile.vectors) or group // tile.vectors
     group = tile.vectors * _panels(context, sizes, tile, panels)
-    tasks = chunks * sizes.batch * ceildiv(sizes.vectors, group)
-    if tasks < cores:
-        rows_of_task = max(BLOCK_ROWS, ceildiv(sizes.rows, ceildiv(cores, tasks)))
+    others = sizes.batch * ceildiv(sizes.vectors, group)
+    if chunks * others < cores:
+        rows_of_task = max(BLOCK_ROWS, ceildiv(sizes.rows, ceildiv(cores, chunks * others)))
+    elif packed:  # more tasks pack no more
+        rows_of_task = _even_rows(sizes.rows, chunks, others, cores)
     step = context.choose("gemm.wide.depth", (64, 128, _WIDE, 512), _WIDE)
     depth, k_blocks = _split_depth(sizes.depth_expr, step)
     rows, fixed = _split_rows(sizes.rows_expr, rows_of_task)
@@ -144,7 +148,7 @@ def _deep(sizes: Sizes, tile: Tile, lanes: int, context: Context) -> Blocking:
     have = ceildiv(sizes.vectors, tile.vectors)
     spread = ceildiv(2 * target.cores, sizes.batch)
     if have >= spread:
-        panels = min(panels, ceildiv(have, spread))
+        panels = _even_panels(have, min(panels, ceildiv(have, spread)), target.cores)
     panels = _shares(context, sizes, tile, panels) or min(panels, have)
     panels = _panels(context, sizes, tile, panels)
     tasks = sizes.batch * ceildiv(have, panels)
@@ -158,6 +162,21 @@ def _deep(sizes: Sizes, tile: Tile, lanes: int, context: Context) -> Blocking:
     return Blocking(panels * tile.vectors, rows, fixed, sizes.depth_expr, 1, block_rows)
 
 
+def _even_rows(rows: int, chunks: int, others: int, cores: int) -> int:
+    """Return the rows of a task such that no thread has many more of them than another.
+
+    There are ``chunks`` or up to twice as many of them, each for so many ``others``.
+    """
+    if chunks * others > 2 * _TASKS_PER_CORE * cores:  # they are even enough
+        return ceildiv(rows, chunks)
+    most = max(chunks, min(2 * chunks, rows // BLOCK_ROWS))
+
+    def largest_share(chunks: int) -> int:
+        return ceildiv(chunks * others, cores) * ceildiv(rows, chunks)
+
+    return ceildiv(rows, min(range(chunks, most + 1), key=largest_share))
+
+
 def _shares(context: Context, sizes: Sizes, tile: Tile, most: int) -> int:
     """Return how many panels a task takes so that a team has equal shares; 0 without a team.
 
@@ -165,10 +184,14 @@ def _shares(context: Context, sizes: Sizes, tile: Tile, most: int) -> int:
     """
     if context.trips is None or not context.trips.team:
         return 0
-    have = ceildiv(sizes.vectors, tile.vectors)
+    return _even_panels(ceildiv(sizes.vectors, tile.vectors), most, context.target.cores)
+
+
+def _even_panels(have: int, most: int, cores: int) -> int:
+    """Return how many panels a task takes so that no thread has many more than another."""
 
     def largest_share(panels: int) -> int:
-        return ceildiv(ceildiv(have, panels), context.target.cores) * panels
+        return ceildiv(ceildiv(have, panels), cores) * panels
 
     return min(range(1, max(1, most) + 1), key=lambda panels: (largest_share(panels), -panels))
 

@@ -18,10 +18,8 @@ from composite.compiler.tvm.codegen.block import (
     Buffer,
     ceil_quotient,
     index,
-    maximum,
     minimum,
     quotient,
-    remainder,
 )
 from composite.compiler.tvm.ir.dims import ceildiv
 from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
@@ -32,6 +30,7 @@ from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking
 from composite.compiler.tvm.strategy.cpu.product.pack import Panels
 from composite.compiler.tvm.strategy.cpu.product.pack_rows import PackedRows, RowPacker
 from composite.compiler.tvm.strategy.cpu.product.product import Product, batch_offset
+from composite.compiler.tvm.strategy.cpu.product.row_tiles import LEAST_HEIGHT, row_tiles
 from composite.compiler.tvm.strategy.cpu.product.steps import Step, joined
 from composite.compiler.tvm.strategy.cpu.product.tile import (
     PIECE,
@@ -50,11 +49,6 @@ _AHEAD_BYTES = 2048
 
 _L2_CACHES = 4
 """What is more than so many times as much as a task keeps near comes from beyond any L2 cache."""
-
-_LEAST_HEIGHT = 4
-_HEIGHTS = 6
-"""Of tiles for rows whose number only the call knows: the least height, since fewer rows take as
-long, and how many heights at most. Each is code that takes a tenth of a second to compile."""
 
 
 @dataclass(frozen=True)
@@ -231,7 +225,8 @@ class PanelProduct:
             vector,
             kind.dot(lanes),
             (lambda j: vector(j, packed.depth - 1)) if kind.low else None,
-            ahead=self._ahead(packed, p, tile, piece, turn),
+            ahead=self._rows_ahead(first + at, tile, piece)
+            or self._ahead(packed, p, tile, piece, turn),
             far=self._is_far(tile),
         )
 
@@ -267,7 +262,7 @@ class PanelProduct:
         what a loop reads in each trip, where a prefetch would take the place of a load.
         """
         packing = self._arrangement.packing
-        if packing is None or tile.rows >= _LEAST_HEIGHT:
+        if packing is None or tile.rows >= LEAST_HEIGHT:
             return False
         steps = math.prod(packing.shape) // self._arrangement.step.size
         held = steps * ITEM_SIZE[self._dtype]
@@ -309,6 +304,36 @@ class PanelProduct:
             at = block.bind(start + quotient(k, self._unroll) * (each * line), "line")
             for i in range(each):
                 block.prefetch(packed.buffer, at + i * line, level=1 if is_single else 2)
+
+        return ask
+
+    def _rows_ahead(
+        self, first: Expr, tile: Tile, piece: Piece
+    ) -> Callable[[Expr | int], None] | None:
+        """Return what prefetches the rows of the next tile; None if nothing.
+
+        Of a matrix that no L2 cache holds, each tile reads rows at once, more streams than the
+        hardware follows. Panels stay near beside them.
+        """
+        arrangement, where = self._arrangement, self._arrangement.broadcast_at
+        if arrangement.packing is None or where is None or arrangement.step.is_group:
+            return None
+        depth, rows, size = piece.depth, self._rows, ITEM_SIZE[self._dtype]
+        if not isinstance(depth, int) or not isinstance(rows, int) or arrangement.broadcast[1]:
+            return None
+        near = self._context.target.cache_bytes
+        are_small = math.prod(arrangement.packing.shape) * size <= near // 2
+        if where.strides[-2:] != (depth, 1) or not are_small or rows * depth * size <= near:
+            return None
+        block, line, steps = self._block, LINE_BYTES // size, depth // self._unroll
+        each = ceildiv(ceildiv(tile.rows * depth, line), max(1, steps))
+        base = batch_offset(arrangement.broadcast[0], where, self._batch)
+        start = block.bind(index(base + (first + tile.rows) * depth), "next")
+
+        def ask(k: Expr | int) -> None:
+            at = block.bind(start + quotient(k, self._unroll) * (each * line), "line")
+            for i in range(each):
+                block.prefetch(where.storage.buffer, at + i * line, level=2)
 
         return ask
 
@@ -368,45 +393,3 @@ def _pieces(depth: Expr | int) -> tuple[int, Expr | int]:
         return PIECE, ceil_quotient(depth, PIECE)
     steps = ceildiv(ceildiv(depth, ceildiv(depth, PIECE)), UNROLL) * UNROLL
     return steps, ceildiv(depth, steps)
-
-
-def row_tiles(rows: Expr | int, tile: Tile) -> list[tuple[Expr | int, Tile, Expr | int]]:
-    """Return (first row, tile, repetitions): few tiles, of heights as equal as can be.
-
-    33 rows are 3 tiles of 11 where that is known. Otherwise the call says how many tiles there are
-    of each of a few heights.
-    """
-    if not isinstance(rows, int):
-        return _unknown_row_tiles(rows, tile)
-    count = ceildiv(rows, tile.rows)
-    small, larger = divmod(rows, count)
-    parts: list[tuple[Expr | int, Tile, Expr | int]] = []
-    if larger:
-        parts.append((0, Tile(small + 1, tile.vectors), larger))
-    if count > larger:
-        parts.append((larger * (small + 1), Tile(small, tile.vectors), count - larger))
-    return parts
-
-
-def _unknown_row_tiles(rows: Expr, tile: Tile) -> list[tuple[Expr | int, Tile, Expr | int]]:
-    """Return the tiles of each height: of the full one, or a number of steps below it.
-
-    What full tiles have more rows than there are is taken off in steps, first one of each tile.
-    """
-    step = ceildiv(tile.rows, _HEIGHTS)
-    heights = range(tile.rows, min(_LEAST_HEIGHT, tile.rows) - 1, -step)
-    count = index(ceil_quotient(rows, tile.rows))
-    steps = minimum(quotient(count * tile.rows - rows, step), count * (len(heights) - 1))
-    tiles = maximum(count, 1)
-    each, more = index(quotient(steps, tiles)), index(remainder(steps, tiles))
-    full = count - more
-    parts: list[tuple[Expr | int, Tile, Expr | int]] = [
-        (0, Tile(tile.rows, tile.vectors), tirx.Select(tirx.EQ(each, index(0)), full, index(0)))
-    ]
-    for below, height in enumerate(heights[1:], 1):
-        is_lower = tirx.EQ(each, index(below - 1))  # then the tiles in front are one step higher
-        lower = tirx.Select(is_lower, more, index(0))
-        repeat = tirx.Select(tirx.EQ(each, index(below)), full, lower)
-        first = tirx.Select(is_lower, full * (height + step), index(0))
-        parts.append((first, Tile(height, tile.vectors), repeat))
-    return parts

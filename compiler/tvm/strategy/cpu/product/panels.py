@@ -95,6 +95,21 @@ class PackedOnce:
         return replace(self.panels, base=index(self.base + number * self.piece_size))
 
 
+class Layout(Protocol):
+    """How a constant, or what stays the same in a loop, is packed once."""
+
+    @property
+    def elements(self) -> int:
+        """Elements of the whole packed form."""
+
+    @property
+    def dtype(self) -> str:
+        """Their dtype."""
+
+    def write_packing(self, context: Context, room: Buffer) -> None:
+        """Write the packing of all of it."""
+
+
 class _Steps(NamedTuple):
     """Some steps of a piece of a group of vectors: ``most`` of them from ``first`` on."""
 
@@ -129,7 +144,7 @@ class _Layout:
     ) -> None:
         self._factor, self._kind = factor, step
         self._k_first = factor[1]
-        self.dtype = dtype
+        self._dtype = dtype
         self._tile = tile
         self._lanes = lanes
         depth, self._count = shape[-2:] if self._k_first else shape[:-3:-1]
@@ -145,6 +160,11 @@ class _Layout:
     def elements(self) -> int:
         """Elements of the whole packed form."""
         return math.prod(self._matrices) * self._groups * self._pieces * self.piece_size
+
+    @property
+    def dtype(self) -> str:
+        """The dtype that is computed in."""
+        return self._dtype
 
     def panels(self, buffer: Buffer) -> Panels:
         """Return the panels of one piece of one group, at the beginning of a buffer."""
@@ -247,22 +267,17 @@ def pack_once(  # noqa: PLR0913, PLR0917 - a factor and how it is cut
     """Return the packed form of a factor, and have it packed in time."""
     lanes = context.lanes(dtype)
     layout = _Layout(packing.shape, factor, dtype, lanes, tile, blocking, step)
+    return PackedFactor(layout, packed_room(context, layout, packing), context)
+
+
+def packed_room(context: Context, layout: Layout, packing: Packing) -> Buffer:
+    """Return the buffer that something is packed into in time: before the loop, or any call."""
     if isinstance(packing, LoopPacking):
-        return PackedFactor(layout, _pack_before_loop(layout, packing), context)
-    return PackedFactor(layout, _pack_before_calls(layout, packing.source, context), context)
-
-
-def _pack_before_loop(layout: _Layout, packing: LoopPacking) -> Buffer:
-    """Write the packing before the loop, into a workspace."""
-    with packing.trips.ahead() as context:
-        room = context.block.workspace(layout.elements, layout.dtype, "packed")
-        layout.write_packing(context, room)
-    return room
-
-
-def _pack_before_calls(layout: _Layout, source: int, context: Context) -> Buffer:
-    """Declare the packed form as an argument, and note the function that packs it."""
-    packed = Packed(source, layout.elements, layout.dtype)
+        with packing.trips.ahead() as around:
+            room = around.block.workspace(layout.elements, layout.dtype, "packed")
+            layout.write_packing(around, room)
+        return room
+    packed = Packed(packing.source, layout.elements, layout.dtype)
     number = len(context.constants.packed)
     parameter, flat = declare_argument(
         context.block, context.space, _vector(packed), f"packed{number}"
@@ -272,7 +287,7 @@ def _pack_before_calls(layout: _Layout, source: int, context: Context) -> Buffer
     return flat
 
 
-def _pack_function(layout: _Layout, packed: Packed, context: Context) -> Any:
+def _pack_function(layout: Layout, packed: Packed, context: Context) -> Any:
     """Return the TIR function that packs a constant."""
     plan, block, space = context.plan, Block(), Space({}, {})
     constant = plan.function.parameters[packed.source]

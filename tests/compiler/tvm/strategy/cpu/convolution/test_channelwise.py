@@ -11,6 +11,10 @@ import tensorflow as tf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from composite.compiler import tvm as backend
+
+FOUR_CORES = backend.Target.of("x86-64-v3", 4)
+
 SIZES = st.sampled_from([1, 2, 3, 5, 7, 8, 13, 29])
 CHANNELS = st.sampled_from([1, 2, 3, 8, 9, 17])
 _CHECKS = settings(
@@ -119,6 +123,21 @@ def test_nan_and_infinity_are_those_of_tensorflow(compiler: Any, dtype: Any) -> 
     x = np.repeat(x.reshape(1, 1, -1, 1), 16, axis=3)
     for size in (1, 2, 3):
         compiler.compare(pool("MaxPool", (1, size), (1, 1), "SAME"), x)
+
+
+@pytest.mark.parametrize("width", [3, 7, 30])
+def test_padding_times_an_infinity_is_no_number(compiler: Any, width: int) -> None:
+    filters = uniform(3, 3, 17, 1)
+    filters[0, 0, 1], filters[2, 2, 2], filters[1, 0, 16] = np.inf, -np.inf, np.nan
+    x = np.abs(uniform(1, 4, width, 17)) + 1  # no zeros of its own
+    compiler.compare(depthwise(), x, filters, rtol=1e-5, atol=1e-5)
+
+
+def test_few_lines_are_shared_out_by_channels(compiler: Any) -> None:
+    arrays = [uniform(1, 3, 3, 2000), uniform(5, 5, 2000, 1)]
+    for tasks in (1, 4):
+        loaded = check(compiler, depthwise(), arrays, tasks=tasks, target=FOUR_CORES)
+        assert loaded.launches == 1
 
 
 def test_images_of_any_size(compiler: Any) -> None:

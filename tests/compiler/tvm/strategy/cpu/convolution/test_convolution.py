@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from composite.compiler import tvm as backend
+from tests.compiler.tvm.read.cells import over
 
 SIZES = st.sampled_from([1, 2, 3, 5, 7, 8, 13, 29])
 CHANNELS = st.sampled_from([1, 2, 3, 5, 8, 16, 24])
@@ -197,6 +198,32 @@ def test_operands_that_are_computed(compiler: Any) -> None:
         return tf.nn.conv2d(tf.transpose(x * 2.0, [0, 2, 1, 3]), f * 0.5, 1, "SAME")
 
     check(compiler, function, [uniform(2, 9, 7, 16), uniform(3, 3, 16, 24)])
+
+
+@pytest.mark.parametrize(
+    ("image", "filters", "dtype"),
+    [
+        ((1, 3, 3, 16), (3, 3, 16, 200), np.float32),  # tasks divide the filters
+        ((2, 30, 20, 8), (3, 3, 8, 20), np.float32),  # tasks have all of them
+        ((2, 7, 5, 24), (3, 3, 12, 40), np.float16),  # two groups
+    ],
+    ids=["few windows", "many windows", "groups"],
+)
+def test_constant_filters_are_packed_once(
+    compiler: Any, image: tuple[int, ...], filters: tuple[int, ...], dtype: Any
+) -> None:
+    arrays = [uniform(*s, dtype=dtype) for s in (image, filters, filters[-1:])]
+    (packed,) = check(compiler, layer(), arrays, constants=[1]).kernel.packed
+    assert packed.source == 1
+    assert packed.elements >= arrays[1].size
+
+
+def test_filters_are_packed_before_a_loop(compiler: Any) -> None:
+    def function(x: Any, f: Any) -> Any:
+        (y,) = over(3, lambda _, y: (tf.tanh(tf.nn.conv2d(y, f, 1, "SAME")),), x)
+        return y
+
+    check(compiler, function, [uniform(2, 6, 5, 8), uniform(3, 3, 8, 8)])
 
 
 @pytest.mark.parametrize(

@@ -1,61 +1,35 @@
-"""How rows are cut into tiles."""
+"""What is asked for while panels are multiplied, and that the products are right."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
-from tvm import sym, tirx
+import tensorflow as tf
 
-from composite.compiler.tvm.strategy.cpu.product.panel_product import row_tiles
-from composite.compiler.tvm.strategy.cpu.product.tile import Tile
+from composite.compiler import tvm as backend
+from composite.compiler.tvm.target import Target
+from tests.compiler.tvm.conftest import library_of
 
-
-def cut(rows: int, tile: Tile, *, known: bool) -> list[tuple[int, int, int]]:
-    """First row, height and number of the tiles of each height that there are."""
-    analyzer = sym.Analyzer()
-
-    def number(value: object) -> int:
-        return value if isinstance(value, int) else int(analyzer.simplify(value))
-
-    parts = row_tiles(rows if known else tirx.const(rows, "int64"), tile)
-    numbers = [(number(first), part.rows, number(count)) for first, part, count in parts]
-    return [part for part in numbers if part[2]]
-
-
-@pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("height", [1, 3, 4, 6, 8, 10, 12, 16, 24])
-def test_tiles_cover_the_rows(height: int, known: bool) -> None:
-    for rows in range(known, 6 * height + 2):
-        parts = cut(rows, Tile(height, 2), known=known)
-        end = 0
-        for first, own, count in parts:
-            assert first == end and own <= height and count > 0
-            end += own * count
-        assert end >= rows
-        assert sum(count for _, _, count in parts) == -(-rows // height)
-        if known:
-            assert end == rows
+LEVEL = Target.of("x86-64-v3", 1)
 
 
 @pytest.mark.parametrize(
-    ("rows", "height", "wanted"),
-    [
-        (0, 6, []),
-        (2, 6, [(0, 4, 1)]),  # fewer take as long
-        (5, 6, [(0, 5, 1)]),
-        (8, 6, [(0, 4, 2)]),
-        (16, 6, [(0, 6, 1), (6, 5, 2)]),
-        (64, 6, [(0, 6, 9), (54, 5, 2)]),
-        (13, 12, [(0, 8, 1), (8, 6, 1)]),
-        (33, 12, [(0, 12, 2), (24, 10, 1)]),
-        (30, 24, [(0, 16, 2)]),
-    ],
+    ("rows", "columns", "asks"),
+    [(1000, 24, True), (100, 24, False), (1000, 400, False)],
+    ids=["many rows", "few rows", "a factor that does not stay near"],
 )
-def test_tiles_of_rows_that_the_call_says_are_as_equal_as_steps_allow(
-    rows: int, height: int, wanted: list[tuple[int, int, int]]
-) -> None:
-    assert cut(rows, Tile(height, 2), known=False) == wanted
+def test_rows_of_a_large_matrix_are_asked_for(rows: int, columns: int, asks: bool) -> None:
+    """The prefetches of a tile are of its rows; those of a panel are as many as its vectors."""
+    shapes = [(rows, 144), (144, columns)]
+    library = library_of(tf.matmul, [tf.TensorSpec(shape) for shape in shapes])
+    loops = backend.write(library, shapes, target=LEVEL, constants=(1,)).module.functions["kernel"]
+    asked = [line for line in str(loops).splitlines() if "prefetch" in line]
+    assert any("in0_flat" in line for line in asked) == asks
 
 
-def test_few_heights_are_written() -> None:
-    for height in range(1, 33):
-        assert len(row_tiles(tirx.Var("rows", "int64"), Tile(height, 1))) <= 6
+def test_a_product_that_asks_for_rows_is_right(compiler: Any) -> None:
+    random = np.random.default_rng(0)
+    arrays = [random.normal(size=s).astype(np.float32) for s in ((1003, 144), (144, 24))]
+    compiler.compare(tf.matmul, *arrays, rtol=2e-5, atol=1e-4, constants=[1], target=LEVEL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -170,6 +171,18 @@ def test_a_factor_of_one_row_is_not_widened_at_rest() -> None:
     with pytest.raises(backend.NotCovered, match="read where they lie"):
         written(tf.matmul, shapes, "x86-64-v4", dtype=tf.bfloat16)
     assert written(tf.matmul, shapes, BFLOAT16, dtype=tf.bfloat16).module.packed
+
+
+@pytest.mark.parametrize(
+    ("rows", "depth", "columns", "tasks"),
+    [(576, 144, 24, 4), (2304, 16, 96, 12), (9, 960, 320, 10)],
+)
+def test_two_threads_have_equal_shares(rows: int, depth: int, columns: int, tasks: int) -> None:
+    """Of rows, or of panels where rows are few; tasks that fill a cache would be an odd number."""
+    loops = written(tf.matmul, [(rows, depth), (depth, columns)], "x86-64-v4")
+    assert re.findall(
+        r"T\.parallel\(T\.int64\((\d+)\)\)", str(loops.module.functions["kernel"])
+    ) == [str(tasks)]
 
 
 def prefetches(function: Any, shapes: list[tuple[int, ...]], constants: tuple[int, ...]) -> int:

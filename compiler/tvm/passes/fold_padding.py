@@ -1,0 +1,66 @@
+"""Have the windows of convolutions reach over the border instead of into zeros put around an image.
+
+What a body pads with zeros, as Keras does in front of layers of stride 2, would be another image.
+Windows outside of an image read zeros, too, and without it. Not for pools, whose windows leave out
+what is outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from composite.compiler.tvm.ir.anchors import Convolution
+from composite.compiler.tvm.ir.graph import Function
+from composite.compiler.tvm.ir.tensor import Constant, Pointwise, Reshape, Tensor
+from composite.compiler.tvm.ir.views import Concat
+from composite.compiler.tvm.passes.rewriting import rewritten
+
+_SPATIAL = (1, 2)  # of [N, H, W, C]
+
+
+def fold_padding(function: Function) -> Function:
+    """Return the function with convolutions of images that nothing was put around."""
+
+    def rule(tensor: Tensor, made: Mapping[Tensor, Tensor]) -> Tensor | None:
+        node = tensor.node
+        if not isinstance(node, Convolution):
+            return None
+        image, (top, left) = _unpadded(made[node.image])
+        if image is made[node.image]:
+            return None
+        before = (node.window.before[0] + top, node.window.before[1] + left)
+        window = replace(node.window, before=before)
+        return replace(
+            tensor, node=replace(node, image=image, filter=made[node.filter], window=window)
+        )
+
+    return rewritten(function, rule)
+
+
+def _unpadded(image: Tensor) -> tuple[Tensor, tuple[int, int]]:
+    """Return what zeros were put around, and how many in front of its rows and columns."""
+    before = dict.fromkeys(_SPATIAL, 0)
+    while isinstance(image.node, Concat) and image.node.axis in _SPATIAL:
+        axis, parts = image.node.axis, image.node.operands
+        others = [i for i, part in enumerate(parts) if not _is_zero(part)]
+        sizes = [part.shape[axis] for part in parts[: others[0]]] if len(others) == 1 else [None]
+        if not all(isinstance(size, int) for size in sizes):
+            break
+        before[axis] += sum(size for size in sizes if isinstance(size, int))
+        image = parts[others[0]]
+    return image, (before[1], before[2])
+
+
+def _is_zero(tensor: Tensor) -> bool:
+    """Return whether all elements are known to be zeros."""
+    while isinstance(tensor.node, Reshape) or _is_filled(tensor):
+        (tensor,) = tensor.node.operands
+    return isinstance(tensor.node, Constant) and not np.any(tensor.node.value != 0)
+
+
+def _is_filled(tensor: Tensor) -> bool:
+    """Return whether all elements are the one of an operand."""
+    return isinstance(tensor.node, Pointwise) and tensor.node.op == "Fill"

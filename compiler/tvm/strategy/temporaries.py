@@ -1,0 +1,70 @@
+"""Buffers for what stages leave to others: one serves again when nobody reads what it holds.
+
+A kernel of many stages then works in few buffers, which stay in the caches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from composite.compiler.tvm.codegen.access import Storage
+from composite.compiler.tvm.ir.dims import Dim, product
+from composite.compiler.tvm.ir.dtypes import compute_dtype
+from composite.compiler.tvm.ir.tensor import Tensor
+from composite.compiler.tvm.ir.walk import reachable
+from composite.compiler.tvm.plan.stage import Stage
+from composite.compiler.tvm.strategy.context import Context
+
+
+class Temporaries:
+    """The buffers of the stages of a kernel, which are written in order."""
+
+    def __init__(self, stages: Sequence[Stage], context: Context) -> None:
+        self._context = context
+        self._last = last_uses(stages)
+        self._held: dict[Tensor, Storage] = {}
+        self._free: list[tuple[Dim, Storage]] = []  # with their sizes; the last was read last
+        self._sizes: dict[Tensor, Dim] = {}
+
+    def give(self, stage: Stage) -> None:
+        """Give a buffer to what a stage stores and nobody gave one to."""
+        storages = self._context.space.storages
+        for tensor in stage.stores:
+            if tensor not in storages:
+                self._sizes[tensor], storages[tensor] = self._room(tensor)
+                self._held[tensor] = storages[tensor]
+
+    def take_back(self, number: int) -> None:
+        """Take back the buffers of what the stage of that number was the last to read."""
+        for tensor in [t for t in self._held if self._last[t] <= number]:
+            self._free.append((self._sizes[tensor], self._held.pop(tensor)))
+
+    def _room(self, tensor: Tensor) -> tuple[Dim, Storage]:
+        """Return a free buffer, the smallest that it fits into, or else another one."""
+        size, dtype = product(tensor.shape), compute_dtype(tensor.dtype)
+        fits = [one for one in self._free if one[1].dtype == dtype and _holds(one[0], size)]
+        if not fits:
+            return size, self._context.temporary(tensor)
+        found = min(reversed(fits), key=lambda one: one[0] if isinstance(one[0], int) else 0)
+        self._free.remove(found)
+        return found
+
+
+def last_uses(stages: Sequence[Stage]) -> dict[Tensor, int]:
+    """Map what stages store to the number of the last of them that stores or reads it."""
+    stored = {tensor for stage in stages for tensor in stage.stores}
+    last: dict[Tensor, int] = {}
+    for number, stage in enumerate(stages):
+        parts = (stage, *stage.parts)
+        made = {tensor for part in parts for tensor in part.made}
+
+        def below(tensor: Tensor, own: set[Tensor] = made) -> tuple[Tensor, ...]:
+            return () if tensor in stored and tensor not in own else tensor.node.operands
+
+        last |= {tensor: number for tensor in reachable(made, below) if tensor in stored}
+    return last
+
+
+def _holds(room: Dim, size: Dim) -> bool:
+    """Return whether a buffer is known to be large enough."""
+    return room >= size if isinstance(room, int) and isinstance(size, int) else room == size
