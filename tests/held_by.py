@@ -289,7 +289,7 @@ HELD_BY: dict[str, str] = {
         "expansion_library instantiated_expansion"
     ),
     "tests/runtime/direct/test_direct_graph.py": (
-        "direct_function direct_ops composite/runtime/instantiate/inline_run"
+        "direct_function direct_ops eager_only_op composite/runtime/instantiate/inline_run"
     ),
     "tests/runtime/run/test_op_kernel.py": "composite_node node_call",
     "tests/gpu/test_on_device.py": (

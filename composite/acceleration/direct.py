@@ -31,7 +31,7 @@ from composite.ops import call
 _MOST_TRACES = 64
 _runs_eagerly = tf.config.functions_run_eagerly
 # What TensorFlow tells such tensors apart by is more than a dtype and a shape.
-_HANDLES = frozenset({tf.resource.as_datatype_enum, tf.variant.as_datatype_enum})
+_HANDLES = frozenset({tf.resource, tf.variant})
 
 
 class DirectCalls:
@@ -57,8 +57,8 @@ class DirectCalls:
         if trace is not None:
             return trace(flat)
         result = self.function(*args)
-        if len(self._traces) < _MOST_TRACES and _HANDLES.isdisjoint(_dtypes(flat)):
-            self._traces[key] = _Trace(self.function.get_concrete_function(*args), flat)
+        if len(self._traces) < _MOST_TRACES and not any(map(_is_handle, flat)):
+            self._traces[key] = _Trace(self.function.get_concrete_function(*args))
         return result
 
 
@@ -68,8 +68,7 @@ class _Trace:
     Its captures are those that it was traced with: nobody exchanges them later.
     """
 
-    def __init__(self, trace: Any, flat: list[Any]) -> None:
-        """`flat`: the tensors of a call."""
+    def __init__(self, trace: Any) -> None:
         self._trace = trace
         function = trace._inference_function
         self._function, self._type = function, function.function_type
@@ -78,16 +77,30 @@ class _Trace:
         self._is_tensor = isinstance(self._type.output, tf.TensorSpec)
         # Captures may be known at the call alone, and calls may wait for others.
         is_plain = all(type(one) is ops.EagerTensor for one in self._captures)
-        handles = (one.dtype.as_datatype_enum in _HANDLES for one in self._type.flat_outputs)
         waits = bool(function._call_options.control_captures)
-        self._is_plain = is_plain and not waits and not any(handles)
-        self._as_op = _AsOp.of(function, self._captures, flat) if self._is_plain else None
+        self._is_plain = (
+            is_plain and not waits and not any(map(_is_handle, self._type.flat_outputs))
+        )
+        self._as_op = _AsOp.of(function, self._captures) if self._is_plain else None
 
     def __call__(self, flat: list[Any]) -> Any:
         """What the trace returns for these tensors."""
         if not self._is_plain or record.could_possibly_record():
             return self._trace._call_flat(flat, self._trace.captured_inputs)
-        outputs = self._as_op(flat) if self._as_op is not None else None
+        outputs = None
+        op = self._as_op
+        if op is not None and op.is_current():
+            try:
+                outputs = pywrap_tfe.TFE_Py_Execute(
+                    context.context()._handle,
+                    None,
+                    op.name,
+                    [op.function, *flat],
+                    (),
+                    self._results,
+                )
+            except core._NotOkStatusException:
+                outputs = None  # the function says better what is wrong
         if outputs is None:
             with InterpolateRuntimeError(self._function):
                 outputs = context.context().call_function(
@@ -97,58 +110,49 @@ class _Trace:
 
 
 class _AsOp:
-    """A trace as one op. It changes nothing, so that what fails may be called again."""
+    """A trace as one op. It changes nothing, so that what fails may be called again.
 
-    def __init__(self, made: Any, options: Any, attrs: tuple[Any, ...], results: int) -> None:
-        self._made = made  # a tensor, with which the function is forgotten
+    Attributes:
+        name: the op's.
+        function: its first input, a tensor; with it the function is forgotten.
+    """
+
+    def __init__(self, name: str, function: Any, options: Any) -> None:
+        self.name = name
+        self.function = function
         self._options = options
         self._era = call.era()
-        self._attrs = attrs
-        self._results = results
 
     @classmethod
-    def of(cls, function: Any, captures: list[Any], flat: list[Any]) -> _AsOp | None:
+    def of(cls, function: Any, captures: list[Any]) -> _AsOp | None:
         """None where TensorFlow has to call the function."""
-        outputs = function.function_type.flat_outputs
         compiled = function.cached_definition.attr.get("_XlaMustCompile")
-        if not outputs or (compiled is not None and compiled.b) or call.is_deterministic():
-            return None
-        native.library()  # has the ops
         options = context.context().function_call_options
-        if options.executor_type:
-            return None
-        config = options.config_proto_serialized
-        attrs = ("name", function.name, "config", config, "Tcaptures", _dtypes(captures))
-        made, refusal = execute.execute(
-            "CompositeDirectFunction", 2, captures, attrs, context.context()
-        )
-        if refusal.numpy():
-            return None
-        dtypes = ("Tin", _dtypes(flat), "Tout", _dtypes(outputs))
-        return cls(made, options, dtypes, len(outputs))
-
-    def __call__(self, flat: list[Any]) -> Any:
-        """The results; None where TensorFlow has to make this call, or says better why it fails."""
-        eager = context.context()
-        options = eager._thread_local_data.function_call_options
         if (
-            (options is not self._options and not self._are_as_made(options))
-            or call.era() is not self._era
-            or cancellation.context() is not None
-            or execute.execute is not execute.quick_execute  # somebody looks at all ops
+            not function.function_type.flat_outputs
+            or (compiled is not None and compiled.b)
+            or options.executor_type
+            or call.is_deterministic()
         ):
             return None
-        try:
-            return pywrap_tfe.TFE_Py_Execute(
-                eager._handle,
-                None,
-                "CompositeDirectCall",
-                [self._made, *flat],
-                self._attrs,
-                self._results,
-            )
-        except core._NotOkStatusException:
-            return None
+        native.library()  # has the ops
+        dtypes = [one.dtype.as_datatype_enum for one in captures]
+        config = options.config_proto_serialized
+        attrs = ("name", function.name, "config", config, "Tcaptures", dtypes)
+        made, name, refusal = execute.execute(
+            "CompositeDirectFunction", 3, captures, attrs, context.context()
+        )
+        return None if refusal.numpy() else cls(name.numpy().decode(), made, options)
+
+    def is_current(self) -> bool:
+        """Whether a call here may be one of the op."""
+        options = context.context()._thread_local_data.function_call_options
+        return (
+            (options is self._options or self._are_as_made(options))
+            and call.era() is self._era
+            and cancellation.context() is None
+            and execute.execute is execute.quick_execute  # nobody looks at all ops
+        )
 
     def _are_as_made(self, options: Any) -> bool:
         """Whether a thread runs functions as the one that made this; each has its own options."""
@@ -157,8 +161,8 @@ class _AsOp:
         return bool(options.as_attrs() == self._options.as_attrs())
 
 
-def _dtypes(values: Sequence[Any]) -> list[int]:
-    return [one.dtype.as_datatype_enum for one in values]
+def _is_handle(tensor: Any) -> bool:
+    return tensor.dtype in _HANDLES
 
 
 def _is_plain() -> bool:

@@ -81,8 +81,12 @@ absl::StatusOr<std::shared_ptr<const DirectFunction>> DirectFunction::Make(
   TF_ASSIGN_OR_RETURN(DirectGraph graph,
                       DirectGraphOf(here, *function, *library, config, arguments));
   auto made = std::shared_ptr<DirectFunction>(new DirectFunction);
-  made->arguments_ = arguments;
-  made->results_ = function->signature().output_arg_size();
+  for (const auto& result : function->signature().output_arg()) {
+    made->results_.push_back(result.type());
+  }
+  for (int i = 0; i < arguments; ++i) {
+    made->arguments_.push_back(function->signature().input_arg(i).type());
+  }
   TF_RETURN_IF_ERROR(runtime->Clone(&made->no_functions_, &made->process_, &made->runtime_,
                                     /*skip_flib_def=*/true));
   made->captures_ = std::move(captures);
@@ -107,9 +111,11 @@ absl::Status DirectFunction::ReadCaptures(OpKernelContext* context,
 }
 
 absl::Status DirectFunction::Call(OpKernelContext* context, int first) const {
-  if (context->num_inputs() - first != arguments_ || context->num_outputs() != results_) {
-    return absl::InvalidArgumentError(absl::StrCat("a function of ", arguments_, " arguments and ",
-                                                   results_, " results is called with others"));
+  if (context->num_inputs() - first != static_cast<int>(arguments_.size()) ||
+      context->num_outputs() != static_cast<int>(results_.size())) {
+    return absl::InvalidArgumentError(absl::StrCat("a function of ", arguments_.size(),
+                                                   " arguments and ", results_.size(),
+                                                   " results is called with others"));
   }
   std::vector<Tensor> captures;
   TF_RETURN_IF_ERROR(ReadCaptures(context, &captures));

@@ -30,6 +30,10 @@ class DirectFunction {
   // nothing but them.
   absl::Status Call(tensorflow::OpKernelContext* context, int first) const;
 
+  // The dtypes of those before the captures.
+  const tensorflow::DataTypeVector& arguments() const { return arguments_; }
+  const tensorflow::DataTypeVector& results() const { return results_; }
+
  private:
   DirectFunction() = default;
 
@@ -40,8 +44,8 @@ class DirectFunction {
   std::unique_ptr<tensorflow::FunctionLibraryDefinition> no_functions_;
   std::unique_ptr<tensorflow::ProcessFunctionLibraryRuntime> process_;
   tensorflow::FunctionLibraryRuntime* runtime_ = nullptr;
-  int arguments_ = 0;  // those before the captures
-  int results_ = 0;
+  tensorflow::DataTypeVector arguments_;
+  tensorflow::DataTypeVector results_;
   std::vector<tensorflow::Tensor> captures_;
   std::vector<tensorflow::DataType> reads_;  // of the captures, see DirectGraph
   std::unique_ptr<const InstantiatedFunction> function_;

@@ -15,40 +15,30 @@ from composite.binding import native
 
 
 class Direct:
-    """A function as CompositeDirectCall calls it."""
+    """A function as its op calls it."""
 
     def __init__(self, body: Callable[..., Any], *args: Any) -> None:
         """`args`: those of one call."""
         native.library()
         self.concrete = tf.function(body, autograph=False).get_concrete_function(*args)
-        self.made = direct_function(self.concrete.name, self.concrete.captured_inputs)
+        self.function, self.op = direct_function(self.concrete.name, self.concrete.captured_inputs)
 
     def __call__(self, *args: Any) -> list[np.ndarray]:
-        outputs = self.concrete.outputs
-        return call(self.made, args, outputs)
+        results = len(self.concrete.outputs)
+        found = execute.execute(self.op, results, [self.function, *args], (), context.context())
+        return [one.numpy() for one in found]
 
 
-def direct_function(name: Any, captures: list[Any]) -> Any:
+def direct_function(name: Any, captures: list[Any]) -> tuple[Any, str]:
     config = context.context().function_call_options.config_proto_serialized
-    attrs = ("name", name, "config", config, "Tcaptures", dtypes(captures))
-    made, refusal = execute.execute(
-        "CompositeDirectFunction", 2, captures, attrs, context.context()
+    dtypes = [one.dtype.as_datatype_enum for one in captures]
+    attrs = ("name", name, "config", config, "Tcaptures", dtypes)
+    made, op, refusal = execute.execute(
+        "CompositeDirectFunction", 3, captures, attrs, context.context()
     )
     if refusal.numpy():
         raise ValueError(refusal.numpy().decode())
-    return made
-
-
-def call(made: Any, args: Any, outputs: Any) -> list[np.ndarray]:
-    attrs = ("Tin", dtypes(args), "Tout", dtypes(outputs))
-    found = execute.execute(
-        "CompositeDirectCall", len(outputs), [made, *args], attrs, context.context()
-    )
-    return [one.numpy() for one in found]
-
-
-def dtypes(values: Any) -> list[int]:
-    return [one.dtype.as_datatype_enum for one in values]
+    return made, op.numpy().decode()
 
 
 def test_results_follow_from_arguments_and_what_variables_hold_now() -> None:
@@ -148,20 +138,19 @@ def test_bad_input() -> None:
     native.library()
     with pytest.raises(ValueError, match="no function nobodys"):
         direct_function("nobodys", [])
-    plain = Direct(lambda x: x * 2.0, tf.TensorSpec([1]))
-    other = tf.raw_ops.EmptyTensorList(
+    twice = Direct(lambda x: x * 2.0, tf.TensorSpec([1]))
+    sums = Direct(lambda x, y: x + y, *[tf.TensorSpec([1])] * 2)
+    assert Direct(lambda x: x + 3.0, tf.TensorSpec([2, 2])).op == twice.op != sums.op
+    x = tf.ones([1])
+    with pytest.raises(tf.errors.OpError):
+        twice(tf.ones([1], tf.int32))
+    twice.op = sums.op
+    with pytest.raises(tf.errors.InvalidArgumentError, match="1 arguments and 1 results"):
+        twice(x, x)
+    sums.function = tf.raw_ops.EmptyTensorList(
         element_shape=[1], max_num_elements=1, element_dtype=tf.float32
     )
     with pytest.raises(tf.errors.InvalidArgumentError, match="input 0 is no direct function"):
-        call(other, [tf.ones([1])], plain.concrete.outputs)
-    x, y = tf.ones([1]), plain.concrete.outputs[0]
-    for args, outputs in ([], [y]), ([x, x], [y]), ([x], [y, y]), ([x], []):
-        with pytest.raises(tf.errors.InvalidArgumentError, match="1 arguments and 1 results"):
-            call(plain.made, args, outputs)
-    whole = tf.ones([1], tf.int32)
-    for args, outputs in ([whole], [y]), ([x], [whole]):
-        with pytest.raises(tf.errors.OpError):
-            call(plain.made, args, outputs)
+        sums(x, x)
     with pytest.raises(ValueError, match="fewer arguments"):
-        direct_function(plain.concrete.name, [x, x])
-    np.testing.assert_allclose(plain(tf.ones([1]))[0], [2.0])
+        direct_function(twice.concrete.name, [x, x])
