@@ -59,8 +59,10 @@ FunctionLibraryRuntime::InstantiateOptions OptionsFor(const tensorflow::Function
   return options;
 }
 
+// Of what has state.
 bool OnlyReads(const Node& node) {
-  for (const char* op : {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "Assert"}) {
+  for (const char* op :
+       {"ReadVariableOp", "ResourceGather", "ResourceGatherNd", "LookupTableFindV2", "Assert"}) {
     if (node.type_string() == op) return true;
   }
   return false;

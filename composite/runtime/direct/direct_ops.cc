@@ -110,7 +110,9 @@ class DirectFunctionOp : public OpKernel {
   }
 
   void Compute(OpKernelContext* context) override {
-    Tensor *function = nullptr, *op = nullptr, *refusal = nullptr;
+    Tensor* function = nullptr;
+    Tensor* op = nullptr;
+    Tensor* refusal = nullptr;
     OP_REQUIRES_OK(context, context->allocate_output(0, {}, &function));
     OP_REQUIRES_OK(context, context->allocate_output(1, {}, &op));
     OP_REQUIRES_OK(context, context->allocate_output(2, {}, &refusal));

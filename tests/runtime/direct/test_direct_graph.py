@@ -74,6 +74,13 @@ def test_results_follow_from_arguments_and_what_variables_hold_now() -> None:
             pass
 
 
+def test_tables_are_read() -> None:
+    entries = tf.lookup.KeyValueTensorInitializer(["a", "b"], [1.0, 2.0])
+    table = tf.lookup.StaticHashTable(entries, default_value=-1.0)
+    direct = Direct(lambda words: table.lookup(words) * 2.0, tf.TensorSpec([None], tf.string))
+    np.testing.assert_array_equal(direct(tf.constant(["b", "c"]))[0], [4.0, -2.0])
+
+
 def test_a_variable_without_a_value() -> None:
     handle = tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[1], shared_name="direct_without")
     direct = Direct(
