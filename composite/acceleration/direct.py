@@ -1,8 +1,8 @@
 """Calls of a tf.function without the search for the trace that serves them.
 
 At each call a tf.function describes all of its arguments to find that trace, which takes longer
-than a small model runs. Here eager tensors, also in lists, tuples and dicts, are told apart by
-dtypes and shapes alone; and where no tape is recording, nothing is done for tapes.
+than a small model runs. Here eager tensors and NumPy's arrays, also in lists, tuples and dicts, are
+told apart by dtypes and shapes alone; and where no tape is recording, nothing is done for tapes.
 
 TensorFlow hands a function over to other threads, and takes each variable as one more argument. A
 trace that several threads could not share runs as one op, on the thread of its caller, which reads
@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import cancellation, context, core, execute, record
@@ -32,6 +33,7 @@ _MOST_TRACES = 64
 _runs_eagerly = tf.config.functions_run_eagerly
 # What TensorFlow tells such tensors apart by is more than a dtype and a shape.
 _HANDLES = frozenset({tf.resource, tf.variant})
+_NUMBERS = frozenset("?bBhHiIlLqQefdFD")  # by NumPy's codes
 
 
 class DirectCalls:
@@ -176,9 +178,13 @@ def _is_plain() -> bool:
 def _describe(args: Sequence[Any], flat: list[Any], kind: list[Any]) -> bool:
     """Appends the tensors of arguments, and what tells these apart from others.
 
-    False if there is anything but eager tensors in lists, tuples, and dicts with names as keys.
+    False if there is anything but eager tensors and arrays of numbers in lists, tuples, and dicts
+    with names as keys.
     """
     for one in args:
+        if type(one) is np.ndarray and one.dtype.char in _NUMBERS and one.dtype.isnative:
+            # A tensor may lie in the array's memory, and the caller write there: hence the copy.
+            one = ops.EagerTensor(one.copy(), device=None, dtype=None)
         if type(one) is ops.EagerTensor:
             flat.append(one)
             kind.append(one._datatype_enum())

@@ -71,6 +71,22 @@ def test_other_arguments_are_other_traces(counted: Counted) -> None:
         assert (turn, counted.traces, counted.calls) == (turn, len(kinds), len(kinds))
 
 
+def test_arrays_are_tensors(counted: Counted) -> None:
+    call = DirectCalls(counted)
+    array = np.array([1.0, 3.0, 5.0], np.float32)
+    for given in (array, tf.constant(array), array[::-1]):
+        np.testing.assert_allclose(call(given)["y"], np.asarray(given) * 2.0)
+    assert (counted.traces, counted.calls) == (1, 1)
+    same = DirectCalls(tf.function(lambda given: given["x"]))
+    for dtype in ("bool", "int8", "uint64", "float16", "float64", "complex128"):
+        for _ in range(2):
+            found = same({"x": np.ones([2, 1], dtype)})
+            assert found.dtype == dtype and found.shape == (2, 1)
+    found = same({"x": array})
+    array[:] = 0.0
+    np.testing.assert_allclose(found, [1.0, 3.0, 5.0])
+
+
 def test_values_of_a_dict_go_by_their_names() -> None:
     function = tf.function(lambda given: given["x"] - 2.0 * given["a"][0])
     call = DirectCalls(function)
@@ -98,7 +114,7 @@ def test_what_only_the_function_knows_is_left_to_it(counted: Counted) -> None:
     call(x)
     call(x)
     assert counted.calls == 1
-    for other in (np.ones(1, np.float32), counted.weight):
+    for other in ([1.0], counted.weight, np.ones(1, ">f4"), np.float32(1.0)):
         call(other)
     call(x=x)
     tf.function(lambda z: call(z)["y"], autograph=False)(x)
@@ -111,7 +127,7 @@ def test_what_only_the_function_knows_is_left_to_it(counted: Counted) -> None:
         call(x)
     finally:
         tf.config.run_functions_eagerly(False)
-    assert counted.calls == 1 + 7
+    assert counted.calls == 1 + 9
 
 
 def test_gradients(counted: Counted) -> None:
