@@ -181,10 +181,8 @@ def _describe(args: Sequence[Any], flat: list[Any], kind: list[Any]) -> bool:
     False if there is anything but eager tensors and arrays of numbers in lists, tuples, and dicts
     with names as keys.
     """
-    for one in args:
-        if type(one) is np.ndarray and one.dtype.char in _NUMBERS and one.dtype.isnative:
-            # A tensor may lie in the array's memory, and the caller write there: hence the copy.
-            one = ops.EagerTensor(one.copy(), device=None, dtype=None)
+    for given in args:
+        one = _as_tensor(given) if type(given) is np.ndarray else given
         if type(one) is ops.EagerTensor:
             flat.append(one)
             kind.append(one._datatype_enum())
@@ -201,3 +199,11 @@ def _describe(args: Sequence[Any], flat: list[Any], kind: list[Any]) -> bool:
         else:
             return False
     return True
+
+
+def _as_tensor(array: Any) -> Any:
+    """An array of numbers as an eager tensor, another one as it is."""
+    if array.dtype.char not in _NUMBERS or not array.dtype.isnative:
+        return array
+    # A tensor may lie in the array's memory, and the caller write there: hence the copy.
+    return ops.EagerTensor(array.copy(), device=None, dtype=None)
