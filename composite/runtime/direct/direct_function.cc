@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "composite/runtime/direct/direct_graph.h"
 #include "composite/runtime/instantiate/inline_run.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
@@ -20,17 +19,21 @@ using tensorflow::OpKernelContext;
 using tensorflow::ProcessFunctionLibraryRuntime;
 using tensorflow::Tensor;
 
-// The arguments are inputs of a kernel and captures; the results are the kernel's outputs.
+// The arguments are inputs of a kernel from `first` on, and then captures; the results are the
+// kernel's outputs.
 class CallFrame : public tensorflow::CallFrameInterface {
  public:
-  CallFrame(OpKernelContext* context, int first, const std::vector<Tensor>& captures)
-      : context_(context), first_(first), captures_(captures) {}
+  CallFrame(OpKernelContext* context, int first, const std::vector<DirectArgument>& takes,
+            const std::vector<Tensor>& captures)
+      : context_(context), first_(first), takes_(takes), captures_(captures) {}
 
-  size_t num_args() const override { return given() + captures_.size(); }
+  size_t num_args() const override { return takes_.size(); }
   size_t num_retvals() const override { return context_->num_outputs(); }
 
   absl::Status GetArg(int index, const Tensor** value) override {
-    *value = index < given() ? &context_->input(first_ + index) : &captures_[index - given()];
+    const int given = static_cast<int>(takes_.size() - captures_.size());
+    *value =
+        index < given ? &context_->input(first_ + takes_[index].index) : &captures_[index - given];
     return absl::OkStatus();
   }
 
@@ -43,10 +46,9 @@ class CallFrame : public tensorflow::CallFrameInterface {
   }
 
  private:
-  int given() const { return context_->num_inputs() - first_; }
-
   OpKernelContext* const context_;
   const int first_;
+  const std::vector<DirectArgument>& takes_;
   const std::vector<Tensor>& captures_;
 };
 
@@ -90,7 +92,7 @@ absl::StatusOr<std::shared_ptr<const DirectFunction>> DirectFunction::Make(
   TF_RETURN_IF_ERROR(runtime->Clone(&made->no_functions_, &made->process_, &made->runtime_,
                                     /*skip_flib_def=*/true));
   made->captures_ = std::move(captures);
-  made->reads_ = std::move(graph.reads);
+  made->takes_ = std::move(graph.arguments);
   TF_ASSIGN_OR_RETURN(made->function_, InstantiatedFunction::MakeFast(made->runtime_, graph.name,
                                                                       std::move(graph.library)));
   return std::shared_ptr<const DirectFunction>(std::move(made));
@@ -98,14 +100,17 @@ absl::StatusOr<std::shared_ptr<const DirectFunction>> DirectFunction::Make(
 
 absl::Status DirectFunction::ReadCaptures(OpKernelContext* context,
                                           std::vector<Tensor>* values) const {
-  values->reserve(captures_.size());
-  for (size_t i = 0; i < captures_.size(); ++i) {
-    if (reads_[i] == tensorflow::DT_INVALID) {
-      values->push_back(captures_[i]);
+  values->reserve(takes_.size());
+  const int first = static_cast<int>(arguments_.size());
+  for (const DirectArgument& argument : takes_) {
+    if (argument.index < first) continue;
+    const Tensor& capture = captures_[argument.index - first];
+    if (argument.reads == tensorflow::DT_INVALID) {
+      values->push_back(capture);
       continue;
     }
-    const auto& handle = captures_[i].scalar<tensorflow::ResourceHandle>()();
-    TF_RETURN_IF_ERROR(Read(context, handle, reads_[i], &values->emplace_back()));
+    const auto& handle = capture.scalar<tensorflow::ResourceHandle>()();
+    TF_RETURN_IF_ERROR(Read(context, handle, argument.reads, &values->emplace_back()));
   }
   return absl::OkStatus();
 }
@@ -119,7 +124,7 @@ absl::Status DirectFunction::Call(OpKernelContext* context, int first) const {
   }
   std::vector<Tensor> captures;
   TF_RETURN_IF_ERROR(ReadCaptures(context, &captures));
-  CallFrame frame(context, first, captures);
+  CallFrame frame(context, first, takes_, captures);
   FunctionLibraryRuntime::Options options = OptionsOf(context);
   options.rendezvous = context->rendezvous();
   return RunInline(runtime_, std::move(options), *function_, &frame);

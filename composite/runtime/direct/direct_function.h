@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "composite/runtime/direct/direct_graph.h"
 #include "composite/runtime/instantiate/instantiated_function.h"
 #include "tensorflow/core/common_runtime/process_function_library_runtime.h"
 #include "tensorflow/core/framework/function.h"
@@ -37,6 +38,7 @@ class DirectFunction {
  private:
   DirectFunction() = default;
 
+  // What the graph takes of the captures.
   absl::Status ReadCaptures(tensorflow::OpKernelContext* context,
                             std::vector<tensorflow::Tensor>* values) const;
 
@@ -47,7 +49,7 @@ class DirectFunction {
   tensorflow::DataTypeVector arguments_;
   tensorflow::DataTypeVector results_;
   std::vector<tensorflow::Tensor> captures_;
-  std::vector<tensorflow::DataType> reads_;  // of the captures, see DirectGraph
+  std::vector<DirectArgument> takes_;
   std::unique_ptr<const InstantiatedFunction> function_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <unordered_map>
 #include <utility>
 
@@ -156,22 +157,24 @@ absl::Status ReadInFront(Graph* graph, Node* argument, DataType dtype) {
   return absl::OkStatus();
 }
 
-// Of `count` captures, which follow so many arguments.
-absl::StatusOr<std::vector<DataType>> ReadVariablesInFront(Graph* graph, int arguments, int count) {
-  std::vector<DataType> reads(count, tensorflow::DT_INVALID);
-  std::vector<std::pair<int, Node*>> captures;
+// Numbers them anew. Of those from `first_capture` on variables are read in front.
+absl::StatusOr<std::vector<DirectArgument>> ArgumentsOf(Graph* graph, int first_capture) {
+  std::map<int, Node*> nodes;
   for (Node* node : graph->op_nodes()) {
     int index = 0;
     if (!node->IsArg()) continue;
     TF_RETURN_IF_ERROR(GetNodeAttr(node->attrs(), "index", &index));
-    if (index >= arguments) captures.emplace_back(index - arguments, node);
+    nodes[index] = node;
   }
-  for (const auto& [capture, node] : captures) {
-    reads[capture] = OnlyReadAs(*node);
-    if (reads[capture] == tensorflow::DT_INVALID) continue;
-    TF_RETURN_IF_ERROR(ReadInFront(graph, node, reads[capture]));
+  std::vector<DirectArgument> arguments;
+  for (const auto& [index, node] : nodes) {
+    node->ClearAttr("index");
+    node->AddAttr("index", static_cast<int>(arguments.size()));
+    const DataType reads = index < first_capture ? tensorflow::DT_INVALID : OnlyReadAs(*node);
+    arguments.push_back({index, reads});
+    if (reads != tensorflow::DT_INVALID) TF_RETURN_IF_ERROR(ReadInFront(graph, node, reads));
   }
-  return reads;
+  return arguments;
 }
 
 }  // namespace
@@ -206,8 +209,7 @@ absl::StatusOr<DirectGraph> DirectGraphOf(FunctionLibraryRuntime* runtime,
   TF_RETURN_IF_ERROR(CheckNodes(*graph));
   if (!IsChain(*graph)) return Refused("threads could share its work");
   DirectGraph direct;
-  const int captures = function.signature().input_arg_size() - arguments;
-  TF_ASSIGN_OR_RETURN(direct.reads, ReadVariablesInFront(graph, arguments, captures));
+  TF_ASSIGN_OR_RETURN(direct.arguments, ArgumentsOf(graph, arguments));
   direct.name = absl::StrCat(name, "_direct");
   const auto control_result = [&info](const Node* node) -> absl::optional<std::string> {
     const auto found = info.node_name_to_control_ret.find(node->name());

@@ -14,12 +14,18 @@
 
 namespace composite {
 
+// What the graph takes: an argument of the function, captures among them. Those that nobody reads
+// are gone.
+struct DirectArgument {
+  int index;
+  // DT_INVALID: it is given as it is. Else of a variable, whose handle it is: what that holds.
+  tensorflow::DataType reads;
+};
+
 struct DirectGraph {
   std::string name;
   std::shared_ptr<const tensorflow::FunctionLibraryDefinition> library;
-  // Of each capture: DT_INVALID for one that the function is given as it is, the dtype of a
-  // variable for one that is given what the variable of that handle holds.
-  std::vector<tensorflow::DataType> reads;
+  std::vector<DirectArgument> arguments;  // in order
 };
 
 // Of a function, whose `arguments` are followed by captures, by all passes of TensorFlow and of

@@ -87,8 +87,9 @@ absl::StatusOr<std::string> OpFor(const DataTypeVector& arguments, const DataTyp
   absl::MutexLock lock(mu);
   const auto key = std::make_pair(arguments, results);
   if (const auto known = names->find(key); known != names->end()) return known->second;
-  if (names->size() == kMostEagerOps)
-    return absl::ResourceExhaustedError("too many kinds of calls");
+  if (names->size() == kMostEagerOps) {
+    return absl::ResourceExhaustedError("there are calls of too many kinds");
+  }
   EagerOnlyOp op;
   op.name = absl::StrCat("CompositeDirectCall", names->size());
   op.inputs = {tensorflow::DT_VARIANT};

@@ -74,6 +74,17 @@ def test_results_follow_from_arguments_and_what_variables_hold_now() -> None:
             pass
 
 
+def test_arguments_that_nobody_reads() -> None:
+    weight, other = tf.Variable(3.0), tf.Variable(5.0)
+
+    def body(x: Any, unread: Any, y: Any) -> Any:
+        other.read_value()
+        return y, x, x * weight
+
+    given = [tf.constant(one) for one in (2.0, 7, 4.0)]
+    assert [one.item() for one in Direct(body, *given)(*given)] == [4.0, 2.0, 6.0]
+
+
 def test_tables_are_read() -> None:
     entries = tf.lookup.KeyValueTensorInitializer(["a", "b"], [1.0, 2.0])
     table = tf.lookup.StaticHashTable(entries, default_value=-1.0)
