@@ -50,14 +50,30 @@ class DirectCalls:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the tf.function returns for these arguments."""
+        # TensorFlow looks at each Python function that is active when it is given an op, which
+        # takes time: hence all in one.
+        eager = context.context()
+        here = eager._thread_local_data
         flat: list[Any] = []
         kind: list[Any] = []
-        if kwargs or not _is_plain() or not _describe(args, flat, kind):
+        if kwargs or not _is_plain(here) or not _describe(args, flat, kind):
             return self.function(*args, **kwargs)
-        key = tuple(kind)
-        trace = self._traces.get(key)
-        if trace is not None:
+        trace = self._traces.get(tuple(kind))
+        if trace is None:
+            return self._trace(args, flat, tuple(kind))
+        op = trace.op
+        if op is None or not op.is_current(here) or record.could_possibly_record():
             return trace(flat)
+        try:
+            outputs = pywrap_tfe.TFE_Py_Execute(
+                eager._handle, None, op.name, [op.function, *flat], (), trace.results
+            )
+        except core._NotOkStatusException:
+            return trace(flat)  # the function says better what is wrong
+        return outputs[0] if trace.is_tensor else trace.type.pack_output(outputs)
+
+    def _trace(self, args: Sequence[Any], flat: list[Any], key: tuple[Any, ...]) -> Any:
+        """The first call of a kind, which is remembered."""
         result = self.function(*args)
         if len(self._traces) < _MOST_TRACES and not any(map(_is_handle, flat)):
             self._traces[key] = _Trace(self.function.get_concrete_function(*args))
@@ -68,47 +84,36 @@ class _Trace:
     """A trace, called without what TensorFlow does for graphs and for tapes that are none.
 
     Its captures are those that it was traced with: nobody exchanges them later.
+
+    Attributes:
+        op: the same as one op; None where TensorFlow has to call it.
+        results: how many tensors it returns.
+        type: the structure of arguments and results.
+        is_tensor: whether it returns just one tensor.
     """
 
     def __init__(self, trace: Any) -> None:
         self._trace = trace
         function = trace._inference_function
-        self._function, self._type = function, function.function_type
+        self._function, self.type = function, function.function_type
         self._captures = list(trace._captured_inputs)
-        self._results = len(self._type.flat_outputs)
-        self._is_tensor = isinstance(self._type.output, tf.TensorSpec)
+        self.results = len(self.type.flat_outputs)
+        self.is_tensor = isinstance(self.type.output, tf.TensorSpec)
         # Captures may be known at the call alone, and calls may wait for others.
         is_plain = all(type(one) is ops.EagerTensor for one in self._captures)
         waits = bool(function._call_options.control_captures)
-        self._is_plain = (
-            is_plain and not waits and not any(map(_is_handle, self._type.flat_outputs))
-        )
-        self._as_op = _AsOp.of(function, self._captures) if self._is_plain else None
+        self._is_plain = is_plain and not waits and not any(map(_is_handle, self.type.flat_outputs))
+        self.op = _AsOp.of(function, self._captures) if self._is_plain else None
 
     def __call__(self, flat: list[Any]) -> Any:
-        """What the trace returns for these tensors."""
+        """What the trace returns for these tensors, as TensorFlow calls it."""
         if not self._is_plain or record.could_possibly_record():
             return self._trace._call_flat(flat, self._trace.captured_inputs)
-        outputs = None
-        op = self._as_op
-        if op is not None and op.is_current():
-            try:
-                outputs = pywrap_tfe.TFE_Py_Execute(
-                    context.context()._handle,
-                    None,
-                    op.name,
-                    [op.function, *flat],
-                    (),
-                    self._results,
-                )
-            except core._NotOkStatusException:
-                outputs = None  # the function says better what is wrong
-        if outputs is None:
-            with InterpolateRuntimeError(self._function):
-                outputs = context.context().call_function(
-                    self._function.name, flat + self._captures, self._results
-                )
-        return outputs[0] if self._is_tensor else self._type.pack_output(outputs)
+        with InterpolateRuntimeError(self._function):
+            outputs = context.context().call_function(
+                self._function.name, flat + self._captures, self.results
+            )
+        return self.type.pack_output(outputs)
 
 
 class _AsOp:
@@ -146,9 +151,9 @@ class _AsOp:
         )
         return None if refusal.numpy() else cls(name.numpy().decode(), made, options)
 
-    def is_current(self) -> bool:
-        """Whether a call here may be one of the op."""
-        options = context.context()._thread_local_data.function_call_options
+    def is_current(self, here: Any) -> bool:
+        """Whether a call may be one of the op. `here`: what the eager context has for a thread."""
+        options = here.function_call_options
         return (
             (options is self._options or self._are_as_made(options))
             and call.era() is self._era
@@ -167,9 +172,8 @@ def _is_handle(tensor: Any) -> bool:
     return tensor.dtype in _HANDLES
 
 
-def _is_plain() -> bool:
-    """Whether a call here is run at once, on no device and by no strategy that anybody names."""
-    here = context.context()._thread_local_data
+def _is_plain(here: Any) -> bool:
+    """Whether a call is run at once, on no device and by no strategy that anybody names."""
     if not here.is_eager or here.device_name or _runs_eagerly():
         return False
     return not ops.get_default_graph()._distribution_strategy_stack
