@@ -288,6 +288,9 @@ HELD_BY: dict[str, str] = {
     "tests/runtime/instantiate/test_expansion_runner.py": (
         "expansion_library instantiated_expansion"
     ),
+    "tests/runtime/direct/test_direct_graph.py": (
+        "direct_function direct_ops eager_only_op composite/runtime/instantiate/inline_run"
+    ),
     "tests/runtime/run/test_op_kernel.py": "composite_node node_call",
     "tests/gpu/test_on_device.py": (
         "composite/runtime/run/device_op composite/runtime/run/gpu_call"

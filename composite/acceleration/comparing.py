@@ -50,23 +50,17 @@ def _escaped(entry: str) -> str:
     return re.sub(rb"\W", lambda found: b"-%02X" % ord(found[0]), entry.encode()).decode()
 
 
-class Accelerated:
+class Accelerated(DirectCalls):
     """A function with regions; calling it calls whichever was measured to be faster.
+
+    Made by `composite.accelerate`.
 
     Attributes:
         report: what was found, compared and measured.
         function: the tf.function that is called: with regions, by XLA, or the original's.
     """
 
-    def __init__(self, call: DirectCalls, report: AccelerationReport) -> None:
-        """Made by `composite.accelerate`."""
-        self.function = call.function
-        self.report = report
-        self._call = call
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the function as the original is called."""
-        return self._call(*args, **kwargs)
+    report: AccelerationReport
 
 
 def compared(
@@ -92,7 +86,7 @@ def compared(
     moved = deviation(found, wanted, terms.rtol)
     compiled, by_xla = _by_xla(call, word, given, wanted, terms) if terms.xla else (None, None)
     functions = [original, regions] + ([] if compiled is None else [compiled])
-    ways = [DirectCalls(function) for function in functions]
+    ways = [Accelerated(function) for function in functions]
     times = _times(ways, given)
     if by_xla is not None and compiled is not None:
         by_xla = replace(by_xla, microseconds=1e6 * times[2])
@@ -109,7 +103,8 @@ def compared(
         recognition=None if recognizing is None else recognizing.report(*given),
     )
     best = 2 if report.is_xla_best else 1 if report.is_gain else 0
-    return Accelerated(ways[best], report)
+    ways[best].report = report
+    return ways[best]
 
 
 def _by_xla(

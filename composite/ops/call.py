@@ -299,6 +299,15 @@ def forget_eager_kernels() -> None:
     eager = context.context()
     eager.ensure_initialized()
     eager.clear_kernel_cache()
+    _eras[:] = [object()]
+
+
+def era() -> object:
+    """Another object since eager kernels were forgotten: what was made before is not current."""
+    return _eras[-1]
+
+
+_eras = [object()]
 
 
 def tensorflow_has_started() -> bool:

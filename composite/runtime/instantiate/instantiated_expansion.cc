@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "composite/runtime/instantiate/expansion_library.h"
+#include "composite/runtime/instantiate/inline_run.h"
 #include "composite/runtime/instantiate/input_facts.h"
 #include "composite/runtime/kernels/options.h"
 #include "tensorflow/core/common_runtime/device.h"
@@ -44,26 +45,6 @@ class KernelFrame : public tensorflow::CallFrameInterface {
   OpKernelContext* const context_;
   const bool keeps_results_;
 };
-
-FunctionLibraryRuntime::Options OptionsOf(OpKernelContext* context) {
-  FunctionLibraryRuntime::Options options(context->step_id());
-  options.cancellation_manager = context->cancellation_manager();
-  options.collective_executor = context->collective_executor();
-  options.step_container = context->step_container();
-  options.stats_collector = context->stats_collector();
-  return options;
-}
-
-absl::Status RunInline(FunctionLibraryRuntime* runtime, FunctionLibraryRuntime::Options options,
-                       const InstantiatedFunction& function, KernelFrame* frame) {
-  options.run_all_kernels_inline = true;
-  // context->runner() would hand work to the pool whose thread this is, and then wait for it.
-  std::function<void(std::function<void()>)> inline_runner = [](std::function<void()> work) {
-    work();
-  };
-  options.runner = &inline_runner;
-  return runtime->RunSync(std::move(options), function.handle(), frame);
-}
 
 absl::Status RunOnCpu(FunctionLibraryRuntime* runtime, OpKernelContext* context,
                       const InstantiatedFunction& function, KernelFrame* frame) {

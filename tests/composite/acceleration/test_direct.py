@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.eager import cancellation, context
+from tensorflow.python.framework import op_callbacks
 
 from composite.acceleration import direct
 from composite.acceleration.direct import DirectCalls
+from composite.ops import call as ops_call
 
 
 class Counted:
@@ -66,6 +71,22 @@ def test_other_arguments_are_other_traces(counted: Counted) -> None:
         assert (turn, counted.traces, counted.calls) == (turn, len(kinds), len(kinds))
 
 
+def test_arrays_are_tensors(counted: Counted) -> None:
+    call = DirectCalls(counted)
+    array = np.array([1.0, 3.0, 5.0], np.float32)
+    for given in (array, tf.constant(array), array[::-1]):
+        np.testing.assert_allclose(call(given)["y"], np.asarray(given) * 2.0)
+    assert (counted.traces, counted.calls) == (1, 1)
+    same = DirectCalls(tf.function(lambda given: given["x"]))
+    for dtype in ("bool", "int8", "uint64", "float16", "float64", "complex128"):
+        for _ in range(2):
+            found = same({"x": np.ones([2, 1], dtype)})
+            assert found.dtype == dtype and found.shape == (2, 1)
+    found = same({"x": array})
+    array[:] = 0.0
+    np.testing.assert_allclose(found, [1.0, 3.0, 5.0])
+
+
 def test_values_of_a_dict_go_by_their_names() -> None:
     function = tf.function(lambda given: given["x"] - 2.0 * given["a"][0])
     call = DirectCalls(function)
@@ -93,7 +114,7 @@ def test_what_only_the_function_knows_is_left_to_it(counted: Counted) -> None:
     call(x)
     call(x)
     assert counted.calls == 1
-    for other in (np.ones(1, np.float32), counted.weight):
+    for other in ([1.0], counted.weight, np.ones(1, ">f4"), np.float32(1.0)):
         call(other)
     call(x=x)
     tf.function(lambda z: call(z)["y"], autograph=False)(x)
@@ -106,7 +127,7 @@ def test_what_only_the_function_knows_is_left_to_it(counted: Counted) -> None:
         call(x)
     finally:
         tf.config.run_functions_eagerly(False)
-    assert counted.calls == 1 + 7
+    assert counted.calls == 1 + 9
 
 
 def test_gradients(counted: Counted) -> None:
@@ -207,3 +228,86 @@ def test_errors_are_the_functions() -> None:
     call(tf.constant([1.0]))
     with pytest.raises(tf.errors.InvalidArgumentError, match="(?s)Detected at node .*x > 0"):
         call(tf.constant([-1.0]))
+
+
+@pytest.fixture
+def functions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The functions that TensorFlow was asked to call; ops are none of them."""
+    asked: list[str] = []
+    usual = context.Context.call_function
+
+    def call_function(self: Any, name: Any, *args: Any) -> Any:
+        asked.append(name)
+        return usual(self, name, *args)
+
+    monkeypatch.setattr(context.Context, "call_function", call_function)
+    return asked
+
+
+def test_a_trace_is_called_as_an_op(counted: Counted, functions: list[str]) -> None:
+    call = DirectCalls(counted)
+    x = tf.constant([5.0])
+    call(x)
+    functions.clear()
+    for value in (2.0, 3.0):
+        counted.weight.assign([value])
+        np.testing.assert_allclose(call(x)["y"], [5.0 * value])
+    with ThreadPoolExecutor(2) as threads:
+        for found in threads.map(lambda _: call(x), range(20)):
+            np.testing.assert_allclose(found["y"], [15.0])
+    assert functions == []
+
+
+def test_when_tensorflow_calls_the_function(counted: Counted, functions: list[str]) -> None:
+    call = DirectCalls(counted)
+    x = tf.constant([5.0])
+    call(x)
+    functions.clear()
+    with cancellation.CancellationManagerContext(cancellation.CancellationManager()):
+        call(x)
+    with op_callbacks_of(lambda *args, **kwargs: None):
+        call(x)
+    before = context.context().function_call_options
+    context.context().function_call_options = context.FunctionCallOptions(
+        executor_type="SINGLE_THREADED_EXECUTOR"
+    )
+    try:
+        call(x)
+    finally:
+        context.context().function_call_options = before
+    assert len(functions) == 3
+    ops_call.forget_eager_kernels()  # an op may have another composition now
+    call(x)
+    assert len(functions) == 4
+
+
+@contextlib.contextmanager
+def op_callbacks_of(callback: Callable[..., Any]) -> Iterator[None]:
+    op_callbacks.add_op_callback(callback)
+    try:
+        yield
+    finally:
+        op_callbacks.remove_op_callback(callback)
+
+
+def test_what_changes_something_is_called_once(functions: list[str]) -> None:
+    total = tf.Variable(0.0)
+    call = DirectCalls(tf.function(lambda x: total.assign_add(x).read_value()))
+    assert [float(call(tf.constant(2.0))) for _ in range(3)] == [2.0, 4.0, 6.0]
+    assert len(functions) == 3
+
+
+def test_what_xla_compiles_stays_compiled(functions: list[str]) -> None:
+    call = DirectCalls(tf.function(lambda x: x * 2.0, jit_compile=True))
+    assert [float(call(tf.constant(2.0))) for _ in range(3)] == [4.0] * 3
+    assert len(functions) == 3
+
+
+def test_with_deterministic_ops_nodes_are_those_of_the_first_call(
+    counted: Counted, functions: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ops_call, "is_deterministic", lambda: True)
+    call = DirectCalls(counted)
+    for _ in range(2):
+        call(tf.constant([5.0]))
+    assert len(functions) == 2

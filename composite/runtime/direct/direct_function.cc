@@ -1,0 +1,133 @@
+#include "composite/runtime/direct/direct_function.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "composite/runtime/instantiate/inline_run.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/resource_var.h"
+#include "tensorflow/core/framework/tensor_util.h"
+#include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/statusor.h"
+
+namespace composite {
+namespace {
+
+using tensorflow::FunctionLibraryDefinition;
+using tensorflow::FunctionLibraryRuntime;
+using tensorflow::OpKernelContext;
+using tensorflow::ProcessFunctionLibraryRuntime;
+using tensorflow::Tensor;
+
+// The arguments are inputs of a kernel from `first` on, and then captures; the results are the
+// kernel's outputs.
+class CallFrame : public tensorflow::CallFrameInterface {
+ public:
+  CallFrame(OpKernelContext* context, int first, const std::vector<DirectArgument>& takes,
+            const std::vector<Tensor>& captures)
+      : context_(context), first_(first), takes_(takes), captures_(captures) {}
+
+  size_t num_args() const override { return takes_.size(); }
+  size_t num_retvals() const override { return context_->num_outputs(); }
+
+  absl::Status GetArg(int index, const Tensor** value) override {
+    const int given = static_cast<int>(takes_.size() - captures_.size());
+    *value =
+        index < given ? &context_->input(first_ + takes_[index].index) : &captures_[index - given];
+    return absl::OkStatus();
+  }
+
+  absl::Status SetRetval(int index, const Tensor& value) override {
+    if (value.dtype() != context_->expected_output_dtype(index)) {
+      return absl::InternalError("a function returns another dtype than its call");
+    }
+    context_->set_output(index, value);
+    return absl::OkStatus();
+  }
+
+ private:
+  OpKernelContext* const context_;
+  const int first_;
+  const std::vector<DirectArgument>& takes_;
+  const std::vector<Tensor>& captures_;
+};
+
+// As ReadVariableOp reads it.
+absl::Status Read(OpKernelContext* context, const tensorflow::ResourceHandle& handle,
+                  tensorflow::DataType dtype, Tensor* value) {
+  tensorflow::core::RefCountPtr<tensorflow::Var> variable;
+  TF_RETURN_IF_ERROR(LookupResource(context, handle, &variable));
+  tensorflow::tf_shared_lock lock(*variable->mu());
+  const Tensor& held = *variable->tensor();
+  if (!held.IsInitialized() || held.dtype() != dtype) {
+    return absl::FailedPreconditionError(absl::StrCat("variable ", handle.name(), " has no value"));
+  }
+  *value = variable->copy_on_read_mode.load() ? tensorflow::tensor::DeepCopy(held) : held;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const DirectFunction>> DirectFunction::Make(
+    FunctionLibraryRuntime* runtime, const std::string& name, const tensorflow::ConfigProto& config,
+    std::vector<Tensor> captures) {
+  std::unique_ptr<FunctionLibraryDefinition> library;
+  std::unique_ptr<ProcessFunctionLibraryRuntime> process;
+  FunctionLibraryRuntime* here = nullptr;
+  // The library that a kernel sees is that of its node alone; a clone has the process's.
+  TF_RETURN_IF_ERROR(runtime->Clone(&library, &process, &here));
+  const tensorflow::FunctionDef* function = library->Find(name);
+  if (function == nullptr) return absl::NotFoundError(absl::StrCat("no function ", name));
+  const int arguments = function->signature().input_arg_size() - static_cast<int>(captures.size());
+  if (arguments < 0) return absl::InvalidArgumentError("a function has fewer arguments");
+  TF_ASSIGN_OR_RETURN(DirectGraph graph,
+                      DirectGraphOf(here, *function, *library, config, arguments));
+  auto made = std::shared_ptr<DirectFunction>(new DirectFunction);
+  for (const auto& result : function->signature().output_arg()) {
+    made->results_.push_back(result.type());
+  }
+  for (int i = 0; i < arguments; ++i) {
+    made->arguments_.push_back(function->signature().input_arg(i).type());
+  }
+  TF_RETURN_IF_ERROR(runtime->Clone(&made->no_functions_, &made->process_, &made->runtime_,
+                                    /*skip_flib_def=*/true));
+  made->captures_ = std::move(captures);
+  made->takes_ = std::move(graph.arguments);
+  TF_ASSIGN_OR_RETURN(made->function_, InstantiatedFunction::MakeFast(made->runtime_, graph.name,
+                                                                      std::move(graph.library)));
+  return std::shared_ptr<const DirectFunction>(std::move(made));
+}
+
+absl::Status DirectFunction::ReadCaptures(OpKernelContext* context,
+                                          std::vector<Tensor>* values) const {
+  values->reserve(takes_.size());
+  const int first = static_cast<int>(arguments_.size());
+  for (const DirectArgument& argument : takes_) {
+    if (argument.index < first) continue;
+    const Tensor& capture = captures_[argument.index - first];
+    if (argument.reads == tensorflow::DT_INVALID) {
+      values->push_back(capture);
+      continue;
+    }
+    const auto& handle = capture.scalar<tensorflow::ResourceHandle>()();
+    TF_RETURN_IF_ERROR(Read(context, handle, argument.reads, &values->emplace_back()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DirectFunction::Call(OpKernelContext* context, int first) const {
+  if (context->num_inputs() - first != static_cast<int>(arguments_.size()) ||
+      context->num_outputs() != static_cast<int>(results_.size())) {
+    return absl::InvalidArgumentError(absl::StrCat("a function of ", arguments_.size(),
+                                                   " arguments and ", results_.size(),
+                                                   " results is called with others"));
+  }
+  std::vector<Tensor> captures;
+  TF_RETURN_IF_ERROR(ReadCaptures(context, &captures));
+  CallFrame frame(context, first, takes_, captures);
+  FunctionLibraryRuntime::Options options = OptionsOf(context);
+  options.rendezvous = context->rendezvous();
+  return RunInline(runtime_, std::move(options), *function_, &frame);
+}
+
+}  // namespace composite

@@ -1,0 +1,58 @@
+// A function with its captures, ready to be called on the thread of whoever calls it.
+#ifndef COMPOSITE_RUNTIME_DIRECT_DIRECT_FUNCTION_H_
+#define COMPOSITE_RUNTIME_DIRECT_DIRECT_FUNCTION_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "composite/runtime/direct/direct_graph.h"
+#include "composite/runtime/instantiate/instantiated_function.h"
+#include "tensorflow/core/common_runtime/process_function_library_runtime.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/protobuf/config.pb.h"
+
+namespace composite {
+
+// Thread-safe.
+class DirectFunction {
+ public:
+  // Of the function `name` in the library of `runtime`, whose last arguments are `captures`. The
+  // status is that of DirectGraphOf, or says which node no single thread can run.
+  static absl::StatusOr<std::shared_ptr<const DirectFunction>> Make(
+      tensorflow::FunctionLibraryRuntime* runtime, const std::string& name,
+      const tensorflow::ConfigProto& config, std::vector<tensorflow::Tensor> captures);
+
+  // Sets the outputs of `context` to the results for its inputs from `first` on. An error changes
+  // nothing but them.
+  absl::Status Call(tensorflow::OpKernelContext* context, int first) const;
+
+  // The dtypes of those before the captures.
+  const tensorflow::DataTypeVector& arguments() const { return arguments_; }
+  const tensorflow::DataTypeVector& results() const { return results_; }
+
+ private:
+  DirectFunction() = default;
+
+  // What the graph takes of the captures.
+  absl::Status ReadCaptures(tensorflow::OpKernelContext* context,
+                            std::vector<tensorflow::Tensor>* values) const;
+
+  // A runtime of its own: that of the process may forget what it has instantiated.
+  std::unique_ptr<tensorflow::FunctionLibraryDefinition> no_functions_;
+  std::unique_ptr<tensorflow::ProcessFunctionLibraryRuntime> process_;
+  tensorflow::FunctionLibraryRuntime* runtime_ = nullptr;
+  tensorflow::DataTypeVector arguments_;
+  tensorflow::DataTypeVector results_;
+  std::vector<tensorflow::Tensor> captures_;
+  std::vector<DirectArgument> takes_;
+  std::unique_ptr<const InstantiatedFunction> function_;
+};
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_DIRECT_DIRECT_FUNCTION_H_
