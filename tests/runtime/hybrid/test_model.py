@@ -102,7 +102,7 @@ class Api:
         code = self.runtime.composite_call_hybrid(
             model, given, len(inputs), made, outputs, self.error, self.room
         )
-        found = [] if code else [self.array(one) for one in made]
+        found = [] if code else [self.array(one or 0) for one in made]
         for one in [*given, *made]:
             self.tf.TF_DeleteTensor(ctypes.c_void_p(one))
         return found, self.error.value.decode()
