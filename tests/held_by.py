@@ -291,6 +291,10 @@ HELD_BY: dict[str, str] = {
     "tests/runtime/direct/test_direct_graph.py": (
         "direct_function direct_ops eager_only_op composite/runtime/instantiate/inline_run"
     ),
+    "tests/runtime/hybrid/test_model.py": (
+        "calls description part transfer composite/runtime/api/hybrid_c_api"
+        " composite/runtime/foreign/tvm_module"
+    ),
     "tests/runtime/run/test_op_kernel.py": "composite_node node_call",
     "tests/gpu/test_on_device.py": (
         "composite/runtime/run/device_op composite/runtime/run/gpu_call"

@@ -126,7 +126,7 @@ def test_what_the_wheel_holds(wheel):
         f"composite/runtime/{n}"
         for n in ("libcomposite_runtime.so", "libcomposite_standalone.so", "build_info.json")
     }
-    apis = ("c_api.h", "library_c_api.h", "standalone_c_api.h")
+    apis = ("c_api.h", "hybrid_c_api.h", "library_c_api.h", "standalone_c_api.h")
     headers = {f"composite/include/composite/runtime/{name}" for name in apis}
     assert ours == data_of("composite") | compiler | built | headers
     expected = {"composite/py.typed", "composite/cmake/CompositeConfig.cmake"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -97,13 +98,27 @@ class Emitter:
         arguments = [self._variable(of) for of in self._graph.operands(name)]
         outputs = []
         for k, value in enumerate(region.outputs):
-            shape = relax.ShapeExpr(self._shape(value.dims or ()))
-            memory = relax.op.builtin.alloc_tensor(shape, value.dtype.name, 0)
-            outputs.append(self._builder.emit(memory))
+            outputs.append(self._memory(value))
             self._made[Edge(name, k)] = outputs[-1]
         called = relax.ExternFunc(kernel.guarded or kernel.name)
         nothing = [ir.TupleType([])]
         self._builder.emit(ir.Call(called, [*arguments, *outputs], ty_args=nothing))
+
+    def _memory(self, value: Value) -> Any:
+        """Emits memory of its own for a tensor.
+
+        What TensorFlow returns may be in the memory of what it was given, a reshaped tensor for
+        one. TVM, which plans `builtin.alloc_tensor`, would give that to others after the call; this
+        is let go when nobody has it any more.
+        """
+        from tvm import relax
+        from tvm.relax.op import vm
+
+        shape = self._shape(value.dims or ())
+        size = math.prod(shape, start=value.dtype.size)
+        storage = self._builder.emit(vm.alloc_storage(relax.ShapeExpr([size]), 0, "uint8"))
+        memory = vm.alloc_tensor(storage, 0, relax.ShapeExpr(shape), value.dtype.name)
+        return self._builder.emit(memory)
 
     def _require(self, text: str, least: int, function: str) -> None:
         """Emits the check of a size that a kernel relies on."""

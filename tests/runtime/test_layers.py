@@ -23,6 +23,7 @@ GENERATED = {Path("base/record_tables.h")}  # by the build
 # The C API, and the rooms that implement it.
 PUBLIC = {
     Path("c_api.h"): {"api", "standalone"},
+    Path("hybrid_c_api.h"): {"api"},
     Path("library_c_api.h"): {"api"},
     Path("standalone_c_api.h"): {"standalone"},
 }

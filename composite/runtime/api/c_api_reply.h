@@ -2,6 +2,7 @@
 #ifndef COMPOSITE_RUNTIME_API_C_API_REPLY_H_
 #define COMPOSITE_RUNTIME_API_C_API_REPLY_H_
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -89,6 +90,18 @@ int Reply(composite_buffer* reply, Answer answer) {
   } catch (const std::exception& error) {
     return ReplyStatus(absl::InternalError(error.what()), reply);
   }
+}
+
+// The same for functions that take room for a message in the place of a reply.
+template <typename Work>
+int Answer(char* error, size_t error_size, Work work) {
+  composite_buffer message = {nullptr, 0};
+  const int code = Reply(&message, work);
+  if (error != nullptr && error_size > 0) {
+    std::snprintf(error, error_size, "%s", message.data != nullptr ? message.data : "");
+  }
+  composite_free(&message);
+  return code;
 }
 
 template <typename Message>

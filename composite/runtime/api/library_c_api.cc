@@ -1,6 +1,5 @@
 #include "composite/runtime/library_c_api.h"
 
-#include <cstdio>
 #include <cstring>
 #include <string>
 
@@ -23,13 +22,7 @@ absl::Status Load(const std::string& folder) {
 extern "C" {
 
 int composite_load_library(const char* folder, char* error, size_t error_size) {
-  composite_buffer message = {nullptr, 0};
-  const int code = composite::Reply(&message, [&] { return composite::Load(folder); });
-  if (error != nullptr && error_size > 0) {
-    std::snprintf(error, error_size, "%s", message.data != nullptr ? message.data : "");
-  }
-  composite_free(&message);
-  return code;
+  return composite::Answer(error, error_size, [&] { return composite::Load(folder); });
 }
 
 int64_t composite_counter(const char* name) {

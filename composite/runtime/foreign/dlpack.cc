@@ -1,5 +1,6 @@
 #include "composite/runtime/foreign/dlpack.h"
 
+#include "absl/strings/str_cat.h"
 #include "composite/runtime/kernels/dtypes.h"
 
 namespace composite {
@@ -17,6 +18,16 @@ enum DlpackCode : uint8_t {
 
 // What a tensor without elements points to: kernels check that an address is there and aligned.
 alignas(64) char nothing[64];
+
+bool IsCompact(const tvm_abi::Tensor& tensor) {
+  if (tensor.strides == nullptr) return true;
+  int64_t stride = 1;
+  for (int d = tensor.ndim - 1; d >= 0; stride *= tensor.shape[d--]) {
+    if (tensor.shape[d] == 0) return true;
+    if (tensor.shape[d] != 1 && tensor.strides[d] != stride) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -39,6 +50,26 @@ tvm_abi::DataType ToDlpack(tensorflow::DataType dtype) {
     default:
       return ToAbi(dtype);
   }
+}
+
+absl::StatusOr<tensorflow::DataType> DtypeOfHostTensor(const tvm_abi::Tensor& tensor) {
+  if (tensor.device.type != tvm_abi::kCpu) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a tensor on device ", tensor.device.type, ", not on the CPU"));
+  }
+  if (!IsCompact(tensor)) return absl::InvalidArgumentError("a tensor with gaps: copy it first");
+  const tvm_abi::DataType wanted = tensor.dtype;
+  for (int i = tensorflow::DataType_MIN + 1; i <= tensorflow::DataType_MAX; ++i) {
+    const auto dtype = static_cast<tensorflow::DataType>(i);
+    const tvm_abi::DataType word = ToDlpack(dtype);
+    if (word.code != kNoAbiCode && word.code == wanted.code && word.bits == wanted.bits &&
+        word.lanes == wanted.lanes) {
+      return dtype;
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat("a tensor of DLPack's type (", int{wanted.code},
+                                                 ", ", int{wanted.bits}, " bits, ",
+                                                 int{wanted.lanes}, " lanes)"));
 }
 
 tvm_abi::Tensor DescribeTensor(const tensorflow::Tensor& tensor, int64_t* dims,

@@ -130,10 +130,11 @@ void ElfImage::Bind(const std::string& symbol, const void* address) {
   const auto found = undefined_.find(symbol);
   if (found == undefined_.end()) return;
   // A local symbol with an absolute value: the dynamic linker takes it as it is, and looks in no
-  // other library. glibc since 2.28.
+  // other library; hidden, so that it does so at a first call, too. glibc since 2.28.
   Elf64_Sym bound;
   std::memcpy(&bound, bytes_.data() + found->second, sizeof(bound));
   bound.st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC);
+  bound.st_other = STV_HIDDEN;
   bound.st_shndx = SHN_ABS;
   bound.st_value = reinterpret_cast<uintptr_t>(address);
   std::memcpy(&bytes_[found->second], &bound, sizeof(bound));

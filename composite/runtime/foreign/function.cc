@@ -20,37 +20,17 @@ using tensorflow::Tensor;
 
 constexpr tvm_abi::Device kHost = {tvm_abi::kCpu, 0};
 
-bool IsCompact(const tvm_abi::Tensor& tensor) {
-  if (tensor.strides == nullptr) return true;
-  int64_t stride = 1;
-  for (int d = tensor.ndim - 1; d >= 0; stride *= tensor.shape[d--]) {
-    if (tensor.shape[d] == 0) return true;
-    if (tensor.shape[d] != 1 && tensor.strides[d] != stride) return false;
-  }
-  return true;
-}
-
-bool SameDtype(tvm_abi::DataType a, tvm_abi::DataType b) {
-  return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
-}
-
 absl::StatusOr<Tensor> Copy(const tvm_abi::Any& result, DataType dtype) {
   if (result.type_index != tvm_ffi::kTensor) {
     return absl::InvalidArgumentError(
         absl::StrCat("no tensor (type ", result.type_index, " of TVM's objects)"));
   }
   const tvm_abi::Tensor& from = tvm_ffi::TensorOf(result);
-  const tvm_abi::DataType found = from.dtype;
-  if (!SameDtype(found, ToDlpack(dtype))) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "not ", tensorflow::DataTypeString(dtype), " but a tensor of DLPack's type (",
-        int{found.code}, ", ", int{found.bits}, " bits, ", int{found.lanes}, " lanes)"));
+  TF_ASSIGN_OR_RETURN(const DataType found, DtypeOfHostTensor(from));
+  if (found != dtype) {
+    return absl::InvalidArgumentError(absl::StrCat("not ", tensorflow::DataTypeString(dtype),
+                                                   " but ", tensorflow::DataTypeString(found)));
   }
-  if (from.device.type != tvm_abi::kCpu) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a tensor on device ", from.device.type, ", not on the CPU"));
-  }
-  if (!IsCompact(from)) return absl::InvalidArgumentError("a tensor with gaps: copy it first");
   tensorflow::TensorShape shape;
   TF_RETURN_IF_ERROR(tensorflow::TensorShape::BuildTensorShape(
       absl::MakeConstSpan(from.shape, from.ndim), &shape));

@@ -11,6 +11,7 @@
 #include "composite/runtime/base/fork_mutex.h"
 #include "composite/runtime/base/sha256.h"
 #include "composite/runtime/foreign/elf_image.h"
+#include "composite/runtime/foreign/tvm_module.h"
 #include "composite/runtime/kernels/kernel_library.h"
 #include "composite/runtime/launch/tvm_abi.h"
 #include "tensorflow/core/platform/errors.h"
@@ -24,8 +25,6 @@ constexpr char kBinary[] = "__tvm_ffi__library_bin";   // other modules, such as
 constexpr char kContext[] = "__tvm_ffi__library_ctx";  // by which code finds functions of those
 constexpr char kSlotPrefix[] = "__TVM";                // functions of a runtime, as pointers
 constexpr char kImportPrefix[] = "TVM";                // and as undefined symbols
-constexpr char kCudaLoader[] = "ffi.Module.load_from_bytes.cuda";  // of CUDA's machine code
-constexpr char kRaise[] = "TVMFFIErrorSetRaisedFromCStrParts";     // the one that all kernels have
 
 // Whether this runtime has everything that the functions of a library ask of theirs.
 bool HasKernelsAlone(const ElfImage& image) {
@@ -37,7 +36,7 @@ bool HasKernelsAlone(const ElfImage& image) {
     }
   }
   for (const std::string& name : image.UndefinedWith(kImportPrefix)) {
-    if (absl::StrCat(kImportPrefix, name) != kRaise) return false;
+    if (absl::StrCat(kImportPrefix, name) != tvm_ffi::kRaiseParts) return false;
   }
   for (const std::string& library : image.needed()) {
     if (absl::StartsWith(library, "libtvm")) return false;
@@ -79,11 +78,6 @@ class KernelLibrary : public ForeignLibrary {
   const std::vector<std::string> names_;
 };
 
-absl::StatusOr<tvm_ffi::Value> GetFunction(const tvm_ffi::Value& module, const std::string& name) {
-  const tvm_abi::Any arguments[] = {module.any(), tvm_ffi::String(name.c_str()), tvm_ffi::Int(1)};
-  return tvm_ffi::CallGlobal("ffi.ModuleGetFunction", arguments);
-}
-
 // A module of TVM's runtime, and where that is a program of Relax, a virtual machine for it.
 class ModuleLibrary : public ForeignLibrary {
  public:
@@ -92,7 +86,7 @@ class ModuleLibrary : public ForeignLibrary {
                                                             bool serial, bool returns) {
     auto library = std::make_shared<ModuleLibrary>(std::move(path), std::move(module),
                                                    std::move(names), serial, returns);
-    TF_RETURN_IF_ERROR(library->StartMachine());
+    TF_ASSIGN_OR_RETURN(library->machine_, StartMachine(library->module_));
     return std::shared_ptr<ForeignLibrary>(std::move(library));
   }
 
@@ -120,26 +114,14 @@ class ModuleLibrary : public ForeignLibrary {
   const std::vector<std::string>& names() const override { return names_; }
 
  private:
-  // As relax.VirtualMachine does it in Python.
-  absl::Status StartMachine() {
-    constexpr int kPooledAllocator = 2;
-    TF_ASSIGN_OR_RETURN(tvm_ffi::Value load, GetFunction(module_, "vm_load_executable"));
-    if (load.type() != tvm_ffi::kFunction) return absl::OkStatus();
-    TF_ASSIGN_OR_RETURN(machine_, tvm_ffi::Call("vm_load_executable", load, {}));
-    TF_ASSIGN_OR_RETURN(tvm_ffi::Value start, GetFunction(machine_, "vm_initialization"));
-    const tvm_abi::Any arguments[] = {tvm_ffi::Int(tvm_abi::kCpu), tvm_ffi::Int(0),
-                                      tvm_ffi::Int(kPooledAllocator)};
-    machine_serial_ = std::make_shared<std::recursive_mutex>();
-    return tvm_ffi::Call("vm_initialization", start, arguments).status();
-  }
-
   const std::string path_;
   const tvm_ffi::Value module_;
   const std::vector<std::string> names_;
   const std::shared_ptr<std::recursive_mutex> serial_;
   const bool returns_;
   tvm_ffi::Value machine_;  // none: the module is no program
-  std::shared_ptr<std::recursive_mutex> machine_serial_;
+  const std::shared_ptr<std::recursive_mutex> machine_serial_ =
+      std::make_shared<std::recursive_mutex>();
 };
 
 // One function, by whatever name.
@@ -178,37 +160,12 @@ Table& Libraries() {
 absl::StatusOr<std::shared_ptr<ForeignLibrary>> OpenKernels(const std::string& path,
                                                             ElfImage image) {
   // To this runtime's own, whichever other libraries of the process have the symbol.
-  image.Bind(kRaise, reinterpret_cast<const void*>(&tvm_abi::RaiseParts));
+  image.Bind(tvm_ffi::kRaiseParts, reinterpret_cast<const void*>(&tvm_abi::RaiseParts));
   TF_ASSIGN_OR_RETURN(CheckedFile copy, CheckedFile::InMemory(path, image.bytes()));
   TF_ASSIGN_OR_RETURN(void* handle, copy.Map(kOpenFlags));
   FillSlotsOf(handle);
   return std::shared_ptr<ForeignLibrary>(
       std::make_shared<KernelLibrary>(path, handle, FunctionNames(image)));
-}
-
-absl::StatusOr<std::shared_ptr<ForeignLibrary>> OpenModule(const std::string& path,
-                                                           const ElfImage& image,
-                                                           const tvm_ffi::Libraries& tvm) {
-  absl::Status status = tvm_ffi::Load(tvm, /*with_runtime=*/true);
-  if (!status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
-  }
-  TF_ASSIGN_OR_RETURN(CheckedFile copy, CheckedFile::InMemory(path, image.bytes()));
-  const std::string mapped = copy.MapPath();
-  const tvm_abi::Any arguments[] = {tvm_ffi::String(mapped.c_str()), tvm_ffi::String("so")};
-  constexpr char kLoad[] = "ffi.Module.load_from_file.so";
-  absl::StatusOr<tvm_ffi::Value> module = tvm_ffi::CallGlobal(kLoad, arguments);
-  if (!module.ok() && absl::StrContains(module.status().message(), kCudaLoader)) {
-    status = tvm_ffi::LoadCuda(tvm);
-    if (!status.ok()) {
-      return absl::Status(
-          status.code(),
-          absl::StrCat(path, " has functions for NVIDIA's GPUs: ", status.message()));
-    }
-    module = tvm_ffi::CallGlobal(kLoad, arguments);
-  }
-  TF_RETURN_IF_ERROR(module.status());
-  return ModuleLibrary::Of(path, *std::move(module), FunctionNames(image), false, false);
 }
 
 }  // namespace
@@ -231,7 +188,8 @@ absl::StatusOr<Loaded> LoadForeignLibrary(const std::string& path, const std::st
   const auto open = [&]() -> absl::StatusOr<std::shared_ptr<ForeignLibrary>> {
     TF_ASSIGN_OR_RETURN(ElfImage image, ElfImage::Parse(path, std::move(bytes)));
     if (HasKernelsAlone(image)) return OpenKernels(path, std::move(image));
-    return OpenModule(path, image, tvm);
+    TF_ASSIGN_OR_RETURN(tvm_ffi::Value module, LoadTvmModule(path, image, tvm));
+    return ModuleLibrary::Of(path, std::move(module), FunctionNames(image), false, false);
   };
   absl::StatusOr<std::shared_ptr<ForeignLibrary>> opened = open();
   if (!opened.ok()) {

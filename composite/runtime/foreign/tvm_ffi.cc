@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <memory>
 
@@ -55,13 +56,21 @@ struct Version {  // TVMFFIVersion
 };
 constexpr uint32_t kMajor = 0, kMinor = 1;
 
+using SafeCall = int (*)(void* self, const Any*, int32_t, Any*);  // TVMFFISafeCallType
+
 struct Api {
   void (*get_version)(Version*);
   int (*increase)(void*);
   int (*decrease)(void*);
   int (*get_global)(const ByteArray*, void**);
+  int (*set_global)(const ByteArray*, void*, int allow_override);
+  int (*create_function)(void* self, SafeCall, void (*deleter)(void* self), void**);
   int (*call)(void*, const Any*, int32_t, Any*);
   void (*take_error)(void**);
+  void (*raise)(const char* kind, const char* message);
+  void (*raise_parts)(const char* kind, const char** parts, int32_t count);
+  int32_t (*type_index)(const ByteArray* key, int32_t fixed, int32_t depth, int32_t children,
+                        int32_t more_children, int32_t parent);
   int (*from_dlpack)(ManagedTensor*, int32_t, int32_t, void**);
   int (*set_stream)(int32_t, int32_t, void*, void**);
 };
@@ -85,8 +94,13 @@ absl::Status ResolveAll(void* library) {
                         Resolve(library, "TVMFFIObjectIncRef", &found.increase) &&
                         Resolve(library, "TVMFFIObjectDecRef", &found.decrease) &&
                         Resolve(library, "TVMFFIFunctionGetGlobal", &found.get_global) &&
+                        Resolve(library, "TVMFFIFunctionSetGlobal", &found.set_global) &&
+                        Resolve(library, "TVMFFIFunctionCreate", &found.create_function) &&
                         Resolve(library, "TVMFFIFunctionCall", &found.call) &&
                         Resolve(library, "TVMFFIErrorMoveFromRaised", &found.take_error) &&
+                        Resolve(library, "TVMFFIErrorSetRaisedFromCStr", &found.raise) &&
+                        Resolve(library, kRaiseParts, &found.raise_parts) &&
+                        Resolve(library, "TVMFFITypeGetOrAllocIndex", &found.type_index) &&
                         Resolve(library, "TVMFFITensorFromDLPack", &found.from_dlpack) &&
                         Resolve(library, "TVMFFIEnvSetStream", &found.set_stream);
   Version version{};
@@ -100,7 +114,8 @@ absl::Status ResolveAll(void* library) {
   return absl::OkStatus();
 }
 
-// What is mapped under this name already, or else the file.
+// What is mapped under this name already, or else the file, or for a mere name what the linker
+// finds.
 absl::StatusOr<void*> Open(const char* name, const std::string& path) {
   if (void* mapped = dlopen(name, RTLD_NOW | RTLD_NOLOAD)) return mapped;
   if (path.empty()) {
@@ -110,8 +125,10 @@ absl::StatusOr<void*> Open(const char* name, const std::string& path) {
   // GLOBAL: the libraries that TVM loads name none as needed.
   if (void* opened = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) return opened;
   const char* why = dlerror();
+  const bool is_searched = path.find('/') == std::string::npos;
   return absl::FailedPreconditionError(
-      absl::StrCat(path, " does not load: ", why != nullptr ? why : "no reason given"));
+      absl::StrCat(path, " does not load: ", why != nullptr ? why : "no reason given",
+                   is_searched ? ": link the program with it, or set LD_LIBRARY_PATH" : ""));
 }
 
 // The error that this thread has raised.
@@ -132,6 +149,51 @@ struct Held {
   tensorflow::Tensor tensor;
   absl::InlinedVector<int64_t, 4> dims, strides;
 };
+
+// A tensor of TensorFlow as an object that TVM passes on.
+struct Opaque {
+  ObjectHeader header;
+  tensorflow::Tensor tensor;
+};
+
+int32_t OpaqueType() {
+  constexpr char kKey[] = "composite.Tensor";
+  const ByteArray key{kKey, sizeof(kKey) - 1};
+  static const int32_t index = api.type_index(&key, -1, 1, 0, 0, kFirstObject);
+  return index;
+}
+
+// An object ends when nobody has it any more, its memory when nobody remembers it either.
+void DeleteOpaque(void* self, int flags) {
+  constexpr int kEnd = 1, kFree = 2;
+  auto* const opaque = static_cast<Opaque*>(self);
+  if ((flags & kEnd) != 0) opaque->tensor = tensorflow::Tensor();
+  if ((flags & kFree) != 0) delete opaque;
+}
+
+int RunCallback(void* self, const Any* arguments, int32_t count, Any* result) {
+  absl::Status status;
+  try {
+    absl::StatusOr<Value> made =
+        (*static_cast<Callback*>(self))(absl::MakeConstSpan(arguments, count));
+    if (made.ok()) {
+      *result = made->Release();
+      return 0;
+    }
+    status = made.status();
+  } catch (const std::exception& error) {
+    status = absl::InternalError(error.what());
+  }
+  api.raise("RuntimeError", std::string(status.message()).c_str());
+  return -1;
+}
+
+absl::StatusOr<Value> FindGlobal(absl::string_view name) {
+  const ByteArray key{name.data(), name.size()};
+  Any any{kFunction, 0, {0}};
+  if (api.get_global(&key, &any.v_ptr) != 0) return KernelError(name, TakeError());
+  return any.v_ptr != nullptr ? Value(any) : Value();
+}
 
 }  // namespace
 
@@ -181,6 +243,24 @@ absl::StatusOr<Value> Value::OfTensor(const tensorflow::Tensor& tensor, tvm_abi:
   return Value(any);
 }
 
+Value Value::OfOpaque(const tensorflow::Tensor& tensor) {
+  constexpr uint64_t kOneOfEach = (uint64_t{1} << 32) | 1;  // weak and strong references
+  Any any{OpaqueType(), 0, {0}};
+  any.v_ptr = new Opaque{{kOneOfEach, any.type_index, 0, &DeleteOpaque}, tensor};
+  return Value(any);
+}
+
+absl::StatusOr<Value> Value::OfFunction(Callback callback) {
+  auto held = std::make_unique<Callback>(std::move(callback));
+  const auto deleter = [](void* self) { delete static_cast<Callback*>(self); };
+  Any any{kFunction, 0, {0}};
+  if (api.create_function(held.get(), &RunCallback, deleter, &any.v_ptr) != 0) {
+    return KernelError("TVMFFIFunctionCreate", TakeError());
+  }
+  held.release();  // the function's deleter has it
+  return Value(any);
+}
+
 Value::~Value() {
   if (any_.type_index >= kFirstObject) api.decrease(any_.v_ptr);
 }
@@ -219,16 +299,57 @@ absl::StatusOr<Value> Call(absl::string_view name, const Value& function,
 }
 
 absl::StatusOr<Value> CallGlobal(absl::string_view name, absl::Span<const Any> arguments) {
-  const ByteArray key{name.data(), name.size()};
-  void* function = nullptr;
-  if (api.get_global(&key, &function) != 0) return KernelError(name, TakeError());
-  if (function == nullptr) {
+  TF_ASSIGN_OR_RETURN(const Value function, FindGlobal(name));
+  if (function.type() == tvm_abi::kNone) {
     return absl::NotFoundError(absl::StrCat("this TVM has no function ", name));
   }
-  Any any{kFunction, 0, {0}};
-  any.v_ptr = function;
-  return Call(name, Value(any), arguments);
+  return Call(name, function, arguments);
 }
+
+const tensorflow::Tensor* OpaqueOf(const Any& value) {
+  if (value.type_index != OpaqueType()) return nullptr;
+  return &static_cast<const Opaque*>(value.v_ptr)->tensor;
+}
+
+absl::string_view TextOf(const Any& value) {
+  switch (value.type_index) {
+    case kRawString:
+      return static_cast<const char*>(value.v_ptr);
+    case kSmallString:  // its length is in the place of the padding
+      return {reinterpret_cast<const char*>(&value.v_int64), value.zero_padding};
+    case kString: {
+      const auto& text = After<ByteArray>(value.v_ptr);
+      return {text.data, text.size};
+    }
+    default:
+      return "";
+  }
+}
+
+GlobalScope::GlobalScope(const char* name, Callback callback) : name_(name) {
+  absl::StatusOr<Value> before = FindGlobal(name);
+  absl::StatusOr<Value> function = Value::OfFunction(std::move(callback));
+  status_ = before.ok() ? function.status() : before.status();
+  if (!status_.ok()) return;
+  before_ = *std::move(before);
+  const ByteArray key{name, std::strlen(name)};
+  if (api.set_global(&key, function->any().v_ptr, /*allow_override=*/1) != 0) {
+    status_ = KernelError(name, TakeError());
+  }
+}
+
+GlobalScope::~GlobalScope() {
+  if (!status_.ok()) return;
+  if (before_.type() == tvm_abi::kNone) {
+    const Any arguments[] = {String(name_)};
+    CallGlobal("ffi.FunctionRemoveGlobal", arguments).IgnoreError();
+    return;
+  }
+  const ByteArray key{name_, std::strlen(name_)};
+  if (api.set_global(&key, before_.any().v_ptr, /*allow_override=*/1) != 0) TakeError();
+}
+
+const void* RaiseParts() { return reinterpret_cast<const void*>(api.raise_parts); }
 
 }  // namespace tvm_ffi
 }  // namespace composite

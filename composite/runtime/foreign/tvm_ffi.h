@@ -7,6 +7,7 @@
 #ifndef COMPOSITE_RUNTIME_FOREIGN_TVM_FFI_H_
 #define COMPOSITE_RUNTIME_FOREIGN_TVM_FFI_H_
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,14 +26,17 @@ namespace tvm_ffi {
 enum TypeIndex : int32_t {
   kInt = 1,
   kRawString = 8,
+  kSmallString = 11,
   kFirstObject = 64,
+  kString = 65,
   kFunction = 68,
   kTensor = 70,
   kArray = 71,
   kModule = 73,
 };
 
-// Where TVM's libraries are, if nothing in the process has mapped them yet.
+// Where TVM's libraries are, if nothing in the process has mapped them yet. By a mere name, they
+// are where the linker looks for libraries.
 struct Libraries {
   std::string ffi;      // libtvm_ffi.so
   std::string runtime;  // libtvm_runtime.so
@@ -45,6 +49,10 @@ absl::Status Load(const Libraries& libraries, bool with_runtime);
 // Maps libtvm_runtime_cuda too, after these.
 absl::Status LoadCuda(const Libraries& libraries);
 
+class Value;
+// What a function object of this process does with its arguments. A failure is what it raises.
+using Callback = std::function<absl::StatusOr<Value>(absl::Span<const tvm_abi::Any>)>;
+
 // A value that owns what it refers to. Load comes before any other than None.
 class Value {
  public:
@@ -55,6 +63,10 @@ class Value {
   // A tensor of TVM on the memory of TensorFlow's, which it keeps, of a device.
   static absl::StatusOr<Value> OfTensor(const tensorflow::Tensor& tensor, tvm_abi::Device device);
 
+  // An object of TVM that keeps a tensor as it is, of whatever dtype.
+  static Value OfOpaque(const tensorflow::Tensor& tensor);
+  static absl::StatusOr<Value> OfFunction(Callback callback);
+
   Value(Value&& other) noexcept : any_(std::exchange(other.any_, kNone)) {}
   Value& operator=(Value&& other) noexcept {
     std::swap(any_, other.any_);
@@ -64,6 +76,8 @@ class Value {
 
   int32_t type() const { return any_.type_index; }
   const tvm_abi::Any& any() const { return any_; }
+  // Hands the reference over.
+  tvm_abi::Any Release() { return std::exchange(any_, kNone); }
   // Of a tensor.
   const tvm_abi::Tensor& tensor() const;
   // Of an array; they live as long as it does.
@@ -91,6 +105,31 @@ class StreamScope {
 tvm_abi::Any Int(int64_t value);
 tvm_abi::Any String(const char* text);  // as long as the text lives
 const tvm_abi::Tensor& TensorOf(const tvm_abi::Any& tensor);
+// Of an object that OfOpaque made; null of any other value.
+const tensorflow::Tensor* OpaqueOf(const tvm_abi::Any& value);
+// Of a string; empty for any other value. It lives as long as `value` does where it is.
+absl::string_view TextOf(const tvm_abi::Any& value);
+
+// A function in TVM's table of global ones, as long as this object lives; then the one that was
+// there before is there again.
+class GlobalScope {
+ public:
+  GlobalScope(const char* name, Callback callback);
+  ~GlobalScope();
+  GlobalScope(const GlobalScope&) = delete;
+  GlobalScope& operator=(const GlobalScope&) = delete;
+
+  const absl::Status& status() const { return status_; }
+
+ private:
+  const char* const name_;
+  Value before_;
+  absl::Status status_;
+};
+
+// What kernels call by this name where they are to raise errors of TVM.
+inline constexpr char kRaiseParts[] = "TVMFFIErrorSetRaisedFromCStrParts";
+const void* RaiseParts();
 
 // Calls a function object. What it raises is the status of KernelError for `name`, and so is an
 // exception that it throws.

@@ -285,6 +285,20 @@ def test_what_cannot_be_a_module() -> None:
 
 
 @pytest.mark.slow
+def test_memory_that_tensorflow_returns_again_is_given_to_no_other_kernel() -> None:
+    def reshaped(x: Any) -> Any:
+        y = tf.reshape(tf.tanh(x) * 2.0, [4, 16])  # TensorFlow's, in the memory of a kernel's
+        z = tf.math.lgamma(tf.nn.softmax(tf.tanh(tf.math.lgamma(y + 3.5))) + 3.5)
+        return tf.tanh(z) + y
+
+    x = numbers(8, 8)
+    module = hybrid.compile(reshaped, x, deny=["Reshape"])
+    assert module.report is not None
+    assert (module.report.kernels, module.report.calls) == (3, 2)
+    assert_same(module(x), reshaped(x))
+
+
+@pytest.mark.slow
 def test_the_folder_of_a_saved_model(tmp_path: Path) -> None:
     model = tf.Module()
     model.weights = tf.Variable(numbers(6, 4))

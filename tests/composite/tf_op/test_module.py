@@ -92,9 +92,10 @@ def test_the_file_may_be_written_again(tmp_path: Path) -> None:
 
 def test_kernels_need_no_tvm_and_programs_no_compiler(run_python: Any) -> None:
     code = """
-import sys
+import ctypes, sys
 import tensorflow as tf
 from composite import tf_op
+from composite.binding import native
 
 def mapped():
     maps = open("/proc/self/maps").read()
@@ -106,6 +107,11 @@ try:
     tf_op.Module(kernels)["addone"](tf.ones([2], tf.int32))
 except tf.errors.InvalidArgumentError as error:
     print("Mismatched A.dtype" in str(error))
+ctypes.CDLL(str(native.library_path()), ctypes.RTLD_GLOBAL)  # as of a program that links it
+try:
+    tf_op.Module(program)["refused"](tf.ones([3]))
+except tf.errors.InvalidArgumentError as error:
+    print("expected 4" in str(error))
 layer = tf_op.Module(program)["main"]
 print(layer(tf.ones([1, 4]), tf.ones([4, 5])).numpy().tolist(), mapped(), "tvm" in sys.modules)
 try:
@@ -116,6 +122,7 @@ except tf.errors.InvalidArgumentError as error:
     done = run_python(code, str(libraries.kernels()), str(libraries.program()))
     assert done.stdout.splitlines() == [
         "[2.0, 2.0] []",
+        "True",
         "True",
         "[[4.0, 4.0, 4.0, 4.0, 4.0]] ['libtvm_ffi', 'libtvm_runtime'] False",
         "True",
