@@ -18,20 +18,10 @@ using tensorflow::Tensor;
 using tvm_abi::Any;
 
 absl::StatusOr<tvm_ffi::Value> Run(const HybridPart& part, absl::Span<const Any> arguments) {
-  std::vector<Tensor> inputs;
-  for (const Any& argument : arguments) {
-    TF_ASSIGN_OR_RETURN(Tensor input, ToTensorFlow(argument));
-    inputs.push_back(std::move(input));
-  }
+  TF_ASSIGN_OR_RETURN(const std::vector<Tensor> inputs, ToTensorFlow(arguments));
   TF_ASSIGN_OR_RETURN(const std::vector<Tensor> outputs, part.Run(inputs));
-  std::vector<tvm_ffi::Value> values;
-  std::vector<Any> elements;
-  for (const Tensor& output : outputs) {
-    TF_ASSIGN_OR_RETURN(tvm_ffi::Value value, ToTvm(output));
-    elements.push_back(value.any());
-    values.push_back(std::move(value));
-  }
-  return tvm_ffi::CallGlobal("ffi.Array", elements);
+  TF_ASSIGN_OR_RETURN(const TvmValues values, ToTvm(outputs));
+  return tvm_ffi::CallGlobal("ffi.Array", values.all);
 }
 
 }  // namespace

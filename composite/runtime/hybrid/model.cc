@@ -75,24 +75,13 @@ absl::StatusOr<std::unique_ptr<HybridModel>> HybridModel::Open(
 
 absl::StatusOr<std::vector<Tensor>> HybridModel::Call(absl::Span<const Tensor> inputs) {
   TF_RETURN_IF_ERROR(description_.CheckInputs(inputs));
-  std::vector<tvm_ffi::Value> values;
-  std::vector<Any> arguments;
-  for (const Tensor& input : inputs) {
-    TF_ASSIGN_OR_RETURN(tvm_ffi::Value value, ToTvm(input));
-    arguments.push_back(value.any());
-    values.push_back(std::move(value));
-  }
+  TF_ASSIGN_OR_RETURN(const TvmValues values, ToTvm(inputs));
   const std::lock_guard<std::mutex> lock(one_call_);
-  const absl::StatusOr<tvm_ffi::Value> result = tvm_ffi::Call(kMain, main_, arguments);
+  const absl::StatusOr<tvm_ffi::Value> result = tvm_ffi::Call(kMain, main_, values.all);
   const absl::Status failure = calls_->TakeFailure();
   if (!result.ok()) return failure.ok() ? result.status() : failure;
   if (result->type() != tvm_ffi::kArray) return absl::InternalError("main returned no tuple");
-  std::vector<Tensor> outputs;
-  for (const Any& element : result->elements()) {
-    TF_ASSIGN_OR_RETURN(Tensor output, ToTensorFlow(element));
-    outputs.push_back(std::move(output));
-  }
-  return outputs;
+  return ToTensorFlow(result->elements());
 }
 
 }  // namespace composite

@@ -39,12 +39,31 @@ class TvmMemory : public TensorBuffer {
   const size_t size_;
 };
 
-}  // namespace
-
-absl::StatusOr<tvm_ffi::Value> ToTvm(const Tensor& tensor) {
+absl::StatusOr<tvm_ffi::Value> ValueOf(const Tensor& tensor) {
   if (ToDlpack(tensor.dtype()).code == kNoAbiCode) return tvm_ffi::Value::OfOpaque(tensor);
   if (tvm_abi::IsAligned(tensor.data())) return tvm_ffi::Value::OfTensor(tensor, kHost);
   return tvm_ffi::Value::OfTensor(tensorflow::tensor::DeepCopy(tensor), kHost);
+}
+
+}  // namespace
+
+absl::StatusOr<TvmValues> ToTvm(absl::Span<const Tensor> tensors) {
+  TvmValues made;
+  for (const Tensor& tensor : tensors) {
+    TF_ASSIGN_OR_RETURN(tvm_ffi::Value value, ValueOf(tensor));
+    made.all.push_back(value.any());
+    made.owned.push_back(std::move(value));
+  }
+  return made;
+}
+
+absl::StatusOr<std::vector<Tensor>> ToTensorFlow(absl::Span<const tvm_abi::Any> values) {
+  std::vector<Tensor> made;
+  for (const tvm_abi::Any& value : values) {
+    TF_ASSIGN_OR_RETURN(Tensor tensor, ToTensorFlow(value));
+    made.push_back(std::move(tensor));
+  }
+  return made;
 }
 
 absl::StatusOr<Tensor> ToTensorFlow(const tvm_abi::Any& value) {

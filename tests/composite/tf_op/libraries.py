@@ -123,8 +123,9 @@ def layers() -> Any:
         def refused(x: R.Tensor(("n",), "float32")):
             return R.call_dps_packed("four", (x,), R.Tensor((4,), "float32"))
 
-    Layers["four"] = elementwise("four", (4,), "float32", lambda x: x + 4)  # which takes 4 numbers
-    return Layers
+    made: Any = Layers
+    made["four"] = elementwise("four", (4,), "float32", lambda x: x + 4)  # which takes 4 numbers
+    return made
 
 
 @functools.cache

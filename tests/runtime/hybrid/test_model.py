@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,16 +15,17 @@ import pytest
 import tensorflow as tf
 
 from composite import hybrid
+from examples.digits import ops
 
 ROOT = Path(__file__).resolve().parents[3]
 WEIGHTS = np.random.default_rng(0).standard_normal((16, 8)).astype(np.float32)
 
 
 def classify(x: Any) -> Any:
-    """The model of docs/hybrid.md: two kernels, and between them a call of TensorFlow."""
+    """Two kernels, of which the second takes one row or more, and a call of TensorFlow between."""
     y = tf.nn.gelu(tf.matmul(x, WEIGHTS) + 1.0)
     z = tf.math.lgamma(tf.abs(y) + 1.5)
-    return tf.nn.softmax(tf.tanh(z * 2.0) + y)
+    return tf.nn.softmax(tf.tanh(z * 2.0) + y[0])
 
 
 def words(text: Any, i: Any, x: Any) -> Any:
@@ -57,10 +59,12 @@ def run(program: Path, *arguments: Path, given: str = "") -> subprocess.Complete
 
 @pytest.mark.slow
 def test_a_program_without_python(module: Path, program: Path, tmp_path: Path) -> None:
-    batches = [np.random.default_rng(n).standard_normal((n, 16)).astype("f") for n in (5, 0, 3)]
+    batches = [np.random.default_rng(n).standard_normal((n, 16)).astype("f") for n in (5, 1, 3)]
     lines = [" ".join(map(repr, x.ravel().tolist())) + "\n" for x in batches]
+    lines.insert(1, "\n")  # no rows
     done = run(program, module, given="".join(lines))
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    assert done.stderr.startswith("classify: a dim of the call is 0, and the kernel of region ")
     for line, x in zip(done.stdout.splitlines(), batches, strict=True):
         found = np.array(line.split(), np.float32).reshape(len(x), 8)
         np.testing.assert_allclose(found, classify(x), rtol=1e-5, atol=1e-6)
@@ -76,6 +80,17 @@ def test_a_program_without_python(module: Path, program: Path, tmp_path: Path) -
         assert (done.returncode, done.stderr[: len(why)]) == (1, why)
 
 
+@pytest.mark.slow
+def test_ops_that_the_program_has_not_are_named(program: Path, tmp_path: Path) -> None:
+    def dense(x: Any) -> Any:
+        return ops.fused_fully_connected(x, WEIGHTS.T, tf.zeros([8]))
+
+    specs = tf.TensorSpec([None, 16], tf.float32)
+    hybrid.compile(dense, specs, deny=["FusedFullyConnected"]).save(tmp_path / "dense.so")
+    done = run(program, tmp_path / "dense.so", given="1 2 3\n")
+    assert done.stderr.startswith("classify: the module runs FusedFullyConnected in TensorFlow, ")
+
+
 class Api:
     """The C APIs of the runtime and of TensorFlow."""
 
@@ -86,6 +101,7 @@ class Api:
             getattr(self.tf, name).restype = ctypes.c_void_p
         for name in ("TF_Dim", "TF_TensorByteSize", "TF_StringGetSize"):
             getattr(self.tf, name).restype = ctypes.c_int64
+        self.runtime.composite_hybrid_description.restype = ctypes.c_char_p
         self.error = ctypes.create_string_buffer(4096)
         self.room = ctypes.c_size_t(len(self.error))
 
@@ -180,6 +196,8 @@ def test_values_of_all_kinds(api: Api, model: Any, spoken: Any) -> None:
     np.testing.assert_array_equal(again[0], wanted[0])
     counts = api.runtime.composite_hybrid_input_count, api.runtime.composite_hybrid_output_count
     assert [count(model) for count in counts] == [3, 6]
+    told = json.loads(api.runtime.composite_hybrid_description(model))
+    assert told["specs"] == [["string", [None]], ["int64", [None]], ["float32", [None]]]
 
 
 def test_what_is_wrong_is_an_error(api: Api, model: Any, spoken: Any, tmp_path: Path) -> None:
