@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from composite.acceleration import comparing, model_folder
 from composite.acceleration.accelerate import Called, call_of, entries, of_folder
-from composite.acceleration.comparing import WARM, Terms
+from composite.acceleration.comparing import Terms
 from composite.acceleration.graph import Region
-from composite.binding import native, settings
+from composite.binding import native
 from composite.binding.printed import Printed
 from composite.binding.records import record
 from composite.jit import worker
@@ -120,7 +120,7 @@ class _Trials:
         function, _, given = called
         _, self._wanted = comparing.without_regions(function, self._word, given)
         worker.start_for_regions()
-        _, partition, _ = comparing.formed(function, self._word, given, terms)
+        _, partition, _ = comparing.formed(function, self._word, given, terms.deny, terms.end())
         self.regions = partition.regions
 
     def deviation(self, regions: Sequence[Region]) -> Deviation:
@@ -129,10 +129,7 @@ class _Trials:
         name = comparing.mark(self._terms.deny) + self._word
         with _only(regions):
             trial = comparing.traced(function, name)
-            with settings.options(backend="auto"):
-                for _ in range(WARM):
-                    trial(*given)
-            worker.wait(self._terms.timeout)
+            comparing.settled(trial, given, self._terms.end())
             found = results.flat(trial(*given))
         return results.deviation(found, self._wanted, self._terms.rtol)
 

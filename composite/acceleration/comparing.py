@@ -26,7 +26,10 @@ MARK = "composite_accelerated_"
 _ROUNDS = 25
 _BUDGET = 2.0  # seconds of timed runs of each function, roughly
 _LONGEST = 300  # characters of XLA's error that a report has
-WARM = 12  # calls in which nodes ask for their kernels
+# Calls in which nodes ask for their kernels, also for those that have variables at rest for
+# constants (composite/runtime/run/kernel_view.h).
+WARM = 20
+_MOST_ROUNDS = 8  # of such calls, until no node asks for more
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,10 @@ class Terms:
     timeout: float | None = None
     min_gain: float = LEAST_GAIN
     xla: bool = False
+
+    def end(self) -> float | None:
+        """When to stop waiting for kernels, by the monotonic clock."""
+        return None if self.timeout is None else time.monotonic() + self.timeout
 
 
 def mark(deny: Sequence[str]) -> str:
@@ -79,7 +86,8 @@ def compared(
     original, wanted = without_regions(call, word, given)
     worker.start_for_regions()
     recognizing = None if ops is not None and not ops else Recognizing(call, ops)
-    regions, partition, is_complete = formed(recognizing or call, word, given, terms)
+    end = terms.end()
+    regions, partition, is_complete = formed(recognizing or call, word, given, terms.deny, end)
     before = stats()
     found = flat(regions(*given))
     calls = (stats() - before).by_region
@@ -87,6 +95,7 @@ def compared(
     compiled, by_xla = _by_xla(call, word, given, wanted, terms) if terms.xla else (None, None)
     functions = [original, regions] + ([] if compiled is None else [compiled])
     ways = [Accelerated(function) for function in functions]
+    is_complete &= settled(ways[1], given, end)  # which has nodes of its own
     times = _times(ways, given)
     if by_xla is not None and compiled is not None:
         by_xla = replace(by_xla, microseconds=1e6 * times[2])
@@ -139,25 +148,38 @@ def without_regions(
 
 
 def formed(
-    call: Callable[..., Any], word: str, given: Sequence[Any], terms: Terms
+    call: Callable[..., Any],
+    word: str,
+    given: Sequence[Any],
+    deny: Sequence[str],
+    end: float | None,
 ) -> tuple[Any, graph.Partition, bool]:
-    """A function with regions, these, and whether their kernels are ready.
+    """A function with regions, these, and whether their kernels were ready at a monotonic time.
 
     A node that turns out to have no kernel is left outside of the next trace's regions. `word` is
     what tells the function's name in the runtime from others.
     """
-    end = None if terms.timeout is None else time.monotonic() + terms.timeout
     while True:
-        regions = traced(call, mark(terms.deny) + word)
+        regions = traced(call, mark(deny) + word)
         concrete = regions.get_concrete_function(*given)
-        found = graph.partition(concrete, terms.deny)
+        found = graph.partition(concrete, deny)
+        is_complete = settled(regions, given, end)
+        if graph.partition(concrete, deny) == found:
+            return regions, found, is_complete
+
+
+def settled(function: Callable[..., Any], given: Sequence[Any], end: float | None) -> bool:
+    """Calls a function until its nodes ask for no more kernels; whether all were ready in time."""
+    for _ in range(_MOST_ROUNDS):
+        before = stats()["requests"]
         with settings.options(backend="auto"):  # a refused node is left out of the next trace
             for _ in range(WARM):
-                regions(*given)
-        left = None if end is None else max(end - time.monotonic(), 0.0)
-        is_complete = worker.wait(left)
-        if graph.partition(concrete, terms.deny) == found:
-            return regions, found, is_complete
+                function(*given)
+        if not worker.wait(None if end is None else max(end - time.monotonic(), 0.0)):
+            return False
+        if stats()["requests"] == before:
+            break
+    return True
 
 
 def traced(call: Callable[..., Any], name: str, *, jit_compile: bool | None = None) -> Any:

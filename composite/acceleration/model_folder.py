@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from composite.acceleration import signatures
-from composite.acceleration.comparing import WARM, Accelerated, Terms, compared, in_one_line
+from composite.acceleration.comparing import Accelerated, Terms, compared, in_one_line, settled
 from composite.acceleration.report import AccelerationReport, ModelReport
 from composite.aot.replacing import replaced
 from composite.binding.log import logger
-from composite.jit import worker
 from composite.kernels import installed
 from composite.saving import contents, region_kernels, saved_model
 from composite.saving.model_loading import load_model
@@ -130,12 +129,10 @@ def _call_at_other_sizes(found: Accelerated, specs: Mapping[str, Any], call: Cal
     for size in drawing.others(call.size):
         given = _arguments(specs, call, size)
         try:
-            for _ in range(WARM):
-                found(given)
+            settled(found, [given], call.terms.end())
         except tf.errors.OpError as error:  # a model of one size only
             logger.info("%s: no kernels of other sizes: %s", found.report.name, error.message)
             return
-        worker.wait(call.terms.timeout)
 
 
 def _taking_a_dict(signature: Any) -> Callable[[dict[str, Any]], Any]:
