@@ -137,13 +137,18 @@ def test_a_worker_that_stands_still_ends_with_its_parent() -> None:
     ) as run:
         assert run.stdout is not None
         stat = Path(f"/proc/{int(run.stdout.readline())}/stat")
-        assert _state(stat) == "T"  # it stands still
+        assert _becomes(stat, "T")  # it stands still
         run.send_signal(signal.SIGKILL)
         run.wait()
+    assert _becomes(stat, "Z-")
+
+
+def _becomes(stat: Path, states: str) -> bool:
+    """Whether the state of a process is one of these within ten seconds."""
     end = time.monotonic() + 10
-    while _state(stat) not in "Z-" and time.monotonic() < end:
+    while _state(stat) not in states and time.monotonic() < end:
         time.sleep(0.01)
-    assert _state(stat) in "Z-"
+    return _state(stat) in states
 
 
 def _state(stat: Path) -> str:
