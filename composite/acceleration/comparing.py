@@ -28,7 +28,7 @@ _BUDGET = 2.0  # seconds of timed runs of each function, roughly
 _LONGEST = 300  # characters of XLA's error that a report has
 # Calls in which nodes ask for their kernels, also for those that have variables at rest for
 # constants (composite/runtime/run/kernel_view.h).
-WARM = 20
+_WARM = 20
 _MOST_ROUNDS = 8  # of such calls, until no node asks for more
 
 
@@ -173,7 +173,7 @@ def settled(function: Callable[..., Any], given: Sequence[Any], end: float | Non
     for _ in range(_MOST_ROUNDS):
         before = stats()["requests"]
         with settings.options(backend="auto"):  # a refused node is left out of the next trace
-            for _ in range(WARM):
+            for _ in range(_WARM):
                 function(*given)
         if not worker.wait(None if end is None else max(end - time.monotonic(), 0.0)):
             return False

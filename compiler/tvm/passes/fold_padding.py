@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from composite.compiler.tvm.ir.anchors import Convolution
+from composite.compiler.tvm.ir.dims import static_shape
 from composite.compiler.tvm.ir.graph import Function
 from composite.compiler.tvm.ir.tensor import Constant, Pointwise, Reshape, Tensor
 from composite.compiler.tvm.ir.views import Concat
@@ -46,10 +47,12 @@ def _unpadded(image: Tensor) -> tuple[Tensor, tuple[int, int]]:
     while isinstance(image.node, Concat) and image.node.axis in _SPATIAL:
         axis, parts = image.node.axis, image.node.operands
         others = [i for i, part in enumerate(parts) if not _is_zero(part)]
-        sizes = [part.shape[axis] for part in parts[: others[0]]] if len(others) == 1 else [None]
-        if not all(isinstance(size, int) for size in sizes):
+        if len(others) != 1:
             break
-        before[axis] += sum(size for size in sizes if isinstance(size, int))
+        sizes = static_shape(tuple(part.shape[axis] for part in parts[: others[0]]))
+        if sizes is None:
+            break
+        before[axis] += sum(sizes)
         image = parts[others[0]]
     return image, (before[1], before[2])
 

@@ -22,22 +22,22 @@ class Temporaries:
     def __init__(self, stages: Sequence[Stage], context: Context) -> None:
         self._context = context
         self._last = last_uses(stages)
-        self._held: dict[Tensor, Storage] = {}
-        self._free: list[tuple[Dim, Storage]] = []  # with their sizes; the last was read last
-        self._sizes: dict[Tensor, Dim] = {}
+        # With their sizes; of those that are free, the last was read last.
+        self._held: dict[Tensor, tuple[Dim, Storage]] = {}
+        self._free: list[tuple[Dim, Storage]] = []
 
     def give(self, stage: Stage) -> None:
         """Give a buffer to what a stage stores and nobody gave one to."""
         storages = self._context.space.storages
         for tensor in stage.stores:
             if tensor not in storages:
-                self._sizes[tensor], storages[tensor] = self._room(tensor)
-                self._held[tensor] = storages[tensor]
+                self._held[tensor] = room = self._room(tensor)
+                _, storages[tensor] = room
 
     def take_back(self, number: int) -> None:
         """Take back the buffers of what the stage of that number was the last to read."""
         for tensor in [t for t in self._held if self._last[t] <= number]:
-            self._free.append((self._sizes[tensor], self._held.pop(tensor)))
+            self._free.append(self._held.pop(tensor))
 
     def _room(self, tensor: Tensor) -> tuple[Dim, Storage]:
         """Return a free buffer, the smallest that it fits into, or else another one."""

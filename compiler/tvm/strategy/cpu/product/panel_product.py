@@ -287,7 +287,7 @@ class PanelProduct:
             return None
         if not isinstance(piece.depth, int):
             return None
-        block, (number, count) = self._block, turn
+        number, count = turn
         size = ITEM_SIZE[self._dtype]
         line = LINE_BYTES // size
         steps = piece.depth // self._unroll
@@ -298,12 +298,19 @@ class PanelProduct:
             start = packed.panel_at(p) + _AHEAD_BYTES // size
         else:
             start = packed.panel_at(p + 1) + number * (steps * each * line)
-        start = block.bind(index(start), "next")
+        return self._prefetch(packed.buffer, start, each, level=1 if is_single else 2)
+
+    def _prefetch(
+        self, buffer: Buffer, start: Expr | int, each: int, *, level: int
+    ) -> Callable[[Expr | int], None]:
+        """Return what prefetches, at steps that are unrolled together, ``each`` further lines."""
+        block, line = self._block, LINE_BYTES // ITEM_SIZE[self._dtype]
+        first = block.bind(index(start), "next")
 
         def ask(k: Expr | int) -> None:
-            at = block.bind(start + quotient(k, self._unroll) * (each * line), "line")
+            at = block.bind(first + quotient(k, self._unroll) * (each * line), "line")
             for i in range(each):
-                block.prefetch(packed.buffer, at + i * line, level=1 if is_single else 2)
+                block.prefetch(buffer, at + i * line, level=level)
 
         return ask
 
@@ -325,17 +332,12 @@ class PanelProduct:
         are_small = math.prod(arrangement.packing.shape) * size <= near // 2
         if where.strides[-2:] != (depth, 1) or not are_small or rows * depth * size <= near:
             return None
-        block, line, steps = self._block, LINE_BYTES // size, depth // self._unroll
-        each = ceildiv(ceildiv(tile.rows * depth, line), max(1, steps))
+        lines = ceildiv(tile.rows * depth, LINE_BYTES // size)
+        each = ceildiv(lines, max(1, depth // self._unroll))
         base = batch_offset(arrangement.broadcast[0], where, self._batch)
-        start = block.bind(index(base + (first + tile.rows) * depth), "next")
-
-        def ask(k: Expr | int) -> None:
-            at = block.bind(start + quotient(k, self._unroll) * (each * line), "line")
-            for i in range(each):
-                block.prefetch(where.storage.buffer, at + i * line, level=2)
-
-        return ask
+        return self._prefetch(
+            where.storage.buffer, base + (first + tile.rows) * depth, each, level=2
+        )
 
     def _row_reader(
         self, rows: PackedRows | None, first: Expr, at: Expr, tile: Tile, k: Expr | int
