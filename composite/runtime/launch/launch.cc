@@ -6,6 +6,7 @@
 
 #include "composite/runtime/launch/launch_history.h"
 #include "composite/runtime/launch/launch_state.h"
+#include "composite/runtime/launch/processor.h"
 
 namespace composite {
 namespace {
@@ -61,6 +62,7 @@ class LaunchState : public Shared<LaunchState> {
     // A claimed task keeps the launch from returning; only then may pool_ and loop_ be touched.
     const int task = Claim();
     if (task < tasks_) {
+      MoveOff(processor_);
       Wake(2 * helper + 1);
       Wake(2 * helper + 2);
       RunFrom(task);
@@ -87,6 +89,7 @@ class LaunchState : public Shared<LaunchState> {
   const int tasks_;
   const int helpers_;
   Loop& loop_;
+  const int processor_ = CurrentProcessor();  // the caller's
   std::atomic<int> next_{0};
   std::atomic<int64_t> work_{0};  // nanoseconds
   Countdown unfinished_;

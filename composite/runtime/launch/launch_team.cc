@@ -7,6 +7,7 @@
 
 #include "composite/runtime/launch/launch_history.h"
 #include "composite/runtime/launch/launch_state.h"
+#include "composite/runtime/launch/processor.h"
 
 namespace composite {
 namespace {
@@ -113,6 +114,7 @@ class TeamState : public Shared<TeamState> {
       while (!(joined & kClosed) && !joined_.compare_exchange_weak(joined, joined + 1)) {
       }
       if (!(joined & kClosed)) {
+        MoveOff(processor_);
         int size = 0;
         for (int i = 0; (size = size_.load(std::memory_order_acquire)) == 0; ++i) Pause(i);
         RunMember(joined + 1, size);
@@ -133,6 +135,7 @@ class TeamState : public Shared<TeamState> {
   const int helpers_;
   TeamLoop& loop_;
   const std::thread::id caller_;
+  const int processor_ = CurrentProcessor();  // the caller's
   std::atomic<int> joined_{0};
   std::atomic<int> size_{0};  // 0 until the team is closed
   SpinBarrier barrier_;
