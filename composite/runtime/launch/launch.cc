@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "composite/runtime/launch/crew.h"
 #include "composite/runtime/launch/launch_history.h"
 #include "composite/runtime/launch/launch_state.h"
 #include "composite/runtime/launch/processor.h"
@@ -55,7 +56,7 @@ class LaunchState : public Shared<LaunchState> {
   void Wake(int helper) {
     if (helper >= helpers_) return;
     Ref();
-    pool_->Schedule([this, helper] { Help(helper); });
+    Crew::Global().Schedule(pool_, [this, helper] { Help(helper); });
   }
 
   void Help(int helper) {
@@ -67,7 +68,6 @@ class LaunchState : public Shared<LaunchState> {
       Wake(2 * helper + 2);
       RunFrom(task);
     }
-    LaunchHistory::Global().SawWorker();
     Unref();
   }
 
@@ -82,6 +82,7 @@ class LaunchState : public Shared<LaunchState> {
       for (; task < tasks_; task = Claim(), ++ran) loop_.Run(task, tasks_);
     }
     work_.fetch_add(Since(begin), std::memory_order_relaxed);
+    Crew::Return();
     unfinished_.Done(ran);
   }
 
@@ -108,7 +109,7 @@ int Launch(Pool* pool, int tasks, Loop& loop) {
   const int64_t begin = LaunchHistory::Now();
   const int64_t stream = history.Stream(begin);
   const auto worth_waking = [&](int64_t work) {
-    return history.Awake(begin) || LaunchHistory::WorthWaking(stream + work);
+    return Crew::Global().IsWaiting() || LaunchHistory::WorthWaking(stream + work);
   };
   int64_t work = history.Work(loop.code());
   if (work != 0 && !worth_waking(work)) {

@@ -1,5 +1,5 @@
-// What earlier launches tell about the next: how long a loop takes, and whether workers are awake.
-// Guesses for the whole process, by which a launch only decides how early it wakes a worker.
+// What earlier launches tell about the next: how long a loop takes. Guesses for the whole process, by
+// which a launch only decides how early it wakes a worker.
 #ifndef COMPOSITE_RUNTIME_LAUNCH_LAUNCH_HISTORY_H_
 #define COMPOSITE_RUNTIME_LAUNCH_LAUNCH_HISTORY_H_
 
@@ -21,14 +21,6 @@ class LaunchHistory {
   // Nanoseconds of a clock that does not go back.
   static int64_t Now() {
     return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-  }
-
-  void SawWorker() { worker_seen_.store(Now(), std::memory_order_relaxed); }
-
-  // Whether a worker was seen so short a time ago that it still spins (TensorFlow's pools spin 25
-  // us and more before they sleep): it is then woken for nothing.
-  bool Awake(int64_t now) const {
-    return now - worker_seen_.load(std::memory_order_relaxed) < kAwake;
   }
 
   // The time taken by the launches that ended a moment before `now`, without a break between them:
@@ -56,7 +48,6 @@ class LaunchHistory {
 
  private:
   static constexpr int64_t kWorthWaking = 150'000;
-  static constexpr int64_t kAwake = 15'000;
   static constexpr int64_t kStreamGap = 50'000;
   static constexpr size_t kSlots = 1024;
 
@@ -66,7 +57,6 @@ class LaunchHistory {
     return work_[hash >> 54];
   }
 
-  std::atomic<int64_t> worker_seen_{0};
   std::atomic<int64_t> last_end_{0};
   std::atomic<int64_t> stream_{0};
   mutable std::array<std::atomic<int64_t>, kSlots> work_{};

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <thread>
 
+#include "composite/runtime/launch/crew.h"
 #include "composite/runtime/launch/launch_history.h"
 #include "composite/runtime/launch/launch_state.h"
 #include "composite/runtime/launch/processor.h"
@@ -61,7 +62,7 @@ class TeamState : public Shared<TeamState> {
     const int64_t work = history.Work(loop_.code());
     // Of a loop that never ran it is not known whether a worker would be worth waking.
     const bool alone =
-        work != 0 && !history.Awake(begin) && !LaunchHistory::WorthWaking(stream + work);
+        work != 0 && !Crew::Global().IsWaiting() && !LaunchHistory::WorthWaking(stream + work);
     const int size = alone ? RunAlone() : RunWith(pool, Window(work));
     const int64_t end = LaunchHistory::Now();
     history.LaunchEnded(loop_.code(), (end - begin) * size, stream + end - begin);
@@ -85,7 +86,7 @@ class TeamState : public Shared<TeamState> {
   int RunWith(Pool* pool, int64_t window) {
     for (int i = 0; i < helpers_; ++i) {
       Ref();
-      pool->Schedule([this] { Join(); });
+      Crew::Global().Schedule(pool, [this] { Join(); });
     }
     const int size = Close(window);
     RunMember(0, size);
@@ -118,7 +119,6 @@ class TeamState : public Shared<TeamState> {
         int size = 0;
         for (int i = 0; (size = size_.load(std::memory_order_acquire)) == 0; ++i) Pause(i);
         RunMember(joined + 1, size);
-        LaunchHistory::Global().SawWorker();
       }
     }
     Unref();
@@ -129,6 +129,7 @@ class TeamState : public Shared<TeamState> {
       TaskScope scope;
       loop_.Run(task, tasks, barrier_);
     }
+    Crew::Return();
     unfinished_.Done();
   }
 

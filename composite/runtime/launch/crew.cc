@@ -1,0 +1,111 @@
+#include "composite/runtime/launch/crew.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <thread>
+#include <utility>
+
+#include "composite/runtime/launch/launch_history.h"
+#include "composite/runtime/launch/launch_state.h"
+
+namespace composite {
+namespace {
+
+// As long as TensorFlow's own pools spin before they sleep, and longer than a caller in Python needs
+// from one call to the next. Work that the pool has for others waits so long at most.
+constexpr int64_t kStay = 40'000;  // nanoseconds
+constexpr int kPausesPerClock = 16;
+
+}  // namespace
+
+thread_local Crew::Seat* Crew::own_ = nullptr;
+
+Crew& Crew::Global() {
+  static auto* const crew = new Crew;  // workers may outlive static objects
+  return *crew;
+}
+
+void Crew::Schedule(Pool* pool, std::function<void()> work) {
+  if (Give(work)) return;
+  const int most = std::min(pool->size() - 1, kSeats);
+  pool->Schedule([this, most, caller = std::this_thread::get_id(), work = std::move(work)] {
+    // A pool whose queue is full runs this inside of Schedule, on the thread of the launch.
+    const bool is_caller = std::this_thread::get_id() == caller;
+    RunAndStay(std::move(work), is_caller ? 0 : most);
+  });
+}
+
+bool Crew::IsWaiting() const {
+  const int used = used_.load(std::memory_order_relaxed);
+  for (int i = 0; i < used; ++i) {
+    if (seats_[i].state.load(std::memory_order_relaxed) == State::kWaiting) return true;
+  }
+  return false;
+}
+
+void Crew::Return() {
+  State busy = State::kBusy;
+  if (own_ != nullptr) {
+    own_->state.compare_exchange_strong(busy, State::kWaiting, std::memory_order_release);
+  }
+}
+
+bool Crew::Give(std::function<void()>& work) {
+  const int used = used_.load(std::memory_order_acquire);
+  for (int i = 0; i < used; ++i) {
+    Seat& seat = seats_[i];
+    State waiting = State::kWaiting;
+    if (seat.state.load(std::memory_order_relaxed) != waiting) continue;
+    if (!seat.state.compare_exchange_strong(waiting, State::kTaken)) continue;
+    seat.work = std::move(work);
+    seat.state.store(State::kGiven, std::memory_order_release);
+    return true;
+  }
+  return false;
+}
+
+// Stays if there is a seat among so many.
+void Crew::RunAndStay(std::function<void()> work, int most) {
+  Seat* const outer = own_;  // of work that waits for other work on its thread
+  own_ = Sit(most);
+  work();
+  work = nullptr;
+  if (own_ != nullptr) {
+    for (Return(); Await(*own_); Return()) {
+      work = std::exchange(own_->work, nullptr);
+      own_->state.store(State::kBusy, std::memory_order_relaxed);
+      work();
+      work = nullptr;
+    }
+  }
+  own_ = outer;
+}
+
+// A seat, for work that is about to run; null if so many are taken.
+Crew::Seat* Crew::Sit(int most) {
+  for (int i = 0; i < most; ++i) {
+    State empty = State::kEmpty;
+    if (!seats_[i].state.compare_exchange_strong(empty, State::kBusy)) continue;
+    int used = used_.load(std::memory_order_relaxed);
+    while (used <= i && !used_.compare_exchange_weak(used, i + 1, std::memory_order_release)) {
+    }
+    return &seats_[i];
+  }
+  return nullptr;
+}
+
+// Whether work was given. If not, nobody has the seat any more.
+bool Crew::Await(Seat& seat) {
+  const auto is_given = [&] { return seat.state.load(std::memory_order_acquire) == State::kGiven; };
+  const int64_t end = LaunchHistory::Now() + kStay;
+  for (int i = 1; !is_given(); ++i) {
+    Pause(i);
+    if (i % kPausesPerClock != 0 || LaunchHistory::Now() < end) continue;
+    State waiting = State::kWaiting;
+    if (seat.state.compare_exchange_strong(waiting, State::kEmpty)) return false;
+    while (!is_given()) Pause(0);  // somebody is about to give it
+  }
+  return true;
+}
+
+}  // namespace composite

@@ -1,0 +1,56 @@
+// Workers that stay a moment after their work. A launch of a few microseconds would pay as much
+// again for a pool's queue: a pool of TensorFlow's puts work into the queue of any of its threads and
+// wakes one more, which then takes a processor from those that work. A worker that stays takes the
+// next closure out of its own hand.
+#ifndef COMPOSITE_RUNTIME_LAUNCH_CREW_H_
+#define COMPOSITE_RUNTIME_LAUNCH_CREW_H_
+
+#include <array>
+#include <atomic>
+#include <functional>
+
+#include "composite/runtime/launch/pool.h"
+
+namespace composite {
+
+class Crew {
+ public:
+  static Crew& Global();
+
+  // Runs `work` on a worker that stays, of whichever pool; if there is none on a thread of `pool`,
+  // as Pool::Schedule does, which then stays. So many stay as can help one caller: any more would
+  // take its processor.
+  void Schedule(Pool* pool, std::function<void()> work);
+
+  // Whether a worker waits at this moment.
+  bool IsWaiting() const;
+
+  // For work that has nothing more to do but to return: the next may be given. Its launch may be
+  // over, and the next begin, before it has returned.
+  static void Return();
+
+ private:
+  enum class State { kEmpty, kBusy, kWaiting, kTaken, kGiven };
+
+  // Each worker has a seat, on a cache line of its own. Who gives it work takes the seat first, so
+  // that `work` has one writer.
+  struct alignas(64) Seat {
+    std::atomic<State> state{State::kEmpty};
+    std::function<void()> work;
+  };
+
+  bool Give(std::function<void()>& work);
+  void RunAndStay(std::function<void()> work, int most);
+  Seat* Sit(int most);
+  static bool Await(Seat& seat);
+
+  static thread_local Seat* own_;
+
+  static constexpr int kSeats = 64;
+  std::array<Seat, kSeats> seats_;
+  std::atomic<int> used_{0};  // no seat from here on was ever used
+};
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_LAUNCH_CREW_H_
