@@ -11,9 +11,9 @@
 namespace composite {
 namespace {
 
-// As long as TensorFlow's own pools spin before they sleep, and longer than a caller in Python needs
-// from one call to the next. Work that the pool has for others waits so long at most.
-constexpr int64_t kStay = 40'000;  // nanoseconds
+// Longer than a caller in Python needs from one call to the next, with the short loops at the ends of
+// both. It yields the processor, but not the pool's thread: the pool has one more than can stay.
+constexpr int64_t kStay = 100'000;  // nanoseconds
 constexpr int kPausesPerClock = 16;
 
 }  // namespace

@@ -48,7 +48,7 @@ class LaunchHistory {
 
  private:
   static constexpr int64_t kWorthWaking = 150'000;
-  static constexpr int64_t kStreamGap = 50'000;
+  static constexpr int64_t kStreamGap = 100'000;
   static constexpr size_t kSlots = 1024;
 
   // Two loops may meet in one slot: each then guesses by the other's time.
