@@ -10,6 +10,7 @@ Not for: where a tensor lies (:mod:`.space`), elements of views (:mod:`.view_acc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,12 @@ from composite.compiler.tvm.codegen.indices import (
     Lane,
     as_expr,
     flat_index,
+    lanes_at,
     matching_groups,
     moved,
 )
 from composite.compiler.tvm.codegen.space import Space, Storage, Strided, strided
-from composite.compiler.tvm.codegen.view_access import read_view
+from composite.compiler.tvm.codegen.view_access import first_that_holds, read_view
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim, Shape
 from composite.compiler.tvm.ir.dtypes import compute_dtype
@@ -173,24 +175,73 @@ class Access:
         storage = self._space.storage(source)
         if storage is not None and source not in self._given:
             return self._load(storage, shape, at)
-        place: list[Index] = []
-        for ours, theirs in matching_groups(shape, source.shape):
-            inside = [at[i] for i in ours]
-            outside = [source.shape[i] for i in theirs]
-            place += self._regroup(inside, tuple(shape[i] for i in ours), outside)
-        return self.read(source, place)
+        groups = [
+            _Group([at[i] for i in ours], _sizes(shape, ours), _sizes(source.shape, theirs))
+            for ours, theirs in matching_groups(shape, source.shape)
+        ]
+        rows = [self._in_row(group) for group in groups]
 
-    def _regroup(self, at: list[Index], shape: Shape, target: Sequence[Dim]) -> list[Index]:
+        def anywhere(access: Access) -> Expr:
+            return access.read(source, [i for group in groups for i in access._regroup(group)])
+
+        def in_row(access: Access) -> Expr:
+            place: list[Index] = []
+            for group, row in zip(groups, rows, strict=True):
+                place += access._regroup(group) if row is None else row[1]
+            return access.read(source, place)
+
+        # One index at most is a vector.
+        condition = next((row[0] for row in rows if row is not None), None)
+        if condition is None:
+            return anywhere(self)
+        cases = [(condition, in_row), (True, anywhere)]
+        return first_that_holds(self, compute_dtype(source.dtype), lanes_at(at), cases)
+
+    def _in_row(self, group: _Group) -> tuple[Expr, list[Index]] | None:
+        """Return the indices of a vector that ends in the row where it begins, and whether it does.
+
+        Then all that selects a row, such as an index that a table is read at, is read once for the
+        vector. None if there is no vector, if rows are shorter, or if there is but one.
+        """
+        if not group.at or not group.target:
+            return None
+        lane, row = group.at[-1], group.target[-1]
+        if not isinstance(lane, Lane) or lane.step != 1 or not isinstance(row, int):
+            return None
+        if row < lane.lanes or sum(d != 1 for d in group.target) == 1:
+            return None
+        place = flat_index(group.at, self._space.strides(group.shape))
+        *outer, first = self._split(self._block.bind(index(place.base)), group.target)
+        return first <= row - lane.lanes, [*outer, Lane(first, lane.lanes)]
+
+    def _regroup(self, group: _Group) -> list[Index]:
         """Return the indices of one row-major space under another shape of the same size."""
-        kept = [i for i, d in zip(at, shape, strict=True) if d != 1]
-        if sum(d != 1 for d in target) == 1 == len(kept):
-            return [0 if d == 1 else kept[0] for d in target]
-        flat = as_expr(flat_index(at, self._space.strides(shape)))
+        kept = [i for i, d in zip(group.at, group.shape, strict=True) if d != 1]
+        if sum(d != 1 for d in group.target) == 1 == len(kept):
+            return [0 if d == 1 else kept[0] for d in group.target]
+        flat = as_expr(flat_index(group.at, self._space.strides(group.shape)))
+        return self._split(flat, group.target)
+
+    def _split(self, flat: Expr | int, shape: Shape) -> list[Index]:
+        """Return the indices of an element of so much, or of a vector of them, in row-major order."""
         result: list[Index] = []
-        for stride, dim in zip(self._space.strides(tuple(target)), target, strict=True):
+        for stride, dim in zip(self._space.strides(shape), shape, strict=True):
             step = self._block.bind(quotient(flat, stride), "i")
             result.append(0 if dim == 1 else remainder(step, self._space.size(dim)))
         return result
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Dimensions that a reshape makes of others: the indices under one shape, and the other."""
+
+    at: list[Index]
+    shape: Shape
+    target: Shape
+
+
+def _sizes(shape: Shape, dimensions: Sequence[int]) -> Shape:
+    return tuple(shape[i] for i in dimensions)
 
 
 def _key(i: Index) -> Any:

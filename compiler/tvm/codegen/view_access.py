@@ -126,7 +126,7 @@ def _concat(access: Elements, tensor: Tensor, node: Concat, at: Sequence[Index])
         start = end
     if isinstance(place, Lane):
         cases.append((True, lambda inner: _by_lanes(inner, tensor, at)))
-    return _first_that_holds(access, dtype, lanes, cases)
+    return first_that_holds(access, dtype, lanes, cases)
 
 
 def _element(part: Tensor, axis: int, at: Sequence[Index], start: Expr | int) -> Element:
@@ -154,7 +154,7 @@ def _both(a: Expr | bool, b: Expr | bool) -> Expr | bool:
     return tirx.And(a, b)
 
 
-def _first_that_holds(
+def first_that_holds(
     access: Elements, dtype: str, lanes: int, cases: Sequence[tuple[Expr | bool, Element]]
 ) -> Expr:
     """Return the value of the first case whose condition holds; no other is computed."""
@@ -205,7 +205,7 @@ def _gather(access: Elements, node: Gather, at: Sequence[Index]) -> Expr:
         (inside, lambda inner: inner.read(node.table, source)),
         (True, lambda _: const(0, dtype)),
     ]
-    return _first_that_holds(access, dtype, lanes_at(at), cases)
+    return first_that_holds(access, dtype, lanes_at(at), cases)
 
 
 def _check(access: Elements, node: Check, at: Sequence[Index]) -> Expr:
