@@ -36,7 +36,7 @@ from composite.compiler.tvm.codegen.indices import (
     moved,
 )
 from composite.compiler.tvm.codegen.space import Space, Storage, Strided, strided
-from composite.compiler.tvm.codegen.view_access import first_that_holds, read_view
+from composite.compiler.tvm.codegen.view_access import Elements, first_that_holds, read_view
 from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.dims import Dim, Shape
 from composite.compiler.tvm.ir.dtypes import compute_dtype
@@ -181,13 +181,13 @@ class Access:
         ]
         rows = [self._in_row(group) for group in groups]
 
-        def anywhere(access: Access) -> Expr:
-            return access.read(source, [i for group in groups for i in access._regroup(group)])
+        def anywhere(access: Elements) -> Expr:
+            return access.read(source, [i for group in groups for i in self._regroup(group)])
 
-        def in_row(access: Access) -> Expr:
+        def in_row(access: Elements) -> Expr:
             place: list[Index] = []
             for group, row in zip(groups, rows, strict=True):
-                place += access._regroup(group) if row is None else row[1]
+                place += self._regroup(group) if row is None else row[1]
             return access.read(source, place)
 
         # One index at most is a vector.
@@ -223,7 +223,7 @@ class Access:
         return self._split(flat, group.target)
 
     def _split(self, flat: Expr | int, shape: Shape) -> list[Index]:
-        """Return the indices of an element of so much, or of a vector of them, in row-major order."""
+        """Return the indices of an element, or of a vector of them, by its row-major number."""
         result: list[Index] = []
         for stride, dim in zip(self._space.strides(shape), shape, strict=True):
             step = self._block.bind(quotient(flat, stride), "i")

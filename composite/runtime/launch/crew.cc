@@ -11,8 +11,8 @@
 namespace composite {
 namespace {
 
-// Longer than a caller in Python needs from one call to the next, with the short loops at the ends of
-// both. It yields the processor, but not the pool's thread: the pool has one more than can stay.
+// Longer than a caller in Python needs from one call to the next, with the short loops at the ends
+// of both. It yields the processor, but not the pool's thread: the pool has one more than can stay.
 constexpr int64_t kStay = 100'000;  // nanoseconds
 constexpr int kPausesPerClock = 16;
 

@@ -1,7 +1,7 @@
 // Workers that stay a moment after their work. A launch of a few microseconds would pay as much
-// again for a pool's queue: a pool of TensorFlow's puts work into the queue of any of its threads and
-// wakes one more, which then takes a processor from those that work. A worker that stays takes the
-// next closure out of its own hand.
+// again for a pool's queue: a pool of TensorFlow's puts work into the queue of any of its threads
+// and wakes one more, which then takes a processor from those that work. A worker that stays takes
+// the next closure out of its own hand.
 #ifndef COMPOSITE_RUNTIME_LAUNCH_CREW_H_
 #define COMPOSITE_RUNTIME_LAUNCH_CREW_H_
 

@@ -1,5 +1,5 @@
-// What earlier launches tell about the next: how long a loop takes. Guesses for the whole process, by
-// which a launch only decides how early it wakes a worker.
+// What earlier launches tell about the next: how long a loop takes. Guesses for the whole process,
+// by which a launch only decides how early it wakes a worker.
 #ifndef COMPOSITE_RUNTIME_LAUNCH_LAUNCH_HISTORY_H_
 #define COMPOSITE_RUNTIME_LAUNCH_LAUNCH_HISTORY_H_
 

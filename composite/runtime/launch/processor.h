@@ -1,6 +1,6 @@
 // Where the threads of a launch run. A caller and a worker that are on one processor take turns
-// there, and the scheduler may leave them so for seconds: both have run a moment ago, which it takes
-// for a reason not to move either.
+// there, and the scheduler may leave them so for seconds: both have run a moment ago, which it
+// takes for a reason not to move either.
 #ifndef COMPOSITE_RUNTIME_LAUNCH_PROCESSOR_H_
 #define COMPOSITE_RUNTIME_LAUNCH_PROCESSOR_H_
 

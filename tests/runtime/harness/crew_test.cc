@@ -168,12 +168,13 @@ void WhoMayRunOnOneOnlyStays() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return RunTests({{"a_worker_that_stays_takes_the_next", AWorkerThatStaysTakesTheNext},
-                   {"it_leaves_after_a_moment", ItLeavesAfterAMoment},
-                   {"no_more_stay_than_help", NoMoreStayThanHelp},
-                   {"who_runs_inside_of_schedule_does_not_stay", WhoRunsInsideOfScheduleDoesNotStay},
-                   {"many_callers_on_two_pools", ManyCallersOnTwoPools},
-                   {"a_thread_moves_off_a_processor", AThreadMovesOffAProcessor},
-                   {"who_may_run_on_one_only_stays", WhoMayRunOnOneOnlyStays}},
-                  argc, argv);
+  return RunTests(
+      {{"a_worker_that_stays_takes_the_next", AWorkerThatStaysTakesTheNext},
+       {"it_leaves_after_a_moment", ItLeavesAfterAMoment},
+       {"no_more_stay_than_help", NoMoreStayThanHelp},
+       {"who_runs_inside_of_schedule_does_not_stay", WhoRunsInsideOfScheduleDoesNotStay},
+       {"many_callers_on_two_pools", ManyCallersOnTwoPools},
+       {"a_thread_moves_off_a_processor", AThreadMovesOffAProcessor},
+       {"who_may_run_on_one_only_stays", WhoMayRunOnOneOnlyStays}},
+      argc, argv);
 }

@@ -46,8 +46,7 @@ def features(table: Any, words: Any, numbers: Any) -> Any:
 
 
 @given(
-    rows=st.integers(1, 5),
-    words=st.integers(1, 5),
+    sizes=st.tuples(st.integers(1, 5), st.integers(1, 5)),
     width=st.sampled_from([1, 3, 8, 16, 17, 24, 32, 40]),
     numbers=st.integers(0, 20),
     batch=st.sampled_from([None, "s0"]),
@@ -59,8 +58,9 @@ def features(table: Any, words: Any, numbers: Any) -> Any:
     derandomize=True,
 )
 def test_vectors_of_rows_that_a_reshape_puts_side_by_side(
-    compiler: Any, rows: int, words: int, width: int, numbers: int, batch: str | None
+    compiler: Any, sizes: tuple[int, int], width: int, numbers: int, batch: str | None
 ) -> None:
+    rows, words = sizes
     random = np.random.default_rng(0)
     table = random.standard_normal((7, width)).astype(np.float32)
     found = random.integers(0, 7, (rows, words)).astype(np.int32)
