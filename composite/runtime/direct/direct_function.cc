@@ -18,6 +18,7 @@ using tensorflow::FunctionLibraryRuntime;
 using tensorflow::OpKernelContext;
 using tensorflow::ProcessFunctionLibraryRuntime;
 using tensorflow::Tensor;
+using tensorflow::Var;
 
 // The arguments are inputs of a kernel from `first` on, and then captures; the results are the
 // kernel's outputs.
@@ -52,17 +53,18 @@ class CallFrame : public tensorflow::CallFrameInterface {
   const std::vector<Tensor>& captures_;
 };
 
+const tensorflow::ResourceHandle& HandleIn(const Tensor& tensor) {
+  return tensor.scalar<tensorflow::ResourceHandle>()();
+}
+
 // As ReadVariableOp reads it.
-absl::Status Read(OpKernelContext* context, const tensorflow::ResourceHandle& handle,
-                  tensorflow::DataType dtype, Tensor* value) {
-  tensorflow::core::RefCountPtr<tensorflow::Var> variable;
-  TF_RETURN_IF_ERROR(LookupResource(context, handle, &variable));
-  tensorflow::tf_shared_lock lock(*variable->mu());
-  const Tensor& held = *variable->tensor();
+absl::Status Read(Var& variable, tensorflow::DataType dtype, Tensor* value) {
+  tensorflow::tf_shared_lock lock(*variable.mu());
+  const Tensor& held = *variable.tensor();
   if (!held.IsInitialized() || held.dtype() != dtype) {
-    return absl::FailedPreconditionError(absl::StrCat("variable ", handle.name(), " has no value"));
+    return absl::FailedPreconditionError("a variable has no value");
   }
-  *value = variable->copy_on_read_mode.load() ? tensorflow::tensor::DeepCopy(held) : held;
+  *value = variable.copy_on_read_mode.load() ? tensorflow::tensor::DeepCopy(held) : held;
   return absl::OkStatus();
 }
 
@@ -93,6 +95,16 @@ absl::StatusOr<std::shared_ptr<const DirectFunction>> DirectFunction::Make(
                                     /*skip_flib_def=*/true));
   made->captures_ = std::move(captures);
   made->takes_ = std::move(graph.arguments);
+  for (const DirectArgument& argument : made->takes_) {
+    if (argument.index < arguments) continue;
+    Capture& capture = made->reads_.emplace_back();
+    capture.tensor = &made->captures_[argument.index - arguments];
+    capture.reads = argument.reads;
+    if (argument.reads == tensorflow::DT_INVALID || !HandleIn(*capture.tensor).IsRefCounting()) {
+      continue;
+    }
+    TF_ASSIGN_OR_RETURN(capture.variable, HandleIn(*capture.tensor).GetResource<Var>());
+  }
   TF_ASSIGN_OR_RETURN(made->function_, InstantiatedFunction::MakeFast(made->runtime_, graph.name,
                                                                       std::move(graph.library)));
   return std::shared_ptr<const DirectFunction>(std::move(made));
@@ -100,17 +112,17 @@ absl::StatusOr<std::shared_ptr<const DirectFunction>> DirectFunction::Make(
 
 absl::Status DirectFunction::ReadCaptures(OpKernelContext* context,
                                           std::vector<Tensor>* values) const {
-  values->reserve(takes_.size());
-  const int first = static_cast<int>(arguments_.size());
-  for (const DirectArgument& argument : takes_) {
-    if (argument.index < first) continue;
-    const Tensor& capture = captures_[argument.index - first];
-    if (argument.reads == tensorflow::DT_INVALID) {
-      values->push_back(capture);
-      continue;
+  values->reserve(reads_.size());
+  for (const Capture& capture : reads_) {
+    if (capture.reads == tensorflow::DT_INVALID) {
+      values->push_back(*capture.tensor);
+    } else if (capture.variable != nullptr) {
+      TF_RETURN_IF_ERROR(Read(*capture.variable, capture.reads, &values->emplace_back()));
+    } else {
+      tensorflow::core::RefCountPtr<Var> variable;
+      TF_RETURN_IF_ERROR(LookupResource(context, HandleIn(*capture.tensor), &variable));
+      TF_RETURN_IF_ERROR(Read(*variable, capture.reads, &values->emplace_back()));
     }
-    const auto& handle = capture.scalar<tensorflow::ResourceHandle>()();
-    TF_RETURN_IF_ERROR(Read(context, handle, argument.reads, &values->emplace_back()));
   }
   return absl::OkStatus();
 }

@@ -13,6 +13,7 @@
 #include "tensorflow/core/common_runtime/process_function_library_runtime.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 
@@ -36,6 +37,14 @@ class DirectFunction {
   const tensorflow::DataTypeVector& results() const { return results_; }
 
  private:
+  // Of the captures, one that the graph takes.
+  struct Capture {
+    const tensorflow::Tensor* tensor;
+    tensorflow::DataType reads;  // as of DirectArgument
+    // Where the handle owns its variable, and so has no other while it lives. Else it is looked up.
+    tensorflow::Var* variable = nullptr;
+  };
+
   DirectFunction() = default;
 
   // What the graph takes of the captures.
@@ -50,6 +59,7 @@ class DirectFunction {
   tensorflow::DataTypeVector results_;
   std::vector<tensorflow::Tensor> captures_;
   std::vector<DirectArgument> takes_;
+  std::vector<Capture> reads_;
   std::unique_ptr<const InstantiatedFunction> function_;
 };
 
