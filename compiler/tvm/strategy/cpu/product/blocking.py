@@ -110,7 +110,7 @@ def choose_blocking(  # noqa: PLR0913 - all that a cut depends on
         packed: Whether it is packed before the tasks.
     """
     if not k_first:
-        return _deep(sizes, tile, lanes, context)
+        return _deep(sizes, tile, lanes, context, packed=packed)
     known = isinstance(sizes.depth_expr, int)
     packs_most = not packed and sizes.depth > _DEPTH_PER_ROW * sizes.rows
     default = "wide" if not known or sizes.depth <= _WIDE or packs_most else "deep"
@@ -118,7 +118,7 @@ def choose_blocking(  # noqa: PLR0913 - all that a cut depends on
     cut = context.choose("gemm.cut", ("wide", "deep"), default) if known else default
     if cut == "wide":
         return _wide(sizes, tile, lanes, context, packed=packed)
-    return _deep(sizes, tile, lanes, context)
+    return _deep(sizes, tile, lanes, context, packed=packed)
 
 
 def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: bool) -> Blocking:
@@ -132,7 +132,8 @@ def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: boo
     group = tile.vectors * _panels(context, sizes, tile, panels)
     others = sizes.batch * ceildiv(sizes.vectors, group)
     if chunks * others < cores:
-        rows_of_task = max(BLOCK_ROWS, ceildiv(sizes.rows, ceildiv(cores, chunks * others)))
+        least = tile.rows if packed else BLOCK_ROWS
+        rows_of_task = max(least, ceildiv(sizes.rows, ceildiv(cores, chunks * others)))
     elif packed:  # more tasks pack no more
         rows_of_task = _even_rows(sizes.rows, chunks, others, cores)
     step = context.choose("gemm.wide.depth", (64, 128, _WIDE, 512), _WIDE)
@@ -141,7 +142,7 @@ def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: boo
     return Blocking(group, rows, fixed, depth, k_blocks)
 
 
-def _deep(sizes: Sizes, tile: Tile, lanes: int, context: Context) -> Blocking:
+def _deep(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: bool) -> Blocking:
     target = context.target
     panel_bytes = max(1, sizes.depth) * tile.vectors * lanes * 4
     panels = max(1, min(4, target.cache_bytes // panel_bytes))
@@ -156,6 +157,8 @@ def _deep(sizes: Sizes, tile: Tile, lanes: int, context: Context) -> Blocking:
     # A chunk packs for itself, so it must have rows enough to be worth that.
     most = max(1, sizes.rows // (2 * block_rows))
     chunks = min(most, ceildiv(_TASKS_PER_CORE * target.cores, tasks))
+    if packed and tasks * chunks < target.cores:
+        chunks = min(ceildiv(target.cores, tasks), ceildiv(sizes.rows, tile.rows))
     chunks = context.choose("gemm.deep.chunks", _powers(most), chunks)
     rows_of_task = maximum(1, quotient(sizes.rows_expr + (chunks - 1), chunks))
     rows, fixed = _split_rows(sizes.rows_expr, rows_of_task)

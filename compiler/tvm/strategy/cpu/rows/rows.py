@@ -31,7 +31,7 @@ from composite.compiler.tvm.strategy.indexing import unflatten
 from composite.compiler.tvm.strategy.row_program import RowProgram, Sweep, row_program
 from composite.compiler.tvm.strategy.tasks import tasks
 
-_TASK_ELEMENTS = 16384
+_TASK_ELEMENTS = 4096
 """Elements of the rows that one task computes, at least."""
 _BLOCK_ROWS = 8
 _BLOCK_ELEMENTS = 2048
@@ -132,7 +132,7 @@ class _StageLoops:
         near = self._context.choose("rows.block", (512, _BLOCK_ELEMENTS, 8192), _BLOCK_ELEMENTS)
         rows_of_block = maximum(1, minimum(_BLOCK_ROWS, quotient(near, size)))
         blocks = quotient(groups + (rows_of_block - 1), rows_of_block)
-        least = self._context.choose("rows.task", (4096, _TASK_ELEMENTS, 65536), _TASK_ELEMENTS)
+        least = self._context.choose("rows.task", (_TASK_ELEMENTS, 16384, 65536), _TASK_ELEMENTS)
         own = maximum(1, quotient(least, rows_of_block * size))
 
         def body(task: Expr) -> None:
