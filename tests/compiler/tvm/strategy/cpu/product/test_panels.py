@@ -175,10 +175,13 @@ def test_a_factor_of_one_row_is_not_widened_at_rest() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "depth", "columns", "tasks"),
-    [(576, 144, 24, 4), (2304, 16, 96, 12), (9, 960, 320, 10)],
+    [(576, 144, 24, 4), (2304, 16, 96, 12), (9, 960, 320, 10), (36, 384, 64, 2), (40, 250, 60, 2)],
 )
 def test_two_threads_have_equal_shares(rows: int, depth: int, columns: int, tasks: int) -> None:
-    """Of rows, or of panels where rows are few; tasks that fill a cache would be an odd number."""
+    """Of rows, or of panels where rows are few; tasks that fill a cache would be an odd number.
+
+    Where there is but one panel, rows are shared though they are few.
+    """
     loops = written(tf.matmul, [(rows, depth), (depth, columns)], "x86-64-v4")
     assert re.findall(
         r"T\.parallel\(T\.int64\((\d+)\)\)", str(loops.module.functions["kernel"])
