@@ -17,6 +17,7 @@ from composite.compiler.tvm.ir.dims import Shape
 from composite.compiler.tvm.ir.tensor import (
     Body,
     Constant,
+    Node,
     Pointwise,
     Reshape,
     Tensor,
@@ -95,6 +96,18 @@ def _reshaped(tensor: Tensor, shape: Shape) -> Tensor:
 def is_squeeze(shape: Shape, other: Shape) -> bool:
     """Return whether two shapes differ in dimensions of 1 alone."""
     return [d for d in shape if d != 1] == [d for d in other if d != 1]
+
+
+def is_zero(tensor: Tensor) -> bool:
+    """Return whether all elements are known to be zeros: repeated, cast or reshaped ones too."""
+    while isinstance(tensor.node, Reshape) or _repeats(tensor.node):
+        (tensor,) = tensor.node.operands
+    return isinstance(tensor.node, Constant) and not np.any(tensor.node.value != 0)
+
+
+def _repeats(node: Node) -> bool:
+    """Return whether each element is one of the operand's, if that is 0."""
+    return isinstance(node, Pointwise) and node.op in {"Fill", "Cast", "BroadcastTo", "Identity"}
 
 
 def is_table(tensor: Tensor) -> bool:

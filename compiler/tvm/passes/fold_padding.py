@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
-
 from composite.compiler.tvm.ir.anchors import Convolution
 from composite.compiler.tvm.ir.dims import static_shape
-from composite.compiler.tvm.ir.graph import Function
-from composite.compiler.tvm.ir.tensor import Constant, Pointwise, Reshape, Tensor
+from composite.compiler.tvm.ir.graph import Function, is_zero
+from composite.compiler.tvm.ir.tensor import Tensor
 from composite.compiler.tvm.ir.views import Concat
 from composite.compiler.tvm.passes.rewriting import rewritten
 
@@ -46,7 +44,7 @@ def _unpadded(image: Tensor) -> tuple[Tensor, tuple[int, int]]:
     before = dict.fromkeys(_SPATIAL, 0)
     while isinstance(image.node, Concat) and image.node.axis in _SPATIAL:
         axis, parts = image.node.axis, image.node.operands
-        others = [i for i, part in enumerate(parts) if not _is_zero(part)]
+        others = [i for i, part in enumerate(parts) if not is_zero(part)]
         if len(others) != 1:
             break
         sizes = static_shape(tuple(part.shape[axis] for part in parts[: others[0]]))
@@ -55,15 +53,3 @@ def _unpadded(image: Tensor) -> tuple[Tensor, tuple[int, int]]:
         before[axis] += sum(sizes)
         image = parts[others[0]]
     return image, (before[1], before[2])
-
-
-def _is_zero(tensor: Tensor) -> bool:
-    """Return whether all elements are known to be zeros."""
-    while isinstance(tensor.node, Reshape) or _is_filled(tensor):
-        (tensor,) = tensor.node.operands
-    return isinstance(tensor.node, Constant) and not np.any(tensor.node.value != 0)
-
-
-def _is_filled(tensor: Tensor) -> bool:
-    """Return whether all elements are the one of an operand."""
-    return isinstance(tensor.node, Pointwise) and tensor.node.op == "Fill"

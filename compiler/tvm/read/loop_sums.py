@@ -14,9 +14,7 @@ from dataclasses import replace
 from composite.compiler.tvm.ir import graph
 from composite.compiler.tvm.ir.anchors import MatMul, Reduce
 from composite.compiler.tvm.ir.dims import Dim
-from composite.compiler.tvm.ir.loop import is_one_value
-from composite.compiler.tvm.ir.tensor import Constant, Pointwise, Tensor
-from composite.compiler.tvm.ir.walk import topological
+from composite.compiler.tvm.ir.tensor import Pointwise, Tensor
 from composite.compiler.tvm.lower.arithmetic import plus
 from composite.compiler.tvm.lower.joining import padded
 from composite.compiler.tvm.lower.reduction import ADD, reduce_over
@@ -39,7 +37,7 @@ def sum_of_trips(
         return None
 
     def after() -> Tensor:
-        parts = [] if _is_zero(initial) else [initial]
+        parts = [] if graph.is_zero(initial) else [initial]
         return functools.reduce(plus, [*parts, *(total() for total in totals)])
 
     return after
@@ -131,15 +129,3 @@ def _deep_product(loop: LoopBuilder, source: Tensor, node: MatMul) -> After | No
     if a is None or b is None:
         return None
     return lambda: replace(source, node=replace(node, a=flat_rows(a()), b=flat_rows(b())))
-
-
-def _is_zero(tensor: Tensor) -> bool:
-    """Return whether a tensor is known to be all zeros."""
-    if not is_one_value(tensor):
-        return False
-    constants = [t.node.value for t in topological((tensor,)) if isinstance(t.node, Constant)]
-    views = ("Fill", "Cast", "BroadcastTo", "Identity")
-    plain = all(
-        not isinstance(t.node, Pointwise) or t.node.op in views for t in topological((tensor,))
-    )
-    return plain and len(constants) == 1 and not constants[0].any()

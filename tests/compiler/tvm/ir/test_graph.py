@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
-from composite.compiler.tvm.ir.graph import pointwise, reshape
+from composite.compiler.tvm.ir.graph import constant, is_zero, pointwise, reshape
 from composite.compiler.tvm.ir.tensor import Parameter, Reshape, Tensor
 from composite.compiler.tvm.ir.walk import topological
 
@@ -46,3 +47,15 @@ def test_a_pack_of_a_body_that_doubles(compiler: Any) -> None:
         return tf.stack([y, y + 1.0], axis=-1)
 
     compiler.compare(function, np.arange(12.0, dtype=np.float32).reshape(3, 4))
+
+
+@pytest.mark.parametrize("value", [0.0, -0.0, 1.0, np.nan])
+@pytest.mark.parametrize("title", ["Fill", "Cast", "BroadcastTo", "Identity"])
+def test_zeros_are_known_through_what_repeats_them(title: str, value: float) -> None:
+    one = constant(np.array(value, np.float32), "float32")
+    table = constant(np.array([0, value, 0, 0], np.float32), "float32")
+    for tensor in (one, table):
+        assert is_zero(tensor) == (value == 0)
+        assert is_zero(reshape(op(title, tensor), tensor.shape)) == (value == 0)
+        assert not is_zero(op("Exp", tensor))
+    assert not is_zero(op(title, X))
