@@ -111,13 +111,15 @@ class Owners:
         forms = list(dict.fromkeys([whole, index]))
         if tried:
             return {path for path in tried if any(self._follows(form, path) for form in forms)}
-        found = {path for form in forms for path in itertools.islice(self._shares(form), 1)}
+        # The first vector of a row may fit into shorter rows than the next ones.
+        shared = {path for form in forms for path in itertools.islice(self._shares(form), _PATHS)}
+        found: set[Path] = set()
         for steps in (steps for form in reversed(forms) for steps in self._search(form, 0)):
             if len(found) >= _PATHS:
                 break
             if self._tells([d for _, d in steps if d is not None]):
                 found.add(Path(tuple(steps)))
-        return found
+        return shared | found
 
     def _follows(self, index: Dim, path: Path) -> bool:
         for stride, digit in path.steps:

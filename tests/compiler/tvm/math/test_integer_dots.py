@@ -145,3 +145,11 @@ def test_any_convolution(compiler: Any, data: Any) -> None:
     loaded = compiler.compile(function, [x, w], target=Target.of(isa, 2))
     is_product = size == stride == 1 and groups == 1
     check(loaded, function, [x, w], "gemm" if is_product else "convolution")
+
+
+def test_a_vector_of_the_last_columns_is_no_other_tasks(compiler: Any) -> None:
+    """Tasks have columns 0 to 7 and 8 to 13: where they begin, 12 would be enough for a row."""
+    arrays = [drawn((3, 13, 15, 2), "int8", 13), drawn((3, 3, 2, 14), "int8", 2)]
+    function = convolution(0, 1, "SAME")
+    loaded = compiler.compile(function, arrays, target=Target.of("x86-64-v2", 2))
+    check(loaded, function, arrays, "convolution")
