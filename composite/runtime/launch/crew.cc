@@ -12,7 +12,7 @@ namespace composite {
 namespace {
 
 // Longer than a caller in Python needs from one call to the next, with the short loops at the ends
-// of both. It yields the processor, but not the pool's thread: the pool has one more than can stay.
+// of both. It yields the processor, but not the pool's thread: half of those never stay.
 constexpr int64_t kStay = 100'000;  // nanoseconds
 constexpr int kPausesPerClock = 16;
 
@@ -27,7 +27,7 @@ Crew& Crew::Global() {
 
 void Crew::Schedule(Pool* pool, std::function<void()> work) {
   if (Give(work)) return;
-  const int most = std::min(pool->size() - 1, kSeats);
+  const int most = std::min(pool->size() / 2, kSeats);
   pool->Schedule([this, most, caller = std::this_thread::get_id(), work = std::move(work)] {
     // A pool whose queue is full runs this inside of Schedule, on the thread of the launch.
     const bool is_caller = std::this_thread::get_id() == caller;

@@ -18,8 +18,8 @@ class Crew {
   static Crew& Global();
 
   // Runs `work` on a worker that stays, of whichever pool; if there is none on a thread of `pool`,
-  // as Pool::Schedule does, which then stays. So many stay as can help one caller: any more would
-  // take its processor.
+  // as Pool::Schedule does, which then stays. At most half of a pool stay: others have work for it,
+  // too, and where two threads are all, a second one would take the caller's processor.
   void Schedule(Pool* pool, std::function<void()> work);
 
   // Whether a worker waits at this moment.

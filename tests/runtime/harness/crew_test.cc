@@ -79,8 +79,8 @@ void ItLeavesAfterAMoment() {
   EXPECT(pool.scheduled == 2);
 }
 
-// A caller and those that can help it are as many as the pool says: no others stay.
-void NoMoreStayThanHelp() {
+// The other half is for whatever else the pool is given.
+void HalfOfAPoolStays() {
   CountingPool pool(2);
   Sleep(1000);
   std::atomic<int> running{0}, done{0};
@@ -171,7 +171,7 @@ int main(int argc, char** argv) {
   return RunTests(
       {{"a_worker_that_stays_takes_the_next", AWorkerThatStaysTakesTheNext},
        {"it_leaves_after_a_moment", ItLeavesAfterAMoment},
-       {"no_more_stay_than_help", NoMoreStayThanHelp},
+       {"half_of_a_pool_stays", HalfOfAPoolStays},
        {"who_runs_inside_of_schedule_does_not_stay", WhoRunsInsideOfScheduleDoesNotStay},
        {"many_callers_on_two_pools", ManyCallersOnTwoPools},
        {"a_thread_moves_off_a_processor", AThreadMovesOffAProcessor},
