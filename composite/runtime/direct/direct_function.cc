@@ -24,17 +24,16 @@ using tensorflow::Var;
 // kernel's outputs.
 class CallFrame : public tensorflow::CallFrameInterface {
  public:
-  CallFrame(OpKernelContext* context, int first, const std::vector<DirectArgument>& takes,
+  CallFrame(OpKernelContext* context, int first, const std::vector<int>& given,
             const std::vector<Tensor>& captures)
-      : context_(context), first_(first), takes_(takes), captures_(captures) {}
+      : context_(context), first_(first), given_(given), captures_(captures) {}
 
-  size_t num_args() const override { return takes_.size(); }
+  size_t num_args() const override { return given_.size() + captures_.size(); }
   size_t num_retvals() const override { return context_->num_outputs(); }
 
   absl::Status GetArg(int index, const Tensor** value) override {
-    const int given = static_cast<int>(takes_.size() - captures_.size());
-    *value =
-        index < given ? &context_->input(first_ + takes_[index].index) : &captures_[index - given];
+    const int given = static_cast<int>(given_.size());
+    *value = index < given ? &context_->input(first_ + given_[index]) : &captures_[index - given];
     return absl::OkStatus();
   }
 
@@ -49,7 +48,7 @@ class CallFrame : public tensorflow::CallFrameInterface {
  private:
   OpKernelContext* const context_;
   const int first_;
-  const std::vector<DirectArgument>& takes_;
+  const std::vector<int>& given_;
   const std::vector<Tensor>& captures_;
 };
 
@@ -58,11 +57,12 @@ const tensorflow::ResourceHandle& HandleIn(const Tensor& tensor) {
 }
 
 // As ReadVariableOp reads it.
-absl::Status Read(Var& variable, tensorflow::DataType dtype, Tensor* value) {
+absl::Status Read(Var& variable, const Tensor& handle, tensorflow::DataType dtype, Tensor* value) {
   tensorflow::tf_shared_lock lock(*variable.mu());
   const Tensor& held = *variable.tensor();
   if (!held.IsInitialized() || held.dtype() != dtype) {
-    return absl::FailedPreconditionError("a variable has no value");
+    return absl::FailedPreconditionError(
+        absl::StrCat("variable ", HandleIn(handle).name(), " has no value"));
   }
   *value = variable.copy_on_read_mode.load() ? tensorflow::tensor::DeepCopy(held) : held;
   return absl::OkStatus();
@@ -93,17 +93,18 @@ absl::StatusOr<std::shared_ptr<const DirectFunction>> DirectFunction::Make(
   }
   TF_RETURN_IF_ERROR(runtime->Clone(&made->no_functions_, &made->process_, &made->runtime_,
                                     /*skip_flib_def=*/true));
-  made->captures_ = std::move(captures);
-  made->takes_ = std::move(graph.arguments);
-  for (const DirectArgument& argument : made->takes_) {
-    if (argument.index < arguments) continue;
-    Capture& capture = made->reads_.emplace_back();
-    capture.tensor = &made->captures_[argument.index - arguments];
-    capture.reads = argument.reads;
-    if (argument.reads == tensorflow::DT_INVALID || !HandleIn(*capture.tensor).IsRefCounting()) {
+  for (const DirectArgument& argument : graph.arguments) {
+    if (argument.index < arguments) {
+      made->given_.push_back(argument.index);
       continue;
     }
-    TF_ASSIGN_OR_RETURN(capture.variable, HandleIn(*capture.tensor).GetResource<Var>());
+    Capture& capture = made->captures_.emplace_back();
+    capture.tensor = captures[argument.index - arguments];
+    capture.reads = argument.reads;
+    if (argument.reads == tensorflow::DT_INVALID || !HandleIn(capture.tensor).IsRefCounting()) {
+      continue;
+    }
+    TF_ASSIGN_OR_RETURN(capture.variable, HandleIn(capture.tensor).GetResource<Var>());
   }
   TF_ASSIGN_OR_RETURN(made->function_, InstantiatedFunction::MakeFast(made->runtime_, graph.name,
                                                                       std::move(graph.library)));
@@ -112,17 +113,16 @@ absl::StatusOr<std::shared_ptr<const DirectFunction>> DirectFunction::Make(
 
 absl::Status DirectFunction::ReadCaptures(OpKernelContext* context,
                                           std::vector<Tensor>* values) const {
-  values->reserve(reads_.size());
-  for (const Capture& capture : reads_) {
-    if (capture.reads == tensorflow::DT_INVALID) {
-      values->push_back(*capture.tensor);
-    } else if (capture.variable != nullptr) {
-      TF_RETURN_IF_ERROR(Read(*capture.variable, capture.reads, &values->emplace_back()));
-    } else {
-      tensorflow::core::RefCountPtr<Var> variable;
-      TF_RETURN_IF_ERROR(LookupResource(context, HandleIn(*capture.tensor), &variable));
-      TF_RETURN_IF_ERROR(Read(*variable, capture.reads, &values->emplace_back()));
+  values->reserve(captures_.size());
+  for (const auto& [tensor, reads, known] : captures_) {
+    if (reads == tensorflow::DT_INVALID) {
+      values->push_back(tensor);
+      continue;
     }
+    tensorflow::core::RefCountPtr<Var> found;
+    if (known == nullptr) TF_RETURN_IF_ERROR(LookupResource(context, HandleIn(tensor), &found));
+    Var& variable = known == nullptr ? *found : *known;
+    TF_RETURN_IF_ERROR(Read(variable, tensor, reads, &values->emplace_back()));
   }
   return absl::OkStatus();
 }
@@ -136,7 +136,7 @@ absl::Status DirectFunction::Call(OpKernelContext* context, int first) const {
   }
   std::vector<Tensor> captures;
   TF_RETURN_IF_ERROR(ReadCaptures(context, &captures));
-  CallFrame frame(context, first, takes_, captures);
+  CallFrame frame(context, first, given_, captures);
   FunctionLibraryRuntime::Options options = OptionsOf(context);
   options.rendezvous = context->rendezvous();
   return RunInline(runtime_, std::move(options), *function_, &frame);

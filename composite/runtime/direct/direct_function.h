@@ -39,7 +39,7 @@ class DirectFunction {
  private:
   // Of the captures, one that the graph takes.
   struct Capture {
-    const tensorflow::Tensor* tensor;
+    tensorflow::Tensor tensor;
     tensorflow::DataType reads;  // as of DirectArgument
     // Where the handle owns its variable, and so has no other while it lives. Else it is looked up.
     tensorflow::Var* variable = nullptr;
@@ -57,9 +57,9 @@ class DirectFunction {
   tensorflow::FunctionLibraryRuntime* runtime_ = nullptr;
   tensorflow::DataTypeVector arguments_;
   tensorflow::DataTypeVector results_;
-  std::vector<tensorflow::Tensor> captures_;
-  std::vector<DirectArgument> takes_;
-  std::vector<Capture> reads_;
+  // What the graph takes: of the arguments before the captures these, and then of those.
+  std::vector<int> given_;
+  std::vector<Capture> captures_;
   std::unique_ptr<const InstantiatedFunction> function_;
 };
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <thread>
 #include <utility>
 
 #include "composite/runtime/launch/launch_history.h"
 #include "composite/runtime/launch/launch_state.h"
+#include "composite/runtime/launch/processor.h"
 
 namespace composite {
 namespace {
@@ -28,10 +28,8 @@ Crew& Crew::Global() {
 void Crew::Schedule(Pool* pool, std::function<void()> work) {
   if (Give(work)) return;
   const int most = std::min(pool->size() / 2, kSeats);
-  pool->Schedule([this, most, caller = std::this_thread::get_id(), work = std::move(work)] {
-    // A pool whose queue is full runs this inside of Schedule, on the thread of the launch.
-    const bool is_caller = std::this_thread::get_id() == caller;
-    RunAndStay(std::move(work), is_caller ? 0 : most);
+  pool->Schedule([this, most, caller = Caller(), work = std::move(work)] {
+    RunAndStay(work, caller.IsHere() ? 0 : most);
   });
 }
 
@@ -66,17 +64,15 @@ bool Crew::Give(std::function<void()>& work) {
 
 // Stays if there is a seat among so many.
 void Crew::RunAndStay(std::function<void()> work, int most) {
-  Seat* const outer = own_;  // of work that waits for other work on its thread
+  Seat* const outer = own_;  // of work whose pool runs what it schedules at once
   own_ = Sit(most);
-  work();
-  work = nullptr;
-  if (own_ != nullptr) {
-    for (Return(); Await(*own_); Return()) {
-      work = std::exchange(own_->work, nullptr);
-      own_->state.store(State::kBusy, std::memory_order_relaxed);
-      work();
-      work = nullptr;
-    }
+  for (;;) {
+    work();
+    work = nullptr;
+    Return();
+    if (own_ == nullptr || !Await(*own_)) break;
+    work = std::exchange(own_->work, nullptr);
+    own_->state.store(State::kBusy, std::memory_order_relaxed);
   }
   own_ = outer;
 }

@@ -63,7 +63,7 @@ class LaunchState : public Shared<LaunchState> {
     // A claimed task keeps the launch from returning; only then may pool_ and loop_ be touched.
     const int task = Claim();
     if (task < tasks_) {
-      MoveOff(processor_);
+      caller_.LeaveProcessor();
       Wake(2 * helper + 1);
       Wake(2 * helper + 2);
       RunFrom(task);
@@ -90,7 +90,7 @@ class LaunchState : public Shared<LaunchState> {
   const int tasks_;
   const int helpers_;
   Loop& loop_;
-  const int processor_ = CurrentProcessor();  // the caller's
+  const Caller caller_;
   std::atomic<int> next_{0};
   std::atomic<int64_t> work_{0};  // nanoseconds
   Countdown unfinished_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <thread>
 
 #include "composite/runtime/launch/crew.h"
 #include "composite/runtime/launch/launch_history.h"
@@ -52,8 +51,7 @@ class SpinBarrier : public Barrier {
 
 class TeamState : public Shared<TeamState> {
  public:
-  TeamState(int helpers, TeamLoop& loop)
-      : helpers_(helpers), loop_(loop), caller_(std::this_thread::get_id()) {}
+  TeamState(int helpers, TeamLoop& loop) : helpers_(helpers), loop_(loop) {}
 
   int RunHere(Pool* pool) {
     LaunchHistory& history = LaunchHistory::Global();
@@ -110,12 +108,12 @@ class TeamState : public Shared<TeamState> {
   void Join() {
     // A pool whose queue is full runs the closure inside Schedule: the caller is in the team
     // already, and would wait here for itself.
-    if (std::this_thread::get_id() != caller_) {
+    if (!caller_.IsHere()) {
       int joined = joined_.load();
       while (!(joined & kClosed) && !joined_.compare_exchange_weak(joined, joined + 1)) {
       }
       if (!(joined & kClosed)) {
-        MoveOff(processor_);
+        caller_.LeaveProcessor();
         int size = 0;
         for (int i = 0; (size = size_.load(std::memory_order_acquire)) == 0; ++i) Pause(i);
         RunMember(joined + 1, size);
@@ -135,8 +133,7 @@ class TeamState : public Shared<TeamState> {
 
   const int helpers_;
   TeamLoop& loop_;
-  const std::thread::id caller_;
-  const int processor_ = CurrentProcessor();  // the caller's
+  const Caller caller_;
   std::atomic<int> joined_{0};
   std::atomic<int> size_{0};  // 0 until the team is closed
   SpinBarrier barrier_;

@@ -4,6 +4,8 @@
 #ifndef COMPOSITE_RUNTIME_LAUNCH_PROCESSOR_H_
 #define COMPOSITE_RUNTIME_LAUNCH_PROCESSOR_H_
 
+#include <thread>
+
 namespace composite {
 
 // The number of the processor that runs this thread; negative if the system does not tell.
@@ -12,6 +14,22 @@ int CurrentProcessor();
 // Moves this thread to another processor if it is on this one and may run on others, all of which
 // it may run on afterwards as before.
 void MoveOff(int processor);
+
+// The thread that makes this, and the processor that it is on: a launch's, for its workers.
+class Caller {
+ public:
+  bool IsHere() const { return std::this_thread::get_id() == thread_; }
+
+  // Moves this thread off the caller's processor. A pool whose queue is full runs workers' closures
+  // on the caller itself, which stays.
+  void LeaveProcessor() const {
+    if (!IsHere()) MoveOff(processor_);
+  }
+
+ private:
+  const std::thread::id thread_ = std::this_thread::get_id();
+  const int processor_ = CurrentProcessor();
+};
 
 }  // namespace composite
 

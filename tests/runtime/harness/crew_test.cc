@@ -153,6 +153,18 @@ void AThreadMovesOffAProcessor() {
   EXPECT(Allowed() == allowed);
 }
 
+void ACallerIsItsOwnThreadAlone() {
+  const composite::Caller caller;
+  EXPECT(caller.IsHere());
+  caller.LeaveProcessor();
+  std::thread([&] {
+    const int allowed = Allowed();
+    EXPECT(!caller.IsHere());
+    caller.LeaveProcessor();
+    EXPECT(Allowed() == allowed);
+  }).join();
+}
+
 void WhoMayRunOnOneOnlyStays() {
   std::thread([] {
     cpu_set_t one;
@@ -175,6 +187,7 @@ int main(int argc, char** argv) {
        {"who_runs_inside_of_schedule_does_not_stay", WhoRunsInsideOfScheduleDoesNotStay},
        {"many_callers_on_two_pools", ManyCallersOnTwoPools},
        {"a_thread_moves_off_a_processor", AThreadMovesOffAProcessor},
+       {"a_caller_is_its_own_thread_alone", ACallerIsItsOwnThreadAlone},
        {"who_may_run_on_one_only_stays", WhoMayRunOnOneOnlyStays}},
       argc, argv);
 }

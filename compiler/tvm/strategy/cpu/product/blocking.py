@@ -157,7 +157,7 @@ def _deep(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: boo
     # A chunk packs for itself, so it must have rows enough to be worth that.
     most = max(1, sizes.rows // (2 * block_rows))
     chunks = min(most, ceildiv(_TASKS_PER_CORE * target.cores, tasks))
-    if packed and tasks * chunks < target.cores:
+    if packed and tasks * chunks < target.cores:  # more tasks pack no more
         chunks = min(ceildiv(target.cores, tasks), ceildiv(sizes.rows, tile.rows))
     chunks = context.choose("gemm.deep.chunks", _powers(most), chunks)
     rows_of_task = maximum(1, quotient(sizes.rows_expr + (chunks - 1), chunks))
