@@ -32,7 +32,7 @@ HELD_BY: dict[str, str] = {
         " composite/aot/standalone_tables.py compiler/emit/standalone.py"
         " composite/runtime/standalone/failure"
         " composite/runtime/standalone/function composite/runtime/standalone/library"
-        " composite/runtime/standalone/python_abi composite/runtime/standalone/python_array"
+        " composite/runtime/base/python_abi composite/runtime/standalone/python_array"
         " composite/runtime/standalone/python_calls composite/runtime/standalone/table"
         " composite/runtime/standalone/worker_pool"
     ),

@@ -5,8 +5,8 @@ than a small model runs. Here eager tensors and NumPy's arrays, also in lists, t
 told apart by dtypes and shapes alone; and where no tape is recording, nothing is done for tapes.
 
 TensorFlow hands a function over to other threads, and takes each variable as one more argument. A
-trace that several threads could not share runs as one op, on the thread of its caller, which reads
-the variables by itself (composite/runtime/direct).
+trace that several threads could not share runs on the thread of its caller, which reads the
+variables by itself (composite/ops/direct.py).
 
 Written against private APIs of TF 2.21; tests/composite/acceleration/test_direct.py pins them.
 
@@ -16,18 +16,16 @@ tf.function is called.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python import pywrap_tfe
-from tensorflow.python.eager import cancellation, context, core, execute, record
+from tensorflow.python.eager import cancellation, context, record
 from tensorflow.python.eager.polymorphic_function.atomic_function import InterpolateRuntimeError
 from tensorflow.python.framework import ops
 
-from composite.binding import native
-from composite.ops import call
+from composite.ops import call, direct
 
 _MOST_TRACES = 64
 _runs_eagerly = tf.config.functions_run_eagerly
@@ -47,36 +45,35 @@ class DirectCalls:
         """`function` makes no variables when it is called."""
         self.function = function
         self._traces: dict[tuple[Any, ...], _Trace] = {}
+        self._threadless = _Threadless()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the tf.function returns for these arguments."""
-        # TensorFlow looks at each Python function that is active when it is given an op, which
-        # takes time: hence all in one.
         eager = context.context()
         here = eager._thread_local_data
+        if kwargs or not _is_plain(here):
+            return self.function(*args, **kwargs)
+        if self._threadless.is_current(here):
+            result = self._threadless.call(eager, here, args)
+            if result is not NotImplemented:
+                return result
         flat: list[Any] = []
         kind: list[Any] = []
-        if kwargs or not _is_plain(here) or not _describe(args, flat, kind):
-            return self.function(*args, **kwargs)
+        if not _describe(args, flat, kind):
+            return self.function(*args)
         trace = self._traces.get(tuple(kind))
-        if trace is None:
-            return self._trace(args, flat, tuple(kind))
-        op = trace.op
-        if op is None or not op.is_current(here) or record.could_possibly_record():
-            return trace(flat)
-        try:
-            outputs = pywrap_tfe.TFE_Py_Execute(
-                eager._handle, None, op.name, [op.function, *flat], (), trace.results
-            )
-        except core._NotOkStatusException:
-            return trace(flat)  # the function says better what is wrong
-        return outputs[0] if trace.is_tensor else trace.type.pack_output(outputs)
+        return trace(flat) if trace is not None else self._trace(args, flat, tuple(kind))
 
-    def _trace(self, args: Sequence[Any], flat: list[Any], key: tuple[Any, ...]) -> Any:
+    def _trace(self, args: tuple[Any, ...], flat: list[Any], key: tuple[Any, ...]) -> Any:
         """The first call of a kind, which is remembered."""
         result = self.function(*args)
         if len(self._traces) < _MOST_TRACES and not any(map(_is_handle, flat)):
-            self._traces[key] = _Trace(self.function.get_concrete_function(*args))
+            trace = _Trace(self.function.get_concrete_function(*args))
+            here = context.context()._thread_local_data
+            if not self._threadless.is_current(here):
+                self._threadless = _Threadless()
+            self._threadless.add(args, trace)
+            self._traces[key] = trace
         return result
 
 
@@ -86,79 +83,78 @@ class _Trace:
     Its captures are those that it was traced with: nobody exchanges them later.
 
     Attributes:
-        op: the same as one op; None where TensorFlow has to call it.
-        results: how many tensors it returns.
+        function: TensorFlow's AtomicFunction.
+        captures: its last arguments.
+        is_plain: whether they are all there, and the results are tensors of numbers.
         type: the structure of arguments and results.
-        is_tensor: whether it returns just one tensor.
     """
 
     def __init__(self, trace: Any) -> None:
         self._trace = trace
-        function = trace._inference_function
-        self._function, self.type = function, function.function_type
-        self._captures = list(trace._captured_inputs)
-        self.results = len(self.type.flat_outputs)
-        self.is_tensor = isinstance(self.type.output, tf.TensorSpec)
+        self.function = trace._inference_function
+        self.type = self.function.function_type
+        self.captures = list(trace._captured_inputs)
         # Captures may be known at the call alone, and calls may wait for others.
-        is_plain = all(type(one) is ops.EagerTensor for one in self._captures)
-        waits = bool(function._call_options.control_captures)
-        self._is_plain = is_plain and not waits and not any(map(_is_handle, self.type.flat_outputs))
-        self.op = _AsOp.of(function, self._captures) if self._is_plain else None
+        are_there = all(type(one) is ops.EagerTensor for one in self.captures)
+        waits = bool(self.function._call_options.control_captures)
+        handles = any(map(_is_handle, self.type.flat_outputs))
+        self.is_plain = are_there and not waits and not handles
 
     def __call__(self, flat: list[Any]) -> Any:
         """What the trace returns for these tensors, as TensorFlow calls it."""
-        if not self._is_plain or record.could_possibly_record():
+        if not self.is_plain or record.could_possibly_record():
             return self._trace._call_flat(flat, self._trace.captured_inputs)
-        with InterpolateRuntimeError(self._function):
+        with InterpolateRuntimeError(self.function):
             outputs = context.context().call_function(
-                self._function.name, flat + self._captures, self.results
+                self.function.name, flat + self.captures, len(self.type.flat_outputs)
             )
         return self.type.pack_output(outputs)
 
 
-class _AsOp:
-    """A trace as one op. It changes nothing, so that what fails may be called again.
+class _Threadless:
+    """The traces that run on the thread of their caller, past TensorFlow's eager runtime.
 
     Attributes:
-        name: the op's.
-        function: its first input, a tensor; with it the function is forgotten.
+        call: `(eager context, its data of this thread, arguments)` to the result; NotImplemented
+            where TensorFlow has to call the trace.
     """
 
-    def __init__(self, name: str, function: Any, options: Any) -> None:
-        self.name = name
-        self.function = function
-        self._options = options
+    def __init__(self) -> None:
+        self._calls = direct.FunctionCalls.new(_as_tensor)
+        self._options = context.context().function_call_options
         self._era = call.era()
+        self.call: Callable[..., Any] = self._calls.call
 
-    @classmethod
-    def of(cls, function: Any, captures: list[Any]) -> _AsOp | None:
-        """None where TensorFlow has to call the function."""
+    def add(self, args: tuple[Any, ...], trace: _Trace) -> None:
+        """Has a trace serve arguments like these, unless TensorFlow has to call it.
+
+        It changes nothing, so that what fails may be called again.
+        """
+        function = trace.function
         compiled = function.cached_definition.attr.get("_XlaMustCompile")
-        options = context.context().function_call_options
         if (
-            not function.function_type.flat_outputs
+            not trace.is_plain
+            or not trace.type.flat_outputs
             or (compiled is not None and compiled.b)
-            or options.executor_type
+            or self._options.executor_type
             or call.is_deterministic()
         ):
-            return None
-        native.library()  # has the ops
-        dtypes = [one.dtype.as_datatype_enum for one in captures]
-        config = options.config_proto_serialized
-        attrs = ("name", function.name, "config", config, "Tcaptures", dtypes)
-        made, name, refusal = execute.execute(
-            "CompositeDirectFunction", 3, captures, attrs, context.context()
-        )
-        return None if refusal.numpy() else cls(name.numpy().decode(), made, options)
+            return
+        config = self._options.config_proto_serialized
+        try:
+            made = direct.of_function(function.name, config, trace.captures)
+        except direct.RefusedError:
+            return
+        is_tensor = isinstance(trace.type.output, tf.TensorSpec)
+        self._calls.add(args, *made, None if is_tensor else trace.type.pack_output)
 
     def is_current(self, here: Any) -> bool:
-        """Whether a call may be one of the op. `here`: what the eager context has for a thread."""
+        """Whether calls may be made so. `here`: what the eager context has for a thread."""
         options = here.function_call_options
         return (
             (options is self._options or self._are_as_made(options))
             and call.era() is self._era
             and cancellation.context() is None
-            and execute.execute is execute.quick_execute  # nobody looks at all ops
         )
 
     def _are_as_made(self, options: Any) -> bool:

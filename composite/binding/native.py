@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import json
 import threading
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,15 @@ def library() -> ctypes.CDLL:
             if not _loaded:
                 _loaded.append(_load())
     return _loaded[0]
+
+
+def python_functions(name: str, *arguments: Any) -> tuple[Callable[..., Any], ...]:
+    """What the C function `name` makes of Python objects: functions that take Python's arguments."""
+    library()
+    make = getattr(ctypes.PyDLL(str(library_path())), name)
+    make.restype = ctypes.py_object
+    made: tuple[Callable[..., Any], ...] = make(*arguments)
+    return made
 
 
 def _load() -> ctypes.CDLL:

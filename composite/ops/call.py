@@ -229,6 +229,21 @@ def eager_node(node: Any, inputs: Sequence[Any]) -> list[Any]:
     return list(outputs or [])
 
 
+def eager_op(
+    op_name: str, count: int, inputs: Sequence[Any], attrs: Sequence[Any]
+) -> list[Any]:
+    """Runs an op eagerly, recorded on no tape: `count` outputs. `attrs`: name, value, ..."""
+    outputs = execute.execute(op_name, count, list(inputs), tuple(attrs), context.context())
+    return list(outputs or [])
+
+
+def context_capsule() -> Any:
+    """The capsule of the C++ eager context."""
+    eager = context.context()
+    eager.ensure_initialized()
+    return eager._context_handle
+
+
 def _flat(definition: Any, attrs: Mapping[str, AttrValue], stamps: Mapping[str, AttrValue]) -> Any:
     """Attributes as the flat tuple that `execute` and the tape read: name, value, name, value."""
     flat: list[Any] = []

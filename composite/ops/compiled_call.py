@@ -18,12 +18,13 @@ from tensorflow.python.eager import context, core
 from tensorflow.python.framework import ops
 
 from composite.binding import settings
-from composite.ops import call, call_arguments, dispatch, saving_call, traced_call
+from composite.ops import call, call_arguments, direct, dispatch, saving_call, traced_call
 
 _TEMPLATE = """
 def __call__({parameters}):
     _ctx = _context._context or _context.context()
-    if _ctx._thread_local_data.is_eager:
+    _here = _ctx._thread_local_data
+    if _here.is_eager:
         if {as_node}:
             try:
                 return _traced({op_name!r}, {{{arguments}}}, _self.stamps(), name)
@@ -33,6 +34,7 @@ def __call__({parameters}):
             _outputs = _saving(_self.digest, {{{arguments}}})
             if _outputs is not None:
                 return {results}
+{directly}
         try:
             return {fast}
         except _NotOk as _error:
@@ -51,6 +53,16 @@ def __call__({parameters}):
         return _graph({op_name!r}, {{{arguments}}}, _self.stamps(), name)
     except _NoTensors:
         return _dispatched(_self, {{{arguments}}}, name)
+"""
+
+
+# Of ops whose calls may go past TensorFlow's eager runtime.
+_DIRECTLY = """
+        _outputs = _direct(_ctx, _here{values})
+        if _outputs is NotImplemented:
+            _learn(({inputs}), ({attrs}))
+        elif _outputs is not None:
+            return _outputs
 """
 
 
@@ -78,12 +90,16 @@ def compile_call(
             values[arg.name] = f"_resource({arg.name})"
     always = stamped or traced_call.needed(definition)
     saving = None if always or _has_lists(definition) else saving_call.made_for(definition)
+    served = None
+    if not always and direct.DirectOp.serves(definition):
+        served = direct.DirectOp(definition, inputs, attrs)
     text = _TEMPLATE.format(
         parameters=", ".join([*parameters, "name=None"]),
         op_name=definition.name,
         as_node="True" if always else "_options and _carries_options()",
         saves="_saving.learned" if saving else "False",
         results="tuple(_outputs)" if len(definition.output_arg) > 1 else "_outputs[0]",
+        directly=_direct_statements(inputs, attrs) if served else "",
         fast=_fast_expression(definition, values, attrs),
         arguments=_named(values),
     )
@@ -104,6 +120,8 @@ def compile_call(
         "_resource": call_arguments.resource,
         "_no_tape": pywrap_tfe.TFE_Py_TapeSetIsEmpty,
         "_saving": saving,
+        "_direct": served and served.call,
+        "_learn": served and served.learn,
     }
     exec(compile(text, f"<composite op {definition.name}>", "exec"), scope)
     function: Callable[..., Any] = scope["__call__"]
@@ -118,6 +136,14 @@ def do_not_convert(entity: Any) -> None:
     more than the call; this is the mark that the wrapper carries.
     """
     entity.autograph_info__ = {}
+
+
+def _direct_statements(inputs: Sequence[str], attrs: Sequence[str]) -> str:
+    return _DIRECTLY.format(
+        values="".join(f", {name}" for name in (*inputs, *attrs)),
+        inputs="".join(f"{name}, " for name in inputs),
+        attrs="".join(f"{name}, " for name in attrs),
+    )
 
 
 def _fast_expression(definition: Any, values: Mapping[str, str], attrs: Sequence[str]) -> str:

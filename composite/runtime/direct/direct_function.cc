@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "composite/runtime/direct/step_container.h"
 #include "composite/runtime/instantiate/inline_run.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
@@ -15,41 +16,36 @@ namespace {
 
 using tensorflow::FunctionLibraryDefinition;
 using tensorflow::FunctionLibraryRuntime;
-using tensorflow::OpKernelContext;
 using tensorflow::ProcessFunctionLibraryRuntime;
 using tensorflow::Tensor;
 using tensorflow::Var;
 
-// The arguments are inputs of a kernel from `first` on, and then captures; the results are the
-// kernel's outputs.
+// The graph takes of the arguments those that are `given`, and then captures.
 class CallFrame : public tensorflow::CallFrameInterface {
  public:
-  CallFrame(OpKernelContext* context, int first, const std::vector<int>& given,
-            const std::vector<Tensor>& captures)
-      : context_(context), first_(first), given_(given), captures_(captures) {}
+  CallFrame(absl::Span<const Tensor* const> arguments, const std::vector<int>& given,
+            const std::vector<Tensor>& captures, absl::Span<Tensor> results)
+      : arguments_(arguments), given_(given), captures_(captures), results_(results) {}
 
   size_t num_args() const override { return given_.size() + captures_.size(); }
-  size_t num_retvals() const override { return context_->num_outputs(); }
+  size_t num_retvals() const override { return results_.size(); }
 
   absl::Status GetArg(int index, const Tensor** value) override {
     const int given = static_cast<int>(given_.size());
-    *value = index < given ? &context_->input(first_ + given_[index]) : &captures_[index - given];
+    *value = index < given ? arguments_[given_[index]] : &captures_[index - given];
     return absl::OkStatus();
   }
 
   absl::Status SetRetval(int index, const Tensor& value) override {
-    if (value.dtype() != context_->expected_output_dtype(index)) {
-      return absl::InternalError("a function returns another dtype than its call");
-    }
-    context_->set_output(index, value);
+    results_[index] = value;
     return absl::OkStatus();
   }
 
  private:
-  OpKernelContext* const context_;
-  const int first_;
+  const absl::Span<const Tensor* const> arguments_;
   const std::vector<int>& given_;
   const std::vector<Tensor>& captures_;
+  const absl::Span<Tensor> results_;
 };
 
 const tensorflow::ResourceHandle& HandleIn(const Tensor& tensor) {
@@ -111,8 +107,7 @@ absl::StatusOr<std::shared_ptr<const DirectFunction>> DirectFunction::Make(
   return std::shared_ptr<const DirectFunction>(std::move(made));
 }
 
-absl::Status DirectFunction::ReadCaptures(OpKernelContext* context,
-                                          std::vector<Tensor>* values) const {
+absl::Status DirectFunction::ReadCaptures(std::vector<Tensor>* values) const {
   values->reserve(captures_.size());
   for (const auto& [tensor, reads, known] : captures_) {
     if (reads == tensorflow::DT_INVALID) {
@@ -120,25 +115,27 @@ absl::Status DirectFunction::ReadCaptures(OpKernelContext* context,
       continue;
     }
     tensorflow::core::RefCountPtr<Var> found;
-    if (known == nullptr) TF_RETURN_IF_ERROR(LookupResource(context, HandleIn(tensor), &found));
+    if (known == nullptr) {
+      const tensorflow::ResourceHandle& handle = HandleIn(tensor);
+      Var* looked_up = nullptr;
+      TF_RETURN_IF_ERROR(runtime_->device()->resource_manager()->Lookup(
+          handle.container(), handle.name(), &looked_up));
+      found.reset(looked_up);
+    }
     Var& variable = known == nullptr ? *found : *known;
     TF_RETURN_IF_ERROR(Read(variable, tensor, reads, &values->emplace_back()));
   }
   return absl::OkStatus();
 }
 
-absl::Status DirectFunction::Call(OpKernelContext* context, int first) const {
-  if (context->num_inputs() - first != static_cast<int>(arguments_.size()) ||
-      context->num_outputs() != static_cast<int>(results_.size())) {
-    return absl::InvalidArgumentError(absl::StrCat("a function of ", arguments_.size(),
-                                                   " arguments and ", results_.size(),
-                                                   " results is called with others"));
-  }
+absl::Status DirectFunction::Call(absl::Span<const Tensor* const> arguments,
+                                  absl::Span<Tensor> results) const {
   std::vector<Tensor> captures;
-  TF_RETURN_IF_ERROR(ReadCaptures(context, &captures));
-  CallFrame frame(context, first, given_, captures);
-  FunctionLibraryRuntime::Options options = OptionsOf(context);
-  options.rendezvous = context->rendezvous();
+  TF_RETURN_IF_ERROR(ReadCaptures(&captures));
+  CallFrame frame(arguments, given_, captures, results);
+  FunctionLibraryRuntime::Options options;
+  StepContainer container(*runtime_->device(), options.step_id);
+  options.step_container = &container;
   return RunInline(runtime_, std::move(options), *function_, &frame);
 }
 

@@ -8,19 +8,19 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "composite/runtime/direct/direct_call.h"
 #include "composite/runtime/direct/direct_graph.h"
 #include "composite/runtime/instantiate/instantiated_function.h"
 #include "tensorflow/core/common_runtime/process_function_library_runtime.h"
 #include "tensorflow/core/framework/function.h"
-#include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 
 namespace composite {
 
-// Thread-safe.
-class DirectFunction {
+class DirectFunction : public DirectCall {
  public:
   // Of the function `name` in the library of `runtime`, whose last arguments are `captures`. The
   // status is that of DirectGraphOf, or says which node no single thread can run.
@@ -28,13 +28,9 @@ class DirectFunction {
       tensorflow::FunctionLibraryRuntime* runtime, const std::string& name,
       const tensorflow::ConfigProto& config, std::vector<tensorflow::Tensor> captures);
 
-  // Sets the outputs of `context` to the results for its inputs from `first` on. An error changes
-  // nothing but them.
-  absl::Status Call(tensorflow::OpKernelContext* context, int first) const;
-
-  // The dtypes of those before the captures.
-  const tensorflow::DataTypeVector& arguments() const { return arguments_; }
-  const tensorflow::DataTypeVector& results() const { return results_; }
+  // The arguments are those before the captures.
+  absl::Status Call(absl::Span<const tensorflow::Tensor* const> arguments,
+                    absl::Span<tensorflow::Tensor> results) const override;
 
  private:
   // Of the captures, one that the graph takes.
@@ -48,15 +44,12 @@ class DirectFunction {
   DirectFunction() = default;
 
   // What the graph takes of the captures.
-  absl::Status ReadCaptures(tensorflow::OpKernelContext* context,
-                            std::vector<tensorflow::Tensor>* values) const;
+  absl::Status ReadCaptures(std::vector<tensorflow::Tensor>* values) const;
 
   // A runtime of its own: that of the process may forget what it has instantiated.
   std::unique_ptr<tensorflow::FunctionLibraryDefinition> no_functions_;
   std::unique_ptr<tensorflow::ProcessFunctionLibraryRuntime> process_;
   tensorflow::FunctionLibraryRuntime* runtime_ = nullptr;
-  tensorflow::DataTypeVector arguments_;
-  tensorflow::DataTypeVector results_;
   // What the graph takes: of the arguments before the captures these, and then of those.
   std::vector<int> given_;
   std::vector<Capture> captures_;

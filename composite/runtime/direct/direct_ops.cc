@@ -1,28 +1,24 @@
-// The ops by which a process makes a direct function and calls it: eagerly, since to TensorFlow a
-// call of an op costs a third of a call of a function.
-#include <map>
+// The ops by which a process makes direct calls.
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
-#include "composite/runtime/base/fork_mutex.h"
+#include "composite/runtime/direct/direct_call.h"
 #include "composite/runtime/direct/direct_function.h"
-#include "composite/runtime/direct/eager_only_op.h"
+#include "composite/runtime/direct/direct_op.h"
+#include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/shape_inference.h"
 #include "tensorflow/core/framework/variant.h"
 #include "tensorflow/core/framework/variant_encode_decode.h"
-#include "tensorflow/core/platform/errors.h"
-#include "tensorflow/core/platform/statusor.h"
 
 namespace composite {
 namespace {
 
-using tensorflow::DataTypeVector;
 using tensorflow::OpKernel;
 using tensorflow::OpKernelConstruction;
 using tensorflow::OpKernelContext;
@@ -35,8 +31,8 @@ absl::Status AnyShapes(tensorflow::shape_inference::InferenceContext* c) {
 
 REGISTER_OP("CompositeDirectFunction")
     .Input("captures: Tcaptures")
-    .Output("function: variant")
-    .Output("op: string")
+    .Output("call: variant")
+    .Output("address: int64")
     .Output("refusal: string")
     .Attr("name: string")
     .Attr("config: string")
@@ -49,60 +45,67 @@ Makes a function ready to be called on the thread of its caller, in this process
 captures: The last arguments of all calls.
 name: Of the function, as the process knows it.
 config: A serialized ConfigProto, for grappler.
-function: It lives as long as this tensor.
-op: The op that calls it, of `function` and the arguments before the captures.
+call: It lives as long as this tensor, and takes the arguments before the captures.
+address: Of the DirectCall that `call` holds.
+refusal: Why it is not to be called so; "" if it is.
+)doc");
+
+REGISTER_OP("CompositeDirectOp")
+    .Output("call: variant")
+    .Output("address: int64")
+    .Output("refusal: string")
+    .Attr("node: string")
+    .SetIsStateful()
+    .SetShapeFn(AnyShapes)
+    .Doc(R"doc(
+Makes an op ready to be called on the thread of its caller, in this process.
+
+node: A serialized NodeDef.
+call: It lives as long as this tensor.
+address: Of the DirectCall that `call` holds.
 refusal: Why it is not to be called so; "" if it is.
 )doc");
 
 // As a tensor holds it.
 struct Held {
-  std::shared_ptr<const DirectFunction> function;
+  std::shared_ptr<const DirectCall> call;
 
-  static std::string TypeName() { return "composite::DirectFunction"; }
+  static std::string TypeName() { return "composite::DirectCall"; }
   // It is of this process.
   void Encode(tensorflow::VariantTensorData*) const {}
   bool Decode(const tensorflow::VariantTensorData&) { return false; }
 };
 
-class DirectCallOp : public OpKernel {
+// Returns a DirectCall, or says why there is none.
+class MakingOp : public OpKernel {
  public:
   using OpKernel::OpKernel;
 
   void Compute(OpKernelContext* context) override {
-    const Tensor& input = context->input(0);
-    const Held* held =
-        input.dims() == 0 ? input.scalar<tensorflow::Variant>()().get<Held>() : nullptr;
-    OP_REQUIRES(
-        context, held != nullptr,
-        absl::InvalidArgumentError(absl::StrCat(type_string(), ": input 0 is no direct function")));
-    // Without a line in the log: the function says better what is wrong.
-    context->SetStatus(held->function->Call(context, /*first=*/1));
+    Tensor* call = nullptr;
+    Tensor* address = nullptr;
+    Tensor* refusal = nullptr;
+    OP_REQUIRES_OK(context, context->allocate_output(0, {}, &call));
+    OP_REQUIRES_OK(context, context->allocate_output(1, {}, &address));
+    OP_REQUIRES_OK(context, context->allocate_output(2, {}, &refusal));
+    address->scalar<int64_t>()() = 0;
+    absl::StatusOr<std::shared_ptr<const DirectCall>> made = Make(context);
+    if (!made.ok()) {
+      refusal->scalar<tensorflow::tstring>()() = std::string(made.status().message());
+      return;
+    }
+    address->scalar<int64_t>()() = reinterpret_cast<intptr_t>(made->get());
+    call->scalar<tensorflow::Variant>()() = Held{*std::move(made)};
   }
+
+ private:
+  virtual absl::StatusOr<std::shared_ptr<const DirectCall>> Make(
+      OpKernelContext* context) const = 0;
 };
 
-// The op that calls functions of these arguments and results.
-absl::StatusOr<std::string> OpFor(const DataTypeVector& arguments, const DataTypeVector& results) {
-  static auto* const mu = new ForkMutex;
-  static auto* const names = new std::map<std::pair<DataTypeVector, DataTypeVector>, std::string>;
-  absl::MutexLock lock(mu);
-  const auto key = std::make_pair(arguments, results);
-  if (const auto known = names->find(key); known != names->end()) return known->second;
-  if (names->size() == kMostEagerOps) {
-    return absl::ResourceExhaustedError("there are calls of too many kinds");
-  }
-  EagerOnlyOp op;
-  op.name = absl::StrCat("CompositeDirectCall", names->size());
-  op.inputs = {tensorflow::DT_VARIANT};
-  op.inputs.insert(op.inputs.end(), arguments.begin(), arguments.end());
-  op.outputs = results;
-  TF_RETURN_IF_ERROR(Register(
-      op, AnyShapes, [](OpKernelConstruction* context) { return new DirectCallOp(context); }));
-  return (*names)[key] = op.name;
-}
-
-class DirectFunctionOp : public OpKernel {
+class DirectFunctionOp : public MakingOp {
  public:
-  explicit DirectFunctionOp(OpKernelConstruction* context) : OpKernel(context) {
+  explicit DirectFunctionOp(OpKernelConstruction* context) : MakingOp(context) {
     std::string config;
     OP_REQUIRES_OK(context, context->GetAttr("name", &name_));
     OP_REQUIRES_OK(context, context->GetAttr("config", &config));
@@ -110,35 +113,37 @@ class DirectFunctionOp : public OpKernel {
                 absl::InvalidArgumentError("CompositeDirectFunction: config is no ConfigProto"));
   }
 
-  void Compute(OpKernelContext* context) override {
-    Tensor* function = nullptr;
-    Tensor* op = nullptr;
-    Tensor* refusal = nullptr;
-    OP_REQUIRES_OK(context, context->allocate_output(0, {}, &function));
-    OP_REQUIRES_OK(context, context->allocate_output(1, {}, &op));
-    OP_REQUIRES_OK(context, context->allocate_output(2, {}, &refusal));
-    absl::Status made = Make(context, function, op);
-    if (!made.ok()) refusal->scalar<tensorflow::tstring>()() = std::string(made.message());
-  }
-
  private:
-  absl::Status Make(OpKernelContext* context, Tensor* function, Tensor* op) const {
+  absl::StatusOr<std::shared_ptr<const DirectCall>> Make(OpKernelContext* context) const override {
     std::vector<Tensor> captures;
     for (int i = 0; i < context->num_inputs(); ++i) captures.push_back(context->input(i));
-    TF_ASSIGN_OR_RETURN(auto made, DirectFunction::Make(context->function_library(), name_, config_,
-                                                        std::move(captures)));
-    TF_ASSIGN_OR_RETURN(op->scalar<tensorflow::tstring>()(),
-                        OpFor(made->arguments(), made->results()));
-    function->scalar<tensorflow::Variant>()() = Held{std::move(made)};
-    return absl::OkStatus();
+    return DirectFunction::Make(context->function_library(), name_, config_, std::move(captures));
   }
 
   std::string name_;
   tensorflow::ConfigProto config_;
 };
 
+class DirectOpOp : public MakingOp {
+ public:
+  explicit DirectOpOp(OpKernelConstruction* context) : MakingOp(context) {
+    std::string node;
+    OP_REQUIRES_OK(context, context->GetAttr("node", &node));
+    OP_REQUIRES(context, node_.ParseFromString(node),
+                absl::InvalidArgumentError("CompositeDirectOp: node is no NodeDef"));
+  }
+
+ private:
+  absl::StatusOr<std::shared_ptr<const DirectCall>> Make(OpKernelContext* context) const override {
+    return DirectOp::Make(context->function_library(), node_);
+  }
+
+  tensorflow::NodeDef node_;
+};
+
 REGISTER_KERNEL_BUILDER(Name("CompositeDirectFunction").Device(tensorflow::DEVICE_CPU),
                         DirectFunctionOp);
+REGISTER_KERNEL_BUILDER(Name("CompositeDirectOp").Device(tensorflow::DEVICE_CPU), DirectOpOp);
 
 }  // namespace
 }  // namespace composite

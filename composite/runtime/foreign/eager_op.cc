@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/base/fork_mutex.h"
-#include "composite/runtime/direct/eager_only_op.h"
+#include "composite/runtime/foreign/eager_only_op.h"
 #include "composite/runtime/foreign/call_op.h"
 #include "composite/runtime/foreign/shape_rules.h"
 #include "tensorflow/core/framework/node_def_util.h"

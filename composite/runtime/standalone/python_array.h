@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "composite/runtime/standalone/function.h"
-#include "composite/runtime/standalone/python_abi.h"
+#include "composite/runtime/base/python_abi.h"
 #include "composite/runtime/standalone/table.h"
 
 namespace composite {

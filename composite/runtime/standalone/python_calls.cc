@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "composite/runtime/standalone/library.h"
-#include "composite/runtime/standalone/python_abi.h"
+#include "composite/runtime/base/python_abi.h"
 #include "composite/runtime/standalone/python_array.h"
 
 namespace composite {
@@ -236,7 +236,7 @@ PyMethodDef find_function = {"find", FindFunction, kFastCall, nullptr};
 // The functions open, signatures and find. Called once, with the GIL, by ctypes; see Hooks.
 extern "C" __attribute__((visibility("default"))) PyObject* composite_python_functions(
     PyObject* ndarray, PyObject* empty, PyObject* dtypes, PyObject* bits, PyObject* wrap) {
-  using composite::standalone::Object;
+  using composite::Object;
   for (PyObject* hook : {ndarray, empty, dtypes, bits, wrap}) Py_IncRef(hook);
   composite::standalone::hooks = {ndarray, empty, dtypes, bits, wrap};
   Object functions(PyTuple_New(3));

@@ -1,4 +1,4 @@
-"""Functions that are called as ops: what they read, what they return, and which stay functions."""
+"""Functions that are called directly: what they read, what they return, and which stay functions."""
 
 from __future__ import annotations
 
@@ -9,36 +9,31 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.python.eager import context, execute
+from tensorflow.python.eager import context
 
-from composite.binding import native
+from composite.ops import direct
 
 
 class Direct:
-    """A function as its op calls it."""
+    """A function as it is called directly."""
 
     def __init__(self, body: Callable[..., Any], *args: Any) -> None:
         """`args`: those of one call."""
-        native.library()
         self.concrete = tf.function(body, autograph=False).get_concrete_function(*args)
-        self.function, self.op = direct_function(self.concrete.name, self.concrete.captured_inputs)
+        self.made = made_of(self.concrete.name, self.concrete.captured_inputs)
+        self.calls = direct.FunctionCalls.new(lambda given: given)
 
-    def __call__(self, *args: Any) -> list[np.ndarray]:
-        results = len(self.concrete.outputs)
-        found = execute.execute(self.op, results, [self.function, *args], (), context.context())
-        return [one.numpy() for one in found]
+    def __call__(self, *args: Any) -> list[np.ndarray] | None:
+        """None if the call fails."""
+        eager = context.context()
+        self.calls.add(args, *self.made, list)
+        found = self.calls.call(eager, eager._thread_local_data, args)
+        return None if found is NotImplemented else [one.numpy() for one in found]
 
 
-def direct_function(name: Any, captures: list[Any]) -> tuple[Any, str]:
+def made_of(name: Any, captures: list[Any]) -> direct.Made:
     config = context.context().function_call_options.config_proto_serialized
-    dtypes = [one.dtype.as_datatype_enum for one in captures]
-    attrs = ("name", name, "config", config, "Tcaptures", dtypes)
-    made, op, refusal = execute.execute(
-        "CompositeDirectFunction", 3, captures, attrs, context.context()
-    )
-    if refusal.numpy():
-        raise ValueError(refusal.numpy().decode())
-    return made, op.numpy().decode()
+    return direct.of_function(name, config, captures)
 
 
 def test_results_follow_from_arguments_and_what_variables_hold_now() -> None:
@@ -55,10 +50,10 @@ def test_results_follow_from_arguments_and_what_variables_hold_now() -> None:
         return [x.numpy() @ w * w.sum() * 2.0, w[rows.numpy()], x.numpy()]
 
     x, rows = tf.constant([[1.0, -1.0]]), tf.constant([1, 1, 0])
-    direct = Direct(body, tf.TensorSpec([None, 2]), tf.TensorSpec([None], tf.int32))
+    called = Direct(body, tf.TensorSpec([None, 2]), tf.TensorSpec([None], tf.int32))
 
     def check() -> None:
-        for found, wanted in zip(direct(x, rows), expected(x, rows), strict=True):
+        for found, wanted in zip(called(x, rows), expected(x, rows), strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
     check()
@@ -88,20 +83,19 @@ def test_arguments_that_nobody_reads() -> None:
 def test_tables_are_read() -> None:
     entries = tf.lookup.KeyValueTensorInitializer(["a", "b"], [1.0, 2.0])
     table = tf.lookup.StaticHashTable(entries, default_value=-1.0)
-    direct = Direct(lambda words: table.lookup(words) * 2.0, tf.TensorSpec([None], tf.string))
-    np.testing.assert_array_equal(direct(tf.constant(["b", "c"]))[0], [4.0, -2.0])
+    called = Direct(lambda words: table.lookup(words) * 2.0, tf.TensorSpec([None], tf.string))
+    np.testing.assert_array_equal(called(tf.constant(["b", "c"]))[0], [4.0, -2.0])
 
 
 def test_a_variable_without_a_value() -> None:
     handle = tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[1], shared_name="direct_without")
-    direct = Direct(
+    called = Direct(
         lambda x: x * tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32),
         tf.TensorSpec([1]),
     )
-    with pytest.raises(tf.errors.OpError, match="direct_without"):
-        direct(tf.ones([1]))
+    assert called(tf.ones([1])) is None
     tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant([3.0]))
-    np.testing.assert_allclose(direct(tf.ones([1]))[0], [3.0])
+    np.testing.assert_allclose(called(tf.ones([1]))[0], [3.0])
 
 
 counter = tf.Variable(0.0)
@@ -141,34 +135,34 @@ def test_a_chain_may_have_branches_that_are_no_work() -> None:
     np.testing.assert_allclose(Direct(body, x)(x)[0], body(x), rtol=1e-6)
 
 
-def test_what_fails_says_so() -> None:
+def test_what_fails_is_left_to_the_function() -> None:
     def positive(x: Any) -> Any:
         tf.raw_ops.Assert(condition=tf.reduce_all(x > 0.0), data=["too small"])
         return tf.sqrt(x)
 
-    direct = Direct(positive, tf.TensorSpec([1]))
-    np.testing.assert_allclose(direct(tf.constant([4.0]))[0], [2.0])
-    with pytest.raises(tf.errors.InvalidArgumentError, match="too small"):
-        direct(tf.constant([-4.0]))
+    called = Direct(positive, tf.TensorSpec([1]))
+    np.testing.assert_allclose(called(tf.constant([4.0]))[0], [2.0])
+    assert called(tf.constant([-4.0])) is None
+
+
+def test_threads_share_it() -> None:
+    def body(x: Any) -> Any:
+        array = tf.TensorArray(tf.float32, 2).write(0, x).write(1, x + 1.0)
+        return array.stack()
+
+    called = Direct(body, tf.TensorSpec([]))
+    with ThreadPoolExecutor(4) as threads:
+        for i, found in enumerate(threads.map(lambda i: called(tf.constant(float(i))), range(40))):
+            np.testing.assert_allclose(found[0], [i, i + 1.0])
 
 
 def test_bad_input() -> None:
-    native.library()
-    with pytest.raises(ValueError, match="no function nobodys"):
-        direct_function("nobodys", [])
+    with pytest.raises(direct.RefusedError, match="no function nobodys"):
+        made_of("nobodys", [])
     twice = Direct(lambda x: x * 2.0, tf.TensorSpec([1]))
-    sums = Direct(lambda x, y: x + y, *[tf.TensorSpec([1])] * 2)
-    assert Direct(lambda x: x + 3.0, tf.TensorSpec([2, 2])).op == twice.op != sums.op
     x = tf.ones([1])
-    with pytest.raises(tf.errors.OpError):
-        twice(tf.ones([1], tf.int32))
-    twice.op = sums.op
-    with pytest.raises(tf.errors.InvalidArgumentError, match="1 arguments and 1 results"):
-        twice(x, x)
-    sums.function = tf.raw_ops.EmptyTensorList(
-        element_shape=[1], max_num_elements=1, element_dtype=tf.float32
-    )
-    with pytest.raises(tf.errors.InvalidArgumentError, match="input 0 is no direct function"):
-        sums(x, x)
-    with pytest.raises(ValueError, match="fewer arguments"):
-        direct_function(twice.concrete.name, [x, x])
+    for other in ([tf.ones([1], tf.int32)], [x, x], []):
+        with pytest.raises(ValueError, match="the function takes other arguments"):
+            twice(*other)
+    with pytest.raises(direct.RefusedError, match="fewer arguments"):
+        made_of(twice.concrete.name, [x, x])

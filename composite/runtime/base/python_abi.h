@@ -1,9 +1,9 @@
 // The part of CPython's ABI that calls from Python need: functions that every CPython from 3.10 on
-// exports, declared here so that the library is built without Python's headers, one serves every
+// exports, declared here so that a library is built without Python's headers, one serves every
 // Python, and a program without Python may load it too: there these are null, and nobody calls
 // them.
-#ifndef COMPOSITE_RUNTIME_STANDALONE_PYTHON_ABI_H_
-#define COMPOSITE_RUNTIME_STANDALONE_PYTHON_ABI_H_
+#ifndef COMPOSITE_RUNTIME_BASE_PYTHON_ABI_H_
+#define COMPOSITE_RUNTIME_BASE_PYTHON_ABI_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -45,9 +45,19 @@ extern COMPOSITE_PYTHON PyObject* PyExc_MemoryError;
 extern COMPOSITE_PYTHON PyObject* PyExc_RuntimeError;
 extern COMPOSITE_PYTHON PyObject* PyExc_TypeError;
 extern COMPOSITE_PYTHON PyObject* PyExc_ValueError;
+extern COMPOSITE_PYTHON PyObject PyDict_Type;
+extern COMPOSITE_PYTHON PyObject PyFloat_Type;
+extern COMPOSITE_PYTHON PyObject PyList_Type;
+extern COMPOSITE_PYTHON PyObject PyTuple_Type;
+extern COMPOSITE_PYTHON PyObject PyUnicode_Type;
+extern COMPOSITE_PYTHON PyObject _Py_NoneStruct;
+extern COMPOSITE_PYTHON PyObject _Py_NotImplementedStruct;
+extern COMPOSITE_PYTHON PyObject _Py_TrueStruct;
 
 COMPOSITE_PYTHON void Py_IncRef(PyObject*);
 COMPOSITE_PYTHON void Py_DecRef(PyObject*);
+COMPOSITE_PYTHON int Py_EnterRecursiveCall(const char* where);
+COMPOSITE_PYTHON void Py_LeaveRecursiveCall();
 COMPOSITE_PYTHON void* PyEval_SaveThread();
 COMPOSITE_PYTHON void PyEval_RestoreThread(void*);
 COMPOSITE_PYTHON void PyErr_Clear();
@@ -57,32 +67,45 @@ COMPOSITE_PYTHON PyObject* PyCFunction_NewEx(PyMethodDef*, PyObject* self, PyObj
 COMPOSITE_PYTHON PyObject* PyCapsule_New(void*, const char* name, void (*destructor)(PyObject*));
 COMPOSITE_PYTHON void* PyCapsule_GetPointer(PyObject*, const char* name);
 COMPOSITE_PYTHON int PyCapsule_IsValid(PyObject*, const char* name);
+COMPOSITE_PYTHON PyObject* PyDict_GetItemWithError(PyObject*, PyObject* key);  // borrowed
+COMPOSITE_PYTHON PyObject* PyDict_Keys(PyObject*);
+COMPOSITE_PYTHON double PyFloat_AsDouble(PyObject*);
+COMPOSITE_PYTHON PyObject* PyList_GetItem(PyObject*, Py_ssize_t);  // borrowed
+COMPOSITE_PYTHON PyObject* PyList_New(Py_ssize_t);
+COMPOSITE_PYTHON int PyList_SetItem(PyObject*, Py_ssize_t, PyObject* stolen);
+COMPOSITE_PYTHON Py_ssize_t PyList_Size(PyObject*);
+COMPOSITE_PYTHON int PyList_Sort(PyObject*);
 COMPOSITE_PYTHON int PyObject_GetBuffer(PyObject*, Py_buffer*, int flags);
 COMPOSITE_PYTHON void PyBuffer_Release(Py_buffer*);
+COMPOSITE_PYTHON PyObject* PyObject_GetAttr(PyObject*, PyObject* name);
 COMPOSITE_PYTHON PyObject* PyObject_GetAttrString(PyObject*, const char*);
 COMPOSITE_PYTHON int PyObject_IsInstance(PyObject*, PyObject* type);
+COMPOSITE_PYTHON int PyObject_IsTrue(PyObject*);
+COMPOSITE_PYTHON int PyObject_RichCompareBool(PyObject*, PyObject*, int op);
 COMPOSITE_PYTHON PyObject* PyObject_CallNoArgs(PyObject*);
 COMPOSITE_PYTHON PyObject* PyObject_CallFunctionObjArgs(PyObject*, ...);
 COMPOSITE_PYTHON PyObject* PyObject_Type(PyObject*);
 COMPOSITE_PYTHON PyObject* PyObject_GetItem(PyObject*, PyObject* key);
 COMPOSITE_PYTHON PyObject* PyLong_FromLongLong(long long);
 COMPOSITE_PYTHON long long PyLong_AsLongLong(PyObject*);
+COMPOSITE_PYTHON PyObject* PySequence_Tuple(PyObject*);
 COMPOSITE_PYTHON PyObject* PyTuple_New(Py_ssize_t);
 COMPOSITE_PYTHON int PyTuple_SetItem(PyObject*, Py_ssize_t, PyObject* stolen);
 COMPOSITE_PYTHON PyObject* PyTuple_GetItem(PyObject*, Py_ssize_t);
 COMPOSITE_PYTHON Py_ssize_t PyTuple_Size(PyObject*);
 COMPOSITE_PYTHON PyObject* PyUnicode_FromString(const char*);
+COMPOSITE_PYTHON PyObject* PyUnicode_InternFromString(const char*);
 COMPOSITE_PYTHON const char* PyUnicode_AsUTF8AndSize(PyObject*, Py_ssize_t*);
 
 }  // extern "C"
 
 namespace composite {
-namespace standalone {
 
 constexpr int kFastCall = 0x80;       // METH_FASTCALL
 constexpr int kBufferWritable = 0x1;  // PyBUF_WRITABLE
 constexpr int kBufferStrides = 0x18;  // PyBUF_STRIDES, with PyBUF_ND
 constexpr int kBufferFormat = 0x4;    // PyBUF_FORMAT
+constexpr int kEqual = 2;             // Py_EQ
 
 // Owns a reference; null where Python has raised.
 class Object {
@@ -117,7 +140,6 @@ class Object {
   PyObject* object_ = nullptr;
 };
 
-}  // namespace standalone
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_STANDALONE_PYTHON_ABI_H_
+#endif  // COMPOSITE_RUNTIME_BASE_PYTHON_ABI_H_

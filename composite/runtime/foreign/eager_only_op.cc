@@ -1,4 +1,4 @@
-#include "composite/runtime/direct/eager_only_op.h"
+#include "composite/runtime/foreign/eager_only_op.h"
 
 #include <utility>
 

@@ -1,8 +1,8 @@
 // Ops that are registered while the process runs, for eager calls alone. TensorFlow finds the
 // kernel of an eager call by all of its attributes, which takes as long as a small call; such an op
 // has none.
-#ifndef COMPOSITE_RUNTIME_DIRECT_EAGER_ONLY_OP_H_
-#define COMPOSITE_RUNTIME_DIRECT_EAGER_ONLY_OP_H_
+#ifndef COMPOSITE_RUNTIME_FOREIGN_EAGER_ONLY_OP_H_
+#define COMPOSITE_RUNTIME_FOREIGN_EAGER_ONLY_OP_H_
 
 #include <cstddef>
 #include <functional>
@@ -34,4 +34,4 @@ absl::Status Register(
 
 }  // namespace composite
 
-#endif  // COMPOSITE_RUNTIME_DIRECT_EAGER_ONLY_OP_H_
+#endif  // COMPOSITE_RUNTIME_FOREIGN_EAGER_ONLY_OP_H_

@@ -1,0 +1,96 @@
+#include "composite/runtime/python/eager_tensors.h"
+
+#include <dlfcn.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tensorflow/c/eager/tfe_context_internal.h"
+#include "tensorflow/c/eager/tfe_tensorhandle_internal.h"
+#include "tensorflow/core/common_runtime/eager/context.h"
+#include "tensorflow/core/common_runtime/eager/tensor_handle.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/platform/errors.h"
+
+namespace composite {
+namespace {
+
+constexpr char kLibrary[] = "lib_pywrap_tensorflow_common.so";
+
+// Declared by TensorFlow in headers that want NumPy's, or that it does not ship.
+struct Functions {
+  bool (*EagerTensor_CheckExact)(const PyObject*);
+  TFE_TensorHandle* (*EagerTensor_Handle)(const PyObject*);
+  PyObject* (*EagerTensorFromHandle)(TFE_TensorHandle*, bool is_packed);
+  PyObject* (*TFE_Py_TapeSetIsEmpty)();
+};
+Functions functions;
+
+template <typename Function>
+absl::Status Find(void* library, const char* mangled, Function** function) {
+  *function = reinterpret_cast<Function*>(dlsym(library, mangled));
+  if (*function != nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(kLibrary, " has no ", mangled));
+}
+
+// Whether an attribute is there and true in Python's sense; -1 with Python's error set.
+int IsTrue(PyObject* object, PyObject* name) {
+  const Object value(PyObject_GetAttr(object, name));
+  return value ? PyObject_IsTrue(value.get()) : -1;
+}
+
+}  // namespace
+
+absl::Status FindEagerTensors() {
+  // It is there if Python has imported TensorFlow, and stays.
+  void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD);
+  if (library == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(kLibrary, " is not loaded"));
+  }
+  Functions found;
+  TF_RETURN_IF_ERROR(
+      Find(library, "_Z22EagerTensor_CheckExactPK7_object", &found.EagerTensor_CheckExact));
+  TF_RETURN_IF_ERROR(Find(library, "_Z18EagerTensor_HandlePK7_object", &found.EagerTensor_Handle));
+  TF_RETURN_IF_ERROR(Find(library, "_Z21EagerTensorFromHandleP16TFE_TensorHandleb",
+                          &found.EagerTensorFromHandle));
+  TF_RETURN_IF_ERROR(
+      Find(library, "_Z21TFE_Py_TapeSetIsEmptyv", &found.TFE_Py_TapeSetIsEmpty));
+  functions = found;
+  return absl::OkStatus();
+}
+
+tensorflow::EagerContext* EagerContextIn(PyObject* capsule) {
+  auto* const context = static_cast<TFE_Context*>(PyCapsule_GetPointer(capsule, nullptr));
+  if (context == nullptr) return nullptr;
+  return tensorflow::ContextFromInterface(tensorflow::unwrap(context));
+}
+
+const tensorflow::Tensor* TensorIn(PyObject* object) {
+  if (!functions.EagerTensor_CheckExact(object)) return nullptr;
+  tensorflow::ImmediateExecutionTensorHandle* const handle =
+      tensorflow::unwrap(functions.EagerTensor_Handle(object));
+  // Others are those of custom devices.
+  if (!tensorflow::TensorHandle::classof(handle)) return nullptr;
+  auto* const local = static_cast<tensorflow::TensorHandle*>(handle);
+  if (local->device() != nullptr) return nullptr;
+  tensorflow::TensorValue value;
+  if (!local->TensorValue(/*d=*/nullptr, &value).ok()) return nullptr;
+  return value.tensor;
+}
+
+Object EagerTensorOf(tensorflow::Tensor tensor, tensorflow::EagerContext* context) {
+  auto* const handle = tensorflow::TensorHandle::CreateLocalHandle(
+      std::move(tensor), /*d=*/nullptr, /*op_device=*/nullptr, context);
+  return Object(functions.EagerTensorFromHandle(tensorflow::wrap(handle), /*is_packed=*/false));
+}
+
+bool OnlyRuns(PyObject* here, tensorflow::EagerContext* context) {
+  static PyObject* const device_name = PyUnicode_InternFromString("device_name");
+  static PyObject* const op_callbacks = PyUnicode_InternFromString("op_callbacks");
+  if (IsTrue(here, device_name) != 0 || IsTrue(here, op_callbacks) != 0) return false;
+  const Object is_empty(functions.TFE_Py_TapeSetIsEmpty());
+  return is_empty.get() == &_Py_TrueStruct && !context->Executor().Async() &&
+         !context->LogDevicePlacement();
+}
+
+}  // namespace composite

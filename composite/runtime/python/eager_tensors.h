@@ -1,0 +1,40 @@
+// TensorFlow's eager tensors and its eager context, as Python has them.
+//
+// The only user of the private C++ APIs of TF 2.21 behind Python's `tensorflow` module: three
+// functions of lib_pywrap_tensorflow_common for tensors and one for tapes, which are found by their
+// names since a program without Python has none of them; and the class TensorHandle.
+// tests/runtime/python pins them.
+#ifndef COMPOSITE_RUNTIME_PYTHON_EAGER_TENSORS_H_
+#define COMPOSITE_RUNTIME_PYTHON_EAGER_TENSORS_H_
+
+#include "absl/status/status.h"
+#include "composite/runtime/base/python_abi.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace tensorflow {
+class EagerContext;
+}  // namespace tensorflow
+
+namespace composite {
+
+// Finds TensorFlow's functions, which all below call; FailedPrecondition if they are not there.
+absl::Status FindEagerTensors();
+
+// The eager context in a capsule of Python's. Null, with Python's error set, if it is none.
+tensorflow::EagerContext* EagerContextIn(PyObject* capsule);
+
+// The tensor of an eager tensor, which lives as long as the object does and has another owner, too.
+// Null, without an error, for anything else, and for what is not in the memory of this host.
+const tensorflow::Tensor* TensorIn(PyObject* object);
+
+// An eager tensor in the memory of this host. Null, with Python's error set, if there is no memory.
+Object EagerTensorOf(tensorflow::Tensor tensor, tensorflow::EagerContext* context);
+
+// Whether TensorFlow would only run an op that is called now: on the device that it chooses, at
+// once, with no tape, callback or log to tell. `here`: what Python's eager context has for this
+// thread. False, with Python's error set, if it has not what it should.
+bool OnlyRuns(PyObject* here, tensorflow::EagerContext* context);
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_PYTHON_EAGER_TENSORS_H_

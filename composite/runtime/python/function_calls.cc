@@ -1,0 +1,99 @@
+// The calls of one function that have been prepared, as functions of Python's.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "composite/runtime/base/python_abi.h"
+#include "composite/runtime/python/arguments.h"
+#include "composite/runtime/python/functions.h"
+#include "composite/runtime/python/prepared.h"
+
+namespace composite {
+namespace {
+
+struct Entry {
+  std::shared_ptr<const Prepared> prepared;
+  Object pack;  // makes the result of a list of tensors; None: it is the one tensor
+};
+
+struct FunctionCalls {
+  Object convert;
+  absl::flat_hash_map<std::string, Entry> entries;  // by kinds of arguments
+};
+
+Object ResultOf(std::vector<Object> results, PyObject* pack) {
+  if (results.empty()) return NotImplemented();
+  if (pack == &_Py_NoneStruct) return std::move(results.front());
+  const Object list(PyList_New(static_cast<Py_ssize_t>(results.size())));
+  for (size_t i = 0; list && i < results.size(); ++i) {
+    if (!results[i]) return Object();
+    PyList_SetItem(list.get(), static_cast<Py_ssize_t>(i), results[i].Release());
+  }
+  return list ? Object(PyObject_CallFunctionObjArgs(pack, list.get(), nullptr)) : Object();
+}
+
+bool AddAll(PyObject* tuple, Arguments* arguments) {
+  for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); ++i) {
+    if (!arguments->Add(PyTuple_GetItem(tuple, i))) return false;
+  }
+  return PyErr_Occurred() == nullptr;  // it is a tuple
+}
+
+// call(context, here, arguments): what the function returns for a tuple of arguments;
+// NotImplemented if TensorFlow has to be asked.
+Object Call(const FunctionCalls& calls, PyObject* const* given, Py_ssize_t count) {
+  if (count != 3) return Raise(PyExc_TypeError, "call(context, here, arguments)");
+  Arguments arguments(calls.convert.get());
+  if (!AddAll(given[2], &arguments)) {
+    return PyErr_Occurred() == nullptr ? NotImplemented() : Object();
+  }
+  const auto found = calls.entries.find(arguments.kind());
+  if (found == calls.entries.end()) return NotImplemented();
+  const std::shared_ptr<const Prepared> prepared = found->second.prepared;  // entries may move
+  const Object pack = Object::Borrowed(found->second.pack.get());
+  if (prepared->MayRun(given[0], given[1])) {
+    return ResultOf(prepared->Run(arguments.tensors()), pack.get());
+  }
+  return PyErr_Occurred() == nullptr ? NotImplemented() : Object();
+}
+
+bool Fits(const DirectCall& call, const Tensors& tensors) {
+  if (call.arguments().size() != tensors.size()) return false;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (call.arguments()[i] != tensors[i]->dtype()) return false;
+  }
+  return true;
+}
+
+// add(arguments, address, keep, capsule, pack): has a DirectCall serve arguments of the same
+// structure, dtypes and shapes.
+Object Add(FunctionCalls& calls, PyObject* const* given, Py_ssize_t count) {
+  if (count != 5) return Raise(PyExc_TypeError, "add(arguments, address, keep, capsule, pack)");
+  Arguments arguments(calls.convert.get());
+  const bool known = AddAll(given[0], &arguments);
+  if (PyErr_Occurred() != nullptr) return Object();
+  Entry entry{Prepared::Make(given[1], given[2], given[3]), Object::Borrowed(given[4])};
+  if (entry.prepared == nullptr) return Object();
+  if (!known || !Fits(entry.prepared->call(), arguments.tensors())) {
+    return Raise(PyExc_ValueError, "the function takes other arguments");
+  }
+  std::swap(calls.entries[arguments.kind()], entry);  // what was there goes last
+  return None();
+}
+
+}  // namespace
+}  // namespace composite
+
+// The functions call and add. `convert`: see Arguments. Called by ctypes, with the GIL.
+extern "C" __attribute__((visibility("default"))) PyObject* composite_python_function_calls(
+    PyObject* convert) {
+  using composite::FunctionCalls;
+  using composite::Object;
+  static PyMethodDef methods[] = {composite::Method<FunctionCalls, composite::Call>("call"),
+                                  composite::Method<FunctionCalls, composite::Add>("add")};
+  return composite::MethodsOf(
+             std::make_unique<FunctionCalls>(FunctionCalls{Object::Borrowed(convert), {}}), methods)
+      .Release();
+}

@@ -1,0 +1,43 @@
+#include "composite/runtime/python/prepared.h"
+
+#include <utility>
+
+#include "composite/runtime/python/eager_tensors.h"
+
+namespace composite {
+
+std::shared_ptr<const Prepared> Prepared::Make(PyObject* address, PyObject* keep,
+                                               PyObject* capsule) {
+  const auto* const call = reinterpret_cast<const DirectCall*>(PyLong_AsLongLong(address));
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  tensorflow::EagerContext* const context = EagerContextIn(capsule);
+  if (context == nullptr) return nullptr;
+  return std::shared_ptr<const Prepared>(
+      new Prepared(call, Object::Borrowed(keep), Object::Borrowed(capsule), context));
+}
+
+Prepared::Prepared(const DirectCall* call, Object keep, Object capsule,
+                   tensorflow::EagerContext* context)
+    : call_(call), keep_(std::move(keep)), capsule_(std::move(capsule)), context_(context) {}
+
+bool Prepared::MayRun(PyObject* context, PyObject* here) const {
+  static PyObject* const context_handle = PyUnicode_InternFromString("_context_handle");
+  const Object capsule(PyObject_GetAttr(context, context_handle));
+  return capsule.get() == capsule_.get() && OnlyRuns(here, context_);
+}
+
+std::vector<Object> Prepared::Run(absl::Span<const tensorflow::Tensor* const> tensors) const {
+  absl::InlinedVector<tensorflow::Tensor, 2> results(call_->results().size());
+  void* const thread = PyEval_SaveThread();
+  const absl::Status status = call_->Call(tensors, absl::MakeSpan(results));
+  PyEval_RestoreThread(thread);
+  std::vector<Object> objects;
+  if (!status.ok()) return objects;
+  objects.reserve(results.size());
+  for (tensorflow::Tensor& result : results) {
+    objects.push_back(EagerTensorOf(std::move(result), context_));
+  }
+  return objects;
+}
+
+}  // namespace composite
