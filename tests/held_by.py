@@ -60,8 +60,7 @@ HELD_BY: dict[str, str] = {
     "tests/composite/tf_op/test_function.py": (
         "__init__.py composite/runtime/foreign/dlpack composite/runtime/foreign/function"
         " composite/runtime/foreign/op composite/runtime/foreign/call_op"
-        " composite/runtime/foreign/eager_op composite/runtime/foreign/shape_rules"
-        " composite/ops/prepared_call.py"
+        " composite/runtime/foreign/shape_rules"
     ),
     "tests/composite/tf_op/test_xla.py": (
         "composite/runtime/foreign/xla_op composite/runtime/foreign/xla_call"
@@ -290,8 +289,12 @@ HELD_BY: dict[str, str] = {
         "expansion_library instantiated_expansion"
     ),
     "tests/runtime/direct/test_direct_graph.py": (
-        "direct_function direct_ops eager_only_op composite/runtime/instantiate/inline_run"
+        "direct_call direct_function direct_ops step_container"
+        " composite/runtime/instantiate/inline_run"
     ),
+    "tests/runtime/python/test_arguments.py": "function_calls",
+    "tests/runtime/python/test_eager_tensors.py": "functions op_calls prepared",
+    "tests/composite/ops/test_direct.py": "composite/runtime/direct/direct_op",
     "tests/runtime/hybrid/test_model.py": (
         "calls description part transfer composite/runtime/api/hybrid_c_api"
         " composite/runtime/foreign/tvm_module"

@@ -146,7 +146,7 @@ class _Threadless:
         except direct.RefusedError:
             return
         is_tensor = isinstance(trace.type.output, tf.TensorSpec)
-        self._calls.add(args, *made, None if is_tensor else trace.type.pack_output)
+        self._calls.add(args, made, None if is_tensor else trace.type.pack_output)
 
     def is_current(self, here: Any) -> bool:
         """Whether calls may be made so. `here`: what the eager context has for a thread."""
@@ -182,7 +182,7 @@ def _describe(args: Sequence[Any], flat: list[Any], kind: list[Any]) -> bool:
     with names as keys.
     """
     for given in args:
-        one = _as_tensor(given) if type(given) is np.ndarray else given
+        one = _as_tensor(given)
         if type(one) is ops.EagerTensor:
             flat.append(one)
             kind.append(one._datatype_enum())
@@ -202,8 +202,10 @@ def _describe(args: Sequence[Any], flat: list[Any], kind: list[Any]) -> bool:
 
 
 def _as_tensor(array: Any) -> Any:
-    """An array of numbers as an eager tensor, another one as it is."""
-    if array.dtype.char not in _NUMBERS or not array.dtype.isnative:
+    """An array of numbers as an eager tensor, anything else as it is."""
+    if type(array) is not np.ndarray or array.dtype.char not in _NUMBERS:
+        return array
+    if not array.dtype.isnative:
         return array
     # A tensor may lie in the array's memory, and the caller write there: hence the copy.
     return ops.EagerTensor(array.copy(), device=None, dtype=None)

@@ -58,7 +58,7 @@ def library() -> ctypes.CDLL:
 
 
 def python_functions(name: str, *arguments: Any) -> tuple[Callable[..., Any], ...]:
-    """What the C function `name` makes of Python objects: functions that take Python's arguments."""
+    """Functions that take Python's arguments themselves, as the C function `name` makes them."""
     library()
     make = getattr(ctypes.PyDLL(str(library_path())), name)
     make.restype = ctypes.py_object

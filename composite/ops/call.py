@@ -56,13 +56,14 @@ def graph_call(
         attrs = {**bound.attrs, **stamps}
         if PORTABLE in stamps:
             op = _portable_makers[0](graph, op_name, bound.inputs, attrs, scope)
-            flat = _flat(definition, bound.attrs, stamps)
+            flat = flat_attrs(definition, bound.attrs, stamps)
             op._gradient_function = functools.partial(_recorded_gradient, op_name, flat)
         else:
             op = node(graph, op_name, bound.inputs, attrs, scope, input_types=bound.input_types)
         outputs = _after_callbacks(op, bound, graph)
     if execute.must_record_gradient():
-        execute.record_gradient(op_name, op.inputs, _flat(definition, bound.attrs, stamps), outputs)
+        flat = flat_attrs(definition, bound.attrs, stamps)
+        execute.record_gradient(op_name, op.inputs, flat, outputs)
     return structured(outputs, bound.structure) if bound.structure else op
 
 
@@ -132,7 +133,7 @@ def eager_call(op_name: str, arguments: Mapping[str, Any], name: str | None) -> 
     eager.ensure_initialized()
     definition = op_def_registry.get(op_name)
     bound = bind(definition, arguments)
-    attrs = _flat(definition, bound.attrs, {})
+    attrs = flat_attrs(definition, bound.attrs)
     count = sum(1 if n is None else n for n in bound.structure)
     outputs = execute.execute(
         op_name.encode(), count, inputs=bound.inputs, attrs=attrs, ctx=eager, name=name
@@ -224,17 +225,21 @@ def eager_node(node: Any, inputs: Sequence[Any]) -> list[Any]:
     attrs = {**defaults, **node.attr}
     count = sum(length(arg, attrs) for arg in definition.output_arg)
     outputs = execute.execute(
-        node.op.encode(), count, list(inputs), _flat(definition, attrs, {}), context.context()
+        node.op.encode(), count, list(inputs), flat_attrs(definition, attrs), context.context()
     )
     return list(outputs or [])
 
 
-def eager_op(
-    op_name: str, count: int, inputs: Sequence[Any], attrs: Sequence[Any]
-) -> list[Any]:
+def eager_op(op_name: str, count: int, inputs: Sequence[Any], attrs: Sequence[Any]) -> list[Any]:
     """Runs an op eagerly, recorded on no tape: `count` outputs. `attrs`: name, value, ..."""
     outputs = execute.execute(op_name, count, list(inputs), tuple(attrs), context.context())
     return list(outputs or [])
+
+
+def eager_state() -> tuple[Any, Any]:
+    """The eager context, and what it has for this thread: for direct calls (direct.py)."""
+    eager = context._context or context.context()
+    return eager, eager._thread_local_data
 
 
 def context_capsule() -> Any:
@@ -244,12 +249,14 @@ def context_capsule() -> Any:
     return eager._context_handle
 
 
-def _flat(definition: Any, attrs: Mapping[str, AttrValue], stamps: Mapping[str, AttrValue]) -> Any:
+def flat_attrs(
+    definition: Any, attrs: Mapping[str, AttrValue], stamps: Mapping[str, AttrValue] | None = None
+) -> tuple[Any, ...]:
     """Attributes as the flat tuple that `execute` and the tape read: name, value, name, value."""
     flat: list[Any] = []
     for attr in definition.attr:
         flat += (attr.name, _execute_value(attrs[attr.name]))
-    for name, value in stamps.items():
+    for name, value in (stamps or {}).items():
         flat += (name, value.s)
     return tuple(flat)
 

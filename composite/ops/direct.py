@@ -45,8 +45,10 @@ class OpCalls(NamedTuple):
         call: `(eager context, its data of this thread, *tensors, *attributes)` to what the op
             returns, a tensor or a tuple; to NotImplemented if nothing that was added serves such a
             call; to None if TensorFlow has to make it.
-        add: `(*made, attributes)`: has calls with these attributes, values that never change, and
-            tensors of the dtypes that were made for, be served so.
+        add: `(made, attributes, recorded, fail)`: has calls with these attributes, values that
+            never change, and tensors of the dtypes that were made for, be served so. `recorded`:
+            the attributes as tapes record them. `fail`: raises the error of a code and a message;
+            None: TensorFlow makes a call that fails again, and raises.
         close: calls that nothing serves give None from now on.
     """
 
@@ -55,10 +57,11 @@ class OpCalls(NamedTuple):
     close: Callable[[], None]
 
     @classmethod
-    def new(cls, inputs: int, attrs: int) -> OpCalls:
-        """None so far, of an op with so many inputs and attributes."""
-        arguments = map(ctypes.c_ssize_t, (inputs, attrs))
-        return cls(*native.python_functions("composite_python_op_calls", *arguments))
+    def new(cls, op_name: str, inputs: int, attrs: int) -> OpCalls:
+        """None so far, of an op with so many tensors and attributes that are given."""
+        counts = map(ctypes.c_ssize_t, (inputs, attrs))
+        name = ctypes.py_object(op_name)
+        return cls(*native.python_functions("composite_python_op_calls", name, *counts))
 
 
 class FunctionCalls(NamedTuple):
@@ -67,7 +70,7 @@ class FunctionCalls(NamedTuple):
     Attributes:
         call: `(eager context, its data of this thread, arguments)` to the result; to NotImplemented
             where TensorFlow has to be asked.
-        add: `(arguments, *made, pack)`: has arguments of this structure, with tensors of these
+        add: `(arguments, made, pack)`: has arguments of this structure, with tensors of these
             dtypes and shapes, be served so. `pack` makes the result of a list of tensors; None: it
             is the one tensor.
     """
@@ -93,13 +96,13 @@ def of_function(name: Any, config: bytes, captures: Sequence[Any]) -> Made:
     return _made("CompositeDirectFunction", captures, attrs)
 
 
-def of_op(definition: Any, attrs: Mapping[str, Any]) -> Made:
-    """An op with all of its attributes. RefusedError where there are other devices than one CPU.
+def of_op(op_name: str, attrs: Mapping[str, Any], inputs: int) -> Made:
+    """An op with all of its attributes, and so many tensors as inputs.
 
-    Its inputs are tensors, not lists of them.
+    RefusedError where there are other devices than one CPU.
     """
-    inputs = [arg.name for arg in definition.input_arg]
-    node = NodeDef(name=definition.name, op=definition.name, input=inputs, attr=attrs)
+    names = [f"x{i}" for i in range(inputs)]
+    node = NodeDef(name=op_name, op=op_name, input=names, attr=attrs)
     return _made("CompositeDirectOp", (), ("node", node.SerializeToString()))
 
 
@@ -122,18 +125,19 @@ class DirectOp:
         """An op whose inputs and outputs are tensors: see `serves`."""
         self._definition = definition
         self._inputs, self._attrs = tuple(inputs), tuple(attrs)
-        self._calls = OpCalls.new(len(inputs), len(attrs))
+        self._calls = OpCalls.new(definition.name, len(inputs), len(attrs))
         self._met: collections.Counter[Hashable] = collections.Counter()
         self.call: Callable[..., Any] = self._calls.call
 
     @classmethod
     def serves(cls, definition: Any) -> bool:
-        """Whether inputs and outputs of an op are tensors, and no handles."""
+        """Whether inputs and outputs of an op are tensors, and it may run twice where it fails."""
         args = [*definition.input_arg, *definition.output_arg]
-        return bool(definition.output_arg) and not any(
+        has_others = any(
             arg.number_attr or arg.type_list_attr or arg.type == tf.resource.as_datatype_enum
             for arg in args
         )
+        return not (has_others or not definition.output_arg or definition.is_stateful)
 
     def learn(self, inputs: Sequence[Any], attrs: Sequence[Any]) -> None:
         """Notes a call of eager tensors, and has later ones like it be direct."""
@@ -153,8 +157,9 @@ class DirectOp:
         except (TypeError, ValueError):
             return  # the op itself says what is wrong
         try:
-            made = of_op(self._definition, bound.attrs)
+            made = of_op(self._definition.name, bound.attrs, len(inputs))
         except RefusedError:
             self._calls.close()
         else:
-            self._calls.add(*made, tuple(attrs))
+            recorded_attrs = call.flat_attrs(self._definition, bound.attrs)
+            self._calls.add(made, tuple(attrs), recorded_attrs, None)

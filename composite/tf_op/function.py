@@ -6,15 +6,14 @@ Not for: finding it (module.py); where its outputs' shapes come from (output_sha
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from composite.binding import native
-from composite.binding.records import NodeDef, attr_value
-from composite.ops import call, call_arguments, compiled_call, prepared_call, recorded
+from composite.binding.records import attr_value
+from composite.ops import call, call_arguments, compiled_call, direct, recorded
 from composite.tf_op.output_shapes import Outputs, Shapes
 
 _DEVICES = ("CPU", "GPU")
@@ -77,10 +76,9 @@ class TvmFunction:
         fixed = outputs.fixed()
         self._fixed = None if fixed is None else self._attrs(fixed)
         self._call_fixed = None if self._fixed is None else self._compiled(self._fixed)
-        self.prepared: prepared_call.Prepared | None = None  # an eager call looks at it
-        self._may_prepare = not self._shapes_apart and (
-            self._single or len(outputs.dtypes) > 1  # the op gives a tensor, or a list of several
-        )
+        self._direct: direct.OpCalls | None = None
+        self._inputs = 0  # of direct calls
+        self._may_prepare = device == "CPU" and self._call_fixed is not None
 
     def _compiled(self, attrs: Mapping[str, Any]) -> Callable[..., Any]:
         """`call(function, inputs, name=)`, with these attributes."""
@@ -97,7 +95,6 @@ class TvmFunction:
         """The attributes of nodes beside the op's own, for the compiled call."""
         return self._stamps
 
-    @prepared_call.with_prepared
     def __call__(self, *inputs: Any, output_shape: Any = None, name: str | None = None) -> Any:
         """Calls the function: one node while tracing, else one eager op.
 
@@ -114,6 +111,13 @@ class TvmFunction:
             tf.errors.OpError: what the function raises: InvalidArgumentError for its TypeError and
                 ValueError (a wrong number of arguments, dtype or shape), InternalError for others.
         """
+        if self._direct is not None and output_shape is None and len(inputs) == self._inputs:
+            eager, here = call.eager_state()
+            outputs = self._direct.call(eager, here, *inputs) if here.is_eager else None
+            if outputs is not None:
+                if self._single:
+                    return outputs
+                return [*outputs] if type(outputs) is tuple else [outputs]
         if self._call_fixed is None or output_shape is not None:
             outputs = self._with_shapes(inputs, output_shape, name)
         else:
@@ -125,19 +129,23 @@ class TvmFunction:
         return outputs if self._outputs.dtypes else None
 
     def _prepare(self, inputs: Sequence[Any]) -> None:
-        """Has eager calls with tensors of these dtypes take an op of their own from here on.
+        """Has eager calls with tensors of these dtypes be direct from here on.
 
-        After the first call that did not fail: wrong dtypes make no op.
+        After the first call that did not fail: wrong dtypes prepare nothing.
         """
-        if not all(map(call.is_eager_tensor, inputs)):
+        if not self._outputs.dtypes or not call.are_eager_tensors(inputs):
             return
         self._may_prepare = False
         definition = call.op_def(self._op_name)
         bound = call_arguments.bind(definition, {"inputs": inputs, **(self._fixed or {})})
-        op_name = _eager_op(NodeDef(op=self._op_name, attr=bound.attrs))
-        if op_name:
-            dtypes = [tf.as_dtype(dtype).as_datatype_enum for dtype in bound.input_types]
-            self.prepared = prepared_call.Prepared(op_name, dtypes)
+        try:
+            made = direct.of_op(self._op_name, bound.attrs, len(inputs))
+        except direct.RefusedError:
+            return
+        prepared = direct.OpCalls.new(self._op_name, len(inputs), 0)
+        prepared.add(made, (), call.flat_attrs(definition, bound.attrs), _fail)
+        prepared.close()
+        self._inputs, self._direct = len(inputs), prepared
 
     def _with_shapes(self, inputs: Sequence[Any], output_shape: Any, name: str | None) -> Any:
         given = self._outputs.shape if output_shape is None else output_shape
@@ -173,26 +181,12 @@ def _compiled_for(op_name: str, shapes_apart: bool, attrs: tuple[str, ...]) -> C
     return compiled_call.compile_call(call.op_def(op_name), inputs, attrs, {})
 
 
-def _eager_op(node: NodeDef) -> str:
-    """The op for eager calls of what a node calls, with its gradient; "" if there are too many."""
-    with _EAGER_OPS_LOCK:
-        name = NodeDef.FromString(native.call("composite_eager_foreign_op", node)).op
-        if name and name not in _EAGER_OPS:
-            key = node.attr["function"].s
-            tf.RegisterGradient(name)(functools.partial(_gradient_of, key))
-            _EAGER_OPS.add(name)
-    return name
-
-
-_EAGER_OPS: set[str] = set()
-_EAGER_OPS_LOCK = threading.Lock()
+def _fail(code: int, message: str) -> None:
+    raise native.error(code, message)
 
 
 def _gradient(op: Any, *output_gradients: Any) -> Sequence[Any]:
-    return _gradient_of(recorded.attrs_of(op)["function"].s, op, *output_gradients)
-
-
-def _gradient_of(key: bytes, op: Any, *output_gradients: Any) -> Sequence[Any]:
+    key = recorded.attrs_of(op)["function"].s
     function = _GRADIENTS.get(key.decode())
     if function is None:
         library, name = split(key)

@@ -5,7 +5,6 @@
 
 #include "absl/status/statusor.h"
 #include "composite/runtime/api/c_api_reply.h"
-#include "composite/runtime/foreign/eager_op.h"
 #include "composite/runtime/foreign/library.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/platform/statusor.h"
@@ -48,12 +47,6 @@ absl::StatusOr<NodeDef> FindFunction(const NodeDef& node) {
   return answer;
 }
 
-absl::StatusOr<NodeDef> EagerOp(const NodeDef& node) {
-  NodeDef answer;
-  TF_ASSIGN_OR_RETURN(*answer.mutable_op(), EagerOpFor(node));
-  return answer;
-}
-
 }  // namespace
 }  // namespace composite
 
@@ -69,10 +62,6 @@ int composite_load_foreign_object(const char* request, size_t size, composite_bu
 
 int composite_find_foreign_function(const char* request, size_t size, composite_buffer* reply) {
   return composite::Serve(request, size, reply, composite::FindFunction);
-}
-
-int composite_eager_foreign_op(const char* request, size_t size, composite_buffer* reply) {
-  return composite::Serve(request, size, reply, composite::EagerOp);
 }
 
 }  // extern "C"

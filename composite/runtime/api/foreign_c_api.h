@@ -22,11 +22,6 @@ COMPOSITE_EXPORT int composite_load_foreign_object(const char* request, size_t s
 /* NodeDef attrs library, function (s) -> NodeDef attr returns (b). NOT_FOUND: no such function. */
 COMPOSITE_EXPORT int composite_find_foreign_function(const char* request, size_t size,
                                                      composite_buffer* reply);
-/* NodeDef with the op and all attributes of a CompositeTvmCall or CompositeStatefulTvmCall ->
- * NodeDef whose op is the one for eager calls of it, which has no attributes; "" where there are
- * too many such ops. */
-COMPOSITE_EXPORT int composite_eager_foreign_op(const char* request, size_t size,
-                                                composite_buffer* reply);
 
 #ifdef __cplusplus
 }

@@ -118,8 +118,8 @@ absl::Status DirectFunction::ReadCaptures(std::vector<Tensor>* values) const {
     if (known == nullptr) {
       const tensorflow::ResourceHandle& handle = HandleIn(tensor);
       Var* looked_up = nullptr;
-      TF_RETURN_IF_ERROR(runtime_->device()->resource_manager()->Lookup(
-          handle.container(), handle.name(), &looked_up));
+      TF_RETURN_IF_ERROR(runtime_->device()->resource_manager()->Lookup(handle.container(),
+                                                                        handle.name(), &looked_up));
       found.reset(looked_up);
     }
     Var& variable = known == nullptr ? *found : *known;

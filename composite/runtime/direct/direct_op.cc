@@ -32,6 +32,9 @@ absl::StatusOr<std::shared_ptr<const DirectOp>> DirectOp::Make(FunctionLibraryRu
   }
   auto made = std::shared_ptr<DirectOp>(new DirectOp);
   TF_RETURN_IF_ERROR(runtime->Clone(&made->functions_, &made->process_, &made->runtime_));
+  const tensorflow::OpDef* op = nullptr;
+  TF_RETURN_IF_ERROR(made->functions_->LookUpOpDef(node.op(), &op));
+  tensorflow::AddDefaultsToNodeDef(*op, &node);
   std::shared_ptr<const tensorflow::NodeProperties> properties;
   TF_RETURN_IF_ERROR(tensorflow::NodeProperties::CreateFromNodeDef(
       std::move(node), made->functions_.get(), &properties));
@@ -59,8 +62,8 @@ absl::Status DirectOp::Call(absl::Span<const Tensor* const> arguments,
   // Nobody writes to a tensor that has another owner.
   for (const Tensor* one : arguments) inputs.emplace_back(const_cast<Tensor*>(one));
   tensorflow::Device* const device = runtime_->device();
-  static auto* const runner = new std::function<void(std::function<void()>)>(
-      [](std::function<void()> work) { work(); });
+  static auto* const runner =
+      new std::function<void(std::function<void()>)>([](std::function<void()> work) { work(); });
   OpKernelContext::Params params;
   params.step_id = -static_cast<int64_t>(tensorflow::random::New64() >> 1);
   StepContainer container(*device, params.step_id);

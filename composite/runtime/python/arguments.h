@@ -31,9 +31,7 @@ class Arguments {
   bool AddSequence(PyObject* given, char mark);
   bool AddDict(PyObject* given);
   bool AddTensor(Object object);
-  void Append(const void* data, size_t size) {
-    kind_.append(static_cast<const char*>(data), size);
-  }
+  void Append(const void* data, size_t size) { kind_.append(static_cast<const char*>(data), size); }
   template <typename Number>
   void Append(char mark, Number number) {
     kind_.push_back(mark);

@@ -23,6 +23,8 @@ struct Functions {
   TFE_TensorHandle* (*EagerTensor_Handle)(const PyObject*);
   PyObject* (*EagerTensorFromHandle)(TFE_TensorHandle*, bool is_packed);
   PyObject* (*TFE_Py_TapeSetIsEmpty)();
+  PyObject* (*TFE_Py_RecordGradient)(PyObject* op_name, PyObject* inputs, PyObject* attrs,
+                                     PyObject* results, PyObject* scope_name);
 };
 Functions functions;
 
@@ -51,10 +53,11 @@ absl::Status FindEagerTensors() {
   TF_RETURN_IF_ERROR(
       Find(library, "_Z22EagerTensor_CheckExactPK7_object", &found.EagerTensor_CheckExact));
   TF_RETURN_IF_ERROR(Find(library, "_Z18EagerTensor_HandlePK7_object", &found.EagerTensor_Handle));
-  TF_RETURN_IF_ERROR(Find(library, "_Z21EagerTensorFromHandleP16TFE_TensorHandleb",
-                          &found.EagerTensorFromHandle));
   TF_RETURN_IF_ERROR(
-      Find(library, "_Z21TFE_Py_TapeSetIsEmptyv", &found.TFE_Py_TapeSetIsEmpty));
+      Find(library, "_Z21EagerTensorFromHandleP16TFE_TensorHandleb", &found.EagerTensorFromHandle));
+  TF_RETURN_IF_ERROR(Find(library, "_Z21TFE_Py_TapeSetIsEmptyv", &found.TFE_Py_TapeSetIsEmpty));
+  TF_RETURN_IF_ERROR(Find(library, "_Z21TFE_Py_RecordGradientP7_objectS0_S0_S0_S0_",
+                          &found.TFE_Py_RecordGradient));
   functions = found;
   return absl::OkStatus();
 }
@@ -79,18 +82,39 @@ const tensorflow::Tensor* TensorIn(PyObject* object) {
 }
 
 Object EagerTensorOf(tensorflow::Tensor tensor, tensorflow::EagerContext* context) {
-  auto* const handle = tensorflow::TensorHandle::CreateLocalHandle(
-      std::move(tensor), /*d=*/nullptr, /*op_device=*/nullptr, context);
+  auto* const handle = tensorflow::TensorHandle::CreateLocalHandle(std::move(tensor), /*d=*/nullptr,
+                                                                   /*op_device=*/nullptr, context);
   return Object(functions.EagerTensorFromHandle(tensorflow::wrap(handle), /*is_packed=*/false));
 }
 
-bool OnlyRuns(PyObject* here, tensorflow::EagerContext* context) {
-  static PyObject* const device_name = PyUnicode_InternFromString("device_name");
-  static PyObject* const op_callbacks = PyUnicode_InternFromString("op_callbacks");
-  if (IsTrue(here, device_name) != 0 || IsTrue(here, op_callbacks) != 0) return false;
+bool OnlyRuns(PyObject* context, PyObject* here, tensorflow::EagerContext* eager) {
+  const auto interned = [](const char* name) { return PyUnicode_InternFromString(name); };
+  static PyObject* const of_process[] = {interned("_server_def"),
+                                         interned("_collective_ops_server_def"),
+                                         interned("_log_device_placement")};
+  static PyObject* const of_thread[] = {interned("device_name"), interned("op_callbacks")};
+  for (PyObject* name : of_process) {
+    if (IsTrue(context, name) != 0) return false;
+  }
+  for (PyObject* name : of_thread) {
+    if (IsTrue(here, name) != 0) return false;
+  }
+  return !eager->Executor().Async();
+}
+
+bool IsRecorded() {
   const Object is_empty(functions.TFE_Py_TapeSetIsEmpty());
-  return is_empty.get() == &_Py_TrueStruct && !context->Executor().Async() &&
-         !context->LogDevicePlacement();
+  return is_empty && is_empty.get() != &_Py_TrueStruct;
+}
+
+bool Record(PyObject* here, PyObject* op_name, PyObject* inputs, PyObject* attrs,
+            PyObject* results) {
+  static PyObject* const scope_name = PyUnicode_InternFromString("scope_name");
+  const Object scope(PyObject_GetAttr(here, scope_name));
+  if (!scope) return false;
+  const Object recorded(
+      functions.TFE_Py_RecordGradient(op_name, inputs, attrs, results, scope.get()));
+  return static_cast<bool>(recorded);
 }
 
 }  // namespace composite

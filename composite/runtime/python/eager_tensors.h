@@ -1,7 +1,7 @@
 // TensorFlow's eager tensors and its eager context, as Python has them.
 //
 // The only user of the private C++ APIs of TF 2.21 behind Python's `tensorflow` module: three
-// functions of lib_pywrap_tensorflow_common for tensors and one for tapes, which are found by their
+// functions of lib_pywrap_tensorflow_common for tensors and two for tapes, which are found by their
 // names since a program without Python has none of them; and the class TensorHandle.
 // tests/runtime/python pins them.
 #ifndef COMPOSITE_RUNTIME_PYTHON_EAGER_TENSORS_H_
@@ -30,10 +30,20 @@ const tensorflow::Tensor* TensorIn(PyObject* object);
 // An eager tensor in the memory of this host. Null, with Python's error set, if there is no memory.
 Object EagerTensorOf(tensorflow::Tensor tensor, tensorflow::EagerContext* context);
 
-// Whether TensorFlow would only run an op that is called now: on the device that it chooses, at
-// once, with no tape, callback or log to tell. `here`: what Python's eager context has for this
-// thread. False, with Python's error set, if it has not what it should.
-bool OnlyRuns(PyObject* here, tensorflow::EagerContext* context);
+// Whether TensorFlow would only run an op that is called now, and record it: in this process, on
+// the device that it chooses, at once, with no callback or log to tell. `context`, `here`: Python's
+// eager context, and what that has for this thread. False, with Python's error set, if they have
+// not what they should.
+bool OnlyRuns(PyObject* context, PyObject* here, tensorflow::EagerContext* eager);
+
+// Whether a tape or a forward accumulator may record what is called now. False, with Python's error
+// set, if that is not to be known.
+bool IsRecorded();
+
+// Has tapes and accumulators record a call of an op. `attrs`: a tuple of names and values; `inputs`
+// and `results`: a tuple and a list. False with Python's error set.
+bool Record(PyObject* here, PyObject* op_name, PyObject* inputs, PyObject* attrs,
+            PyObject* results);
 
 }  // namespace composite
 

@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
 #include "composite/runtime/base/python_abi.h"
 #include "composite/runtime/python/arguments.h"
+#include "composite/runtime/python/eager_tensors.h"
 #include "composite/runtime/python/functions.h"
 #include "composite/runtime/python/prepared.h"
 
@@ -24,7 +26,6 @@ struct FunctionCalls {
 };
 
 Object ResultOf(std::vector<Object> results, PyObject* pack) {
-  if (results.empty()) return NotImplemented();
   if (pack == &_Py_NoneStruct) return std::move(results.front());
   const Object list(PyList_New(static_cast<Py_ssize_t>(results.size())));
   for (size_t i = 0; list && i < results.size(); ++i) {
@@ -53,10 +54,12 @@ Object Call(const FunctionCalls& calls, PyObject* const* given, Py_ssize_t count
   if (found == calls.entries.end()) return NotImplemented();
   const std::shared_ptr<const Prepared> prepared = found->second.prepared;  // entries may move
   const Object pack = Object::Borrowed(found->second.pack.get());
-  if (prepared->MayRun(given[0], given[1])) {
-    return ResultOf(prepared->Run(arguments.tensors()), pack.get());
+  if (IsRecorded() || !prepared->MayRun(given[0], given[1])) {
+    return PyErr_Occurred() == nullptr ? NotImplemented() : Object();
   }
-  return PyErr_Occurred() == nullptr ? NotImplemented() : Object();
+  if (PyErr_Occurred() != nullptr) return Object();
+  absl::StatusOr<std::vector<Object>> run = prepared->Run(arguments.tensors());
+  return run.ok() ? ResultOf(*std::move(run), pack.get()) : NotImplemented();
 }
 
 bool Fits(const DirectCall& call, const Tensors& tensors) {
@@ -67,14 +70,14 @@ bool Fits(const DirectCall& call, const Tensors& tensors) {
   return true;
 }
 
-// add(arguments, address, keep, capsule, pack): has a DirectCall serve arguments of the same
+// add(arguments, made, pack): has a DirectCall serve arguments of the same
 // structure, dtypes and shapes.
 Object Add(FunctionCalls& calls, PyObject* const* given, Py_ssize_t count) {
-  if (count != 5) return Raise(PyExc_TypeError, "add(arguments, address, keep, capsule, pack)");
+  if (count != 3) return Raise(PyExc_TypeError, "add(arguments, made, pack)");
   Arguments arguments(calls.convert.get());
   const bool known = AddAll(given[0], &arguments);
   if (PyErr_Occurred() != nullptr) return Object();
-  Entry entry{Prepared::Make(given[1], given[2], given[3]), Object::Borrowed(given[4])};
+  Entry entry{Prepared::Make(given[1]), Object::Borrowed(given[2])};
   if (entry.prepared == nullptr) return Object();
   if (!known || !Fits(entry.prepared->call(), arguments.tensors())) {
     return Raise(PyExc_ValueError, "the function takes other arguments");

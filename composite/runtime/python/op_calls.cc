@@ -1,9 +1,13 @@
 // The eager calls of one op that have been prepared, as functions of Python's.
 #include <cstring>
+#include <deque>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "composite/runtime/base/python_abi.h"
 #include "composite/runtime/python/eager_tensors.h"
 #include "composite/runtime/python/functions.h"
@@ -14,14 +18,18 @@ namespace {
 
 struct Entry {
   std::shared_ptr<const Prepared> prepared;
-  std::vector<Object> attrs;
+  std::vector<Object> attrs;  // as they are given
+  Object recorded;            // attributes as tapes record them
+  Object fail;                // raises the error of a code and a message; None: TensorFlow does
 };
 
 struct OpCalls {
+  Object op_name;
   Py_ssize_t inputs;
   Py_ssize_t attrs;
   bool is_open;  // whether Python wants to know of calls that nothing serves
-  std::vector<Entry> entries;
+  // An entry stays where it is: another thread may add one while this one runs a call.
+  std::deque<Entry> entries;
 };
 
 // Whether two values of an attribute, which never change, mean the same. To Python 0.0 is -0.0.
@@ -49,17 +57,48 @@ bool Serves(const Entry& entry, const Tensors& tensors, PyObject* const* attrs) 
   return true;
 }
 
-Object ResultOf(std::vector<Object> results) {
-  for (const Object& one : results) {
-    if (!one) return Object();
-  }
-  if (results.empty()) return None();
-  if (results.size() == 1) return std::move(results.front());
-  Object tuple(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
-  for (size_t i = 0; tuple && i < results.size(); ++i) {
-    PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), results[i].Release());
+Object TupleOf(PyObject* const* objects, Py_ssize_t count) {
+  Object tuple(PyTuple_New(count));
+  for (Py_ssize_t i = 0; tuple && i < count; ++i) {
+    PyTuple_SetItem(tuple.get(), i, Object::Borrowed(objects[i]).Release());
   }
   return tuple;
+}
+
+Object ListOf(std::vector<Object> objects) {
+  Object list(PyList_New(static_cast<Py_ssize_t>(objects.size())));
+  for (size_t i = 0; list && i < objects.size(); ++i) {
+    if (!objects[i]) return Object();
+    PyList_SetItem(list.get(), static_cast<Py_ssize_t>(i), objects[i].Release());
+  }
+  return list;
+}
+
+Object Fail(const Entry& entry, const absl::Status& status) {
+  if (entry.fail.get() == &_Py_NoneStruct) return None();
+  const Object code(PyLong_FromLongLong(static_cast<int>(status.code())));
+  const Object message(PyUnicode_FromString(std::string(status.message()).c_str()));
+  if (!code || !message) return Object();
+  return Object(PyObject_CallFunctionObjArgs(entry.fail.get(), code.get(), message.get(), nullptr));
+}
+
+// `inputs`: the objects of `tensors`.
+Object Run(const OpCalls& calls, const Entry& entry, const Tensors& tensors,
+           PyObject* const* inputs, PyObject* here) {
+  absl::StatusOr<std::vector<Object>> run = entry.prepared->Run(tensors);
+  if (!run.ok()) return Fail(entry, run.status());
+  const Object results = ListOf(*std::move(run));
+  if (!results) return Object();
+  if (IsRecorded()) {
+    const Object given = TupleOf(inputs, calls.inputs);
+    if (!given ||
+        !Record(here, calls.op_name.get(), given.get(), entry.recorded.get(), results.get())) {
+      return Object();
+    }
+  }
+  if (PyErr_Occurred() != nullptr) return Object();
+  if (PyList_Size(results.get()) != 1) return Object(PySequence_Tuple(results.get()));
+  return Object::Borrowed(PyList_GetItem(results.get(), 0));
 }
 
 // call(context, here, *tensors, *attributes): what the op returns, a tensor or a tuple;
@@ -76,28 +115,31 @@ Object Call(const OpCalls& calls, PyObject* const* given, Py_ssize_t count) {
   }
   for (const Entry& entry : calls.entries) {
     if (!Serves(entry, tensors, given + 2 + calls.inputs)) continue;
-    const std::shared_ptr<const Prepared> prepared = entry.prepared;  // entries may move
-    if (prepared->MayRun(given[0], given[1])) return ResultOf(prepared->Run(tensors));
+    if (entry.prepared->MayRun(given[0], given[1])) {
+      return Run(calls, entry, tensors, given + 2, given[1]);
+    }
     return PyErr_Occurred() == nullptr ? None() : Object();
   }
   return calls.is_open ? NotImplemented() : None();
 }
 
-// add(address, keep, capsule, attributes): has a DirectCall serve the calls with the dtypes of its
+// add(made, attributes, recorded, fail): has a DirectCall serve the calls with the dtypes of its
 // arguments and with these attributes, values that never change.
 Object Add(OpCalls& calls, PyObject* const* given, Py_ssize_t count) {
-  if (count != 4 || PyTuple_Size(given[3]) != calls.attrs) {
-    return Raise(PyExc_TypeError, "add(address, keep, capsule, attributes)");
+  if (count != 4 || PyTuple_Size(given[1]) != calls.attrs) {
+    return Raise(PyExc_TypeError, "add(made, attributes, recorded, fail)");
   }
   Entry entry;
-  entry.prepared = Prepared::Make(given[0], given[1], given[2]);
+  entry.prepared = Prepared::Make(given[0]);
   if (entry.prepared == nullptr) return Object();
   if (static_cast<Py_ssize_t>(entry.prepared->call().arguments().size()) != calls.inputs) {
     return Raise(PyExc_ValueError, "the op has another number of inputs");
   }
   for (Py_ssize_t i = 0; i < calls.attrs; ++i) {
-    entry.attrs.push_back(Object::Borrowed(PyTuple_GetItem(given[3], i)));
+    entry.attrs.push_back(Object::Borrowed(PyTuple_GetItem(given[1], i)));
   }
+  entry.recorded = Object::Borrowed(given[2]);
+  entry.fail = Object::Borrowed(given[3]);
   calls.entries.push_back(std::move(entry));
   return None();
 }
@@ -114,10 +156,12 @@ Object Close(OpCalls& calls, PyObject* const*, Py_ssize_t) {
 // The functions call, add and close, for an op with so many inputs and attributes. Called by
 // ctypes, with the GIL.
 extern "C" __attribute__((visibility("default"))) PyObject* composite_python_op_calls(
-    Py_ssize_t inputs, Py_ssize_t attrs) {
+    PyObject* op_name, Py_ssize_t inputs, Py_ssize_t attrs) {
   using composite::OpCalls;
   static PyMethodDef methods[] = {composite::Method<OpCalls, composite::Call>("call"),
                                   composite::Method<OpCalls, composite::Add>("add"),
                                   composite::Method<OpCalls, composite::Close>("close")};
-  return composite::MethodsOf(std::make_unique<OpCalls>(OpCalls{inputs, attrs, true, {}}), methods).Release();
+  auto calls = std::make_unique<OpCalls>(
+      OpCalls{composite::Object::Borrowed(op_name), inputs, attrs, /*is_open=*/true, {}});
+  return composite::MethodsOf(std::move(calls), methods).Release();
 }

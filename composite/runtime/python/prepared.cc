@@ -6,8 +6,11 @@
 
 namespace composite {
 
-std::shared_ptr<const Prepared> Prepared::Make(PyObject* address, PyObject* keep,
-                                               PyObject* capsule) {
+std::shared_ptr<const Prepared> Prepared::Make(PyObject* made) {
+  PyObject* const address = PyTuple_GetItem(made, 0);
+  PyObject* const keep = PyTuple_GetItem(made, 1);
+  PyObject* const capsule = PyTuple_GetItem(made, 2);
+  if (PyErr_Occurred() != nullptr) return nullptr;
   const auto* const call = reinterpret_cast<const DirectCall*>(PyLong_AsLongLong(address));
   if (PyErr_Occurred() != nullptr) return nullptr;
   tensorflow::EagerContext* const context = EagerContextIn(capsule);
@@ -23,16 +26,17 @@ Prepared::Prepared(const DirectCall* call, Object keep, Object capsule,
 bool Prepared::MayRun(PyObject* context, PyObject* here) const {
   static PyObject* const context_handle = PyUnicode_InternFromString("_context_handle");
   const Object capsule(PyObject_GetAttr(context, context_handle));
-  return capsule.get() == capsule_.get() && OnlyRuns(here, context_);
+  return capsule.get() == capsule_.get() && OnlyRuns(context, here, context_);
 }
 
-std::vector<Object> Prepared::Run(absl::Span<const tensorflow::Tensor* const> tensors) const {
+absl::StatusOr<std::vector<Object>> Prepared::Run(
+    absl::Span<const tensorflow::Tensor* const> tensors) const {
   absl::InlinedVector<tensorflow::Tensor, 2> results(call_->results().size());
   void* const thread = PyEval_SaveThread();
   const absl::Status status = call_->Call(tensors, absl::MakeSpan(results));
   PyEval_RestoreThread(thread);
+  if (!status.ok()) return status;
   std::vector<Object> objects;
-  if (!status.ok()) return objects;
   objects.reserve(results.size());
   for (tensorflow::Tensor& result : results) {
     objects.push_back(EagerTensorOf(std::move(result), context_));

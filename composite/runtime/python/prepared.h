@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "composite/runtime/base/python_abi.h"
 #include "composite/runtime/direct/direct_call.h"
@@ -22,9 +23,9 @@ using Tensors = absl::InlinedVector<const tensorflow::Tensor*, 8>;
 // Whoever has one holds the GIL.
 class Prepared {
  public:
-  // Of the DirectCall at `address`, which lives as long as `keep`, for an eager context in a
-  // capsule. Null, with Python's error set, if that is none.
-  static std::shared_ptr<const Prepared> Make(PyObject* address, PyObject* keep, PyObject* capsule);
+  // Of a tuple: the address of a DirectCall, what that lives as long as, the capsule of the eager
+  // context that it is for. Null, with Python's error set, if it is none.
+  static std::shared_ptr<const Prepared> Make(PyObject* made);
 
   // Whether it may be called now. `context`, `here`: Python's eager context, and what that has for
   // this thread. False, with Python's error set or without.
@@ -32,10 +33,10 @@ class Prepared {
 
   const DirectCall& call() const { return *call_; }
 
-  // Leaves the GIL to others meanwhile: `tensors` must have owners that nobody takes them from.
-  // Empty if the call fails: whoever makes it in the usual way gets the error. An object is null
-  // where Python's error is set.
-  std::vector<Object> Run(absl::Span<const tensorflow::Tensor* const> tensors) const;
+  // Leaves the GIL to others meanwhile: `tensors` must have owners that nobody takes them from. The
+  // status is the call's. An object is null where Python's error is set.
+  absl::StatusOr<std::vector<Object>> Run(
+      absl::Span<const tensorflow::Tensor* const> tensors) const;
 
  private:
   Prepared(const DirectCall* call, Object keep, Object capsule, tensorflow::EagerContext* context);

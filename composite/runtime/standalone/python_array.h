@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "composite/runtime/standalone/function.h"
 #include "composite/runtime/base/python_abi.h"
+#include "composite/runtime/standalone/function.h"
 #include "composite/runtime/standalone/table.h"
 
 namespace composite {

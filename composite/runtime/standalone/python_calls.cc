@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "composite/runtime/standalone/library.h"
 #include "composite/runtime/base/python_abi.h"
+#include "composite/runtime/standalone/library.h"
 #include "composite/runtime/standalone/python_array.h"
 
 namespace composite {

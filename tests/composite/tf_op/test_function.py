@@ -12,6 +12,7 @@ import tensorflow as tf
 
 import composite
 from composite import Composite, tf_op
+from composite.ops import call, direct
 from composite.tf_op.function import OPS
 from tests.composite.tf_op import libraries
 
@@ -39,7 +40,7 @@ def test_eager_graph_and_session_agree(kernels: tf_op.Module) -> None:
         same(session.run(y, {fed: x}), x + 1)
 
 
-def test_repeated_eager_calls_take_an_op_without_attributes(kernels: tf_op.Module) -> None:
+def test_repeated_eager_calls_are_direct(kernels: tf_op.Module) -> None:
     addone = kernels["addone"]
     x = tf.constant([1.0, 2.0])
     addone.gradient(lambda op, dy: 5 * dy)
@@ -61,30 +62,26 @@ def test_repeated_eager_calls_take_an_op_without_attributes(kernels: tf_op.Modul
             addone(wrong)
     with pytest.raises(tf.errors.InvalidArgumentError, match="Expected 2 arguments"):
         addone(x, x)
-    prepared = addone.prepared
-    assert prepared is not None and prepared.op_name.startswith("CompositeEagerTvmCall")
-    assert prepared.dtypes == [tf.float32.as_datatype_enum]
-    addone.prepared = prepared._replace(op_name="AnOpThatAWorkerLacks")
-    same(addone(x), x + 1)
+    assert addone._direct is not None
+    same(addone._direct.call(*call.eager_state(), x), x + 1)
     graph = tf.function(addone).get_concrete_function(x).graph.as_graph_def()
     assert {n.op for n in graph.node} & set(OPS) == {"CompositeTvmCall"}
 
 
-def test_calls_go_on_where_there_are_too_many_ops(
+def test_calls_go_on_where_none_can_be_direct(
     kernels: tf_op.Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = tf_op.TvmFunction._prepare.__globals__  # `tf_op.function` is a function
-    asked: list[Any] = []
+    asked: list[str] = []
 
-    def none_left(node: Any) -> str:
-        asked.append(node)
-        return ""
+    def refuse(op_name: str, *_: Any) -> Any:
+        asked.append(op_name)
+        raise direct.RefusedError("there are other devices than one CPU")
 
-    monkeypatch.setitem(module, "_eager_op", none_left)
+    monkeypatch.setattr(direct, "of_op", refuse)
     addone = kernels["addone"]
     for _ in range(3):
         same(addone(tf.constant([1.0])), [2.0])
-    assert addone.prepared is None and len(asked) == 1
+    assert asked == ["CompositeTvmCall"]
 
 
 def test_functions_without_a_signature_take_each_dtype_eagerly() -> None:

@@ -1,4 +1,4 @@
-"""Functions that are called directly: what they read, what they return, and which stay functions."""
+"""Functions that are called directly: what they read and return, and which stay functions."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ class Direct:
         self.made = made_of(self.concrete.name, self.concrete.captured_inputs)
         self.calls = direct.FunctionCalls.new(lambda given: given)
 
-    def __call__(self, *args: Any) -> list[np.ndarray] | None:
-        """None if the call fails."""
+    def __call__(self, *args: Any) -> list[np.ndarray]:
+        """LookupError if the call fails: TensorFlow has to be asked."""
         eager = context.context()
-        self.calls.add(args, *self.made, list)
+        self.calls.add(args, self.made, list)
         found = self.calls.call(eager, eager._thread_local_data, args)
-        return None if found is NotImplemented else [one.numpy() for one in found]
+        if found is NotImplemented:
+            raise LookupError("the call is TensorFlow's")
+        return [one.numpy() for one in found]
 
 
 def made_of(name: Any, captures: list[Any]) -> direct.Made:
@@ -93,7 +95,8 @@ def test_a_variable_without_a_value() -> None:
         lambda x: x * tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32),
         tf.TensorSpec([1]),
     )
-    assert called(tf.ones([1])) is None
+    with pytest.raises(LookupError):
+        called(tf.ones([1]))
     tf.raw_ops.AssignVariableOp(resource=handle, value=tf.constant([3.0]))
     np.testing.assert_allclose(called(tf.ones([1]))[0], [3.0])
 
@@ -142,7 +145,8 @@ def test_what_fails_is_left_to_the_function() -> None:
 
     called = Direct(positive, tf.TensorSpec([1]))
     np.testing.assert_allclose(called(tf.constant([4.0]))[0], [2.0])
-    assert called(tf.constant([-4.0])) is None
+    with pytest.raises(LookupError):
+        called(tf.constant([-4.0]))
 
 
 def test_threads_share_it() -> None:
