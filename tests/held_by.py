@@ -292,6 +292,7 @@ HELD_BY: dict[str, str] = {
         "direct_call direct_function direct_ops step_container"
         " composite/runtime/instantiate/inline_run"
     ),
+    "tests/composite/ops/test_resting_inputs.py": "composite/runtime/run/resting_inputs",
     "tests/runtime/python/test_arguments.py": "function_calls",
     "tests/runtime/python/test_eager_tensors.py": "functions op_calls prepared",
     "tests/composite/ops/test_direct.py": "composite/runtime/direct/direct_op",
@@ -316,6 +317,7 @@ HELD_BY: dict[str, str] = {
         "composite/runtime/base/stats kernel_host kernel_outputs"
     ),
     "tests/composite/ops/test_constants.py": (
+        "composite/runtime/kernels/packing "
         "composite/runtime/run/kernel_view composite/runtime/run/packed_constants"
         " composite/runtime/tensorflow/constant_inputs"
     ),

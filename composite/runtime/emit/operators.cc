@@ -266,6 +266,11 @@ bool IsBinaryOperator(absl::string_view name) {
   return FindBinary(name) != nullptr || name == "iadd" || name == "imul";
 }
 
+absl::string_view TfOpOf(absl::string_view binary) {
+  const BinaryRule* rule = FindBinary(binary);
+  return rule == nullptr || rule->op == nullptr ? absl::string_view() : rule->op;
+}
+
 absl::StatusOr<Value> Unary(absl::string_view name, const Value& a, Emitter* emitter) {
   const UnaryRule* rule = FindUnary(name);
   if (rule == nullptr) return absl::InvalidArgumentError(absl::StrCat("no operator '", name, "'"));

@@ -20,6 +20,9 @@ absl::StatusOr<Value> Binary(absl::string_view name, const Value& a, const Value
 bool IsUnaryOperator(absl::string_view name);
 bool IsBinaryOperator(absl::string_view name);
 
+// The TF op of an operator on numbers; "" where there is none.
+absl::string_view TfOpOf(absl::string_view binary);
+
 }  // namespace composite
 
 #endif  // COMPOSITE_RUNTIME_EMIT_OPERATORS_H_

@@ -26,6 +26,8 @@ struct OpVersion {
   // The TF ops of every call, sorted: those of the program and of what it calls, but not those in
   // the branches of conditions, which the dtypes and attributes of a call may exclude.
   std::vector<std::string> unconditional_ops;
+  // Of a program: whether calls may have products or convolutions.
+  bool has_sums = false;
   // Whether the kernel compiler can lower all of these. What else a call reaches, the compiler
   // finds in its expansion. False until SetKernelOps was called: a process that only serves
   // compiles nothing.

@@ -76,18 +76,38 @@ absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Bind() {
 absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Rebind(uint64_t generation) {
   auto version = Registry::Global().Resolve(op_name_, attrs());
   if (!version.ok()) return version.status();
-  auto views = ViewsOf(**version, attrs(), device_, !uncounted_);
-  RegionCounts* const counts = uncounted_ ? nullptr : CountsOf((*version)->digest);
   absl::MutexLock lock(&mu_);
   const Binding* bound = bound_.load(std::memory_order_relaxed);
-  if (bound == nullptr || bound->version != *version) {
-    bindings_.push_back(
-        std::make_unique<const Binding>(Binding{*std::move(version), std::move(views), counts}));
-    bound = bindings_.back().get();
-    bound_.store(bound, std::memory_order_release);
-  }
+  if (bound == nullptr || bound->version != *version) bound = Keep(Bound(*std::move(version)));
   bound_generation_.store(generation, std::memory_order_release);
   return bound;
+}
+
+absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Rest(std::vector<int> inputs) {
+  absl::StatusOr<const Binding*> binding = Bind();
+  if (!binding.ok()) return binding;
+  absl::MutexLock lock(&mu_);
+  resting_ = std::move(inputs);
+  return Keep(Bound((*binding)->version));
+}
+
+CompositeNode::Binding CompositeNode::Bound(std::shared_ptr<const OpVersion> version) const {
+  tensorflow::NodeDef stamped;
+  *stamped.mutable_attr() = kernel_.def().attr();
+  for (int input : resting_) {
+    (*stamped.mutable_attr())[kVariablesAttr].mutable_list()->add_i(input);
+  }
+  KernelViews views =
+      ViewsOf(*version, resting_.empty() ? attrs() : AttrSlice(stamped), device_, !uncounted_);
+  RegionCounts* const counts = uncounted_ ? nullptr : CountsOf(version->digest);
+  const bool may_rest = eager_ && device_.kind == Device::kCpu && version->has_sums;
+  return Binding{std::move(version), std::move(views), counts, may_rest};
+}
+
+const CompositeNode::Binding* CompositeNode::Keep(Binding binding) {
+  bindings_.push_back(std::make_unique<const Binding>(std::move(binding)));
+  bound_.store(bindings_.back().get(), std::memory_order_release);
+  return bindings_.back().get();
 }
 
 absl::Status CompositeNode::Refusal(const OpVersion& version, const Decision& decision,

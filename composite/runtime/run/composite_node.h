@@ -33,6 +33,7 @@ class CompositeNode {
     std::shared_ptr<const OpVersion> version;
     KernelViews views;
     RegionCounts* counts;  // null for what is no region, and where calls are not counted
+    bool may_rest;         // whether it matters that inputs never change, and nothing says so
   };
 
   // `kernel` makes the node's kernel, and lives as long. `op_name`: of the composite; a node of a
@@ -46,6 +47,9 @@ class CompositeNode {
   // A redefinition reaches the kernels that the eager context has cached: they look whether the
   // registry has changed since they last bound.
   absl::StatusOr<const Binding*> Bind() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The same where these inputs do not change from call to call, as far as anybody knows.
+  absl::StatusOr<const Binding*> Rest(std::vector<int> inputs) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Those of the node; of the thread that calls, if the call is eager; of the process.
   absl::StatusOr<Options> OptionsNow() const;
@@ -67,6 +71,8 @@ class CompositeNode {
 
  private:
   absl::StatusOr<const Binding*> Rebind(uint64_t generation) ABSL_LOCKS_EXCLUDED(mu_);
+  Binding Bound(std::shared_ptr<const OpVersion> version) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  const Binding* Keep(Binding binding) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const tensorflow::OpKernel& kernel_;
   const std::string op_name_;
@@ -82,6 +88,7 @@ class CompositeNode {
   std::atomic<uint64_t> bound_generation_{0};
   std::atomic<const Binding*> bound_{nullptr};
   ForkMutex mu_;
+  std::vector<int> resting_ ABSL_GUARDED_BY(mu_);  // inputs
   std::vector<std::unique_ptr<const Binding>> bindings_ ABSL_GUARDED_BY(mu_);
 };
 

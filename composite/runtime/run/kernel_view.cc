@@ -78,15 +78,18 @@ const Signature* CallSnapshots::Call() {
   return &*call_;
 }
 
-const KernelSnapshot* CallSnapshots::At(size_t i, bool must) {
-  const unsigned bit = 1u << i;
-  if ((left_ & bit) != 0) return nullptr;
+bool CallSnapshots::Applies(size_t i) {
   KernelView& view = *views_[i];
-  if (view.needs() == Needs::kRest) {
-    if ((asked_ & bit) == 0 && view.Applies(context_, Deterministic())) applies_ |= bit;
-    asked_ |= bit;
-    if ((applies_ & bit) == 0) return nullptr;
-  }
+  if (view.needs() != Needs::kRest) return true;
+  const unsigned bit = 1u << i;
+  if ((asked_ & bit) == 0 && view.Applies(context_, Deterministic())) applies_ |= bit;
+  asked_ |= bit;
+  return (applies_ & bit) != 0;
+}
+
+const KernelSnapshot* CallSnapshots::At(size_t i, bool must) {
+  if ((left_ & 1u << i) != 0 || !Applies(i)) return nullptr;
+  KernelView& view = *views_[i];
   const KernelSnapshot* const snapshot =
       must ? &view.group()->snapshot() : &view.snapshot([this] { return Deterministic(); });
   if (i == 0) first_ = snapshot;

@@ -93,6 +93,9 @@ class CallSnapshots : public Snapshots {
   const KernelSnapshot* At(size_t i, bool must) override;
   bool Deterministic() override;
 
+  // Whether the kernels of a group may run in this call.
+  bool Applies(size_t i);
+
   // What the last decision read of the first group; null if it read nothing.
   const KernelSnapshot* first() const { return first_; }
 

@@ -31,11 +31,11 @@ bool HasSizes(OpKernelContext* context) {
   return false;
 }
 
-// Whether nothing but the group and the shapes of a call made the decision: no group before it, no
-// kernel that is asked for, no input whose value may be a size.
-bool FollowsFromShapes(OpKernelContext* context, const NodeCall& call, const Decision& decision) {
+// Whether nothing but the group, which applies, and the shapes of a call made the decision: no
+// group before it, no kernel that is asked for, no input whose value may be a size.
+bool FollowsFromShapes(OpKernelContext* context, const Decision& decision) {
   if (decision.group != 0 || decision.asks != 0 || decision.choice.ones.has_value()) return false;
-  return call.ViewOf(decision).needs() != Needs::kRest && !HasSizes(context);
+  return !HasSizes(context);
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ const KnownCall* KnownCalls::Find(const CompositeNode::Binding& binding, const O
 void KnownCalls::Note(const CompositeNode::Binding& binding, const Options& options,
                       OpKernelContext* context, NodeCall& call, const Decision& decision,
                       const OutputShapes& outputs) {
-  if (!FollowsFromShapes(context, call, decision)) return;
+  if (!FollowsFromShapes(context, decision)) return;
   const KernelSnapshot* snapshot = call.first_snapshot();
   const bool same = candidate_.load(std::memory_order_relaxed) == snapshot;
   candidate_.store(snapshot, std::memory_order_relaxed);

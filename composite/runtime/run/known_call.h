@@ -37,7 +37,8 @@ class KnownCalls {
   KnownCalls(const KnownCalls&) = delete;
   KnownCalls& operator=(const KnownCalls&) = delete;
 
-  // The call that was kept last if this one is like it, or null.
+  // The call that was kept last if this one is like it, or null. Whether the group applies is for
+  // the caller to see.
   const KnownCall* Find(const CompositeNode::Binding& binding, const Options& options,
                         tensorflow::OpKernelContext* context) const;
 

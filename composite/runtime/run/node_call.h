@@ -47,6 +47,8 @@ class NodeCall {
   // next decision is another one, or says why the call is refused.
   absl::Status Settle(const Decision& decision);
 
+  // Whether the kernel of a decision that was made for another call may run in this one.
+  bool Applies(const Decision& decision) { return snapshots_.Applies(decision.group); }
   // The kernel of the decision is of no use in this call.
   void Leave(const Decision& decision) { snapshots_.Leave(decision.group); }
 

@@ -21,6 +21,7 @@
 #include "composite/runtime/run/node_call.h"
 #include "composite/runtime/run/node_trace.h"
 #include "composite/runtime/run/region_dump.h"
+#include "composite/runtime/run/resting_inputs.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/platform/logging.h"
@@ -55,6 +56,9 @@ class CompositeOp : public OpKernel {
   absl::Status Run(OpKernelContext* context) {
     absl::StatusOr<const Binding*> binding = node_.Bind();
     if (!binding.ok()) return binding.status();
+    if ((*binding)->may_rest) {
+      if (auto inputs = resting_.Note(context)) binding = node_.Rest(*std::move(inputs));
+    }
     absl::StatusOr<Options> options = node_.OptionsNow();
     if (!options.ok()) return options.status();
     return Run(context, **binding, *options);
@@ -65,7 +69,8 @@ class CompositeOp : public OpKernel {
     if (binding.counts != nullptr && RegionsAreDumped()) {
       DumpRegion(*this, *binding.version, call.signature(), context);
     }
-    if (const KnownCall* known = known_.Find(binding, options, context)) {
+    const KnownCall* known = known_.Find(binding, options, context);
+    if (known != nullptr && call.Applies(known->decision)) {
       const CallOf of{known->decision, known->shapes, known->outputs};
       absl::optional<absl::Status> done = RunKernel(context, binding, of, options, &call);
       if (done.has_value()) return *std::move(done);
@@ -152,6 +157,7 @@ class CompositeOp : public OpKernel {
   }
 
   CompositeNode node_;
+  RestingInputs resting_;
   KnownCalls known_;
   ExpansionRunner expansion_;
   std::atomic<bool> told_{false};  // that there was no memory for a kernel

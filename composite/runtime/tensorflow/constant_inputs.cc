@@ -4,10 +4,10 @@
 #include <string>
 #include <utility>
 
+#include "composite/runtime/kernels/packing.h"
 #include "composite/runtime/program/node_attrs.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/tensor.h"
-#include "tensorflow/core/framework/types.h"
 
 namespace composite {
 namespace {
@@ -15,19 +15,6 @@ namespace {
 using tensorflow::AttrSlice;
 using tensorflow::AttrValue;
 using tensorflow::NodeDef;
-
-constexpr int64_t kFewestElements = 256;
-
-// Of what products pack: floats, and integers that stand for them.
-bool IsPacked(tensorflow::DataType dtype) {
-  return tensorflow::DataTypeIsFloating(dtype) || dtype == tensorflow::DT_INT8 ||
-         dtype == tensorflow::DT_UINT8 || dtype == tensorflow::DT_INT16;
-}
-
-bool IsWorthPacking(const InputFact& fact) {
-  return fact.constant != nullptr && IsPacked(fact.dtype) && fact.constant->dims() >= 2 &&
-         fact.constant->NumElements() >= kFewestElements;
-}
 
 // Adds to the inputs that the attribute lists already: what was known stays true. Returns whether
 // that changed anything.
@@ -50,10 +37,11 @@ absl::optional<NodeDef> WithConstants(const NodeDef& def, absl::Span<const Input
   if (AttrSlice(def).Find(kProgramAttr) == nullptr) return absl::nullopt;
   std::set<int64_t> fixed, read;
   for (size_t i = 0; i < facts.size(); ++i) {
-    if (IsWorthPacking(facts[i])) fixed.insert(static_cast<int64_t>(i));
+    const tensorflow::Tensor* constant = facts[i].constant;
+    if (constant != nullptr && IsWorthPacking(*constant)) fixed.insert(static_cast<int64_t>(i));
   }
   for (int i : variables) {
-    if (IsPacked(facts[i].dtype)) read.insert(i);
+    if (MayBePacked(facts[i].dtype)) read.insert(i);
   }
   NodeDef stamped = def;
   const bool constants = Stamp(kConstantsAttr, std::move(fixed), &stamped);

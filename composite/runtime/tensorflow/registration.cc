@@ -119,7 +119,9 @@ absl::Status RegisterProgram(const tensorflow::FunctionDefLibrary& program) {
   version->place = version->program.place;
   TF_RETURN_IF_ERROR(CheckComposition(version->program));
   absl::MutexLock lock(&RegistrationMutex());
-  TF_ASSIGN_OR_RETURN(version->unconditional_ops, ResolveCalls(FindCallee, &version->program));
+  TF_ASSIGN_OR_RETURN(ResolvedCalls calls, ResolveCalls(FindCallee, &version->program));
+  version->unconditional_ops = std::move(calls.unconditional_ops);
+  version->has_sums = calls.has_sums;
   const std::string op_name = version->op_name, composes = version->program.composes;
   const bool replaces = version->program.replaces;
   TF_RETURN_IF_ERROR(AddVersion(std::move(version)));

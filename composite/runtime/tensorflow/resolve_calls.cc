@@ -76,15 +76,19 @@ std::vector<bool> UnconditionalRegions(const Program& program) {
   return found;
 }
 
+bool IsSum(absl::string_view op) { return TraitsOf(op).work == Work::kSums; }
+
 // One call: to a composite, whose ops are added, or to a TF op.
 absl::Status Visit(const FindComposite& find, const Program& program, ProgramNode* node,
-                   std::set<std::string>* ops) {
+                   std::set<std::string>* ops, bool* has_sums) {
   TF_ASSIGN_OR_RETURN(auto callee, find(node->symbol, node->callee_digest));
   if (callee == nullptr) {
     ops->insert(node->symbol);
+    *has_sums |= IsSum(node->symbol);
     return CheckTfOp(*node, program);
   }
   node->callee_digest = callee->digest;
+  *has_sums |= callee->has_sums;
   ops->insert(callee->unconditional_ops.begin(), callee->unconditional_ops.end());
   if (callee->op_def.is_stateful() && !program.op_def.is_stateful()) {
     return absl::InvalidArgumentError(absl::StrCat(node->place, ": ", node->symbol,
@@ -96,17 +100,21 @@ absl::Status Visit(const FindComposite& find, const Program& program, ProgramNod
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> ResolveCalls(const FindComposite& find, Program* program) {
+absl::StatusOr<ResolvedCalls> ResolveCalls(const FindComposite& find, Program* program) {
   const std::vector<bool> unconditional = UnconditionalRegions(*program);
   std::set<std::string> ops, conditional;
+  ResolvedCalls calls;
   for (size_t i = 0; i < program->regions.size(); ++i) {
     for (ProgramNode& node : program->regions[i].nodes) {
       TF_RETURN_IF_ERROR(CheckOperator(node));
+      if (node.kind == NodeKind::kBinary) calls.has_sums |= IsSum(TfOpOf(node.symbol));
       if (node.kind != NodeKind::kCall) continue;
-      TF_RETURN_IF_ERROR(Visit(find, *program, &node, unconditional[i] ? &ops : &conditional));
+      TF_RETURN_IF_ERROR(
+          Visit(find, *program, &node, unconditional[i] ? &ops : &conditional, &calls.has_sums));
     }
   }
-  return std::vector<std::string>(ops.begin(), ops.end());
+  calls.unconditional_ops.assign(ops.begin(), ops.end());
+  return calls;
 }
 
 }  // namespace composite

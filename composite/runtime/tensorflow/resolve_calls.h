@@ -19,13 +19,17 @@ namespace composite {
 using FindComposite = std::function<absl::StatusOr<std::shared_ptr<const OpVersion>>(
     absl::string_view op_name, absl::string_view digest)>;
 
-// The TF ops that every call of the program has, in the composites it calls as well, sorted: see
-// OpVersion::unconditional_ops.
+// See OpVersion, which has the same. The ops of the composites that a program calls are among them.
+struct ResolvedCalls {
+  std::vector<std::string> unconditional_ops;
+  bool has_sums = false;
+};
+
 // Calls of composites without a digest get that of the current version, so that a later
 // redefinition of the callee leaves this program as it was.
 // InvalidArgument with the author's place for an unknown op, an unknown operator, a stateful random
 // op (naming its stateless twin), a Ref op, and for a stateful op in an op declared stateless.
-absl::StatusOr<std::vector<std::string>> ResolveCalls(const FindComposite& find, Program* program);
+absl::StatusOr<ResolvedCalls> ResolveCalls(const FindComposite& find, Program* program);
 
 }  // namespace composite
 

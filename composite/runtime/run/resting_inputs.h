@@ -1,0 +1,45 @@
+// Which inputs of eager calls never change. In a graph constants and variables are known as such;
+// to an eager call the weights of a layer are inputs as all others.
+#ifndef COMPOSITE_RUNTIME_RUN_RESTING_INPUTS_H_
+#define COMPOSITE_RUNTIME_RUN_RESTING_INPUTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/types/optional.h"
+#include "composite/runtime/base/fork_mutex.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace composite {
+
+// Of the calls of one node. Thread-safe.
+class RestingInputs {
+ public:
+  // Takes in a call. After some calls, of eight times as many each time: the inputs that have been
+  // the same tensors in all calls since, of those that are worth packing but never all of these, if
+  // they are others than the last time; they may be none.
+  absl::optional<std::vector<int>> Note(tensorflow::OpKernelContext* context)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  static constexpr int64_t kFirst = 16;  // calls
+  static constexpr int64_t kGrowth = 8;
+  static constexpr int64_t kHeldFor = 2;  // the last calls before it is told
+
+  ForkMutex mu_;
+  int64_t calls_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t next_ ABSL_GUARDED_BY(mu_) = kFirst;
+  size_t worth_ ABSL_GUARDED_BY(mu_) = 0;       // packing: inputs
+  std::vector<int> same_ ABSL_GUARDED_BY(mu_);  // of these, so far
+  std::vector<const void*> places_ ABSL_GUARDED_BY(mu_);
+  // An input that lies where another lay is the same only if that is still alive.
+  std::vector<tensorflow::Tensor> held_ ABSL_GUARDED_BY(mu_);
+  std::vector<int> told_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace composite
+
+#endif  // COMPOSITE_RUNTIME_RUN_RESTING_INPUTS_H_

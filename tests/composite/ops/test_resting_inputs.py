@@ -1,0 +1,154 @@
+"""Weights that eager calls pass as inputs are packed once they rest, never where they change."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import composite
+from composite import Composite
+
+MANY = 200  # calls, after which inputs that rest are known, and so is that they rest
+K, N = 96, 80
+
+
+def new_op(name: str) -> Any:
+    @Composite(name, inputs=["x: float", "w: float", "b: float"], outputs=["y: float"])
+    def dense(x, w, b):
+        return tf.tanh(tf.matmul(x, w) + b)
+
+    return dense
+
+
+@pytest.fixture
+def op(request: pytest.FixtureRequest) -> Any:
+    """An op of which nothing is known."""
+    name = "".join(c for c in request.node.name.title() if c.isalnum())
+    return new_op(f"Resting{name}")
+
+
+def normal(*shape: int, seed: int = 0) -> Any:
+    random = np.random.default_rng(seed)
+    return tf.constant(random.standard_normal(shape).astype(np.float32))
+
+
+def check(op: Any, x: Any, w: Any, b: Any) -> None:
+    found = op(x, w, b)
+    expected = np.tanh(x.numpy().astype(np.float64) @ w.numpy() + b.numpy())
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def repeat(call: Callable[[int], None], times: int = MANY) -> None:
+    """Calls, while kernels come."""
+    for i in range(times):
+        call(i)
+        if i % 40 == 39:
+            composite.wait()
+
+
+def packed() -> int:
+    return int(composite.stats()["packed_constants"])
+
+
+def test_weights_that_rest(op: Any) -> None:
+    w, b, before = normal(K, N, seed=1), normal(N, seed=2), packed()
+    repeat(lambda i: check(op, normal(24, K, seed=i), w, b))
+    assert packed() == before + 1
+
+
+def test_a_call_that_is_timed(op: Any) -> None:
+    """Nothing changes: the first input is none of the weights."""
+    x, w, b, before = normal(24, K), normal(K, N, seed=1), normal(N, seed=2), packed()
+    repeat(lambda _: check(op, x, w, b))
+    assert packed() == before + 1
+    for i in range(20):
+        check(op, normal(24, K, seed=i), w, b)
+    assert packed() == before + 1
+
+
+def test_other_weights_are_other_results(op: Any) -> None:
+    x, w, b = normal(24, K), normal(K, N, seed=1), normal(N, seed=2)
+    repeat(lambda _: check(op, x, w, b))
+    before = packed()
+    for i in range(40):
+        check(op, x, normal(K, N, seed=i), b)
+    assert packed() == before
+    repeat(lambda _: check(op, x, w, b))
+
+
+def test_two_layers_take_turns(op: Any) -> None:
+    x, layers, before = normal(24, K), [normal(K, N, seed=i) for i in range(2)], packed()
+    b = normal(N, seed=2)
+    repeat(lambda i: check(op, x, layers[i % 2], b))
+    assert packed() == before
+
+
+def test_weights_that_lie_where_others_lay(op: Any) -> None:
+    """Memory that is given back is given out again."""
+    x, b, before = normal(24, K), normal(N, seed=2), packed()
+    repeat(lambda i: check(op, x, normal(K, N, seed=i), b))
+    assert packed() == before
+
+
+def test_small_weights_are_not_packed(op: Any) -> None:
+    w, b, before = normal(8, 4, seed=1), normal(4, seed=2), packed()
+    repeat(lambda i: check(op, normal(24, 8, seed=i), w, b))
+    assert packed() == before
+
+
+def test_what_is_no_product_has_no_weights() -> None:
+    @Composite("RestingSum", inputs=["x: float", "y: float"], outputs=["z: float"])
+    def total(x, y):
+        return tf.tanh(x) + y
+
+    x, y, before = normal(24, K), normal(24, K, seed=1), composite.stats()["requests"]
+    repeat(lambda _: np.testing.assert_allclose(total(x, y), np.tanh(x) + y, rtol=1e-5, atol=1e-5))
+    assert composite.stats()["requests"] == before + 1
+
+
+def test_products_are_found_wherever_they_are(op: Any) -> None:
+    @Composite("RestingOuter", inputs=["x: float", "w: float", "b: float"], outputs=["y: float"])
+    def outer(x, w, b):
+        return op(x, w, b) + 1.0
+
+    @Composite("RestingOperator", inputs=["x: float", "w: float"], outputs=["y: float"])
+    def product(x, w):
+        return x @ w
+
+    w, b = normal(K, N, seed=1), normal(N, seed=2)
+    for call in (lambda x: outer(x, w, b), lambda x: product(x, w)):
+        before = packed()
+        repeat(lambda i, call=call: call(normal(24, K, seed=i)))  # type: ignore[misc]
+        assert packed() == before + 1
+
+
+def test_what_is_looked_at_is_let_go(op: Any) -> None:
+    w, b = normal(K, N, seed=1), normal(N, seed=2)
+    gone: list[Any] = []
+    for i in range(3 * MANY):
+        x = normal(24, K, seed=i)
+        gone.append(weakref.ref(x))
+        op(x, w, b)
+        del x
+    gc.collect()
+    assert [one for one in gone if one() is not None] == []
+
+
+def test_tapes(op: Any) -> None:
+    w, b = normal(K, N, seed=1), normal(N, seed=2)
+
+    def step(i: int) -> None:
+        x = normal(24, K, seed=i)
+        with tf.GradientTape() as tape:
+            tape.watch(w)
+            y = op(x, w, b)
+        expected = x.numpy().T @ (1.0 - y.numpy() ** 2)
+        np.testing.assert_allclose(tape.gradient(y, w), expected, rtol=1e-4, atol=1e-4)
+
+    repeat(step)
