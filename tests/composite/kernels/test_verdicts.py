@@ -124,3 +124,26 @@ def test_what_takes_long_is_not_measured_at_other_sizes(monkeypatch):
         decision = list(verdicts.measured(RECORD, REQUEST))[-1]
         assert swept == ([expected] if expected else [])
         assert len(decision.points) == (len(expected) + 1 if expected else 1)
+
+
+@pytest.mark.parametrize(
+    ("far", "near", "wins", "asked"),
+    [(0.9, 2.0, True, 1), (1.02, 0.6, True, 2), (0.98, 1.5, False, 2), (1.2, 0.5, False, 1)],
+)
+def test_what_is_close_is_decided_in_the_caches(monkeypatch, far, near, wins, asked):
+    measured = []
+
+    def measure(*_, cached=False):
+        measured.append(cached)
+        return times(near if cached else far)
+
+    class Body:
+        input_dtypes = [tf.float32]
+
+    monkeypatch.setattr(verdicts, "expand", lambda *_: None)
+    monkeypatch.setattr(functions, "body", lambda _: Body)
+    monkeypatch.setattr(verdicts, "node_of", lambda _: ("X", None, {}))
+    monkeypatch.setattr(verdicts, "measure", measure)
+    request = dataclasses.replace(REQUEST, in_shapes=((4, 8),), hint=())
+    *_, decision = verdicts.measured(RECORD, request)
+    assert (decision.kernel_wins, measured) == (wins, [False, True][:asked])
