@@ -138,7 +138,7 @@ def test_what_is_close_is_decided_in_the_caches(monkeypatch, far, near, wins, as
         return times(near if cached else far)
 
     class Body:
-        input_dtypes = [tf.float32]
+        input_dtypes = (tf.float32,)
 
     monkeypatch.setattr(verdicts, "expand", lambda *_: None)
     monkeypatch.setattr(functions, "body", lambda _: Body)
