@@ -127,7 +127,8 @@ def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: boo
     chunks = ceildiv(sizes.rows, rows_of_task)
     wanted = ceildiv(2 * cores, chunks * sizes.batch)
     most = max(tile.vectors, _WIDE // (lanes * tile.vectors) * tile.vectors)
-    group = min(most, _whole(ceildiv(sizes.vectors, wanted), tile.vectors))
+    pieces = max(wanted, ceildiv(sizes.vectors, most))
+    group = _whole(ceildiv(sizes.vectors, pieces), tile.vectors)
     panels = _shares(context, sizes, tile, most // tile.vectors) or group // tile.vectors
     group = tile.vectors * _panels(context, sizes, tile, panels)
     others = sizes.batch * ceildiv(sizes.vectors, group)
@@ -159,20 +160,24 @@ def _deep(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: boo
     chunks = min(most, ceildiv(_TASKS_PER_CORE * target.cores, tasks))
     if packed and tasks * chunks < target.cores:  # more tasks pack no more
         chunks = min(ceildiv(target.cores, tasks), ceildiv(sizes.rows, tile.rows))
+    elif packed:
+        least = 2 * tile.rows
+        chunks = ceildiv(sizes.rows, _even_rows(sizes.rows, chunks, tasks, target.cores, least))
     chunks = context.choose("gemm.deep.chunks", _powers(most), chunks)
     rows_of_task = maximum(1, quotient(sizes.rows_expr + (chunks - 1), chunks))
     rows, fixed = _split_rows(sizes.rows_expr, rows_of_task)
     return Blocking(panels * tile.vectors, rows, fixed, sizes.depth_expr, 1, block_rows)
 
 
-def _even_rows(rows: int, chunks: int, others: int, cores: int) -> int:
+def _even_rows(rows: int, chunks: int, others: int, cores: int, least: int = BLOCK_ROWS) -> int:
     """Return the rows of a task such that no thread has many more of them than another.
 
-    There are ``chunks`` or up to twice as many of them, each for so many ``others``.
+    There are ``chunks`` or up to twice as many of them, each for so many ``others``; more than
+    ``chunks`` only if they have ``least`` rows.
     """
     if chunks * others > 2 * _TASKS_PER_CORE * cores:  # they are even enough
         return ceildiv(rows, chunks)
-    most = max(chunks, min(2 * chunks, rows // BLOCK_ROWS))
+    most = max(chunks, min(2 * chunks, rows // least))
 
     def largest_share(chunks: int) -> int:
         return ceildiv(chunks * others, cores) * ceildiv(rows, chunks)
