@@ -45,7 +45,7 @@ class DirectCalls:
         """`function` makes no variables when it is called."""
         self.function = function
         self._traces: dict[tuple[Any, ...], _Trace] = {}
-        self._threadless = _Threadless()
+        self._direct = _Direct()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the tf.function returns for these arguments."""
@@ -53,8 +53,8 @@ class DirectCalls:
         here = eager._thread_local_data
         if kwargs or not _is_plain(here):
             return self.function(*args, **kwargs)
-        if self._threadless.is_current(here):
-            result = self._threadless.call(eager, here, args)
+        if self._direct.is_current(here):
+            result = self._direct.call(eager, here, args)
             if result is not NotImplemented:
                 return result
         flat: list[Any] = []
@@ -70,9 +70,9 @@ class DirectCalls:
         if len(self._traces) < _MOST_TRACES and not any(map(_is_handle, flat)):
             trace = _Trace(self.function.get_concrete_function(*args))
             here = context.context()._thread_local_data
-            if not self._threadless.is_current(here):
-                self._threadless = _Threadless()
-            self._threadless.add(args, trace)
+            if not self._direct.is_current(here):
+                self._direct = _Direct()
+            self._direct.add(args, trace)
             self._traces[key] = trace
         return result
 
@@ -111,7 +111,7 @@ class _Trace:
         return self.type.pack_output(outputs)
 
 
-class _Threadless:
+class _Direct:
     """The traces that run on the thread of their caller, past TensorFlow's eager runtime.
 
     Attributes:

@@ -87,19 +87,23 @@ Object EagerTensorOf(tensorflow::Tensor tensor, tensorflow::EagerContext* contex
   return Object(functions.EagerTensorFromHandle(tensorflow::wrap(handle), /*is_packed=*/false));
 }
 
-bool OnlyRuns(PyObject* context, PyObject* here, tensorflow::EagerContext* eager) {
+Object CapsuleWhereOpsOnlyRun(PyObject* context, PyObject* here) {
   const auto interned = [](const char* name) { return PyUnicode_InternFromString(name); };
+  static PyObject* const handle = interned("_context_handle");
   static PyObject* const of_process[] = {interned("_server_def"),
                                          interned("_collective_ops_server_def"),
                                          interned("_log_device_placement")};
   static PyObject* const of_thread[] = {interned("device_name"), interned("op_callbacks")};
   for (PyObject* name : of_process) {
-    if (IsTrue(context, name) != 0) return false;
+    if (IsTrue(context, name) != 0) return Object();
   }
   for (PyObject* name : of_thread) {
-    if (IsTrue(here, name) != 0) return false;
+    if (IsTrue(here, name) != 0) return Object();
   }
-  return !eager->Executor().Async();
+  Object capsule(PyObject_GetAttr(context, handle));
+  tensorflow::EagerContext* const eager = capsule ? EagerContextIn(capsule.get()) : nullptr;
+  if (eager == nullptr || eager->Executor().Async()) return Object();
+  return capsule;
 }
 
 bool IsRecorded() {

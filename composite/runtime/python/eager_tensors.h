@@ -20,21 +20,22 @@ namespace composite {
 // Finds TensorFlow's functions, which all below call; FailedPrecondition if they are not there.
 absl::Status FindEagerTensors();
 
-// The eager context in a capsule of Python's. Null, with Python's error set, if it is none.
-tensorflow::EagerContext* EagerContextIn(PyObject* capsule);
-
 // The tensor of an eager tensor, which lives as long as the object does and has another owner, too.
-// Null, without an error, for anything else, and for what is not in the memory of this host.
+// Null, without an error, for anything else, and for what is not in the memory of this host. It
+// waits for a tensor that is not there yet: only where ops run at once there is none.
 const tensorflow::Tensor* TensorIn(PyObject* object);
 
 // An eager tensor in the memory of this host. Null, with Python's error set, if there is no memory.
 Object EagerTensorOf(tensorflow::Tensor tensor, tensorflow::EagerContext* context);
 
-// Whether TensorFlow would only run an op that is called now, and record it: in this process, on
-// the device that it chooses, at once, with no callback or log to tell. `context`, `here`: Python's
-// eager context, and what that has for this thread. False, with Python's error set, if they have
-// not what they should.
-bool OnlyRuns(PyObject* context, PyObject* here, tensorflow::EagerContext* eager);
+// The capsule of Python's eager context if TensorFlow would only run an op that is called now, and
+// record it: in this process, on the device that it chooses, at once, with no callback or log to
+// tell. `here`: what the context has for this thread. Null if it would do more, or, with Python's
+// error set, if these have not what they should.
+Object CapsuleWhereOpsOnlyRun(PyObject* context, PyObject* here);
+
+// The eager context in such a capsule. Null, with Python's error set, if it is none.
+tensorflow::EagerContext* EagerContextIn(PyObject* capsule);
 
 // Whether a tape or a forward accumulator may record what is called now. False, with Python's error
 // set, if that is not to be known.

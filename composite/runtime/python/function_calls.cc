@@ -46,18 +46,18 @@ bool AddAll(PyObject* tuple, Arguments* arguments) {
 // NotImplemented if TensorFlow has to be asked.
 Object Call(const FunctionCalls& calls, PyObject* const* given, Py_ssize_t count) {
   if (count != 3) return Raise(PyExc_TypeError, "call(context, here, arguments)");
+  const Object capsule = CapsuleWhereOpsOnlyRun(given[0], given[1]);
+  if (!capsule || IsRecorded()) return PyErr_Occurred() == nullptr ? NotImplemented() : Object();
   Arguments arguments(calls.convert.get());
   if (!AddAll(given[2], &arguments)) {
     return PyErr_Occurred() == nullptr ? NotImplemented() : Object();
   }
   const auto found = calls.entries.find(arguments.kind());
   if (found == calls.entries.end()) return NotImplemented();
-  const std::shared_ptr<const Prepared> prepared = found->second.prepared;  // entries may move
+  // Others may add entries meanwhile, so that these move.
+  const std::shared_ptr<const Prepared> prepared = found->second.prepared;
   const Object pack = Object::Borrowed(found->second.pack.get());
-  if (IsRecorded() || !prepared->MayRun(given[0], given[1])) {
-    return PyErr_Occurred() == nullptr ? NotImplemented() : Object();
-  }
-  if (PyErr_Occurred() != nullptr) return Object();
+  if (!prepared->IsFor(capsule)) return NotImplemented();
   absl::StatusOr<std::vector<Object>> run = prepared->Run(arguments.tensors());
   return run.ok() ? ResultOf(*std::move(run), pack.get()) : NotImplemented();
 }
@@ -70,8 +70,8 @@ bool Fits(const DirectCall& call, const Tensors& tensors) {
   return true;
 }
 
-// add(arguments, made, pack): has a DirectCall serve arguments of the same
-// structure, dtypes and shapes.
+// add(arguments, made, pack): has a DirectCall serve arguments of the same structure, dtypes and
+// shapes.
 Object Add(FunctionCalls& calls, PyObject* const* given, Py_ssize_t count) {
   if (count != 3) return Raise(PyExc_TypeError, "add(arguments, made, pack)");
   Arguments arguments(calls.convert.get());

@@ -107,6 +107,8 @@ Object Call(const OpCalls& calls, PyObject* const* given, Py_ssize_t count) {
   if (count != 2 + calls.inputs + calls.attrs) {
     return Raise(PyExc_TypeError, "call(context, here, *tensors, *attributes)");
   }
+  const Object capsule = CapsuleWhereOpsOnlyRun(given[0], given[1]);
+  if (!capsule) return PyErr_Occurred() == nullptr ? None() : Object();
   Tensors tensors;
   for (Py_ssize_t i = 0; i < calls.inputs; ++i) {
     const tensorflow::Tensor* const tensor = TensorIn(given[2 + i]);
@@ -114,11 +116,9 @@ Object Call(const OpCalls& calls, PyObject* const* given, Py_ssize_t count) {
     tensors.push_back(tensor);
   }
   for (const Entry& entry : calls.entries) {
+    if (!entry.prepared->IsFor(capsule)) continue;
     if (!Serves(entry, tensors, given + 2 + calls.inputs)) continue;
-    if (entry.prepared->MayRun(given[0], given[1])) {
-      return Run(calls, entry, tensors, given + 2, given[1]);
-    }
-    return PyErr_Occurred() == nullptr ? None() : Object();
+    return Run(calls, entry, tensors, given + 2, given[1]);
   }
   return calls.is_open ? NotImplemented() : None();
 }

@@ -5,6 +5,20 @@
 #include "composite/runtime/python/eager_tensors.h"
 
 namespace composite {
+namespace {
+
+class WithoutGil {
+ public:
+  WithoutGil() : thread_(PyEval_SaveThread()) {}
+  ~WithoutGil() { PyEval_RestoreThread(thread_); }
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  void* const thread_;
+};
+
+}  // namespace
 
 std::shared_ptr<const Prepared> Prepared::Make(PyObject* made) {
   PyObject* const address = PyTuple_GetItem(made, 0);
@@ -23,18 +37,14 @@ Prepared::Prepared(const DirectCall* call, Object keep, Object capsule,
                    tensorflow::EagerContext* context)
     : call_(call), keep_(std::move(keep)), capsule_(std::move(capsule)), context_(context) {}
 
-bool Prepared::MayRun(PyObject* context, PyObject* here) const {
-  static PyObject* const context_handle = PyUnicode_InternFromString("_context_handle");
-  const Object capsule(PyObject_GetAttr(context, context_handle));
-  return capsule.get() == capsule_.get() && OnlyRuns(context, here, context_);
-}
-
 absl::StatusOr<std::vector<Object>> Prepared::Run(
     absl::Span<const tensorflow::Tensor* const> tensors) const {
   absl::InlinedVector<tensorflow::Tensor, 2> results(call_->results().size());
-  void* const thread = PyEval_SaveThread();
-  const absl::Status status = call_->Call(tensors, absl::MakeSpan(results));
-  PyEval_RestoreThread(thread);
+  absl::Status status;
+  {
+    const WithoutGil others;
+    status = call_->Call(tensors, absl::MakeSpan(results));
+  }
   if (!status.ok()) return status;
   std::vector<Object> objects;
   objects.reserve(results.size());

@@ -27,9 +27,8 @@ class Prepared {
   // context that it is for. Null, with Python's error set, if it is none.
   static std::shared_ptr<const Prepared> Make(PyObject* made);
 
-  // Whether it may be called now. `context`, `here`: Python's eager context, and what that has for
-  // this thread. False, with Python's error set or without.
-  bool MayRun(PyObject* context, PyObject* here) const;
+  // Whether it is for this eager context.
+  bool IsFor(const Object& capsule) const { return capsule.get() == capsule_.get(); }
 
   const DirectCall& call() const { return *call_; }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -233,6 +234,18 @@ def test_where_more_is_asked_than_to_run(
         np.testing.assert_array_equal(prepared(x, x)[0], [2.0, 4.0])
         assert prepared.ways[-1] == "TensorFlow's"
     assert prepared.way(x, x) == "direct"
+
+
+def test_nobody_waits_for_python_with_the_gil(prepared: Watched) -> None:
+    def slow(x: Any) -> Any:
+        time.sleep(0.1)
+        return x + 1.0
+
+    x = tf.constant([1.0, 2.0])
+    with context.execution_mode(context.ASYNC):
+        later = tf.py_function(slow, [x], tf.float32)
+        total, _ = prepared(later, later)
+        np.testing.assert_array_equal(total, [4.0, 6.0])
 
 
 def test_in_graphs_there_are_nodes(prepared: Watched) -> None:

@@ -149,7 +149,7 @@ def test_a_context_that_is_another(identity: direct.OpCalls) -> None:
     other = context.Context()
     other.ensure_initialized()
     _, here = call.eager_state()
-    assert identity.call(other, here, tf.ones([1])) is None
+    assert identity.call(other, here, tf.ones([1])) is NotImplemented
 
 
 def raises(
@@ -163,7 +163,7 @@ def test_bad_calls(identity: direct.OpCalls) -> None:
     eager, here = call.eager_state()
     raises(TypeError, "call.context", identity.call)
     raises(TypeError, "call.context", identity.call, eager, here)
-    raises(AttributeError, "_context_handle", identity.call, None, here, tf.ones([1]))
+    raises(AttributeError, "_server_def", identity.call, None, here, tf.ones([1]))
     raises(AttributeError, "device_name", identity.call, eager, None, tf.ones([1]))
     raises(TypeError, "add.made", identity.add)
     raises(TypeError, "add.made", identity.add, (), (1,), (), None)
