@@ -101,7 +101,9 @@ Object CapsuleWhereOpsOnlyRun(PyObject* context, PyObject* here) {
     if (IsTrue(here, name) != 0) return Object();
   }
   Object capsule(PyObject_GetAttr(context, handle));
-  tensorflow::EagerContext* const eager = capsule ? EagerContextIn(capsule.get()) : nullptr;
+  // A context that has run nothing has none yet.
+  if (!capsule || capsule.get() == &_Py_NoneStruct) return Object();
+  tensorflow::EagerContext* const eager = EagerContextIn(capsule.get());
   if (eager == nullptr || eager->Executor().Async()) return Object();
   return capsule;
 }

@@ -1,8 +1,11 @@
 #include "composite/runtime/python/prepared.h"
 
+#include <cfenv>
 #include <utility>
 
 #include "composite/runtime/python/eager_tensors.h"
+#include "tsl/platform/denormal.h"
+#include "tsl/platform/setround.h"
 
 namespace composite {
 namespace {
@@ -43,6 +46,9 @@ absl::StatusOr<std::vector<Object>> Prepared::Run(
   absl::Status status;
   {
     const WithoutGil others;
+    // As TensorFlow has its threads compute, whatever this one does otherwise.
+    const tsl::port::ScopedFlushDenormal flush;
+    const tsl::port::ScopedSetRound round(FE_TONEAREST);
     status = call_->Call(tensors, absl::MakeSpan(results));
   }
   if (!status.ok()) return status;

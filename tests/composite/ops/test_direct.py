@@ -119,6 +119,16 @@ def test_inputs_stay_as_they_are(prepared: Watched) -> None:
     np.testing.assert_array_equal(x, given)
 
 
+def test_denormals_are_zeros_as_in_all_ops(prepared: Watched) -> None:
+    tiny = np.float32(1e-40)
+    x = tf.constant([tiny, 1.0])
+    total, _ = prepared(x, tf.zeros([2]))
+    assert prepared.ways[-1] == "direct"
+    np.testing.assert_array_equal(total, tf.raw_ops.AddV2(x=x, y=tf.zeros([2])))
+    assert total.numpy()[0] == 0.0
+    assert tiny + np.float32(0.0) != 0.0  # and the thread's own numbers are as they were
+
+
 def test_each_set_of_dtypes_and_attributes_is_its_own(watched: Watched) -> None:
     kinds: list[tuple[str, dict[str, Any]]] = [
         ("float32", {}),

@@ -147,8 +147,9 @@ def test_tapes_have_what_tensorflow_would_have_recorded() -> None:
 
 def test_a_context_that_is_another(identity: direct.OpCalls) -> None:
     other = context.Context()
-    other.ensure_initialized()
     _, here = call.eager_state()
+    assert identity.call(other, here, tf.ones([1])) is None
+    other.ensure_initialized()
     assert identity.call(other, here, tf.ones([1])) is NotImplemented
 
 
