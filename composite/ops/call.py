@@ -157,11 +157,6 @@ def fast_call(op_name: str, inputs: Sequence[Sequence[Any]], attrs: Sequence[Any
     return list(outputs)
 
 
-def is_eager_tensor(value: Any) -> bool:
-    """Whether a value is a tensor that is there, as an eager call takes it."""
-    return type(value) is ops.EagerTensor
-
-
 def are_eager_tensors(values: Sequence[Any]) -> bool:
     """Whether all of these are tensors that are there."""
     return {*map(type, values)} <= {ops.EagerTensor}

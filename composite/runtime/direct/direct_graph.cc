@@ -184,11 +184,7 @@ absl::StatusOr<DirectGraph> DirectGraphOf(FunctionLibraryRuntime* runtime,
                                           const FunctionLibraryDefinition& library,
                                           const tensorflow::ConfigProto& config, int arguments) {
   const std::string& name = function.signature().name();
-  const std::vector<tensorflow::Device*> devices = runtime->device_mgr()->ListDevices();
   tensorflow::Device* const device = runtime->device();
-  if (devices.size() != 1 || device->device_type() != tensorflow::DEVICE_CPU) {
-    return Refused("there are other devices than one CPU");
-  }
   tensorflow::DeviceSet all;
   all.AddDevice(device);
   all.set_client_device(device);

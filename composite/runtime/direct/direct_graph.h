@@ -28,10 +28,10 @@ struct DirectGraph {
   std::vector<DirectArgument> arguments;  // in order
 };
 
-// Of a function, whose `arguments` are followed by captures, by all passes of TensorFlow and of
-// this runtime, and by grappler as `config` says. FailedPrecondition with the reason where the
-// function should not be called so: more devices than this CPU, nodes that change something, large
-// constants, or work that several threads could share.
+// On the CPU that is the only device: of a function, whose `arguments` are followed by captures, by
+// all passes of TensorFlow and of this runtime, and by grappler as `config` says.
+// FailedPrecondition with the reason where the function should not be called so: nodes that change
+// something, large constants, or work that several threads could share.
 absl::StatusOr<DirectGraph> DirectGraphOf(tensorflow::FunctionLibraryRuntime* runtime,
                                           const tensorflow::FunctionDef& function,
                                           const tensorflow::FunctionLibraryDefinition& library,

@@ -1,14 +1,13 @@
 #include "composite/runtime/direct/direct_op.h"
 
-#include <functional>
 #include <string>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/direct/step_container.h"
+#include "composite/runtime/instantiate/inline_run.h"
 #include "tensorflow/core/common_runtime/device.h"
-#include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/node_properties.h"
 #include "tensorflow/core/lib/random/random.h"
@@ -26,10 +25,6 @@ using tensorflow::TensorValue;
 
 absl::StatusOr<std::shared_ptr<const DirectOp>> DirectOp::Make(FunctionLibraryRuntime* runtime,
                                                                tensorflow::NodeDef node) {
-  if (runtime->device_mgr()->ListDevices().size() != 1 ||
-      runtime->device()->device_type() != tensorflow::DEVICE_CPU) {
-    return absl::FailedPreconditionError("there are other devices than one CPU");
-  }
   auto made = std::shared_ptr<DirectOp>(new DirectOp);
   TF_RETURN_IF_ERROR(runtime->Clone(&made->functions_, &made->process_, &made->runtime_));
   const tensorflow::OpDef* op = nullptr;
@@ -62,8 +57,6 @@ absl::Status DirectOp::Call(absl::Span<const Tensor* const> arguments,
   // Nobody writes to a tensor that has another owner.
   for (const Tensor* one : arguments) inputs.emplace_back(const_cast<Tensor*>(one));
   tensorflow::Device* const device = runtime_->device();
-  static auto* const runner =
-      new std::function<void(std::function<void()>)>([](std::function<void()> work) { work(); });
   OpKernelContext::Params params;
   params.step_id = -static_cast<int64_t>(tensorflow::random::New64() >> 1);
   StepContainer container(*device, params.step_id);
@@ -72,7 +65,7 @@ absl::Status DirectOp::Call(absl::Span<const Tensor* const> arguments,
   params.device = device;
   params.resource_manager = device->resource_manager();
   params.function_library = runtime_;
-  params.runner = runner;
+  params.runner = InlineRunner();
   params.run_all_kernels_inline = true;
   params.inputs = inputs;
   params.input_alloc_attrs = input_places_;

@@ -2,7 +2,6 @@
 #ifndef COMPOSITE_RUNTIME_DIRECT_DIRECT_OP_H_
 #define COMPOSITE_RUNTIME_DIRECT_DIRECT_OP_H_
 
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -21,8 +20,8 @@ namespace composite {
 
 class DirectOp : public DirectCall {
  public:
-  // Of a node on the device of `runtime`. FailedPrecondition: there are other devices than one CPU,
-  // or the op's kernel is one that TensorFlow waits for.
+  // Of a node on the device of `runtime`, the only one. FailedPrecondition: the op's kernel is one
+  // that TensorFlow waits for.
   static absl::StatusOr<std::shared_ptr<const DirectOp>> Make(
       tensorflow::FunctionLibraryRuntime* runtime, tensorflow::NodeDef node);
 

@@ -9,6 +9,8 @@
 #include "composite/runtime/direct/direct_call.h"
 #include "composite/runtime/direct/direct_function.h"
 #include "composite/runtime/direct/direct_op.h"
+#include "tensorflow/core/common_runtime/device_mgr.h"
+#include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
@@ -89,7 +91,7 @@ class MakingOp : public OpKernel {
     OP_REQUIRES_OK(context, context->allocate_output(1, {}, &address));
     OP_REQUIRES_OK(context, context->allocate_output(2, {}, &refusal));
     address->scalar<int64_t>()() = 0;
-    absl::StatusOr<std::shared_ptr<const DirectCall>> made = Make(context);
+    absl::StatusOr<std::shared_ptr<const DirectCall>> made = MakeOnOneCpu(context);
     if (!made.ok()) {
       refusal->scalar<tensorflow::tstring>()() = std::string(made.status().message());
       return;
@@ -99,6 +101,14 @@ class MakingOp : public OpKernel {
   }
 
  private:
+  absl::StatusOr<std::shared_ptr<const DirectCall>> MakeOnOneCpu(OpKernelContext* context) const {
+    // The op itself is on a CPU.
+    if (context->function_library()->device_mgr()->ListDevices().size() != 1) {
+      return absl::FailedPreconditionError("there are other devices than one CPU");
+    }
+    return Make(context);
+  }
+
   virtual absl::StatusOr<std::shared_ptr<const DirectCall>> Make(
       OpKernelContext* context) const = 0;
 };

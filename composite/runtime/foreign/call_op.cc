@@ -56,7 +56,8 @@ absl::Status CopyOnDevice(OpKernelContext* context, const Tensor& from, Tensor* 
 
 }  // namespace
 
-TvmCallOp::TvmCallOp(OpKernelConstruction* context, const AttrSlice& attrs) : OpKernel(context) {
+TvmCallOp::TvmCallOp(OpKernelConstruction* context) : OpKernel(context) {
+  const AttrSlice attrs(context->def());
   std::string function;
   OP_REQUIRES_OK(context, GetNodeAttr(attrs, "function", &function));
   const std::pair<std::string, std::string> names =

@@ -18,10 +18,7 @@ namespace composite {
 
 class TvmCallOp : public tensorflow::OpKernel {
  public:
-  explicit TvmCallOp(tensorflow::OpKernelConstruction* context)
-      : TvmCallOp(context, tensorflow::AttrSlice(context->def())) {}
-  // `attrs`: those of a call, for an op that has none.
-  TvmCallOp(tensorflow::OpKernelConstruction* context, const tensorflow::AttrSlice& attrs);
+  explicit TvmCallOp(tensorflow::OpKernelConstruction* context);
 
   void Compute(tensorflow::OpKernelContext* context) override;
 

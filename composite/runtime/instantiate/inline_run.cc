@@ -16,15 +16,18 @@ FunctionLibraryRuntime::Options OptionsOf(tensorflow::OpKernelContext* context) 
   return options;
 }
 
+std::function<void(std::function<void()>)>* InlineRunner() {
+  static auto* const runner =
+      new std::function<void(std::function<void()>)>([](std::function<void()> work) { work(); });
+  return runner;
+}
+
 absl::Status RunInline(FunctionLibraryRuntime* runtime, FunctionLibraryRuntime::Options options,
                        const InstantiatedFunction& function,
                        tensorflow::CallFrameInterface* frame) {
   options.run_all_kernels_inline = true;
   // context->runner() would hand work to the pool whose thread this is, and then wait for it.
-  std::function<void(std::function<void()>)> inline_runner = [](std::function<void()> work) {
-    work();
-  };
-  options.runner = &inline_runner;
+  options.runner = InlineRunner();
   return runtime->RunSync(std::move(options), function.handle(), frame);
 }
 

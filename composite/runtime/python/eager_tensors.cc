@@ -19,7 +19,7 @@ constexpr char kLibrary[] = "lib_pywrap_tensorflow_common.so";
 
 // Declared by TensorFlow in headers that want NumPy's, or that it does not ship.
 struct Functions {
-  bool (*EagerTensor_CheckExact)(const PyObject*);
+  bool (*EagerTensor_CheckExact)(const PyObject*) = nullptr;
   TFE_TensorHandle* (*EagerTensor_Handle)(const PyObject*);
   PyObject* (*EagerTensorFromHandle)(TFE_TensorHandle*, bool is_packed);
   PyObject* (*TFE_Py_TapeSetIsEmpty)();
@@ -44,6 +44,7 @@ int IsTrue(PyObject* object, PyObject* name) {
 }  // namespace
 
 absl::Status FindEagerTensors() {
+  if (functions.EagerTensor_CheckExact != nullptr) return absl::OkStatus();
   // It is there if Python has imported TensorFlow, and stays.
   void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD);
   if (library == nullptr) {

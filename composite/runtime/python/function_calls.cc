@@ -27,11 +27,7 @@ struct FunctionCalls {
 
 Object ResultOf(std::vector<Object> results, PyObject* pack) {
   if (pack == &_Py_NoneStruct) return std::move(results.front());
-  const Object list(PyList_New(static_cast<Py_ssize_t>(results.size())));
-  for (size_t i = 0; list && i < results.size(); ++i) {
-    if (!results[i]) return Object();
-    PyList_SetItem(list.get(), static_cast<Py_ssize_t>(i), results[i].Release());
-  }
+  const Object list = ListOf(std::move(results));
   return list ? Object(PyObject_CallFunctionObjArgs(pack, list.get(), nullptr)) : Object();
 }
 

@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "composite/runtime/base/python_abi.h"
@@ -18,6 +21,16 @@ inline Object NotImplemented() { return Object::Borrowed(&_Py_NotImplementedStru
 inline Object Raise(PyObject* kind, const char* message) {
   PyErr_SetString(kind, message);
   return Object();
+}
+
+// Nothing where Python has raised, for an object that is null too.
+inline Object ListOf(std::vector<Object> objects) {
+  Object list(PyList_New(static_cast<Py_ssize_t>(objects.size())));
+  for (size_t i = 0; list && i < objects.size(); ++i) {
+    if (!objects[i]) return Object();
+    PyList_SetItem(list.get(), static_cast<Py_ssize_t>(i), objects[i].Release());
+  }
+  return list;
 }
 
 // A function of Python's whose `self` is a capsule with a Self; it returns nothing where Python has

@@ -65,15 +65,6 @@ Object TupleOf(PyObject* const* objects, Py_ssize_t count) {
   return tuple;
 }
 
-Object ListOf(std::vector<Object> objects) {
-  Object list(PyList_New(static_cast<Py_ssize_t>(objects.size())));
-  for (size_t i = 0; list && i < objects.size(); ++i) {
-    if (!objects[i]) return Object();
-    PyList_SetItem(list.get(), static_cast<Py_ssize_t>(i), objects[i].Release());
-  }
-  return list;
-}
-
 Object Fail(const Entry& entry, const absl::Status& status) {
   if (entry.fail.get() == &_Py_NoneStruct) return None();
   const Object code(PyLong_FromLongLong(static_cast<int>(status.code())));

@@ -100,6 +100,17 @@ def test_a_process_that_ends_measures_no_further(world, tmp_path):
     assert cache.load_timings(KEY, key.machine()) is None
 
 
+def of_one_float(monkeypatch):
+    """Requests are of a body of one float32, which nobody expands."""
+
+    class Body:
+        input_dtypes = (tf.float32,)
+
+    monkeypatch.setattr(verdicts, "expand", lambda *_: None)
+    monkeypatch.setattr(functions, "body", lambda _: Body)
+    monkeypatch.setattr(verdicts, "node_of", lambda _: ("X", None, {}))
+
+
 def test_what_takes_long_is_not_measured_at_other_sizes(monkeypatch):
     """A bound on the work: sizes that would take longer than 4 ms a node are left out."""
     swept = []
@@ -109,12 +120,7 @@ def test_what_takes_long_is_not_measured_at_other_sizes(monkeypatch):
         swept.append([case[0][0] for case in cases])
         return [times(0.5)] * len(cases)
 
-    class Body:
-        input_dtypes = (tf.float32,)
-
-    monkeypatch.setattr(verdicts, "expand", lambda *_: None)
-    monkeypatch.setattr(functions, "body", lambda _: Body)
-    monkeypatch.setattr(verdicts, "node_of", lambda _: ("X", None, {}))
+    of_one_float(monkeypatch)
     monkeypatch.setattr(verdicts, "sweep", sweep)
     for kernel_us, expected in [(1.0, [2, 8, 128, 512]), (1000.0, [2, 8, 128]), (1e6, None)]:
         monkeypatch.setattr(
@@ -137,12 +143,7 @@ def test_what_is_close_is_decided_in_the_caches(monkeypatch, far, near, wins, as
         measured.append(cached)
         return times(near if cached else far)
 
-    class Body:
-        input_dtypes = (tf.float32,)
-
-    monkeypatch.setattr(verdicts, "expand", lambda *_: None)
-    monkeypatch.setattr(functions, "body", lambda _: Body)
-    monkeypatch.setattr(verdicts, "node_of", lambda _: ("X", None, {}))
+    of_one_float(monkeypatch)
     monkeypatch.setattr(verdicts, "measure", measure)
     request = dataclasses.replace(REQUEST, in_shapes=((4, 8),), hint=())
     *_, decision = verdicts.measured(RECORD, request)
