@@ -61,6 +61,20 @@ ROWS = (
             shape=Read.INDEX, begin=Read.INDEX, end=Read.INDEX, strides=Read.INDEX, dy=Read.MOVED
         ),
     ),
+    # Blocks of images.
+    OpTraits("SpaceToDepth", "blocks", reads=reads(input=Read.MOVED)),
+    OpTraits("DepthToSpace", "blocks", reads=reads(input=Read.MOVED)),
+    OpTraits(
+        "SpaceToBatchND",
+        "blocks",
+        limits="known sizes of what has blocks",
+        reads=reads(input=Read.MOVED, block_shape=Read.INDEX, paddings=Read.INDEX),
+    ),
+    OpTraits(
+        "BatchToSpaceND",
+        "blocks",
+        reads=reads(input=Read.MOVED, block_shape=Read.INDEX, crops=Read.INDEX),
+    ),
     # Lists of tensors.
     OpTraits(
         "TensorListReserve",

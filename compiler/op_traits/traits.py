@@ -22,6 +22,7 @@ Family: TypeAlias = Literal[
     "convolution",
     "data",
     "joining",
+    "blocks",
     "normalization",
     "pooling",
     "reduction",

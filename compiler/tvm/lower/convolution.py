@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from composite.compiler.tvm.errors import NotCovered
-from composite.compiler.tvm.ir import dims, graph
+from composite.compiler.tvm.ir import dims, graph, views
 from composite.compiler.tvm.ir.anchors import (
     ChannelFilterGradient,
     Convolution,
     FilterGradient,
     MatMul,
 )
-from composite.compiler.tvm.ir.dims import Shape
+from composite.compiler.tvm.ir.dims import Shape, ceildiv
 from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.tensor import Node, Tensor
 from composite.compiler.tvm.ir.window import Window
-from composite.compiler.tvm.lower.joining import spread_out
+from composite.compiler.tvm.lower.blocks import spread_blocks
+from composite.compiler.tvm.lower.joining import padded, spread_out
 from composite.compiler.tvm.lower.reduction import ADD, reduce_over
 from composite.compiler.tvm.lower.static import known_dims, known_ints
 from composite.compiler.tvm.lower.unary import FLOATS
@@ -82,13 +83,24 @@ def _lower_image_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     forward = _forward_window(node, shape, (rows, columns), gradient)
     dims.require_equal(shape[3], depth, f"{node.op}: channels")
     count = dims.product(shape[:3])
-    if (rows, columns) == (1, 1) and shape[1:3] == forward.counts:
-        given = _as_rows(gradient)
-        result = MatMul(given, graph.reshape(kernel, kernel.shape[2:]), transpose_b=True)
-        return [graph.reshape(Tensor((count, depth), gradient.dtype, result), shape)]
+    if (rows, columns) == (1, 1) and forward.before == (0, 0):
+        return [_of_pixels(node, gradient, kernel, forward, shape)]
     if forward.strides != (1, 1):
-        raise NotCovered(f"{node.op}: strides {forward.strides}")
+        return [_in_blocks(node, gradient, kernel, forward, shape)]
     return [_backwards(node, gradient, kernel, forward, shape)]
+
+
+def _of_pixels(
+    node: OpNode, gradient: Tensor, kernel: Tensor, forward: Window, shape: Shape
+) -> Tensor:
+    """Return images of that shape, of which windows were single pixels: zeros are between them."""
+    product = MatMul(_as_rows(gradient), graph.reshape(kernel, kernel.shape[2:]), transpose_b=True)
+    rows = Tensor((dims.product(gradient.shape[:3]), shape[3]), gradient.dtype, product)
+    pixels = graph.reshape(rows, (*gradient.shape[:3], shape[3]))
+    for axis, stride in enumerate(forward.strides, 1):
+        pixels = spread_out(node, pixels, axis, stride)
+    behind = [(0, size - have) for size, have in zip(shape, pixels.shape, strict=True)]
+    return padded(pixels, behind)
 
 
 def _backwards(
@@ -103,6 +115,55 @@ def _backwards(
     pixels = Convolution(gradient, kernel, window, transposed=True)
     count = dims.product(shape[:3])
     return graph.reshape(Tensor((count, kernel.shape[2]), gradient.dtype, pixels), shape)
+
+
+def _in_blocks(
+    node: OpNode, gradient: Tensor, kernel: Tensor, forward: Window, shape: Shape
+) -> Tensor:
+    """Return images of that shape, whose windows were strides apart.
+
+    Where ``p + before`` is ``stride * m + r``, pixel p is the sum over j of gradient ``m - j``
+    times the filter at ``r + stride * j``. So a block of stride pixels is made of the same
+    gradients: they are the filters of one convolution, which has zeros where the filter ends.
+    """
+    strides, before = forward.strides, forward.before
+    if any(b >= r for b, r in zip(before, forward.size, strict=True)):
+        raise NotCovered(f"{node.op}: padding {before}")
+    taps = [ceildiv(size, stride) for size, stride in zip(forward.size, strides, strict=True)]
+    first = [b // stride for b, stride in zip(before, strides, strict=True)]
+    sides = list(zip(shape[1:3], before, strides, first, strict=True))
+    counts = [dims.floordiv(size + (b - 1), stride) - (m - 1) for size, b, stride, m in sides]
+    window = Window(
+        (taps[0], taps[1]),
+        (1, 1),
+        (1, 1),
+        (taps[0] - 1 - first[0], taps[1] - 1 - first[1]),
+        (counts[0], counts[1]),
+    )
+    filters = _filters_of_blocks(kernel, strides, taps)
+    rows = dims.product((shape[0], *counts))
+    sums = Tensor(
+        (rows, filters.shape[2]),
+        gradient.dtype,
+        Convolution(gradient, filters, window, transposed=True),
+    )
+    blocks = graph.reshape(sums, (shape[0], *counts, filters.shape[2]))
+    pixels = spread_blocks(blocks, strides, shape[3])
+    start = [b - stride * m for _, b, stride, m in sides]
+    return views.sliced(pixels, [0, *start, 0], shape)
+
+
+def _filters_of_blocks(kernel: Tensor, strides: tuple[int, int], taps: Sequence[int]) -> Tensor:
+    """Return filters ``[rows, columns, D, F]`` as those of blocks: of each pixel its own D."""
+    ends = [
+        (0, tap * stride - int(size))
+        for tap, stride, size in zip(taps, strides, kernel.shape[:2], strict=True)
+    ]
+    (down, across), (rows, columns), (depth, count) = strides, taps, kernel.shape[2:]
+    whole = padded(kernel, [*ends, (0, 0), (0, 0)])
+    apart = graph.reshape(whole, (rows, down, columns, across, depth, count))
+    blocks = graph.transpose(apart, (0, 2, 1, 3, 4, 5))
+    return graph.reshape(blocks, (rows, columns, down * across * depth, count))
 
 
 def _lower_depthwise_image_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:

@@ -7,13 +7,13 @@ what is outside.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from composite.compiler.tvm.ir.anchors import Convolution
 from composite.compiler.tvm.ir.dims import static_shape
-from composite.compiler.tvm.ir.graph import Function, is_zero
-from composite.compiler.tvm.ir.tensor import Tensor
+from composite.compiler.tvm.ir.graph import Function, is_zero, reshape
+from composite.compiler.tvm.ir.tensor import Reshape, Tensor
 from composite.compiler.tvm.ir.views import Concat
 from composite.compiler.tvm.passes.rewriting import rewritten
 
@@ -42,8 +42,8 @@ def fold_padding(function: Function) -> Function:
 def _unpadded(image: Tensor) -> tuple[Tensor, tuple[int, int]]:
     """Return what zeros were put around, and how many in front of its rows and columns."""
     before = dict.fromkeys(_SPATIAL, 0)
-    while isinstance(image.node, Concat) and image.node.axis in _SPATIAL:
-        axis, parts = image.node.axis, image.node.operands
+    while (joined := _joined(image)) is not None and joined[1] in _SPATIAL:
+        parts, axis = joined
         others = [i for i, part in enumerate(parts) if not is_zero(part)]
         if len(others) != 1:
             break
@@ -53,3 +53,19 @@ def _unpadded(image: Tensor) -> tuple[Tensor, tuple[int, int]]:
         before[axis] += sum(sizes)
         image = parts[others[0]]
     return image, (before[1], before[2])
+
+
+def _joined(image: Tensor) -> tuple[Sequence[Tensor], int] | None:
+    """Return the images that lie one after the other in an image, and along which axis.
+
+    An image of one row may be another shape of lines ``[N, W, C]``, as convolutions of lines have.
+    """
+    node = image.node
+    if isinstance(node, Concat):
+        return node.operands, node.axis
+    lines = node.operand if isinstance(node, Reshape) else image
+    one_row = (*lines.shape[:1], 1, *lines.shape[1:])
+    if not isinstance(lines.node, Concat) or image.shape != one_row:
+        return None
+    parts = [reshape(t, (t.shape[0], 1, *t.shape[1:])) for t in lines.node.operands]
+    return parts, lines.node.axis + 1

@@ -137,6 +137,8 @@ class Contents:
             self._integers.learn(made - low)
         if high is not None:
             self._integers.learn(high - made)
+        if low is not None and high is not None:
+            self._expressions.trust(made, (low, high))
 
     def _below(self, a: Dim | None, b: Dim | None) -> bool:
         return a is not None and b is not None and self._integers.is_at_least(b, a)

@@ -58,6 +58,11 @@ class Expressions:
             self._wild.update(atoms_of(made))
         return made
 
+    def trust(self, made: Poly, ends: tuple[Dim, Dim]) -> None:
+        """Note that an integer lies between others: it wraps around only if one of them may."""
+        if self._wild.isdisjoint(name for end in ends for name in atoms_of(end)):
+            self._wild.difference_update(atoms_of(made))
+
     def value(self, e: Any) -> Dim | None:
         """Return what an expression is, None if it is no integer; all that it loads is noted."""
         found = _VALUES.get(type(e))

@@ -74,6 +74,12 @@ CASES = {
     "convolution": Case(
         lambda x, f: tf.nn.conv2d(x, f, 1, "SAME"), [("s0", 9, 9, 5), (3, 3, 5, 20)]
     ),
+    "convolution in place": Case(
+        lambda x, f: tf.nn.conv2d(x, f, 1, "VALID"), [("s0", 9, 9, 3), (3, 3, 3, 20)]
+    ),
+    "convolution of lines in place": Case(
+        lambda x, f: tf.nn.conv2d(x, f, 2, "VALID"), [("s0", 80, 80, 3), (5, 3, 3, 20)]
+    ),
     "pool": Case(lambda x: tf.nn.max_pool2d(x, 2, 2, "VALID"), [("s0", 8, 8, 16)]),
     "loop": Case(tf.function(_recurrence), [(5, 32, 128), (128, 128)]),
 }

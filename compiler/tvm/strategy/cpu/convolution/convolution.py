@@ -141,8 +141,8 @@ class _Writer:
             own = Task(
                 image,
                 line,
-                _rest(self._cut.images, images, image),
-                _rest(self._cut.lines, lines, line),
+                block.bind(_rest(self._cut.images, images, image), "images"),
+                block.bind(_rest(self._cut.lines, lines, line), "lines"),
                 self._cut.images,
                 self._cut.lines,
             )

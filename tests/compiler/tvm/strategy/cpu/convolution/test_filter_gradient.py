@@ -70,7 +70,7 @@ def check(
 
 @given(
     size=st.tuples(SIZES, SIZES), span=st.tuples(SPANS, SPANS), channels=CHANNELS,
-    filters=CHANNELS, stride=st.integers(1, 2),
+    filters=CHANNELS, stride=st.integers(1, 3),
     padding=st.sampled_from(["SAME", "VALID", "EXPLICIT"]), tasks=st.sampled_from([1, 3]),
 )  # fmt: skip
 @_CHECKS
@@ -87,9 +87,8 @@ def test_any_shape(
     loaded = check(compiler, of_filter(how), arrays, tasks=tasks)
     dense = span == (1, 1) and stride == 1
     assert loaded.kernel.strategy == "filter_gradient" or dense
-    if stride == 1:
-        loaded = check(compiler, of_image(how), arrays, tasks=tasks)
-        assert loaded.kernel.strategy == "convolution" or dense
+    loaded = check(compiler, of_image(how), arrays, tasks=tasks)
+    assert ("gemm" if span == (1, 1) else "convolution") in loaded.kernel.strategy
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float16])
@@ -109,7 +108,23 @@ def test_batch_of_any_size_is_shared_out(compiler: Any, function: Any) -> None:
     assert check(compiler, function(how), [x[:0], f, dy[:0]], shapes).launches == 0
 
 
-def test_gradient_of_the_image_with_strides_is_not_covered(compiler: Any) -> None:
-    how = options("SAME", 2)
-    with pytest.raises(backend.NotCovered, match="Conv2DBackpropInput: strides"):
-        compiler.compile(of_image(how), operands((1, 6, 6, 3), (3, 3, 3, 8), how))
+@pytest.mark.parametrize(("span", "stride"), [(2, 2), (3, 2), (4, 2), (5, 3), (1, 2)])
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_transposed_convolutions_of_any_batch(
+    compiler: Any, span: int, stride: int, padding: str
+) -> None:
+    how = options(padding, stride)
+    arrays = operands((3, 7, 9, 4), (span, span, 4, 6), how)
+    shapes = [("s0", 7, 9, 4), arrays[1].shape, ("s0", *arrays[2].shape[1:])]
+    check(compiler, of_image(how), arrays, shapes)
+
+
+def test_unequal_strides(compiler: Any) -> None:
+    how = options("SAME", 1) | {"strides": [1, 3, 2, 1]}
+    check(compiler, of_image(how), operands((2, 8, 5, 3), (4, 2, 3, 5), how))
+
+
+def test_padding_beyond_the_filter_is_not_covered(compiler: Any) -> None:
+    how = options("EXPLICIT", 2)
+    with pytest.raises(backend.NotCovered, match="Conv2DBackpropInput: padding"):
+        compiler.compile(of_image(how), operands((1, 6, 6, 3), (2, 3, 3, 8), how))
