@@ -78,6 +78,19 @@ ROWS = (
     OpTraits("AvgPool", "pooling", limits="NHWC"),
     OpTraits("MaxPoolGrad", "pooling", jumps=True),
     OpTraits("AvgPoolGrad", "pooling", reads=reads(orig_input_shape=Read.INDEX, grad=Read.VALUES)),
+    # Images of another size.
+    OpTraits(
+        "ResizeNearestNeighbor",
+        "resizing",
+        limits="known sizes",
+        reads=reads(images=Read.MOVED, size=Read.INDEX),
+    ),
+    OpTraits(
+        "ResizeBilinear",
+        "resizing",
+        limits="known sizes",
+        reads=reads(images=Read.VALUES, size=Read.INDEX),
+    ),
     # Reductions.
     OpTraits(
         "Sum",
