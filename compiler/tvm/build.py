@@ -24,6 +24,9 @@ from composite.compiler.tvm.read.reader import read_function
 from composite.compiler.tvm.target import Target
 
 _GUARDED = "_guarded"
+
+_MOST_GUARDS = 1000
+"""Accesses that are guarded: LLVM takes minutes for the branches of more."""
 _UNSOUND = "LLVM module verification failed"
 _OUT_OF_RANGE = b"IndexError"  # the kind of the errors that kernels have for such an index
 _BARRIER = b"__TVMBackendParallelBarrier"  # the slot that an object has if its code meets there
@@ -184,11 +187,17 @@ class Written:
     def generate(self, name: str) -> Kernel:
         """Generate the code, under a name that is a C identifier; ValueError for another.
 
-        What is not proven is there a second time, with its accesses guarded.
+        What is not proven is there a second time, with its accesses guarded; NotCovered where they
+        are too many.
         """
         _check_name(name)
         plan, module = self.plan, self.module
         functions = module.named(name)
+        if len(self.proof.unproven) > _MOST_GUARDS:
+            raise NotCovered(
+                f"{len(self.proof.unproven)} accesses are not proven to be in bounds, more than"
+                f" can be guarded ({_MOST_GUARDS}): the first is {self.proof.unproven[0]}"
+            )
         if not self.proof.is_complete:
             functions |= guarded(module.named(name + _GUARDED))
         symbols = dims.symbols_of(t.shape for t in plan.function.parameters)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -125,14 +126,8 @@ class Contents:
         return self._inputs[key]
 
     def _learn(self, made: Poly, ranges: list[tuple[Dim | None, Dim | None]]) -> None:
-        lows = _with_one_number({low for low, _ in ranges}, min)
-        highs = _with_one_number({high for _, high in ranges}, max)
-        low = next(
-            (c for c in lows if c is not None and all(self._below(c, o) for o in lows)), None
-        )
-        high = next(
-            (c for c in highs if c is not None and all(self._below(o, c) for o in highs)), None
-        )
+        low = self._end({low for low, _ in ranges}, self._integers.minimum)
+        high = self._end({high for _, high in ranges}, self._integers.maximum)
         if low is not None:
             self._integers.learn(made - low)
         if high is not None:
@@ -140,8 +135,13 @@ class Contents:
         if low is not None and high is not None:
             self._expressions.trust(made, (low, high))
 
-    def _below(self, a: Dim | None, b: Dim | None) -> bool:
-        return a is not None and b is not None and self._integers.is_at_least(b, a)
+    def _end(self, values: set[Dim | None], end: Callable[[Dim, Dim], Dim]) -> Dim | None:
+        """Return what bounds all values; None if there is one that is not known."""
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+            return None
+        # Numbers first: of those one is left.
+        return functools.reduce(end, sorted(known, key=lambda v: (not isinstance(v, int), str(v))))
 
     def _of_lane(self, kept: _Kept, index: Dim) -> Dim | None:
         """Return one lane of a vector that was stored as a whole, whose number a loop counts."""
@@ -181,12 +181,3 @@ class Contents:
             factor, rest = split(fact, own)
             fact = rest + factor * symbol(loop.instances[own])
         loop.checked.append(fact)
-
-
-def _with_one_number(values: set[Dim | None], end: Callable[[list[int]], int]) -> set[Dim | None]:
-    """Return the values, of the numbers among them the one that bounds the others."""
-    numbers = [value for value in values if isinstance(value, int)]
-    found: set[Dim | None] = {value for value in values if not isinstance(value, int)}
-    if numbers:
-        found.add(end(numbers))
-    return found

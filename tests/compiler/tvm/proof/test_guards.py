@@ -99,6 +99,14 @@ def test_a_right_kernel_passes_with_guards(tmp_path: Path) -> None:
     assert found.same_bits
 
 
+def test_a_kernel_that_would_be_guards_is_refused() -> None:
+    one = CASES["gather"].written()
+    far = Unproven("kernel", "in0", "i", "is not looked at")
+    one.__dict__["proof"] = Proof(1001, 0, (far,) * 1001)
+    with pytest.raises(backend.NotCovered, match=r"1001 accesses are not proven .*: the first is"):
+        one.generate("k_guards")
+
+
 def test_what_is_proven_has_no_guards() -> None:
     kernel = CASES["elementwise"].written().generate("k_proven")
     assert not kernel.guarded

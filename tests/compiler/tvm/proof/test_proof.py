@@ -97,6 +97,12 @@ def test_a_kernel_is_proven(name: str, written: dict[str, backend.Written]) -> N
     assert proof.accesses > 0
 
 
+def test_a_convolution_of_images_of_any_size_has_few_guards() -> None:
+    shapes: Any = [(1, "s0", "s1", 3), (3, 3, 3, 16)]
+    proof = Case(lambda x, f: tf.nn.conv2d(x, f, 1, "SAME"), shapes).written().proof
+    assert len(proof.unproven) < proof.accesses / 100
+
+
 @pytest.mark.parametrize("level", ["x86-64-v3", "x86-64-v4"])
 def test_layers_for_any_batch_are_proven(level: str) -> None:
     def layers(x: Any, up: Any, down: Any) -> Any:
