@@ -199,7 +199,7 @@ class Written:
                 f" can be guarded ({_MOST_GUARDS}): the first is {self.proof.unproven[0]}"
             )
         if not self.proof.is_complete:
-            functions |= guarded(module.named(name + _GUARDED))
+            functions |= guarded(module.named(name + _GUARDED), plan.function.minimums)
         symbols = dims.symbols_of(t.shape for t in plan.function.parameters)
         return Kernel(
             name=name,

@@ -6,6 +6,7 @@ at one place. It becomes a dilated convolution of the whole image again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -90,7 +91,7 @@ def _lower_batch_to_space(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     images, block = as_known(inputs[0]), known_ints(node, inputs[1], "block shape")
     count = len(block)
     around = [(0, 0), *_sides(node, inputs[2], count), *_rest(node, images, count)]
-    batch = _divided(node, images.shape[0], int(dims.product(block)))
+    batch = _divided(node, images.shape[0], math.prod(block))
     grown = [size * by for size, by in zip(images.shape[1:], block, strict=False)]
     whole = (batch, *grown, *images.shape[1 + count :])
     first = [before for before, _ in around]
@@ -155,12 +156,11 @@ def _dilated(images: Tensor, block: Sequence[int], shape: Shape) -> Tensor | Non
     if image is None or image.rank != len(block) + 2:
         return None
     batch, *sizes, channels = image.shape
-    rates = (*one, *block)
-    counts = (*one, *shape[1:-1])
+    rates, counts = (*one, *block), (*one, *shape[1:-1])
     whole = replace(
         convolution,
         image=graph.reshape(image, (batch, *one, *sizes, channels)),
-        window=replace(window, dilations=rates, counts=counts),
+        window=replace(window, dilations=(rates[0], rates[1]), counts=(counts[0], counts[1])),
     )
     result = Tensor((dims.product(shape[:-1]), rows.shape[1]), rows.dtype, whole)
     return graph.reshape(result, shape)

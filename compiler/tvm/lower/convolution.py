@@ -82,7 +82,6 @@ def _lower_image_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     shape = known_dims(node, sizes, "the image's shape")
     forward = _forward_window(node, shape, (rows, columns), gradient)
     dims.require_equal(shape[3], depth, f"{node.op}: channels")
-    count = dims.product(shape[:3])
     if (rows, columns) == (1, 1) and forward.before == (0, 0):
         return [_of_pixels(node, gradient, kernel, forward, shape)]
     if forward.strides != (1, 1):
@@ -140,7 +139,7 @@ def _in_blocks(
         (taps[0] - 1 - first[0], taps[1] - 1 - first[1]),
         (counts[0], counts[1]),
     )
-    filters = _filters_of_blocks(kernel, strides, taps)
+    filters = _filters_of_blocks(kernel, forward, taps)
     rows = dims.product((shape[0], *counts))
     sums = Tensor(
         (rows, filters.shape[2]),
@@ -153,13 +152,13 @@ def _in_blocks(
     return views.sliced(pixels, [0, *start, 0], shape)
 
 
-def _filters_of_blocks(kernel: Tensor, strides: tuple[int, int], taps: Sequence[int]) -> Tensor:
+def _filters_of_blocks(kernel: Tensor, forward: Window, taps: Sequence[int]) -> Tensor:
     """Return filters ``[rows, columns, D, F]`` as those of blocks: of each pixel its own D."""
     ends = [
-        (0, tap * stride - int(size))
-        for tap, stride, size in zip(taps, strides, kernel.shape[:2], strict=True)
+        (0, tap * stride - size)
+        for tap, stride, size in zip(taps, forward.strides, forward.size, strict=True)
     ]
-    (down, across), (rows, columns), (depth, count) = strides, taps, kernel.shape[2:]
+    (down, across), (rows, columns), (depth, count) = forward.strides, taps, kernel.shape[2:]
     whole = padded(kernel, [*ends, (0, 0), (0, 0)])
     apart = graph.reshape(whole, (rows, down, columns, across, depth, count))
     blocks = graph.transpose(apart, (0, 2, 1, 3, 4, 5))

@@ -88,12 +88,11 @@ def _lower_bilinear(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     if all(scale.size == scale.count for scale in scales):
         return [image]
     rows, columns = (scale.between() for scale in scales)
-    lines = [_picked(image, places, 1) for places in rows[:2]]
-    mixed = [
+    top, bottom = (
         _mixed(_picked(line, columns[0], 2), _picked(line, columns[1], 2), columns[2], 2)
-        for line in lines
-    ]
-    return [_mixed(*mixed, rows[2], 1)]
+        for line in (_picked(image, places, 1) for places in rows[:2])
+    )
+    return [_mixed(top, bottom, rows[2], 1)]
 
 
 def _scales(node: OpNode, image: Tensor, size: Tensor) -> list[_Scale]:
@@ -113,7 +112,7 @@ def _scales(node: OpNode, image: Tensor, size: Tensor) -> list[_Scale]:
 
 def _picked(image: Tensor, places: npt.NDArray[np.int32], axis: int) -> Tensor:
     """Return the lines of an image at places that are known."""
-    if np.array_equal(places, np.arange(image.shape[axis])):
+    if image.shape[axis] == places.size and np.array_equal(places, np.arange(places.size)):
         return image
     return views.gather(image, graph.constant(places, "int32"), axis, 0)
 

@@ -33,8 +33,11 @@ def prove(functions: Mapping[str, Any], minimums: Mapping[str, int]) -> Proof:
     )
 
 
-def guarded(functions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same functions with each access guarded: a wrong one ends the call."""
+def guarded(functions: Mapping[str, Any], minimums: Mapping[str, int]) -> dict[str, Any]:
+    """Return the same functions, each access that is not proven guarded: a wrong one ends the call.
+
+    Args are those of :func:`prove`.
+    """
     from composite.compiler.tvm.proof import guards
 
-    return guards.guarded(functions)
+    return guards.guarded(functions, minimums)

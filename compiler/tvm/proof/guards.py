@@ -1,7 +1,7 @@
-"""The same function with its accesses guarded: what is not proven is looked at while it runs.
+"""The same function with guards: what is not proven of its accesses is looked at while it runs.
 
-In front of each statement stand assertions that its loads and its store are inside of their
-buffers, and that no integer is divided by 0. A guarded function that goes wrong ends with an error,
+In front of each statement stand assertions that those of its loads and its store that are not
+proven to be so are inside of their buffers, and that no integer is divided by 0. A guarded function that goes wrong ends with an error,
 before it has touched what is not its own. It is for a kernel's check, and too slow for its calls.
 
 Not here: races, which several tasks of the check may show.
@@ -17,18 +17,23 @@ from tvm import ir, tirx
 from tvm.tirx import stmt as tir_stmt
 
 from composite.compiler.tvm.proof.expressions import children
+from composite.compiler.tvm.proof.walk import Walk
 
 _INDEX = "int64"
 _DIVISIONS = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)
 
 
-def guarded(functions: Mapping[str, Any]) -> dict[str, Any]:
+def guarded(functions: Mapping[str, Any], minimums: Mapping[str, int]) -> dict[str, Any]:
     """Return TIR functions with guards, by the same names."""
-    return {name: _Guards(function).run() for name, function in functions.items()}
+    return {name: _Guards(name, one, minimums).run() for name, one in functions.items()}
 
 
 class _Guards:
-    def __init__(self, function: Any) -> None:
+    def __init__(self, name: str, function: Any, minimums: Mapping[str, int]) -> None:
+        walk = Walk(name, function, minimums, each=True)
+        walk.run()
+        self._outside = walk.outside  # kept, lest others have their places in memory
+        self._places = {hash(access) for access in walk.outside}
         self._function = function
         self._sizes: dict[str, Any] = {}
         self._count = 0
@@ -68,7 +73,7 @@ class _Guards:
         if kind is tirx.AttrStmt:
             return [tirx.AttrStmt(s.node, s.attr_key, s.value, self._body(s.body))]
         if kind is tir_stmt.BufferStore:
-            own = self._within(s.buffer.name, s.indices)
+            own = self._within(s, s.buffer.name, s.indices)
             return [*self._guards(s.value), *own, s]
         return [*self._guards(s.condition if kind is tirx.AssertStmt else s.value), s]
 
@@ -78,7 +83,7 @@ class _Guards:
         No expression is evaluated in part: a Select has both of its values.
         """
         if isinstance(e, ir.TensorLoad):
-            return self._within(e.source.name, e.indices)
+            return self._within(e, e.source.name, e.indices)
         if isinstance(e, ir.Call):
             if getattr(e.op, "name", "") in {"tirx.address_of", "tirx.prefetch"}:
                 return []  # touches nothing; a prefetch never faults
@@ -96,9 +101,11 @@ class _Guards:
             return []
         return self._each(divisor, lambda one: tirx.NE(one, _const(0)), "a divisor is 0")
 
-    def _within(self, name: str, indices: Sequence[Any]) -> list[Any]:
-        """Return the assertions that an access is inside of its buffer."""
+    def _within(self, access: Any, name: str, indices: Sequence[Any]) -> list[Any]:
+        """Return the assertions that an access is inside of its buffer, if that is not proven."""
         found = [guard for one in indices for guard in self._guards(one)]
+        if hash(access) not in self._places:
+            return found
         (index,) = indices
         size = self._sizes[name]
         known = isinstance(index, tirx.IntImm) and isinstance(size, tirx.IntImm)

@@ -25,9 +25,17 @@ class _Buffer(NamedTuple):
 
 
 class Walk:
-    """One function; :meth:`run` gives what is proven of it."""
+    """One function; :meth:`run` gives what is proven of it.
 
-    def __init__(self, name: str, function: Any, minimums: Mapping[str, int]) -> None:
+    Of loops that are there twice one is looked at, unless ``each`` is: then ``outside`` has all
+    loads and stores that are not proven to be inside of their buffers.
+    """
+
+    def __init__(
+        self, name: str, function: Any, minimums: Mapping[str, int], *, each: bool = False
+    ) -> None:
+        self.outside: list[Any] = []
+        self._each = each
         self._name = name
         self._function = function
         self._integers = Integers()
@@ -112,7 +120,7 @@ class Walk:
             self._contents.check(fact)
 
     def _if(self, s: Any) -> None:
-        if self._races.depth == 0 and _is_same_loop(s.then_case, s.else_case):
+        if not self._each and self._races.depth == 0 and _is_same_loop(s.then_case, s.else_case):
             # By one thread or by several: what holds whichever is chosen is proven once.
             self._expressions.condition(s.condition)
             self._contents.never(survey(s.then_case).stores)
@@ -170,23 +178,28 @@ class Walk:
     def _store(self, s: Any) -> None:
         value = self._expressions.value(s.value)
         index = self._expressions.value(s.indices[0]) if len(s.indices) == 1 else None
-        self._access(s.buffer.name, index, is_store=True)
+        self._access(s, s.buffer.name, index)
         self._contents.store(s.buffer, index, value)
 
     def _load(self, e: Any, index: Dim | None) -> Dim | None:
         name = e.source.name
-        self._access(name, index, is_store=False)
+        self._access(e, name, index)
         return self._contents.load(e, index)
 
-    def _access(self, name: str, index: Dim | None, *, is_store: bool) -> None:
+    def _access(self, access: Any, name: str, index: Dim | None) -> None:
         self._accesses += 1
         buffer = self._buffers.get(name)
         if buffer is None or buffer.size is None or index is None:
             self._fail(name, "?", "is an index that is not understood")
+            self.outside.append(access)
             return
-        for reason in self._beyond(index, buffer.size):
+        beyond = self._beyond(index, buffer.size)
+        for reason in beyond:
             self._fail(name, index, reason)
+        if beyond:
+            self.outside.append(access)
         if buffer.depth == 0 and self._races.depth:  # a thread has its own of others
+            is_store = isinstance(access, tir_stmt.BufferStore)
             self._races.access(name, index, is_store=is_store)
 
     def _beyond(self, index: Dim, size: Dim) -> list[str]:

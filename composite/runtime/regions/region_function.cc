@@ -118,6 +118,7 @@ class Copy {
 
   void AddFunctions(const RegionLoop& loop) {
     for (const FunctionDef* function : {&loop.cond, &loop.body}) {
+      if (loop.is_call() && function == &loop.cond) continue;
       functions_[function->signature().name()] = *function;
     }
   }

@@ -34,6 +34,7 @@ using tensorflow::NodeDef;
 using Variables = std::map<int, DataType>;
 
 constexpr char kReadOp[] = "ReadVariableOp";
+constexpr char kCalledAttr[] = "f";
 
 absl::Status NoLoop(const Node& node, absl::string_view why) {
   return absl::InvalidArgumentError(
@@ -135,6 +136,20 @@ class Reading {
   Reading(const Node& loop, const FunctionLibraryDefinition& library)
       : loop_(loop), library_(library) {}
 
+  // A call runs its function once.
+  absl::StatusOr<RegionLoop> Call() {
+    TF_ASSIGN_OR_RETURN(const auto body, BodyOf(loop_, kCalledAttr, library_));
+    for (const Node* node : body->graph->op_nodes()) TF_RETURN_IF_ERROR(Count(*node));
+    // XLA fuses the ops of a function that it compiles, and nothing of a single one.
+    if (made_.computing > 1) return NoLoop(loop_, "runs a function of several ops");
+    for (size_t i = 0; i < body->arg_nodes.size(); ++i) {
+      TF_RETURN_IF_ERROR(CheckRead(*body->arg_nodes[i], static_cast<int>(i)));
+    }
+    TF_RETURN_IF_ERROR(CheckDtypes());
+    TF_ASSIGN_OR_RETURN(made_.body, LoopFunction(*body, made_.variables).Make());
+    return std::move(made_);
+  }
+
   absl::StatusOr<RegionLoop> Loop() {
     TF_ASSIGN_OR_RETURN(const auto cond, BodyOf(loop_, "cond", library_));
     TF_ASSIGN_OR_RETURN(const auto body, BodyOf(loop_, "body", library_));
@@ -190,23 +205,32 @@ class Reading {
   absl::Status CheckPassed(const FunctionBody& body) const {
     for (size_t i = 0; i < body.arg_nodes.size(); ++i) {
       const Node& arg = *body.arg_nodes[i];
-      if (!IsVariable(arg)) continue;
-      if (made_.variables.count(static_cast<int>(i)) == 0) {
-        return NoLoop(arg, "is a resource that no trip reads");
+      TF_RETURN_IF_ERROR(CheckRead(arg, static_cast<int>(i)));
+      if (IsVariable(arg) && &OnlyInput(*body.ret_nodes[i]) != &arg) {
+        return NoLoop(arg, "is not passed on");
       }
-      if (&OnlyInput(*body.ret_nodes[i]) != &arg) return NoLoop(arg, "is not passed on");
     }
+    TF_RETURN_IF_ERROR(CheckDtypes());
+    for (const Edge* edge : loop_.out_edges()) {
+      if (made_.variables.count(edge->src_output()) != 0) {
+        return NoLoop(loop_, "gives a variable on");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckRead(const Node& arg, int index) const {
+    if (!IsVariable(arg) || made_.variables.count(index) != 0) return absl::OkStatus();
+    return NoLoop(arg, "is a resource that is not read");
+  }
+
+  absl::Status CheckDtypes() const {
     DtypeSet dtypes;
     for (int i = 0; i < loop_.num_inputs(); ++i) {
       const auto variable = made_.variables.find(i);
       dtypes.Add(variable == made_.variables.end() ? loop_.input_type(i) : variable->second);
     }
     if (!AreInside(dtypes)) return NoLoop(loop_, "carries what no kernel does");
-    for (const Edge* edge : loop_.out_edges()) {
-      if (made_.variables.count(edge->src_output()) != 0) {
-        return NoLoop(loop_, "gives a variable on");
-      }
-    }
     return absl::OkStatus();
   }
 
@@ -219,8 +243,10 @@ class Reading {
 
 RegionLoops::RegionLoops(const Graph& graph, const FunctionLibraryDefinition& library) {
   for (const Node* node : graph.op_nodes()) {
-    if (TraitsOf(node->type_string()).runs != Runs::kLoop || IsColocated(*node)) continue;
-    auto loop = Reading(*node, library).Loop();
+    const Runs runs = TraitsOf(node->type_string()).runs;
+    if ((runs != Runs::kLoop && runs != Runs::kCall) || IsColocated(*node)) continue;
+    Reading reading(*node, library);
+    auto loop = runs == Runs::kLoop ? reading.Loop() : reading.Call();
     if (loop.ok()) {
       loops_.emplace(node, *std::move(loop));
     } else {
@@ -236,8 +262,17 @@ const RegionLoop* RegionLoops::Find(const Node& node) const {
 
 NodeDef CopyOfLoop(const Node& node, const RegionLoop& loop, std::string name) {
   NodeDef copy = CopyOf(node, std::move(name));
-  copy.set_op("StatelessWhile");
   auto& attrs = *copy.mutable_attr();
+  if (loop.is_call()) {
+    copy.set_op("PartitionedCall");
+    for (const char* attr : {"config", "config_proto", "executor_type"}) attrs.erase(attr);
+    attrs[kCalledAttr].mutable_func()->set_name(loop.body.signature().name());
+    for (const auto& [index, dtype] : loop.variables) {
+      attrs["Tin"].mutable_list()->set_type(index, dtype);
+    }
+    return copy;
+  }
+  copy.set_op("StatelessWhile");
   attrs["cond"].mutable_func()->set_name(loop.cond.signature().name());
   attrs["body"].mutable_func()->set_name(loop.body.signature().name());
   for (const auto& [index, dtype] : loop.variables) {

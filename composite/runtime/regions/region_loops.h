@@ -3,6 +3,9 @@
 // A trip of a recurrent layer of Keras reads the layer's variables. A loop in a region takes their
 // values, which are read in front of the region: no op that a region holds writes to a variable, so
 // that each trip would have read the same.
+//
+// A call of a function is a loop of one trip. Keras convolves in groups in a function of its own,
+// which XLA compiles: inside of a region, it is one op among others.
 #ifndef COMPOSITE_RUNTIME_REGIONS_REGION_LOOPS_H_
 #define COMPOSITE_RUNTIME_REGIONS_REGION_LOOPS_H_
 
@@ -19,15 +22,18 @@
 namespace composite {
 
 struct RegionLoop {
-  tensorflow::FunctionDef cond, body;
+  tensorflow::FunctionDef cond, body;  // a call has no condition
   // Of the inputs that are variables, which trips read alone: what these hold.
   std::map<int, tensorflow::DataType> variables;
   // What a trip does, as a region counts it.
   int nodes = 0, computing = 0, sums = 0;
+
+  bool is_call() const { return cond.signature().name().empty(); }
 };
 
 // Those of a graph that may be in a region: all ops of a trip are covered, and the condition
-// compares whole numbers. `library` has their functions, and is not kept.
+// compares whole numbers, or a function is called that computes one op. `library` has their
+// functions, and is not kept.
 class RegionLoops {
  public:
   RegionLoops(const tensorflow::Graph& graph, const tensorflow::FunctionLibraryDefinition& library);

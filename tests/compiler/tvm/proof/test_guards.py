@@ -22,8 +22,8 @@ from tests.compiler.tvm.proof.test_proof import CASES, minimums, runs
 FOLLOWED = ["elementwise", "gather", "integer division"]
 
 
-def with_guards(function: Any) -> Any:
-    return guarded({"kernel": function})["kernel"]
+def with_guards(function: Any, one: backend.Written) -> Any:
+    return guarded({"kernel": function}, minimums(one))["kernel"]
 
 
 @pytest.mark.parametrize("name", FOLLOWED)
@@ -36,7 +36,7 @@ def test_what_would_go_outside_ends_before(name: str) -> None:
         altered = function if number is None else mutant(function, number)
         try:
             before = runs(altered, minimums(one))
-            after = runs(with_guards(altered), minimums(one))
+            after = runs(with_guards(altered, one), minimums(one))
         except TooLong:
             continue
         for plain, safe in zip(before, after, strict=True):

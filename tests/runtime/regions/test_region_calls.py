@@ -1,0 +1,93 @@
+"""Calls of functions of one op, as Keras convolves in groups: loops of one trip to a region."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+from tests.runtime.regions.scans import numbers
+from tests.runtime.regions.test_form_regions import assert_close, with_regions, without
+from tests.runtime.regions.test_partition import calls, ops, regions
+
+IMAGES = tf.TensorSpec([2, 6, 6, 8])
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    return tf.function(function, jit_compile=True, autograph=False)
+
+
+def layer(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """What surrounds a call: floats enough for a region."""
+    called = compiled(function)
+    return lambda x: tf.nn.relu(called(tf.tanh(x)) + 1.0) * 2.0
+
+
+def inside(body: Callable[[Any], Any]) -> int:
+    """How many calls of a body are in its regions."""
+    _, found = regions(body, IMAGES)
+    return sum(ops(one)["PartitionedCall"] for one in found.values())
+
+
+def test_a_convolution_in_groups_is_a_node_of_the_region() -> None:
+    filters = tf.Variable(numbers(3, 3, 2, 8))
+    body = layer(lambda x: tf.nn.conv2d(x, filters, 1, "SAME"))
+    rewritten, found = regions(body, IMAGES)
+    (region,) = found.values()
+    (call,) = calls(rewritten)
+    assert ops(region)["PartitionedCall"] == 1
+    (read,) = (node for node in rewritten.node_def if node.op == "ReadVariableOp")
+    assert f"{read.name}:value:0" in call.input
+    (node,) = (node for node in region.node_def if node.op == "PartitionedCall")
+    assert set(node.attr) == {"f", "Tin", "Tout"}
+    x = numbers(2, 6, 6, 8)
+    results, count = with_regions(body, x)
+    assert count == 1
+    plain = tf.nn.relu(tf.nn.conv2d(tf.tanh(x), filters, 1, "SAME") + 1.0) * 2.0
+    assert_close(results, [plain])
+
+
+def test_a_call_reads_what_was_written_before_it() -> None:
+    filters = tf.Variable(numbers(1, 1, 2, 8))
+    convolve = layer(lambda x: tf.nn.conv2d(x, filters, 1, "SAME"))
+
+    def body(x: Any) -> Any:
+        first = convolve(x)
+        filters.assign(filters * 3.0)
+        second = convolve(x)
+        filters.assign(filters / 3.0)
+        return first, second
+
+    x = numbers(2, 6, 6, 8)
+    assert_close(with_regions(body, x)[0], without(body, x))
+
+
+def test_equal_calls_are_equal_regions() -> None:
+    names: list[str] = []
+    for rate in (1, 1, 2):
+        pool = functools.partial(tf.nn.max_pool2d, ksize=rate, strides=rate, padding="VALID")
+        names += regions(layer(pool), IMAGES)[1]
+    assert names[0] == names[1] != names[2]
+
+
+STATE = tf.Variable(1.0)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: tf.exp(tf.nn.softmax(x)),
+        tf.math.lgamma,
+        lambda x: x * tf.random.uniform([8]),
+        lambda x: x * STATE.assign_add(1.0),
+        lambda x: tf.while_loop(lambda i, _: i < 2, lambda i, y: (i + 1, y * 2.0), (0, x))[1],
+    ],
+    ids=["several ops", "uncovered", "random", "write", "loop"],
+)
+def test_calls_that_stay_outside(function: Callable[[Any], Any]) -> None:
+    body = layer(function)
+    assert inside(body) == 0
+    assert len(with_regions(body, numbers(2, 6, 6, 8))[0]) == 1
