@@ -1,8 +1,9 @@
-"""The same function with guards: what is not proven of its accesses is looked at while it runs.
+"""The same function with guards: accesses that are not proven are looked at while it runs.
 
 In front of each statement stand assertions that those of its loads and its store that are not
-proven to be so are inside of their buffers, and that no integer is divided by 0. A guarded function that goes wrong ends with an error,
-before it has touched what is not its own. It is for a kernel's check, and too slow for its calls.
+proven to be so are inside of their buffers, and that no integer is divided by 0. A guarded function
+that goes wrong ends with an error, before it has touched what is not its own. It is for a kernel's
+check, and slower than its calls may be.
 
 Not here: races, which several tasks of the check may show.
 """
