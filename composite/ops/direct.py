@@ -163,3 +163,39 @@ class DirectOp:
         else:
             recorded_attrs = call.flat_attrs(self._definition, bound.attrs)
             self._calls.add(made, tuple(attrs), recorded_attrs, None)
+
+
+class FixedOp:
+    """The eager calls of an op on so many tensors of the same dtypes, with the same attributes.
+
+    Thread-safe.
+    """
+
+    def __init__(
+        self, definition: Any, inputs: int, arguments: Callable[[Sequence[Any]], Mapping[str, Any]]
+    ) -> None:
+        """`arguments`: the op's, attributes included, of a call of these tensors."""
+        self._definition, self._arguments = definition, arguments
+        self._calls = OpCalls.new(definition.name, inputs, 0)
+        self._left = _FROM
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any] | None:
+        """The outputs of a call of eager tensors; None where TensorFlow has to make it."""
+        outputs = self._calls.call(*call.eager_state(), *inputs)
+        if outputs is NotImplemented:
+            self._left -= 1
+            if self._left == 0:
+                self._make(inputs)
+            return None
+        if outputs is None:
+            return None
+        return list(outputs) if isinstance(outputs, tuple) else [outputs]
+
+    def _make(self, inputs: Sequence[Any]) -> None:
+        bound = call_arguments.bind(self._definition, self._arguments(inputs))
+        try:
+            made = of_op(self._definition.name, bound.attrs, len(inputs))
+        except RefusedError:
+            self._calls.close()
+        else:
+            self._calls.add(made, (), call.flat_attrs(self._definition, bound.attrs), None)

@@ -16,7 +16,7 @@ from tensorflow.core.framework.graph_pb2 import GraphDef
 
 from composite.binding import native, settings
 from composite.binding.records import PROGRAM, NodeDef
-from composite.ops import call, function_digest, functions, recorded, traced_call
+from composite.ops import call, direct, function_digest, functions, recorded, traced_call
 from composite.ops.registry import OPS
 
 NAME = "CompositeCall"
@@ -105,17 +105,36 @@ def ensure_defined(op: Any) -> None:
         define(FunctionDefLibrary(function=[library[n] for n in order]))
 
 
-def _fast_attrs(library: Any) -> list[Any]:
-    """The attributes of eager calls of a defined function, read once: protos are slow to read."""
-    name = library.function[0].signature.name
-    found = _known_attrs.get(name)
-    if found is None:
-        dtypes = [arg.type for arg in library.function[0].signature.output_arg]
-        found = _known_attrs[name] = ["f", name, "Tout", dtypes]
-    return found
+class _EagerCalls:
+    """The eager calls of a defined function, the last `constants` of whose inputs are constants."""
+
+    def __init__(self, library: Any, constants: int) -> None:
+        signature = library.function[0].signature  # protos are slow to read
+        inputs, outputs = signature.input_arg, signature.output_arg
+        self._attrs = ["f", signature.name, "Tout", [arg.type for arg in outputs]]
+        self._first = len(inputs) - constants
+        self._direct = None
+        if outputs and not {arg.type for arg in inputs} & _HANDLES:
+            definition = call.op_def(NAME)
+            self._direct = direct.FixedOp(definition, len(inputs), self._arguments)
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        if self._direct is not None and (outputs := self._direct(inputs)) is not None:
+            return outputs
+        return call.fast_call(NAME, self._split(inputs), self._attrs)
+
+    def _split(self, inputs: Sequence[Any]) -> list[list[Any]]:
+        return [list(inputs[: self._first]), list(inputs[self._first :])]
+
+    def _arguments(self, inputs: Sequence[Any]) -> dict[str, Any]:
+        given, known = self._split(inputs)
+        _, name, _, dtypes = self._attrs
+        function = NameAttrList(name=name)
+        return {"args": given, "constants": known, "f": function, "Tout": dtypes}
 
 
-_known_attrs: dict[str, list[Any]] = {}  # as many as defined functions, which last
+_HANDLES = frozenset({tf.resource.as_datatype_enum, tf.variant.as_datatype_enum})
+_known: dict[tuple[str, int], _EagerCalls] = {}  # as many as defined functions, which last
 
 
 def invoke(
@@ -125,15 +144,17 @@ def invoke(
 
     The last `constants` inputs are those that `constants_last` put there.
     """
-    first = len(inputs) - constants
-    given, known = list(inputs[:first]), list(inputs[first:])
     is_eager = tf.executing_eagerly()
-    if is_eager and not traced_call.carries_options():
-        return call.fast_call(NAME, [given, known], _fast_attrs(library))
     signature = library.function[0].signature
+    if is_eager and not traced_call.carries_options():
+        key = (signature.name, constants)
+        if key not in _known:
+            _known[key] = _EagerCalls(library, constants)
+        return _known[key](inputs)
+    first = len(inputs) - constants
     arguments = {
-        "args": given,
-        "constants": known,
+        "args": list(inputs[:first]),
+        "constants": list(inputs[first:]),
         "f": NameAttrList(name=signature.name),
         "Tout": [tf.as_dtype(arg.type) for arg in signature.output_arg],
     }

@@ -15,7 +15,7 @@ from composite import Composite, options
 from composite.autodiff import backward
 from composite.binding import native
 from composite.binding.records import PROGRAM
-from composite.ops import function_op
+from composite.ops import call, function_op
 from composite.ops.registry import OPS
 from tests.composite.dense_ops import dense
 
@@ -123,6 +123,51 @@ def test_a_gradient_that_nobody_asks_for_is_not_computed() -> None:
     library = {f.signature.name: f for f in graph.library.function}
     ops = [n.op for n in library[node.attr["f"].func.name].node_def]
     assert ops.count("MatMul") == 1
+
+
+def by_tensorflow(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ops that TensorFlow's eager runtime is called for, from now on."""
+    made: list[str] = []
+    found = call.fast_call
+
+    def fast_call(op_name: str, *others: Any) -> list[Any]:
+        made.append(op_name)
+        return found(op_name, *others)
+
+    monkeypatch.setattr(call, "fast_call", fast_call)
+    return made
+
+
+def test_eager_calls_are_direct_from_the_fifth_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = function_op.define(function_op.canonical(double(), "direct"))
+    made = by_tensorflow(monkeypatch)
+    for _ in range(7):
+        (y,) = function_op.invoke(library, [X], 0, {})
+        np.testing.assert_array_equal(y, 2 * X)
+    assert made == [function_op.NAME] * 4
+
+
+def test_direct_calls_are_on_tapes_as_others_are() -> None:
+    library = function_op.define(function_op.canonical(double(op="Mul"), "direct"))
+    for _ in range(6):
+        with tf.GradientTape() as outer:
+            outer.watch(X)
+            with tf.GradientTape() as tape:
+                tape.watch(X)
+                (y,) = function_op.invoke(library, [X], 0, {})
+            dy = tape.gradient(y, X)
+        np.testing.assert_allclose(dy, 2 * X)
+        np.testing.assert_allclose(outer.gradient(dy, X), np.full(X.shape, 2.0))
+
+
+def test_backwards_are_direct_from_the_fifth_call_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = tf.constant(RANDOM.standard_normal([3, 8]), tf.float32)
+    first = gradients(x, act="TANH")
+    for _ in range(12):  # in some of them, a forward that saves is made
+        np.testing.assert_allclose(gradients(x, act="TANH"), first, rtol=1e-5)
+    made = by_tensorflow(monkeypatch)
+    np.testing.assert_allclose(gradients(x, act="TANH"), first, rtol=1e-5)
+    assert not made
 
 
 def test_arguments_that_xla_must_know_are_the_last() -> None:
