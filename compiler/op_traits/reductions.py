@@ -27,6 +27,7 @@ ROWS = (
     OpTraits(
         "Conv2DBackpropInput",
         "convolution",
+        limits="finite filters, unless strides apart; strides that divide them, or of 4 places",
         reads=reads(input_sizes=Read.INDEX, filter=Read.VALUES, out_backprop=Read.VALUES),
     ),
     OpTraits(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph, views
 from composite.compiler.tvm.ir.anchors import (
@@ -12,18 +13,22 @@ from composite.compiler.tvm.ir.anchors import (
     FilterGradient,
     MatMul,
 )
-from composite.compiler.tvm.ir.dims import Shape, ceildiv
+from composite.compiler.tvm.ir.dims import Dim, Shape
 from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.graph import pointwise
-from composite.compiler.tvm.ir.tensor import Node, Tensor
+from composite.compiler.tvm.ir.tensor import Expr, Node, Tensor
 from composite.compiler.tvm.ir.window import Window
 from composite.compiler.tvm.lower.blocks import spread_blocks
 from composite.compiler.tvm.lower.joining import padded, spread_out
-from composite.compiler.tvm.lower.reduction import ADD, reduce_over
+from composite.compiler.tvm.lower.reduction import ADD, ANY, reduce_over
 from composite.compiler.tvm.lower.static import known_dims, known_ints
 from composite.compiler.tvm.lower.unary import FLOATS
 from composite.compiler.tvm.lower.windows import per_window, spatial, window_of
+from composite.compiler.tvm.math.numeric import convert, is_nan, sub
 from composite.compiler.tvm.read.node import OpNode
+
+_MOST_PLACES = 4
+"""Convolutions that the gradient of one may be: each is code of its own."""
 
 
 def _lower_conv2d(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
@@ -84,9 +89,27 @@ def _lower_image_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     dims.require_equal(shape[3], depth, f"{node.op}: channels")
     if (rows, columns) == (1, 1) and forward.before == (0, 0):
         return [_of_pixels(node, gradient, kernel, forward, shape)]
-    if forward.strides != (1, 1):
-        return [_in_blocks(node, gradient, kernel, forward, shape)]
-    return [_backwards(node, gradient, kernel, forward, shape)]
+    make = _backwards if forward.strides == (1, 1) else _in_blocks
+    pixels = make(node, gradient, kernel, forward, shape)
+    if all(size <= stride for size, stride in zip(forward.size, forward.strides, strict=True)):
+        return [pixels]
+    finite = _all_finite(kernel)
+    return [pointwise(node.op, lambda _, y, _zero: y, (pixels, finite), pixels.dtype)]
+
+
+def _all_finite(kernel: Tensor) -> Tensor:
+    """Return 0; the kernel fails if an element is no finite number.
+
+    TensorFlow's sum for a pixel at the border has no product of what is outside. A kernel's has
+    products with zero there, of an infinity NaN: the expansion then answers.
+    """
+
+    def body(block: Block, x: Expr) -> Expr:
+        return convert(is_nan(sub(block, x, x)), "int32")
+
+    odd = pointwise("IsFinite", body, (kernel,), "int32", cost=2)
+    of_rows = reduce_over(ANY, odd, (3,), keep=False)
+    return views.checked(reduce_over(ANY, of_rows, (0, 1, 2), keep=False), 1)
 
 
 def _of_pixels(
@@ -122,45 +145,76 @@ def _in_blocks(
     """Return images of that shape, whose windows were strides apart.
 
     Where ``p + before`` is ``stride * m + r``, pixel p is the sum over j of gradient ``m - j``
-    times the filter at ``r + stride * j``. So a block of stride pixels is made of the same
-    gradients: they are the filters of one convolution, which has zeros where the filter ends.
+    times the filter at ``r + stride * j``: a convolution for each place r of a block.
     """
     strides, before = forward.strides, forward.before
-    if any(b >= r for b, r in zip(before, forward.size, strict=True)):
+    sides = list(zip(forward.size, strides, before, shape[1:3], strict=True))
+    if any(b >= size for size, _, b, _ in sides):
         raise NotCovered(f"{node.op}: padding {before}")
-    taps = [ceildiv(size, stride) for size, stride in zip(forward.size, strides, strict=True)]
-    first = [b // stride for b, stride in zip(before, strides, strict=True)]
-    sides = list(zip(shape[1:3], before, strides, first, strict=True))
-    counts = [dims.floordiv(size + (b - 1), stride) - (m - 1) for size, b, stride, m in sides]
-    window = Window(
-        (taps[0], taps[1]),
-        (1, 1),
-        (1, 1),
-        (taps[0] - 1 - first[0], taps[1] - 1 - first[1]),
-        (counts[0], counts[1]),
+    first = [b // stride for _, stride, b, _ in sides]
+    counts = tuple(
+        dims.floordiv(size + (b - 1), stride) - (b // stride - 1) for _, stride, b, size in sides
     )
-    filters = _filters_of_blocks(kernel, forward, taps)
-    rows = dims.product((shape[0], *counts))
-    sums = Tensor(
-        (rows, filters.shape[2]),
-        gradient.dtype,
-        Convolution(gradient, filters, window, transposed=True),
-    )
-    blocks = graph.reshape(sums, (shape[0], *counts, filters.shape[2]))
-    pixels = spread_blocks(blocks, strides, shape[3])
-    start = [b - stride * m for _, b, stride, m in sides]
+    if all(size % stride == 0 for size, stride, _, _ in sides):  # one convolution for all places
+        filters = _filters_of_blocks(kernel, forward)
+        pixels = spread_blocks(_summed(gradient, filters, first, counts), strides, shape[3])
+    elif strides[0] * strides[1] <= _MOST_PLACES and all(
+        size // stride > m for (size, stride, _, _), m in zip(sides, first, strict=True)
+    ):
+        parts = [
+            [
+                _summed(gradient, _taps_at(kernel, (row, column), strides), first, counts)
+                for column in range(strides[1])
+            ]
+            for row in range(strides[0])
+        ]
+        pixels = _interleaved(parts)
+    else:
+        raise NotCovered(f"{node.op}: strides {strides} of a filter {forward.size}")
+    start = [b - stride * (b // stride) for _, stride, b, _ in sides]
     return views.sliced(pixels, [0, *start, 0], shape)
 
 
-def _filters_of_blocks(kernel: Tensor, forward: Window, taps: Sequence[int]) -> Tensor:
+def _summed(
+    gradient: Tensor, filters: Tensor, first: Sequence[int], counts: tuple[Dim, ...]
+) -> Tensor:
+    """Return the sums of gradients times taps, the first of blocks ``first`` of an image."""
+    rows, columns = (int(taps) for taps in filters.shape[:2] if isinstance(taps, int))
+    before = (rows - 1 - first[0], columns - 1 - first[1])
+    window = Window((rows, columns), (1, 1), (1, 1), before, (counts[0], counts[1]))
+    shape = (gradient.shape[0], *counts, filters.shape[2])
+    sums = Convolution(gradient, filters, window, transposed=True)
+    return graph.reshape(Tensor((dims.product(shape[:3]), shape[3]), gradient.dtype, sums), shape)
+
+
+def _taps_at(kernel: Tensor, place: tuple[int, int], strides: tuple[int, int]) -> Tensor:
+    """Return the taps of filters ``[rows, columns, D, F]`` for one place of blocks."""
+    rows, columns, depth, count = kernel.shape
+    sizes = zip((rows, columns), place, strides, strict=True)
+    taps = tuple(dims.floordiv(size - at + (stride - 1), stride) for size, at, stride in sizes)
+    return views.sliced(kernel, [*place, 0, 0], (*taps, depth, count), (*strides, 1, 1))
+
+
+def _interleaved(parts: list[list[Tensor]]) -> Tensor:
+    """Return the pixels of blocks, of each place of which there is an image ``[N, H, W, C]``."""
+    batch, height, width, channels = parts[0][0].shape
+    rows, columns = len(parts), len(parts[0])
+    lines = []
+    for row in parts:
+        apart = [graph.reshape(part, (batch, height, width, 1, channels)) for part in row]
+        line = views.concat(apart, 3, "Conv2DBackpropInput")
+        lines.append(graph.reshape(line, (batch, height, 1, width * columns, channels)))
+    pixels = views.concat(lines, 2, "Conv2DBackpropInput")
+    return graph.reshape(pixels, (batch, height * rows, width * columns, channels))
+
+
+def _filters_of_blocks(kernel: Tensor, forward: Window) -> Tensor:
     """Return filters ``[rows, columns, D, F]`` as those of blocks: of each pixel its own D."""
-    ends = [
-        (0, tap * stride - size)
-        for tap, stride, size in zip(taps, forward.strides, forward.size, strict=True)
-    ]
-    (down, across), (rows, columns), (depth, count) = forward.strides, taps, kernel.shape[2:]
-    whole = padded(kernel, [*ends, (0, 0), (0, 0)])
-    apart = graph.reshape(whole, (rows, down, columns, across, depth, count))
+    (down, across), (depth, count) = forward.strides, kernel.shape[2:]
+    rows, columns = (
+        size // stride for size, stride in zip(forward.size, forward.strides, strict=True)
+    )
+    apart = graph.reshape(kernel, (rows, down, columns, across, depth, count))
     blocks = graph.transpose(apart, (0, 2, 1, 3, 4, 5))
     return graph.reshape(blocks, (rows, columns, down * across * depth, count))
 
