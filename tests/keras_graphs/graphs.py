@@ -145,6 +145,7 @@ class Drawn:
             layers.LSTM(units, return_sequences=self._pick(True, False)),
             layers.GRU(units, return_sequences=True),
             layers.Conv1D(units, 3, padding=self._pick("same", "valid")),
+            layers.Conv1D(units, 3, padding="causal", dilation_rate=2),
             layers.GlobalAveragePooling1D(),
             layers.MaxPooling1D(2),
             layers.AveragePooling1D(2, padding="same"),
@@ -163,6 +164,8 @@ class Drawn:
         filters, padding = self._random.randint(1, 9), self._pick("same", "valid")
         return self._pick(
             layers.Conv2D(filters, 3, padding=padding, strides=self._pick(1, 2)),
+            layers.Conv2D(filters, 2, padding="same", dilation_rate=2),
+            layers.Conv2D(2 * x.shape[-1], 3, padding="same", groups=x.shape[-1]),
             layers.DepthwiseConv2D(2, padding=padding),
             layers.SeparableConv2D(filters, 2, padding=padding),
             layers.AveragePooling2D(2),
@@ -170,7 +173,8 @@ class Drawn:
             layers.GlobalAveragePooling2D(),
             layers.UpSampling2D(2),
             layers.GlobalMaxPooling2D(),
-            layers.Conv2DTranspose(filters, 2, strides=2, padding=padding),
+            layers.UpSampling2D(2, interpolation="bilinear"),
+            layers.Conv2DTranspose(filters, self._pick(2, 3), strides=2, padding=padding),
             layers.ZeroPadding2D(1),
             layers.Cropping2D(1),
         )(x)

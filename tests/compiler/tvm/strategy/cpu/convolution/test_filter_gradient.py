@@ -114,12 +114,12 @@ def test_batch_of_any_size_is_shared_out(compiler: Any, function: Any, others: i
     ("span", "stride", "padding"),
     [(2, 2, "SAME"), (3, 2, "SAME"), (4, 2, "VALID"), (3, 3, "SAME"), (1, 3, "VALID")],
 )
-def test_transposed_convolutions_of_any_batch(
-    compiler: Any, span: int, stride: int, padding: str
-) -> None:
+def test_transposed_convolutions(compiler: Any, span: int, stride: int, padding: str) -> None:
     how = options(padding, stride)
     arrays = operands((3, 7, 9, 4), (span, span, 4, 6), how)
-    shapes = [("s0", 7, 9, 4), arrays[1].shape, ("s0", *arrays[2].shape[1:])]
+    shapes: Any = [x.shape for x in arrays]
+    if span <= stride:  # the others are long to compile
+        shapes = [("s0", 7, 9, 4), arrays[1].shape, ("s0", *arrays[2].shape[1:])]
     check(compiler, of_image(how), arrays, shapes)
 
 
