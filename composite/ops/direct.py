@@ -114,6 +114,18 @@ def _made(op_name: str, inputs: Sequence[Any], attrs: Sequence[Any]) -> Made:
     return Made(int(address), keep, call.context_capsule())
 
 
+def _serve(
+    calls: OpCalls, definition: Any, attrs: Mapping[str, Any], inputs: int, given: tuple[Any, ...]
+) -> None:
+    """Has calls with all these attributes, some of them given, be direct; or no calls at all."""
+    try:
+        made = of_op(definition.name, attrs, inputs)
+    except RefusedError:
+        calls.close()
+    else:
+        calls.add(made, given, call.flat_attrs(definition, attrs), None)
+
+
 class DirectOp:
     """The eager calls of one op. Thread-safe.
 
@@ -156,13 +168,7 @@ class DirectOp:
             bound = call_arguments.bind(self._definition, arguments)
         except (TypeError, ValueError):
             return  # the op itself says what is wrong
-        try:
-            made = of_op(self._definition.name, bound.attrs, len(inputs))
-        except RefusedError:
-            self._calls.close()
-        else:
-            recorded_attrs = call.flat_attrs(self._definition, bound.attrs)
-            self._calls.add(made, tuple(attrs), recorded_attrs, None)
+        _serve(self._calls, self._definition, bound.attrs, len(inputs), tuple(attrs))
 
 
 class FixedOp:
@@ -193,9 +199,4 @@ class FixedOp:
 
     def _make(self, inputs: Sequence[Any]) -> None:
         bound = call_arguments.bind(self._definition, self._arguments(inputs))
-        try:
-            made = of_op(self._definition.name, bound.attrs, len(inputs))
-        except RefusedError:
-            self._calls.close()
-        else:
-            self._calls.add(made, (), call.flat_attrs(self._definition, bound.attrs), None)
+        _serve(self._calls, self._definition, bound.attrs, len(inputs), ())
