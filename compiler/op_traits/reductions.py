@@ -27,7 +27,8 @@ ROWS = (
     OpTraits(
         "Conv2DBackpropInput",
         "convolution",
-        limits="finite filters, unless strides apart; strides that divide them, or of 4 places",
+        limits="filters that are finite, where windows overlap; strides that divide the filter, "
+        "or whose product is at most 4",
         reads=reads(input_sizes=Read.INDEX, filter=Read.VALUES, out_backprop=Read.VALUES),
     ),
     OpTraits(

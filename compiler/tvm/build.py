@@ -27,6 +27,7 @@ _GUARDED = "_guarded"
 
 _MOST_GUARDS = 1000
 """Accesses that are guarded: LLVM takes minutes for the branches of more."""
+
 _UNSOUND = "LLVM module verification failed"
 _OUT_OF_RANGE = b"IndexError"  # the kind of the errors that kernels have for such an index
 _BARRIER = b"__TVMBackendParallelBarrier"  # the slot that an object has if its code meets there

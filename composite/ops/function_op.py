@@ -6,6 +6,7 @@ again, and a node in a saved model says by itself which version it means.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -112,25 +113,33 @@ class _EagerCalls:
         signature = library.function[0].signature  # protos are slow to read
         inputs, outputs = signature.input_arg, signature.output_arg
         self._attrs = ["f", signature.name, "Tout", [arg.type for arg in outputs]]
-        self._first = len(inputs) - constants
+        self._constants = constants
         self._direct = None
         if outputs and not {arg.type for arg in inputs} & _HANDLES:
-            definition = call.op_def(NAME)
-            self._direct = direct.FixedOp(definition, len(inputs), self._arguments)
+            arguments = functools.partial(_arguments, signature, constants)
+            self._direct = direct.FixedOp(call.op_def(NAME), len(inputs), arguments)
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         if self._direct is not None and (outputs := self._direct(inputs)) is not None:
             return outputs
-        return call.fast_call(NAME, self._split(inputs), self._attrs)
+        return call.fast_call(NAME, _split(self._constants, inputs), self._attrs)
 
-    def _split(self, inputs: Sequence[Any]) -> list[list[Any]]:
-        return [list(inputs[: self._first]), list(inputs[self._first :])]
 
-    def _arguments(self, inputs: Sequence[Any]) -> dict[str, Any]:
-        given, known = self._split(inputs)
-        _, name, _, dtypes = self._attrs
-        function = NameAttrList(name=name)
-        return {"args": given, "constants": known, "f": function, "Tout": dtypes}
+def _split(constants: int, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The inputs, and the last of them, which are constants."""
+    first = len(inputs) - constants
+    return list(inputs[:first]), list(inputs[first:])
+
+
+def _arguments(signature: Any, constants: int, inputs: Sequence[Any]) -> dict[str, Any]:
+    """All arguments of a call of a function."""
+    given, known = _split(constants, inputs)
+    return {
+        "args": given,
+        "constants": known,
+        "f": NameAttrList(name=signature.name),
+        "Tout": [tf.as_dtype(arg.type) for arg in signature.output_arg],
+    }
 
 
 _HANDLES = frozenset({tf.resource.as_datatype_enum, tf.variant.as_datatype_enum})
@@ -151,13 +160,7 @@ def invoke(
         if key not in _known:
             _known[key] = _EagerCalls(library, constants)
         return _known[key](inputs)
-    first = len(inputs) - constants
-    arguments = {
-        "args": list(inputs[:first]),
-        "constants": list(inputs[first:]),
-        "f": NameAttrList(name=signature.name),
-        "Tout": [tf.as_dtype(arg.type) for arg in signature.output_arg],
-    }
+    arguments = _arguments(signature, constants, inputs)
     marks = {PROGRAM: AttrValue(s=signature.name.encode())}
     if is_eager:
         own = {**stamps, **settings.node_attrs(), **marks}

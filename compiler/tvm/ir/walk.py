@@ -20,6 +20,13 @@ def operands_of(tensor: Tensor) -> tuple[Tensor, ...]:
     return tensor.node.operands
 
 
+def unreshaped(tensor: Tensor) -> Tensor:
+    """Return what a tensor is only another shape of."""
+    while isinstance(tensor.node, Reshape):
+        tensor = tensor.node.operand
+    return tensor
+
+
 def topological(
     outputs: Iterable[Tensor], below: Callable[[Tensor], Iterable[Tensor]] = operands_of
 ) -> list[Tensor]:
@@ -95,9 +102,7 @@ def rebuilt(tensor: Tensor, made: Mapping[Tensor, Tensor]) -> Tensor:
     if all(made[t] is t for t in node.operands):
         return tensor
     if isinstance(node, Reshape):
-        source = made[node.operand]
-        while isinstance(source.node, Reshape):
-            source = source.node.operand
+        source = unreshaped(made[node.operand])
         return source if source.shape == tensor.shape else replace(tensor, node=Reshape(source))
     return replace(tensor, node=over(node, made))
 

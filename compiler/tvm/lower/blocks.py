@@ -14,9 +14,10 @@ from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph, views
 from composite.compiler.tvm.ir.anchors import Convolution
 from composite.compiler.tvm.ir.dims import Dim, Shape
-from composite.compiler.tvm.ir.tensor import Reshape, Tensor, Transpose
-from composite.compiler.tvm.lower.joining import padded
-from composite.compiler.tvm.lower.static import as_known, known_dims, known_ints
+from composite.compiler.tvm.ir.tensor import Tensor, Transpose
+from composite.compiler.tvm.ir.walk import unreshaped
+from composite.compiler.tvm.lower.joining import padded, paddings
+from composite.compiler.tvm.lower.static import as_known, known_ints
 from composite.compiler.tvm.read.node import OpNode
 
 
@@ -75,7 +76,7 @@ def _lower_space_to_batch(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     """Lower each place of a block to images of their own: those of the first place come first."""
     image, block = as_known(inputs[0]), known_ints(node, inputs[1], "block shape")
     count = len(block)
-    image = padded(image, [(0, 0), *_sides(node, inputs[2], count), *_rest(node, image, count)])
+    image = padded(image, [(0, 0), *paddings(node, count, inputs[2]), *_rest(node, image, count)])
     batch, sizes, rest = image.shape[0], image.shape[1 : 1 + count], image.shape[1 + count :]
     blocks = [_divided(node, size, by) for size, by in zip(sizes, block, strict=True)]
     pairs = [dim for pair in zip(blocks, block, strict=True) for dim in pair]
@@ -90,7 +91,7 @@ def _lower_batch_to_space(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     """Lower the images of each place to the places of blocks, less the crops."""
     images, block = as_known(inputs[0]), known_ints(node, inputs[1], "block shape")
     count = len(block)
-    around = [(0, 0), *_sides(node, inputs[2], count), *_rest(node, images, count)]
+    around = [(0, 0), *paddings(node, count, inputs[2]), *_rest(node, images, count)]
     batch = _divided(node, images.shape[0], math.prod(block))
     grown = [size * by for size, by in zip(images.shape[1:], block, strict=False)]
     whole = (batch, *grown, *images.shape[1 + count :])
@@ -119,16 +120,6 @@ def _places_first(count: int, rank: int) -> tuple[int, ...]:
     return (*places, 0, *blocks, *range(2 * count + 1, rank))
 
 
-def _sides(node: OpNode, amounts: Tensor, count: int) -> list[tuple[Dim, Dim]]:
-    """Return how much is put or cut before and after each dimension that has blocks."""
-    flat = known_dims(node, amounts, "paddings")
-    if len(flat) != 2 * count:
-        raise NotCovered(f"{node.op}: {len(flat)} paddings of {count} dimensions")
-    for amount in flat:
-        node.at_least(amount, 0, f"a padding of {amount}")
-    return list(zip(flat[::2], flat[1::2], strict=True))
-
-
 def _rest(node: OpNode, image: Tensor, count: int) -> list[tuple[Dim, Dim]]:
     """Return no padding, for each dimension behind those that have blocks."""
     if count < 1 or image.rank < 1 + count:
@@ -142,7 +133,7 @@ def _dilated(images: Tensor, block: Sequence[int], shape: Shape) -> Tensor | Non
     As many windows fit into the image as into those of all places together. The first of them are
     what is returned, in a shape.
     """
-    rows = _beneath(images)
+    rows = unreshaped(images)
     convolution = rows.node
     if not isinstance(convolution, Convolution) or convolution.transposed:
         return None
@@ -152,7 +143,7 @@ def _dilated(images: Tensor, block: Sequence[int], shape: Shape) -> Tensor | Non
     one = (1,) * (2 - len(block))  # a line is an image of one row
     if (*one, *images.shape[1:-1]) != window.counts:
         return None
-    image = _whole(_beneath(convolution.image), block)
+    image = _whole(unreshaped(convolution.image), block)
     if image is None or image.rank != len(block) + 2:
         return None
     batch, *sizes, channels = image.shape
@@ -164,13 +155,6 @@ def _dilated(images: Tensor, block: Sequence[int], shape: Shape) -> Tensor | Non
     )
     result = Tensor((dims.product(shape[:-1]), rows.shape[1]), rows.dtype, whole)
     return graph.reshape(result, shape)
-
-
-def _beneath(tensor: Tensor) -> Tensor:
-    """Return what a tensor is only another shape of."""
-    while isinstance(tensor.node, Reshape):
-        tensor = tensor.node.operand
-    return tensor
 
 
 def _whole(places: Tensor, block: Sequence[int]) -> Tensor | None:

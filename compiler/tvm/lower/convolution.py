@@ -13,7 +13,7 @@ from composite.compiler.tvm.ir.anchors import (
     FilterGradient,
     MatMul,
 )
-from composite.compiler.tvm.ir.dims import Dim, Shape
+from composite.compiler.tvm.ir.dims import Shape
 from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.tensor import Expr, Node, Tensor
@@ -129,14 +129,14 @@ def _backwards(
     node: OpNode, gradient: Tensor, kernel: Tensor, forward: Window, shape: Shape
 ) -> Tensor:
     """Return images of that shape, a pixel the sum of its products: the filter runs backwards."""
-    before = [r - 1 - b for r, b in zip(forward.reach, forward.before, strict=True)]
-    if min(before) < 0:
+    _refuse_wide(node, forward)
+    return _summed(node, gradient, kernel, forward.before, shape[1:3])
+
+
+def _refuse_wide(node: OpNode, forward: Window) -> None:
+    """Refuse padding in front in which a whole window lies."""
+    if any(b >= size for size, b in zip(forward.size, forward.before, strict=True)):
         raise NotCovered(f"{node.op}: padding {forward.before}")
-    top, left = before
-    window = Window(forward.size, (1, 1), (1, 1), (top, left), (shape[1], shape[2]))
-    pixels = Convolution(gradient, kernel, window, transposed=True)
-    count = dims.product(shape[:3])
-    return graph.reshape(Tensor((count, kernel.shape[2]), gradient.dtype, pixels), shape)
 
 
 def _in_blocks(
@@ -147,23 +147,22 @@ def _in_blocks(
     Where ``p + before`` is ``stride * m + r``, pixel p is the sum over j of gradient ``m - j``
     times the filter at ``r + stride * j``: a convolution for each place r of a block.
     """
-    strides, before = forward.strides, forward.before
-    sides = list(zip(forward.size, strides, before, shape[1:3], strict=True))
-    if any(b >= size for size, _, b, _ in sides):
-        raise NotCovered(f"{node.op}: padding {before}")
+    _refuse_wide(node, forward)
+    strides = forward.strides
+    sides = list(zip(forward.size, strides, forward.before, shape[1:3], strict=True))
     first = [b // stride for _, stride, b, _ in sides]
     counts = tuple(
         dims.floordiv(size + (b - 1), stride) - (b // stride - 1) for _, stride, b, size in sides
     )
     if all(size % stride == 0 for size, stride, _, _ in sides):  # one convolution for all places
         filters = _filters_of_blocks(kernel, forward)
-        pixels = spread_blocks(_summed(gradient, filters, first, counts), strides, shape[3])
+        pixels = spread_blocks(_summed(node, gradient, filters, first, counts), strides, shape[3])
     elif strides[0] * strides[1] <= _MOST_PLACES and all(
         size // stride > m for (size, stride, _, _), m in zip(sides, first, strict=True)
     ):
         parts = [
             [
-                _summed(gradient, _taps_at(kernel, (row, column), strides), first, counts)
+                _summed(node, gradient, _taps_at(kernel, (row, column), strides), first, counts)
                 for column in range(strides[1])
             ]
             for row in range(strides[0])
@@ -176,10 +175,10 @@ def _in_blocks(
 
 
 def _summed(
-    gradient: Tensor, filters: Tensor, first: Sequence[int], counts: tuple[Dim, ...]
+    node: OpNode, gradient: Tensor, filters: Tensor, first: Sequence[int], counts: Shape
 ) -> Tensor:
     """Return the sums of gradients times taps, the first of blocks ``first`` of an image."""
-    rows, columns = (int(taps) for taps in filters.shape[:2] if isinstance(taps, int))
+    rows, columns, *_ = _filter_sizes(node, gradient, filters)
     before = (rows - 1 - first[0], columns - 1 - first[1])
     window = Window((rows, columns), (1, 1), (1, 1), before, (counts[0], counts[1]))
     shape = (gradient.shape[0], *counts, filters.shape[2])

@@ -52,13 +52,19 @@ def _lower_cast(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     if x.known is not None and target in ("float32", "float64") and _is_one_number(x.known):
         return [graph.constant(x.known.astype(target), target)]
 
-    def body(block: Block, value: Expr) -> Expr:
-        return cast(block, value, source, target)
-
-    result = pointwise("Cast", body, (x,), target, cost=2)
+    result = converted(x, source, target)
     if x.known is not None and target in ("int32", "int64"):
         return [Tensor(result.shape, target, result.node, x.known)]
     return [result]
+
+
+def converted(x: Tensor, source: str, target: str) -> Tensor:
+    """Return the numbers of a dtype in another one."""
+
+    def body(block: Block, value: Expr) -> Expr:
+        return cast(block, value, source, target)
+
+    return pointwise("Cast", body, (x,), target, cost=2)
 
 
 def _is_one_number(known: np.ndarray) -> bool:

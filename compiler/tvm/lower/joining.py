@@ -47,11 +47,11 @@ def _lower_pack(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     return [views.concat(apart, axis, node.op)]
 
 
-def paddings(node: OpNode, tensor: Tensor, amounts: Tensor) -> list[tuple[Dim, Dim]]:
-    """Return how much is put before and after each dimension."""
+def paddings(node: OpNode, rank: int, amounts: Tensor) -> list[tuple[Dim, Dim]]:
+    """Return how much is put, or cut, before and after each of so many dimensions."""
     flat = known_dims(node, amounts, "paddings")
-    if len(flat) != 2 * tensor.rank:
-        raise NotCovered(f"{node.op}: {len(flat)} paddings of rank {tensor.rank}")
+    if len(flat) != 2 * rank:
+        raise NotCovered(f"{node.op}: {len(flat)} paddings of rank {rank}")
     for amount in flat:
         node.at_least(amount, 0, f"a padding of {amount}")
     return list(zip(flat[::2], flat[1::2], strict=True))
@@ -76,14 +76,14 @@ def resized(tensor: Tensor, axis: int, size: Dim) -> Shape:
 def _lower_pad(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     """Lower Pad and PadV2, which says the value."""
     tensor = as_known(inputs[0])
-    return [padded(tensor, paddings(node, tensor, inputs[1]), *inputs[2:])]
+    return [padded(tensor, paddings(node, tensor.rank, inputs[1]), *inputs[2:])]
 
 
 def _lower_mirror_pad(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     """Lower MirrorPad: reversed ends before and after; REFLECT leaves the edge itself out."""
     tensor = as_known(inputs[0])
     edge = _edge(node)
-    for axis, amounts in reversed(list(enumerate(paddings(node, tensor, inputs[1])))):
+    for axis, amounts in reversed(list(enumerate(paddings(node, tensor.rank, inputs[1])))):
         whole = tensor.shape[axis]
         for amount in amounts:
             node.at_least(whole - amount, edge, f"a padding of {amount} of size {whole}")
@@ -118,7 +118,7 @@ def _lower_mirror_pad_grad(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     dy = inputs[0]
     node.require(dy.dtype, *NUMBERS)
     edge = _edge(node)
-    for axis, (before, after) in enumerate(paddings(node, dy, inputs[1])):
+    for axis, (before, after) in enumerate(paddings(node, dy.rank, inputs[1])):
         whole = dy.shape[axis] - before - after
         node.at_least(whole - before, edge, f"a padding of {before} of size {whole}")
         node.at_least(whole - after, edge, f"a padding of {after} of size {whole}")

@@ -16,9 +16,10 @@ from composite.compiler.tvm.ir import graph, views
 from composite.compiler.tvm.ir.dims import static_shape
 from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
+from composite.compiler.tvm.lower.data import converted
 from composite.compiler.tvm.lower.static import as_known, known_ints
 from composite.compiler.tvm.lower.unary import FLOATS
-from composite.compiler.tvm.math.numeric import add, cast, mul, sub
+from composite.compiler.tvm.math.numeric import add, mul, sub
 from composite.compiler.tvm.read.node import OpNode
 
 _MOST = 4096
@@ -76,14 +77,9 @@ def _lower_nearest(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
 def _lower_bilinear(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     """Lower it as TensorFlow computes it: in float32, between columns first."""
     image = as_known(inputs[0])
-    source = image.dtype
-    node.require(source, *FLOATS)
-    if source != "float32":
-
-        def body(block: Block, x: Expr) -> Expr:
-            return cast(block, x, source, "float32")
-
-        image = pointwise("Cast", body, (image,), "float32")
+    node.require(image.dtype, *FLOATS)
+    if image.dtype != "float32":
+        image = converted(image, image.dtype, "float32")
     scales = _scales(node, image, inputs[1])
     if all(scale.size == scale.count for scale in scales):
         return [image]

@@ -63,7 +63,9 @@ def _joined(image: Tensor) -> tuple[Sequence[Tensor], int] | None:
     node = image.node
     if isinstance(node, Concat):
         return node.operands, node.axis
-    lines = node.operand if isinstance(node, Reshape) else image
+    if not isinstance(node, Reshape):
+        return None
+    lines = node.operand
     one_row = (*lines.shape[:1], 1, *lines.shape[1:])
     if not isinstance(lines.node, Concat) or image.shape != one_row:
         return None

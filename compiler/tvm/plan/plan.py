@@ -15,7 +15,7 @@ from composite.compiler.tvm.ir.graph import Function, is_squeeze, is_table, poin
 from composite.compiler.tvm.ir.loop import Loop, LoopResult, is_one_value
 from composite.compiler.tvm.ir.tensor import Parameter, Pointwise, Reshape, Tensor, Transpose
 from composite.compiler.tvm.ir.views import Check, Concat, Gather, Slice
-from composite.compiler.tvm.ir.walk import reachable, topological
+from composite.compiler.tvm.ir.walk import reachable, topological, unreshaped
 from composite.compiler.tvm.passes.pipeline import FUNCTION_PASSES, run
 from composite.compiler.tvm.plan.row_stages import join_rows
 from composite.compiler.tvm.plan.stage import Stage
@@ -57,9 +57,7 @@ def _output_buffers(outputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """
     chosen: list[Tensor] = []
     for output in outputs:
-        target = output
-        while isinstance(target.node, Reshape):
-            target = target.node.operand
+        target = unreshaped(output)
         if isinstance(target.node, Parameter | Transpose) or target in {*chosen, *outputs}:
             target = output
         if isinstance(target.node, Parameter) or target in chosen:
@@ -239,9 +237,7 @@ def _root(tensor: Tensor) -> Tensor:
         return tensor
     if is_squeeze(tensor.shape, node.operand.shape):
         return _root(node.operand)
-    source = node.operand
-    while isinstance(source.node, Reshape):
-        source = source.node.operand
+    source = unreshaped(tensor)
     return tensor if isinstance(source.node, Transpose | Slice) else source
 
 

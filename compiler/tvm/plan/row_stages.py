@@ -16,7 +16,7 @@ from composite.compiler.tvm.ir import dims
 from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import Shape
 from composite.compiler.tvm.ir.tensor import Constant, Parameter, Pointwise, Reshape, Tensor
-from composite.compiler.tvm.ir.walk import reachable
+from composite.compiler.tvm.ir.walk import reachable, unreshaped
 from composite.compiler.tvm.plan.stage import Stage
 
 FULL, VALUE, FLAT = "full", "value", "flat"
@@ -211,7 +211,7 @@ class _Roles:
             return known == role
         if self._is_input(tensor):
             if role == FULL:
-                self.inputs.add(_source(tensor))
+                self.inputs.add(unreshaped(tensor))
             return True
         if not self._follow_node(tensor, role):
             return False
@@ -219,7 +219,7 @@ class _Roles:
         return True
 
     def _is_input(self, tensor: Tensor) -> bool:
-        source = _source(tensor)
+        source = unreshaped(tensor)
         return isinstance(source.node, Parameter) or source in self._stored
 
     def _follow_node(self, tensor: Tensor, role: str) -> bool:
@@ -260,9 +260,3 @@ class _Roles:
                 for t in found
             )
         return self._needs[tensor]
-
-
-def _source(tensor: Tensor) -> Tensor:
-    while isinstance(tensor.node, Reshape):
-        tensor = tensor.node.operand
-    return tensor

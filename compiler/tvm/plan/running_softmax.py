@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from composite.compiler.tvm.ir.anchors import MatMul, Reduce
 from composite.compiler.tvm.ir.dims import product
 from composite.compiler.tvm.ir.tensor import Pointwise, Reshape, Tensor
-from composite.compiler.tvm.ir.walk import reachable, topological
+from composite.compiler.tvm.ir.walk import reachable, topological, unreshaped
 from composite.compiler.tvm.plan.plan import Plan
 from composite.compiler.tvm.plan.stage import Stage
 
@@ -75,7 +75,7 @@ def _parts(last: Stage, makers: dict[Tensor, Stage]) -> tuple[Stage, ...] | None
     """Return the stages of what may be an attention, by what each reads."""
     if last.anchor is None or not isinstance(last.anchor.node, MatMul):
         return None
-    middle = makers.get(_same(last.anchor.node.a))
+    middle = makers.get(unreshaped(last.anchor.node.a))
     if middle is None or len(middle.stores) != 1 or middle.reduced != 1:
         return None
     before = (makers.get(t) for t in _read(middle, makers))
@@ -109,7 +109,7 @@ def running_softmax(parts: Sequence[Stage], stored: Collection[Tensor]) -> Runni
         return None
     if not isinstance(scores.node, MatMul) or result.node.transpose_a:
         return None
-    share = _same(result.node.a)
+    share = unreshaped(result.node.a)
     if middle.stores != [share]:
         return None
     found = _softmax(_without_casts(share), scores, result)
@@ -135,7 +135,7 @@ def _softmax(share: Tensor, scores: Tensor, result: Tensor) -> RunningSoftmax | 
     if not isinstance(difference.node, Pointwise) or difference.node.op != "Sub":
         return None
     logits, largest = difference.node.operands
-    most, totals = _same(largest), _reductions(part)
+    most, totals = unreshaped(largest), _reductions(part)
     if len(totals) != 1 or not _is_reduction(most, "Max", logits):
         return None
     (total,) = totals
@@ -188,13 +188,6 @@ def _is_made_in_place(tensor: Tensor, of: Tensor, given: set[Tensor]) -> bool:
         if any(reads[t] and product(t.shape) != size for t in one.node.operands):
             return False
     return reads[tensor]
-
-
-def _same(tensor: Tensor) -> Tensor:
-    """Return what a tensor is another shape of."""
-    while isinstance(tensor.node, Reshape):
-        tensor = tensor.node.operand
-    return tensor
 
 
 def _without_casts(tensor: Tensor) -> Tensor:

@@ -117,10 +117,8 @@ class Copy {
   }
 
   void AddFunctions(const RegionLoop& loop) {
-    for (const FunctionDef* function : {&loop.cond, &loop.body}) {
-      if (loop.is_call() && function == &loop.cond) continue;
-      functions_[function->signature().name()] = *function;
-    }
+    functions_[loop.body.signature().name()] = loop.body;
+    if (!loop.is_call()) functions_[loop.cond.signature().name()] = loop.cond;
   }
 
   // The region's function, and those that its loops and its nodes of kFunctionOp run.

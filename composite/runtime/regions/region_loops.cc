@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/base/op_traits.h"
@@ -41,15 +42,28 @@ absl::Status NoLoop(const Node& node, absl::string_view why) {
       absl::StrCat("node ", node.name(), " of ", node.type_string(), " ", why));
 }
 
-absl::StatusOr<std::unique_ptr<FunctionBody>> BodyOf(const Node& loop, const char* attr,
-                                                     const FunctionLibraryDefinition& library) {
+absl::StatusOr<const FunctionDef*> FunctionOf(const Node& loop, const char* attr,
+                                              const FunctionLibraryDefinition& library) {
   const tensorflow::AttrValue* named = loop.attrs().Find(attr);
   const FunctionDef* function = named == nullptr ? nullptr : library.Find(named->func().name());
   if (function == nullptr) return NoLoop(loop, "runs a function that is not in the library");
+  return function;
+}
+
+absl::StatusOr<std::unique_ptr<FunctionBody>> BodyOf(const Node& loop, const char* attr,
+                                                     const FunctionLibraryDefinition& library) {
+  TF_ASSIGN_OR_RETURN(const FunctionDef* function, FunctionOf(loop, attr, library));
   std::unique_ptr<FunctionBody> body;
-  TF_RETURN_IF_ERROR(tensorflow::FunctionDefToBodyHelper(
-      *function, tensorflow::AttrSlice(&named->func().attr()), &library, &body));
+  const auto& attrs = loop.attrs().Find(attr)->func().attr();
+  TF_RETURN_IF_ERROR(tensorflow::FunctionDefToBodyHelper(*function, tensorflow::AttrSlice(&attrs),
+                                                         &library, &body));
   return body;
+}
+
+bool HasSeveralSums(const FunctionDef& function) {
+  return absl::c_count_if(function.node_def(), [](const NodeDef& node) {
+           return TraitsOf(node.op()).work == Work::kSums;
+         }) > 1;
 }
 
 // The input of a node that is its only one.
@@ -136,12 +150,16 @@ class Reading {
   Reading(const Node& loop, const FunctionLibraryDefinition& library)
       : loop_(loop), library_(library) {}
 
-  // A call runs its function once.
+  // A call runs its function once. XLA fuses the ops of a function that it compiles, and nothing of
+  // a single one.
   absl::StatusOr<RegionLoop> Call() {
+    constexpr char kSeveral[] = "runs a function of several ops";
+    TF_ASSIGN_OR_RETURN(const FunctionDef* function, FunctionOf(loop_, kCalledAttr, library_));
+    // Before a graph is made, which of a whole model takes long.
+    if (HasSeveralSums(*function)) return NoLoop(loop_, kSeveral);
     TF_ASSIGN_OR_RETURN(const auto body, BodyOf(loop_, kCalledAttr, library_));
     for (const Node* node : body->graph->op_nodes()) TF_RETURN_IF_ERROR(Count(*node));
-    // XLA fuses the ops of a function that it compiles, and nothing of a single one.
-    if (made_.computing > 1) return NoLoop(loop_, "runs a function of several ops");
+    if (made_.computing > 1) return NoLoop(loop_, kSeveral);
     for (size_t i = 0; i < body->arg_nodes.size(); ++i) {
       TF_RETURN_IF_ERROR(CheckRead(*body->arg_nodes[i], static_cast<int>(i)));
     }

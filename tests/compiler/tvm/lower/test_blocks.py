@@ -75,7 +75,7 @@ def test_what_blocks_cannot_do(compiler: Any) -> None:
     with pytest.raises(NotCovered, match="SpaceToDepth: data_format NCHW_VECT_C"):
         compiler.compile(
             lambda x: tf.raw_ops.SpaceToDepth(input=x, block_size=2, data_format="NCHW_VECT_C"),
-            [drawn(2, 3, 4, 4, 4).astype(np.float32)],
+            [drawn(2, 3, 4, 4, 4)],
         )
 
 
