@@ -48,7 +48,6 @@ ROWS = (
         limits="NHWC",
         reads=reads(input=Read.VALUES, filter_sizes=Read.INDEX, out_backprop=Read.VALUES),
     ),
-    OpTraits("Conv3D", terms=Terms.WINDOW),
     # Normalization.
     OpTraits(
         "FusedBatchNormV3",
@@ -80,6 +79,29 @@ ROWS = (
     OpTraits("AvgPool", "pooling", limits="NHWC"),
     OpTraits("MaxPoolGrad", "pooling", jumps=True),
     OpTraits("AvgPoolGrad", "pooling", reads=reads(orig_input_shape=Read.INDEX, grad=Read.VALUES)),
+    # Volumes.
+    OpTraits("Conv3D", "volumes", limits="NDHWC, filters of known size", terms=Terms.WINDOW),
+    OpTraits(
+        "Conv3DBackpropInputV2",
+        "volumes",
+        limits="NDHWC, filters that are finite; strides as for images, of height and width",
+        reads=reads(input_sizes=Read.INDEX, filter=Read.VALUES, out_backprop=Read.VALUES),
+    ),
+    OpTraits(
+        "Conv3DBackpropFilterV2",
+        "volumes",
+        limits="NDHWC",
+        reads=reads(input=Read.VALUES, filter_sizes=Read.INDEX, out_backprop=Read.VALUES),
+    ),
+    OpTraits("MaxPool3D", "volumes", limits="NDHWC"),
+    OpTraits("AvgPool3D", "volumes", limits="NDHWC"),
+    OpTraits("MaxPool3DGrad", "volumes", limits="NDHWC", jumps=True),
+    OpTraits(
+        "AvgPool3DGrad",
+        "volumes",
+        limits="NDHWC",
+        reads=reads(orig_input_shape=Read.INDEX, grad=Read.VALUES),
+    ),
     # Images of another size.
     OpTraits(
         "ResizeNearestNeighbor",

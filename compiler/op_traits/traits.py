@@ -25,6 +25,7 @@ Family: TypeAlias = Literal[
     "blocks",
     "normalization",
     "pooling",
+    "volumes",
     "resizing",
     "reduction",
     "largest",

@@ -177,4 +177,19 @@ class Drawn:
             layers.Conv2DTranspose(filters, self._pick(2, 3), strides=2, padding=padding),
             layers.ZeroPadding2D(1),
             layers.Cropping2D(1),
+            self._volume,
         )(x)
+
+    def _volume(self, x: Any) -> Any:
+        """An image whose channels are a side of a volume."""
+        layers = tf.keras.layers
+        filters, padding = self._random.randint(1, 5), self._pick("same", "valid")
+        volume = layers.Reshape((*x.shape[1:], 1))(x)
+        volume = self._pick(
+            layers.Conv3D(filters, 2, padding=padding, strides=self._pick(1, 2)),
+            layers.Conv3DTranspose(filters, 2, strides=self._pick(1, 2), padding=padding),
+            layers.MaxPooling3D(2, padding=padding),
+            layers.AveragePooling3D(2, padding=padding),
+        )(volume)
+        rows, columns, width, count = volume.shape[1:]
+        return layers.Reshape((rows, columns, width * count))(volume)

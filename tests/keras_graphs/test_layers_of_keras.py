@@ -11,7 +11,7 @@ from keras import layers
 
 from composite.compiler.tvm import table
 
-LINE, IMAGE, ROW = (8, 6), (8, 8, 4), (8,)
+LINE, IMAGE, VOLUME, ROW = (8, 6), (8, 8, 4), (6, 6, 6, 4), (8,)
 # What gives values and keeps state is outside of kernels.
 GIVEN = {"Placeholder", "ReadVariableOp", "ResourceGather", "NoOp"}
 
@@ -37,6 +37,10 @@ LAYERS: dict[str, tuple[tuple[int, ...], Callable[[], Any]]] = {
     "mean": (IMAGE, lambda: layers.AveragePooling2D(2)),
     "largest of all": (IMAGE, layers.GlobalMaxPooling2D),
     "mean of all": (IMAGE, layers.GlobalAveragePooling2D),
+    "convolution of volumes": (VOLUME, lambda: layers.Conv3D(4, 3)),
+    "transposed, of volumes": (VOLUME, lambda: layers.Conv3DTranspose(4, 2, strides=2)),
+    "largest, of volumes": (VOLUME, lambda: layers.MaxPooling3D(2)),
+    "mean, of volumes": (VOLUME, lambda: layers.AveragePooling3D(2)),
     "batch norm": (IMAGE, layers.BatchNormalization),
     "layer norm": (ROW, layers.LayerNormalization),
     "group norm": (IMAGE, lambda: layers.GroupNormalization(2)),
@@ -48,6 +52,8 @@ LAYERS: dict[str, tuple[tuple[int, ...], Callable[[], Any]]] = {
     "larger, linear": (IMAGE, lambda: layers.UpSampling2D(2, interpolation="bilinear")),
     "of another size": (IMAGE, lambda: layers.Resizing(5, 7)),
     "nearest": (IMAGE, lambda: layers.Resizing(5, 7, interpolation="nearest")),
+    "larger volumes": (VOLUME, lambda: layers.UpSampling3D(2)),
+    "padding of volumes": (VOLUME, lambda: layers.ZeroPadding3D(1)),
     "padding": (IMAGE, lambda: layers.ZeroPadding2D(1)),
     "cropping": (IMAGE, lambda: layers.Cropping2D(1)),
     "rescaling": (IMAGE, lambda: layers.Rescaling(1 / 255.0)),

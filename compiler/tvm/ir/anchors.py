@@ -163,8 +163,9 @@ class Pool(Node):
 class PoolGradient(Node):
     """What each pixel is given by the windows it is in, of ``gradient`` ``[N, windows..., C]``.
 
-    A window gives its gradient to the first of its largest elements of ``image``; without an image,
-    an equal part to each of its elements. The result is ``[N * H * W, C]``, ``sizes`` being (H, W).
+    A window gives its gradient to the first of its largest elements of ``image``, or ``to_all`` of
+    these; without an image, an equal part to each of its elements. The result is
+    ``[N * H * W, C]``, ``sizes`` being (H, W).
     """
 
     is_anchor: ClassVar[bool] = True
@@ -174,3 +175,4 @@ class PoolGradient(Node):
     image: Tensor | None
     window: Window
     sizes: tuple[Dim, Dim]
+    to_all: bool = False

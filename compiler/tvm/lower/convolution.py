@@ -37,7 +37,7 @@ def _lower_conv2d(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     channels = image.shape[3]
     if not isinstance(channels, int) or channels % depth or count % (channels // depth):
         raise NotCovered(f"{node.op}: {channels} channels for filters {kernel.shape}")
-    return [_convolution(node, image, kernel, (rows, columns))]
+    return [convolution(image, kernel, window_of(node, image.shape, (rows, columns)))]
 
 
 def _lower_depthwise(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
@@ -47,12 +47,12 @@ def _lower_depthwise(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     dims.require_equal(image.shape[3], channels, node.op)
     _refuse_uneven(node)
     kernel = graph.reshape(kernel, (rows, columns, 1, channels * multiplier))
-    return [_convolution(node, image, kernel, (rows, columns))]
+    return [convolution(image, kernel, window_of(node, image.shape, (rows, columns)))]
 
 
 def _refuse_uneven(node: OpNode) -> None:
-    rows, columns = spatial(node, "strides")
-    if rows != columns or spatial(node, "dilations") != (1, 1):
+    rows, columns = spatial(node, "strides", 2)
+    if rows != columns or spatial(node, "dilations", 2) != (1, 1):
         raise NotCovered(f"{node.op}: unequal strides, or dilations")  # nor has TF
 
 
@@ -69,11 +69,11 @@ def _filter_sizes(
     return rows, columns, depth, count
 
 
-def _convolution(node: OpNode, image: Tensor, kernel: Tensor, size: tuple[int, int]) -> Tensor:
-    window = window_of(node, image.shape, size)
+def convolution(image: Tensor, kernel: Tensor, window: Window) -> Tensor:
+    """Return the windows of images times filters ``[rows, columns, D, F]``."""
     count = dims.product((image.shape[0], *window.counts))
     result: Node = Convolution(image, kernel, window)
-    if size == (1, 1) and window.strides == (1, 1) and _is_whole(image, kernel, window):
+    if window.size == (1, 1) and window.strides == (1, 1) and _is_whole(image, kernel, window):
         depth = kernel.shape[2]
         rows = graph.reshape(image, (count, depth))
         result = MatMul(rows, graph.reshape(kernel, (depth, kernel.shape[3])))
@@ -87,29 +87,45 @@ def _lower_image_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     shape = known_dims(node, sizes, "the image's shape")
     forward = _forward_window(node, shape, (rows, columns), gradient)
     dims.require_equal(shape[3], depth, f"{node.op}: channels")
-    if (rows, columns) == (1, 1) and forward.before == (0, 0):
-        return [_of_pixels(node, gradient, kernel, forward, shape)]
+    pixels = image_gradient(node, gradient, kernel, forward, shape)
+    return [pixels if are_apart(forward) else of_finite(node, pixels, kernel)]
+
+
+def image_gradient(
+    node: OpNode, gradient: Tensor, kernel: Tensor, forward: Window, shape: Shape
+) -> Tensor:
+    """Return the gradient of images of that shape, by windows of filters that are finite."""
+    if forward.size == (1, 1) and forward.before == (0, 0):
+        return _of_pixels(node, gradient, kernel, forward, shape)
     make = _backwards if forward.strides == (1, 1) else _in_blocks
-    pixels = make(node, gradient, kernel, forward, shape)
-    if all(size <= stride for size, stride in zip(forward.size, forward.strides, strict=True)):
-        return [pixels]
-    finite = _all_finite(kernel)
-    return [pointwise(node.op, lambda _, y, _zero: y, (pixels, finite), pixels.dtype)]
+    return make(node, gradient, kernel, forward, shape)
 
 
-def _all_finite(kernel: Tensor) -> Tensor:
-    """Return 0; the kernel fails if an element is no finite number.
+def are_apart(forward: Window) -> bool:
+    """Return whether windows have no pixel in common."""
+    return all(size <= stride for size, stride in zip(forward.size, forward.strides, strict=True))
+
+
+def of_finite(node: OpNode, pixels: Tensor, kernel: Tensor) -> Tensor:
+    """Return the pixels; the kernel fails if an element of the filters is no finite number.
 
     TensorFlow's sum for a pixel at the border has no product of what is outside. A kernel's has
     products with zero there, of an infinity NaN: the expansion then answers.
     """
+    finite = _all_finite(kernel)
+    return pointwise(node.op, lambda _, y, _zero: y, (pixels, finite), pixels.dtype)
+
+
+def _all_finite(kernel: Tensor) -> Tensor:
+    """Return 0; the kernel fails if an element is no finite number."""
 
     def body(block: Block, x: Expr) -> Expr:
         return convert(is_nan(sub(block, x, x)), "int32")
 
     odd = pointwise("IsFinite", body, (kernel,), "int32", cost=2)
-    of_rows = reduce_over(ANY, odd, (3,), keep=False)
-    return views.checked(reduce_over(ANY, of_rows, (0, 1, 2), keep=False), 1)
+    last = odd.rank - 1
+    of_rows = reduce_over(ANY, odd, (last,), keep=False)
+    return views.checked(reduce_over(ANY, of_rows, tuple(range(last)), keep=False), 1)
 
 
 def _of_pixels(
@@ -239,12 +255,17 @@ def _lower_filter_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     window = _forward_window(node, image.shape, (rows, columns), gradient)
     dims.require_equal(image.shape[3], depth, f"{node.op}: channels")
     dims.require_equal(gradient.shape[3], count, f"{node.op}: filters")
-    given = _as_rows(gradient)
+    return [filter_gradient(image, gradient, window)]
+
+
+def filter_gradient(image: Tensor, gradient: Tensor, window: Window) -> Tensor:
+    """Return the gradient of filters ``[rows, columns, C, F]`` that images meet in windows."""
+    given, (depth, count) = _as_rows(gradient), (image.shape[3], gradient.shape[3])
     result: Node = FilterGradient(image, given, window)
-    if (rows, columns) == (1, 1) and image.shape[1:3] == window.counts:
+    if window.size == (1, 1) and image.shape[1:3] == window.counts:
         result = MatMul(_as_rows(image), given, transpose_a=True)
-    total = Tensor((rows * columns * depth, count), image.dtype, result)
-    return [graph.reshape(total, (rows, columns, depth, count))]
+    total = Tensor((dims.product((*window.size, depth)), count), image.dtype, result)
+    return graph.reshape(total, (*window.size, depth, count))
 
 
 def _lower_depthwise_filter_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:

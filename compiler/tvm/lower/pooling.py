@@ -12,6 +12,7 @@ from composite.compiler.tvm.ir import dims, graph
 from composite.compiler.tvm.ir.anchors import Combine, Pool, PoolGradient
 from composite.compiler.tvm.ir.dims import Shape
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
+from composite.compiler.tvm.ir.window import Window
 from composite.compiler.tvm.lower.reduction import ADD
 from composite.compiler.tvm.lower.static import known_dims
 from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
@@ -23,9 +24,13 @@ from composite.compiler.tvm.read.node import OpNode
 def _lower_max_pool(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     (image,) = inputs
     node.require(image.dtype, *NUMBERS)
-    least = _least(image.dtype)
-    combine = Combine("Max", lambda _: least, _larger)
-    return [_pool(node, image, combine, mean=False)]
+    return [pool(image, _window(node, image.shape), largest(image.dtype), mean=False)]
+
+
+def largest(dtype: str) -> Combine:
+    """Return what MaxPool combines elements of a dtype by."""
+    least = _least(dtype)
+    return Combine("Max", lambda _: least, _larger)
 
 
 def _larger(_: Expr, so_far: Expr, value: Expr) -> Expr:
@@ -43,14 +48,18 @@ def _least(dtype: str) -> float:
 def _lower_avg_pool(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     (image,) = inputs
     node.require(image.dtype, *FLOATS)
-    return [_pool(node, image, ADD, mean=True)]
+    return [pool(image, _window(node, image.shape), ADD, mean=True)]
 
 
-def _pool(node: OpNode, image: Tensor, combine: Combine, *, mean: bool) -> Tensor:
-    window = window_of(node, image.shape, spatial(node, "ksize"))
+def _window(node: OpNode, image: Shape) -> Window:
+    return window_of(node, image, spatial(node, "ksize", 2))
+
+
+def pool(image: Tensor, window: Window, combine: Combine, *, mean: bool) -> Tensor:
+    """Return the combination, or the mean, over windows of images, which are ``[N, H, W, C]``."""
     count = dims.product((image.shape[0], *window.counts))
-    pool = Pool(image, window, combine, mean)
-    return per_window(Tensor((count, image.shape[3]), image.dtype, pool), image, window)
+    node = Pool(image, window, combine, mean)
+    return per_window(Tensor((count, image.shape[3]), image.dtype, node), image, window)
 
 
 def _lower_max_pool_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
@@ -66,14 +75,19 @@ def _lower_avg_pool_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]
 
 
 def _gradient(node: OpNode, shape: Shape, gradient: Tensor, image: Tensor | None) -> Tensor:
-    window = window_of(node, shape, spatial(node, "ksize"))
+    window = _window(node, shape)
     for have, want in zip(gradient.shape, (shape[0], *window.counts, shape[3]), strict=True):
         dims.require_equal(have, want, f"{node.op}: gradient")
+    spread = PoolGradient(gradient, image, window, (shape[1], shape[2]))
+    return spread_gradient(node, spread, shape)
+
+
+def spread_gradient(node: OpNode, spread: PoolGradient, shape: Shape) -> Tensor:
+    """Return what windows give to the pixels of images of a shape."""
     if not isinstance(shape[3], int):
         raise NotCovered(f"{node.op}: an unknown number of channels")
-    spread = PoolGradient(gradient, image, window, (shape[1], shape[2]))
     rows = dims.product(shape[:3])
-    return graph.reshape(Tensor((rows, shape[3]), gradient.dtype, spread), shape)
+    return graph.reshape(Tensor((rows, shape[3]), spread.gradient.dtype, spread), shape)
 
 
 LOWERINGS: dict[str, Callable[[OpNode, list[Tensor]], list[Tensor]]] = {

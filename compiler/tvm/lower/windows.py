@@ -1,9 +1,12 @@
-"""What ops over images have in common: their windows, from the attributes of a node.
+"""What ops over images and volumes have in common: their windows, from the attributes of a node.
 
-Images are ``[N, H, W, C]``. Not an op family: it has no lowerings.
+Images are ``[N, H, W, C]``, volumes ``[N, D, H, W, C]``. Not an op family: it has no lowerings.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from composite.compiler.tvm.errors import NotCovered
 from composite.compiler.tvm.ir import dims, graph
@@ -12,35 +15,66 @@ from composite.compiler.tvm.ir.tensor import Tensor
 from composite.compiler.tvm.ir.window import Window
 from composite.compiler.tvm.read.node import OpNode
 
+_LAYOUTS = {2: "NHWC", 3: "NDHWC"}
 
-def window_of(node: OpNode, image: Shape, size: tuple[int, int]) -> Window:
+
+@dataclass(frozen=True)
+class Side:
+    """Windows along one dimension, as in :class:`..ir.window.Window`."""
+
+    size: int
+    stride: int
+    dilation: int
+    before: int
+    count: Dim
+
+
+def window_of(node: OpNode, image: Shape, size: Sequence[int]) -> Window:
     """Return the windows on images of a shape, by the attributes strides, dilations, padding."""
-    if len(image) != 4:
-        raise NotCovered(f"{node.op}: an image of rank {len(image)}")
-    if node.text("data_format", "NHWC") != "NHWC":
+    rows, columns = sides_of(node, image, size)
+    return window_over(rows, columns)
+
+
+def window_over(rows: Side, columns: Side) -> Window:
+    """Return the windows along rows and columns."""
+    return Window(
+        (rows.size, columns.size),
+        (rows.stride, columns.stride),
+        (rows.dilation, columns.dilation),
+        (rows.before, columns.before),
+        (rows.count, columns.count),
+    )
+
+
+def sides_of(node: OpNode, shape: Shape, size: Sequence[int]) -> list[Side]:
+    """Return the windows along each dimension of images, or of volumes."""
+    layout = _LAYOUTS[len(size)]
+    if len(shape) != len(layout):
+        raise NotCovered(f"{node.op}: an image of rank {len(shape)}")
+    if node.text("data_format", layout) != layout:
         raise NotCovered(f"{node.op}: data_format {node.text('data_format', '')}")
-    strides = spatial(node, "strides")
-    dilations = spatial(node, "dilations")
+    strides = spatial(node, "strides", len(size))
+    dilations = spatial(node, "dilations", len(size))
     explicit = node.numbers("explicit_paddings")
     padding = node.text("padding", "VALID")
     sides = []
-    for i in range(2):
-        reach = (size[i] - 1) * dilations[i] + 1
+    for i, taps in enumerate(size):
+        reach = (taps - 1) * dilations[i] + 1
         around = (explicit[2 + 2 * i], explicit[3 + 2 * i]) if padding == "EXPLICIT" else (0, 0)
         if padding == "SAME":
-            sides.append(_same(node, image[1 + i], strides[i], reach))
+            before, count = _same(node, shape[1 + i], strides[i], reach)
         else:
-            sides.append(_stated(node, image[1 + i], strides[i], reach, around))
-    (top, rows), (left, columns) = sides
-    return Window(size, strides, dilations, (top, left), (rows, columns))
+            before, count = _stated(node, shape[1 + i], strides[i], reach, around)
+        sides.append(Side(taps, strides[i], dilations[i], before, count))
+    return sides
 
 
-def spatial(node: OpNode, key: str) -> tuple[int, int]:
-    """Return the spatial two of an attribute with a number an axis, 1 where there is none."""
-    batch, rows, columns, channels = node.numbers(key) or (1, 1, 1, 1)
-    if batch != 1 or channels != 1:
+def spatial(node: OpNode, key: str, count: int) -> tuple[int, ...]:
+    """Return the spatial ones of an attribute with a number an axis, 1 where there is none."""
+    batch, *numbers, channels = node.numbers(key) or [1] * (count + 2)
+    if batch != 1 or channels != 1 or len(numbers) != count:
         raise NotCovered(f"{node.op}: {key} along batch or channels")
-    return rows, columns
+    return tuple(numbers)
 
 
 def _same(node: OpNode, size: Dim, stride: int, reach: int) -> tuple[int, Dim]:

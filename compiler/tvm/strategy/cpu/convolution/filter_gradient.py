@@ -21,6 +21,7 @@ from composite.compiler.tvm.codegen.block import (
     ceil_quotient,
     const,
     index,
+    maximum,
     minimum,
     quotient,
     remainder,
@@ -145,13 +146,14 @@ class _Writer:
             zero = const(0, f"{self._dtype}x{self._lanes}")
             with block.loop(room // self._lanes, "z") as z:
                 block.store(sums, z * self._lanes, zero)
+            places = self._places(first)
             with (
                 block.loop(images, "image") as image,
                 block.loop(ceil_quotient(lines, self._lines), "lines") as chunk,
             ):
                 line = block.bind(index(chunk * self._lines), "line")
                 count = block.bind(index(minimum(self._lines, lines - line)), "lines")
-                self._add(Task(image, line, 1, count, 1, self._lines), (first, rows), sums)
+                self._add(Task(image, line, 1, count, 1, self._lines), (places, rows), sums)
             result = _Result(self._stage, self._dtype)
             group = self._width // self._lanes
             epilogue = Epilogue(context, result, [], group, self._filters, swapped=False)
@@ -160,8 +162,27 @@ class _Writer:
         cycles = quotient(images * lines * width * (self._steps * vectors), 2)
         tasks(context, ceildiv(self._steps, self._share), cycles, body)
 
-    def _add(self, task: Task, part: tuple[Expr, Expr], sums: Buffer) -> None:
-        """Add the products of some lines of windows to the sums of a part of the steps."""
+    def _places(self, first: Expr) -> Buffer:
+        """Return where the steps of a task are, from the beginning of a window.
+
+        Those past the end, of the last tile, are as the last.
+        """
+        block, window, depth = self._block, self._node.window, self._depth
+        down, across = window.dilations[0] * self._strip.line, window.dilations[1] * depth
+        # No place is outside of these bounds, which a proof does not always find in the divisions.
+        last = (window.size[0] - 1) * down + (window.size[1] - 1) * across + (depth - 1)
+        count = self._share + self._tile.rows
+        places = block.workspace(count, "int64", "places")
+        with block.loop(count, "s") as s:
+            step = block.bind(index(minimum(first + s, self._steps - 1)), "step")
+            tap = block.bind(index(quotient(step, depth)), "tap")
+            row, column = quotient(tap, window.size[1]), remainder(tap, window.size[1])
+            place = row * down + column * across + remainder(step, depth)
+            block.store(places, s, index(maximum(0, minimum(place, last))))
+        return places
+
+    def _add(self, task: Task, part: tuple[Buffer, Expr], sums: Buffer) -> None:
+        """Add products of some lines of windows to the sums of a part: its places, how many."""
         block, node = self._block, self._node
         rows, columns = (self._context.size(c) for c in node.window.counts)
         source = self._strip.write(task)
@@ -182,25 +203,15 @@ class _Writer:
         for at, tile, repeat in row_tiles(part[1], self._tile):
             with block.loop(repeat, "tile") as t:
                 row = block.bind(at + t * tile.rows, "row")
-                places = [self._place(part[0] + row + i) for i in range(tile.rows)]
+                places = [block.bind(block.load(part[0], row + i)) for i in range(tile.rows)]
                 with block.loop(self._panels, "panel") as p:
                     self._one_tile(tile, windows, places, (p, row, sums))
-
-    def _place(self, step: Expr) -> Expr | int:
-        """Return where a step of a window is, from its beginning; past the end, the last."""
-        window = self._node.window
-        step = self._block.bind(index(minimum(step, self._steps - 1)), "step")
-        tap = self._block.bind(index(quotient(step, self._depth)), "tap")
-        row, column = quotient(tap, window.size[1]), remainder(tap, window.size[1])
-        place = row * (window.dilations[0] * self._strip.line)
-        place = place + column * (window.dilations[1] * self._depth) + remainder(step, self._depth)
-        return self._block.bind(index(place), "place")
 
     def _one_tile(
         self,
         tile: Tile,
         windows: _Windows,
-        places: list[Expr | int],
+        places: list[Expr],
         where: tuple[Expr, Expr, Buffer],
     ) -> None:
         block, lanes = self._block, self._lanes

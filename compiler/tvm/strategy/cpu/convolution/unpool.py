@@ -203,15 +203,17 @@ class _Writer:
             pixel = self._pixel_of(place, row, column)
             to = block.bind((pixel[0] * self._width + pixel[1]) * self._pixel + vector.slot, "to")
             part = gradient
-            if chosen is not None:
-                number = self._number(row, column)
-                part = choose(equal(chosen, number), gradient, like(0.0, gradient))
+            if self._image is not None:
+                own = self._number(row, column)
+                if self._node.to_all:
+                    own = self._load(self._image, (place.at[0], *pixel), vector)
+                part = choose(equal(chosen, own), gradient, like(0.0, gradient))
             block.store(sums, to, block.load(sums, to, self._lanes) + part)
 
         self._each(place, add)
 
     def _largest(self, image: Strided, place: _Place, vector: _Vector) -> Expr:
-        """Return the number of the first of the largest elements of a window, as a float."""
+        """Return the largest element of a window, or the number of the first one, as a float."""
         block = self._block
         best = block.registers(2, self._vector)  # the element and its number
         first = [place.low[i] if not place.is_whole else 0 for i in range(2)]
@@ -228,7 +230,7 @@ class _Writer:
             block.store(best, 1, choose(value > so_far, self._number(row, column), number))
 
         self._each(place, compare)
-        return block.let(tirx.BufferLoad(best, [index(1)]))
+        return block.let(tirx.BufferLoad(best, [index(0 if self._node.to_all else 1)]))
 
     def _each(self, place: _Place, body: Callable[[Expr | int, Expr | int], None]) -> None:
         """Write something for each element of a window that is inside, in order."""
