@@ -146,7 +146,7 @@ def test_dtypes(compiler: Any, dtype: Any) -> None:
 
 def test_volumes_of_any_number(compiler: Any) -> None:
     how = {"strides": three(2, 2, 2), "padding": "SAME"}
-    x, f, dy = operands((5, 4, 6, 6, 1), (2, 1, 2, 1, 8), how)
+    x, f, dy = operands((5, 4, 6, 6, 1), (2, 2, 2, 1, 8), how)
     shapes = [("s0", 4, 6, 6, 1), f.shape, ("s0", 2, 3, 3, 8)]
     for function, count in ((conv3d(how), 2), (of_volume(how), 3), (of_filter(how), 3)):
         loaded = check(compiler, function, [x, f, dy][:count], shapes[:count])
