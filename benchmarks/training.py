@@ -1,6 +1,7 @@
 """A training step under tf.function: layers of ours, forward and backward, and plain ones.
 
-Of dense layers beside TensorFlow's ops, of a recurrent layer beside Keras, with and without XLA.
+Of dense layers beside TensorFlow's ops, ours with and without regions, which take what is behind
+the gradients; of a recurrent layer beside Keras, with and without XLA.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ import tensorflow as tf
 import composite
 from benchmarks.rows import Row, emit
 from benchmarks.timing import QUICK, Timings, interleave
-from benchmarks.warm import warm
+from benchmarks.warm import in_regions, warm
 from examples.digits.ops import fused_fully_connected
 from examples.lstm import layer as lstm
 
 Layer = Callable[..., Any]
 
-OURS, PLAIN, EXPANDED = "kernels", "TensorFlow", "expansions"
+OURS, PLAIN, EXPANDED, REGIONS = "kernels", "TensorFlow", "expansions", "kernels in regions"
 KERAS, XLA = "Keras", "Keras with XLA"
 
 # widths, batch
@@ -62,19 +63,21 @@ def _times(timings: Timings) -> str:
 def _dense_rows() -> Iterator[Row]:
     for name, (widths, batch) in itertools.islice(MODELS.items(), 2 if QUICK else None):
         timings = time_steps(widths, batch)
-        yield Row.of(
-            f"training step of {name}: {PLAIN} / {OURS}",
-            timings.ratio(PLAIN, OURS),
-            "x",
-            at_least=1.0,
-            detail=_times(timings),
-        )
+        for mine in (OURS, REGIONS):
+            yield Row.of(
+                f"training step of {name}: {PLAIN} / {mine}",
+                timings.ratio(PLAIN, mine),
+                "x",
+                at_least=1.0,
+                detail=_times(timings),
+            )
 
 
 def time_steps(widths: tuple[int, ...], batch: int, seconds: float = 6.0) -> Timings:
     """Forward, loss, gradients and gradient descent, a step of each way in turns."""
     layers = ((OURS, fused_fully_connected), (PLAIN, plain), (EXPANDED, expanded))
     ways = {name: _dense_step(layer, widths, batch) for name, layer in layers}
+    ways[REGIONS] = in_regions(_dense_step(fused_fully_connected, widths, batch))
     return interleave(warm(ways), seconds=seconds)
 
 

@@ -2,7 +2,8 @@
 
 Both models have the same layers and weights. Layer normalization, the core of attention and the
 two dense layers with a GELU between them are Keras's own in one, and one composite op each in the
-other. In float32 and in mixed bfloat16, with and without XLA.
+other. In float32 and in mixed bfloat16, with and without XLA; ours with and without regions, which
+take the other layers.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ import tensorflow as tf
 
 from benchmarks.rows import Row, emit
 from benchmarks.timing import QUICK, Timings, interleave
-from benchmarks.warm import warm
+from benchmarks.warm import in_regions, warm
 from examples.blocks.ops import fused_gelu_mlp
 from examples.gallery.attention import attention
 from examples.gallery.layer_norm import layer_norm
 
-OURS, KERAS, XLA = "ours", "Keras", "Keras with XLA"
+OURS, REGIONS, KERAS, XLA = "ours", "ours in regions", "Keras", "Keras with XLA"
 POLICIES = {"f32": "float32", "mixed bf16": "mixed_bfloat16"}
-# How many times as long the step of the best of Keras, XLA included, is to take.
+# How many times as long as ours in regions the best of Keras, XLA included, is to take for a step.
 BOUNDS = {"f32": 1.2, "mixed bf16": 1.1}
 LAYERS, TOKENS = 2, 256
 
@@ -162,12 +163,16 @@ def _tokens(size: Size) -> Any:
 
 def time_models(size: Size, policy: str, made: Callable[..., Any], seconds: float) -> Timings:
     """Ours, Keras, and Keras with XLA, in turns; `made` makes a step of a model."""
-    models = {
-        OURS: (transformer(size, policy, ours=True), False),
-        KERAS: (transformer(size, policy, ours=False), False),
-        XLA: (transformer(size, policy, ours=False), True),
+
+    def step(*, ours: bool, xla: bool = False) -> Callable[[], Any]:
+        return made(transformer(size, policy, ours=ours), size, xla=xla)
+
+    ways = {
+        OURS: step(ours=True),
+        REGIONS: in_regions(step(ours=True)),
+        KERAS: step(ours=False),
+        XLA: step(ours=False, xla=True),
     }
-    ways = {name: made(model, size, xla=xla) for name, (model, xla) in models.items()}
     return interleave(warm(ways), seconds=seconds)
 
 
@@ -178,12 +183,13 @@ def rows() -> Iterator[Row]:
             timings = time_models(size, policy, made, seconds=10)
             best = timings.fastest([KERAS, XLA])
             times = ", ".join(f"{w} {timings.microseconds(w).median:.4g}" for w in timings.seconds)
-            for other in (KERAS, XLA):
+            for other, mine in itertools.product((KERAS, XLA), (OURS, REGIONS)):
+                is_bound = (other, mine, what) == (best, REGIONS, "fit step")
                 yield Row.of(
-                    f"transformer, width {size.width}, {label}, {what}: {other} / {OURS}",
-                    timings.ratio(other, OURS),
+                    f"transformer, width {size.width}, {label}, {what}: {other} / {mine}",
+                    timings.ratio(other, mine),
                     "x",
-                    at_least=BOUNDS[label] if other == best and what == "fit step" else None,
+                    at_least=BOUNDS[label] if is_bound else None,
                     detail=f"us: {times}",
                 )
 

@@ -39,9 +39,9 @@ _HOW = f"""\
 - **All compute the same result**, with float32 inputs and outputs. Before it is timed, each result
   is compared with NumPy in float64, and is rejected if it differs too much.
 - **Ours is what a user gets**: the backend `auto`, after the kernels were compiled, in a process
-  that has seen no other batch size of the layer. "A call" is an eager call, in which no input is
-  known to be constant. The last column says whether a kernel ran, or the expansion because no
-  kernel covers the layer or the kernel was not faster.
+  that has seen no other batch size of the layer. "A call" is an eager call, which packs weights
+  that have been the same tensors for some calls. The last column says whether a kernel ran, or the
+  expansion because no kernel covers the layer or the kernel was not faster.
 - **Idle processes are stopped.** Between its turns, a library's process is stopped, so that
   threads that spin while they wait for work take no processor time from the others.
 """

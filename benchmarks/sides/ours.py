@@ -13,6 +13,7 @@ import composite
 from benchmarks import ops
 from benchmarks.sides.side import Settings, Way
 from benchmarks.sides.tensorflow_layers import eager, function
+from benchmarks.warm import warm
 from benchmarks.works.layers import LAYER_NORM_EPSILON, RMS_NORM_EPSILON
 from benchmarks.works.work import Program
 from examples.blocks import ops as blocks
@@ -56,9 +57,7 @@ class Ours:
         def layer(x: Any, *weights: Any) -> Any:
             return op(x, *weights, **attrs)
 
-        called = eager(program, layer)
-        called.run()  # asks for the kernels
-        composite.wait()
+        called = _settled(eager(program, layer))
         first = [program.weights[i] for i in program.steps[0]]
         explained = composite.explain(op, program.x, *first, **attrs)
         kernel = f"kernel: {explained.details.get('strategy')}"
@@ -67,10 +66,8 @@ class Ours:
 
 
 def _settled(way: Way) -> Way:
-    """Wait for the kernels that a graph asks for: it knows constants, an eager call does not."""
-    way.run()
-    composite.wait()
-    way.run()
+    """Wait for all kernels that it asks for: the last are for weights that have been the same."""
+    warm({"": way.run})
     return way
 
 

@@ -151,7 +151,13 @@ _process = _Process()
 
 def enabled() -> bool:
     """Whether this process may compile: COMPOSITE_JIT is not 0, and TVM is installed."""
-    return _may_start() and util.find_spec("tvm") is not None
+    return _may_start() and _is_installed()
+
+
+@functools.cache
+def _is_installed() -> bool:
+    """Whether there is a TVM; asked for once, since it looks through the folders of packages."""
+    return util.find_spec("tvm") is not None
 
 
 def _may_start() -> bool:

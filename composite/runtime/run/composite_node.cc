@@ -12,6 +12,7 @@
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/run/gpu_device.h"
+#include "composite/runtime/run/resting_inputs.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
@@ -97,8 +98,10 @@ CompositeNode::Binding CompositeNode::Bound(std::shared_ptr<const OpVersion> ver
   for (int input : resting_) {
     (*stamped.mutable_attr())[kVariablesAttr].mutable_list()->add_i(input);
   }
-  KernelViews views =
-      ViewsOf(*version, resting_.empty() ? attrs() : AttrSlice(stamped), device_, !uncounted_);
+  // Layers share the node of their eager calls; a node of a graph is of one.
+  const size_t sets = eager_ ? kMostSets : 1;
+  KernelViews views = ViewsOf(*version, resting_.empty() ? attrs() : AttrSlice(stamped), device_,
+                              !uncounted_, sets);
   RegionCounts* const counts = uncounted_ ? nullptr : CountsOf(version->digest);
   const bool may_rest = eager_ && device_.kind == Device::kCpu && version->has_sums;
   return Binding{std::move(version), std::move(views), counts, may_rest};

@@ -14,6 +14,8 @@ namespace {
 // A variable that is written to now and then is waited for longer each time.
 constexpr int64_t kPatience = 8;
 constexpr int64_t kMostCalls = int64_t{1} << 40;
+// Sets are given up that were not among the last calls, so many at least.
+constexpr int64_t kForgotten = 256;
 
 bool IsInHostMemory(tensorflow::OpKernelContext* context, int input) {
   return context->op_device_context() == nullptr ||
@@ -22,25 +24,48 @@ bool IsInHostMemory(tensorflow::OpKernelContext* context, int input) {
 
 }  // namespace
 
-bool AtRest::Note(tensorflow::OpKernelContext* context) {
+AtRest::Answer AtRest::Note(tensorflow::OpKernelContext* context) {
   absl::MutexLock lock(&mu_);
-  bool same = places_.size() == inputs_.size();
-  places_.resize(inputs_.size());
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    const void* place = context->input(inputs_[i]).data();
-    same = same && place == places_[i];
-    places_[i] = place;
+  if (++calls_ % kForgotten == 0 && Forget()) return kLeft;
+  const auto is_here = [&](const Set& set) {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (context->input(inputs_[i]).data() != set.places[i]) return false;
+    }
+    return true;
+  };
+  auto set = std::find_if(sets_.begin(), sets_.end(), is_here);
+  if (set == sets_.end()) {
+    const bool left = MakeRoom();
+    Set& added = sets_.emplace_back();
+    for (int input : inputs_) added.places.push_back(context->input(input).data());
+    added.last = calls_;
+    return left ? kLeft : kMoves;
   }
-  if (!same) {
-    if (!held_.empty()) needed_ = std::min(needed_ * kPatience, kMostCalls);
-    held_.clear();
-    calls_ = 0;
-    return false;
+  set->last = calls_;
+  if (++set->calls == needed_ - 1) {
+    for (int input : inputs_) set->held.push_back(context->input(input));
   }
-  if (++calls_ == needed_ - 1) {
-    for (int input : inputs_) held_.push_back(context->input(input));
-  }
-  return calls_ >= needed_;
+  return set->held.empty() || set->calls < needed_ ? kMoves : kRests;
+}
+
+bool AtRest::Forget() {
+  const auto gone = std::partition(sets_.begin(), sets_.end(), [&](const Set& set) {
+    return set.last > calls_ - kForgotten;
+  });
+  const bool rested =
+      std::any_of(gone, sets_.end(), [](const Set& set) { return !set.held.empty(); });
+  sets_.erase(gone, sets_.end());
+  return rested;
+}
+
+bool AtRest::MakeRoom() {
+  if (sets_.size() < most_) return false;
+  const auto oldest = std::min_element(
+      sets_.begin(), sets_.end(), [](const Set& a, const Set& b) { return a.last < b.last; });
+  const bool rested = !oldest->held.empty();
+  if (rested) needed_ = std::min(needed_ * kPatience, kMostCalls);
+  sets_.erase(oldest);
+  return rested;
 }
 
 const KernelSnapshot& KernelView::snapshot(absl::FunctionRef<bool()> deterministic) {
@@ -53,17 +78,17 @@ const KernelSnapshot& KernelView::snapshot(absl::FunctionRef<bool()> determinist
 bool KernelView::Applies(tensorflow::OpKernelContext* context, bool deterministic) {
   if (needs_ != Needs::kRest) return true;
   // With deterministic ops the path is that of the first call, when nobody knows yet what rests.
-  if (!deterministic && rest_.Note(context)) return true;
-  packed_.Clear();
-  return false;
+  const AtRest::Answer answer = deterministic ? AtRest::kLeft : rest_.Note(context);
+  if (answer == AtRest::kLeft) packed_.Clear();
+  return answer == AtRest::kRests;
 }
 
 KernelViews ViewsOf(const OpVersion& version, tensorflow::AttrSlice attrs, const Device& device,
-                    bool counted) {
+                    bool counted, size_t sets) {
   KernelViews views;
   for (const NodeGroup& group : GroupsOf(version, attrs, device)) {
-    views.push_back(
-        std::make_unique<KernelView>(group.group, group.needs, VariableInputs(attrs), counted));
+    views.push_back(std::make_unique<KernelView>(group.group, group.needs, VariableInputs(attrs),
+                                                 counted, sets));
   }
   return views;
 }

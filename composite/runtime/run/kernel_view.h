@@ -22,33 +22,52 @@
 
 namespace composite {
 
-// Whether some inputs of a node, which are variables, have not been written to for many calls.
+// Whether some inputs of a node, which are variables, have not been written to for many calls. They
+// may be several sets of tensors, as of layers that share the node of their eager calls.
 // Thread-safe.
 class AtRest {
  public:
-  explicit AtRest(std::vector<int> inputs) : inputs_(std::move(inputs)) {}
+  enum Answer { kMoves, kRests, kLeft };  // kLeft: and a set that had been at rest is given up
+
+  AtRest(std::vector<int> inputs, size_t most) : inputs_(std::move(inputs)), most_(most) {}
 
   // Takes in a call. That an input lies where it lay before does not show that it is the same; once
   // its buffer is held, it does. So the inputs are held from the last of the calls that are waited
   // for: a variable that is written to in place, as in every step of a training, then moves.
-  bool Note(tensorflow::OpKernelContext* context) ABSL_LOCKS_EXCLUDED(mu_);
+  Answer Note(tensorflow::OpKernelContext* context) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  struct Set {
+    std::vector<const void*> places;
+    std::vector<tensorflow::Tensor> held;
+    int64_t calls = 0;
+    int64_t last = 0;  // call of the node
+  };
+
+  // Give up the sets that were not seen for long; the one of them that was not for longest, where
+  // there is no room. Whether one of them had been at rest.
+  bool Forget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   const std::vector<int> inputs_;
+  const size_t most_;  // sets
   ForkMutex mu_;
-  std::vector<const void*> places_ ABSL_GUARDED_BY(mu_);
-  std::vector<tensorflow::Tensor> held_ ABSL_GUARDED_BY(mu_);
-  int64_t calls_ ABSL_GUARDED_BY(mu_) = 0;  // in a row with these places
+  std::vector<Set> sets_ ABSL_GUARDED_BY(mu_);
+  int64_t calls_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t needed_ ABSL_GUARDED_BY(mu_) = 16;
 };
 
 // Thread-safe.
 class KernelView {
  public:
-  // `variables`: of Needs::kRest, the inputs that have to rest. `counted`: see PackedConstants.
+  // `variables`: of Needs::kRest, the inputs that have to rest. `counted`, `sets`: see
+  // PackedConstants.
   KernelView(std::shared_ptr<KernelGroup> group, Needs needs, std::vector<int> variables,
-             bool counted)
-      : group_(std::move(group)), needs_(needs), rest_(std::move(variables)), packed_(counted) {}
+             bool counted, size_t sets)
+      : group_(std::move(group)),
+        needs_(needs),
+        rest_(std::move(variables), sets),
+        packed_(counted, sets) {}
 
   KernelGroup* group() const { return group_.get(); }
   Needs needs() const { return needs_; }
@@ -79,7 +98,7 @@ using KernelViews = std::vector<std::unique_ptr<KernelView>>;
 
 // The views of a node on a device, one for each of its groups.
 KernelViews ViewsOf(const OpVersion& version, tensorflow::AttrSlice attrs, const Device& device,
-                    bool counted);
+                    bool counted, size_t sets);
 
 // The views of a node in one call, for as many decisions as the call takes.
 class CallSnapshots : public Snapshots {

@@ -1,5 +1,6 @@
 #include "composite/runtime/run/packed_constants.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -14,7 +15,7 @@ using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 
 // A "constant" that lies elsewhere in each call, a copy of one for example, is packed no oftener.
-constexpr int kMostChanges = 3;
+constexpr size_t kMostChanges = 3;
 
 // The forms that some node holds. A source's address names it, since its form keeps it alive; the
 // packer names what was made of it.
@@ -78,11 +79,11 @@ absl::StatusOr<std::shared_ptr<const PackedForm>> Obtain(OpKernelContext* contex
 
 }  // namespace
 
-bool PackedConstants::IsCurrent(OpKernelContext* context, const InstalledKernel& kernel) const {
-  if (kernel_ != &kernel) return false;
-  for (size_t i = 0; i < forms_.size(); ++i) {
-    const Tensor& input = context->input(kernel.record.packed[i].source);
-    if (!input.SharesBufferWith(forms_[i]->source)) return false;
+bool PackedConstants::Set::IsOf(OpKernelContext* context, const InstalledKernel& other) const {
+  if (kernel != &other) return false;
+  for (size_t i = 0; i < forms.size(); ++i) {
+    const Tensor& input = context->input(other.record.packed[i].source);
+    if (!input.SharesBufferWith(forms[i]->source)) return false;
   }
   return true;
 }
@@ -90,12 +91,15 @@ bool PackedConstants::IsCurrent(OpKernelContext* context, const InstalledKernel&
 absl::StatusOr<std::shared_ptr<const PackedConstants::Tensors>> PackedConstants::Get(
     OpKernelContext* context, const InstalledKernel& kernel) {
   absl::MutexLock lock(&mu_);
-  if (IsCurrent(context, kernel)) {
+  const auto known = std::find_if(sets_.begin(), sets_.end(),
+                                  [&](const Set& set) { return set.IsOf(context, kernel); });
+  if (known != sets_.end()) {
     changes_ = 0;
-    return tensors_;
+    std::rotate(sets_.begin(), known, known + 1);
+    return sets_.front().tensors;
   }
-  changes_ = kernel_ == &kernel ? changes_ + 1 : 0;
-  if (changes_ > kMostChanges) return std::shared_ptr<const Tensors>();
+  changes_ = !sets_.empty() && sets_.front().kernel == &kernel ? changes_ + 1 : 0;
+  if (changes_ >= kMostChanges + most_) return std::shared_ptr<const Tensors>();
   std::vector<std::shared_ptr<const PackedForm>> forms;
   auto tensors = std::make_shared<Tensors>();
   for (size_t i = 0; i < kernel.record.packed.size(); ++i) {
@@ -104,17 +108,14 @@ absl::StatusOr<std::shared_ptr<const PackedConstants::Tensors>> PackedConstants:
     tensors->push_back((*form)->packed);
     forms.push_back(*std::move(form));
   }
-  kernel_ = &kernel;
-  forms_ = std::move(forms);
-  tensors_ = std::move(tensors);
-  return tensors_;
+  if (sets_.size() == most_) sets_.pop_back();
+  sets_.insert(sets_.begin(), Set{&kernel, std::move(forms), std::move(tensors)});
+  return sets_.front().tensors;
 }
 
 void PackedConstants::Clear() {
   absl::MutexLock lock(&mu_);
-  kernel_ = nullptr;
-  forms_.clear();
-  tensors_ = nullptr;
+  sets_.clear();
 }
 
 }  // namespace composite

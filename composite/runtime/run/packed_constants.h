@@ -27,8 +27,9 @@ class PackedConstants {
  public:
   using Tensors = std::vector<tensorflow::Tensor>;
 
-  // `counted`: whether what is packed is part of composite.stats().
-  explicit PackedConstants(bool counted) : counted_(counted) {}
+  // `counted`: whether what is packed is part of composite.stats(). `most`: how many constants
+  // may take turns, as those of layers that share the node of their eager calls.
+  PackedConstants(bool counted, size_t most) : counted_(counted), most_(most) {}
 
   // The packed arguments of `kernel`, which has some, for this call; packs at the first call with
   // these inputs. Null when the inputs turn out to be others in every call.
@@ -40,15 +41,20 @@ class PackedConstants {
   void Clear() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  bool IsCurrent(tensorflow::OpKernelContext* context, const InstalledKernel& kernel) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The packed arguments of a kernel, and what they were made of.
+  struct Set {
+    const InstalledKernel* kernel;
+    std::vector<std::shared_ptr<const PackedForm>> forms;
+    std::shared_ptr<const Tensors> tensors;
+
+    bool IsOf(tensorflow::OpKernelContext* context, const InstalledKernel& kernel) const;
+  };
 
   const bool counted_;
+  const size_t most_;
   ForkMutex mu_;
-  const InstalledKernel* kernel_ ABSL_GUARDED_BY(mu_) = nullptr;
-  std::vector<std::shared_ptr<const PackedForm>> forms_ ABSL_GUARDED_BY(mu_);
-  std::shared_ptr<const Tensors> tensors_ ABSL_GUARDED_BY(mu_);
-  int changes_ ABSL_GUARDED_BY(mu_) = 0;  // of the inputs of one kernel, in as many calls
+  std::vector<Set> sets_ ABSL_GUARDED_BY(mu_);  // the one that was used last is the first
+  size_t changes_ ABSL_GUARDED_BY(mu_) = 0;  // of the inputs of one kernel, in as many calls
 };
 
 }  // namespace composite

@@ -1,37 +1,64 @@
 #include "composite/runtime/run/resting_inputs.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "composite/runtime/kernels/packing.h"
 
 namespace composite {
 
 absl::optional<std::vector<int>> RestingInputs::Note(tensorflow::OpKernelContext* context) {
-  std::vector<tensorflow::Tensor> dropped;  // without the lock
+  std::vector<Input> dropped;  // without the lock
   absl::MutexLock lock(&mu_);
-  if (places_.empty()) {
-    for (int i = 0; i < context->num_inputs(); ++i) {
-      if (IsWorthPacking(context->input(i))) same_.push_back(i);
-      places_.push_back(context->input(i).data());
-    }
-    worth_ = same_.size();
-  }
-  const auto moved = [&](int i) { return context->input(i).data() != places_[i]; };
-  same_.erase(std::remove_if(same_.begin(), same_.end(), moved), same_.end());
+  if (!begun_) Begin(context);
   ++calls_;
-  if (calls_ == next_ - kHeldFor) {
-    for (int i : same_) held_.push_back(context->input(i));
+  for (auto input = few_.begin(); input != few_.end();) {
+    if (Stays(*input, context->input(input->index))) {
+      ++input;
+    } else {
+      dropped.push_back(std::move(*input));
+      input = few_.erase(input);
+    }
   }
   if (calls_ < next_) return absl::nullopt;
   next_ *= kGrowth;
-  dropped.swap(held_);
-  places_.clear();
+  begun_ = false;
   std::vector<int> same;
-  same.swap(same_);
+  for (const Input& input : few_) same.push_back(input.index);
+  std::move(few_.begin(), few_.end(), std::back_inserter(dropped));
+  few_.clear();
   // Where nothing changes, as where a call is timed, the first one is what is computed on.
   if (!same.empty() && same.size() == worth_) same.erase(same.begin());
   if (same == told_) return absl::nullopt;
   return told_ = std::move(same);
+}
+
+void RestingInputs::Begin(tensorflow::OpKernelContext* context) {
+  begun_ = true;
+  for (int i = 0; i < context->num_inputs(); ++i) {
+    if (IsWorthPacking(context->input(i))) few_.push_back({i, {}, {}});
+  }
+  worth_ = few_.size();
+}
+
+bool RestingInputs::Stays(Input& input, const tensorflow::Tensor& now) {
+  const auto place = std::find(input.places.begin(), input.places.end(), now.data());
+  const bool holds = calls_ + static_cast<int64_t>(few()) + 2 > next_;
+  if (place == input.places.end()) {
+    input.places.push_back(now.data());
+    return !holds && input.places.size() <= few();
+  }
+  const auto is_same = [&](const auto& held) { return held.data() == now.data(); };
+  if (holds && std::none_of(input.held.begin(), input.held.end(), is_same)) {
+    input.held.push_back(now);
+  }
+  return true;
+}
+
+size_t RestingInputs::few() const {
+  // A quarter of the first calls; all later times are long enough.
+  return next_ == kFirst ? kFirst / 4 : kMostSets;
 }
 
 }  // namespace composite

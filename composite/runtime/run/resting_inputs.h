@@ -15,11 +15,14 @@
 
 namespace composite {
 
+// How many layers may take turns in the eager calls of one node.
+inline constexpr size_t kMostSets = 16;
+
 // Of the calls of one node. Thread-safe.
 class RestingInputs {
  public:
   // Takes in a call. After some calls, of eight times as many each time: the inputs that have been
-  // the same tensors in all calls since, of those that are worth packing but never all of these, if
+  // a few tensors in all calls since, of those that are worth packing but never all of these, if
   // they are others than the last time; they may be none.
   absl::optional<std::vector<int>> Note(tensorflow::OpKernelContext* context)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -27,16 +30,27 @@ class RestingInputs {
  private:
   static constexpr int64_t kFirst = 16;  // calls
   static constexpr int64_t kGrowth = 8;
-  static constexpr int64_t kHeldFor = 2;  // the last calls before it is told
+
+  // Where an input lay. It is the same tensor as before only if that is still alive: the last calls
+  // before it is told hold them, as many as show whether there are ever new ones.
+  struct Input {
+    int index;
+    std::vector<const void*> places;
+    std::vector<tensorflow::Tensor> held;
+  };
+
+  void Begin(tensorflow::OpKernelContext* context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Whether the input is one of a few tensors still.
+  bool Stays(Input& input, const tensorflow::Tensor& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // How many tensors are a few, in this time.
+  size_t few() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   ForkMutex mu_;
   int64_t calls_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t next_ ABSL_GUARDED_BY(mu_) = kFirst;
-  size_t worth_ ABSL_GUARDED_BY(mu_) = 0;       // packing: inputs
-  std::vector<int> same_ ABSL_GUARDED_BY(mu_);  // of these, so far
-  std::vector<const void*> places_ ABSL_GUARDED_BY(mu_);
-  // An input that lies where another lay is the same only if that is still alive.
-  std::vector<tensorflow::Tensor> held_ ABSL_GUARDED_BY(mu_);
+  size_t worth_ ABSL_GUARDED_BY(mu_) = 0;  // packing: inputs
+  bool begun_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<Input> few_ ABSL_GUARDED_BY(mu_);  // of these, so far
   std::vector<int> told_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -82,11 +82,32 @@ def test_other_weights_are_other_results(op: Any) -> None:
     repeat(lambda _: check(op, x, w, b))
 
 
-def test_two_layers_take_turns(op: Any) -> None:
-    x, layers, before = normal(24, K), [normal(K, N, seed=i) for i in range(2)], packed()
-    b = normal(N, seed=2)
-    repeat(lambda i: check(op, x, layers[i % 2], b))
+@pytest.mark.parametrize("count", [2, 7])
+def test_layers_that_take_turns(op: Any, count: int) -> None:
+    layers, before, b = [normal(K, N, seed=i) for i in range(count)], packed(), normal(N, seed=2)
+    repeat(lambda i: check(op, normal(24, K, seed=i), layers[i % count], b), 3 * MANY)
+    assert packed() == before + count
+    other = normal(K, N, seed=count)
+    check(op, normal(24, K), other, b)
+    repeat(lambda i: check(op, normal(24, K, seed=i), layers[i % count], b), 2 * count)
+    assert packed() == before + count
+
+
+def test_too_many_layers_take_turns(op: Any) -> None:
+    layers, before, b = [normal(K, N, seed=i) for i in range(20)], packed(), normal(N, seed=2)
+    repeat(lambda i: check(op, normal(24, K, seed=i), layers[i % 20], b), 3 * MANY)
     assert packed() == before
+
+
+def test_a_layer_that_is_gone_is_let_go(op: Any) -> None:
+    layers, b = [normal(K, N, seed=i) for i in range(2)], normal(N, seed=2)
+    before = int(composite.stats()["packed_bytes"])
+    repeat(lambda i: op(normal(24, K, seed=i), layers[i % 2], b), 2 * MANY)
+    both = int(composite.stats()["packed_bytes"]) - before
+    assert both > 0
+    layers.pop()
+    repeat(lambda i: check(op, normal(24, K, seed=i), layers[0], b), 600)
+    assert int(composite.stats()["packed_bytes"]) - before == both // 2
 
 
 def test_weights_that_lie_where_others_lay(op: Any) -> None:
