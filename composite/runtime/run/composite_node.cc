@@ -12,7 +12,6 @@
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/run/gpu_device.h"
-#include "composite/runtime/run/resting_inputs.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
@@ -84,24 +83,23 @@ absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Rebind(uint64_t gen
   return bound;
 }
 
-absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Rest(std::vector<int> inputs) {
+absl::StatusOr<const CompositeNode::Binding*> CompositeNode::Rest(Resting resting) {
   absl::StatusOr<const Binding*> binding = Bind();
   if (!binding.ok()) return binding;
+  for (const auto& view : (*binding)->views) view->LetGo();
   absl::MutexLock lock(&mu_);
-  resting_ = std::move(inputs);
+  resting_ = std::move(resting);
   return Keep(Bound((*binding)->version));
 }
 
 CompositeNode::Binding CompositeNode::Bound(std::shared_ptr<const OpVersion> version) const {
   tensorflow::NodeDef stamped;
   *stamped.mutable_attr() = kernel_.def().attr();
-  for (int input : resting_) {
+  for (int input : resting_.inputs) {
     (*stamped.mutable_attr())[kVariablesAttr].mutable_list()->add_i(input);
   }
-  // Layers share the node of their eager calls; a node of a graph is of one.
-  const size_t sets = eager_ ? kMostSets : 1;
-  KernelViews views = ViewsOf(*version, resting_.empty() ? attrs() : AttrSlice(stamped), device_,
-                              !uncounted_, sets);
+  KernelViews views = ViewsOf(*version, resting_.inputs.empty() ? attrs() : AttrSlice(stamped),
+                              device_, !uncounted_, resting_.sets);
   RegionCounts* const counts = uncounted_ ? nullptr : CountsOf(version->digest);
   const bool may_rest = eager_ && device_.kind == Device::kCpu && version->has_sums;
   return Binding{std::move(version), std::move(views), counts, may_rest};

@@ -20,6 +20,7 @@
 #include "composite/runtime/program/op_version.h"
 #include "composite/runtime/regions/region_counts.h"
 #include "composite/runtime/run/kernel_view.h"
+#include "composite/runtime/run/resting_inputs.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/op_kernel.h"
 
@@ -49,7 +50,7 @@ class CompositeNode {
   absl::StatusOr<const Binding*> Bind() ABSL_LOCKS_EXCLUDED(mu_);
 
   // The same where these inputs do not change from call to call, as far as anybody knows.
-  absl::StatusOr<const Binding*> Rest(std::vector<int> inputs) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<const Binding*> Rest(Resting resting) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Those of the node; of the thread that calls, if the call is eager; of the process.
   absl::StatusOr<Options> OptionsNow() const;
@@ -88,7 +89,7 @@ class CompositeNode {
   std::atomic<uint64_t> bound_generation_{0};
   std::atomic<const Binding*> bound_{nullptr};
   ForkMutex mu_;
-  std::vector<int> resting_ ABSL_GUARDED_BY(mu_);  // inputs
+  Resting resting_ ABSL_GUARDED_BY(mu_);
   std::vector<std::unique_ptr<const Binding>> bindings_ ABSL_GUARDED_BY(mu_);
 };
 

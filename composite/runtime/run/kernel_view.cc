@@ -48,10 +48,14 @@ AtRest::Answer AtRest::Note(tensorflow::OpKernelContext* context) {
   return set->held.empty() || set->calls < needed_ ? kMoves : kRests;
 }
 
+void AtRest::Clear() {
+  absl::MutexLock lock(&mu_);
+  sets_.clear();
+}
+
 bool AtRest::Forget() {
-  const auto gone = std::partition(sets_.begin(), sets_.end(), [&](const Set& set) {
-    return set.last > calls_ - kForgotten;
-  });
+  const auto gone = std::partition(sets_.begin(), sets_.end(),
+                                   [&](const Set& set) { return set.last > calls_ - kForgotten; });
   const bool rested =
       std::any_of(gone, sets_.end(), [](const Set& set) { return !set.held.empty(); });
   sets_.erase(gone, sets_.end());
@@ -60,8 +64,8 @@ bool AtRest::Forget() {
 
 bool AtRest::MakeRoom() {
   if (sets_.size() < most_) return false;
-  const auto oldest = std::min_element(
-      sets_.begin(), sets_.end(), [](const Set& a, const Set& b) { return a.last < b.last; });
+  const auto oldest = std::min_element(sets_.begin(), sets_.end(),
+                                       [](const Set& a, const Set& b) { return a.last < b.last; });
   const bool rested = !oldest->held.empty();
   if (rested) needed_ = std::min(needed_ * kPatience, kMostCalls);
   sets_.erase(oldest);

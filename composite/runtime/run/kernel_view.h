@@ -36,6 +36,8 @@ class AtRest {
   // for: a variable that is written to in place, as in every step of a training, then moves.
   Answer Note(tensorflow::OpKernelContext* context) ABSL_LOCKS_EXCLUDED(mu_);
 
+  void Clear() ABSL_LOCKS_EXCLUDED(mu_);
+
  private:
   struct Set {
     std::vector<const void*> places;
@@ -79,6 +81,12 @@ class KernelView {
 
   // Whether these kernels may run in this call. Must be asked once in every call.
   bool Applies(tensorflow::OpKernelContext* context, bool deterministic);
+
+  // Nothing is known to be at rest any more, nor packed.
+  void LetGo() {
+    rest_.Clear();
+    packed_.Clear();
+  }
 
   // The packed arguments of a kernel of the group. Null: it cannot be used in this call.
   absl::StatusOr<std::shared_ptr<const PackedConstants::Tensors>> Packed(

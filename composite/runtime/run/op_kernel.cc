@@ -57,7 +57,7 @@ class CompositeOp : public OpKernel {
     absl::StatusOr<const Binding*> binding = node_.Bind();
     if (!binding.ok()) return binding.status();
     if ((*binding)->may_rest) {
-      if (auto inputs = resting_.Note(context)) binding = node_.Rest(*std::move(inputs));
+      if (auto resting = resting_.Note(context)) binding = node_.Rest(*std::move(resting));
     }
     absl::StatusOr<Options> options = node_.OptionsNow();
     if (!options.ok()) return options.status();

@@ -54,7 +54,7 @@ class PackedConstants {
   const size_t most_;
   ForkMutex mu_;
   std::vector<Set> sets_ ABSL_GUARDED_BY(mu_);  // the one that was used last is the first
-  size_t changes_ ABSL_GUARDED_BY(mu_) = 0;  // of the inputs of one kernel, in as many calls
+  size_t changes_ ABSL_GUARDED_BY(mu_) = 0;     // of the inputs of one kernel, in as many calls
 };
 
 }  // namespace composite

@@ -8,7 +8,7 @@
 
 namespace composite {
 
-absl::optional<std::vector<int>> RestingInputs::Note(tensorflow::OpKernelContext* context) {
+absl::optional<Resting> RestingInputs::Note(tensorflow::OpKernelContext* context) {
   std::vector<Input> dropped;  // without the lock
   absl::MutexLock lock(&mu_);
   if (!begun_) Begin(context);
@@ -24,14 +24,17 @@ absl::optional<std::vector<int>> RestingInputs::Note(tensorflow::OpKernelContext
   if (calls_ < next_) return absl::nullopt;
   next_ *= kGrowth;
   begun_ = false;
-  std::vector<int> same;
-  for (const Input& input : few_) same.push_back(input.index);
+  // Where nothing changes, as where a call is timed, the first one is what is computed on.
+  const size_t first = few_.size() == worth_ ? 1 : 0;
+  Resting found;
+  for (size_t i = first; i < few_.size(); ++i) {
+    found.inputs.push_back(few_[i].index);
+    found.sets = std::max(found.sets, few_[i].places.size());
+  }
   std::move(few_.begin(), few_.end(), std::back_inserter(dropped));
   few_.clear();
-  // Where nothing changes, as where a call is timed, the first one is what is computed on.
-  if (!same.empty() && same.size() == worth_) same.erase(same.begin());
-  if (same == told_) return absl::nullopt;
-  return told_ = std::move(same);
+  if (found == told_) return absl::nullopt;
+  return told_ = std::move(found);
 }
 
 void RestingInputs::Begin(tensorflow::OpKernelContext* context) {

@@ -15,8 +15,16 @@
 
 namespace composite {
 
-// How many layers may take turns in the eager calls of one node.
-inline constexpr size_t kMostSets = 16;
+// Inputs that are the same few tensors in all calls, and how many: those of so many layers, which
+// share the node of their eager calls and take turns.
+struct Resting {
+  std::vector<int> inputs;
+  size_t sets = 1;
+
+  bool operator==(const Resting& other) const {
+    return inputs == other.inputs && sets == other.sets;
+  }
+};
 
 // Of the calls of one node. Thread-safe.
 class RestingInputs {
@@ -24,12 +32,12 @@ class RestingInputs {
   // Takes in a call. After some calls, of eight times as many each time: the inputs that have been
   // a few tensors in all calls since, of those that are worth packing but never all of these, if
   // they are others than the last time; they may be none.
-  absl::optional<std::vector<int>> Note(tensorflow::OpKernelContext* context)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  absl::optional<Resting> Note(tensorflow::OpKernelContext* context) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   static constexpr int64_t kFirst = 16;  // calls
   static constexpr int64_t kGrowth = 8;
+  static constexpr size_t kMostSets = 16;
 
   // Where an input lay. It is the same tensor as before only if that is still alive: the last calls
   // before it is told hold them, as many as show whether there are ever new ones.
@@ -51,7 +59,7 @@ class RestingInputs {
   size_t worth_ ABSL_GUARDED_BY(mu_) = 0;  // packing: inputs
   bool begun_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<Input> few_ ABSL_GUARDED_BY(mu_);  // of these, so far
-  std::vector<int> told_ ABSL_GUARDED_BY(mu_);
+  Resting told_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace composite
