@@ -11,8 +11,13 @@ _RUNS = 20  # what is at rest, and which expansion is worth optimizing, shows wi
 
 
 def in_regions(run: Callable[[], Any]) -> Callable[[], Any]:
-    """The way, whose graph is cut into regions: its first call decides."""
+    """The way, whose graph is cut into regions.
+
+    The first call of a graph decides; a function that makes variables has another graph from its
+    second call on.
+    """
     with composite.options(regions=True):
+        run()
         run()
     return run
 

@@ -129,6 +129,13 @@ def test_a_request_that_is_none_fails_alone():
     assert "request 7 of Op: unknown field _hints; did you mean _hint?" in outcome.reason
 
 
+def test_packages_are_looked_through_once(monkeypatch):
+    monkeypatch.setenv(worker.ENVIRONMENT, "1")
+    found = worker.enabled()
+    monkeypatch.setattr(worker.util, "find_spec", lambda _: pytest.fail("again"))
+    assert worker.enabled() == found
+
+
 def test_nobody_waits_for_a_thread_that_has_ended(run_python):
     found = run_python(
         _FIRST
