@@ -1,5 +1,7 @@
 """From a first call to a kernel that was compiled behind it, in processes of their own."""
 
+from importlib import util
+
 import pytest
 
 from composite.binding.records import record
@@ -132,7 +134,7 @@ def test_a_request_that_is_none_fails_alone():
 def test_packages_are_looked_through_once(monkeypatch):
     monkeypatch.setenv(worker.ENVIRONMENT, "1")
     found = worker.enabled()
-    monkeypatch.setattr(worker.util, "find_spec", lambda _: pytest.fail("again"))
+    monkeypatch.setattr(util, "find_spec", lambda _: pytest.fail("again"))
     assert worker.enabled() == found
 
 
