@@ -23,7 +23,12 @@ from composite.compiler.tvm.lower.joining import padded, spread_out
 from composite.compiler.tvm.lower.reduction import ADD, ANY, reduce_over
 from composite.compiler.tvm.lower.static import known_dims, known_ints
 from composite.compiler.tvm.lower.unary import FLOATS
-from composite.compiler.tvm.lower.windows import per_window, spatial, window_of
+from composite.compiler.tvm.lower.windows import (
+    per_window,
+    require_gradient,
+    spatial,
+    window_of,
+)
 from composite.compiler.tvm.math.numeric import convert, is_nan, sub
 from composite.compiler.tvm.read.node import OpNode
 
@@ -296,8 +301,7 @@ def _forward_window(node: OpNode, image: Shape, size: tuple[int, int], gradient:
     window = window_of(node, image, size)
     if window.dilations != (1, 1):
         raise NotCovered(f"{node.op}: dilations")  # nor has TF
-    for have, want in zip(gradient.shape[:3], (image[0], *window.counts), strict=True):
-        dims.require_equal(have, want, f"{node.op}: gradient")
+    require_gradient(node, gradient.shape[:3], (image[0], *window.counts))
     return window
 
 

@@ -16,7 +16,12 @@ from composite.compiler.tvm.ir.window import Window
 from composite.compiler.tvm.lower.reduction import ADD
 from composite.compiler.tvm.lower.static import known_dims
 from composite.compiler.tvm.lower.unary import FLOATS, NUMBERS
-from composite.compiler.tvm.lower.windows import per_window, spatial, window_of
+from composite.compiler.tvm.lower.windows import (
+    per_window,
+    require_gradient,
+    spatial,
+    window_of,
+)
 from composite.compiler.tvm.math.numeric import choose
 from composite.compiler.tvm.read.node import OpNode
 
@@ -76,8 +81,7 @@ def _lower_avg_pool_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]
 
 def _gradient(node: OpNode, shape: Shape, gradient: Tensor, image: Tensor | None) -> Tensor:
     window = _window(node, shape)
-    for have, want in zip(gradient.shape, (shape[0], *window.counts, shape[3]), strict=True):
-        dims.require_equal(have, want, f"{node.op}: gradient")
+    require_gradient(node, gradient.shape, (shape[0], *window.counts, shape[3]))
     spread = PoolGradient(gradient, image, window, (shape[1], shape[2]))
     return spread_gradient(node, spread, shape)
 

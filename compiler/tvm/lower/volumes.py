@@ -26,7 +26,13 @@ from composite.compiler.tvm.lower.pooling import largest, pool, spread_gradient
 from composite.compiler.tvm.lower.reduction import ADD
 from composite.compiler.tvm.lower.static import known_dims, known_ints
 from composite.compiler.tvm.lower.unary import FLOATS
-from composite.compiler.tvm.lower.windows import Side, sides_of, spatial, window_over
+from composite.compiler.tvm.lower.windows import (
+    Side,
+    require_gradient,
+    sides_of,
+    spatial,
+    window_over,
+)
 from composite.compiler.tvm.read.node import OpNode
 
 
@@ -45,7 +51,7 @@ def _lower_volume_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     node.require(gradient.dtype, *FLOATS)
     shape = known_dims(node, sizes, "the volume's shape")
     depth, window = _windows(node, shape, kernel.shape)
-    _require_gradient(node, gradient, (shape[0], depth.count, *window.counts, kernel.shape[4]))
+    require_gradient(node, gradient.shape, (shape[0], depth.count, *window.counts, kernel.shape[4]))
     if depth.before >= depth.size:
         raise NotCovered(f"{node.op}: padding {depth.before}")
     apart = spread_out(node, gradient, 1, depth.stride)
@@ -64,7 +70,7 @@ def _lower_filter_gradient(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     shape = known_ints(node, sizes, "the filter's shape")
     depth, window = _windows(node, volume.shape, shape)
     wanted = (volume.shape[0], depth.count, *window.counts, shape[4])
-    _require_gradient(node, gradient, wanted)
+    require_gradient(node, gradient.shape, wanted)
     images = _side_by_side(node, volume, depth)
     result = filter_gradient(images, _slices(gradient), window)
     slices, rows, columns, channels, count = shape
@@ -82,13 +88,6 @@ def _windows(node: OpNode, volume: Shape, kernel: Shape) -> tuple[Side, Window]:
         raise NotCovered(f"{node.op}: dilations")  # nor has TF
     dims.require_equal(volume[4], sizes[3], f"{node.op}: channels")
     return depth, window_over(rows, columns)
-
-
-def _require_gradient(node: OpNode, gradient: Tensor, shape: Shape) -> None:
-    if gradient.rank != len(shape):
-        raise NotCovered(f"{node.op}: a gradient of rank {gradient.rank}")
-    for have, want in zip(gradient.shape, shape, strict=True):
-        dims.require_equal(have, want, f"{node.op}: gradient")
 
 
 def _side_by_side(node: OpNode, volume: Tensor, side: Side, *, backwards: bool = False) -> Tensor:
@@ -175,7 +174,7 @@ def _gradient(node: OpNode, shape: Shape, gradient: Tensor, volume: Tensor | Non
     Elements that are equally large are given the same: unlike of images, not the first one alone.
     """
     depth, window = _pooled(node, shape)
-    _require_gradient(node, gradient, (shape[0], depth.count, *window.counts, shape[4]))
+    require_gradient(node, gradient.shape, (shape[0], depth.count, *window.counts, shape[4]))
     slices = _slices(volume) if volume is not None else None
     given = gradient
     if not _is_each(depth):

@@ -101,6 +101,14 @@ def _stated(
     return around[0], dims.floordiv(room, stride)
 
 
+def require_gradient(node: OpNode, given: Shape, wanted: Shape) -> None:
+    """Refuse a gradient that is not known to be of the shape of what it is a gradient of."""
+    if len(given) != len(wanted):
+        raise NotCovered(f"{node.op}: a gradient of rank {len(given)}")
+    for have, want in zip(given, wanted, strict=True):
+        dims.require_equal(have, want, f"{node.op}: gradient")
+
+
 def per_window(tensor: Tensor, image: Tensor, window: Window) -> Tensor:
     """Return ``[N * windows, F]`` as ``[N, rows, columns, F]``."""
     return graph.reshape(tensor, (image.shape[0], *window.counts, tensor.shape[-1]))
