@@ -144,4 +144,8 @@ class _Rebuild:
         if isinstance(tensor.node, Reshape) and self._is_given(tensor):
             while isinstance(source.node, Reshape) and self._storage(source) is None:
                 source = source.node.operand
-        return source if source.shape == shape else Tensor(shape, tensor.dtype, Reshape(source))
+        if source.shape == shape:
+            return source
+        if source in self._stage.stores:  # its buffer is empty yet
+            source = Tensor(source.shape, source.dtype, source.node)
+        return Tensor(shape, tensor.dtype, Reshape(source))

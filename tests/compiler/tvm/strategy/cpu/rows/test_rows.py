@@ -175,6 +175,24 @@ def test_rows_of_what_another_stage_has_reduced(compiler: Any, shape: tuple[int,
     compiler.compare(function, normal(*shape), rtol=1e-5, atol=1e-6)
 
 
+VIEWS = {
+    "transpose": lambda x: tf.transpose(x, [1, 0, 2]),
+    "slice": lambda x: x[:, 1:, ::2],
+    "reverse": lambda x: tf.reverse(x, [1]),
+    "concat": lambda x: tf.concat([x, x[:1]], 0),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("axes", [None, [1, 2], [2]])
+def test_a_view_that_is_a_result_and_reduced(compiler: Any, view: str, axes: Any) -> None:
+    def function(x: Any) -> Any:
+        y = VIEWS[view](x)
+        return y, tf.reduce_max(y, axes) > 0.3, tf.reduce_sum(y, axes)
+
+    compiler.compare(function, normal(4, 5, 7), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("reduce", ["reduce_sum", "reduce_max", "reduce_logsumexp"])
 def test_rows_of_what_a_loop_has_reduced(compiler: Any, reduce: str) -> None:
     def function(e: Any, t: Any) -> Any:
