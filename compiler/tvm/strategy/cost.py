@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from composite.compiler.tvm.ir.dims import static_size
+from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Pointwise, Tensor
 from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
+
+L2_CACHES = 4
+"""What is more than so many times as much as a task keeps near comes from beyond any L2 cache."""
 
 
 def is_read(tensor: Tensor, stage: Stage, context: Context) -> bool:
@@ -22,9 +27,29 @@ def chain_cost(stage: Stage, context: Context) -> int:
 
 def cost_of(tensors: Iterable[Tensor], stage: Stage, context: Context) -> int:
     """Return those that one vector of each tensor takes, up to anchors and what is read."""
+    found = _computed(tensors, stage, context)
+    return sum(
+        1 if _ends(t, stage, context) or not isinstance(t.node, Pointwise) else t.node.cost
+        for t in found
+    )
 
-    def ends(tensor: Tensor) -> bool:
-        return tensor in stage.anchors or is_read(tensor, stage, context)
 
-    found = reachable(tensors, lambda t: () if ends(t) else t.node.operands)
-    return sum(1 if ends(t) or not isinstance(t.node, Pointwise) else t.node.cost for t in found)
+def reads_from_afar(stage: Stage, context: Context) -> bool:
+    """Return whether a stage reads, beside what its anchors do, what no L2 cache holds."""
+    near = L2_CACHES * context.target.cache_bytes
+    found = _computed(stage.stores, stage, context)
+    sizes = (
+        (static_size(t.shape) or 0) * ITEM_SIZE[t.dtype]
+        for t in found
+        if is_read(t, stage, context)
+    )
+    return any(size > near for size in sizes)
+
+
+def _computed(tensors: Iterable[Tensor], stage: Stage, context: Context) -> list[Tensor]:
+    """Return what the tensors are made of in the loops of the stage, and what those read."""
+    return reachable(tensors, lambda t: () if _ends(t, stage, context) else t.node.operands)
+
+
+def _ends(tensor: Tensor, stage: Stage, context: Context) -> bool:
+    return tensor in stage.anchors or is_read(tensor, stage, context)

@@ -17,7 +17,7 @@ from composite.compiler.tvm.codegen.block import (
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
-from composite.compiler.tvm.strategy.cost import chain_cost
+from composite.compiler.tvm.strategy.cost import chain_cost, reads_from_afar
 from composite.compiler.tvm.strategy.cpu.product.tile import transpose
 
 _LONG = 24
@@ -86,10 +86,14 @@ class Epilogue:
 
     @property
     def is_short(self) -> bool:
-        """Whether the epilogue is short enough to be written for the registers of each tile."""
+        """Whether the epilogue is short enough to be written for the registers of each tile.
+
+        What it reads from afar it reads in long rows instead, which the hardware fetches ahead.
+        """
+        stage, context = self._result.stage, self._context
         whole = isinstance(self._count, int) and self._count >= self._lanes
-        cost = chain_cost(self._result.stage, self._context)
-        return whole and not self._swapped and cost <= _SHORT
+        short = chain_cost(stage, context) <= _SHORT and not reads_from_afar(stage, context)
+        return whole and not self._swapped and short
 
     def write_vector(self, start: Expr, row: Expr, vector: Expr, value: Expr) -> None:
         """Write one vector of the group that begins at column ``start``."""

@@ -26,6 +26,7 @@ from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import add
 from composite.compiler.tvm.strategy.context import Context, Packing
+from composite.compiler.tvm.strategy.cost import L2_CACHES
 from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking
 from composite.compiler.tvm.strategy.cpu.product.pack import Panels
 from composite.compiler.tvm.strategy.cpu.product.pack_rows import PackedRows, RowPacker
@@ -46,9 +47,6 @@ _NEAR_BYTES = 24 * 1024
 
 _AHEAD_BYTES = 2048
 """How far ahead the panels of a single tile are prefetched."""
-
-_L2_CACHES = 4
-"""What is more than so many times as much as a task keeps near comes from beyond any L2 cache."""
 
 
 @dataclass(frozen=True)
@@ -266,7 +264,7 @@ class PanelProduct:
             return False
         steps = math.prod(packing.shape) // self._arrangement.step.size
         held = steps * ITEM_SIZE[self._dtype]
-        most = _L2_CACHES * self._context.target.cache_bytes
+        most = L2_CACHES * self._context.target.cache_bytes
         return self._context.trips is not None or held <= most
 
     def _ahead(

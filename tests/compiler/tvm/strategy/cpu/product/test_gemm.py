@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from composite.compiler import tvm as backend
+from tests.compiler.tvm.conftest import library_of
 
 SIZES = st.sampled_from([0, 1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 24, 31, 33, 40, 49, 65, 100, 130])
 ACTIVATIONS = {
@@ -269,3 +270,19 @@ def test_rows_of_blocks_that_are_equal_or_not(compiler: Any, m: int) -> None:
     random = np.random.default_rng(m)
     x, w = (random.standard_normal(s).astype(np.float32) for s in [(m, 300), (300, 19)])
     compiler.compare(lambda x, w: tf.nn.relu(x @ w), x, w, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [96, 2304], ids=["from an L2 cache", "from beyond it"])
+def test_what_is_read_from_afar_is_read_in_long_rows(compiler: Any, rows: int) -> None:
+    """A residual from beyond the L2 cache is added behind a buffer of sums, not in registers."""
+    random = np.random.default_rng(rows)
+    shapes = [(rows, 16), (16, 128), (rows, 128)]
+    arrays = [random.standard_normal(s).astype(np.float32) for s in shapes]
+
+    def function(x: Any, w: Any, residual: Any) -> Any:
+        return x @ w + residual
+
+    library = library_of(function, [tf.TensorSpec(shape) for shape in shapes])
+    loops = str(backend.write(library, shapes).module.functions["kernel"])
+    assert ("sums" in loops) == (rows > 96)
+    compiler.compare(function, *arrays, rtol=1e-5, atol=1e-5)
