@@ -28,6 +28,14 @@ _SHORT = 8
 """Instructions up to which the code of a chain is written for each vector of a tile."""
 
 
+def fits_registers(stage: Stage, context: Context) -> bool:
+    """Return whether an epilogue is short, and reads nothing from afar.
+
+    That it reads in long rows instead, which the hardware fetches ahead.
+    """
+    return chain_cost(stage, context) <= _SHORT and not reads_from_afar(stage, context)
+
+
 class Result(Protocol):
     """What the sums become: a :class:`.product.Product`, or another stage with rows like one."""
 
@@ -86,14 +94,9 @@ class Epilogue:
 
     @property
     def is_short(self) -> bool:
-        """Whether the epilogue is short enough to be written for the registers of each tile.
-
-        What it reads from afar it reads in long rows instead, which the hardware fetches ahead.
-        """
-        stage, context = self._result.stage, self._context
+        """Whether the epilogue is short enough to be written for the registers of each tile."""
         whole = isinstance(self._count, int) and self._count >= self._lanes
-        short = chain_cost(stage, context) <= _SHORT and not reads_from_afar(stage, context)
-        return whole and not self._swapped and short
+        return whole and not self._swapped and fits_registers(self._result.stage, self._context)
 
     def write_vector(self, start: Expr, row: Expr, vector: Expr, value: Expr) -> None:
         """Write one vector of the group that begins at column ``start``."""

@@ -11,7 +11,7 @@ There are two ways, and tuning may choose between them (:mod:`..choices`) and ch
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from composite.compiler.tvm.codegen.block import ceil_quotient, maximum, minimum, quotient
 from composite.compiler.tvm.ir.dims import Dim, ceildiv, product
@@ -26,12 +26,18 @@ BLOCK_ROWS = 48
 """Rows of the result whose sums are computed before their epilogue: the L1 cache holds them."""
 
 _WIDE = 256
+_WIDEST = 512
+"""Steps of k and columns of a task that adds up, and the most columns of any: beside their panels,
+the cache holds the sums of a block of rows."""
 
 _DEPTH_PER_ROW = 32
 """With more steps of k than this for each row, packing takes as long as multiplying, about."""
 
 _TASKS_PER_CORE = 4
 """A thread that comes late then still finds work, and none waits long for the last task."""
+
+_ROWS_PER_PACKING = 128
+"""Rows for which packing a factor takes a few percent of the time."""
 
 
 def guess(dim: Dim) -> int:
@@ -67,7 +73,11 @@ class Blocking:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of a product, as known and as the kernel's expressions."""
+    """Sizes of a product, as known and as the kernel's expressions.
+
+    With ``long_rows``, a task takes as many columns as the cache holds panels of: its epilogue then
+    reads and writes long rows, which the hardware fetches ahead, and no other thread the same.
+    """
 
     batch: int
     vectors: int
@@ -75,6 +85,7 @@ class Sizes:
     depth: int
     rows_expr: Expr | int
     depth_expr: Expr | int
+    long_rows: bool = False
 
     @classmethod
     def of(
@@ -97,7 +108,14 @@ class Sizes:
 
 
 def choose_blocking(  # noqa: PLR0913 - all that a cut depends on
-    sizes: Sizes, tile: Tile, lanes: int, context: Context, *, k_first: bool, packed: bool
+    sizes: Sizes,
+    tile: Tile,
+    lanes: int,
+    context: Context,
+    *,
+    k_first: bool,
+    packed: bool,
+    by_rows: bool,
 ) -> Blocking:
     """Return the cut.
 
@@ -108,17 +126,19 @@ def choose_blocking(  # noqa: PLR0913 - all that a cut depends on
         context: The kernel.
         k_first: Whether the vector side lies as ``[K, count]``.
         packed: Whether it is packed before the tasks.
+        by_rows: Whether the epilogue goes over rows of the result, as far as a task has them.
     """
+    own = replace(sizes, long_rows=by_rows and _share_rows(sizes, context))
     if not k_first:
-        return _deep(sizes, tile, lanes, context, packed=packed)
+        return _deep(own, tile, lanes, context, packed=packed)
     known = isinstance(sizes.depth_expr, int)
     packs_most = not packed and sizes.depth > _DEPTH_PER_ROW * sizes.rows
     default = "wide" if not known or sizes.depth <= _WIDE or packs_most else "deep"
     # Panels of all of k need a size that is known; so does what is packed once.
     cut = context.choose("gemm.cut", ("wide", "deep"), default) if known else default
     if cut == "wide":
-        return _wide(sizes, tile, lanes, context, packed=packed)
-    return _deep(sizes, tile, lanes, context, packed=packed)
+        return _wide(own, tile, lanes, context, packed=packed)
+    return _deep(own, tile, lanes, context, packed=packed)
 
 
 def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: bool) -> Blocking:
@@ -126,7 +146,12 @@ def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: boo
     rows_of_task = context.choose("gemm.wide.rows", (48, 96, 128, _WIDE, 512), _WIDE)
     chunks = ceildiv(sizes.rows, rows_of_task)
     wanted = ceildiv(2 * cores, chunks * sizes.batch)
-    most = max(tile.vectors, _WIDE // (lanes * tile.vectors) * tile.vectors)
+    step = context.choose("gemm.wide.depth", (64, 128, _WIDE, 512), _WIDE)
+    columns = _WIDE
+    if sizes.long_rows:
+        held = context.target.cache_bytes // (4 * max(1, min(step, sizes.depth)))
+        columns = max(_WIDE, min(_WIDEST, held))
+    most = max(tile.vectors, columns // (lanes * tile.vectors) * tile.vectors)
     pieces = max(wanted, ceildiv(sizes.vectors, most))
     group = _whole(ceildiv(sizes.vectors, pieces), tile.vectors)
     panels = _shares(context, sizes, tile, most // tile.vectors) or group // tile.vectors
@@ -137,7 +162,6 @@ def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: boo
         rows_of_task = max(least, ceildiv(sizes.rows, ceildiv(cores, chunks * others)))
     elif packed:  # more tasks pack no more
         rows_of_task = _even_rows(sizes.rows, chunks, others, cores)
-    step = context.choose("gemm.wide.depth", (64, 128, _WIDE, 512), _WIDE)
     depth, k_blocks = _split_depth(sizes.depth_expr, step)
     rows, fixed = _split_rows(sizes.rows_expr, rows_of_task)
     return Blocking(group, rows, fixed, depth, k_blocks)
@@ -146,10 +170,14 @@ def _wide(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: boo
 def _deep(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: bool) -> Blocking:
     target = context.target
     panel_bytes = max(1, sizes.depth) * tile.vectors * lanes * 4
-    panels = max(1, min(4, target.cache_bytes // panel_bytes))
+    held = max(1, target.cache_bytes // panel_bytes)
+    panels = min(4, held)
     have = ceildiv(sizes.vectors, tile.vectors)
     spread = ceildiv(2 * target.cores, sizes.batch)
-    if have >= spread:
+    if sizes.long_rows:
+        widest = max(1, _WIDEST // (tile.vectors * lanes))
+        panels = ceildiv(have, ceildiv(have, min(held, widest)))
+    elif have >= spread:
         panels = _even_panels(have, min(panels, ceildiv(have, spread)), target.cores)
     panels = _shares(context, sizes, tile, panels) or min(panels, have)
     panels = _panels(context, sizes, tile, panels)
@@ -167,6 +195,12 @@ def _deep(sizes: Sizes, tile: Tile, lanes: int, context: Context, *, packed: boo
     rows_of_task = maximum(1, quotient(sizes.rows_expr + (chunks - 1), chunks))
     rows, fixed = _split_rows(sizes.rows_expr, rows_of_task)
     return Blocking(panels * tile.vectors, rows, fixed, sizes.depth_expr, 1, block_rows)
+
+
+def _share_rows(sizes: Sizes, context: Context) -> bool:
+    """Return whether threads can share rows alone: there are enough, even if each task packs."""
+    chunks = ceildiv(_TASKS_PER_CORE * context.target.cores, sizes.batch)
+    return context.trips is None and sizes.rows >= _ROWS_PER_PACKING * chunks
 
 
 def _even_rows(rows: int, chunks: int, others: int, cores: int, least: int = BLOCK_ROWS) -> int:

@@ -29,6 +29,7 @@ from composite.compiler.tvm.ir.dims import Dim, ceildiv
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
+from composite.compiler.tvm.strategy.cpu.epilogue import fits_registers
 from composite.compiler.tvm.strategy.cpu.product.axpy import Axpy
 from composite.compiler.tvm.strategy.cpu.product.blocking import Sizes, choose_blocking, guess
 from composite.compiler.tvm.strategy.cpu.product.dots import Dots
@@ -194,12 +195,14 @@ def tiled_tasks(arrangement: Arrangement, context: Context) -> Tasks:
         context,
         k_first=arrangement.vectors[1],
         packed=arrangement.is_packed,
+        by_rows=not (arrangement.swapped or fits_registers(product.stage, context)),
     )
     vectors = ceil_quotient(context.size(columns), lanes)
     groups = ceil_quotient(vectors, blocking.group)
     share = block.bind(blocking.rows, "share")
     chunks = quotient(rows + (share - 1), share)
     batches = elements(product.batch, context)
+    rows_first = not arrangement.swapped and sizes.rows >= sizes.vectors * lanes
     cycles = work_cycles(product, context, quotient(rows * vectors * batches * depth, 2))
     packed = None
     if arrangement.packing is not None:
@@ -211,8 +214,14 @@ def tiled_tasks(arrangement: Arrangement, context: Context) -> Tasks:
     def body(task: Expr) -> None:
         batch = block.bind(quotient(task, groups * chunks), "batch")
         rest = block.bind(remainder(task, groups * chunks), "rest")
-        group = block.bind(quotient(rest, chunks), "group")
-        first = block.bind(remainder(rest, chunks) * share, "first")
+        # A thread takes tasks that follow each other: with the longer side of the result, it shares
+        # fewer lines with others, and reads the larger factor alone.
+        if rows_first:
+            chunk, group = quotient(rest, groups), remainder(rest, groups)
+        else:
+            chunk, group = remainder(rest, chunks), quotient(rest, chunks)
+        group = block.bind(group, "group")
+        first = block.bind(chunk * share, "first")
         count = block.bind(minimum(share, rows - first), "count")
         where = unflatten(context, batch, product.batch) if product.batch else []
         GemmTask(arrangement, blocking, context, where, packed).write(group, first, count)

@@ -15,14 +15,16 @@ from composite.compiler.tvm.target import Target
 LANES = 16
 
 
-def blocking(rows: int, depth: int, columns: int, tile: Tile, cores: int) -> Blocking:
+def blocking(
+    rows: int, depth: int, columns: int, tile: Tile, cores: int, *, by_rows: bool = False
+) -> Blocking:
     context: Any = SimpleNamespace(
         target=Target.of("x86-64-v4", cores),
         trips=None,
         choose=lambda _name, _options, default: default,
     )
     sizes = Sizes.of((), columns, LANES, (rows, rows), (depth, depth))
-    return choose_blocking(sizes, tile, LANES, context, k_first=True, packed=True)
+    return choose_blocking(sizes, tile, LANES, context, k_first=True, packed=True, by_rows=by_rows)
 
 
 def largest_share(rows: int, columns: int, cut: Blocking, cores: int) -> float:
@@ -61,3 +63,17 @@ def test_shares_are_even(shape: tuple[int, int, int], tile: Tile, cores: int) ->
 def test_few_rows_are_not_cut() -> None:
     cut = blocking(8, 1024, 1024, Tile(8, 3), 2)
     assert (cut.rows, cut.fixed_rows) == (8, 8)
+
+
+@pytest.mark.parametrize(
+    ("shape", "group"),
+    [
+        ((4096, 128, 512), 32),  # all columns
+        ((4096, 128, 600), 20),  # two groups: beside their panels, the sums have to stay near
+        ((4096, 256, 512), 16),  # as deep as that, the cache holds the panels of 256 columns
+        ((512, 128, 512), 16),  # too few rows for all threads
+    ],
+)
+def test_an_epilogue_goes_over_long_rows(shape: tuple[int, int, int], group: int) -> None:
+    assert blocking(*shape, Tile(12, 2), 2, by_rows=True).group == group
+    assert blocking(*shape, Tile(12, 2), 2).group <= 16
