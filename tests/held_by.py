@@ -25,7 +25,7 @@ HELD_BY: dict[str, str] = {
     "tests/composite/ops/test_keras_tensors.py": "keras_operation.py",
     "tests/composite/ops/test_semantics.py": "op.py",
     "tests/composite/autodiff/test_gradient.py": "backward.py families.py",
-    "tests/composite/autodiff/test_residuals.py": "graph_cut.py",
+    "tests/composite/autodiff/test_residuals.py": "gradient_graph.py graph_cut.py",
     "tests/composite/vectorize/test_batching.py": "elementwise.py",
     "tests/composite/standalone/test_library.py": (
         "arrays.py native.py composite/aot/opening.py"

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDefLibrary
 
-from composite.autodiff import carriers, graph_cut, loop_residuals, places, residuals, state
+from composite.autodiff import carriers, graph_cut, places, residuals, state
+from composite.autodiff.gradient_graph import GradientGraph
 from composite.binding import native
 from composite.binding.call_request import CallRequest
 from composite.binding.records import PROGRAM, AttrValue, NodeDef
-from composite.compiler import op_traits
 from composite.ops import call, function_op, functions, recorded
 
 # A backward holds some 0.3 MB. Batch sizes share one (see gradient._Family), so this is about
@@ -207,33 +207,23 @@ class _Differentiation:
             outputs = functions.inline(expansion, inputs, name="forward")
             wanted = [y for y, use in zip(outputs, way.used, strict=True) if use]
             seeds = [placeholder(y.dtype, y.shape) for y in wanted]
-            self._forward = {op.name for op in graph.get_operations()}
+            forward = {op.name for op in graph.get_operations()} - {y.op.name for y in seeds}
             asked = [x for x, need in zip(inputs, way.needed, strict=True) if need]
             found = iter(tf.gradients(wanted, asked, grad_ys=seeds))
             gradients = [next(found) if need else None for need in way.needed]
-            parts = [_parts(g) for g in gradients]
-            self._rounded = {op.name for op in graph.get_operations() if _rounds(op)}
-            self._jumping = {op.name for op in graph.get_operations() if _jumps(op)}
-        self._results = [tuple(tensor.name for tensor in of_one) for of_one in parts]
-        self._graph_def = graph.as_graph_def()
-        places.spread(self._graph_def)
-        self._of_loops: dict[str, str] = {}  # what the loops of the forward keep
+            results = [_parts(g) for g in gradients]
+        self._graph = GradientGraph.of(graph, forward, results)
+        places.spread(self._graph.graph_def)
+        self._inputs, self._outputs, self._seeds = (
+            [tensor.name for tensor in tensors] for tensors in (inputs, outputs, seeds)
+        )
         self._keeps = way.keeps and residuals.is_possible(graph, inputs, outputs)
         if self._keeps:
-            graph = self._without_lists(graph)
-        self._graph = graph
-        self._inputs, self._outputs, self._seeds = (
-            [graph.get_tensor_by_name(tensor.name) for tensor in tensors]
-            for tensors in (inputs, outputs, seeds)
-        )
+            self._graph = self._graph.without_lists().with_factors(self._arguments)
 
-    def _without_lists(self, graph: tf.Graph) -> tf.Graph:
-        """The graph with loops whose lists are saved as tensors, see `loop_residuals`."""
-        graph_def, self._of_loops = loop_residuals.without_lists(self._graph_def, self._forward)
-        if graph_def is self._graph_def:
-            return graph
-        self._graph_def = graph_def
-        return functions.imported(graph_def)
+    @property
+    def _arguments(self) -> list[str]:
+        return [*self._inputs, *self._outputs, *self._seeds]
 
     def backward(self) -> Backward:
         """The function of those inputs, outputs and seeds that the gradient reads.
@@ -241,71 +231,46 @@ class _Differentiation:
         An output that it reads (the mask of a ReLU, say) is fed from the forward call, as is what
         that keeps, and what only computed it again is left out.
         """
-        own = list(dict.fromkeys(itertools.chain(*self._results)))
-        arguments = [*self._inputs, *self._outputs, *self._seeds]
-        pruned, read = self._cut(arguments, own)
-        saved = self._to_save(pruned) if self._keeps else []
-        if saved:
-            pruned, read = self._cut([*arguments, *saved], own)
-            saved = [tensor for tensor in saved if tensor.name in read]
-            arguments += saved
-        state.require(self._op_name, pruned, self._graph_def, self._forward)
+        graph, arguments = self._graph, self._arguments
+        saved = graph.to_keep(arguments) if self._keeps else []
+        pruned, read = graph.cut([*arguments, *saved])
+        saved = [name for name in saved if name in read]
+        arguments += saved
+        state.require(self._op_name, pruned, graph.graph_def, graph.forward)
         first: dict[str, int] = {}  # an output that is an input: the input
-        for position, tensor in enumerate(arguments):
-            first.setdefault(tensor.name, position)
-        made = [name for name in own if name not in first]
+        for position, name in enumerate(arguments):
+            first.setdefault(name, position)
+        made = [name for name in graph.own if name not in first]
         places_of = {name: len(arguments) + k for k, name in enumerate(made)} | first
-        taken = {at: arguments[at] for name, at in first.items() if name in read}
+        taken = {at: name for name, at in first.items() if name in read}
         return Backward(
             self._function(f"{NAME}{self._op_name}", pruned, taken, made, lasts=self._way.lasts),
-            [_given([places_of[name] for name in names]) for names in self._results],
+            [_given([places_of[name] for name in names]) for names in graph.results],
             self._saving_forward(saved) if saved else None,
-            [self._described(tensor) for tensor in saved],
-            [n.op for n in pruned.node if n.name in self._forward & self._rounded],
+            [graph.described(name) for name in saved],
+            [n.op for n in pruned.node if n.name in graph.forward & graph.rounded],
         )
 
-    def _cut(self, arguments: Sequence[Any], results: Sequence[str]) -> tuple[Any, set[str]]:
-        return graph_cut.consistent(
-            self._graph_def,
-            {t.name for t in arguments},
-            results,
-            self._rounded,
-            self._jumping,
-        )
-
-    def _to_save(self, pruned: Any) -> list[Any]:
-        """What the forward is to keep of what the pruned graph would compute again."""
-        computed = {node.name for node in pruned.node}
-        saved = residuals.to_save(self._graph, computed, self._forward, self._of_loops)
-        names = [*self._of_loops, *saved]
-        if self._of_loops:
-            names += residuals.around_loops(self._graph, self._forward, computed & self._forward)
-        return [self._graph.get_tensor_by_name(name) for name in dict.fromkeys(names)]
-
-    def _described(self, tensor: Any) -> str:
-        return self._of_loops.get(tensor.name) or f"{tensor.op.type} {tensor.shape}"
-
-    def _saving_forward(self, saved: Sequence[Any]) -> _Function:
-        names = [tensor.name for tensor in (*self._outputs, *saved)]
-        inputs = {tensor.name for tensor in self._inputs}
-        pruned, read = graph_cut.needed(self._graph_def, inputs, names)
-        taken = {i: tensor for i, tensor in enumerate(self._inputs) if tensor.name in read}
+    def _saving_forward(self, saved: Sequence[str]) -> _Function:
+        names = [*self._outputs, *saved]
+        pruned, read = graph_cut.needed(self._graph.graph_def, set(self._inputs), names)
+        taken = {i: name for i, name in enumerate(self._inputs) if name in read}
         return self._function(f"{FORWARD}{self._op_name}", pruned, taken, names, lasts=True)
 
     def _function(
         self,
         name: str,
         graph_def: Any,
-        taken: Mapping[int, Any],
+        taken: Mapping[int, str],
         made: Sequence[str],
         *,
         lasts: bool,
     ) -> _Function:
-        """What `made` names as a function of the tensors in `taken`, by their positions."""
+        """What `made` names as a function of the tensors that `taken` names, by position."""
         order = list(taken)
         if not made:
             return _Function(None, order, 0)
-        concrete = _traced(name, graph_def, list(taken.values()), made)
+        concrete = _traced(name, graph_def, self._graph.tensors(taken.values()), made)
         inner = concrete.graph.as_graph_def().library.function
         library = FunctionDefLibrary(function=[concrete.function_def, *inner])
         if not lasts or function_op.keeps_state(library):
@@ -328,19 +293,6 @@ def _given(parts: Sequence[int]) -> int | Slices | None:
     if len(parts) > 1:
         return Slices(*parts)
     return parts[0] if parts else None
-
-
-def _rounds(op: Any) -> bool:
-    """Whether an operation may give other bits where it is computed again."""
-    if op.type in ("Const", "Placeholder") or op_traits.of(op.type).moves_data:
-        return False
-    return any(y.dtype.is_floating or y.dtype.is_complex for y in op.outputs)
-
-
-def _jumps(op: Any) -> bool:
-    """Whether results of an operation may be far apart where its operands are near each other."""
-    known = op.type in op_traits.TABLE and not op_traits.of(op.type).jumps
-    return not (known and all(y.dtype.is_floating or y.dtype.is_complex for y in op.outputs))
 
 
 def _traced(name: str, graph_def: Any, inputs: Sequence[Any], outputs: Sequence[str]) -> Any:

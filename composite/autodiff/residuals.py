@@ -64,7 +64,7 @@ def to_save(
     for op in again:
         edges[op.name, _FREE] = _operations(op)
         for y in op.outputs:
-            edges[y.name, op.name] = 0 if y.name in kept else _price(y)
+            edges[y.name, op.name] = 0 if y.name in kept else _price(y, forward)
             if y.name in own:
                 edges[_BACKWARD, y.name] = _ENDLESS
         for x in op.inputs:
@@ -116,14 +116,21 @@ def _is_number(tensor: Any) -> bool:
     return bool(tensor.dtype.is_floating or tensor.dtype.is_complex)
 
 
-def _price(tensor: Any) -> int:
+def _price(tensor: Any, forward: Collection[str]) -> int:
     """What it takes to keep a tensor, in operations."""
     if not tensor.dtype.is_floating:
         return _ENDLESS
     # Of a value and what only moves it, the value is kept.
     moved = op_traits.of(tensor.op.type).moves_data
-    # Memory is read before it is written, a cache line at a time, and read again by the backward.
-    return 3 * _reading(tensor) + moved
+    # What a product reads is written in any case. Memory is read before it is written, a cache line
+    # at a time, and read again by the backward.
+    is_operand = any(op.name in forward and _multiplies(op) for op in tensor.consumers())
+    return (1 if is_operand else 3) * _reading(tensor) + moved
+
+
+def _multiplies(op: Any) -> bool:
+    """Whether an operation is a product or a convolution, whose operands lie in memory."""
+    return op_traits.of(op.type).terms not in (None, op_traits.Terms.REDUCED)
 
 
 def _reading(tensor: Any) -> int:

@@ -1,11 +1,13 @@
 """Replace compositions of elementary functions by one function, no less exact and cheaper.
 
-``tanh(softplus(x))``, of which Mish is made, takes a logarithm that its tanh undoes.
+``tanh(softplus(x))``, of which Mish is made, takes a logarithm that its tanh undoes. ``e^(-x²)``,
+the slope of erf and erfc, has the roundings of x² in it, and is computed in another way than where
+erfc itself takes it: beside that, as in a GELU and its slope, one of the two is enough.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,10 +26,17 @@ def _tanh_of_softplus(block: Block, x: Expr) -> Expr:
     return tanh_of_softplus(block, x)
 
 
-_COMPOSITIONS: dict[tuple[str, str], tuple[Body, int]] = {
+def _exp_of_minus_square(block: Block, x: Expr) -> Expr:
+    from composite.compiler.tvm.math.elementary import exp_of_minus_square
+
+    return exp_of_minus_square(block, x)
+
+
+_COMPOSITIONS: dict[tuple[str, ...], tuple[Body, int]] = {
     ("Tanh", "Softplus"): (_tanh_of_softplus, 30),
+    ("Exp", "Neg", "Square"): (_exp_of_minus_square, 19),
 }
-"""By the outer and the inner op: the body of both, and its cost."""
+"""By the ops, the outermost first: the body of all, and its cost."""
 
 
 def compose_elementary(function: Function) -> Function:
@@ -40,12 +49,20 @@ def compose_elementary(function: Function) -> Function:
 
 
 def _composed(tensor: Tensor) -> Tensor:
-    outer = tensor.node
-    if not isinstance(outer, Pointwise) or len(outer.operands) != 1:
-        return tensor
-    inner = outer.operands[0].node
-    if not isinstance(inner, Pointwise) or (outer.op, inner.op) not in _COMPOSITIONS:
-        return tensor
-    body, cost = _COMPOSITIONS[outer.op, inner.op]
-    name = f"{outer.op}({inner.op})"
-    return replace(tensor, node=pointwise(name, body, inner.operands, tensor.dtype, cost=cost).node)
+    for ops, (body, cost) in _COMPOSITIONS.items():
+        inner = _argument(tensor, ops)
+        if inner is not None:
+            name = "(".join(ops) + ")" * (len(ops) - 1)
+            made = pointwise(name, body, (inner,), tensor.dtype, cost=cost)
+            return replace(tensor, node=made.node)
+    return tensor
+
+
+def _argument(tensor: Tensor, ops: Sequence[str]) -> Tensor | None:
+    """Return the x of ``f(g(x))`` for the ops f and g; None if the tensor is no such composition."""
+    for op in ops:
+        node = tensor.node
+        if not isinstance(node, Pointwise) or node.op != op or len(node.operands) != 1:
+            return None
+        (tensor,) = node.operands
+    return tensor

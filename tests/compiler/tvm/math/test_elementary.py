@@ -141,6 +141,20 @@ def test_erfc(compiler: Any, isa: str) -> None:
     assert error[worst] <= bound, (x[worst], result[worst], exact[worst], error[worst])
 
 
+@pytest.mark.parametrize("isa", LEVELS)
+def test_exp_of_minus_square(compiler: Any, isa: str) -> None:
+    x = np.concatenate([all_exponents(np.float32, 20_000), np.linspace(-9.3, 9.3, 20_001)])
+    x = x.astype(np.float32)
+    with np.errstate(all="ignore"):
+        exact = np.exp(-(x.astype(Wide) ** 2))
+    function = lambda x: tf.exp(-tf.square(x))  # noqa: E731
+    loaded = compiler.compile(function, [x], target=Target.of(isa, 2))
+    (result,) = loaded([x], [x.shape], [x.dtype])
+    error = ulp_error(result, flushed(result, exact))
+    worst = int(np.argmax(error))
+    assert error[worst] <= 5.5, (x[worst], result[worst], exact[worst], error[worst])
+
+
 def test_power(compiler: Any) -> None:
     random = np.random.default_rng(2)
     x = np.abs(all_exponents(np.float32, 20_000))
