@@ -22,7 +22,8 @@ from tensorflow.core.framework.node_def_pb2 import NodeDef
 from composite.binding.records import attr_value
 from composite.compiler import op_traits
 
-# A factor of fewer is not worth to be kept.
+# A factor of fewer operations is as cheap as what it is made of; one of more nodes is not looked
+# for: what many chains share is written for each.
 _LEAST_OPERATIONS = 4
 _MOST_NODES = 64
 
@@ -35,11 +36,11 @@ _SCALINGS = _ACTIVATIONS | {"Mul": (0, 1), "RealDiv": (0,), "Neg": (0,), "Identi
 
 
 class Factor(NamedTuple):
-    """One gradient as a product."""
+    """One gradient as a product; tensors and nodes by name."""
 
-    gradient: str  # the tensor that is one
+    gradient: str  # the tensor of TensorFlow's gradient
     product: str  # the tensor that takes its place
-    factor: str  # a tensor
+    factor: str  # the tensor that the incoming gradient is multiplied with
     nodes: list[Any]  # what makes the factor
     multiply: Any  # the node of the product
 
@@ -59,7 +60,7 @@ def of_chains(graph: Any, forward: Collection[str], results: Collection[str]) ->
 
 
 def multiplied(graph_def: Any, factors: Iterable[Factor]) -> Any:
-    """The graph with products in the place of the gradients that are ones."""
+    """The graph with products in the place of those gradients."""
     result = GraphDef()
     result.CopyFrom(graph_def)
     products = {_text(one.gradient): _text(one.product) for one in factors}
@@ -159,8 +160,8 @@ class _Writer:
         self._roots = roots
         self.nodes: list[Any] = []
         self.operations = 0
-        # By the tensors of the gradient: the node of the factor, or None for a factor of one; for
-        # those that are made of the forward alone, the node of the same.
+        # What stands for a tensor of the gradient. For one of the chain: the node of its factor, or
+        # None for a factor of one. For one that is made of the forward alone: the node of the same.
         self.made: dict[str, str | None] = {}
 
     def write(self, op: Any) -> None:
@@ -203,14 +204,9 @@ class _Writer:
         else:
             inputs[place] = factor or self._one(dtype)
             return self._copy(op, inputs)
-        return (
-            slope
-            if factor is None
-            else self._put(_node(self._new(), "Mul", [factor, slope], dtype))
-        )
-
-    def _known(self, tensor: Any) -> str:
-        return self.made.get(tensor.name) or _text(tensor.name)
+        if factor is None:
+            return slope
+        return self._put(_node(self._new(), "Mul", [factor, slope], dtype))
 
     def _copy(self, op: Any, inputs: Sequence[str]) -> str:
         """The same operation on other operands, which waits for no other node."""

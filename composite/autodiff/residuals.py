@@ -120,17 +120,18 @@ def _price(tensor: Any, forward: Collection[str]) -> int:
     """What it takes to keep a tensor, in operations."""
     if not tensor.dtype.is_floating:
         return _ENDLESS
-    # Of a value and what only moves it, the value is kept.
-    moved = op_traits.of(tensor.op.type).moves_data
-    # What a product reads is written in any case. Memory is read before it is written, a cache line
-    # at a time, and read again by the backward.
+    traits = op_traits.of(tensor.op.type)
+    # An activation in front of a product is written in any case. Memory is read before it is
+    # written, a cache line at a time, and read again by the backward.
     is_operand = any(op.name in forward and _multiplies(op) for op in tensor.consumers())
-    return (1 if is_operand else 3) * _reading(tensor) + moved
+    times = 1 if is_operand and traits.elementwise else 3
+    # Of a value and what only moves it, the value is kept.
+    return times * _reading(tensor) + traits.moves_data
 
 
 def _multiplies(op: Any) -> bool:
     """Whether an operation is a product or a convolution, whose operands lie in memory."""
-    return op_traits.of(op.type).terms not in (None, op_traits.Terms.REDUCED)
+    return op_traits.of(op.type).terms not in {None, op_traits.Terms.REDUCED}
 
 
 def _reading(tensor: Any) -> int:

@@ -1,8 +1,8 @@
 """Replace compositions of elementary functions by one function, no less exact and cheaper.
 
 ``tanh(softplus(x))``, of which Mish is made, takes a logarithm that its tanh undoes. ``e^(-x²)``,
-the slope of erf and erfc, has the roundings of x² in it, and is computed in another way than where
-erfc itself takes it: beside that, as in a GELU and its slope, one of the two is enough.
+the slope of erf and erfc, is computed as erfc computes it: without the rounding of x², and once
+where an erfc of x is beside it, as in a GELU and its slope.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _composed(tensor: Tensor) -> Tensor:
 
 
 def _argument(tensor: Tensor, ops: Sequence[str]) -> Tensor | None:
-    """Return the x of ``f(g(x))`` for the ops f and g; None if the tensor is no such composition."""
+    """Return the x of ``f(g(x))`` for the ops f and g; None if the tensor is none such."""
     for op in ops:
         node = tensor.node
         if not isinstance(node, Pointwise) or node.op != op or len(node.operands) != 1:

@@ -26,9 +26,10 @@ BLOCK_ROWS = 48
 """Rows of the result whose sums are computed before their epilogue: the L1 cache holds them."""
 
 _WIDE = 256
+"""Steps of k, and columns, of a task that adds up."""
+
 _WIDEST = 512
-"""Steps of k and columns of a task that adds up, and the most columns of any: beside their panels,
-the cache holds the sums of a block of rows."""
+"""Columns of a task at most: beside their panels, the cache holds the sums of a block of rows."""
 
 _DEPTH_PER_ROW = 32
 """With more steps of k than this for each row, packing takes as long as multiplying, about."""
