@@ -51,7 +51,10 @@ def check(loaded: Any, function: Any, arrays: list[np.ndarray], strategy: str = 
 
 
 @settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=25,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    derandomize=True,
 )
 @given(st.data())
 def test_any_product(compiler: Any, data: Any) -> None:
