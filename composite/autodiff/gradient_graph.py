@@ -27,7 +27,7 @@ class GradientGraph:
     jumping: frozenset[str]
     results: tuple[tuple[str, ...], ...]  # the tensors that the gradient of each input is
     of_loops: Mapping[str, str] = field(default_factory=dict)  # what loops keep, for people
-    factors: frozenset[str] = frozenset()  # the tensors that gradients are multiplied with
+    factor_names: frozenset[str] = frozenset()  # the tensors that are factors of gradients
 
     @classmethod
     def of(cls, graph: Any, forward: Collection[str], results: Sequence[Any]) -> GradientGraph:
@@ -54,7 +54,7 @@ class GradientGraph:
     def described(self, name: str) -> str:
         """What a tensor is that is kept, for people."""
         (tensor,) = self.tensors([name])
-        what = "a gradient's factor" if name in self.factors else tensor.op.type
+        what = "a gradient's factor" if name in self.factor_names else tensor.op.type
         return self.of_loops.get(name) or f"{what} {tensor.shape}"
 
     def without_lists(self) -> GradientGraph:
@@ -104,7 +104,7 @@ class GradientGraph:
             graph_def=graph_def,
             forward=self.forward | made,
             rounded=self.rounded | made,
-            factors=frozenset(one.factor for one in found),
+            factor_names=frozenset(one.factor for one in found),
             results=tuple(tuple(renamed.get(n, n) for n in names) for names in self.results),
         )
 
