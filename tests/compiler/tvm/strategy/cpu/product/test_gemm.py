@@ -286,3 +286,16 @@ def test_what_is_read_from_afar_is_read_in_long_rows(compiler: Any, rows: int) -
     loops = str(backend.write(library, shapes).module.functions["kernel"])
     assert ("sums" in loops) == (rows > 96)
     compiler.compare(function, *arrays, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("isa", ["x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("depth", [1008, 1024, 2048])
+def test_tiles_of_rows_that_are_pages_apart_have_few_rows(isa: str, depth: int) -> None:
+    """Rows of 1024 floats take each other's place in an L1 cache."""
+    target = backend.Target.of(isa, 2)
+    shapes = [(64, depth), (depth, 512)]
+    library = library_of(tf.matmul, [tf.TensorSpec(shape) for shape in shapes])
+    knobs = backend.write(library, shapes, target=target, constants=(1,)).knobs
+    (tile,) = [str(knob.default) for knob in knobs if knob.name.endswith("gemm.tile")]
+    few = {"x86-64-v3": "columns 4x3", "x86-64-v4": "columns 6x4"}[isa]
+    assert (tile == few) == (depth % 1024 == 0)
