@@ -90,8 +90,11 @@ class GradientGraph:
         found = factors.of_chains(self.graph, self.forward, self.own)
         if not found:
             return self
-        kept = set(self._with(found).to_keep(fed))
+        whole = self._with(found)
+        kept = set(whole.to_keep(fed))
         used = [one for one in found if one.factor in kept]
+        if len(used) == len(found):
+            return whole
         return self._with(used) if used else self
 
     def _with(self, found: Sequence[factors.Factor]) -> GradientGraph:
