@@ -23,6 +23,7 @@
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/program/registry.h"
 #include "composite/runtime/regions/library_regions.h"
+#include "composite/runtime/regions/prepared_under.h"
 #include "composite/runtime/regions/region_options.h"
 #include "composite/runtime/tensorflow/call_names.h"
 #include "composite/runtime/tensorflow/composition.h"
@@ -248,6 +249,7 @@ class CompositePass : public tensorflow::GraphOptimizationPass {
     Graph* graph = options.graph->get();
     TF_RETURN_IF_ERROR(RestoreNodes(graph, options.flib_def));
     const Devices devices{options.device_set, options.default_function_device};
+    const PreparedUnder choices(options.function_def);
     TF_ASSIGN_OR_RETURN(const int64_t regions, AddRegions(options, devices));
     TF_RETURN_IF_ERROR(
         LearnFunctions(options.flib_def != nullptr ? *options.flib_def : graph->flib_def(), graph));

@@ -217,6 +217,28 @@ def test_an_error_is_the_ops_own() -> None:
         function(tf.ones([3]), tf.ones([4]))
 
 
+def test_a_function_that_is_prepared_anew_gets_what_it_had() -> None:
+    """TensorFlow forgets what it prepared when a seed is set, as Keras does for each model."""
+    x = tf.constant([0.5, 1.0, -2.0])
+    ways = {"": tf.function(chain), "on": tf.function(chain), "off": tf.function(chain)}
+    for chosen, regions in (("on", True), ("off", False)):
+        with options.options(regions=regions):
+            ways[chosen](x)
+    ways[""](x)
+    for chosen, is_formed in (("", False), ("off", False), ("on", True)):
+        tf.random.set_seed(1)
+        before = formed()
+        assert_close([ways[chosen](x)], [chain(x)])
+        assert (formed() > before) == is_formed
+    with options.options(regions=False):  # says otherwise, and is the last to have said so
+        tf.random.set_seed(1)
+        ways["on"](x)
+    tf.random.set_seed(1)
+    before = formed()
+    ways["on"](x)
+    assert formed() == before
+
+
 def test_another_value_is_an_error() -> None:
     with (
         pytest.raises(ValueError, match="regions='yes' is not True or False"),
