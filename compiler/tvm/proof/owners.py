@@ -45,18 +45,22 @@ class Owners:
         self._task = task
         self._outer: dict[str, bool] = {}
 
-    def paths(self, index: Dim, tried: Iterable[Path]) -> tuple[set[Path], bool]:
+    def paths(
+        self, index: Dim, tried: Iterable[Path], strides: Sequence[Dim] = ()
+    ) -> tuple[set[Path], bool]:
         """Return which of some paths lead to the task, or any if none is to try; and if it moved.
 
-        The index is that of a whole vector: one of its atoms is the number of the lane.
+        The index is that of a whole vector: one of its atoms is the number of the lane. The strides
+        are those of the buffer's dimensions, as far as they are known: the first row's index may
+        have none of its row's.
         """
         others = list(tried)
-        found = self._of(index, others)
+        found = self._of(index, others, strides)
         if found:
             return found, False
         with self._integers.scope():
             unmoved = self._unmoved(index)
-            return (found, False) if unmoved is None else (self._of(unmoved, others), True)
+            return (found, False) if unmoved is None else (self._of(unmoved, others, strides), True)
 
     def half(self, index: Dim) -> tuple[Dim, Dim] | None:
         """Return a stride and a digit that is the same for all tasks; None if there is none.
@@ -105,14 +109,15 @@ class Owners:
         terms = p.terms if isinstance(p, Poly) else ()
         return from_terms({m: c for m, c in terms if not all(map(self._is_outer, m))})
 
-    def _of(self, index: Dim, tried: Sequence[Path]) -> set[Path]:
+    def _of(self, index: Dim, tried: Sequence[Path], strides: Sequence[Dim]) -> set[Path]:
         """Return which of some paths lead to the task, or, without any to try, some that do."""
         whole = without_remainders(self._integers, index)
         forms = list(dict.fromkeys([whole, index]))
         if tried:
             return {path for path in tried if any(self._follows(form, path) for form in forms)}
         # The first vector of a row may fit into shorter rows than the next ones.
-        shared = {path for form in forms for path in itertools.islice(self._shares(form), _PATHS)}
+        shares = (self._shares(form, strides) for form in forms)
+        shared = {path for share in shares for path in itertools.islice(share, _PATHS)}
         found: set[Path] = set()
         for steps in (steps for form in reversed(forms) for steps in self._search(form, 0)):
             if len(found) >= _PATHS:
@@ -136,7 +141,7 @@ class Owners:
         holds = self._integers.is_at_least
         return a == b or (holds(a, b) and holds(b, a))
 
-    def _shares(self, index: Dim) -> Iterator[Path]:
+    def _shares(self, index: Dim, strides: Sequence[Dim]) -> Iterator[Path]:
         """Yield paths whose digits are atoms that depend on the task alone, and rows above each.
 
         They are those of a task that has the same columns of all rows: what is above a column, be
@@ -147,21 +152,24 @@ class Owners:
         if all(self._is_stride(share) for share, _ in digits):
             digits.sort(key=lambda one: _size(one[0]), reverse=True)
             if self._tells([symbol(atom) for _, atom in digits]):
-                yield from map(Path, self._behind_rows(index, digits))
+                yield from map(Path, self._behind_rows(index, digits, strides))
 
-    def _behind_rows(self, index: Dim, digits: list[tuple[Dim, str]]) -> Iterator[_Steps]:
+    def _behind_rows(
+        self, index: Dim, digits: list[tuple[Dim, str]], strides: Sequence[Dim]
+    ) -> Iterator[_Steps]:
         if not digits:
             yield ()
             return
         (share, atom), *others = digits
-        for row in (0, *self._rows(index, share)):
+        larger = (row for row in strides if _size(row) > _size(share))
+        for row in dict.fromkeys((0, *larger, *self._rows(index, share))):
             _, below = (0, index) if row == 0 else _cut_all(index, row)
             own, rest = _cut(below, share)
             if own != symbol(atom) or not self._is_rest(rest, share):
                 continue
             if row == 0 or self._is_rest(below, row):
                 above: _Steps = () if row == 0 else ((row, None),)
-                for more in self._behind_rows(rest, others):
+                for more in self._behind_rows(rest, others, strides):
                     yield (*above, (share, own), *more)
 
     def _rows(self, index: Dim, share: Dim) -> Iterator[Dim]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from composite.compiler.tvm.ir.dims import Dim, Poly
+from composite.compiler.tvm.ir.dims import Dim
 from composite.compiler.tvm.proof.integers import Integers
 from composite.compiler.tvm.proof.owners import Owners, Path
 from composite.compiler.tvm.proof.phases import Region
@@ -86,27 +86,28 @@ class Races:
         self._phase += 1
 
     @contextmanager
-    def tasks(self, counter: Poly, count: Dim) -> Iterator[None]:
+    def tasks(self, name: str, count: Dim) -> Iterator[None]:
         """Divide what is inside among threads, by a counter; its own region if no team has it."""
         if self._task is not None:
             yield  # inside of another task: it runs in it
             return
         if self._open is None:
             with self.region():
-                yield from self._run(counter, count)
+                yield from self._run(name, count)
         else:
-            yield from self._run(counter, count)
+            yield from self._run(name, count)
 
-    def _run(self, counter: Poly, count: Dim) -> Iterator[None]:
-        (name,) = counter.terms[0][0]
+    def _run(self, name: str, count: Dim) -> Iterator[None]:
         self._task = (name, count, Owners(self._integers, name))
         self.depth += 1
         yield
         self.depth -= 1
         self._task = None
 
-    def access(self, buffer: str, index: Dim, *, is_store: bool) -> None:
-        """Look at an access to a buffer that all tasks see."""
+    def access(
+        self, buffer: str, index: Dim, *, is_store: bool, strides: Sequence[Dim] = ()
+    ) -> None:
+        """Look at an access to a buffer that all tasks see, whose dimensions have some strides."""
         region = self._open
         if region is None or self._phase >= len(region.stored):
             return
@@ -129,7 +130,7 @@ class Races:
             found.is_stored |= is_store
             return  # one before has no path, and so all of them
         inside = index if half is None else index - half[0] * half[1]
-        paths, moved = owners.paths(inside, found.paths or ())
+        paths, moved = owners.paths(inside, found.paths or (), strides)
         self.overlaps += moved and is_store
         found.last = (index, is_store)
         found.add(_Shared(half, paths, {name}, is_store))

@@ -22,6 +22,7 @@ class _Buffer(NamedTuple):
     size: Dim | None  # elements; None if that is no integer we understand
     bits: int  # of an element
     depth: int  # how many parallel loops and teams it lies in
+    strides: tuple[Dim, ...]  # of its dimensions, those of one element apart
 
 
 class Walk:
@@ -77,7 +78,8 @@ class Walk:
         if buffer.name in self._buffers:
             self._fail(buffer.name, "", "is the name of two buffers")
         bits = max(8, buffer.dtype.bits)
-        self._buffers[buffer.name] = _Buffer(size, bits, self._races.depth)
+        inner = [product(known[i:]) for i in range(1, len(known))] if size is not None else []
+        self._buffers[buffer.name] = _Buffer(size, bits, self._races.depth, tuple(inner))
         self._contents.declare(buffer)
 
     def _statement(self, s: Any) -> None:
@@ -109,6 +111,8 @@ class Walk:
         whole, view = self._buffers.get(argument), self._buffers[name]
         if whole is None or view.size is None or whole[:2] != view[:2]:
             self._fail(name, "", f"is not known to be as large as {argument}")
+        else:
+            self._buffers[name] = view._replace(strides=whole.strides)
 
     def _evaluate(self, s: Any) -> None:
         self._expressions.value(s.value)
@@ -161,14 +165,15 @@ class Walk:
                 self._statement(s.body)
             return
         parallel = s.kind == tir_stmt.ForKind.PARALLEL
+        is_single = not parallel and self._integers.is_at_least(1, count)
         with self._integers.scope(), self._contents.loop(s.loop_var.name, first, count) as checked:
-            counter = self._integers.atom(s.loop_var.name)
+            counter = 0 if is_single else self._integers.atom(s.loop_var.name)
             self._expressions.variables[s.loop_var.name] = counter + first
             self._integers.learn(counter)
             self._integers.learn(count - 1 - counter)
             self._integers.learn(count - 1)
             if parallel:
-                with self._races.tasks(counter, count):
+                with self._races.tasks(s.loop_var.name, count):
                     self._statement(s.body)
             else:
                 self._statement(s.body)
@@ -200,7 +205,7 @@ class Walk:
             self.outside.append(access)
         if buffer.depth == 0 and self._races.depth:  # a thread has its own of others
             is_store = isinstance(access, tir_stmt.BufferStore)
-            self._races.access(name, index, is_store=is_store)
+            self._races.access(name, index, is_store=is_store, strides=buffer.strides)
 
     def _beyond(self, index: Dim, size: Dim) -> list[str]:
         found = []

@@ -1,4 +1,5 @@
-// Under which choices a function was prepared: composite.options of the thread that called it first.
+// Under which choices a function was prepared: composite.options of the thread that called it
+// first.
 #ifndef COMPOSITE_RUNTIME_REGIONS_PREPARED_UNDER_H_
 #define COMPOSITE_RUNTIME_REGIONS_PREPARED_UNDER_H_
 
@@ -9,8 +10,8 @@
 namespace composite {
 
 // While a function is prepared, its thread has the choices that it was prepared under before, where
-// the thread makes none itself; those it does make are remembered. TensorFlow prepares functions anew
-// when its caches were cleared, as tf.random.set_seed does: none loses its regions by that.
+// the thread makes none itself; those it does make are remembered. TensorFlow prepares functions
+// anew when its caches were cleared, as tf.random.set_seed does: none loses its regions by that.
 class PreparedUnder {
  public:
   // Null for a graph that is no function's, of which nothing is remembered.

@@ -51,10 +51,7 @@ def check(loaded: Any, function: Any, arrays: list[np.ndarray], strategy: str = 
 
 
 @settings(
-    deadline=None,
-    max_examples=25,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    derandomize=True,
+    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.data())
 def test_any_product(compiler: Any, data: Any) -> None:
@@ -72,10 +69,6 @@ def test_any_product(compiler: Any, data: Any) -> None:
     check(loaded, function, arrays)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="proof/owners.py looks for the stride of rows in the first row's store, which has none",
-)
 def test_tasks_that_share_rows_and_a_last_vector_are_proven(compiler: Any) -> None:
     """The last of 65 columns is stored with three of another task's, which are the same there."""
     function = product((0, 0), tb=True)

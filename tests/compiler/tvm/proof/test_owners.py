@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import pytest
@@ -23,13 +23,13 @@ def counted(integers: Integers, **counts: int) -> list[Dim]:
     return list(counters)
 
 
-def shared(*indices: Callable[..., Dim], **counts: int) -> set[Path]:
+def shared(*indices: Callable[..., Dim], strides: Sequence[Dim] = (), **counts: int) -> set[Path]:
     """The paths that several accesses of one phase have in common; none if tasks may meet."""
     integers = Integers()
     counters = counted(integers, **counts)
     paths: set[Path] = set()
     for index in indices:
-        paths, _ = Owners(integers, "task").paths(index(integers, *counters), paths)
+        paths, _ = Owners(integers, "task").paths(index(integers, *counters), paths, strides)
         if not paths:
             break
     return paths
@@ -49,14 +49,33 @@ def test_columns_of_rows_in_tiles_are_a_tasks(share: int, panels: int, owned: bo
     assert bool(shared(*rows, task=4, block=2, tile=11, panel=panels)) == owned
 
 
+@pytest.mark.parametrize(
+    ("pitch", "strides", "owned"), [(65, [65], True), (65, [], False), (60, [60], False)]
+)
+def test_rows_of_a_task_are_rows_of_the_buffer(
+    pitch: int, strides: Sequence[Dim], owned: bool
+) -> None:
+    """The first of 16 rows shows the stride of a task's rows and of its columns, not its own."""
+
+    def row(at: int) -> Callable[..., Dim]:
+        def index(integers: Integers, task: Dim, lane: Dim) -> Dim:
+            chunk, group = integers.remainder(task, 2), integers.quotient(task, 2)
+            assert chunk is not None and group is not None
+            return 16 * pitch * chunk + pitch * at + 8 * group + lane
+
+        return index
+
+    found = shared(*map(row, range(16)), strides=strides, task=16, lane=8)
+    assert bool(found) == owned
+
+
 def test_a_row_that_the_columns_pass_is_not_one() -> None:
     assert not shared(*[_row(at, 128) for at in range(6)], task=5, block=2, tile=11, panel=8)
 
 
 def test_rows_that_begin_elsewhere_are_not_the_same_columns() -> None:
-    counts = {"task": 4, "block": 2, "tile": 11, "panel": 8}
     shifted = lambda *given: _row(0, 128)(*given) + 128  # noqa: E731
-    assert not shared(_row(0, 128), shifted, **counts)
+    assert not shared(_row(0, 128), shifted, task=4, block=2, tile=11, panel=8)
 
 
 def _fused(share: int, width: int) -> Callable[..., Dim]:
