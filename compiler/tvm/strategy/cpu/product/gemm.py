@@ -57,6 +57,8 @@ _PAGE_BYTES = 4096
 _CROWDED = 0.1
 """Rows that begin a page apart take each other's place in an L1 cache: what each row of a tile
 costs above those of the widest one, as a part. 6x2 took 1.6 times as long as 4x3."""
+_REFETCHED = 3.0
+"""Steps that begin a page apart do so, too: cycles that a tile then waits at each for its line."""
 
 _COLUMNS_OF_TASK = 128
 """About how many columns rows are packed for."""
@@ -109,16 +111,41 @@ def arrange(product: Product, context: Context) -> Arrangement | None:
         thin = thin_tiles(context.target, product.rows) if is_thin else []
         usual = [*thin, *tiles(context.target)]
         for found, shapes in ((counted, usual), (others, other_tiles(context.target))):
-            found += [
-                Arrangement(product, vectors, rows, where, swapped, tile, packing, step)
-                for tile in shapes
-            ]
+            for tile in shapes:
+                one = Arrangement(product, vectors, rows, where, swapped, tile, packing, step)
+                found.append(_with_crowded_rows_packed(one, context))
     cheapest = min(counted, key=lambda a: estimate(a, context), default=None)
     if cheapest is None:
         return None
     # If one side is packed before the tasks, the arrangements that pack in the tasks are no choice.
     named = {_name(a): a for a in [*counted, *others] if a.is_packed == cheapest.is_packed}
     return named[context.choose("gemm.tile", list(named), _name(cheapest))]
+
+
+def _with_crowded_rows_packed(arrangement: Arrangement, context: Context) -> Arrangement:
+    """Return an arrangement that packs its rows where to read them in place costs more."""
+    if not (arrangement.broadcast[1] and _are_pages_apart(arrangement)):
+        return arrangement
+    columns, rows = map(guess, _counts(arrangement))
+    vectors = ceildiv(columns, context.lanes(arrangement.product.dtype))
+    panels = ceildiv(vectors, arrangement.tile.vectors)
+    waits = (
+        panels
+        * ceildiv(rows, arrangement.tile.rows)
+        * guess(arrangement.product.depth)
+        * _REFETCHED
+    )
+    packed = replace(arrangement, broadcast_at=None)
+    return packed if _row_packing(packed, context) < waits else arrangement
+
+
+def _row_packing(arrangement: Arrangement, context: Context) -> float:
+    """Return about how many cycles tasks of some columns each take to pack their rows."""
+    columns, rows = map(guess, _counts(arrangement))
+    lanes = context.lanes(arrangement.product.dtype)
+    copies = ceildiv(ceildiv(columns, lanes) * lanes, _COLUMNS_OF_TASK)
+    depth = ceildiv(guess(arrangement.product.depth), arrangement.step.size)
+    return copies * rows * depth * (4.0 if arrangement.broadcast[1] else 2.0) / lanes
 
 
 def _broadcast_at(
@@ -166,12 +193,11 @@ def estimate(arrangement: Arrangement, context: Context) -> float:
     if isinstance(row_count, int) and row_count <= tile.rows and _is_shared(arrangement, context):
         panels = ceildiv(panels, context.target.cores) * context.target.cores
     multiply = rows / high * panels * cycles * depth
-    if _are_pages_apart(arrangement):
+    if not arrangement.broadcast[1] and _are_pages_apart(arrangement):
         least = min(one.rows for one in tiles(context.target))
         multiply *= 1.0 + _CROWDED * max(0, high - least)
-    if arrangement.broadcast_at is None:  # tasks of some columns each pack their rows
-        copies = ceildiv(vectors * lanes, _COLUMNS_OF_TASK)
-        multiply += copies * rows * depth * (4.0 if arrangement.broadcast[1] else 2.0) / lanes
+    if arrangement.broadcast_at is None:
+        multiply += _row_packing(arrangement, context)
     elif arrangement.broadcast[1]:  # broadcast along [K, count]: every step is another cache line
         multiply += panels * ceildiv(rows, high) * depth * 10.0
     pack = (
@@ -182,9 +208,9 @@ def estimate(arrangement: Arrangement, context: Context) -> float:
 
 
 def _are_pages_apart(arrangement: Arrangement) -> bool:
-    """Return whether rows that are read in place begin a multiple of a page apart."""
+    """Return whether rows that are read in place, or their steps, begin some pages apart."""
     where = arrangement.broadcast_at
-    if where is None or arrangement.broadcast[1] or not isinstance(where.strides[-2], int):
+    if where is None or not isinstance(where.strides[-2], int):
         return False
     pitch = where.strides[-2] * ITEM_SIZE[where.storage.dtype]
     return pitch > 0 and pitch % _PAGE_BYTES == 0

@@ -299,3 +299,32 @@ def test_tiles_of_rows_that_are_pages_apart_have_few_rows(isa: str, depth: int) 
     (tile,) = [str(knob.default) for knob in knobs if knob.name.endswith("gemm.tile")]
     few = {"x86-64-v3": "columns 4x3", "x86-64-v4": "columns 6x4"}[isa]
     assert (tile == few) == (depth % 1024 == 0)
+
+
+@pytest.mark.parametrize(
+    ("isa", "width", "columns", "packs"),
+    [
+        ("x86-64-v3", 1008, 512, False),
+        ("x86-64-v3", 1024, 512, True),
+        ("x86-64-v4", 1008, 512, False),
+        ("x86-64-v4", 1024, 512, True),
+        ("x86-64-v4", 1024, 16, False),
+    ],
+)
+def test_steps_that_are_pages_apart_are_packed(
+    isa: str, width: int, columns: int, packs: bool
+) -> None:
+    """As the gradient of weights has them, of an input of 1024 features: if enough reads them."""
+    specs = [tf.TensorSpec(s, tf.float32) for s in ((64, width), (64, columns))]
+    library = library_of(lambda x, g: tf.matmul(x, g, transpose_a=True), specs)
+    shapes = [spec.shape.as_list() for spec in specs]
+    written = backend.write(library, shapes, target=backend.Target.of(isa, 2))
+    assert ("rows" in str(written.module.functions["kernel"])) == packs
+
+
+@pytest.mark.parametrize("tb", [False, True])
+def test_packed_steps_of_any_depth(compiler: Any, tb: bool) -> None:
+    function = dense(True, tb, "RELU")
+    for m, k, n in ((1024, 70, 100), (2048, 9, 260), (1024, 300, 64)):
+        arrays = operands(m, k, n, True, tb)
+        check_close(compiler.compile(function, arrays), function, arrays, k)
