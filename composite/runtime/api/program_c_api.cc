@@ -93,9 +93,9 @@ absl::StatusOr<FunctionDefLibrary> FindRegions(const char* request, size_t size)
     const auto& entries = attr->second.list().s();
     denied = Selection({entries.begin(), entries.end()});
   }
+  const auto may_join = [](const tensorflow::Node&) { return true; };
   TF_ASSIGN_OR_RETURN(const FunctionWithRegions made,
-                      WithRegions(library.function(0), &known, denied,
-                                  [](const tensorflow::Node&) { return true; }));
+                      WithRegions(library.function(0), &known, denied, {may_join, true}));
   FunctionDefLibrary answer;
   *answer.add_function() = made.function;
   std::set<std::string> added;

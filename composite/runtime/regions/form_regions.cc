@@ -11,7 +11,10 @@
 #include "composite/runtime/program/node_attrs.h"
 #include "composite/runtime/regions/partition.h"
 #include "composite/runtime/regions/refused_nodes.h"
+#include "composite/runtime/regions/region_node.h"
 #include "composite/runtime/regions/region_options.h"
+#include "composite/runtime/regions/unread.h"
+#include "composite/runtime/variables/updates.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/logging.h"
@@ -116,14 +119,26 @@ absl::Status AddLeftBehind(const std::vector<Region>& regions, const std::vector
 
 }  // namespace
 
+absl::Status Prepare(const tensorflow::FunctionDef& function, const Joining& joining,
+                     Graph* graph) {
+  const auto may_update = [&](const Node& addition, const Node& operand) {
+    const RegionRole role = RoleOf(operand);
+    const bool is_computed = role == RegionRole::kComputes || role == RegionRole::kSums;
+    return joining.updates_variables && is_computed && joining.may_join(addition);
+  };
+  TF_RETURN_IF_ERROR(MakeUpdates(may_update, graph));
+  RemoveUnread(function, graph);
+  return absl::OkStatus();
+}
+
 std::vector<Region> MakeRegions(Graph* graph, const FunctionLibraryDefinition& library,
-                                const Selection& denied, MayJoin may_join) {
+                                const Selection& denied, const Joining& joining) {
   const RegionLoops loops(*graph, library);
   absl::flat_hash_set<const Node*> refused;
   const absl::flat_hash_set<std::string> forwards = Forwards(*graph);
   const auto may_be_inside = [&](const Node& node) {
     return !refused.contains(&node) && !forwards.contains(node.name()) && IsAllowed(node) &&
-           !denied.HasNode(node) && may_join(node);
+           !denied.HasNode(node) && joining.may_join(node);
   };
   RegionLimits limits;
   limits.computing = std::max({limits.computing, denied.smaller_than(), LeastOps()});

@@ -10,12 +10,18 @@
 #include "composite/runtime/regions/region_function.h"
 #include "composite/runtime/regions/selection.h"
 #include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/graph/graph.h"
 
 namespace composite {
 
-using MayJoin = absl::FunctionRef<bool(const tensorflow::Node&)>;
+// What regions may have of the nodes of a graph.
+struct Joining {
+  absl::FunctionRef<bool(const tensorflow::Node&)> may_join;
+  // Whether sums may take the places of additions to variables, so that regions have them.
+  bool updates_variables;
+};
 
 struct Region {
   std::vector<tensorflow::Node*> nodes;  // in topological order
@@ -24,11 +30,16 @@ struct Region {
   LeftBehind left;
 };
 
+// Readies the graph of a function for regions: updates of variables, see variables/updates.h, and
+// what is unread.
+absl::Status Prepare(const tensorflow::FunctionDef& function, const Joining& joining,
+                     tensorflow::Graph* graph);
+
 // The regions of a graph, without what is denied. One that cannot be a function is left out.
 // `library` has the functions that the graph's nodes run.
 std::vector<Region> MakeRegions(tensorflow::Graph* graph,
                                 const tensorflow::FunctionLibraryDefinition& library,
-                                const Selection& denied, MayJoin may_join);
+                                const Selection& denied, const Joining& joining);
 
 // Adds the functions of regions to a library; equal ones are one.
 absl::Status AddFunctions(const std::vector<Region>& regions,

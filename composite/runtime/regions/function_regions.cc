@@ -11,7 +11,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "composite/runtime/regions/unread.h"
 #include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/common_runtime/function_def_utils.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -90,12 +89,30 @@ absl::Status AddLeftBehind(const LeftBehind& left, NodeDef* call, FunctionDef* f
   return absl::OkStatus();
 }
 
-// `graph` is that of the function, without what is unread.
+// A node of the graph in a function's own words.
+absl::StatusOr<NodeDef> InWords(const Node& node) {
+  NodeDef def = node.def();
+  def.clear_input();
+  std::vector<const tensorflow::Edge*> edges;
+  TF_RETURN_IF_ERROR(node.input_edges(&edges));
+  for (const tensorflow::Edge* edge : edges) {
+    TF_ASSIGN_OR_RETURN(*def.add_input(), Reference({edge->src(), edge->src_output()}));
+  }
+  for (const tensorflow::Edge* edge : node.in_edges()) {
+    const bool waits = edge->IsControlEdge() && !edge->src()->IsSource();
+    if (waits) def.add_input(absl::StrCat("^", edge->src()->name()));
+  }
+  return def;
+}
+
+// `graph` is that of the function, with its updates of variables and without what is unread.
 absl::StatusOr<FunctionDef> Replaced(const FunctionDef& function, const tensorflow::Graph& graph,
                                      const std::vector<Region>& regions) {
   References references;
-  absl::flat_hash_set<std::string> stay;
-  for (const Node* node : graph.op_nodes()) stay.insert(node->name());
+  absl::flat_hash_map<std::string, const Node*> stay;
+  for (const Node* node : graph.op_nodes()) {
+    if (!node->IsArg() && !node->IsRetval()) stay[node->name()] = node;
+  }
   for (const Region& region : regions) {
     TF_RETURN_IF_ERROR(references.Move(region));
     for (const Node* node : region.nodes) stay.erase(node->name());
@@ -103,7 +120,14 @@ absl::StatusOr<FunctionDef> Replaced(const FunctionDef& function, const tensorfl
   FunctionDef changed = function;
   changed.clear_node_def();
   for (const NodeDef& node : function.node_def()) {
-    if (stay.contains(node.name())) *changed.add_node_def() = node;
+    const auto own = stay.find(node.name());
+    if (own == stay.end() || own->second->type_string() != node.op()) continue;
+    *changed.add_node_def() = node;
+    stay.erase(own);
+  }
+  for (const Node* node : graph.op_nodes()) {
+    if (!stay.contains(node->name())) continue;
+    TF_ASSIGN_OR_RETURN(*changed.add_node_def(), InWords(*node));
   }
   for (const Region& region : regions) {
     NodeDef call = region.call;
@@ -124,12 +148,12 @@ absl::StatusOr<FunctionDef> Replaced(const FunctionDef& function, const tensorfl
 
 absl::StatusOr<FunctionWithRegions> WithRegions(const FunctionDef& function,
                                                 FunctionLibraryDefinition* library,
-                                                const Selection& denied, MayJoin may_join) {
+                                                const Selection& denied, const Joining& joining) {
   std::unique_ptr<tensorflow::FunctionBody> body;
   TF_RETURN_IF_ERROR(tensorflow::FunctionDefToBodyHelper(
       function, tensorflow::AttrSlice(&function.attr()), library, &body));
-  RemoveUnread(function, body->graph);
-  const std::vector<Region> regions = MakeRegions(body->graph, *library, denied, may_join);
+  TF_RETURN_IF_ERROR(Prepare(function, joining, body->graph));
+  const std::vector<Region> regions = MakeRegions(body->graph, *library, denied, joining);
   TF_RETURN_IF_ERROR(AddFunctions(regions, library));
   TF_ASSIGN_OR_RETURN(FunctionDef changed, Replaced(function, *body->graph, regions));
   return FunctionWithRegions{std::move(changed), static_cast<int>(regions.size())};

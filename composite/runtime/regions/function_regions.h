@@ -18,7 +18,7 @@ struct FunctionWithRegions {
 // has those that it runs. Its signature, its other nodes and its attributes stay.
 absl::StatusOr<FunctionWithRegions> WithRegions(const tensorflow::FunctionDef& function,
                                                 tensorflow::FunctionLibraryDefinition* library,
-                                                const Selection& denied, MayJoin may_join);
+                                                const Selection& denied, const Joining& joining);
 
 }  // namespace composite
 

@@ -7,7 +7,6 @@
 #include "absl/algorithm/container.h"
 #include "composite/runtime/base/op_traits.h"
 #include "composite/runtime/regions/function_regions.h"
-#include "composite/runtime/regions/unread.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
@@ -36,15 +35,14 @@ void AddRun(const std::string& op, AttrSlice attrs, Names* names) {
 // region takes in what a loop ran before its body had regions.
 class Adding {
  public:
-  Adding(const DeniedOf& wanted, MayJoin may_join, FunctionLibraryDefinition* library)
-      : wanted_(wanted), may_join_(may_join), library_(*library) {}
+  Adding(const DeniedOf& wanted, const Joining& joining, FunctionLibraryDefinition* library)
+      : wanted_(wanted), joining_(joining), library_(*library) {}
 
   absl::Status ToGraph(const FunctionDef& function, const Names& denied, Graph* graph) {
     graph_ = graph;
     of_loops_ = OfLoops({});
-    RemoveUnread(function, graph);
-    const std::vector<Region> regions =
-        MakeRegions(graph, library_, SelectionOf(denied), may_join_);
+    TF_RETURN_IF_ERROR(Prepare(function, joining_, graph));
+    const std::vector<Region> regions = MakeRegions(graph, library_, SelectionOf(denied), joining_);
     TF_RETURN_IF_ERROR(AddFunctions(regions, &library_));
     TF_RETURN_IF_ERROR(AddFunctions(regions, graph->mutable_flib_def()));
     count_ += static_cast<int64_t>(regions.size());
@@ -85,7 +83,7 @@ class Adding {
     auto record = library_.FindRecord(name);
     if (record == nullptr) return absl::OkStatus();
     TF_ASSIGN_OR_RETURN(FunctionWithRegions made,
-                        WithRegions(record->fdef(), &library_, SelectionOf(denied), may_join_));
+                        WithRegions(record->fdef(), &library_, SelectionOf(denied), joining_));
     if (made.regions == 0) return absl::OkStatus();
     changed_[name] = std::move(made.function);
     count_ += made.regions;
@@ -110,7 +108,7 @@ class Adding {
   }
 
   const DeniedOf& wanted_;
-  const MayJoin may_join_;
+  const Joining joining_;
   FunctionLibraryDefinition& library_;
   const Graph* graph_ = nullptr;
   Names of_loops_;  // the functions that loops run, before they are in regions
@@ -120,10 +118,10 @@ class Adding {
 
 }  // namespace
 
-absl::StatusOr<int64_t> FormRegions(const DeniedOf& wanted, MayJoin may_join,
+absl::StatusOr<int64_t> FormRegions(const DeniedOf& wanted, const Joining& joining,
                                     const FunctionDef* function, FunctionLibraryDefinition* library,
                                     Graph* graph) {
-  Adding adding(wanted, may_join, library);
+  Adding adding(wanted, joining, library);
   const auto own = function == nullptr ? wanted.end() : wanted.find(function->signature().name());
   if (own != wanted.end()) TF_RETURN_IF_ERROR(adding.ToGraph(*function, own->second, graph));
   TF_RETURN_IF_ERROR(adding.ToFunctions());

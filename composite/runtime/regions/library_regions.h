@@ -21,7 +21,7 @@ using DeniedOf = std::map<std::string, absl::flat_hash_set<std::string>>;
 
 // Adds regions to the functions of `library` that `wanted` names, and to the graph of `function` if
 // it is one of them; null for a graph that is no function's. How many there are.
-absl::StatusOr<int64_t> FormRegions(const DeniedOf& wanted, MayJoin may_join,
+absl::StatusOr<int64_t> FormRegions(const DeniedOf& wanted, const Joining& joining,
                                     const tensorflow::FunctionDef* function,
                                     tensorflow::FunctionLibraryDefinition* library,
                                     tensorflow::Graph* graph);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "composite/runtime/expand/expand.h"
 #include "composite/runtime/kernels/decide.h"
@@ -75,6 +76,13 @@ Device PlacedOn(const std::string& requested, const Devices& devices) {
   if (chosen == nullptr) return HostCpu();
   return IsOfThisProcess(*chosen) ? DeviceOf(chosen->device_type(), *chosen)
                                   : Device{Device::kOther, 0};
+}
+
+bool AreHostCpus(const Devices& devices) {
+  if (devices.all == nullptr) return false;
+  return absl::c_all_of(devices.all->devices(), [](const tensorflow::Device* device) {
+    return device->device_type() == tensorflow::DEVICE_CPU && IsOfThisProcess(*device);
+  });
 }
 
 std::shared_ptr<const Expansion> FinalExpansion(const NodeDef& def, std::vector<InputFact> facts,

@@ -31,6 +31,10 @@ struct Devices {
 // of our kernels'.
 Device PlacedOn(const std::string& requested, const Devices& devices);
 
+// Whether all devices there are, as far as is known, are CPUs of this process: so is then the one
+// that a variable is on, which no node says.
+bool AreHostCpus(const Devices& devices);
+
 // The expansion of a node whose verdict is final; null to leave the node: it is no stamped
 // composite, a kernel may serve it, a fact is missing, or something is wrong, which the node's own
 // kernel reports better than a pass can. `facts` may be fewer than the node's inputs have if it is

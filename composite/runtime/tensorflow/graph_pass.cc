@@ -236,8 +236,9 @@ absl::StatusOr<int64_t> AddRegions(const tensorflow::GraphOptimizationPassOption
     return PlacedOn(node.requested_device(), devices).has_kernels();
   };
   TF_ASSIGN_OR_RETURN(const int64_t count,
-                      FormRegions(FunctionsWithRegions(*options.flib_def, function), may_join,
-                                  function, options.flib_def, options.graph->get()));
+                      FormRegions(FunctionsWithRegions(*options.flib_def, function),
+                                  {may_join, AreHostCpus(devices)}, function, options.flib_def,
+                                  options.graph->get()));
   Count(GlobalStats().regions, count);
   return count;
 }
