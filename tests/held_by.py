@@ -322,7 +322,8 @@ HELD_BY: dict[str, str] = {
         " composite/runtime/tensorflow/constant_inputs"
     ),
     "tests/runtime/regions/test_partition.py": "function_regions region_function",
-    "tests/runtime/regions/test_form_regions.py": "region_counts region_options",
+    "tests/runtime/regions/test_form_regions.py": "prepared_under region_counts region_options",
+    "tests/runtime/variables/test_updates.py": "update_op",
     "tests/runtime/tensorflow/test_graph_pass.py": "final_call function_rewrite node_rewrite",
     "tests/runtime/tensorflow/test_call_names.py": "stand_in",
     "tests/composite/ops/test_function_op.py": "composite/runtime/tensorflow/function_op",
