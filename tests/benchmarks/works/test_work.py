@@ -38,7 +38,7 @@ def test_distinct_layers_have_weights_of_their_own() -> None:
 
 
 def test_what_takes_long_or_leads_nowhere_is_no_stack() -> None:
-    assert Work("matmul", (1024,)).stacked().depth == 1
+    assert Work("matmul", (2048,)).stacked().depth == 1
     conv = Work("conv 3x3", (2, 4, 4, 3, 5))
     assert conv.stacked() is conv
     assert Work("softmax", (8, 100)).stacked().depth > 1
