@@ -104,9 +104,7 @@ class Races:
         self.depth -= 1
         self._task = None
 
-    def access(
-        self, buffer: str, index: Dim, *, is_store: bool, strides: Sequence[Dim] = ()
-    ) -> None:
+    def access(self, buffer: str, index: Dim, *, is_store: bool, strides: Sequence[Dim]) -> None:
         """Look at an access to a buffer that all tasks see, whose dimensions have some strides."""
         region = self._open
         if region is None or self._phase >= len(region.stored):

@@ -1,5 +1,7 @@
 // CompositeUpdateVariable: what AssignAddVariableOp and AssignSubVariableOp do, of a sum that a
 // kernel has computed (see updates.h).
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "tensorflow/core/framework/common_shape_fns.h"

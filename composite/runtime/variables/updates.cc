@@ -1,6 +1,5 @@
 #include "composite/runtime/variables/updates.h"
 
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
