@@ -5,7 +5,7 @@ kernel may before it is used (`reference.tolerance` is the one rule): an element
 errors, and by what rounding does to the body's ops there. The reference is what those ops give in
 float64; what they give for inputs a rounding error away shows what luck may hide. NaNs and
 infinities must stand in the same places, but for numbers on the way to which the body's ops
-overflow and float64 does not. Complex numbers are compared by their parts.
+overflow and float64 does not, and for places where such inputs have others. Complex numbers are compared by their parts.
 
 Not for: computing any of the results (ways.py).
 """
@@ -137,7 +137,7 @@ def _compare(
         count = np.count_nonzero(found != wanted)
         raise Difference(f"{what} differs in {count} elements: {_first(found, wanted)}")
     wanted = _without_overflow(found, wanted, exact)
-    _same_specials(what, found, wanted)
+    _same_specials(what, found, wanted, nearby)
     if not _usable(exact, wanted):
         exact = wanted
     verdict = tolerance.judge(found, tolerance.Reference(exact, wanted, nearby=nearby))
@@ -160,13 +160,21 @@ def _without_overflow(found: Array, wanted: Array, exact: Array) -> Array:
     return np.where(numbers, right.astype(wanted.dtype), wanted)
 
 
-def _same_specials(what: str, found: Array, wanted: Array) -> None:
+def _same_specials(
+    what: str, found: Array, wanted: Array, nearby: Callable[[], Iterable[Array]]
+) -> None:
     for name, test in (("NaN", np.isnan), ("infinity", np.isposinf), ("-infinity", np.isneginf)):
-        # bfloat16 has no isposinf of its own.
-        where = test(found.astype(np.float64)) != test(wanted.astype(np.float64))
+        where = _differs(test, found, wanted)
+        for run in nearby() if where.any() else ():
+            where &= _differs(test, found, run)
         if where.any():
             place = _first(found, wanted, where=where)
             raise Difference(f"{what} has a {name} in {where.sum()} other places: {place}")
+
+
+def _differs(test: Callable[[Array], Array], found: Array, wanted: Array) -> Array:
+    # bfloat16 has no isposinf of its own.
+    return np.asarray(test(found.astype(np.float64)) != test(wanted.astype(np.float64)))
 
 
 def _usable(exact: Array, wanted: Array) -> bool:

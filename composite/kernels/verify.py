@@ -270,6 +270,11 @@ def _compare_places(
     if reference.sums:
         other &= ~_may_overflow(kernel, reference.exact)
     if other.any():
+        # Where numbers cancel, roundings decide on which side of zero a root reads what is left.
+        for run in reference.nearby():
+            other &= _differs(kernel, run, draw)
+            if not other.any():
+                return
         first = int(np.flatnonzero(other)[0])
         raise Mismatch(
             f"{what} has infinities or NaNs in other places; at [{_place(first, kernel)}] it is"

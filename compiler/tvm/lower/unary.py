@@ -64,7 +64,8 @@ def _sqrt_grad(_: Block, y: Expr, dy: Expr) -> Expr:
 
 
 def _rsqrt_grad(_: Block, y: Expr, dy: Expr) -> Expr:
-    return dy * like(-0.5, y) * (y * y * y)
+    # As TensorFlow multiplies: the cube of y is beyond the numbers of its dtype where this is not.
+    return (dy * like(-0.5, y) * y) * (y * y)
 
 
 def _reciprocal_grad(block: Block, y: Expr, dy: Expr) -> Expr:

@@ -17,7 +17,7 @@ namespace composite {
 // What a region may be. To compile a region takes as long as it has stages to write.
 struct RegionLimits {
   int computing = 2;  // at least: ops that compute
-  int nodes = 256;    // at most, those of loops included
+  int nodes = 512;    // at most, those of loops included
   int sums = 8;       // at most: products and convolutions
 };
 

@@ -1,5 +1,6 @@
 #include "composite/runtime/variables/updates.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -85,7 +86,34 @@ absl::optional<Addition> AdditionOf(Node* node) {
   return has_update ? absl::make_optional(found) : absl::nullopt;
 }
 
+// The reads that see the sum: those that wait for the addition, where all other nodes of the graph
+// that have the variable read it too.
+std::vector<Node*> ReadsAfter(const Addition& addition) {
+  std::vector<Node*> reads;
+  for (const Edge* edge : addition.variable->src()->out_edges()) {
+    Node* user = edge->dst();
+    if (edge->src_output() != addition.variable->src_output() || user == addition.node) continue;
+    if (user->type_string() != kReadOp) return {};
+    const auto& before = user->in_edges();
+    const auto is_addition = [&](const Edge* one) { return one->src() == addition.node; };
+    if (std::any_of(before.begin(), before.end(), is_addition)) reads.push_back(user);
+  }
+  return reads;
+}
+
+absl::Status ReadSum(const std::vector<Node*>& reads, Node* sum, Graph* graph) {
+  for (Node* read : reads) {
+    const std::vector<const Edge*> users(read->out_edges().begin(), read->out_edges().end());
+    for (const Edge* edge : users) {
+      if (edge->IsControlEdge()) continue;
+      TF_RETURN_IF_ERROR(graph->UpdateEdge(sum, 0, edge->dst(), edge->dst_input()));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status MakeUpdate(const Addition& addition, Graph* graph) {
+  const std::vector<Node*> reads = ReadsAfter(addition);
   TF_ASSIGN_OR_RETURN(Node * before, ReadBefore(addition, graph));
   Node *sum = nullptr, *update = nullptr;
   TF_RETURN_IF_ERROR(Like(addition, graph->NewName("composite_sum"), addition.op)
@@ -101,7 +129,7 @@ absl::Status MakeUpdate(const Addition& addition, Graph* graph) {
                          .Finalize(graph, &update));
   for (const Edge* edge : addition.node->out_edges()) graph->AddControlEdge(update, edge->dst());
   graph->RemoveNode(addition.node);
-  return absl::OkStatus();
+  return ReadSum(reads, sum, graph);
 }
 
 }  // namespace

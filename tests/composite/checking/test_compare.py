@@ -76,3 +76,11 @@ def test_a_number_on_the_way_to_which_the_ops_overflow(found, differs):
     context = pytest.raises(Difference) if differs else contextlib.nullcontext()
     with context:
         compare(arrays[:1], arrays[1:], lambda: [np.array([2.0, 1.0])])
+
+
+def test_a_nan_where_inputs_nearby_have_one():
+    found, wanted, other = (np.array([x, 1.0], np.float32) for x in (np.nan, 0.0, 2.0))
+    compare([found], [wanted], nearby=lambda: [[other], [found]])
+    compare([wanted], [found], nearby=lambda: [[other], [wanted]])
+    with pytest.raises(Difference, match="a NaN in 1 other places"):
+        compare([found], [wanted], nearby=lambda: [[other], [wanted]])

@@ -1,5 +1,6 @@
 """The check of a kernel against the expansion, on kernels that are right and on wrong ones."""
 
+import contextlib
 import functools
 import shutil
 import subprocess
@@ -389,6 +390,30 @@ def test_which_infinities_of_a_loop_become_nans_may_depend_on_roundings():
         _distance(np.nan, -np.inf, -np.inf, special=True)
     with pytest.raises(verify.Mismatch, match="it is nan, and 1.0"):
         _distance(np.nan, 1.0, 1.0, special=True, fed_back=True)
+
+
+def test_which_roots_of_what_cancels_are_nans_depends_on_roundings(tmp_path):
+    """As in a step of Adam: the second moment is read as a root in the same kernel."""
+
+    def step(v, g, rate):
+        moment = v + (g * g - v) * rate
+        return moment, 1.0 - g / (tf.sqrt(moment) + 1e-7)
+
+    specs = [tf.TensorSpec((60, 64))] * 2 + [tf.TensorSpec(())]
+    library = library_of(step, *specs)
+    compiled = backend.compile(library, [s.shape.as_list() for s in specs], name="adam")
+    backend.link(compiled, tmp_path / "k.so", runtime=native.library_path())
+    shapes = [tuple(s.shape) for s in specs]
+    assert verify.check(tmp_path / "k.so", "adam", lambda _: library, [shapes]).error < 1e-3
+
+
+def test_a_nan_that_no_rounding_gives_is_a_mismatch():
+    kernel, expansion, near = (np.array([x, 1.0], np.float32) for x in (np.nan, 0.0, 2.0))
+    for runs, differs in (([near, kernel], False), ([near, expansion], True)):
+        reference = Reference(expansion.astype(np.float64), expansion, nearby=lambda r=runs: r)
+        context = pytest.raises(verify.Mismatch, match="in other places")
+        with context if differs else contextlib.nullcontext():
+            assert verify.distance("y", kernel, expansion, reference) == 0
 
 
 def test_a_milder_draw():

@@ -101,6 +101,40 @@ def test_updates_in_a_function_that_is_called_and_in_loops() -> None:
     np.testing.assert_allclose(variable, held, rtol=1e-6)
 
 
+def test_what_is_read_behind_an_addition_is_the_sum() -> None:
+    step, _ = adam()
+    function, found = rewritten(step, tf.TensorSpec([3, 4]))
+    (region,) = found.values()
+    assert ops(region)["Sqrt"] == ops(region)["Sum"] == 1
+    (call,) = calls(function)
+    nodes = {node.name: node for node in function.node_def}
+    arguments = [nodes[x.partition(":")[0]] for x in call.input if not x.startswith("g")]
+    reads = [node for node in arguments if node.op == "ReadVariableOp"]
+    assert len(reads) == 3
+    assert not any("Assign" in x for read in reads for x in read.input)
+
+
+def test_another_writer_is_seen_by_what_reads_behind_it() -> None:
+    variable = tf.Variable([1.0, 2.0])
+
+    @tf.function(autograph=False)
+    def doubled() -> None:
+        variable.assign(variable * 2.0)
+
+    def body(x: Any) -> Any:
+        variable.assign_add(tf.exp(x) * 2.0)
+        doubled()
+        first = variable * 1.0
+        variable.assign_sub(tf.exp(x) * 3.0)
+        return first, variable * 1.0
+
+    with options.options(regions=True):
+        first, second = tf.function(body, autograph=False)(tf.zeros([2]))
+    np.testing.assert_array_equal(first, [6.0, 8.0])
+    np.testing.assert_array_equal(second, [3.0, 5.0])
+    np.testing.assert_array_equal(variable, second)
+
+
 def test_what_was_read_keeps_its_value() -> None:
     variable = tf.Variable([1.0, 2.0])
 

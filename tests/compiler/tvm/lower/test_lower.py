@@ -219,6 +219,16 @@ def test_gradients(compiler: Any, op: str) -> None:
     np.testing.assert_allclose(result, expected, rtol=(ulp + 1) * 2.0**-23, atol=2e-6)
 
 
+@pytest.mark.parametrize(("y", "dy"), [(1e-13, 1e24), (1e15, 1e-30)])
+def test_the_gradient_of_a_reciprocal_root_has_the_range_of_its_result(
+    compiler: Any, y: float, dy: float
+) -> None:
+    arrays = [np.full(5, x, np.float32) for x in (y, dy)]
+    loaded = compiler.compile(lambda y, dy: raw.RsqrtGrad(y=y, dy=dy), arrays)
+    (result,) = loaded(arrays, [(5,)], [np.float32])
+    np.testing.assert_allclose(result, np.full(5, -0.5 * dy * y**3), rtol=1e-6)
+
+
 def test_leaky_relu_slope(compiler: Any) -> None:
     x = samples(np.float32)
     compiler.compare(lambda x: tf.nn.leaky_relu(x, alpha=0.125), x)
