@@ -1,8 +1,9 @@
 #include "composite/runtime/variables/updates.h"
 
-#include <algorithm>
+#include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
@@ -86,34 +87,7 @@ absl::optional<Addition> AdditionOf(Node* node) {
   return has_update ? absl::make_optional(found) : absl::nullopt;
 }
 
-// The reads that see the sum: those that wait for the addition, where all other nodes of the graph
-// that have the variable read it too.
-std::vector<Node*> ReadsAfter(const Addition& addition) {
-  std::vector<Node*> reads;
-  for (const Edge* edge : addition.variable->src()->out_edges()) {
-    Node* user = edge->dst();
-    if (edge->src_output() != addition.variable->src_output() || user == addition.node) continue;
-    if (user->type_string() != kReadOp) return {};
-    const auto& before = user->in_edges();
-    const auto is_addition = [&](const Edge* one) { return one->src() == addition.node; };
-    if (std::any_of(before.begin(), before.end(), is_addition)) reads.push_back(user);
-  }
-  return reads;
-}
-
-absl::Status ReadSum(const std::vector<Node*>& reads, Node* sum, Graph* graph) {
-  for (Node* read : reads) {
-    const std::vector<const Edge*> users(read->out_edges().begin(), read->out_edges().end());
-    for (const Edge* edge : users) {
-      if (edge->IsControlEdge()) continue;
-      TF_RETURN_IF_ERROR(graph->UpdateEdge(sum, 0, edge->dst(), edge->dst_input()));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status MakeUpdate(const Addition& addition, Graph* graph) {
-  const std::vector<Node*> reads = ReadsAfter(addition);
+absl::StatusOr<Node*> MakeUpdate(const Addition& addition, Graph* graph) {
   TF_ASSIGN_OR_RETURN(Node * before, ReadBefore(addition, graph));
   Node *sum = nullptr, *update = nullptr;
   TF_RETURN_IF_ERROR(Like(addition, graph->NewName("composite_sum"), addition.op)
@@ -129,7 +103,98 @@ absl::Status MakeUpdate(const Addition& addition, Graph* graph) {
                          .Finalize(graph, &update));
   for (const Edge* edge : addition.node->out_edges()) graph->AddControlEdge(update, edge->dst());
   graph->RemoveNode(addition.node);
-  return ReadSum(reads, sum, graph);
+  return update;
+}
+
+// What an update is given, by its inputs.
+enum Given { kVariable, kBefore, kAfter };
+
+const Edge* EdgeOf(const Node& update, Given given) {
+  const auto is_given = [&](const Edge* edge) { return edge->dst_input() == given; };
+  return *absl::c_find_if(update.in_edges(), is_given);
+}
+
+Node* GivenTo(const Node& update, Given given) { return EdgeOf(update, given)->src(); }
+
+bool Waits(const Node& node, const Node& before) {
+  const auto is_before = [&](const Edge* edge) { return edge->src() == &before; };
+  return absl::c_any_of(node.in_edges(), is_before);
+}
+
+// The other nodes that have the variable of an update.
+std::vector<Node*> OthersOf(const Node& update) {
+  const Edge* variable = EdgeOf(update, kVariable);
+  std::vector<Node*> others;
+  for (const Edge* edge : variable->src()->out_edges()) {
+    const bool has_it = edge->src_output() == variable->src_output();
+    if (has_it && edge->dst() != &update) others.push_back(edge->dst());
+  }
+  return others;
+}
+
+// Whether a read sees what an update wrote: it waits for that, and each other node that may write
+// waits for the read, or the update for it.
+bool SeesSum(const Node& read, const Node& update, const std::vector<Node*>& others) {
+  const auto is_apart = [&](const Node* one) {
+    return one->type_string() == kReadOp || Waits(*one, read) || Waits(update, *one);
+  };
+  return read.type_string() == kReadOp && Waits(read, update) && absl::c_all_of(others, is_apart);
+}
+
+// Gives what reads an updated variable the sum: so a region need not end at the variable.
+absl::Status ReadSum(const Node& update, Graph* graph) {
+  const std::vector<Node*> others = OthersOf(update);
+  for (Node* read : others) {
+    if (!SeesSum(*read, update, others)) continue;
+    const std::vector<const Edge*> users(read->out_edges().begin(), read->out_edges().end());
+    for (const Edge* edge : users) {
+      if (edge->IsControlEdge()) continue;
+      TF_RETURN_IF_ERROR(
+          graph->UpdateEdge(GivenTo(update, kAfter), 0, edge->dst(), edge->dst_input()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Whether nobody sees what an update wrote before another one writes.
+bool IsOverwritten(const Node& update, const Node& by) {
+  const auto is_control = [](const Edge* edge) { return edge->IsControlEdge(); };
+  const auto is_apart = [&](const Node* one) {
+    const bool is_unread =
+        one->type_string() == kReadOp && absl::c_all_of(one->out_edges(), is_control);
+    return one == &by || is_unread || Waits(update, *one) || Waits(*one, by);
+  };
+  return GivenTo(by, kBefore) == GivenTo(update, kAfter) && Waits(by, update) &&
+         absl::c_all_of(OthersOf(update), is_apart);
+}
+
+// Has the second of two updates in succession do both.
+absl::Status Merge(Node* update, Node* by, Graph* graph) {
+  Node *before = GivenTo(*update, kBefore), *place = nullptr;
+  TF_RETURN_IF_ERROR(graph->UpdateEdge(before, 0, by, kBefore));
+  // Who waits for the first waits for what it waited for.
+  std::vector<Node*> waits_for = WaitsFor(*update);
+  waits_for.push_back(before);
+  tensorflow::NodeBuilder builder(update->name(), "NoOp");
+  builder.Device(update->requested_device()).ControlInputs(waits_for);
+  TF_RETURN_IF_ERROR(builder.Finalize(graph, &place));
+  for (const Edge* edge : update->out_edges()) graph->AddControlEdge(place, edge->dst());
+  graph->RemoveNode(update);
+  return absl::OkStatus();
+}
+
+// Merges updates in succession, as those of an optimizer and of its weight decay.
+absl::Status MergeOverwritten(std::vector<Node*> updates, Graph* graph) {
+  for (Node*& update : updates) {
+    const auto overwrites = [&](const Node* by) {
+      return by != nullptr && by != update && IsOverwritten(*update, *by);
+    };
+    const auto by = absl::c_find_if(updates, overwrites);
+    if (by == updates.end()) continue;
+    TF_RETURN_IF_ERROR(Merge(update, *by, graph));
+    update = nullptr;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -137,13 +202,15 @@ absl::Status MakeUpdate(const Addition& addition, Graph* graph) {
 absl::Status MakeUpdates(MayUpdate may_update, Graph* graph) {
   std::vector<Node*> nodes;
   for (Node* node : graph->op_nodes()) nodes.push_back(node);
+  std::vector<Node*> updates;
   for (Node* node : nodes) {
     const absl::optional<Addition> addition = AdditionOf(node);
     if (addition && may_update(*node, *addition->operand->src())) {
-      TF_RETURN_IF_ERROR(MakeUpdate(*addition, graph));
+      TF_ASSIGN_OR_RETURN(updates.emplace_back(), MakeUpdate(*addition, graph));
     }
   }
-  return absl::OkStatus();
+  for (const Node* update : updates) TF_RETURN_IF_ERROR(ReadSum(*update, graph));
+  return MergeOverwritten(std::move(updates), graph);
 }
 
 }  // namespace composite

@@ -16,7 +16,8 @@ using MayUpdate =
 // Puts a sum of what the variable holds, and CompositeUpdateVariable, which has it hold the sum, in
 // the place of each addition of floats to a variable (AssignAddVariableOp, AssignSubVariableOp)
 // that may be one. What waits for the addition to read the variable takes the sum, unless another
-// node may write to it. All else stays, the name of the addition too.
+// node may write in between. Of two additions in succession the second one does both. All else
+// stays, the names of the additions too.
 absl::Status MakeUpdates(MayUpdate may_update, tensorflow::Graph* graph);
 
 }  // namespace composite

@@ -114,6 +114,50 @@ def test_what_is_read_behind_an_addition_is_the_sum() -> None:
     assert not any("Assign" in x for read in reads for x in read.input)
 
 
+def decayed() -> tuple[Any, tf.Variable]:
+    """Weight decay and a gradient's step, one after the other, as Keras has them."""
+    weights = tf.Variable([2.0, 4.0])
+
+    def step(g: Any) -> Any:
+        weights.assign_sub(weights * 0.5)
+        weights.assign_sub(tf.tanh(g) * 0.25)
+        return weights * 2.0
+
+    return step, weights
+
+
+def test_additions_in_succession_are_one_update() -> None:
+    step, weights = decayed()
+    function, found = rewritten(step, tf.TensorSpec([2]))
+    assert ops(function)[UPDATE] == 1
+    assert len(found) == 1
+    (call,) = calls(function)
+    assert len(call.attr["Tout"].list.type) == 2  # the weights, and what is returned
+    other, wanted = decayed()
+    plain, with_regions = tf.function(other), tf.function(step)
+    for _ in range(3):
+        with options.options(regions=True):
+            result = with_regions(tf.ones([2]))
+        np.testing.assert_allclose(result, plain(tf.ones([2])), rtol=1e-6)
+    np.testing.assert_allclose(weights, wanted, rtol=1e-6)
+
+
+def test_what_is_read_between_two_additions() -> None:
+    variable = tf.Variable([2.0, 4.0])
+
+    def body(x: Any) -> Any:
+        variable.assign_add(tf.exp(x))
+        between = tf.py_function(lambda y: y + 0.0, [variable.read_value()], tf.float32)
+        variable.assign_add(tf.exp(x) * 2.0)
+        return between, variable * 1.0
+
+    with options.options(regions=True):
+        between, last = tf.function(body)(tf.zeros([2]))
+    np.testing.assert_array_equal(between, [3.0, 5.0])
+    np.testing.assert_array_equal(last, [5.0, 7.0])
+    np.testing.assert_array_equal(variable, last)
+
+
 def test_another_writer_is_seen_by_what_reads_behind_it() -> None:
     variable = tf.Variable([1.0, 2.0])
 
