@@ -5,7 +5,8 @@ kernel may before it is used (`reference.tolerance` is the one rule): an element
 errors, and by what rounding does to the body's ops there. The reference is what those ops give in
 float64; what they give for inputs a rounding error away shows what luck may hide. NaNs and
 infinities must stand in the same places, but for numbers on the way to which the body's ops
-overflow and float64 does not, and for places where such inputs have others. Complex numbers are compared by their parts.
+overflow and float64 does not, and for places where such inputs have others. Complex numbers are
+compared by their parts.
 
 Not for: computing any of the results (ways.py).
 """

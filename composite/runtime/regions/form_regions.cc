@@ -9,11 +9,11 @@
 #include "composite/runtime/kernels/options.h"
 #include "composite/runtime/program/function_digest.h"
 #include "composite/runtime/program/node_attrs.h"
+#include "composite/runtime/regions/cleanup.h"
 #include "composite/runtime/regions/partition.h"
 #include "composite/runtime/regions/refused_nodes.h"
 #include "composite/runtime/regions/region_node.h"
 #include "composite/runtime/regions/region_options.h"
-#include "composite/runtime/regions/unread.h"
 #include "composite/runtime/variables/updates.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/platform/errors.h"
@@ -127,6 +127,7 @@ absl::Status Prepare(const tensorflow::FunctionDef& function, const Joining& joi
     return joining.updates_variables && is_computed && joining.may_join(addition);
   };
   TF_RETURN_IF_ERROR(MakeUpdates(may_update, graph));
+  TF_RETURN_IF_ERROR(SplitShapes(graph));
   RemoveUnread(function, graph);
   return absl::OkStatus();
 }

@@ -31,7 +31,7 @@ struct Region {
 };
 
 // Readies the graph of a function for regions: updates of variables, see variables/updates.h, and
-// what is unread.
+// what it is freed of, see cleanup.h.
 absl::Status Prepare(const tensorflow::FunctionDef& function, const Joining& joining,
                      tensorflow::Graph* graph);
 

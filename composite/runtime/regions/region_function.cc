@@ -28,12 +28,7 @@ using tensorflow::Graph;
 using tensorflow::Node;
 using tensorflow::NodeDef;
 
-// Whether a node gives the same value in every call, as a rule.
-bool IsWeight(const Node& node) {
-  const Edge* from = nullptr;
-  if (node.IsIdentity() && node.input_edge(0, &from).ok()) return IsWeight(*from->src());
-  return node.IsConstant() || node.type_string() == "ReadVariableOp";
-}
+bool IsShape(const Node& node) { return node.type_string() == "Shape"; }
 
 // Copies a region into a graph of its own, node by node.
 class Copy {
@@ -48,7 +43,7 @@ class Copy {
   absl::Status AddData(const Node& node) {
     for (int i = 0; i < node.num_inputs(); ++i) {
       TF_ASSIGN_OR_RETURN(const Argument from, Read(node, i));
-      if (!from.is_variable && !IsWeight(*from.value.first)) {
+      if (!from.is_variable && !IsWeight(*from.value.first) && !IsShape(*from.value.first)) {
         TF_RETURN_IF_ERROR(Input(from).status());
       }
     }
@@ -140,7 +135,7 @@ class Copy {
     if (auto it = inside_.find(value.first); it != inside_.end()) {
       return Value{it->second, value.second};
     }
-    if (RoleOf(*value.first) == RegionRole::kCopied) {
+    if (IsCopied(*value.first)) {
       TF_RETURN_IF_ERROR(Add(value.first));
       return Value{inside_[value.first], value.second};
     }
@@ -152,6 +147,19 @@ class Copy {
                           AddEnd("_Arg", absl::StrCat("arg_", index), index, from.dtype));
     }
     return Value{it->second, 0};
+  }
+
+  bool IsCopied(const Node& node) const {
+    return RoleOf(node) == RegionRole::kCopied || IsShapeAtHand(node);
+  }
+
+  // Whether a node gives the shape of what the region has, which its kernel knows.
+  bool IsShapeAtHand(const Node& node) const {
+    const Edge* of = nullptr;
+    if (!IsShape(node) || !node.input_edge(0, &of).ok()) return false;
+    const Value value = {of->src(), of->src_output()};
+    return inside_.find(of->src()) != inside_.end() ||
+           argument_of_.find({value, false}) != argument_of_.end();
   }
 
   absl::Status AddResult(Value value) {

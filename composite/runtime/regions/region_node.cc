@@ -38,6 +38,18 @@ bool IsSmall(const Node& constant) {
   return value->dtype() != tensorflow::DT_STRING && shape.num_elements() <= kMostCopied;
 }
 
+// Whether a node gives a weight in another shape, or its shape: that takes no time.
+bool IsOfWeight(const Node& node) {
+  const Edge *of = nullptr, *shape = nullptr;
+  if (node.num_inputs() == 0 || !node.input_edge(0, &of).ok() || !IsWeight(*of->src())) {
+    return false;
+  }
+  const std::string& op = node.type_string();
+  if (op == "Shape" || op == "Squeeze") return true;
+  const bool is_view = op == "ExpandDims" || op == "Reshape";
+  return is_view && node.input_edge(1, &shape).ok() && shape->src()->IsConstant();
+}
+
 bool HasKernelDtypes(const Node& node) {
   DtypeSet dtypes = DtypeSet::Of(node.input_types());
   for (tensorflow::DataType dtype : node.output_types()) {
@@ -124,6 +136,13 @@ bool KeepsAttr(const std::string& name, const AttrValue& value) {
 
 }  // namespace
 
+bool IsWeight(const Node& node) {
+  const Edge* from = nullptr;
+  if (node.IsIdentity() && node.input_edge(0, &from).ok()) return IsWeight(*from->src());
+  const bool is_value = node.IsConstant() || node.type_string() == "ReadVariableOp";
+  return is_value || (node.type_string() != "Shape" && IsOfWeight(node));
+}
+
 bool AreInside(const DtypeSet& dtypes) {
   static const DtypeSet inside = [] {
     DtypeSet known = AbiDtypes();
@@ -155,6 +174,7 @@ RegionRole RoleOf(const Node& node) {
   }
   // A copy of a constant waits for nothing.
   if (node.IsConstant()) return IsSmall(node) ? RegionRole::kCopied : RegionRole::kOutside;
+  if (IsOfWeight(node) && HasKernelDtypes(node)) return RegionRole::kCopied;
   return IsFree(node) ? RoleOfWork(node) : RegionRole::kOutside;
 }
 

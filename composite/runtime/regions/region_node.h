@@ -12,7 +12,8 @@ namespace composite {
 
 enum class RegionRole {
   kOutside,
-  // A constant so small that each region which reads it has its own: an axis, a shape, an epsilon.
+  // What each region that reads it has its own of: a constant that is small, an axis, a shape, an
+  // epsilon, or a view of a weight.
   kCopied,
   kMoves,
   kComputes,
@@ -29,6 +30,10 @@ RegionRole RoleOf(const tensorflow::Node& node);
 // The same of a node in the function of a loop, where no composite may be. What waits there waits
 // for reads of variables, which are none in a region.
 RegionRole RoleInLoop(const tensorflow::Node& node);
+
+// Whether a node gives the same value in every call, as a rule: a constant, what is read of a
+// variable, and views of these.
+bool IsWeight(const tensorflow::Node& node);
 
 // Whether values inside of a region may have these dtypes. Lists of tensors, which are variants,
 // are arrays in a kernel.

@@ -1,0 +1,82 @@
+"""Infinities and NaNs in the check of a kernel: where they may stand."""
+
+import contextlib
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from composite.binding import native
+from composite.compiler import tvm as backend
+from composite.kernels import verify
+from composite.reference import adversarial
+from composite.reference.tolerance import Reference
+from tests.composite.kernels.test_verify import library_of
+
+
+def focal(x, t):
+    """The factors in front of a focal loss: a product of more than four inputs."""
+    p = x * t + (1.0 - x) * (1.0 - t)
+    return (0.25 * t + 0.75 * (1.0 - t)) * (1.0 - p) * (1.0 - p) * (x - x * t)
+
+
+def test_roundings_do_not_decide_what_overflows(tmp_path):
+    specs = [tf.TensorSpec((256, 1024), tf.bfloat16)] * 2
+    library = library_of(focal, *specs)
+    compiled = backend.compile(library, [s.shape.as_list() for s in specs], name="focal")
+    backend.link(compiled, tmp_path / "k.so", runtime=native.library_path())
+    shapes = [tuple(s.shape) for s in specs]
+    assert verify.check(tmp_path / "k.so", "focal", lambda _: library, [shapes]).error < 0.02
+
+
+def _distance(kernel, expansion, exact, sums=True, **draw):
+    found, own, exact = np.array([kernel]), np.array([expansion]), np.array([exact])
+    bfloat16 = ml_dtypes.bfloat16
+    reference = Reference(exact, own.astype(bfloat16), sums=sums)
+    drawn = adversarial.Draw("", [], **draw)
+    return verify.distance("y", found.astype(bfloat16), own.astype(bfloat16), reference, drawn)
+
+
+def test_what_overflows_is_told_by_the_expansion_or_its_reference():
+    largest = float(ml_dtypes.finfo(ml_dtypes.bfloat16).max)
+    for sums in (False, True):
+        assert _distance(np.inf, largest, largest * 1.01, sums) == 0
+        assert _distance(largest, np.inf, largest, sums) == 0
+    assert _distance(np.nan, largest / 2, largest / 2) == 0
+    with pytest.raises(verify.Mismatch, match="it is nan, and 1.69"):  # no sum: in no other order
+        _distance(np.nan, largest / 2, largest / 2, sums=False)
+    with pytest.raises(verify.Mismatch, match="it is inf, and 1.02"):
+        _distance(np.inf, 1.02e30, 1.02e30)
+
+
+def test_which_infinities_of_a_loop_become_nans_may_depend_on_roundings():
+    assert _distance(np.nan, -np.inf, -np.inf, special=True, fed_back=True) == 0
+    with pytest.raises(verify.Mismatch, match="it is nan, and -inf"):
+        _distance(np.nan, -np.inf, -np.inf, special=True)
+    with pytest.raises(verify.Mismatch, match="it is nan, and 1.0"):
+        _distance(np.nan, 1.0, 1.0, special=True, fed_back=True)
+
+
+def test_which_roots_of_what_cancels_are_nans_depends_on_roundings(tmp_path):
+    """As in a step of Adam: the second moment is read as a root in the same kernel."""
+
+    def step(v, g, rate):
+        moment = v + (g * g - v) * rate
+        return moment, 1.0 - g / (tf.sqrt(moment) + 1e-7)
+
+    specs = [tf.TensorSpec((60, 64))] * 2 + [tf.TensorSpec(())]
+    library = library_of(step, *specs)
+    compiled = backend.compile(library, [s.shape.as_list() for s in specs], name="adam")
+    backend.link(compiled, tmp_path / "k.so", runtime=native.library_path())
+    shapes = [tuple(s.shape) for s in specs]
+    assert verify.check(tmp_path / "k.so", "adam", lambda _: library, [shapes]).error < 1e-3
+
+
+def test_a_nan_that_no_rounding_gives_is_a_mismatch():
+    kernel, expansion, near = (np.array([x, 1.0], np.float32) for x in (np.nan, 0.0, 2.0))
+    for runs, differs in (([near, kernel], False), ([near, expansion], True)):
+        reference = Reference(expansion.astype(np.float64), expansion, nearby=lambda r=runs: r)
+        context = pytest.raises(verify.Mismatch, match="in other places")
+        with context if differs else contextlib.nullcontext():
+            assert verify.distance("y", kernel, expansion, reference) == 0
