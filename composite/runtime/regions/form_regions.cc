@@ -147,7 +147,8 @@ std::vector<Region> MakeRegions(Graph* graph, const FunctionLibraryDefinition& l
     std::vector<Region> regions;
     bool is_final = true;
     for (std::vector<Node*>& nodes : FindRegions(*graph, limits, loops, may_be_inside)) {
-      auto function = MakeRegionFunction(nodes, loops);
+      const std::vector<Node*> views = TakeViews(&nodes);
+      auto function = MakeRegionFunction(nodes, views, loops);
       if (!function.ok()) {
         VLOG(1) << "Composite: no region at " << nodes[0]->name() << ": " << function.status();
         continue;

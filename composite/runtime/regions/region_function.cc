@@ -5,7 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "composite/runtime/program/function_digest.h"
 #include "composite/runtime/program/node_attrs.h"
@@ -30,11 +32,35 @@ using tensorflow::NodeDef;
 
 bool IsShape(const Node& node) { return node.type_string() == "Shape"; }
 
+using Inside = absl::flat_hash_set<const Node*>;
+
+bool IsReadOutside(const Value& value, const Inside& inside) {
+  return absl::c_any_of(value.first->out_edges(), [&](const Edge* edge) {
+    return edge->src_output() == value.second && !inside.contains(edge->dst());
+  });
+}
+
+// What a view is of.
+Value Given(const Node& view) {
+  const auto is_given = [](const Edge* edge) { return edge->dst_input() == 0; };
+  const Edge* edge = *absl::c_find_if(view.in_edges(), is_given);
+  return {edge->src(), edge->src_output()};
+}
+
+// The same, behind the views that are inside.
+Value Viewed(Node* view, const Inside& inside) {
+  Value value = {view, 0};
+  while (IsView(*value.first) && inside.contains(value.first)) value = Given(*value.first);
+  return value;
+}
+
 // Copies a region into a graph of its own, node by node.
 class Copy {
  public:
-  Copy(const std::vector<Node*>& nodes, const RegionLoops& loops)
-      : loops_(loops), graph_(std::make_unique<Graph>(tensorflow::OpRegistry::Global())) {
+  Copy(const std::vector<Node*>& nodes, const std::vector<Node*>& views, const RegionLoops& loops)
+      : loops_(loops),
+        views_(views.begin(), views.end()),
+        graph_(std::make_unique<Graph>(tensorflow::OpRegistry::Global())) {
     for (const Node* node : nodes) inside_[node] = nullptr;
   }
 
@@ -43,7 +69,10 @@ class Copy {
   absl::Status AddData(const Node& node) {
     for (int i = 0; i < node.num_inputs(); ++i) {
       TF_ASSIGN_OR_RETURN(const Argument from, Read(node, i));
-      if (!from.is_variable && !IsWeight(*from.value.first) && !IsShape(*from.value.first)) {
+      const Node* source = from.value.first;
+      if (views_.contains(source)) {
+        TF_RETURN_IF_ERROR(AddData(*source));
+      } else if (!from.is_variable && !IsWeight(*source) && !IsShape(*source)) {
         TF_RETURN_IF_ERROR(Input(from).status());
       }
     }
@@ -150,7 +179,7 @@ class Copy {
   }
 
   bool IsCopied(const Node& node) const {
-    return RoleOf(node) == RegionRole::kCopied || IsShapeAtHand(node);
+    return RoleOf(node) == RegionRole::kCopied || views_.contains(&node) || IsShapeAtHand(node);
   }
 
   // Whether a node gives the shape of what the region has, which its kernel knows.
@@ -181,6 +210,7 @@ class Copy {
   }
 
   const RegionLoops& loops_;
+  const Inside views_;  // that stay outside
   std::unique_ptr<Graph> graph_;
   absl::flat_hash_map<const Node*, Node*> inside_;                  // null: not yet copied
   absl::flat_hash_map<std::pair<Value, bool>, Node*> argument_of_;  // by whether it is a variable
@@ -192,9 +222,33 @@ class Copy {
 
 }  // namespace
 
+std::vector<Node*> TakeViews(std::vector<Node*>* nodes) {
+  const Inside inside(nodes->begin(), nodes->end());
+  absl::flat_hash_map<Value, std::vector<Node*>> views_of;  // that are read outside
+  for (Node* node : *nodes) {
+    if (IsView(*node) && IsReadOutside({node, 0}, inside)) {
+      views_of[Viewed(node, inside)].push_back(node);
+    }
+  }
+  Inside taken;
+  for (const auto& [viewed, views] : views_of) {
+    const bool is_inside = inside.contains(viewed.first);
+    if (is_inside && views.size() + IsReadOutside(viewed, inside) == 1) continue;
+    for (Node* view : views) {
+      for (Value at = {view, 0}; at != viewed; at = Given(*at.first)) taken.insert(at.first);
+    }
+  }
+  const auto stays = absl::c_stable_partition(
+      *nodes, [&](const Node* node) { return !taken.contains(node); });
+  std::vector<Node*> views(stays, nodes->end());
+  nodes->erase(stays, nodes->end());
+  return views;
+}
+
 absl::StatusOr<RegionFunction> MakeRegionFunction(const std::vector<Node*>& nodes,
+                                                  const std::vector<Node*>& views,
                                                   const RegionLoops& loops) {
-  Copy copy(nodes, loops);
+  Copy copy(nodes, views, loops);
   for (const Node* node : nodes) TF_RETURN_IF_ERROR(copy.AddData(*node));
   for (Node* node : nodes) TF_RETURN_IF_ERROR(copy.Add(node));
   for (Node* node : nodes) TF_RETURN_IF_ERROR(copy.AddResults(node));

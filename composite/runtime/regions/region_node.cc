@@ -40,14 +40,9 @@ bool IsSmall(const Node& constant) {
 
 // Whether a node gives a weight in another shape, or its shape: that takes no time.
 bool IsOfWeight(const Node& node) {
-  const Edge *of = nullptr, *shape = nullptr;
-  if (node.num_inputs() == 0 || !node.input_edge(0, &of).ok() || !IsWeight(*of->src())) {
-    return false;
-  }
-  const std::string& op = node.type_string();
-  if (op == "Shape" || op == "Squeeze") return true;
-  const bool is_view = op == "ExpandDims" || op == "Reshape";
-  return is_view && node.input_edge(1, &shape).ok() && shape->src()->IsConstant();
+  const Edge* of = nullptr;
+  return (node.type_string() == "Shape" || IsView(node)) && node.input_edge(0, &of).ok() &&
+         IsWeight(*of->src());
 }
 
 bool HasKernelDtypes(const Node& node) {
@@ -136,11 +131,18 @@ bool KeepsAttr(const std::string& name, const AttrValue& value) {
 
 }  // namespace
 
+bool IsView(const Node& node) {
+  const std::string& op = node.type_string();
+  if (op == "Identity" || op == "StopGradient" || op == "Squeeze") return true;
+  const Edge* shape = nullptr;
+  return (op == "ExpandDims" || op == "Reshape") && node.input_edge(1, &shape).ok() &&
+         shape->src()->IsConstant();
+}
+
 bool IsWeight(const Node& node) {
-  const Edge* from = nullptr;
-  if (node.IsIdentity() && node.input_edge(0, &from).ok()) return IsWeight(*from->src());
-  const bool is_value = node.IsConstant() || node.type_string() == "ReadVariableOp";
-  return is_value || (node.type_string() != "Shape" && IsOfWeight(node));
+  const Edge* of = nullptr;
+  if (IsView(node) && node.input_edge(0, &of).ok()) return IsWeight(*of->src());
+  return node.IsConstant() || node.type_string() == "ReadVariableOp";
 }
 
 bool AreInside(const DtypeSet& dtypes) {

@@ -31,6 +31,10 @@ RegionRole RoleOf(const tensorflow::Node& node);
 // for reads of variables, which are none in a region.
 RegionRole RoleInLoop(const tensorflow::Node& node);
 
+// Whether a node gives what it is given, in another shape at most, which a constant says: without a
+// copy, outside of a region.
+bool IsView(const tensorflow::Node& node);
+
 // Whether a node gives the same value in every call, as a rule: a constant, what is read of a
 // variable, and views of these.
 bool IsWeight(const tensorflow::Node& node);
