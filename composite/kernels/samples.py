@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from composite.kernels.shapes import of_inputs, of_sizes
 from composite.reference import adversarial, floats
+from composite.reference.domains import under_roots
 from composite.reference.source import CPU, Arithmetic, Source
 from composite.reference.tolerance import Reference
 
@@ -87,11 +88,28 @@ class Samples:
                 fed_back=source.has_loop,
                 tensor_float_32=self._arithmetic.tensor_float_32,
             )
+            absolute: frozenset[int] | None = None
             for draw in draws:
                 own = draw.with_sizes(of_sizes(shapes, self._sizes))
-                sample = _taken(list(shapes), own, source)
+                if absolute is None:
+                    absolute = _not_below_zero(own, source)
+                sample = _taken(list(shapes), own.with_absolute(absolute), source)
                 if sample is not None:
                     yield sample
+
+
+def _not_below_zero(draw: adversarial.Draw, source: Source) -> frozenset[int]:
+    """The inputs that a root reads in a sum, if that has it give NaNs; none otherwise."""
+    inputs = under_roots(source.body)
+    if not inputs:
+        return inputs
+    try:
+        results, _ = source.run(draw.arrays)
+    except tf.errors.OpError:
+        return frozenset()
+    return (
+        inputs if any(floats.is_floating(y) and np.isnan(y).any() for y in results) else frozenset()
+    )
 
 
 def _taken(shapes: list[tuple[int, ...]], draw: adversarial.Draw, source: Source) -> Sample | None:

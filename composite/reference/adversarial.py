@@ -9,7 +9,7 @@ Not for: what is made of the outputs (`verify`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -51,6 +51,13 @@ class Draw(NamedTuple):
             np.asarray(sizes[i], x.dtype) if i in sizes else x for i, x in enumerate(self.arrays)
         ]
         return self._replace(arrays=arrays, sizes=sizes)
+
+    def with_absolute(self, inputs: Collection[int]) -> Draw:
+        """The same with these inputs not below zero, but for whole numbers."""
+        if self.kind in _WHOLE:
+            return self
+        arrays = [np.abs(x) if i in inputs else x for i, x in enumerate(self.arrays)]
+        return self._replace(arrays=arrays)
 
     def milder(self) -> Draw:
         """The same with all magnitudes nearer to 1, those that nearly cancel still near."""
@@ -262,6 +269,7 @@ def _denormals(shape: tuple[int, ...], finfo: Any, random: np.random.Generator) 
     return np.where(random.random(shape) < 0.1, denormal, _ordinary(shape, finfo, random))
 
 
+_WHOLE = ("zeros of both signs and ones", "integers")  # kinds
 _OTHERS: dict[str, Callable[..., Array]] = {
     "large inputs": _large,
     "small inputs": _small,

@@ -55,12 +55,14 @@ def _rounded(random: np.random.Generator, up: float, array: Array) -> Array:
 class Rounder:
     """Moves numbers by a rounding error up or down: others each time, the same for each seed.
 
-    Seeds 2n and 2n + 1 move the same numbers in opposite directions.
+    Seeds 2n and 2n + 1 move the same numbers in opposite directions. `share` is that of the numbers
+    that are moved.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, share: float = 1.0) -> None:
         self._random, self._up = _of_pair(seed)
         self._signs = self._random.choice([-1.0, 1.0], _SIGNS)
+        self._signs *= self._random.random(_SIGNS) < share
 
     def __call__(self, array: Array) -> Array:
         """A copy with each floating number moved."""

@@ -26,6 +26,9 @@ _NARROW = (tf.half, tf.bfloat16)
 # With other roundings, in pairs. Two numbers that cancel move apart in one pair of two: in fewer
 # runs a sum may show by chance nothing of what its order does to it.
 _RUNS = 16
+# More of them, in which few numbers move. All that move by one of eight bits add up to more than
+# the few signs that a sum of them may have: what those decide is seen nearer to it.
+_GENTLE_RUNS, _GENTLE_SHARE = 8, 1 / 64
 
 
 class Arithmetic(NamedTuple):
@@ -81,13 +84,13 @@ class Source:
         traits = (op_traits.of(node.op) for f in self._library for node in f.node_def)
         return any(not one.elementwise and not one.moves_data for one in traits)
 
-    def rounded(self, inputs: Sequence[Array], seed: int) -> list[Array]:
-        """The outputs with each result of an op a rounding error up or down.
+    def rounded(self, inputs: Sequence[Array], seed: int, share: float = 1.0) -> list[Array]:
+        """The outputs with a share of the results of an op a rounding error up or down.
 
         So are the inputs where they are summed: where a sum cancels, its own size says nothing of
         its roundings.
         """
-        move = floats.Rounder(seed)
+        move = floats.Rounder(seed, share)
         given = [move(x) for x in inputs] if self.sums else inputs
         return self._run(given, self._roundings._replace(results=_of_tensors(move)))
 
@@ -122,9 +125,10 @@ class Source:
             if self._roundings.factors is not None:
                 cut = Roundings(factors=_of_tensors(floats.cut_to_tensor_float_32))
                 yield self._run(inputs, cut)[output]
-            for seed in range(_RUNS):
+            for seed in range(_RUNS + _GENTLE_RUNS):
                 if seed == len(runs):
-                    runs.append(self.rounded(inputs, seed))
+                    share = 1.0 if seed < _RUNS else _GENTLE_SHARE
+                    runs.append(self.rounded(inputs, seed, share))
                 yield runs[seed][output]
 
         return [

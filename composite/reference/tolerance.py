@@ -78,7 +78,9 @@ def judge(found: Array, reference: Reference) -> Verdict:
     distance = _distance(result, exact, known)
     size = np.where(known, np.abs(exact), 0.0)
     scale = _spread(size.reshape(rows).max(axis=1), rows)
-    noise = _distance(_wide(reference.own), exact, known) / reference.coarser
+    # No digit is known of a sum that overflows on the way to it.
+    beyond = np.inf if reference.sums else 0.0
+    noise = _distance(_wide(reference.own), exact, known, beyond) / reference.coarser
     base = (_NARROW_ROUNDINGS if narrow else _ROUNDINGS) * float(kind.eps) * size + least_of(kind)
 
     def allowed() -> Array:
@@ -88,7 +90,7 @@ def judge(found: Array, reference: Reference) -> Verdict:
     bound = allowed()
     if (distance > bound).any():
         for other in reference.nearby():
-            noise = np.maximum(noise, _distance(_wide(other), exact, known))
+            noise = np.maximum(noise, _distance(_wide(other), exact, known, beyond))
             bound = allowed()
             if not (distance > bound).any():
                 break
@@ -105,11 +107,12 @@ def _wide(array: Array) -> Array:
     return array.astype(np.float64).reshape(-1)
 
 
-def _distance(found: Array, exact: Array, known: Array) -> Array:
-    """How far finite elements are apart; 0 elsewhere."""
-    both = known & np.isfinite(found)
+def _distance(found: Array, exact: Array, known: Array, beyond: float = 0.0) -> Array:
+    """How far elements are apart that are known, `beyond` where one overflows; 0 elsewhere."""
+    right = np.where(known, exact, 0.0)
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.where(both, np.abs(np.where(both, found, 0.0) - np.where(both, exact, 0.0)), 0.0)
+        distance = np.abs(np.where(known & np.isfinite(found), found, 0.0) - right)
+    return np.where(known & ~np.isfinite(found), beyond, np.where(known, distance, 0.0))
 
 
 def rows_of(shape: tuple[int, ...]) -> tuple[int, int]:

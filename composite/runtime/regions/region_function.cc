@@ -238,8 +238,8 @@ std::vector<Node*> TakeViews(std::vector<Node*>* nodes) {
       for (Value at = {view, 0}; at != viewed; at = Given(*at.first)) taken.insert(at.first);
     }
   }
-  const auto stays = absl::c_stable_partition(
-      *nodes, [&](const Node* node) { return !taken.contains(node); });
+  const auto stays =
+      absl::c_stable_partition(*nodes, [&](const Node* node) { return !taken.contains(node); });
   std::vector<Node*> views(stays, nodes->end());
   nodes->erase(stays, nodes->end());
   return views;

@@ -34,9 +34,9 @@ struct RegionFunction {
   absl::flat_hash_map<std::string, const tensorflow::Node*> origins;
 };
 
-// Takes the views out of a region, nodes in topological order, that are read outside and are of what
-// is outside, or of one that has several readers there: the region would give copies. They stay
-// where they are, and are given back: the region has its own of them.
+// Takes the views out of a region, nodes in topological order, that are read outside and are of
+// what is outside, or of one that has several readers there: the region would give copies. They
+// stay where they are, and are given back: the region has its own of them.
 std::vector<tensorflow::Node*> TakeViews(std::vector<tensorflow::Node*>* nodes);
 
 // `nodes` are in topological order, `views` taken out of them, `loops` those of their graph. What a

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
@@ -15,19 +16,21 @@
 namespace composite {
 namespace {
 
+using tensorflow::DataType;
 using tensorflow::Edge;
 using tensorflow::Graph;
 using tensorflow::Node;
 
 constexpr char kReadOp[] = "ReadVariableOp";
 constexpr char kUpdateOp[] = "CompositeUpdateVariable";
+constexpr size_t kMostLookedAt = 256;  // nodes that make what is added
 
 // An addition to a variable.
 struct Addition {
   Node* node;
   const Edge* variable;
   const Edge* operand;
-  tensorflow::DataType dtype;
+  DataType dtype;
   const char* op;  // that adds
 };
 
@@ -141,8 +144,31 @@ bool SeesSum(const Node& read, const Node& update, const std::vector<Node*>& oth
   return read.type_string() == kReadOp && Waits(read, update) && absl::c_all_of(others, is_apart);
 }
 
-// Gives what reads an updated variable the sum: so a region need not end at the variable.
+bool IsNarrow(DataType dtype) {
+  return dtype == tensorflow::DT_HALF || dtype == tensorflow::DT_BFLOAT16;
+}
+
+// Whether a value is made of 16-bit floats, as a gradient of mixed precision.
+bool IsMadeOfNarrow(const Node& node) {
+  absl::flat_hash_set<const Node*> seen = {&node};
+  std::vector<const Node*> pending = {&node};
+  while (!pending.empty() && seen.size() < kMostLookedAt) {
+    const Node* one = pending.back();
+    pending.pop_back();
+    if (absl::c_any_of(one->input_types(), IsNarrow)) return true;
+    for (const Edge* edge : one->in_edges()) {
+      const bool is_made = edge->src()->IsOp() && edge->src()->type_string() != kReadOp;
+      if (is_made && seen.insert(edge->src()).second) pending.push_back(edge->src());
+    }
+  }
+  return false;
+}
+
+// Gives what reads an updated variable the sum: so a region need not end at the variable. Not that
+// of 16-bit floats: Adam divides a gradient by its size, and of one that cancels a kernel may have
+// another sign than TensorFlow's ops. No check of a kernel of all of it would pass.
 absl::Status ReadSum(const Node& update, Graph* graph) {
+  if (IsMadeOfNarrow(*GivenTo(update, kAfter))) return absl::OkStatus();
   const std::vector<Node*> others = OthersOf(update);
   for (Node* read : others) {
     if (!SeesSum(*read, update, others)) continue;

@@ -26,6 +26,11 @@ def test_pairs_differ_in_which_numbers_go_up():
     assert (floats.Rounder(0)(y) == floats.Rounder(0)(y)).all()
 
 
+def test_a_share_of_the_numbers_moves():
+    y = np.ones(100_000, np.float32)
+    assert 0.005 < (floats.Rounder(0, share=0.01)(y) != y).mean() < 0.02
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_nearby_arrays_come_in_pairs_too(dtype):
     y = np.linspace(1, 2, 1000).astype(tf.as_dtype(dtype).as_numpy_dtype)

@@ -92,3 +92,14 @@ def test_doubles_are_measured_by_their_roundings_not_those_of_floats():
     reference = Reference(exact, exact.astype(np.float32), coarser)
     assert judge(exact * (1 + 1e-15), reference).at is None
     assert judge(exact * (1 + 1e-9), reference).at is not None
+
+
+@pytest.mark.parametrize("sums", [True, False])
+def test_no_digit_is_known_of_a_sum_on_the_way_to_which_the_ops_overflow(sums):
+    exact = np.ones((4, 64))
+    found, own = exact.astype(np.float32), exact.astype(np.float32)
+    found[2, 3], own[2, 3] = 5.0, np.inf
+    verdict = judge(found, Reference(exact, own, sums=sums))
+    assert verdict.at == (None if sums else 2 * 64 + 3)
+    found[2, 4] = 5.0  # where they do not
+    assert judge(found, Reference(exact, own, sums=True)).at == 2 * 64 + 4

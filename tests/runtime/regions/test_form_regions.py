@@ -18,7 +18,7 @@ from tensorflow.core.framework.graph_pb2 import GraphDef
 
 from composite.binding import settings as options
 from tests.runtime import kernel_support as k
-from tests.runtime.regions.test_partition import ops, regions
+from tests.runtime.regions import test_partition as parts
 
 
 def formed() -> int:
@@ -348,10 +348,10 @@ def test_a_view_of_what_is_outside_is_no_result() -> None:
         return tf.nn.relu(flat @ w) * 2.0, flat, tf.squeeze(flat)
 
     specs = [tf.TensorSpec([2, 3, 4]), tf.TensorSpec([4, 4])]
-    function, found = regions(body, *specs)
+    function, found = parts.regions(body, *specs)
     (region,) = found.values()
     assert len(region.signature.output_arg) == 1
-    assert ops(region)["Reshape"] == ops(function)["Reshape"] == 1
+    assert parts.ops(region)["Reshape"] == parts.ops(function)["Reshape"] == 1
     x, w = tf.random.stateless_normal([2, 3, 4], [1, 2]), tf.eye(4)
     assert_close(with_regions(body, x, w)[0], body(x, w))
 
@@ -362,9 +362,9 @@ def test_a_result_and_a_view_of_it_are_one_result() -> None:
         view = tf.reshape(y, [8, 2])
         return y, view, tf.tanh(view) * 3.0
 
-    function, found = regions(body)
+    function, found = parts.regions(body)
     (region,) = found.values()
     assert len(region.signature.output_arg) == 2
-    assert ops(region)["Reshape"] == ops(function)["Reshape"] == 1
+    assert parts.ops(region)["Reshape"] == parts.ops(function)["Reshape"] == 1
     x = tf.random.stateless_normal([4, 4], [1, 2])
     assert_close(with_regions(body, x)[0], body(x))

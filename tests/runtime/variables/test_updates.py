@@ -114,6 +114,19 @@ def test_what_is_read_behind_an_addition_is_the_sum() -> None:
     assert not any("Assign" in x for read in reads for x in read.input)
 
 
+def test_sums_of_16_bit_floats_are_read_of_the_variable() -> None:
+    """A kernel of Adam's whole step would be held to the sign of a gradient that cancels."""
+    step, _ = adam()
+
+    def mixed(x: Any) -> Any:
+        return step(tf.cast(tf.matmul(x, tf.ones([4, 4], tf.bfloat16)), tf.float32))
+
+    function, found = rewritten(mixed, tf.TensorSpec([3, 4], tf.bfloat16))
+    assert ops(function)[UPDATE] == 3
+    (root,) = (region for region in found.values() if ops(region)["Sqrt"])
+    assert not ops(root)["Square"] + ops(root)["MatMul"]
+
+
 def decayed() -> tuple[Any, tf.Variable]:
     """Weight decay and a gradient's step, one after the other, as Keras has them."""
     weights = tf.Variable([2.0, 4.0])
