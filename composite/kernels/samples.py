@@ -104,12 +104,11 @@ def _not_below_zero(draw: adversarial.Draw, source: Source) -> frozenset[int]:
     if not inputs:
         return inputs
     try:
-        results, _ = source.run(draw.arrays)
+        results = source.own(draw.arrays)
     except tf.errors.OpError:
         return frozenset()
-    return (
-        inputs if any(floats.is_floating(y) and np.isnan(y).any() for y in results) else frozenset()
-    )
+    has_nan = any(floats.is_floating(y) and np.isnan(y).any() for y in results)
+    return inputs if has_nan else frozenset()
 
 
 def _taken(shapes: list[tuple[int, ...]], draw: adversarial.Draw, source: Source) -> Sample | None:

@@ -99,9 +99,13 @@ class Source:
         """What the error is measured against."""
         return "float64" if self._runs and not self._is_double else "the expansion"
 
+    def own(self, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs alone."""
+        return self._run(inputs, self._roundings)
+
     def run(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Reference]]:
         """The outputs, and what they are held against."""
-        own = self._run(inputs, self._roundings)
+        own = self.own(inputs)
         other = self._run_other(inputs)
         if other is None:
             return own, self._references(inputs, own, own)

@@ -109,10 +109,10 @@ def _wide(array: Array) -> Array:
 
 def _distance(found: Array, exact: Array, known: Array, beyond: float = 0.0) -> Array:
     """How far elements are apart that are known, `beyond` where one overflows; 0 elsewhere."""
-    right = np.where(known, exact, 0.0)
+    both = known & np.isfinite(found)
     with np.errstate(invalid="ignore", over="ignore"):
-        distance = np.abs(np.where(known & np.isfinite(found), found, 0.0) - right)
-    return np.where(known & ~np.isfinite(found), beyond, np.where(known, distance, 0.0))
+        distance = np.abs(np.where(both, found, 0.0) - np.where(both, exact, 0.0))
+    return np.where(known & ~both, beyond, distance)
 
 
 def rows_of(shape: tuple[int, ...]) -> tuple[int, int]:

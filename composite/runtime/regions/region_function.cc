@@ -34,7 +34,9 @@ bool IsShape(const Node& node) { return node.type_string() == "Shape"; }
 
 using Inside = absl::flat_hash_set<const Node*>;
 
-bool IsReadOutside(const Value& value, const Inside& inside) {
+// `inside`: a set or a map of nodes.
+template <typename Nodes>
+bool IsReadOutside(const Value& value, const Nodes& inside) {
   return absl::c_any_of(value.first->out_edges(), [&](const Edge* edge) {
     return edge->src_output() == value.second && !inside.contains(edge->dst());
   });
@@ -101,14 +103,8 @@ class Copy {
 
   // A result for each output of a node that is read outside.
   absl::Status AddResults(Node* node) {
-    std::vector<bool> is_read(node->num_outputs(), false);
-    for (const Edge* edge : node->out_edges()) {
-      if (!edge->IsControlEdge() && inside_.find(edge->dst()) == inside_.end()) {
-        is_read[edge->src_output()] = true;
-      }
-    }
     for (int i = 0; i < node->num_outputs(); ++i) {
-      if (is_read[i]) TF_RETURN_IF_ERROR(AddResult({node, i}));
+      if (IsReadOutside({node, i}, inside_)) TF_RETURN_IF_ERROR(AddResult({node, i}));
     }
     return absl::OkStatus();
   }

@@ -34,9 +34,9 @@ struct Addition {
   const char* op;  // that adds
 };
 
-tensorflow::NodeBuilder Like(const Addition& addition, absl::string_view name, const char* op) {
+tensorflow::NodeBuilder Like(const Node& node, absl::string_view name, const char* op) {
   tensorflow::NodeBuilder builder(name, op);
-  builder.Device(addition.node->requested_device());
+  builder.Device(node.requested_device());
   return builder;
 }
 
@@ -68,7 +68,7 @@ absl::StatusOr<Node*> ReadBefore(const Addition& addition, Graph* graph) {
     if (is_read && IsOf(*read, addition.variable)) return read;
   }
   Node* read = nullptr;
-  TF_RETURN_IF_ERROR(Like(addition, graph->NewName("composite_read"), kReadOp)
+  TF_RETURN_IF_ERROR(Like(*addition.node, graph->NewName("composite_read"), kReadOp)
                          .Input(addition.variable->src(), addition.variable->src_output())
                          .ControlInputs(WaitsFor(*addition.node))
                          .Attr("dtype", addition.dtype)
@@ -93,12 +93,12 @@ absl::optional<Addition> AdditionOf(Node* node) {
 absl::StatusOr<Node*> MakeUpdate(const Addition& addition, Graph* graph) {
   TF_ASSIGN_OR_RETURN(Node * before, ReadBefore(addition, graph));
   Node *sum = nullptr, *update = nullptr;
-  TF_RETURN_IF_ERROR(Like(addition, graph->NewName("composite_sum"), addition.op)
+  TF_RETURN_IF_ERROR(Like(*addition.node, graph->NewName("composite_sum"), addition.op)
                          .Input(before)
                          .Input(addition.operand->src(), addition.operand->src_output())
                          .Finalize(graph, &sum));
   // Its name stays: a caller of the function may wait for it.
-  TF_RETURN_IF_ERROR(Like(addition, addition.node->name(), kUpdateOp)
+  TF_RETURN_IF_ERROR(Like(*addition.node, addition.node->name(), kUpdateOp)
                          .Input(addition.variable->src(), addition.variable->src_output())
                          .Input(before)
                          .Input(sum)
@@ -201,9 +201,8 @@ absl::Status Merge(Node* update, Node* by, Graph* graph) {
   // Who waits for the first waits for what it waited for.
   std::vector<Node*> waits_for = WaitsFor(*update);
   waits_for.push_back(before);
-  tensorflow::NodeBuilder builder(update->name(), "NoOp");
-  builder.Device(update->requested_device()).ControlInputs(waits_for);
-  TF_RETURN_IF_ERROR(builder.Finalize(graph, &place));
+  TF_RETURN_IF_ERROR(
+      Like(*update, update->name(), "NoOp").ControlInputs(waits_for).Finalize(graph, &place));
   for (const Edge* edge : update->out_edges()) graph->AddControlEdge(place, edge->dst());
   graph->RemoveNode(update);
   return absl::OkStatus();

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from composite.binding import settings as options
 from tests.runtime.regions.test_form_regions import formed
-from tests.runtime.regions.test_partition import calls, library_of, ops, regions_of
+from tests.runtime.regions.test_partition import calls, ops, regions
 
 UPDATE = "CompositeUpdateVariable"
 
@@ -29,14 +29,9 @@ def adam(dtype: Any = tf.float32) -> tuple[Any, list[tf.Variable]]:
     return step, [first, second, weights]
 
 
-def rewritten(body: Any, *specs: Any) -> tuple[Any, Any]:
-    """The function with regions, and these."""
-    return regions_of(library_of(tf.function(body).get_concrete_function(*specs)))
-
-
 def test_a_step_has_updates_and_computes_the_same() -> None:
     step, variables = adam()
-    function, found = rewritten(step, tf.TensorSpec([3, 4]))
+    function, found = regions(step, tf.TensorSpec([3, 4]))
     assert ops(function)[UPDATE] == 3
     assert not ops(function)["AssignAddVariableOp"] + ops(function)["AssignSubVariableOp"]
     assert sum(ops(region)["AddV2"] for region in found.values()) >= 2  # inside of regions
@@ -73,7 +68,7 @@ def test_what_is_no_sum_of_a_region_stays() -> None:
         count.assign_add(tf.size(x))  # whole numbers
         total.assign_add(1.0)  # nothing computes it
 
-    function, _ = rewritten(body, tf.TensorSpec([3]))
+    function, _ = regions(body, tf.TensorSpec([3]))
     assert ops(function)["AssignAddVariableOp"] == 2
 
 
@@ -103,7 +98,7 @@ def test_updates_in_a_function_that_is_called_and_in_loops() -> None:
 
 def test_what_is_read_behind_an_addition_is_the_sum() -> None:
     step, _ = adam()
-    function, found = rewritten(step, tf.TensorSpec([3, 4]))
+    function, found = regions(step, tf.TensorSpec([3, 4]))
     (region,) = found.values()
     assert ops(region)["Sqrt"] == ops(region)["Sum"] == 1
     (call,) = calls(function)
@@ -121,7 +116,7 @@ def test_sums_of_16_bit_floats_are_read_of_the_variable() -> None:
     def mixed(x: Any) -> Any:
         return step(tf.cast(tf.matmul(x, tf.ones([4, 4], tf.bfloat16)), tf.float32))
 
-    function, found = rewritten(mixed, tf.TensorSpec([3, 4], tf.bfloat16))
+    function, found = regions(mixed, tf.TensorSpec([3, 4], tf.bfloat16))
     assert ops(function)[UPDATE] == 3
     (root,) = (region for region in found.values() if ops(region)["Sqrt"])
     assert not ops(root)["Square"] + ops(root)["MatMul"]
@@ -141,7 +136,7 @@ def decayed() -> tuple[Any, tf.Variable]:
 
 def test_additions_in_succession_are_one_update() -> None:
     step, weights = decayed()
-    function, found = rewritten(step, tf.TensorSpec([2]))
+    function, found = regions(step, tf.TensorSpec([2]))
     assert ops(function)[UPDATE] == 1
     assert len(found) == 1
     (call,) = calls(function)
