@@ -16,8 +16,8 @@ from dataclasses import replace
 from composite.compiler.tvm.ir.anchors import Reduce
 from composite.compiler.tvm.ir.dims import product
 from composite.compiler.tvm.ir.dtypes import compute_dtype
-from composite.compiler.tvm.ir.tensor import Constant, Tensor
-from composite.compiler.tvm.ir.walk import reachable
+from composite.compiler.tvm.ir.tensor import Constant, Pointwise, Tensor
+from composite.compiler.tvm.ir.walk import reachable, topological
 from composite.compiler.tvm.plan.stage import Stage
 
 MOST = 8
@@ -49,8 +49,9 @@ def join_siblings(stages: Iterable[Stage], stored: frozenset[Tensor]) -> list[St
 def _sibling(stage: Stage, before: list[Stage], needed: Mapping[Stage, set[Tensor]]) -> int | None:
     """Return the place of a stage to join.
 
-    Either the stage needs nothing that is made from there on and may come to that place, or nothing
-    reads what is made there and it may wait for the stage.
+    Either the stage needs nothing that is made behind that place, and of what is made there only
+    what both have when they have reduced, and may come to that place; or nothing reads what is made
+    there and it may wait for the stage.
     """
     node = _across(stage)
     if node is None:
@@ -59,16 +60,38 @@ def _sibling(stage: Stage, before: list[Stage], needed: Mapping[Stage, set[Tenso
     reduced = {
         t for t in needed[stage] if product(t.shape) == size and not isinstance(t.node, Constant)
     }
-    made: set[Tensor] = set()  # from a place on
+    made: set[Tensor] = set()  # behind a place
     read = set(needed[stage])
     for first in reversed(before[-_NEAR:]):
         may_wait = not first.made & read
+        may_come = not made & needed[stage] and _comes_to(stage, node, first)
         made |= first.made
         read |= needed[first]
-        may_come = not made & needed[stage]
         if (may_wait or may_come) and _are_alike(first, stage) and reduced & needed[first]:
             return before.index(first)
     return None
+
+
+def _comes_to(stage: Stage, node: Reduce, first: Stage) -> bool:
+    """Return whether all that a stage needs of an earlier one is there when both have reduced.
+
+    What it reduces must not be made of it, and what it stores only element by element.
+    """
+
+    def below(tensor: Tensor) -> tuple[Tensor, ...]:
+        return () if tensor in first.made or tensor in stage.anchors else tensor.node.operands
+
+    if first.made & {*reachable([node.operand], below)}:
+        return False
+    made_of = set(first.made)
+    for tensor in topological(stage.stores, below):
+        through = [t for t in tensor.node.operands if t in made_of]
+        if tensor in first.made or not through:
+            continue
+        if not isinstance(tensor.node, Pointwise) or any(t.shape != stage.shape for t in through):
+            return False
+        made_of.add(tensor)
+    return True
 
 
 def _across(stage: Stage) -> Reduce | None:

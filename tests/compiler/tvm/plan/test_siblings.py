@@ -40,6 +40,25 @@ def test_no_more_than_registers_hold() -> None:
     assert [len(s.anchors) for s in stages] == [MOST, 2]
 
 
+def dice(x: Any, y: Any) -> Any:
+    p = tf.sigmoid(x)
+    both = 2.0 * tf.reduce_sum(p * y, 0) + 1.0
+    return both / (tf.reduce_sum(p + y, 0) + 1.0)
+
+
+def test_a_result_may_be_made_of_both_sums() -> None:
+    (stage,) = joined(dice)
+    assert len(stage.anchors) == 2
+
+
+def test_a_result_of_other_elements_of_the_first_waits() -> None:
+    def elsewhere(x: Any, y: Any) -> Any:
+        return tf.transpose(tf.reduce_sum(x * y, 0)) / tf.reduce_sum(x + y, 0)
+
+    stages = joined(elsewhere, (30, 20, 20), (30, 20, 20))
+    assert [len(s.anchors) for s in stages if s.anchor] == [1, 1]
+
+
 def norm(x: Any, dy: Any) -> Any:
     deviation = tf.math.rsqrt(tf.reduce_mean(x * x, 1, keepdims=True))
     return tf.reduce_sum(dy, 0), tf.reduce_sum(dy * (x * deviation), 0)

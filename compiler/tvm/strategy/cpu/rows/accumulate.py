@@ -67,6 +67,15 @@ def two_sum(block: Block, a: Expr, b: Expr) -> tuple[Expr, Expr]:
     return total, block.let((a - (total - other)) + (b - other))
 
 
+def tree(block: Block, combine: Combine, values: list[Expr]) -> Expr:
+    """Return values combined in pairs, and pairs of these, so that few wait for one another."""
+    while len(values) > 1:
+        pairs = zip(values[::2], values[1::2], strict=False)
+        rest = values[len(values) // 2 * 2 :]
+        values = [block.let(combine.apply(block, a, b)) for a, b in pairs] + rest
+    return values[0]
+
+
 class Accumulator:
     """``ways`` totals of ``lanes`` elements, and one of single elements.
 
@@ -78,7 +87,7 @@ class Accumulator:
         self, context: Context, combine: Combine, dtype: str, lanes: int, ways: int
     ) -> None:
         self._block: Block = context.block
-        self._apply = combine.apply
+        self._combine, self._apply = combine, combine.apply
         self._ways = ways
         self._vector = dtype if lanes == 1 else f"{dtype}x{lanes}"
         self._start = combine.identity(dtype)
@@ -141,11 +150,7 @@ class Accumulator:
         block.store(self._single, 0, const(self._start, str(dtype_of(self._load(self._single)))))
 
     def _tree(self, values: list[Expr]) -> Expr:
-        while len(values) > 1:
-            pairs = zip(values[::2], values[1::2], strict=False)
-            rest = values[len(values) // 2 * 2 :]
-            values = [self._block.let(self._apply(self._block, a, b)) for a, b in pairs] + rest
-        return values[0]
+        return tree(self._block, self._combine, values)
 
     def total(self) -> Expr:
         """Return the vector of the lanes' totals."""

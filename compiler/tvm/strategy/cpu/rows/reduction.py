@@ -2,32 +2,51 @@
 
 Several of the same elements may be side by side (:mod:`...plan.siblings`).
 
-If the last dimension stays, lanes run along it, each with a sum of its own. Otherwise lanes run
-along the last dimension and are added up at the end. 16-bit floats are summed in float32. Long sums
-are cut into blocks (:mod:`.accumulate`).
+Dimensions that every operand either has or broadcasts are merged. If the last dimension stays,
+lanes run along it, each with a sum of its own. Where it is narrower than a vector, such as the
+channels of a mask, they run along it and the dimension before it, which is summed: a vector has
+each column several times. Otherwise lanes run along the last dimension and are added up at the end.
+16-bit floats are summed in float32. Long sums are cut into blocks (:mod:`.accumulate`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 
 from composite.compiler.tvm.codegen.access import Index, Lane
-from composite.compiler.tvm.codegen.block import index, minimum, quotient, remainder, spread
+from composite.compiler.tvm.codegen.block import (
+    ceil_quotient,
+    index,
+    minimum,
+    quotient,
+    remainder,
+    spread,
+)
 from composite.compiler.tvm.ir.anchors import Reduce
+from composite.compiler.tvm.ir.dims import Dim
 from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cost import cost_of
-from composite.compiler.tvm.strategy.cpu.rows.accumulate import BLOCK, Accumulator, write_sums
+from composite.compiler.tvm.strategy.cpu.rows.accumulate import (
+    BLOCK,
+    Accumulator,
+    tree,
+    write_sums,
+)
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
+from composite.compiler.tvm.strategy.merge import merge_last, merge_reductions
 from composite.compiler.tvm.strategy.tasks import tasks
 
 _COLUMNS = 8
 """Vectors of columns that are summed together, to use whole cache lines of each row; a share of
 them where several sums are side by side, whose totals are in registers too."""
+_NARROW = 4
+"""Vectors at a time where columns are narrow, at least: so many additions do not wait for others."""
 
 
 class Reduction:
@@ -40,22 +59,31 @@ class Reduction:
         anchor = stage.anchor
         if anchor is None or not isinstance(anchor.node, Reduce):
             return None
-        return _Writer(stage, anchor, anchor.node, context)
+        return _Writer(stage, context)
 
 
 class _Writer:
-    def __init__(self, stage: Stage, anchor: Tensor, node: Reduce, context: Context) -> None:
+    def __init__(self, stage: Stage, context: Context) -> None:
         self._stage = stage
-        self._nodes = {t: t.node for t in stage.anchors if isinstance(t.node, Reduce)}
-        self._operand = node.operand
-        self._axes = node.axes
         self._context = context
-        self._dtype = compute_dtype(anchor.dtype)
-        self._lanes = context.lanes(anchor.dtype)
-        self._vectors = max(1, _COLUMNS // len(self._nodes))
 
     def write(self) -> None:
         """Write the loops."""
+        _Loops(merge_reductions(self._stage, self._context), self._context).write()
+
+
+class _Loops:
+    def __init__(self, stage: Stage, context: Context) -> None:
+        self._stage = stage
+        self._nodes = {t: t.node for t in stage.anchors if isinstance(t.node, Reduce)}
+        node = next(iter(self._nodes.values()))
+        self._operand = node.operand
+        self._axes = node.axes
+        self._context = context
+        self._dtype = compute_dtype(node.operand.dtype)
+        self._lanes = context.lanes(node.operand.dtype)
+
+    def write(self) -> None:
         context = self._context
         shape = self._stage.shape
         work = elements(self._operand.shape, context)
@@ -65,19 +93,45 @@ class _Writer:
         if self._operand.rank - 1 in self._axes:
             tasks(context, elements(shape, context), cycles, self._row_of_sums)
             return
-        inner = context.size(shape[-1])
-        width = self._lanes * self._vectors
+        inner = shape[-1]
         if isinstance(inner, int) and inner < self._lanes:
-            tasks(context, elements(shape, context), cycles, self._single)
+            self._write_narrow(inner, cycles)
             return
-        blocks = quotient(inner + (width - 1), width)
+        vectors = self._vectors(inner)
+        width = self._lanes * vectors
+        blocks = ceil_quotient(context.size(inner), width)
         outer = elements(shape[:-1], context)
 
         def body(task: Expr) -> None:
             row = context.block.bind(quotient(task, blocks), "row")
-            self._columns(row, context.block.bind(remainder(task, blocks) * width, "at"), inner)
+            at = context.block.bind(remainder(task, blocks) * width, "at")
+            self._columns(row, at, context.size(inner), vectors)
 
         tasks(context, outer * blocks, cycles, body)
+
+    def _vectors(self, inner: Dim) -> int:
+        """Return how many vectors of columns a task sums: equal shares of few, if that is known."""
+        most = max(1, _COLUMNS // len(self._nodes))
+        if not isinstance(inner, int):
+            return most
+        whole = -(-inner // self._lanes)
+        return -(-whole // -(-whole // most))
+
+    def _write_narrow(self, inner: int, cycles: Expr | int) -> None:
+        context, shape = self._context, self._stage.shape
+        operands = [node.operand for node in self._nodes.values()]
+        merged = None
+        if self._operand.rank - 2 in self._axes:
+            merged = merge_last(operands, self._stage, context)
+        if merged is None:
+            tasks(context, elements(shape, context), cycles, self._single)
+            return
+        narrow = merged
+
+        def body(row: Expr) -> None:
+            self._narrow(row, inner, narrow)
+
+        tasks(context, elements(shape[:-1], context), cycles, body)
 
     def _kept(self, flat: Expr | int) -> list[Index]:
         return unflatten(self._context, flat, self._stage.shape) if self._stage.shape else []
@@ -95,11 +149,12 @@ class _Writer:
     def _extents(self, axes: Sequence[int]) -> list[Expr | int]:
         return [self._context.size(self._operand.shape[a]) for a in axes]
 
-    def _read(self, at: list[Index]) -> list[Expr]:
-        """Return the element of each operand."""
+    def _read(self, at: list[Index], operands: Sequence[Tensor] = ()) -> list[Expr]:
+        """Return the element of each operand, or of what stands for it."""
         lanes = self._lanes if any(isinstance(i, Lane) for i in at) else 1
         access = self._context.access()
-        return [spread(access.read(node.operand, at), lanes) for node in self._nodes.values()]
+        operands = operands or [node.operand for node in self._nodes.values()]
+        return [spread(access.read(operand, at), lanes) for operand in operands]
 
     def _write_epilogue(self, kept: list[Index], totals: Sequence[Expr]) -> None:
         """Store what is made of the sums."""
@@ -146,17 +201,84 @@ class _Writer:
         write_sums(block, self._extents(self._axes[:-1]), [total], row, each)
         self._write_epilogue(kept, [total.result()])
 
-    def _columns(self, row: Expr, at: Expr, inner: Expr | int) -> None:
+    def _kept_outer(self, row: Expr) -> list[Index]:
+        outer = self._stage.shape[:-1]
+        return unflatten(self._context, row, outer) if outer else []
+
+    def _narrow(self, row: Expr, inner: int, operands: Sequence[Tensor]) -> None:
+        """Sum ``inner`` columns, which are narrower than a vector and are the last dimension.
+
+        Columns come again after as many vectors as have whole rows. ``operands`` have rows and
+        columns as one dimension.
+        """
+        block, lanes = self._context.block, self._lanes
+        period = inner // math.gcd(inner, lanes)
+        vectors = period * max(1, _NARROW // (period * len(self._nodes)))
+        size, width = self._context.size(operands[0].shape[-1]), vectors * lanes
+        kept_outer = self._kept_outer(row)
+        is_long = size >= width if isinstance(size, int) else index(size) >= width
+        with block.when(is_long):
+            totals = [self._totals(lanes) for _ in range(vectors)]
+            self._sum_narrow(kept_outer, size, operands, totals)
+            parts = [block.registers(width, self._dtype, "parts") for _ in self._nodes]
+            for vector, own in enumerate(totals):
+                for part, total in zip(parts, own, strict=True):
+                    block.store(part, vector * lanes, total.total())
+            with block.loop(inner, "column") as column:
+                sums = []
+                for part, node in zip(parts, self._nodes.values(), strict=True):
+                    found = [
+                        block.let(block.load(part, column + k)) for k in range(0, width, inner)
+                    ]
+                    sums.append(tree(block, node.combine, found))
+                self._write_epilogue([*kept_outer, column], sums)
+        if is_long is not True:
+            with block.when(True) if is_long is False else block.otherwise():
+                with block.loop(inner, "column") as column:
+                    self._single(block.bind(row * inner + column))
+
+    def _sum_narrow(
+        self,
+        kept_outer: Sequence[Index],
+        size: Expr | int,
+        operands: Sequence[Tensor],
+        totals: Sequence[Sequence[Accumulator]],
+    ) -> None:
+        """Add all rows of narrow columns; the last vectors of a run overlap their neighbours."""
+        block, lanes = self._context.block, self._lanes
+        width = len(totals) * lanes
+        whole, flat = quotient(size, width), [*chain.from_iterable(totals)]
+
+        def add(outer: Sequence[Index], start: Expr | int, skipped: Expr | int | None = None) -> None:
+            ours, theirs = iter(kept_outer), iter(outer)
+            first = self._operand.rank - 2
+            at = [next(theirs if i in self._axes else ours) for i in range(first)]
+            for k, own in enumerate(totals):
+                lane = Lane(block.bind(start + k * lanes, "c"), lanes)
+                values = self._read([*at, lane], operands)
+                for total, value in zip(own, values, strict=True):
+                    total.add(0, value, 0 if skipped is None else skipped - k * lanes)
+
+        def run(outer: list[Expr]) -> None:
+            write_sums(block, [whole], flat, lambda at: add(outer, at[0] * width))
+            rest = remainder(size, width)
+            if rest != 0:
+                with block.when(True if isinstance(rest, int) else index(rest) > 0):
+                    add(outer, size - width, width - rest)
+
+        each = max(1, whole) if isinstance(whole, int) and whole <= BLOCK else BLOCK
+        write_sums(block, self._extents(self._axes[:-1]), flat, run, each)
+
+    def _columns(self, row: Expr, at: Expr, inner: Expr | int, vectors: int) -> None:
         """Sum a block of neighbouring columns; the last vectors overlap their neighbours."""
         block, lanes = self._context.block, self._lanes
-        kept_outer = unflatten(self._context, row, self._stage.shape[:-1] or (1,))
-        kept_outer = kept_outer if len(self._stage.shape) > 1 else []
+        kept_outer = self._kept_outer(row)
         is_long = inner >= lanes if isinstance(inner, int) else index(inner) >= lanes
         with block.when(is_long):
-            totals = [self._totals(lanes) for _ in range(self._vectors)]
+            totals = [self._totals(lanes) for _ in range(vectors)]
             starts = [
                 block.bind(index(minimum(at + j * lanes, inner - lanes)), "c")
-                for j in range(self._vectors)
+                for j in range(vectors)
             ]
 
             def body(summed: list[Expr]) -> None:

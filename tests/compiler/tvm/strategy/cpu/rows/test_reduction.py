@@ -120,3 +120,46 @@ def test_backward_of_a_dense_layer(compiler: Any) -> None:
         return tape.gradient(y, [x, w, b])
 
     compiler.compare(function, x, w, b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4, 7, 15])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16, np.int32])
+def test_narrow_columns(compiler: Any, channels: int, dtype: Any) -> None:
+    """Whole vectors of rows and channels, a last one that overlaps, and several images."""
+    x = np.random.default_rng(0).integers(-9, 9, (3, 5, 37, channels)).astype(dtype)
+    compiler.compare(
+        lambda x: (
+            tf.reduce_sum(x * x, [1, 2]),
+            tf.reduce_max(x, 1),
+            tf.reduce_min(x, [0, 2], keepdims=True),
+            tf.reduce_sum(x, 0),
+        ),
+        x,
+    )
+
+
+@pytest.mark.parametrize("rows", [2, 11, 300])
+def test_narrow_columns_of_any_length(compiler: Any, rows: int) -> None:
+    x, y = np.random.default_rng(0).uniform(-1, 1, (2, 4, rows, 3)).astype(np.float32)
+
+    def dice(x: Any, y: Any) -> Any:
+        p = tf.sigmoid(x)
+        return tf.reduce_sum(p * y, [0, 1]) / (tf.reduce_sum(p + y, [0, 1]) + 9.0)
+
+    compiler.compare(dice, x, y, shapes=[("s0", "s1", 3)] * 2, rtol=1e-5, atol=1e-6)
+
+
+def test_narrow_columns_of_what_is_scaled_by_column(compiler: Any) -> None:
+    x = np.random.default_rng(0).uniform(-1, 1, (2, 40, 3)).astype(np.float32)
+    compiler.compare(
+        lambda x: tf.reduce_sum(tf.exp(x * [1.0, 2.0, 3.0]), [0, 1]), x, rtol=1e-5, atol=1e-5
+    )
+
+
+def test_columns_of_several_dimensions(compiler: Any) -> None:
+    x = np.random.default_rng(0).uniform(-1, 1, (3, 21, 5, 9)).astype(np.float32)
+    b = np.random.default_rng(1).uniform(-1, 1, (5, 1)).astype(np.float32)
+    compiler.compare(
+        lambda x, b: (tf.reduce_sum(x, 1) * 2.0, tf.reduce_sum(x * b, 1), tf.reduce_max(x, [1, 3])),
+        x, b, rtol=1e-5, atol=1e-5,
+    )  # fmt: skip
