@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from composite.compiler.tvm.ir.graph import Function
 from composite.compiler.tvm.ir.loop import Trip
+from composite.compiler.tvm.passes.cancel_transposes import cancel_transposes
 from composite.compiler.tvm.passes.close import close_loop
 from composite.compiler.tvm.passes.fold_padding import fold_padding
 from composite.compiler.tvm.passes.gathers_of_zeros import gathers_of_zeros
@@ -54,6 +55,7 @@ GPU_PASSES: tuple[Pass[Function], ...] = (Pass("gathers-of-zeros", gathers_of_ze
 FUNCTION_PASSES: tuple[Pass[Function], ...] = (
     Pass("round-operands", round_operands),
     Pass("compose-elementary", compose_elementary),
+    Pass("cancel-transposes", cancel_transposes),
     Pass("raise-reshapes", raise_reshapes),
     Pass("split-places", split_places),
     Pass("merge-equal", merge_equal),

@@ -37,6 +37,7 @@ def test_each_pass_has_a_name_of_its_own_and_says_what_it_does() -> None:
         "close-loop",
         "round-operands",
         "compose-elementary",
+        "cancel-transposes",
         "raise-reshapes",
         "split-places",
         "merge-equal",
