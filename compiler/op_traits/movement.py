@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from .traits import OpTraits, Read, reads
 
+_DIAGONALS = "one diagonal, of a known number; of matrices of known size, unless square and main"
+
 ROWS = (
     # One operand, another shape; constants.
     OpTraits(
@@ -170,6 +172,30 @@ ROWS = (
         "places",
         limits="known bands",
         reads=reads(input=Read.MOVED, num_lower=Read.INDEX, num_upper=Read.INDEX),
+    ),
+    OpTraits(
+        "MatrixDiagPartV3",
+        "places",
+        limits=_DIAGONALS,
+        reads=reads(input=Read.MOVED, k=Read.INDEX, padding_value=Read.MOVED),
+    ),
+    OpTraits(
+        "MatrixDiagV3",
+        "places",
+        limits=_DIAGONALS,
+        reads=reads(
+            diagonal=Read.MOVED,
+            k=Read.INDEX,
+            num_rows=Read.INDEX,
+            num_cols=Read.INDEX,
+            padding_value=Read.MOVED,
+        ),
+    ),
+    OpTraits(
+        "MatrixSetDiagV3",
+        "places",
+        limits=_DIAGONALS,
+        reads=reads(input=Read.MOVED, diagonal=Read.MOVED, k=Read.INDEX),
     ),
     # Elements by their indices.
     OpTraits("Gather", "gathering", reads=reads(params=Read.MOVED, indices=Read.INDEX)),

@@ -92,22 +92,11 @@ ROWS = (
         "return tf.cast(tf.range(5000), tf.float32) * x[0, 0]",
     ),
     Remedy(
-        r"op MatrixDiagV[23]\b",
-        "make it of tf.one_hot, which is the unit matrix; with an operand, by tf.where",
-        "return x @ tf.eye(n) + tf.linalg.diag(x[0])",
-        "unit = tf.one_hot(r, n)\nreturn x @ unit + tf.where(unit > 0, x[0], 0.0)",
-    ),
-    Remedy(
-        r"op MatrixDiagPartV[23]\b",
-        "read the elements with tf.gather_nd, or mask the others with tf.where",
-        "return tf.linalg.diag_part(x)",
-        "return tf.gather_nd(x, tf.stack([r, r], axis=1))",
-    ),
-    Remedy(
-        r"op MatrixSetDiagV[23]\b",
-        "choose with tf.where",
-        "return tf.linalg.set_diag(x, x[0])",
-        "return tf.where(tf.one_hot(r, n) > 0, x[0], x)",
+        "several diagonals",
+        "take one diagonal at a time",
+        "return tf.reduce_sum(tf.linalg.diag_part(x, k=(0, 1)), 0)",
+        "others = tf.pad(tf.linalg.diag_part(x, k=1), [[1, 0]])\n"
+        "return tf.linalg.diag_part(x) + others",
     ),
     Remedy(
         r"op TensorScatterUpdate\b",

@@ -1,4 +1,4 @@
-"""Ops whose elements depend on their places: ranges of numbers, bands of matrices."""
+"""Ops whose elements depend on their places: ranges of numbers, bands and diagonals of matrices."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import numpy as np
 
 from composite.compiler.tvm.codegen.block import Block
 from composite.compiler.tvm.errors import NotCovered
-from composite.compiler.tvm.ir import dims, views
+from composite.compiler.tvm.ir import dims, graph, views
 from composite.compiler.tvm.ir.dims import Dim, Poly
 from composite.compiler.tvm.ir.graph import pointwise
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
+from composite.compiler.tvm.ir.views import Gather
+from composite.compiler.tvm.lower.joining import padded
 from composite.compiler.tvm.lower.static import (
     constant_values,
     known_dims,
     known_ints,
     known_tensor,
 )
-from composite.compiler.tvm.math.numeric import add, cast, choose, like, mul
+from composite.compiler.tvm.math.numeric import add, cast, choose, equal, like, mul
 from composite.compiler.tvm.read.node import OpNode
 
 _INTEGERS = ("int32", "int64")
@@ -93,7 +95,84 @@ def _lower_band(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     return [pointwise(node.op, body, (tensor, *places), tensor.dtype, cost=3)]
 
 
+def _known_diagonal(node: OpNode, numbers: Tensor) -> int:
+    """Return the number of the diagonal: 0 is the main one, those above it are positive."""
+    found = set(known_ints(node, numbers, "k"))
+    if len(found) != 1:
+        raise NotCovered(f"{node.op}: several diagonals")
+    return found.pop()
+
+
+def _length(node: OpNode, rows: Dim, columns: Dim, k: int) -> Dim:
+    """Return how many elements a diagonal has."""
+    if k == 0 and rows == columns:
+        return rows
+    if not (isinstance(rows, int) and isinstance(columns, int)):
+        raise NotCovered(f"{node.op}: diagonal {k} of matrices of {rows} x {columns}, not known now")
+    length = min(rows + min(k, 0), columns - max(k, 0))
+    if length <= 0:
+        raise NotCovered(f"{node.op}: no diagonal {k} in {rows} x {columns} (TF's op reports it)")
+    return length
+
+
+def _lower_diagonal_part(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Lower MatrixDiagPartV3 of one diagonal, which needs no padding."""
+    tensor = inputs[0]
+    node.require(tensor.dtype)
+    k = _known_diagonal(node, inputs[1])
+    length = _length(node, *tensor.shape[-2:], k)
+    firsts = zip(tensor.shape[-2:], (max(-k, 0), max(k, 0)), strict=True)
+    at = tuple(views.sliced(views.iota(n, "int64"), [first], (length,)) for n, first in firsts)
+    batch = tensor.rank - 2
+    element = Gather(tensor, at, (batch, batch + 1), (batch,), tuple(range(batch)))
+    return [Tensor((*tensor.shape[:-2], length), tensor.dtype, element)]
+
+
+def _lower_diagonal(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Lower MatrixDiagV3 of one diagonal."""
+    diagonal, numbers, *sizes, around = inputs
+    node.require(diagonal.dtype)
+    k = _known_diagonal(node, numbers)
+    length = diagonal.shape[-1]
+    given = [known_dims(node, size, "sizes")[0] for size in sizes]
+    least = [length + max(-k, 0), length + max(k, 0)]
+    if given == [-1, -1]:
+        least = [length + abs(k)] * 2  # square matrices, if nothing else is said
+    rows, columns = (own if size == -1 else size for own, size in zip(least, given, strict=True))
+    dims.require_equal(_length(node, rows, columns, k), length, f"{node.op}: diagonal {k}")
+    return [_with_diagonal(node, around, diagonal, (rows, columns), k)]
+
+
+def _lower_set_diagonal(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
+    """Lower MatrixSetDiagV3 of one diagonal."""
+    tensor, diagonal, numbers = inputs
+    node.require(tensor.dtype)
+    k, size = _known_diagonal(node, numbers), tensor.shape[-2:]
+    dims.require_equal(_length(node, *size, k), diagonal.shape[-1], f"{node.op}: diagonal {k}")
+    return [_with_diagonal(node, tensor, diagonal, size, k)]
+
+
+def _with_diagonal(
+    node: OpNode, others: Tensor, diagonal: Tensor, size: tuple[Dim, ...], k: int
+) -> Tensor:
+    """Return matrices of a size with a diagonal, elsewhere ``others``."""
+    rows, columns = size
+    first, *batch = max(-k, 0), *diagonal.shape[:-1]
+    around = [*((0, 0) for _ in batch), (first, rows - diagonal.shape[-1] - first)]
+    own = graph.reshape(padded(diagonal, around), (*batch, rows, 1))
+
+    def body(_: Block, other: Expr, own: Expr, row: Expr, column: Expr) -> Expr:
+        return choose(equal(column - row, like(k, row)), own, other)
+
+    places = (views.iota(rows, "int64", 2, 0), views.iota(columns, "int64", 2, 1))
+    operands = (others, own, *places)
+    return pointwise(node.op, body, operands, diagonal.dtype, cost=3, shape=(*batch, *size))
+
+
 LOWERINGS = {
     "Range": _lower_range,
     "MatrixBandPart": _lower_band,
+    "MatrixDiagPartV3": _lower_diagonal_part,
+    "MatrixDiagV3": _lower_diagonal,
+    "MatrixSetDiagV3": _lower_set_diagonal,
 }

@@ -1,4 +1,4 @@
-"""Ranges, bands of matrices and rolls against TensorFlow."""
+"""Ranges, bands and diagonals of matrices, and rolls against TensorFlow."""
 
 from __future__ import annotations
 
@@ -103,3 +103,60 @@ def test_rolls_of_sizes_that_the_call_knows(compiler: Any) -> None:
 def test_refused(compiler: Any, function: Any, reason: str) -> None:
     with pytest.raises(NotCovered, match=reason):
         compiler.compile(function, [X], [("s0", "s1", "s2")])
+
+
+@pytest.mark.parametrize("k", [0, 1, -2, 4, -3])
+def test_diagonals(compiler: Any, k: int) -> None:
+    def function(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.linalg.diag_part(x, k=k)
+            loss = tf.reduce_sum(y * y * y)
+        others = tf.linalg.set_diag(x * 2.0, y * y, k=k)
+        return y, tape.gradient(loss, x), tf.linalg.diag(y, k=k), others
+
+    loaded = compiler.compare(function, np.where(X == 7, np.nan, X).astype(np.float32))
+    assert loaded.kernel.proof.is_complete, loaded.kernel.proof
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float16, np.int32, np.int64, np.bool_, np.uint8])
+def test_diagonals_of_any_dtype(compiler: Any, dtype: Any) -> None:
+    x = (np.arange(32).reshape(2, 4, 4) % 3).astype(dtype)
+
+    def function(x: Any) -> Any:
+        y = tf.linalg.diag_part(x)
+        return y, tf.linalg.diag(y), tf.linalg.set_diag(x, y[::-1])
+
+    compiler.compare(function, x)
+
+
+def test_diagonals_of_square_matrices_of_any_size(compiler: Any) -> None:
+    def contrast(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch([x, y])
+            logits = tf.matmul(x, y, transpose_b=True)
+            loss = tf.reduce_logsumexp(logits, -1) - tf.linalg.diag_part(logits)
+        return loss, tape.gradient(loss, [x, y]), tf.linalg.trace(logits)
+
+    x, y = np.random.default_rng(0).uniform(-1, 1, (2, 9, 4)).astype(np.float32)
+    for shapes in (None, [("s0", 4)] * 2):
+        compiler.compare(contrast, x, y, shapes=shapes, rtol=1e-5, atol=1e-5)
+
+
+def test_diagonals_of_given_sizes(compiler: Any) -> None:
+    x = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+    for sizes in ({"num_rows": 5}, {"num_cols": 4}, {"num_rows": 3, "num_cols": 7}):
+        compiler.compare(lambda x, of=sizes: tf.linalg.diag(x, padding_value=9.0, **of), x)
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda x: tf.linalg.diag_part(x, k=(-1, 1)), "MatrixDiagPartV3: several diagonals"),
+        (lambda x: tf.linalg.diag_part(x, k=1), "diagonal 1 of matrices of s0 x 5, not known now"),
+        (lambda x: tf.linalg.diag_part(x, k=tf.cast(x[0, 0, 0], tf.int32)), "its k"),
+    ],
+)
+def test_diagonals_that_no_kernel_covers(compiler: Any, function: Any, reason: str) -> None:
+    with pytest.raises(NotCovered, match=reason):
+        compiler.compare(function, X, shapes=[(3, "s0", 5)])
