@@ -3,7 +3,7 @@
 The reciprocal is held in two parts, so that a quotient costs two products and an addition and is
 rounded as the division would be, but for ties within 2^-22 of a place (Brisebarre, Muller, Raina,
 Accelerating Correctly Rounded Floating-Point Division when the Divisor Is Known in Advance, 2004).
-Quotients below 1e-30 may be off by one in the last place. Without fused multiply-adds all would be
+Quotients below 1e-30 may be off by two in the last place. Without fused multiply-adds all would be
 wrong: ask the target.
 """
 
@@ -30,13 +30,18 @@ def _integers(x: Expr) -> str:
 
 
 def _scale(block: Block, divisor: Expr) -> Expr:
-    """Return a power of two that brings the divisor between 1/2 and 1, or as near as there is."""
+    """Return a power of two that brings the divisor near 1, or as near as there is.
+
+    Below 1 it becomes 1/2 to 1, else 1 to 2. So no dividend overflows that is scaled up, and none
+    underflows that is scaled down, unless the quotient does.
+    """
     mantissa, mask = _EXPONENTS[element(divisor)]
     integer = _integers(divisor)
     vector = with_lanes(integer, divisor)
     exponent = block.let(bits(divisor, integer) & const(mask << mantissa, vector))
-    least = const(1 << mantissa, vector)
-    inverse = block.let(const((mask - 2) << mantissa, vector) - exponent)
+    one, least = (const(field << mantissa, vector) for field in (mask // 2, 1))
+    below = const((mask - 2) << mantissa, vector) - exponent
+    inverse = block.let(choose(exponent < one, below, below + least))
     return block.let(bits(choose(inverse < least, least, inverse), element(divisor)))
 
 

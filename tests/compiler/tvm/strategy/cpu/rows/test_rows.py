@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import ml_dtypes
@@ -139,6 +142,38 @@ def test_quotients_by_a_value_of_the_row_are_exact(compiler: Any, divisor: float
     small = np.abs(exact) < 1e-30  # the reciprocal's second part is lost below the normal numbers
     np.testing.assert_array_equal(np.where(small, 0, result), np.where(small, 0, exact))
     np.testing.assert_array_max_ulp(result[small], exact[small], 1)
+
+
+@contextmanager
+def denormals_are_zero() -> Iterator[None]:
+    """As TensorFlow's threads have it: the bits of MXCSR in glibc's fenv_t of x86-64."""
+    libm, kept, changed = ctypes.CDLL("libm.so.6"), bytearray(32), bytearray(32)
+    as_c = ctypes.c_char * 32
+    assert libm.fegetenv(as_c.from_buffer(kept)) == 0
+    changed[:] = kept
+    mxcsr = int.from_bytes(kept[28:32], "little") | 0x8040
+    changed[28:32] = mxcsr.to_bytes(4, "little")
+    libm.fesetenv(as_c.from_buffer(changed))
+    try:
+        yield
+    finally:
+        libm.fesetenv(as_c.from_buffer(kept))
+
+
+@pytest.mark.parametrize("divisor", [2.3e28, 1e-25, 1.0, 0.999, 1.7e38, 2e-38])
+def test_quotients_at_both_ends_of_the_range(compiler: Any, divisor: float) -> None:
+    """Neither the smallest normal numbers nor the largest ones are lost on the way."""
+    least, most = np.finfo(np.float32).tiny * divisor, np.finfo(np.float32).max * divisor
+    x = np.concatenate([np.linspace(least * 1.001, least * 4, 40), np.linspace(most / 4, most, 40)])
+    ends = np.finfo(np.float32)
+    x = x[(x > ends.tiny) & (x < ends.max)].astype(np.float32)[None]
+    d = np.full((1, 1), divisor, np.float32)
+    loaded = compiler.compile(lambda x, d: (x / d, tf.reduce_max(x, -1)), [x, d])
+    assert loaded.kernel.strategy == "rows"
+    with denormals_are_zero():
+        result, _ = loaded([x, d], [x.shape, (1,)], [np.float32, np.float32])
+    exact = (x.astype(np.float64) / d).astype(np.float32)
+    np.testing.assert_array_max_ulp(result[np.isfinite(exact)], exact[np.isfinite(exact)], 2)
 
 
 def test_results_that_others_read_and_other_axes(compiler: Any) -> None:
