@@ -26,7 +26,7 @@ from composite.compiler.tvm.codegen.block import (
     spread,
 )
 from composite.compiler.tvm.ir.anchors import Reduce
-from composite.compiler.tvm.ir.dims import Dim
+from composite.compiler.tvm.ir.dims import Dim, ceildiv, product
 from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
@@ -40,7 +40,7 @@ from composite.compiler.tvm.strategy.cpu.rows.accumulate import (
 )
 from composite.compiler.tvm.strategy.indexing import elements, unflatten
 from composite.compiler.tvm.strategy.merge import merge_last, merge_reductions
-from composite.compiler.tvm.strategy.tasks import tasks
+from composite.compiler.tvm.strategy.tasks import PARALLEL_CYCLES, tasks
 
 _COLUMNS = 8
 """Vectors of columns that are summed together, to use whole cache lines of each row; a share of
@@ -97,7 +97,7 @@ class _Loops:
         if isinstance(inner, int) and inner < self._lanes:
             self._write_narrow(inner, cycles)
             return
-        vectors = self._vectors(inner)
+        vectors = self._vectors(inner, cycles)
         width = self._lanes * vectors
         blocks = ceil_quotient(context.size(inner), width)
         outer = elements(shape[:-1], context)
@@ -109,13 +109,18 @@ class _Loops:
 
         tasks(context, outer * blocks, cycles, body)
 
-    def _vectors(self, inner: Dim) -> int:
-        """Return how many vectors of columns a task sums: equal shares of few, if that is known."""
+    def _vectors(self, inner: Dim, cycles: Expr | int) -> int:
+        """Return how many vectors of columns a task sums.
+
+        Of a known number of columns, equal shares; and as many shares as threads, if it is worth it.
+        """
         most = max(1, _COLUMNS // len(self._nodes))
         if not isinstance(inner, int):
             return most
-        whole = -(-inner // self._lanes)
-        return -(-whole // -(-whole // most))
+        whole, rows = ceildiv(inner, self._lanes), product(self._stage.shape[:-1])
+        is_shared = isinstance(cycles, int) and cycles >= PARALLEL_CYCLES and isinstance(rows, int)
+        least = ceildiv(self._context.target.cores, max(1, rows)) if is_shared else 1
+        return ceildiv(whole, max(ceildiv(whole, most), min(least, whole), 1))
 
     def _write_narrow(self, inner: int, cycles: Expr | int) -> None:
         context, shape = self._context, self._stage.shape
