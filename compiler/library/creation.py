@@ -62,6 +62,17 @@ def eye(
     return tf.linalg.set_diag(matrices, diagonal)
 
 
+def _of_dtype(value: Any, dtype: Any) -> Any:
+    """Return a tensor of a value, of a number in the given dtype; None of none."""
+    if value is None:
+        return None
+    if isinstance(value, tf.Tensor):
+        if dtype is not None and value.dtype != dtype:
+            raise TypeError(f"tf.one_hot: a value of {value.dtype} is not of dtype {dtype}")
+        return value
+    return tf.convert_to_tensor(value) if dtype is None else tf.convert_to_tensor(value, dtype)
+
+
 @public("tf.one_hot")
 def one_hot(
     indices: Any,
@@ -73,14 +84,14 @@ def one_hot(
     name: Any = None,
 ) -> Any:
     """A new axis of `depth` elements: on_value at the index, off_value elsewhere."""
-    if on_value is not None:
-        on_value = tf.convert_to_tensor(on_value)
-        result = on_value.dtype if dtype is None else dtype
-    elif off_value is not None:
-        off_value = tf.convert_to_tensor(off_value)
-        result = off_value.dtype if dtype is None else dtype
+    on_value = _of_dtype(on_value, dtype)
+    off_value = _of_dtype(off_value, dtype)
+    if dtype is not None:
+        result = dtype
+    elif on_value is not None:
+        result = on_value.dtype
     else:
-        result = tf.float32 if dtype is None else dtype
+        result = tf.float32 if off_value is None else off_value.dtype
     on = tf.cast(1, result) if on_value is None else on_value
     off = tf.cast(0, result) if off_value is None else off_value
     return tf.raw_ops.OneHot(

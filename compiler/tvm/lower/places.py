@@ -108,7 +108,9 @@ def _length(node: OpNode, rows: Dim, columns: Dim, k: int) -> Dim:
     if k == 0 and rows == columns:
         return rows
     if not (isinstance(rows, int) and isinstance(columns, int)):
-        raise NotCovered(f"{node.op}: diagonal {k} of matrices of {rows} x {columns}, not known now")
+        raise NotCovered(
+            f"{node.op}: diagonal {k} of matrices of {rows} x {columns}, not known now"
+        )
     length = min(rows + min(k, 0), columns - max(k, 0))
     if length <= 0:
         raise NotCovered(f"{node.op}: no diagonal {k} in {rows} x {columns} (TF's op reports it)")

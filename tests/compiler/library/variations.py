@@ -45,6 +45,7 @@ TENSORS: list[tuple[Any, ...]] = [
     ("tf.zeros(x)", _ints(2, 3)),
     ("tf.eye(x, y)", np.int32(3), np.int32(2)),
     ("tf.one_hot(x, 3, y, z)", _ints(1, 2), np.float32(3), np.float32(1)),
+    ("tf.one_hot(x, 3, y, z, dtype=tf.float32)", _ints(1, 2), np.float32(3), np.float32(1)),
     ("tf.range(x, y, z)", np.float32(1), np.int32(9), np.int64(2)),
     ("tf.linspace(x, y, z)", np.float32(1), np.float32(9), np.int32(4)),
     ("tf.sequence_mask(x, y)", _ints(1, 3), np.int32(4)),

@@ -46,7 +46,7 @@ _COLUMNS = 8
 """Vectors of columns that are summed together, to use whole cache lines of each row; a share of
 them where several sums are side by side, whose totals are in registers too."""
 _NARROW = 4
-"""Vectors at a time where columns are narrow, at least: so many additions do not wait for others."""
+"""Vectors at a time where columns are narrow, at least: additions that do not wait for others."""
 
 
 class Reduction:
@@ -112,7 +112,7 @@ class _Loops:
     def _vectors(self, inner: Dim, cycles: Expr | int) -> int:
         """Return how many vectors of columns a task sums.
 
-        Of a known number of columns, equal shares; and as many shares as threads, if it is worth it.
+        Of a known number of columns, equal shares; as many as there are threads, if it is worth it.
         """
         most = max(1, _COLUMNS // len(self._nodes))
         if not isinstance(inner, int):
@@ -238,9 +238,9 @@ class _Loops:
                     sums.append(tree(block, node.combine, found))
                 self._write_epilogue([*kept_outer, column], sums)
         if is_long is not True:
-            with block.when(True) if is_long is False else block.otherwise():
-                with block.loop(inner, "column") as column:
-                    self._single(block.bind(row * inner + column))
+            otherwise = block.when(True) if is_long is False else block.otherwise()
+            with otherwise, block.loop(inner, "column") as column:
+                self._single(block.bind(row * inner + column))
 
     def _sum_narrow(
         self,
@@ -254,22 +254,25 @@ class _Loops:
         width = len(totals) * lanes
         whole, flat = quotient(size, width), [*chain.from_iterable(totals)]
 
-        def add(outer: Sequence[Index], start: Expr | int, skipped: Expr | int | None = None) -> None:
+        def add(outer: Sequence[Index], start: Expr | int, known: Expr | int = 0) -> None:
+            """Add a run of vectors, without the elements at its start that are ``known``."""
             ours, theirs = iter(kept_outer), iter(outer)
             first = self._operand.rank - 2
             at = [next(theirs if i in self._axes else ours) for i in range(first)]
             for k, own in enumerate(totals):
                 lane = Lane(block.bind(start + k * lanes, "c"), lanes)
+                skipped = known - k * lanes
+                if isinstance(skipped, int):
+                    skipped = max(skipped, 0)
                 values = self._read([*at, lane], operands)
                 for total, value in zip(own, values, strict=True):
-                    total.add(0, value, 0 if skipped is None else skipped - k * lanes)
+                    total.add(0, value, skipped)
 
         def run(outer: list[Expr]) -> None:
             write_sums(block, [whole], flat, lambda at: add(outer, at[0] * width))
             rest = remainder(size, width)
-            if rest != 0:
-                with block.when(True if isinstance(rest, int) else index(rest) > 0):
-                    add(outer, size - width, width - rest)
+            with block.when(rest != 0 if isinstance(rest, int) else index(rest) > 0):
+                add(outer, size - width, width - rest)
 
         each = max(1, whole) if isinstance(whole, int) and whole <= BLOCK else BLOCK
         write_sums(block, self._extents(self._axes[:-1]), flat, run, each)
