@@ -103,8 +103,9 @@ def _known_diagonal(node: OpNode, numbers: Tensor) -> int:
     return found.pop()
 
 
-def _length(node: OpNode, rows: Dim, columns: Dim, k: int) -> Dim:
-    """Return how many elements a diagonal has."""
+def _length(node: OpNode, size: tuple[Dim, ...], k: int) -> Dim:
+    """Return how many elements a diagonal of matrices of a size has."""
+    rows, columns = size
     if k == 0 and rows == columns:
         return rows
     if not (isinstance(rows, int) and isinstance(columns, int)):
@@ -122,7 +123,7 @@ def _lower_diagonal_part(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     tensor = inputs[0]
     node.require(tensor.dtype)
     k = _known_diagonal(node, inputs[1])
-    length = _length(node, *tensor.shape[-2:], k)
+    length = _length(node, tensor.shape[-2:], k)
     firsts = zip(tensor.shape[-2:], (max(-k, 0), max(k, 0)), strict=True)
     at = tuple(views.sliced(views.iota(n, "int64"), [first], (length,)) for n, first in firsts)
     batch = tensor.rank - 2
@@ -141,7 +142,7 @@ def _lower_diagonal(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     if given == [-1, -1]:
         least = [length + abs(k)] * 2  # square matrices, if nothing else is said
     rows, columns = (own if size == -1 else size for own, size in zip(least, given, strict=True))
-    dims.require_equal(_length(node, rows, columns, k), length, f"{node.op}: diagonal {k}")
+    dims.require_equal(_length(node, (rows, columns), k), length, f"{node.op}: diagonal {k}")
     return [_with_diagonal(node, around, diagonal, (rows, columns), k)]
 
 
@@ -150,7 +151,7 @@ def _lower_set_diagonal(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     tensor, diagonal, numbers = inputs
     node.require(tensor.dtype)
     k, size = _known_diagonal(node, numbers), tensor.shape[-2:]
-    dims.require_equal(_length(node, *size, k), diagonal.shape[-1], f"{node.op}: diagonal {k}")
+    dims.require_equal(_length(node, size, k), diagonal.shape[-1], f"{node.op}: diagonal {k}")
     return [_with_diagonal(node, tensor, diagonal, size, k)]
 
 

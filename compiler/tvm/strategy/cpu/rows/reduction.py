@@ -26,7 +26,7 @@ from composite.compiler.tvm.codegen.block import (
     spread,
 )
 from composite.compiler.tvm.ir.anchors import Reduce
-from composite.compiler.tvm.ir.dims import Dim, ceildiv, product
+from composite.compiler.tvm.ir.dims import Dim, ceildiv, static_size
 from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
@@ -117,9 +117,10 @@ class _Loops:
         most = max(1, _COLUMNS // len(self._nodes))
         if not isinstance(inner, int):
             return most
-        whole, rows = ceildiv(inner, self._lanes), product(self._stage.shape[:-1])
-        is_shared = isinstance(cycles, int) and cycles >= PARALLEL_CYCLES and isinstance(rows, int)
-        least = ceildiv(self._context.target.cores, max(1, rows)) if is_shared else 1
+        whole, rows = ceildiv(inner, self._lanes), static_size(self._stage.shape[:-1])
+        least = 1
+        if rows and isinstance(cycles, int) and cycles >= PARALLEL_CYCLES:
+            least = ceildiv(self._context.target.cores, rows)
         return ceildiv(whole, max(ceildiv(whole, most), min(least, whole), 1))
 
     def _write_narrow(self, inner: int, cycles: Expr | int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -87,3 +88,13 @@ def test_infinities_and_nan_are_those_of_tensorflow(compiler: Any) -> None:
     x = np.repeat(x.reshape(1, 1, -1, 1), 16, axis=3)
     dy = np.random.default_rng(0).uniform(-1, 1, (1, 1, 5, 16)).astype(np.float32)
     compiler.compare(gradient("MaxPoolGrad", (1, 2), (1, 2), "VALID"), x, dy)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("strides", [(1, 1), (2, 1)])
+def test_means_side_by_side_of_few_channels(compiler: Any, strides: Any, dtype: Any) -> None:
+    arrays = operands((2, 12, 15, 3), (7, 5), strides, "VALID", dtype)
+    tolerance = 2 * float(ml_dtypes.finfo(dtype).eps)
+    compiler.compare(
+        gradient("AvgPoolGrad", (7, 5), strides, "VALID"), *arrays, rtol=tolerance, atol=tolerance
+    )
