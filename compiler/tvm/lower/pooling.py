@@ -36,6 +36,8 @@ from composite.compiler.tvm.read.node import OpNode
 
 _NARROW = 16
 """Channels that fill a vector of every CPU."""
+_NEIGHBOURS = 32
+"""Columns that a window may have where each is read in a row of operations."""
 
 
 def _lower_max_pool(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
@@ -85,16 +87,16 @@ def _is_narrow(image: Shape, window: Window) -> bool:
     """Return whether windows side by side are all inside of rows of few channels."""
     dense = (window.strides[1], window.dilations[1], window.before[1]) == (1, 1, 0)
     few = isinstance(image[3], int) and image[3] < _NARROW
-    return (
-        few and dense and window.size[1] > 1 and window.counts[1] + window.size[1] - 1 == image[2]
-    )
+    size = window.size[1]
+    return few and dense and 1 < size <= _NEIGHBOURS and window.counts[1] + size - 1 == image[2]
 
 
 def _pool_columns(image: Tensor, window: Window, combine: Combine, *, mean: bool) -> Tensor:
     """Return a pool as one over the rows, whose results are combined with their neighbours."""
     batch, height, width, channels = image.shape
     lines = _as_lines(image, (batch, height, width * channels))
-    if window.size[0] > 1 or window.strides[0] > 1:
+    # A maximum begins from the least number, also where a window is one row: it skips NaN.
+    if window.size[0] > 1 or window.strides[0] > 1 or combine is not ADD:
         lines = pool(lines, _of_rows(window), combine, mean=mean)
     result = _of_neighbours(lines, window, channels, combine, mean=mean)
     return graph.reshape(_to(image.dtype, result), (batch, *window.counts, channels))

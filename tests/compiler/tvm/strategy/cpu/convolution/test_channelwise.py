@@ -82,7 +82,7 @@ def test_pools(
     loaded = check(compiler, function, [uniform(2, *size, channels)], tasks=tasks)
     # Windows side by side of few channels are combined along the columns apart.
     beside = padding == "VALID" and strides[1] == 1 and window[1] > 1 and channels < 16
-    if beside and (window[0], strides[0]) == (1, 1):
+    if beside and op == "AvgPool" and (window[0], strides[0]) == (1, 1):
         assert loaded.kernel.strategy == "elementwise"
     else:
         assert loaded.kernel.strategy == "channelwise" + "+elementwise" * beside
@@ -202,3 +202,18 @@ def test_windows_side_by_side_of_few_channels(compiler: Any, op: str, dtype: Any
 def test_integers_side_by_side(compiler: Any) -> None:
     x = np.random.default_rng(0).integers(-99, 99, (2, 9, 11, 3), np.int32)
     compiler.compare(pool("MaxPool", (3, 3), (1, 1), "VALID"), x)
+
+
+@pytest.mark.parametrize("window", [(1, 3), (2, 2)])
+def test_largest_side_by_side_of_what_is_no_number(compiler: Any, window: Any) -> None:
+    x = uniform(1, 4, 9, 2)
+    x[0, 1, 2, 0] = x[0, 1, 3, 0] = x[0, 1, 4, 0] = np.nan
+    x[0, 2, :5] = -np.inf
+    x[0, 3, 5] = np.inf
+    compiler.compare(pool("MaxPool", window, (1, 1), "VALID"), x)
+
+
+def test_long_windows_side_by_side(compiler: Any) -> None:
+    """As long as this they are no chain of so many additions."""
+    loaded = check(compiler, pool("AvgPool", (2, 200), (1, 1), "VALID"), [uniform(1, 3, 210, 3)])
+    assert loaded.kernel.strategy == "channelwise"
