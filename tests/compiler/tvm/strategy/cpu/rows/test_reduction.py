@@ -9,6 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 AXES = [c for n in range(1, 4) for c in combinations(range(3), n)]
 
@@ -163,3 +165,34 @@ def test_columns_of_several_dimensions(compiler: Any) -> None:
         lambda x, b: (tf.reduce_sum(x, 1) * 2.0, tf.reduce_sum(x * b, 1), tf.reduce_max(x, [1, 3])),
         x, b, rtol=1e-5, atol=1e-5,
     )  # fmt: skip
+
+
+@given(
+    shape=st.lists(st.sampled_from([1, 2, 3, 4, 7, 16, 17, 33]), min_size=2, max_size=4),
+    reduced=st.integers(1, 15), repeated=st.integers(0, 15), known=st.booleans(),
+)  # fmt: skip
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    derandomize=True,
+)
+def test_what_broadcasts_under_any_dimensions(
+    compiler: Any, *, shape: list[int], reduced: int, repeated: int, known: bool
+) -> None:
+    """The bits of `reduced` and `repeated` choose dimensions."""
+    rank = len(shape)
+    axes = [i for i in range(rank) if reduced >> i & 1]
+    scales = [1 if repeated >> i & 1 else d for i, d in enumerate(shape)]
+    random = np.random.default_rng(0)
+    x, y, scale = (random.uniform(0.5, 1, s).astype(np.float32) for s in (shape, shape, scales))
+
+    def function(x: Any, y: Any, scale: Any) -> Any:
+        total = tf.reduce_sum(x * y, axes)
+        scaled = tf.reduce_sum(x + y * scale, axes)
+        return total / (scaled + 1.0), scaled, tf.reduce_max(x * scale, axes, keepdims=True)
+
+    names = {d: f"s{d}" for d in shape if d % 2}
+    varying = [tuple(names.get(d, d) if d > 1 else d for d in s) for s in (shape, shape, scales)]
+    shapes = None if known else varying
+    compiler.compare(function, x, y, scale, shapes=shapes, rtol=1e-5, atol=1e-5)
