@@ -70,7 +70,7 @@ def _of_dtype(value: Any, dtype: Any) -> Any:
         if dtype is not None and value.dtype != dtype:
             raise TypeError(f"tf.one_hot: a value of {value.dtype} is not of dtype {dtype}")
         return value
-    return tf.convert_to_tensor(value) if dtype is None else tf.convert_to_tensor(value, dtype)
+    return tf.convert_to_tensor(value, dtype)
 
 
 @public("tf.one_hot")

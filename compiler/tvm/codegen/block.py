@@ -105,6 +105,7 @@ class Block:
         self.flushes = False
         self.may_fail = False
         self._scopes: list[list[Stmt]] = [[]]
+        self._holds: bool | None = None  # the condition of the last `when`, if it is known
         self._count = 0
         self._cells: dict[int, Expr] = {}  # what let returned, by identity
         self._stored: dict[int, tuple[Expr, str, Expr]] = {}  # by identity of the first
@@ -250,15 +251,21 @@ class Block:
             self._scopes[-1].extend(body)
         elif condition is not False:
             self.add(tir_stmt.IfThenElse(condition, self._sequence(body), None))
+        self._holds = condition if isinstance(condition, bool) else None
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:
         """Run what is written inside if the ``when`` just before did not hold."""
-        previous = self._scopes[-1].pop()
+        holds = self._holds
+        previous = self._scopes[-1].pop() if holds is None else None
         body = self._open()
         yield
         self._close(body)
-        self.add(tir_stmt.IfThenElse(previous.condition, previous.then_case, self._sequence(body)))
+        if previous is not None:
+            then = previous.then_case
+            self.add(tir_stmt.IfThenElse(previous.condition, then, self._sequence(body)))
+        elif not holds:
+            self._scopes[-1].extend(body)
 
     @contextmanager
     def flushing(self, flushes: bool) -> Iterator[None]:

@@ -91,8 +91,14 @@ def _lower_band(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
             x = choose(past < like(-above, past), zero, x)
         return x
 
-    places = (views.iota(rows, "int64", 2, 0), views.iota(columns, "int64", 2, 1))
-    return [pointwise(node.op, body, (tensor, *places), tensor.dtype, cost=3)]
+    operands = (tensor, *_rows_and_columns(tensor.shape[-2:]))
+    return [pointwise(node.op, body, operands, tensor.dtype, cost=3)]
+
+
+def _rows_and_columns(size: tuple[Dim, ...]) -> tuple[Tensor, Tensor]:
+    """Return the numbers of the row and the column of each element of matrices."""
+    rows, columns = size
+    return views.iota(rows, "int64", 2, 0), views.iota(columns, "int64", 2, 1)
 
 
 def _known_diagonal(node: OpNode, numbers: Tensor) -> int:
@@ -101,6 +107,11 @@ def _known_diagonal(node: OpNode, numbers: Tensor) -> int:
     if len(found) != 1:
         raise NotCovered(f"{node.op}: several diagonals")
     return found.pop()
+
+
+def _first(k: int) -> tuple[int, int]:
+    """Return the row and the column of a diagonal's first element."""
+    return max(-k, 0), max(k, 0)
 
 
 def _length(node: OpNode, size: tuple[Dim, ...], k: int) -> Dim:
@@ -112,7 +123,8 @@ def _length(node: OpNode, size: tuple[Dim, ...], k: int) -> Dim:
         raise NotCovered(
             f"{node.op}: diagonal {k} of matrices of {rows} x {columns}, not known now"
         )
-    length = min(rows + min(k, 0), columns - max(k, 0))
+    row, column = _first(k)
+    length = min(rows - row, columns - column)
     if length <= 0:
         raise NotCovered(f"{node.op}: no diagonal {k} in {rows} x {columns} (TF's op reports it)")
     return length
@@ -124,7 +136,7 @@ def _lower_diagonal_part(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     node.require(tensor.dtype)
     k = _known_diagonal(node, inputs[1])
     length = _length(node, tensor.shape[-2:], k)
-    firsts = zip(tensor.shape[-2:], (max(-k, 0), max(k, 0)), strict=True)
+    firsts = zip(tensor.shape[-2:], _first(k), strict=True)
     at = tuple(views.sliced(views.iota(n, "int64"), [first], (length,)) for n, first in firsts)
     batch = tensor.rank - 2
     element = Gather(tensor, at, (batch, batch + 1), (batch,), tuple(range(batch)))
@@ -138,7 +150,7 @@ def _lower_diagonal(node: OpNode, inputs: list[Tensor]) -> list[Tensor]:
     k = _known_diagonal(node, numbers)
     length = diagonal.shape[-1]
     given = [known_dims(node, size, "sizes")[0] for size in sizes]
-    least = [length + max(-k, 0), length + max(k, 0)]
+    least = [length + first for first in _first(k)]
     if given == [-1, -1]:
         least = [length + abs(k)] * 2  # square matrices, if nothing else is said
     rows, columns = (own if size == -1 else size for own, size in zip(least, given, strict=True))
@@ -159,16 +171,15 @@ def _with_diagonal(
     node: OpNode, others: Tensor, diagonal: Tensor, size: tuple[Dim, ...], k: int
 ) -> Tensor:
     """Return matrices of a size with a diagonal, elsewhere ``others``."""
-    rows, columns = size
-    first, *batch = max(-k, 0), *diagonal.shape[:-1]
-    around = [*((0, 0) for _ in batch), (first, rows - diagonal.shape[-1] - first)]
-    own = graph.reshape(padded(diagonal, around), (*batch, rows, 1))
+    *batch, length = diagonal.shape
+    first = _first(k)[0]
+    around = [*((0, 0) for _ in batch), (first, size[0] - length - first)]
+    own = graph.reshape(padded(diagonal, around), (*batch, size[0], 1))
 
     def body(_: Block, other: Expr, own: Expr, row: Expr, column: Expr) -> Expr:
         return choose(equal(column - row, like(k, row)), own, other)
 
-    places = (views.iota(rows, "int64", 2, 0), views.iota(columns, "int64", 2, 1))
-    operands = (others, own, *places)
+    operands = (others, own, *_rows_and_columns(size))
     return pointwise(node.op, body, operands, diagonal.dtype, cost=3, shape=(*batch, *size))
 
 

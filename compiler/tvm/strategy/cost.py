@@ -29,7 +29,7 @@ def cost_of(tensors: Iterable[Tensor], stage: Stage, context: Context) -> int:
     """Return those that one vector of each tensor takes, up to anchors and what is read."""
     found = _computed(tensors, stage, context)
     return sum(
-        1 if _ends(t, stage, context) or not isinstance(t.node, Pointwise) else t.node.cost
+        1 if ends(t, stage, context) or not isinstance(t.node, Pointwise) else t.node.cost
         for t in found
     )
 
@@ -48,8 +48,9 @@ def reads_from_afar(stage: Stage, context: Context) -> bool:
 
 def _computed(tensors: Iterable[Tensor], stage: Stage, context: Context) -> list[Tensor]:
     """Return what the tensors are made of in the loops of the stage, and what those read."""
-    return reachable(tensors, lambda t: () if _ends(t, stage, context) else t.node.operands)
+    return reachable(tensors, lambda t: () if ends(t, stage, context) else t.node.operands)
 
 
-def _ends(tensor: Tensor, stage: Stage, context: Context) -> bool:
+def ends(tensor: Tensor, stage: Stage, context: Context) -> bool:
+    """Return whether the tensor is an anchor of the stage, or comes from a buffer."""
     return tensor in stage.anchors or is_read(tensor, stage, context)

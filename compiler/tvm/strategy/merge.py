@@ -16,28 +16,20 @@ from composite.compiler.tvm.ir.views import Concat, Iota, Slice
 from composite.compiler.tvm.ir.walk import over, reachable
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
-from composite.compiler.tvm.strategy.cost import is_read
+from composite.compiler.tvm.strategy.cost import ends
 
 _Pattern = tuple[bool | None, ...]
 _Read = tuple[Tensor, Shape]
 """A tensor, and the shape that its reader sees it under."""
 
 
-_Ends = Callable[[Tensor], bool]
-"""Whether a tensor comes from elsewhere: from a buffer, or from an anchor."""
-
-
 def merge_dimensions(stage: Stage, context: Context) -> Stage:
     """Return the stage over as few dimensions as give the same accesses."""
-
-    def ends(tensor: Tensor) -> bool:
-        return is_read(tensor, stage, context)
-
-    accesses = _Accesses(stage.stores, stage.shape, ends, context)
+    accesses = _Accesses(stage.stores, stage.shape, stage, context)
     groups = _groups(len(stage.shape), accesses.may_join)
     if not accesses.are_simple or len(groups) == len(stage.shape):
         return stage
-    merge = _Merge(stage.shape, groups, ends)
+    merge = _Merge(stage.shape, groups, stage, context)
     return Stage(merge.shape, None, _merged_stores(stage, merge, context))
 
 
@@ -49,12 +41,9 @@ def merge_reductions(stage: Stage, context: Context) -> Stage:
     nodes = {t: t.node for t in stage.anchors if isinstance(t.node, Reduce)}
     first = next(iter(nodes.values()))
     kept = [i for i in range(first.operand.rank) if i not in first.axes]
-
-    def ends(tensor: Tensor) -> bool:
-        return tensor in nodes or is_read(tensor, stage, context)
-
-    sources = _Accesses([n.operand for n in nodes.values()], first.operand.shape, ends, context)
-    results = _Accesses(stage.stores, stage.shape, ends, context)
+    operands = [node.operand for node in nodes.values()]
+    sources = _Accesses(operands, first.operand.shape, stage, context)
+    results = _Accesses(stage.stores, stage.shape, stage, context)
     if not (sources.are_simple and results.are_simple):
         return stage
 
@@ -66,7 +55,7 @@ def merge_reductions(stage: Stage, context: Context) -> Stage:
     groups = _groups(first.operand.rank, may_join)
     if len(groups) == first.operand.rank:
         return stage
-    of_sources = _Merge(first.operand.shape, groups, ends)
+    of_sources = _Merge(first.operand.shape, groups, stage, context)
     axes = tuple(i for i, group in enumerate(groups) if group[0] not in kept)
     own = [[kept.index(i) for i in group] for group in groups if group[0] in kept]
     shape = _grouped(stage.shape, own)
@@ -74,7 +63,8 @@ def merge_reductions(stage: Stage, context: Context) -> Stage:
         t: Tensor(shape, t.dtype, Reduce(of_sources.merged(n.operand), axes, n.combine))
         for t, n in nodes.items()
     }
-    stores = _merged_stores(stage, _Merge(stage.shape, own, ends, anchors), context)
+    of_results = _Merge(stage.shape, own, stage, context, anchors)
+    stores = _merged_stores(stage, of_results, context)
     anchor, *beside = anchors.values()
     return Stage(shape, anchor, stores, beside=tuple(beside))
 
@@ -84,15 +74,12 @@ def merge_last(tensors: Sequence[Tensor], stage: Stage, context: Context) -> lis
 
     None if not every tensor that they are made of has both or neither.
     """
-
-    def ends(tensor: Tensor) -> bool:
-        return is_read(tensor, stage, context)
-
     shape = tensors[0].shape
-    accesses, last = _Accesses(tensors, shape, ends, context), len(shape) - 1
+    accesses, last = _Accesses(tensors, shape, stage, context), len(shape) - 1
     if not accesses.are_simple or not accesses.may_join(last, [last - 1]):
         return None
-    merge = _Merge(shape, [*([i] for i in range(last - 1)), [last - 1, last]], ends)
+    groups = [*([i] for i in range(last - 1)), [last - 1, last]]
+    merge = _Merge(shape, groups, stage, context)
     return [merge.merged(tensor) for tensor in tensors]
 
 
@@ -145,9 +132,9 @@ class _Accesses:
     """
 
     def __init__(
-        self, roots: Iterable[Tensor], shape: Shape, ends: _Ends, context: Context
+        self, roots: Iterable[Tensor], shape: Shape, stage: Stage, context: Context
     ) -> None:
-        self._ends = ends
+        self._stage = stage
         self._context = context
         self._rank = len(shape)
         self._patterns: set[_Pattern] = set()
@@ -175,7 +162,7 @@ class _Accesses:
         self._patterns.add(
             tuple(None if f == 1 else d != 1 for d, f in zip(shape, frame, strict=True))
         )
-        if self._ends(tensor) or isinstance(node, Constant):
+        if ends(tensor, self._stage, self._context) or isinstance(node, Constant):
             return []
         if node.is_element_wise:
             return [(t, frame) for t in node.operands]
@@ -215,12 +202,14 @@ class _Merge:
         self,
         shape: Shape,
         groups: Sequence[Sequence[int]],
-        ends: _Ends,
+        stage: Stage,
+        context: Context,
         known: Mapping[Tensor, Tensor] | None = None,
     ) -> None:
         self._rank = len(shape)
         self._groups = groups
-        self._ends = ends
+        self._stage = stage
+        self._context = context
         self._made: dict[Tensor, Tensor] = dict(known or {})
         self.shape = self._shape(shape)
 
@@ -235,7 +224,7 @@ class _Merge:
 
     def _node(self, tensor: Tensor) -> Node:
         node = tensor.node
-        if self._ends(tensor) or isinstance(node, Parameter):
+        if ends(tensor, self._stage, self._context) or isinstance(node, Parameter):
             return Reshape(tensor)
         if isinstance(node, Constant):
             return node

@@ -139,7 +139,7 @@ class _Run:
             at = block.bind(index(minimum(start + v * width, inner - width)), "at")
             self._element([*indices, Lane(at, width)])
         if is_long is not True:
-            with block.when(True) if is_long is False else block.otherwise():
+            with block.otherwise():
                 self._run(indices, start, stop, inner, others)
 
     def _element(self, at: list[Index]) -> None:

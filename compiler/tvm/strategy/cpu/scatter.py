@@ -78,7 +78,7 @@ class _Writer:
             with block.when(many):
                 self._add_aside(first, stop, width)
             if many is not True:
-                with block.when(True) if many is False else block.otherwise():
+                with block.otherwise():
                     self._combine_in_place(first, stop)
 
         tasks(context, blocks, cycles, body)

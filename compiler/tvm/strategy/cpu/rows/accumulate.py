@@ -143,18 +143,19 @@ class Accumulator:
     def end_block(self) -> None:
         """Put the totals of a block aside; the next begins from nothing."""
         block = self._block
-        self._aside.add(self._tree([self._load(self._parts, i) for i in range(self._ways)]))
+        self._aside.add(self._total_of_ways())
         self._aside_single.add(self._load(self._single))
         for i in range(self._ways):
             block.store(self._parts, i, self._none)
         block.store(self._single, 0, const(self._start, str(dtype_of(self._load(self._single)))))
 
-    def _tree(self, values: list[Expr]) -> Expr:
-        return tree(self._block, self._combine, values)
+    def _total_of_ways(self) -> Expr:
+        parts = [self._load(self._parts, i) for i in range(self._ways)]
+        return tree(self._block, self._combine, parts)
 
     def total(self) -> Expr:
         """Return the vector of the lanes' totals."""
-        parts = self._tree([self._load(self._parts, i) for i in range(self._ways)])
+        parts = self._total_of_ways()
         return self._aside.with_rest(parts) if self.has_blocks else parts
 
     def result(self) -> Expr:

@@ -78,6 +78,7 @@ class _Loops:
         self._nodes = {t: t.node for t in stage.anchors if isinstance(t.node, Reduce)}
         node = next(iter(self._nodes.values()))
         self._operand = node.operand
+        self._operands = [node.operand for node in self._nodes.values()]
         self._axes = node.axes
         self._context = context
         self._dtype = compute_dtype(node.operand.dtype)
@@ -87,8 +88,7 @@ class _Loops:
         context = self._context
         shape = self._stage.shape
         work = elements(self._operand.shape, context)
-        operands = [node.operand for node in self._nodes.values()]
-        cost = cost_of(operands, self._stage, context) + len(operands)
+        cost = cost_of(self._operands, self._stage, context) + len(self._operands)
         cycles = quotient(work * cost, self._lanes)
         if self._operand.rank - 1 in self._axes:
             tasks(context, elements(shape, context), cycles, self._row_of_sums)
@@ -125,27 +125,22 @@ class _Loops:
 
     def _write_narrow(self, inner: int, cycles: Expr | int) -> None:
         context, shape = self._context, self._stage.shape
-        operands = [node.operand for node in self._nodes.values()]
-        merged = None
-        if self._operand.rank - 2 in self._axes:
-            merged = merge_last(operands, self._stage, context)
+        is_below = self._operand.rank - 2 in self._axes
+        merged = merge_last(self._operands, self._stage, context) if is_below else None
         if merged is None:
             tasks(context, elements(shape, context), cycles, self._single)
             return
-        narrow = merged
-
-        def body(row: Expr) -> None:
-            self._narrow(row, inner, narrow)
-
+        body = partial(self._narrow, inner=inner, operands=merged)
         tasks(context, elements(shape[:-1], context), cycles, body)
 
     def _kept(self, flat: Expr | int) -> list[Index]:
         return unflatten(self._context, flat, self._stage.shape) if self._stage.shape else []
 
     def _source(self, kept: Sequence[Index], summed: Sequence[Index]) -> list[Index]:
-        """Return the operand's indices from those kept and those summed over."""
+        """Return the operand's first indices, all there are, from those kept and those summed."""
         ours, theirs = iter(kept), iter(summed)
-        return [next(theirs if i in self._axes else ours) for i in range(self._operand.rank)]
+        count = len(kept) + len(summed)
+        return [next(theirs if i in self._axes else ours) for i in range(count)]
 
     def _totals(self, lanes: int) -> list[Accumulator]:
         """Return a total for each reduction."""
@@ -155,11 +150,10 @@ class _Loops:
     def _extents(self, axes: Sequence[int]) -> list[Expr | int]:
         return [self._context.size(self._operand.shape[a]) for a in axes]
 
-    def _read(self, at: list[Index], operands: Sequence[Tensor] = ()) -> list[Expr]:
-        """Return the element of each operand, or of what stands for it."""
+    def _read(self, at: list[Index], operands: Sequence[Tensor]) -> list[Expr]:
+        """Return the element of each operand."""
         lanes = self._lanes if any(isinstance(i, Lane) for i in at) else 1
         access = self._context.access()
-        operands = operands or [node.operand for node in self._nodes.values()]
         return [spread(access.read(operand, at), lanes) for operand in operands]
 
     def _write_epilogue(self, kept: list[Index], totals: Sequence[Expr]) -> None:
@@ -182,7 +176,7 @@ class _Loops:
         self._write_epilogue(kept, [total.result() for total in totals])
 
     def _add(self, totals: Sequence[Accumulator], at: list[Index]) -> None:
-        for total, value in zip(totals, self._read(at), strict=True):
+        for total, value in zip(totals, self._read(at, self._operands), strict=True):
             total.add(0, value)
 
     def _row_of_sums(self, flat: Expr) -> None:
@@ -200,7 +194,8 @@ class _Loops:
 
             write_sums(block, [whole], [total], vector)
             with block.loop(rest, "ke") as e:
-                (element,) = self._read(self._source(kept, [*outer, whole * lanes + e]))
+                at = self._source(kept, [*outer, whole * lanes + e])
+                (element,) = self._read(at, self._operands)
                 total.add_single(element)
 
         each = max(lanes, whole) if isinstance(whole, int) and whole <= BLOCK else lanes
@@ -239,9 +234,8 @@ class _Loops:
                     sums.append(tree(block, node.combine, found))
                 self._write_epilogue([*kept_outer, column], sums)
         if is_long is not True:
-            otherwise = block.when(True) if is_long is False else block.otherwise()
-            with otherwise, block.loop(inner, "column") as column:
-                self._single(block.bind(row * inner + column))
+            with block.otherwise():
+                self._one_by_one(row, inner)
 
     def _sum_narrow(
         self,
@@ -257,9 +251,7 @@ class _Loops:
 
         def add(outer: Sequence[Index], start: Expr | int, known: Expr | int = 0) -> None:
             """Add a run of vectors, without the elements at its start that are ``known``."""
-            ours, theirs = iter(kept_outer), iter(outer)
-            first = self._operand.rank - 2
-            at = [next(theirs if i in self._axes else ours) for i in range(first)]
+            at = self._source(kept_outer, outer)
             for k, own in enumerate(totals):
                 lane = Lane(block.bind(start + k * lanes, "c"), lanes)
                 skipped = known - k * lanes
@@ -298,9 +290,14 @@ class _Loops:
             for start, own in zip(starts, totals, strict=True):
                 sums = [total.total() for total in own]
                 self._write_epilogue([*kept_outer, Lane(start, lanes)], sums)
-        if not isinstance(is_long, bool):
-            with block.otherwise(), block.loop(inner, "column") as column:
-                self._single(block.bind(row * inner + column))
+        if is_long is not True:
+            with block.otherwise():
+                self._one_by_one(row, inner)
+
+    def _one_by_one(self, row: Expr, inner: Expr | int) -> None:
+        """Sum each column of a row with scalars."""
+        with self._context.block.loop(inner, "column") as column:
+            self._single(self._context.block.bind(row * inner + column))
 
 
 def _known(value: Expr, _: Sequence[Index]) -> Expr:

@@ -175,7 +175,7 @@ class RowLoops:
             self._vectors(loops, start, count)
         if is_long is True:
             return
-        with block.when(True) if is_long is False else block.otherwise(), block.loop(count) as e:
+        with block.otherwise(), block.loop(count) as e:
             self._element(loops, start + e)()
 
     def _vectors(self, loops: _OpenSweep, start: Expr | int, count: Expr | int) -> None:

@@ -121,7 +121,7 @@ class _StageLoops:
         with self._block.when(enough):
             self._share(lanes)
         if enough is not True:
-            with self._block.when(True) if enough is False else self._block.otherwise():
+            with self._block.otherwise():
                 self._share(1)
 
     def _share(self, step: int) -> None:
