@@ -79,7 +79,7 @@ def main(arguments: list[str]) -> int:
         found.append(one)
     wrong = any(one.wrong and one.strategy for one in found)
     if not checks:
-        _, made_with = bundle.load(FOLDER)
+        _, made_with = bundle.load(FOLDER, driver.level)
         machine = {
             "GPU": f"{driver.name}, {driver.level}, {driver.multiprocessors} multiprocessors",
             "driver": f"CUDA {driver.version}",

@@ -1,7 +1,8 @@
 """Kernels with all that a machine without TensorFlow needs to check and time them: a folder.
 
-`bundle.json` has the launches of each call with their sizes put in; beside it lie machine code,
-PTX, and exact results. Reading it needs NumPy alone. Not here: what is made of a work (`make.py`).
+For each level of GPUs, and for PTX, a list has the launches of each call with their sizes put in;
+beside it lie the machine code, and exact results. Reading it needs NumPy alone. Not here: what is
+made of a work (`make.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-_FILE = "bundle.json"
+PTX = "ptx"
+"""The level of what the driver of any GPU compiles."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,6 @@ class Step:
     Attributes:
         function: Its name in the machine code.
         blocks: How many blocks there is work for; fewer are right, too.
-        resident: How many blocks a multiprocessor runs at a time, at most.
         threads: Threads of a block.
         arguments: Arrays by their names ("in0", "out0", "work0"), or sizes.
         shared: Bytes of shared memory that the launch gives a block.
@@ -35,7 +36,6 @@ class Step:
 
     function: str
     blocks: int
-    resident: int
     threads: int
     arguments: Sequence[str | int]
     shared: int = 0
@@ -70,26 +70,30 @@ class Kernel:
     work: str
     key: str
     strategy: str
-    levels: Sequence[str]
     calls: Sequence[Call]
     missing: str = ""
 
 
-def save(kernels: Sequence[Kernel], made_with: dict[str, str], folder: Path) -> None:
-    """Write the list of a bundle."""
-    folder.mkdir(parents=True, exist_ok=True)
+def save(kernels: Sequence[Kernel], made_with: dict[str, str], folder: Path, level: str) -> None:
+    """Write the list of the kernels for a level."""
     listed = {"made_with": made_with, "kernels": [asdict(one) for one in kernels]}
-    (folder / _FILE).write_text(json.dumps(listed, indent=1), encoding="utf-8")
+    (folder / f"{level}.json").write_text(json.dumps(listed, indent=1), encoding="utf-8")
 
 
-def load(folder: Path) -> tuple[list[Kernel], dict[str, str]]:
-    """The kernels of a bundle, and the versions of what it was made with."""
-    listed = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+def load(folder: Path, level: str) -> tuple[list[Kernel], dict[str, str]]:
+    """The kernels for a level, and the versions of what they were made with."""
+    path = folder / f"{_listed(folder, level)}.json"
+    listed = json.loads(path.read_text(encoding="utf-8"))
     kernels = []
     for one in listed["kernels"]:
         calls = [_call(call) for call in one.pop("calls")]
         kernels.append(Kernel(**one, calls=calls))
     return kernels, listed["made_with"]
+
+
+def _listed(folder: Path, level: str) -> str:
+    """The level itself, or PTX where a bundle has no machine code for it."""
+    return level if (folder / f"{level}.json").exists() else PTX
 
 
 def _call(listed: dict[str, Any]) -> Call:
@@ -100,21 +104,17 @@ def _call(listed: dict[str, Any]) -> Call:
 
 def is_there(folder: Path) -> bool:
     """Whether a folder has a bundle."""
-    return (folder / _FILE).exists()
+    return (folder / f"{PTX}.json").exists()
 
 
 def code_file(folder: Path, key: str, level: str) -> Path:
-    """Where the machine code of a kernel lies; its PTX for the level "ptx"."""
-    return folder / f"{key}.{level}{'' if level == 'ptx' else '.cubin'}"
+    """Where that lies of a kernel which the driver loads on GPUs of a level."""
+    return folder / f"{key}.{level}"
 
 
 def code_of(folder: Path, key: str, level: str) -> bytes:
-    """The machine code of a kernel for a level, or PTX, which the driver compiles."""
-    path = code_file(folder, key, level)
-    # PTX is text that ends with a zero.
-    return (
-        path.read_bytes() if path.exists() else code_file(folder, key, "ptx").read_bytes() + b"\0"
-    )
+    """The machine code of a kernel for a level, or PTX; a text ends with a zero."""
+    return code_file(folder, key, _listed(folder, level)).read_bytes() + b"\0"
 
 
 def save_exact(folder: Path, key: str, number: int, exact: Sequence[tuple[Array, Array]]) -> None:

@@ -116,7 +116,7 @@ class Driver:
             for one in step.arguments
         ]
         addresses = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
-        blocks = min(step.blocks, self.multiprocessors * step.resident)
+        blocks = min(step.blocks, self.multiprocessors) if step.meets else step.blocks
         if blocks:
             function = self.function(code, step.function)
             if step.shared > _SHARED_OF_ANY:

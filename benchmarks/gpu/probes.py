@@ -1,6 +1,6 @@
 """The limits of a GPU, measured: bytes that it copies a second, and what its tensor cores multiply.
 
-The kernels are CUDA of their own, each launched with as many blocks as the GPU runs at a time.
+The kernels are CUDA of their own.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def make(folder: Path, levels: tuple[str, ...]) -> None:
     for level in levels:
         bundle.code_file(folder, KEY, level).write_bytes(nvrtc.cubin(source, level).data)
     text = nvrtc.ptx(source, levels[0])
-    bundle.code_file(folder, KEY, "ptx").write_text(text, encoding="utf-8")
+    bundle.code_file(folder, KEY, bundle.PTX).write_text(text, encoding="utf-8")
 
 
 def measure(
@@ -61,10 +61,10 @@ def measure(
     code = bundle.code_of(folder, KEY, driver.level)
     blocks = driver.multiprocessors * _RESIDENT
     memory = {"out0": driver.allocate(size), "in0": driver.allocate(size)}
-    copy = bundle.Step("probe_copy", size // 16, 2048 // _THREADS, _THREADS,
-                       ["out0", "in0", size // 16])  # fmt: skip
+    chunks = size // 16
+    copy = bundle.Step("probe_copy", chunks // _THREADS, _THREADS, ["out0", "in0", chunks])
     copied = best(driver, lambda: driver.launch(code, copy, memory))
-    product = bundle.Step("probe_multiply", blocks, _RESIDENT, _THREADS, ["out0", turns])
+    product = bundle.Step("probe_multiply", blocks, _THREADS, ["out0", turns])
     multiplied = best(driver, lambda: driver.launch(code, product, memory))
     flops = blocks * _THREADS // 32 * turns * _CHAINS * _FLOPS
     return {"bytes a second": 2 * size / copied, "operations a second": flops / multiplied}

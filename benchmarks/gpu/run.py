@@ -60,7 +60,7 @@ def outcomes(
     If nothing is to be timed, the sizes for that are left out where there are others.
     """
     by_name = {work.name: work for work in works}
-    kernels, _ = bundle.load(folder)
+    kernels, _ = bundle.load(folder, driver.level)
     for kernel in kernels:
         if kernel.missing:
             yield Outcome(kernel.work, "", wrong=f"no kernel: {kernel.missing}")

@@ -67,7 +67,7 @@ def show_gpu(
         raise ValueError(f"{stage!r} is none of {', '.join(GPU_STAGES)}")
     kernel = write_cuda(library_def, in_shapes, target=target)
     if stage == "ptx":
-        return nvrtc.ptx(kernel.source, target.isa)
+        return nvrtc.ptx(kernel.source, target.isa, is_portable=target.is_portable)
     lines = [f"// strategies: {kernel.strategy.replace('+', ' + ')}"]
     for launch in kernel.plan.launches:
         work = f"[{launch.work}] / {launch.share} blocks of {launch.threads} threads"

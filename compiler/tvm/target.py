@@ -176,6 +176,11 @@ class CudaTarget(Target):
         return "cuda"
 
     @property
+    def has_warp_groups(self) -> bool:
+        """Whether four warps multiply together (``wgmma``), as on GPUs of level 9.0 alone."""
+        return self.isa in ("sm_90", "sm_90a") and not self.is_portable
+
+    @property
     def key(self) -> str:
         """A short text that differs where the generated code does."""
         tf32, ptx = "-tf32" * self.tensor_float_32, "-ptx" * self.is_portable

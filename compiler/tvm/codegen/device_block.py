@@ -31,6 +31,8 @@ from composite.compiler.tvm.ir.tensor import Expr
 
 WARP = 32
 """Threads that run together and can read each other's registers."""
+DECLARED = 48 * 1024
+"""Bytes of shared memory that a function may declare; a launch may give more."""
 _MOST_BLOCKS = (1 << 31) - 1  # of a grid, in its first dimension
 
 
@@ -112,6 +114,7 @@ class DeviceBlock(Block):
         self.launches: list[Region] = []
         self._take = take
         self._shared = 0
+        self._given = 0
         self._copied: list[Buffer] = []
         self._resident: _Resident | None = None
 
@@ -133,8 +136,8 @@ class DeviceBlock(Block):
         grid, body = self._open_grid()
         yield grid
         self._close(body)
-        whole = self._whole(grid, threads, body)
-        self.launches.append(Region(work, share, threads, whole, self._shared, (*self._copied,)))
+        whole, copied = self._whole(grid, threads, body), (*self._copied,)
+        self.launches.append(Region(work, share, threads, whole, self._shared, copied, self._given))
 
     @contextmanager
     def resident(self, threads: int, size: Callable[[Dim], Expr | int]) -> Iterator[None]:
@@ -177,7 +180,7 @@ class DeviceBlock(Block):
         here = tirx.Var("blockIdx.x", INDEX)
         thread = tirx.Var("threadIdx.x", INDEX)
         blocks = tirx.call_pure_extern(INDEX, "composite_blocks")
-        self._shared, self._copied = 0, []
+        self._shared, self._given, self._copied = 0, 0, []
         body = self._open()
         return Grid(here, thread, self.let(blocks, "blocks")), body
 
@@ -222,6 +225,16 @@ class DeviceBlock(Block):
         self.add(tir_stmt.AllocBuffer(buffer))
         self._shared = _next_line(self._shared) + count * _bytes(dtype)  # as TVM aligns it
         return buffer
+
+    def pool(self, size: int, hint: str = "pool") -> Buffer:
+        """Return the bytes that the launch gives a block, at a multiple of 1024.
+
+        They may be more than a function may declare. A launch has one such pool.
+        """
+        if self._resident is not None or self._given:
+            raise RuntimeError("a launch has one pool, and a resident one has its parts' pool")
+        self._given = size
+        return self._declare(0, size, "uint8", hint)
 
     def _of_pool(self, own: _Resident, count: int, dtype: str, hint: str) -> Buffer:
         """Return an array that lies where those of other parts lay."""

@@ -15,8 +15,8 @@ from composite.compiler.tvm.ir import dims
 
 ALIGNMENT = 16
 """What the address of an aligned argument is a multiple of; of each workspace too."""
-MOST_THREADS = 2048
-"""Threads that a multiprocessor runs at a time: more blocks than they fill need not be launched."""
+MOST_BLOCKS = (1 << 31) - 1
+"""Of a grid, in its first dimension."""
 
 _COLUMNS = (
     "functions", "work", "share", "threads", "shared", "arguments", "dynamic", "resident",
@@ -74,14 +74,14 @@ class Launch:
     resident: bool = False
 
     def blocks(self, sizes: Mapping[str, int], multiprocessors: int) -> int:
-        """Return how many blocks to launch: as many as there is work for, or fit at a time."""
-        work = dims.evaluate(self.work, sizes, int)
-        return min(dims.ceildiv(work, self.share), multiprocessors * self.together)
+        """Return how many blocks to launch: as many as there is work for.
 
-    @property
-    def together(self) -> int:
-        """How many blocks of it a multiprocessor is given at a time, at most."""
-        return 1 if self.resident else max(1, MOST_THREADS // self.threads)
+        Fewer would be right, too, but a GPU that is given blocks one after the other keeps what it
+        reads and writes at a time close together in memory: 7 to 10 % of an H100's bandwidth.
+        """
+        work = dims.evaluate(self.work, sizes, int)
+        most = multiprocessors if self.resident else MOST_BLOCKS
+        return min(dims.ceildiv(work, self.share), most)
 
 
 @dataclass(frozen=True)

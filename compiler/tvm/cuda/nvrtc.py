@@ -29,6 +29,8 @@ _OPTIONS = (
     "--no-source-include",
     "--diag-suppress=550,1046",  # values that nothing reads; constants that are rounded
 )
+_WHOLE = {"sm_90": "sm_90a"}
+"""The name under which NVRTC allows all instructions of a level; every GPU of 9.0 has them."""
 _USAGE = re.compile(
     r"Compiling entry function '(?P<name>\w+)'.*?"
     r"(?P<stack>\d+) bytes stack frame, (?P<stores>\d+) bytes spill stores, "
@@ -69,14 +71,20 @@ class Cubin:
 
 def cubin(source: str, level: str) -> Cubin:
     """Return machine code for a level such as "sm_90"; NvrtcError if NVRTC refuses."""
-    options = (*_OPTIONS, f"--gpu-architecture={level}", "--ptxas-options=-v")
+    whole = _WHOLE.get(level, level)
+    options = (*_OPTIONS, f"--gpu-architecture={whole}", "--ptxas-options=-v")
     data, log = _compile(source, options, "CUBIN")
     return Cubin(level, data, _usage(log))
 
 
-def ptx(source: str, level: str) -> str:
-    """Return PTX, which the driver of any later GPU compiles; NvrtcError if NVRTC refuses."""
-    option = f"--gpu-architecture={level.replace('sm_', 'compute_')}"
+def ptx(source: str, level: str, *, is_portable: bool = True) -> str:
+    """Return PTX; NvrtcError if NVRTC refuses.
+
+    The driver of any later GPU compiles it, unless it is not to be portable: then it has the
+    instructions that only GPUs of the level have.
+    """
+    whole = level if is_portable else _WHOLE.get(level, level)
+    option = f"--gpu-architecture={whole.replace('sm_', 'compute_')}"
     data, _ = _compile(source, (*_OPTIONS, option), "PTX")
     return data.rstrip(b"\0").decode()
 

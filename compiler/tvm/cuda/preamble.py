@@ -7,6 +7,7 @@ functions of CUDA, are all that a kernel uses; the tests' stand-in for a GPU def
 from __future__ import annotations
 
 from composite.compiler.tvm.cuda.tensor_core import TENSOR_CORE
+from composite.compiler.tvm.cuda.warp_group import WARP_GROUP
 
 PREAMBLE = (
     """\
@@ -50,9 +51,10 @@ __device__ __forceinline__ uint8_t composite_partner(uint8_t value, int bits) {
   return (uint8_t)__shfl_xor_sync(0xffffffffu, (uint32_t)value, bits);
 }
 
-// The shared memory of a block that its launch states, from a byte on.
+// The shared memory of a block that its launch states, from a byte on; swizzled pieces of it repeat
+// every 1024 bytes.
 __device__ __forceinline__ void* composite_pool(int offset) {
-  extern __shared__ uint4 composite_all[];
+  extern __shared__ __align__(1024) uint4 composite_all[];
   return (char*)composite_all + offset;
 }
 
@@ -98,4 +100,5 @@ __device__ __forceinline__ void composite_copy(T* to, const T* from) {
 #endif
 """
     + TENSOR_CORE
+    + WARP_GROUP
 )

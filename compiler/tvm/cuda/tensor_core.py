@@ -89,6 +89,12 @@ __device__ __forceinline__ uint32_t composite_load_tf32(const float* from) {
   return composite_tf32(*from);
 }
 
+// 2 to a power, to 2 units in the last place; what is subnormal is 0.
+__device__ __forceinline__ float composite_exp2(float x) {
+  asm("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
+  return x;
+}
+
 // Two floats as halves of a register, the first one the lower.
 __device__ __forceinline__ uint32_t composite_pair_float16(float low, float high) {
   uint32_t bits;

@@ -18,8 +18,6 @@ namespace {
 using tensorflow::AttrValue;
 using tensorflow::NodeDef;
 
-// Threads that a multiprocessor runs at a time: more blocks than they fill need not be launched.
-constexpr int kMostThreads = 2048;
 constexpr int64_t kMostThreadsOfABlock = 1024;
 constexpr int64_t kMostSharedBytes = 48 << 10;    // that a function may declare
 constexpr int64_t kMostDynamicBytes = 227 << 10;  // that a launch may give, on the largest GPUs
@@ -168,9 +166,8 @@ absl::StatusOr<LaunchExtent> KernelLaunch::Blocks(absl::Span<const int64_t> symb
   absl::StatusOr<int64_t> units = work.Evaluate(symbols);
   if (!units.ok()) return units.status();
   const int64_t needed = *units / share + (*units % share != 0);
-  const int together = resident ? 1 : std::max(1, kMostThreads / threads);
-  const int64_t fit = int64_t{multiprocessors} * together;
-  return LaunchExtent{static_cast<unsigned>(std::min(needed, fit)), 1, 1};
+  const int64_t most = resident ? multiprocessors : kMostBlocks[0];
+  return LaunchExtent{static_cast<unsigned>(std::min(needed, most)), 1, 1};
 }
 
 std::vector<std::string> LaunchPlan::Functions() const {

@@ -63,11 +63,11 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Driver:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle whose machine code is that of the host."""
     path = tmp_path_factory.mktemp("bundle")
-    make.make(WORKS, path, levels=())
-    Emulator([*(make.write(work) for work in WORKS), PROBES], path)
-    for key in (*(work.key for work in WORKS), probes.KEY):
-        code = f"{path / 'kernels.so'}\0".encode()
-        bundle.code_file(path, key, "sm_80").write_bytes(code)
+    code = str(path / "kernels.so").encode()
+    make.make(WORKS, path, ["sm_80"], image=lambda *_: code)
+    target = CudaTarget.level("sm_80")
+    Emulator([*(make.write(work, target) for work in WORKS), PROBES], path)
+    bundle.code_file(path, probes.KEY, "sm_80").write_bytes(code)
     return path
 
 
@@ -88,7 +88,7 @@ def test_kernels_are_right_and_timed(driver: Driver, folder: Path) -> None:
 
 
 def test_what_is_not_timed_is_checked_at_its_small_sizes(driver: Driver, folder: Path) -> None:
-    times = [call.timed for call in bundle.load(folder)[0][0].calls]
+    times = [call.timed for call in bundle.load(folder, "sm_80")[0][0].calls]
     assert times == [False, True]
     (folder / "dense.1.npz").rename(folder / "away")
     try:

@@ -38,6 +38,7 @@ class Case:
         choices: Values of knobs.
         tensor_float_32: Whether float32 may be multiplied as TF32.
         multiprocessors: How many the GPU has, a run each.
+        level: That of the GPU.
     """
 
     function: Callable[..., Any]
@@ -52,6 +53,7 @@ class Case:
     choices: Mapping[str, Any] = field(default_factory=dict)
     tensor_float_32: bool = False
     multiprocessors: Sequence[int] = (MULTIPROCESSORS,)
+    level: str = "sm_80"
 
     def input_dtypes(self) -> list[np.dtype]:
         """One an input."""
@@ -132,12 +134,12 @@ def compare(result: np.ndarray, want: np.ndarray, case: Case) -> None:
     )
 
 
-def written(name: str, case: Case, level: str = "sm_80") -> CudaKernel:
+def written(name: str, case: Case) -> CudaKernel:
     """The kernel of a case."""
     specs = [
         tf.TensorSpec([d if isinstance(d, int) else None for d in shape], dtype)
         for shape, dtype in zip(case.shapes, case.input_dtypes(), strict=True)
     ]
     library = library_of(tf.autograph.experimental.do_not_convert(case.function), specs)
-    target = CudaTarget.level(level, tensor_float_32=case.tensor_float_32)
+    target = CudaTarget.level(case.level, tensor_float_32=case.tensor_float_32)
     return write_cuda(library, case.shapes, target=target, name=name, choices=case.choices)

@@ -28,11 +28,12 @@ _FLAGS = (
     "-fno-strict-aliasing",
 )
 # What a kernel calls whose threads are not independent of each other.
-_MEETING = ("partner", "warp", "begin", "load", "mma", "meet")
+_MEETING = ("partner", "warp", "begin", "load", "mma", "meet", "wgmma")
 _MEETS = ("__syncthreads", *(f"composite_{n}" for n in _MEETING))
 _GUARD = 64
 MULTIPROCESSORS = 2
-"""Few, so that small grids go round as well."""
+_TOGETHER = 4
+"""Few blocks, so that small grids go round as well."""
 
 
 def functions_of(kernel: CudaKernel) -> str:
@@ -89,6 +90,7 @@ class Emulator:
             memory[Argument("work", i)] = _placed(room, True)
         for launch in kernel.plan.launches:
             blocks = launch.blocks(sizes, multiprocessors)
+            blocks = min(blocks, multiprocessors * _TOGETHER)
             if blocks:
                 self._launch(launch, memory, sizes, blocks, reverse)
         for array in memory.values():

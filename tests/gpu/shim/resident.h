@@ -8,7 +8,7 @@
 
 namespace composite_threads {
 
-constexpr size_t kPoolGuard = 64;
+constexpr size_t kPoolGuard = 1024;  // a multiple of it is where a pool begins
 
 struct Pool {
   std::vector<char> bytes;

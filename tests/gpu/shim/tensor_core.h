@@ -17,6 +17,7 @@ struct Copy {
 // The groups of copies of a thread, the last of which is not committed yet.
 struct Copies {
   std::vector<std::vector<Copy>> groups{1};
+  std::vector<Copy> unpublished;  // which have arrived, and products of four warps may not read yet
 };
 inline std::vector<Copies> copies;  // of each thread of the block
 inline size_t under_way = 0;
@@ -30,14 +31,20 @@ inline bool AllArrived() { return under_way == 0; }
 
 inline Copies& OwnCopies() { return copies[size_t(current - fibers.data())]; }
 
+// Whether any copy of a group is to some of the bytes.
+inline bool IsTo(const std::vector<Copy>& group, const void* from, size_t bytes) {
+  const char* at = (const char*)from;
+  return std::any_of(group.begin(), group.end(), [&](const Copy& copy) {
+    return copy.to < at + bytes && at < copy.to + copy.bytes;
+  });
+}
+
 inline void CheckArrived(const void* from, size_t bytes) {
   if (under_way == 0) return;
-  const char* at = (const char*)from;
   for (const Copies& thread : copies)
     for (const auto& group : thread.groups)
-      for (const Copy& copy : group)
-        if (copy.to < at + bytes && at < copy.to + copy.bytes)
-          return Fail("shared memory is read before a copy to it was waited for");
+      if (IsTo(group, from, bytes))
+        return Fail("shared memory is read before a copy to it was waited for");
 }
 
 // Gives what each lane of the warp sent; all of them must get here.
@@ -123,6 +130,7 @@ void composite_wait_for_copies() {
       else
         memset(copy.to, 0, copy.bytes);
       --under_way;
+      OwnCopies().unpublished.push_back(copy);
     }
     own.erase(own.begin());
   }
@@ -182,6 +190,8 @@ inline uint32_t composite_load_tf32(const float* from) {
   }
   return composite_tf32(*from);
 }
+
+inline float composite_exp2(float x) { return exp2f(x); }
 
 inline uint32_t composite_pair_float16(float low, float high) {
   const _Float16 both[2] = {(_Float16)low, (_Float16)high};

@@ -18,6 +18,7 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -283,6 +284,7 @@ void composite_copy(T* to, const T* from) {
 }
 
 #include "tensor_core.h"
+#include "warp_group.h"
 // It knows what a block has.
 #include "resident.h"
 

@@ -7,7 +7,8 @@ TensorFlow's own ops.
 from __future__ import annotations
 
 from composite.compiler.tvm.strategy.context import Strategy
-from composite.compiler.tvm.strategy.cuda.attention import Attention, joined_stages
+from composite.compiler.tvm.strategy.cuda.attention import Attention
+from composite.compiler.tvm.strategy.cuda.attention_shapes import joined_stages
 from composite.compiler.tvm.strategy.cuda.constant import ConstantTable
 from composite.compiler.tvm.strategy.cuda.elementwise import Elementwise
 from composite.compiler.tvm.strategy.cuda.product import Product
@@ -15,13 +16,17 @@ from composite.compiler.tvm.strategy.cuda.recurrence import Recurrence
 from composite.compiler.tvm.strategy.cuda.reduction import Reduction
 from composite.compiler.tvm.strategy.cuda.rows import RowStages
 from composite.compiler.tvm.strategy.cuda.tensor_product import TensorProduct
+from composite.compiler.tvm.strategy.cuda.warp_group_attention import WarpGroupAttention
+from composite.compiler.tvm.strategy.cuda.warp_group_product import WarpGroupProduct
 
 __all__ = ["STRATEGIES", "joined_stages"]
 
 STRATEGIES: tuple[Strategy, ...] = (
     ConstantTable(),
     Recurrence(),
+    WarpGroupAttention(),
     Attention(),
+    WarpGroupProduct(),
     TensorProduct(),
     Product(),
     RowStages(),

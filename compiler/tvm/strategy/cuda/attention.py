@@ -14,45 +14,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tvm import tirx
-
 from composite.compiler.tvm.codegen.block import Buffer, index, quotient, remainder
-from composite.compiler.tvm.codegen.device_block import WARP, Grid, Place
-from composite.compiler.tvm.ir.anchors import MatMul
+from composite.compiler.tvm.codegen.device_block import DECLARED, WARP, Grid, Place
 from composite.compiler.tvm.ir.dims import floordiv, product
-from composite.compiler.tvm.ir.dtypes import compute_dtype
 from composite.compiler.tvm.ir.tensor import Expr
-from composite.compiler.tvm.plan.running_softmax import (
-    RunningSoftmax,
-    join_softmax,
-    running_softmax,
-)
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
-from composite.compiler.tvm.strategy.cuda.fragments import Fragments, Numbers
+from composite.compiler.tvm.strategy.cuda.attention_shapes import Shapes
+from composite.compiler.tvm.strategy.cuda.fragments import Fragments, factor_of_sums
 from composite.compiler.tvm.strategy.cuda.running_rows import RunningRows, place_of
-from composite.compiler.tvm.strategy.cuda.staged_factor import Corner, Factor, StagedFactor, Team
+from composite.compiler.tvm.strategy.cuda.staged_factor import Corner, StagedFactor, Team
 from composite.compiler.tvm.strategy.cuda.staged_sums import SumsEpilogue
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
 
 _WARPS = 4
 _ROWS = 16 * _WARPS
 """Rows of queries of a block."""
-_MOST_COLUMNS = 128
-"""Elements of a query or a value, for which the registers suffice."""
-_SHARED = 48 * 1024
-"""Bytes of shared memory that a function may declare."""
 _SLOTS = 2
 """Pieces of keys and values that are there at a time."""
-
-
-def joined_stages(context: Context) -> list[Stage]:
-    """Return the stages of a plan, those of an attention that can be written as one."""
-    joined: list[Stage] = []
-    for stage in join_softmax(context.plan):
-        fits = not stage.parts or _Shapes.of(stage, context) is not None
-        joined += [stage] if fits else stage.parts
-    return joined
 
 
 class Attention:
@@ -62,55 +41,14 @@ class Attention:
 
     def match(self, stage: Stage, context: Context) -> Writer | None:
         """Take what was joined as one."""
-        shapes = _Shapes.of(stage, context) if stage.parts else None
+        shapes = Shapes.of(stage, context) if stage.parts else None
         return None if shapes is None else _Writer(stage, shapes, context)
-
-
-@dataclass(frozen=True)
-class _Shapes:
-    """The tensors of an attention, and how they are cut."""
-
-    found: RunningSoftmax
-    queries: Factor
-    keys: Factor
-    values: Factor
-    first: Numbers
-    second: Numbers
-    depth: int  # elements of a query, in whole fragments
-    width: int  # elements of a value, likewise
-
-    @classmethod
-    def of(cls, stage: Stage, context: Context) -> _Shapes | None:
-        """Return them; None if tensor cores, registers or shared memory do not allow it."""
-        found = running_softmax(stage.parts, context.plan.stored)
-        if (
-            found is None
-            or 0 in found.result.shape
-            or compute_dtype(found.logits.dtype) != "float32"
-        ):
-            return None
-        first, second = found.scores.node, found.result.node
-        if not (isinstance(first, MatMul) and isinstance(second, MatMul)):
-            return None
-        numbers = [
-            Numbers.of(t, context, node.a, node.b)
-            for t, node in ((found.scores, first), (found.result, second))
-        ]
-        queries = Factor(first.a, not first.transpose_a)
-        keys, values = Factor(first.b, first.transpose_b), Factor(second.b, second.transpose_b)
-        sizes = queries.depth, values.size
-        if numbers[0] is None or numbers[1] is None:
-            return None
-        if not all(isinstance(d, int) and 0 < d <= _MOST_COLUMNS for d in sizes):
-            return None
-        depth, width = (-(-int(d) // 16) * 16 for d in sizes if isinstance(d, int))
-        return cls(found, queries, keys, values, numbers[0], numbers[1], depth, width)
 
 
 @dataclass(frozen=True)
 class _Writer:
     stage: Stage
-    shapes: _Shapes
+    shapes: Shapes
     context: Context
 
     def write(self) -> None:
@@ -119,7 +57,7 @@ class _Writer:
 
 
 class _Launch:
-    def __init__(self, last: Stage, shapes: _Shapes, context: Context) -> None:
+    def __init__(self, last: Stage, shapes: Shapes, context: Context) -> None:
         self._last = last
         self._shapes = shapes
         self._found = shapes.found
@@ -128,7 +66,7 @@ class _Launch:
         self._queries = StagedFactor(shapes.queries, _ROWS, shapes.depth, context)
         # Wide numbers take more registers, for fragments and for where they lie.
         candidates = (64, 32, 16) if shapes.first.bytes == 2 else (32, 16)
-        fitting = [n for n in candidates if _SLOTS * self._piece_bytes(n) <= _SHARED]
+        fitting = [n for n in candidates if _SLOTS * self._piece_bytes(n) <= DECLARED]
         self._columns = context.choose("attention.keys", fitting, fitting[0])
         self._keys, self._values = self._staged(self._columns)
         self._epilogue = SumsEpilogue(last, shapes.found.result, shapes.width, context)
@@ -264,19 +202,9 @@ class _Launch:
         left, loaded = held.registers(1, "powers"), held.registers(1, "values")
         for k in range(self._columns // numbers.depth):
             for i in range(4):
-                block.store(left, i, self._factor(powers, k, i))
+                block.store(left, i, factor_of_sums(block, numbers, powers, k, i))
             for j in range(self._shapes.width // 16):
                 at = values.at + (j * 16 * staged.step[0] + k * numbers.depth * staged.step[1])
                 held.load(staged, Place(values.buffer, at), Place(loaded, 0), is_first=False)
                 for n in range(2):
                     held.multiply(Place(sums, 2 * j + n), Place(left, 0), Place(loaded, n))
-
-    def _factor(self, powers: Buffer, k: int, i: int) -> Expr:
-        """Return a register of a fragment of a first factor, which sums of a product become."""
-        name = self._shapes.second.name
-        if self._shapes.second.bytes == 4:
-            cell = 4 * k + 2 * (i % 2) + i // 2
-            return tirx.call_pure_extern("uint32", "composite_tf32", self._block.load(powers, cell))
-        cell = 4 * (2 * k + i // 2) + 2 * (i % 2)
-        both = (self._block.load(powers, cell + n) for n in range(2))
-        return tirx.call_pure_extern("uint32", f"composite_pair_{name}", *both)

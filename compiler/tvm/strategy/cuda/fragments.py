@@ -92,7 +92,7 @@ class Fragments:
             halves = (remainder(matrix, 2), quotient(matrix, 2))
             other, inner = halves if is_first else halves[::-1]
             within = remainder(self.lane, 8)
-            near, far = (within, 0) if staged.inner_last else (0, within)
+            near, far = (within, 0) if staged.inner_near else (0, within)
             other, inner = other * 8 + near, inner * 8 + far
         else:
             other, inner = self.row, self.column * self._inner_steps[0]
@@ -105,7 +105,7 @@ class Fragments:
         """
         block, numbers = self._block, self._numbers
         if numbers.bytes == 2:
-            transposed = "false" if staged.inner_last else "true"
+            transposed = "false" if staged.inner_near else "true"
             registers = block.address(to.buffer, 4 * to.at)
             block.call(f"composite_load_matrices<{transposed}>", registers, block.address(*source))
             return
@@ -123,3 +123,13 @@ class Fragments:
         sizes = ((sums, 4), (a, 4), (b, 2))
         registers = (block.address(one.buffer, size * one.at) for one, size in sizes)
         block.call(f"composite_mma_{self._numbers.name}", *registers)
+
+
+def factor_of_sums(block: DeviceBlock, numbers: Numbers, sums: Buffer, k: int, i: int) -> Expr:
+    """Return register ``i`` of the fragment ``k`` of a first factor, which sums become."""
+    if numbers.bytes == 4:
+        cell = 4 * k + 2 * (i % 2) + i // 2
+        return tirx.call_pure_extern("uint32", "composite_tf32", block.load(sums, cell))
+    cell = 4 * (2 * k + i // 2) + 2 * (i % 2)
+    both = (block.load(sums, cell + n) for n in range(2))
+    return tirx.call_pure_extern("uint32", f"composite_pair_{numbers.name}", *both)

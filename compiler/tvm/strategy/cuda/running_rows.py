@@ -22,6 +22,7 @@ from composite.compiler.tvm.strategy.cuda.group import Total
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
 from composite.compiler.tvm.strategy.indexing import unflatten
 
+_LOG2_E = 1.4426950408889634
 _PARTNERS = (2, 1)
 """In which bits the lanes differ that have elements of the same row."""
 
@@ -45,13 +46,16 @@ class RunningRows:
         last = index(context.size(found.scores.shape[-2])) - 1
         rows = (minimum(index(first + half * 8), last) for half in range(2))
         self._rows = [self._block.bind(row, "row") for row in rows]
-        self._most = [self._total(found.most) for _ in self._rows]
-        self._totals = [self._total(found.total) for _ in self._rows]
-
-    def _total(self, reduction: Tensor) -> Total:
-        if not isinstance(reduction.node, Reduce):
+        self._most = [self._lowest() for _ in self._rows]
+        if not isinstance(found.total.node, Reduce):
             raise TypeError("an attention's rows are reduced")
-        return Total(self._block, reduction.node.combine, "float32")
+        combine = found.total.node.combine
+        self._totals = [Total(self._block, combine, "float32") for _ in self._rows]
+
+    def _lowest(self) -> Buffer:
+        most = self._block.registers(1, "float32", "most")
+        self._block.store(most, 0, const(float("-inf"), "float32"))
+        return most
 
     def add(self, scores: Buffer, sums: Buffer, first: Expr) -> None:
         """Put the exponentials of the logits in place of the scores, and scale the sums.
@@ -60,34 +64,36 @@ class RunningRows:
         """
         block = self._block
         tiles = int(scores.shape[0]) // 4
-        places = self._places(first, [j * 8 + i for j in range(tiles) for i in (0, 1)], tiles * 8)
+        columns = [j * 8 + i for j in range(tiles) for i in (0, 1)]
+        count = self._context.size(self._found.scores.shape[-1])
+        is_whole = isinstance(count, int) and count % (tiles * 8) == 0
         batch = place_of(self._matrix, self._found.logits.shape[:-2], self._context)
         for half, row in enumerate(self._rows):
-            cells = _cells(tiles, half)
-            for (column, inside), cell in zip(places, cells, strict=True):
-                logit = self._logit([*batch, row, column], block.let(block.load(scores, cell)))
-                if inside is not None:
-                    logit = choose(inside, logit, like(float("-inf"), logit))
+            for column, cell in zip(columns, _cells(tiles, half), strict=True):
+                place: Expr = index(first + column)
+                place = block.bind(
+                    place if is_whole else minimum(place, index(count) - 1), "column"
+                )
+                logit = self._logit([*batch, row, place], block.let(block.load(scores, cell)))
                 block.store(scores, cell, block.let(logit))
-            scale = self._raise(half, scores, cells)
+        if not is_whole:
+            self._leave_out(scores, index(count) - first, columns)
+        for half in range(2):
+            scale = self._raise(half, scores, _cells(tiles, half))
             for cell in _cells(int(sums.shape[0]) // 4, half):
                 block.store(sums, cell, block.let(block.load(sums, cell)) * scale)
 
-    def _places(
-        self, first: Expr, columns: Sequence[int], together: int
-    ) -> list[tuple[Expr, Expr | None]]:
-        """Return where elements of columns are read, and whether they are; None is always."""
-        block, count = self._block, self._context.size(self._found.scores.shape[-1])
-        places = [block.bind(first + column, "column") for column in columns]
-        if isinstance(count, int) and count % together == 0:
-            return [(place, None) for place in places]
+    def _leave_out(self, logits: Buffer, left: Expr, columns: Sequence[int]) -> None:
+        """Let logits of columns that there are none of be -inf: in the last piece, if at all."""
+        block, low = self._block, const(float("-inf"), "float32")
         # A small number, so that it takes one register.
-        left = block.let(tirx.Cast("int32", minimum(index(count) - first, together)), "left")
-        last = index(count) - 1
-        return [
-            (block.bind(minimum(place, last), "column"), left > const(column, "int32"))
-            for place, column in zip(places, columns, strict=True)
-        ]
+        left = block.let(tirx.Cast("int32", minimum(left, columns[-1] + 1)), "left")
+        with block.when(left <= const(columns[-1], "int32")):
+            for half in range(2):
+                cells = _cells(int(logits.shape[0]) // 4, half)
+                for column, cell in zip(columns, cells, strict=True):
+                    inside = left > const(column, "int32")
+                    block.store(logits, cell, choose(inside, block.load(logits, cell), low))
 
     def _logit(self, at: list[Index], score: Expr) -> Expr:
         """Return an element of the logits, made of that of the scores."""
@@ -98,15 +104,18 @@ class RunningRows:
     def _raise(self, half: int, logits: Buffer, cells: Sequence[int]) -> Expr:
         """Make exponentials of a row's logits; return what scales those of before."""
         block, most, total = self._block, self._most[half], self._totals[half]
-        before = most.value()
+        before = block.let(block.load(most, 0))
         for cell in cells:
-            most.add(block.load(logits, cell))
+            self._put_larger(most, block.load(logits, cell))
         for bits in _PARTNERS:
-            most.add_partners(bits)
-        largest = most.value()
+            own = block.let(block.load(most, 0))
+            other = tirx.call_pure_extern("float32", "composite_partner", own, const(bits, "int32"))
+            self._put_larger(most, other)
+        largest = block.let(block.load(most, 0))
         # Where a row has nothing but -inf so far, the exponentials are to be 0.
         low = like(float("-inf"), largest)
-        base = block.let(choose(tirx.EQ(largest, low), like(0.0, largest), largest))
+        base = choose(tirx.EQ(largest, low), like(0.0, largest), largest)
+        base = block.let(base * const(_LOG2_E, "float32"))
         scale = self._power(before, base)
         scaled = block.let(total.value() * scale)
         total.restart()
@@ -116,10 +125,23 @@ class RunningRows:
             total.add(block.load(logits, cell))
         return scale
 
-    def _power(self, x: Expr, most: Expr) -> Expr:
-        """Return the exponential of a difference."""
-        less = self._block.let(_body(self._found.difference)(self._block, x, most))
-        return self._block.let(_body(self._found.power)(self._block, less))
+    def _put_larger(self, most: Buffer, value: Expr) -> None:
+        """Raise the largest number. A NaN is passed over: its own exponential is NaN anyway."""
+        larger = tirx.max(self._block.load(most, 0), value)
+        self._block.store(most, 0, self._block.let(larger))
+
+    def _power(self, x: Expr, base: Expr) -> Expr:
+        """Return the exponential of ``x``, divided by 2 to the ``base``.
+
+        The base is the largest logit times log2(e), rounded once for all of a row, so that the
+        quotient of two exponentials does not know of it. The product is rounded with the
+        difference, which is an error of at most 126 * 2**-24 of a power of 2.
+        """
+        block = self._block
+        power = block.let(
+            tirx.call_intrin("float32", "tirx.fma", x, const(_LOG2_E, "float32"), -base)
+        )
+        return block.let(tirx.call_pure_extern("float32", "composite_exp2", power))
 
     def divide(self, sums: Buffer) -> None:
         """Make of each sum what the softmax makes of an exponential and its row's total."""

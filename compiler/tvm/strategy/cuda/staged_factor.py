@@ -67,12 +67,43 @@ class Corner(NamedTuple):
     inner: Expr
 
 
+def near_axis(where: Strided | None) -> int:
+    """Return which of the last two dimensions has its elements side by side: -1 if none has."""
+    if where is None or _is_one(where.strides[-1]):
+        return -1
+    return -2 if _is_one(where.strides[-2]) else -1
+
+
+def _is_one(stride: Index) -> bool:
+    return is_multiple(index(stride) - 1, 1 << 30)
+
+
+def copied_together(factor: Factor, where: Strided | None, context: Context) -> int:
+    """Return how many elements that lie side by side are copied at a time; 0 if none can be."""
+    if where is None or where.storage.dtype != factor.tensor.dtype:
+        return 0
+    axis, shape = near_axis(where), factor.tensor.shape
+    sizes = [*zip(where.strides, shape, strict=True)]
+    near, near_size = sizes.pop(axis)
+    apart = [stride for stride, size in sizes if size != 1]
+    if not _is_one(near):
+        return 0
+    # The near dimension may end within what is copied together: it must be a multiple, too.
+    last = context.size(near_size)
+    for size in _COPIED:
+        width = size // ITEM_SIZE[factor.tensor.dtype]
+        if width and all(is_multiple(s, width) for s in (*apart, where.offset, last)):
+            return width
+    return 0
+
+
 class StagedFactor:
     """A factor of which shared memory holds pieces of ``side`` by ``piece`` elements.
 
     If it is ``paired``, a lane of a warp reads two neighbours of the inner dimension.
 
     Attributes:
+        inner_near: Whether elements of the inner dimension lie side by side.
         bytes: Of a piece in shared memory.
         step: Elements between neighbours along the other dimension, and along the inner one.
     """
@@ -85,40 +116,20 @@ class StagedFactor:
         self._block = device_block(context)
         self._item = ITEM_SIZE[factor.tensor.dtype]
         self._raw = "float32" if self._item == 4 else "uint16"
-        self._shape = (side, piece) if factor.inner_last else (piece, side)
+        self._where = strided(factor.tensor, context.space)
+        self.inner_near = (near_axis(self._where) == -1) == factor.inner_last
+        self._shape = (side, piece) if self.inner_near else (piece, side)
         # Rows of 16 bytes, and columns of 4, are then in different banks.
-        apart = 16 // self._item * (2 if self._item == 4 and factor.inner_last == paired else 1)
+        apart = 16 // self._item * (2 if self._item == 4 and self.inner_near == paired else 1)
         row = self._shape[1] + apart
-        self.step = (row, 1) if factor.inner_last else (1, row)
+        self.step = (row, 1) if self.inner_near else (1, row)
         self.elements = self._shape[0] * row
         self.bytes = self.elements * self._item
-        self._where = strided(factor.tensor, context.space)
-        self._width = self._copied_together(self._where)
-
-    @property
-    def inner_last(self) -> bool:
-        """Whether elements of the inner dimension lie side by side."""
-        return self._factor.inner_last
+        self._width = copied_together(factor, self._where, context)
 
     def view(self, pool: Buffer) -> Buffer:
         """Return shared memory as an array of the factor's elements."""
         return self._block.view(pool, self._raw)
-
-    def _copied_together(self, where: Strided | None) -> int:
-        """Return how many elements are copied at a time; 0 if none can be."""
-        if where is None or where.storage.dtype != self._factor.tensor.dtype:
-            return 0
-        *apart, near = where.strides
-        apart = [s for s, d in zip(apart, self._factor.tensor.shape, strict=False) if d != 1]
-        if not is_multiple(index(near) - 1, 1 << 30):
-            return 0
-        # The last dimension may end within what is copied together: it must be a multiple, too.
-        last = self._context.size(self._factor.tensor.shape[-1])
-        for size in _COPIED:
-            width = size // self._item
-            if width and all(is_multiple(s, width) for s in (*apart, where.offset, last)):
-                return width
-        return 0
 
     def begin(self, team: Team, to: Place, corner: Corner) -> None:
         """Have the threads of a block bring a piece."""
@@ -140,7 +151,7 @@ class StagedFactor:
         row = block.bind(quotient(number, along), "row")
         column = block.bind(remainder(number, along) * width, "column")
         place = block.bind(to.at + row * max(self.step) + column, "to")
-        other, deep = (row, column) if self.inner_last else (column, row)
+        other, deep = (row, column) if self.inner_near else (column, row)
         other = block.bind(corner.start + other, "other")
         deep = block.bind(corner.inner + deep, "deep")
         size, depth = (self._context.size(d) for d in (self._factor.size, self._factor.depth))

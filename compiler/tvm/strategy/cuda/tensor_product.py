@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from composite.compiler.tvm.codegen.access import Index
 from composite.compiler.tvm.codegen.block import Buffer, index, quotient, remainder
-from composite.compiler.tvm.codegen.device_block import WARP, Grid, Place
+from composite.compiler.tvm.codegen.device_block import DECLARED, WARP, Grid, Place
 from composite.compiler.tvm.ir.anchors import MatMul
 from composite.compiler.tvm.ir.dims import floordiv, product
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
@@ -26,18 +26,13 @@ from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cuda.fragments import Fragments, Numbers
 from composite.compiler.tvm.strategy.cuda.staged_factor import Corner, Factor, StagedFactor, Team
 from composite.compiler.tvm.strategy.cuda.staged_sums import SumsEpilogue
+from composite.compiler.tvm.strategy.cuda.tiles import default_tile
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
 from composite.compiler.tvm.strategy.indexing import unflatten
 
-_SHARED = 48 * 1024
-"""Bytes of shared memory that a function may declare."""
 _PIECE = 64
 """Bytes of the inner dimension that are in shared memory at a time, of each row or column."""
 _MOST_STAGES = 4
-_ENOUGH_BLOCKS = 128
-"""With so many blocks, nearly all multiprocessors of a large GPU have one."""
-_UNKNOWN = 1024
-"""What a size that the call decides is taken for."""
 
 
 class _Tile(NamedTuple):
@@ -111,7 +106,8 @@ class _Launch:
         self._context = context
         self._block = device_block(context)
         names = _allowed(numbers, self._block.threads)
-        chosen = context.choose("tensor.tile", names, _default(anchor, names))
+        default = default_tile(anchor, {name: _TILES[name] for name in names})
+        chosen = context.choose("tensor.tile", names, default)
         self._tile = tile = _TILES[chosen]
         self._piece = _PIECE // numbers.bytes
         self._a, self._b = (
@@ -121,7 +117,7 @@ class _Launch:
         self._pieces = quotient(context.size(factors[0].depth) + (self._piece - 1), self._piece)
         self._epilogue = SumsEpilogue(stage, anchor, self._own_columns, context)
         held = self._a.bytes + self._b.bytes
-        most = min(_MOST_STAGES, _SHARED // held)
+        most = min(_MOST_STAGES, DECLARED // held)
         self._stages = min(context.choose("tensor.stages", (2, 3, 4), most), most)
         self._room = max(self._stages * held, self._epilogue.bytes(tile.threads // WARP))
 
@@ -225,14 +221,3 @@ def _allowed(numbers: Numbers, threads: int | None) -> list[str]:
     if threads is None:
         return [name for name in names if name != _IN_LOOPS]
     return [name for name in names if _TILES[name].threads == threads]
-
-
-def _default(anchor: Tensor, names: Sequence[str]) -> str:
-    """Return the largest rectangle of which there are enough."""
-    *batch, rows, columns = (d if isinstance(d, int) else _UNKNOWN for d in anchor.shape)
-    for name in names:
-        tile = _TILES[name]
-        blocks = product(batch) * -(-rows // tile.rows) * -(-columns // tile.columns)
-        if isinstance(blocks, int) and blocks >= _ENOUGH_BLOCKS:
-            return name
-    return names[-1]

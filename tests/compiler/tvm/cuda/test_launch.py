@@ -33,9 +33,9 @@ def test_a_plan_is_what_its_fields_say() -> None:
 @pytest.mark.parametrize(
     ("sizes", "multiprocessors", "blocks"),
     [((0, 5), 100, 0), ((1, 1), 100, 1), ((32, 32), 100, 1), ((32, 33), 100, 2),
-     ((10**6, 10**6), 100, 800)],
+     ((10**6, 10**6), 100, 10**12 // 1024), ((10**7, 10**7), 100, (1 << 31) - 1)],
 )  # fmt: skip
-def test_no_more_blocks_than_work_and_than_fit(
+def test_as_many_blocks_as_work_and_as_a_grid_has(
     sizes: tuple[int, int], multiprocessors: int, blocks: int
 ) -> None:
     assert LAUNCH.blocks({"s0": sizes[0], "s1": sizes[1]}, multiprocessors) == blocks

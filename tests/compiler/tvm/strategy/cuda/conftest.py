@@ -12,6 +12,8 @@ from tests.compiler.tvm.strategy.cuda import (
     test_reduction,
     test_rows,
     test_tensor_product,
+    test_warp_group_attention,
+    test_warp_group_product,
 )
 from tests.gpu.shim.cases import Batch
 
@@ -27,6 +29,8 @@ def batch(tmp_path_factory: pytest.TempPathFactory) -> Batch:
         test_reduction,
         test_rows,
         test_tensor_product,
+        test_warp_group_attention,
+        test_warp_group_product,
     )
     cases = {name: case for file in files for name, case in file.CASES.items()}
     return Batch(cases, tmp_path_factory.mktemp("emulated"))

@@ -9,30 +9,38 @@ from composite.compiler.tvm.cuda.preamble import PREAMBLE
 from tests.gpu.shim.cases import Batch
 from tests.gpu.shim.emulator import functions_of
 
+_SHARED = 227 << 10
+"""Bytes of shared memory of a multiprocessor of level 9.0."""
+
 pytestmark = pytest.mark.skipif(
     not nvrtc.available(), reason="nvidia-cuda-nvrtc-cu12 is not installed"
 )
 
 
 @pytest.mark.slow
-def test_kernels_keep_what_they_compute_in_registers(batch: Batch) -> None:
-    launches = [one for kernel in batch.kernels.values() for one in kernel.plan.launches]
-    source = PREAMBLE + "".join(map(functions_of, batch.kernels.values()))
-    made = nvrtc.cubin(source, "sm_80")
+@pytest.mark.parametrize("level", ["sm_80", "sm_90"])
+def test_kernels_keep_what_they_compute_in_registers(batch: Batch, level: str) -> None:
+    kernels = [one for one in batch.kernels.values() if one.target.isa == level]
+    launches = [one for kernel in kernels for one in kernel.plan.launches]
+    source = PREAMBLE + "".join(map(functions_of, kernels))
+    made = nvrtc.cubin(source, level)
     assert made.data.startswith(b"\x7fELF")
     assert made.usage.keys() == {one.function for one in launches}
     for one in launches:
         used = made.usage[one.function]
         # A routine that is called, not inlined, saves some registers: an array would take more.
         assert used.spilled <= 16, one.function
-        assert used.shared == one.shared, one.function
+        # Where one function has a swizzled pool, what all of them declare is rounded up.
+        assert one.shared <= used.shared < one.shared + 1024, one.function
         # A sine of a large number is CUDA's own, which has a table on the stack; of a group of
         # random words a thread takes the one that its number says.
         if one.function.startswith(("functions", "dropped")):
             continue
         assert used.stack <= 16, one.function
-        # The registers of a multiprocessor suffice for two blocks, or for 1024 threads.
-        assert used.registers * min(one.threads * 2, 1024) <= 65536, one.function
+        # The registers of a multiprocessor suffice for two blocks, or for 1024 threads; for one
+        # block where two do not fit into its shared memory.
+        together = 1 if one.dynamic > _SHARED // 2 else 2
+        assert used.registers * min(one.threads * together, 1024) <= 65536, one.function
 
 
 @pytest.mark.slow
@@ -43,9 +51,12 @@ def test_kernels_keep_what_they_compute_in_registers(batch: Batch) -> None:
         ("attention_half", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
         ("tensor_wide", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"),
         ("tensor_float", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"),
+        ("group_dense", "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16"),
+        ("attention_group_causal", "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16"),
     ],
 )
 def test_tensor_cores_multiply(batch: Batch, name: str, instruction: str) -> None:
-    made = nvrtc.ptx(batch.kernels[name].source, "sm_80")
+    kernel = batch.kernels[name]
+    made = nvrtc.ptx(kernel.source, kernel.target.isa, is_portable=False)
     for wanted in (instruction, "cp.async.cg.shared.global", "cp.async.wait_group"):
         assert wanted in made

@@ -132,7 +132,8 @@ def test_weights_are_held_where_they_fit(
     cell: Any, units: int, dtype: Any, level: str, held: bool
 ) -> None:
     gates = 4 if cell is lstm else 1
-    kernel = written("k", Case(cell, layer("s0", "s1", 8, units, gates), "", [dtype]), level)
+    case = Case(cell, layer("s0", "s1", 8, units, gates), "", [dtype], level=level)
+    kernel = written("k", case)
     (launch,) = (one for one in kernel.plan.launches if one.resident)
     assert ("weights_" in kernel.source) == held
     assert launch.dynamic <= (224 << 10 if level == "sm_90" else 96 << 10)

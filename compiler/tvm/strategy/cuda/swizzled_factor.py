@@ -1,0 +1,138 @@
+"""Factors of a product in shared memory as four warps together read them (``wgmma``).
+
+Pieces of 64 elements of 16 bits along the inner dimension lie there in rows of 128 bytes: of the
+inner dimension where that is the near one in memory, else of 64 elements of the other dimension,
+one such square after the other. In each group of eight rows the 16 bytes that a thread copies are
+swizzled by the number of the row (PTX ISA, "Swizzling modes"), so that neither the copies nor the
+products meet in a bank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tvm import tirx
+
+from composite.compiler.tvm.codegen.access import Index, Strided, strided
+from composite.compiler.tvm.codegen.block import Buffer, index, quotient, remainder
+from composite.compiler.tvm.codegen.device_block import Place
+from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.strategy.context import Context
+from composite.compiler.tvm.strategy.cuda.staged_factor import (
+    Corner,
+    Factor,
+    Team,
+    copied_together,
+    near_axis,
+)
+from composite.compiler.tvm.strategy.cuda.vectors import device_block, is_multiple
+
+PIECE = 64
+"""Elements of the inner dimension that are in shared memory at a time, of each row or column."""
+GROUP_ROWS = 64
+"""Rows that four warps multiply together."""
+DEPTH = 16
+"""Elements of the inner dimension that one instruction multiplies."""
+_RAW = "uint16"
+_TOGETHER = 8
+"""Elements of 16 bytes, and rows after which the swizzle repeats."""
+
+
+def is_swizzled(factor: Factor, context: Context) -> bool:
+    """Return whether a factor can be copied 16 bytes at a time, as a swizzle needs."""
+    return copied_together(factor, strided(factor.tensor, context.space), context) == _TOGETHER
+
+
+class SwizzledFactor:
+    """A factor of which shared memory holds pieces of ``side`` by 64 elements.
+
+    Attributes:
+        elements: Of a piece.
+        far: 1 if the other dimension is the near one in memory, else 0, as ``wgmma`` names it.
+        apart: Bytes between squares of 64 elements of the other dimension.
+    """
+
+    apart = PIECE * PIECE * 2
+
+    def __init__(self, factor: Factor, side: int, team: Team, context: Context) -> None:
+        self._factor = factor
+        self._context = context
+        self._block = device_block(context)
+        self.elements = side * PIECE
+        self._where = _strides(factor, context)
+        axis = near_axis(self._where)
+        self.far = 0 if (axis == -1) == factor.inner_last else 1
+        self._step = self._where.strides[-3 - axis]  # between rows
+        self._side = side
+        near = side if self.far else PIECE
+        # A thread copies the same 16 bytes of several rows, whose numbers differ by whole swizzles.
+        self._across = near // _TOGETHER
+        self._rows = team.threads // self._across
+        if self._rows % _TOGETHER:
+            raise ValueError(f"{team.threads} threads do not swizzle rows of {near} elements")
+        self._count = self.elements // _TOGETHER // team.threads
+        self._row = self._block.bind(quotient(team.thread, self._across), "row")
+        self._column = self._block.bind(remainder(team.thread, self._across), "column")
+
+    @property
+    def bytes(self) -> int:
+        """Of a piece."""
+        return self.elements * 2
+
+    def view(self, pool: Buffer) -> Buffer:
+        """Return shared memory as an array of the factor's elements."""
+        return self._block.view(pool, _RAW)
+
+    def at(self, other: Expr | int, inner: int) -> Expr:
+        """Return where a product begins in a piece: a multiple of 64 rows, of 16 elements each."""
+        return index(other * PIECE + inner * (PIECE if self.far else 1))
+
+    def begin(self, slot: Place, start: tuple[Sequence[Index], Expr], inner: Expr) -> None:
+        """Have the threads of a block bring the piece of the inner dimension from ``inner`` on."""
+        block, place = self._block, self._first_place()
+        corner = Corner(start[0], start[1], inner)
+        to = block.bind(slot.at + place, "to")
+        source = block.bind(self._first_element(corner), "from")
+        for number in range(self._count):
+            rows = number * self._rows
+            block.begin_copy(
+                Place(slot.buffer, to + rows * PIECE),
+                Place(self._where.storage.buffer, source + rows * self._step),
+                _TOGETHER,
+                self._is_inside(corner, rows),
+            )
+
+    def _first_place(self) -> Expr:
+        """Return where the first 16 bytes of a thread lie in a piece."""
+        square = quotient(self._column, _TOGETHER)
+        within = remainder(self._column, _TOGETHER)
+        swizzled = tirx.bitwise_xor(index(within), index(remainder(self._row, _TOGETHER)))
+        place = square * (PIECE * PIECE) + self._row * PIECE + swizzled * _TOGETHER
+        return self._block.bind(place, "place")
+
+    def _first_element(self, corner: Corner) -> Expr:
+        """Return which element a thread's first one is in memory."""
+        column = self._column * _TOGETHER
+        other, deep = (column, self._row) if self.far else (self._row, column)
+        place = self._factor.place(corner.batch, corner.start + other, corner.inner + deep)
+        strides = self._where.strides
+        return index(sum((i * s for i, s in zip(place, strides, strict=True)), self._where.offset))
+
+    def _is_inside(self, corner: Corner, rows: int) -> Expr:
+        """Return whether the factor has what a thread copies, ``rows`` after its first row."""
+        size, depth = (self._context.size(d) for d in (self._factor.size, self._factor.depth))
+        column, row = self._column * _TOGETHER, self._row + rows
+        other, deep = (column, row) if self.far else (row, column)
+        if is_multiple(depth, PIECE):
+            deep = 0  # all of a piece is there, or none of it
+        inside = corner.inner + deep < index(depth)
+        if is_multiple(size, self._side):
+            return inside
+        return tirx.And(inside, corner.start + other < index(size))
+
+
+def _strides(factor: Factor, context: Context) -> Strided:
+    where = strided(factor.tensor, context.space)
+    if where is None:
+        raise ValueError("a factor that strides do not describe is not copied")
+    return where

@@ -1,0 +1,234 @@
+"""Attention as one launch whose products four warps compute together (``wgmma``).
+
+A block has 128 rows of queries in shared memory, four warps 64 of them. Keys and values come in
+pieces, the next ones while the current ones are used. What goes on between the products is that of
+:mod:`.attention`, on registers that lie alike.
+
+On GPUs of level 9.0, of 16-bit floats that can be copied 16 bytes at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from composite.compiler.tvm.codegen.access import Index
+from composite.compiler.tvm.codegen.block import Buffer, index, quotient, remainder
+from composite.compiler.tvm.codegen.device_block import WARP, Grid, Place
+from composite.compiler.tvm.ir.dims import floordiv, product
+from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.plan.stage import Stage
+from composite.compiler.tvm.strategy.context import Context, Writer
+from composite.compiler.tvm.strategy.cuda.attention_shapes import Shapes
+from composite.compiler.tvm.strategy.cuda.fragments import Fragments, factor_of_sums
+from composite.compiler.tvm.strategy.cuda.running_rows import RunningRows, place_of
+from composite.compiler.tvm.strategy.cuda.staged_factor import Team
+from composite.compiler.tvm.strategy.cuda.staged_sums import SumsEpilogue
+from composite.compiler.tvm.strategy.cuda.swizzled_factor import (
+    DEPTH,
+    GROUP_ROWS,
+    PIECE,
+    SwizzledFactor,
+    is_swizzled,
+)
+from composite.compiler.tvm.strategy.cuda.vectors import device_block
+from composite.compiler.tvm.target import CudaTarget
+
+_ROWS = 128
+"""Rows of queries of a block."""
+_WARPS = 8
+_COLUMNS = 64
+"""Keys of a piece: with 128, the registers are those of one block a multiprocessor, not of two."""
+_SLOTS = 2
+"""Pieces of keys and values that are there at a time."""
+
+
+class WarpGroupAttention:
+    """Stages that are an attention of 16-bit floats, where the GPU has the instructions."""
+
+    name = "warp_group_attention"
+
+    def match(self, stage: Stage, context: Context) -> Writer | None:
+        """Take what was joined as one."""
+        target = context.target
+        if not (isinstance(target, CudaTarget) and target.has_warp_groups and stage.parts):
+            return None
+        shapes = Shapes.of(stage, context)
+        if shapes is None or shapes.first.bytes != 2 or shapes.second.bytes != 2:
+            return None
+        factors = (shapes.queries, shapes.keys, shapes.values)
+        if not all(is_swizzled(factor, context) for factor in factors):
+            return None
+        return _Writer(stage, shapes, context)
+
+
+@dataclass(frozen=True)
+class _Writer:
+    stage: Stage
+    shapes: Shapes
+    context: Context
+
+    def write(self) -> None:
+        """Write one launch."""
+        _Launch(self.stage.parts[-1], self.shapes, self.context).write()
+
+
+class _Launch:
+    def __init__(self, last: Stage, shapes: Shapes, context: Context) -> None:
+        self._shapes = shapes
+        self._found = shapes.found
+        self._context = context
+        self._block = device_block(context)
+        # Squares of 64 elements, where there are fewer with zeros.
+        self._depth = -(-shapes.depth // PIECE)
+        self._width = -(-shapes.width // PIECE) * PIECE
+        self._epilogue = SumsEpilogue(last, shapes.found.result, self._width, context)
+        held = _ROWS * self._depth + _SLOTS * _COLUMNS * self._depth
+        held = (held * PIECE + _SLOTS * _COLUMNS * self._width) * 2
+        self._room = max(held, self._epilogue.bytes(_WARPS))
+        self._batch = self._found.result.shape[:-2]
+        self._count = context.size(self._found.scores.shape[-1])
+
+    def write(self) -> None:
+        block = self._block
+        down = floordiv(self._found.result.shape[-2] + (_ROWS - 1), _ROWS)
+        work = product(self._batch) * down
+        with block.launch(work, 1, _WARPS * WARP) as grid:
+            pool = block.pool(self._room)
+            held = Fragments(block, self._shapes.first, grid.thread)
+            pieces = _Pieces(self, grid, pool)
+            with block.share_out(grid.block, self._context.size(work), grid.blocks) as unit:
+                matrix = block.bind(quotient(unit, self._context.size(down)), "matrix")
+                first = block.bind((unit - matrix * self._context.size(down)) * _ROWS, "first")
+                own = block.bind(first + held.warp * 16, "own")
+                rows = RunningRows(self._found, matrix, own + held.row, self._context)
+                sums = held.sums(self._width // 8)
+                pieces.begin(matrix, first)
+                self._go_through(held, pieces, rows, sums)
+                rows.divide(sums)
+                block.barrier()
+                at = [*place_of(matrix, self._batch, self._context), own, index(0)]
+                self._epilogue.write(held, pool, sums, at)
+                block.barrier()
+
+    def _go_through(
+        self, held: Fragments, pieces: _Pieces, rows: RunningRows, sums: Buffer
+    ) -> None:
+        """Take all keys and values, piece by piece."""
+        block = self._block
+        count = quotient(self._count + (_COLUMNS - 1), _COLUMNS)
+        with block.loop(count, "piece") as piece:
+            block.call("composite_wait_for_copies<0>")
+            block.call("composite_wgmma_publish")
+            # All have what they waited for, and nobody reads what the next copies replace.
+            block.barrier()
+            pieces.bring(block.bind(piece + 1, "coming"))
+            keys, values = pieces.places(piece)
+            scores = self._scores(held, pieces, keys)
+            rows.add(scores, sums, block.bind(piece * _COLUMNS + held.column * 2, "column"))
+            self._add_values(pieces, scores, values, sums)
+        block.call("composite_wait_for_copies<0>")
+
+    def _scores(self, held: Fragments, pieces: _Pieces, keys: Place) -> Buffer:
+        """Multiply the queries and a piece of the keys."""
+        block, name = self._block, self._shapes.first.name
+        scores = held.sums(_COLUMNS // 8)
+        a, b = pieces.queries, pieces.keys
+        layout = f"{_COLUMNS}, {a.far}, {b.far}, {a.apart}, {b.apart}"
+        rows = quotient(held.warp, 4) * GROUP_ROWS
+        block.call("composite_wgmma_begin")
+        for k in range(self._shapes.depth // DEPTH):
+            square, inner = divmod(k * DEPTH, PIECE)
+            first = a.at(rows, inner) + square * a.elements
+            second = keys.at + b.at(0, inner) + square * b.elements
+            block.call(
+                f"composite_wgmma_{name}<{layout}>",
+                block.address(scores, 0),
+                block.address(keys.buffer, first),
+                block.address(keys.buffer, second),
+            )
+        block.call("composite_wgmma_commit")
+        self._end(scores)
+        return scores
+
+    def _add_values(self, pieces: _Pieces, powers: Buffer, values: Place, sums: Buffer) -> None:
+        """Add the product of the exponentials and a piece of the values."""
+        block, numbers, b = self._block, self._shapes.second, pieces.values
+        steps = _COLUMNS // DEPTH
+        left = block.registers(4 * steps, "uint32", "powers")
+        for k in range(steps):
+            for i in range(4):
+                block.store(left, 4 * k + i, factor_of_sums(block, numbers, powers, k, i))
+        block.call("composite_wgmma_begin")
+        for k in range(steps):
+            square, inner = divmod(k * DEPTH, PIECE)
+            second = values.at + b.at(0, inner) + square * b.elements
+            block.call(
+                f"composite_wgmma_held_{numbers.name}<{self._width}, {b.far}, {b.apart}>",
+                block.address(sums, 0),
+                block.address(left, 4 * k),
+                block.address(values.buffer, second),
+            )
+        block.call("composite_wgmma_commit")
+        self._end(sums)
+
+    def _end(self, sums: Buffer) -> None:
+        count = int(sums.shape[0])
+        self._block.call(f"composite_wgmma_end<{count}>", self._block.address(sums, 0))
+
+
+class _Pieces:
+    """What a block has of the queries, keys and values in shared memory, in this order."""
+
+    def __init__(self, launch: _Launch, grid: Grid, pool: Buffer) -> None:
+        shapes, self._context = launch._shapes, launch._context
+        self._block = launch._block
+        self._found = shapes.found
+        self._depth = launch._depth
+        team = Team(grid.thread, _WARPS * WARP)
+        sides = (
+            (shapes.queries, _ROWS), (shapes.keys, _COLUMNS), (shapes.values, launch._width)
+        )  # fmt: skip
+        self.queries, self.keys, self.values = (
+            SwizzledFactor(factor, side, team, self._context) for factor, side in sides
+        )
+        self._view = self.queries.view(pool)
+        self._squares = _COLUMNS // PIECE
+        self._of_keys = self._depth * self.keys.elements
+        self._of_values = self._squares * self.values.elements
+        self._first_keys = self._depth * self.queries.elements
+        self._first_values = self._first_keys + _SLOTS * self._of_keys
+        self._starts: list[tuple[list[Index], list[Index]]] = []
+
+    def begin(self, matrix: Expr, first: Expr) -> None:
+        """Begin to bring the queries from a row on, and the first keys and values of a matrix."""
+        scores, result = (
+            place_of(matrix, t.shape[:-2], self._context)
+            for t in (self._found.scores, self._found.result)
+        )
+        self._starts = [(scores, result)]
+        for number in range(self._depth):
+            to = Place(self._view, index(number * self.queries.elements))
+            self.queries.begin(to, (scores, first), index(number * PIECE))
+        self.bring(index(0))
+
+    def bring(self, piece: Expr) -> None:
+        """Begin to bring a piece of the keys and values."""
+        block, ((scores, result),) = self._block, self._starts
+        keys, values = self.places(piece)
+        column = block.bind(piece * _COLUMNS, "column")
+        for number in range(self._depth):
+            to = Place(keys.buffer, keys.at + number * self.keys.elements)
+            self.keys.begin(to, (scores, column), index(number * PIECE))
+        for number in range(self._squares):
+            to = Place(values.buffer, values.at + number * self.values.elements)
+            self.values.begin(to, (result, index(0)), column + number * PIECE)
+        block.call("composite_commit_copies")
+
+    def places(self, piece: Expr) -> Sequence[Place]:
+        """Return where the keys and the values of a piece are."""
+        block = self._block
+        slot = block.bind(remainder(piece, _SLOTS), "slot")
+        keys = block.bind(slot * self._of_keys + self._first_keys, "at")
+        values = block.bind(slot * self._of_values + self._first_values, "at")
+        return Place(self._view, keys), Place(self._view, values)
