@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from tvm import ir, tirx
@@ -49,6 +49,7 @@ class Region:
         pool: Bytes that it has beside these.
         copied: Buffers that are accessed in vectors, whose addresses must be aligned.
         resident: Whether its blocks must all be there at a time, since they wait for each other.
+        beside: How many blocks a multiprocessor has registers for, at least; 0 is any number.
     """
 
     work: Dim
@@ -59,6 +60,7 @@ class Region:
     copied: tuple[Buffer, ...]
     pool: int = 0
     resident: bool = False
+    beside: int = 0
 
 
 @dataclass(frozen=True)
@@ -128,8 +130,8 @@ class DeviceBlock(Block):
         return None if self._resident is None else self._resident.threads
 
     @contextmanager
-    def launch(self, work: Dim, share: int, threads: int) -> Iterator[Grid]:
-        """Have each thread of a grid run what is written inside."""
+    def launch(self, work: Dim, share: int, threads: int, beside: int = 0) -> Iterator[Grid]:
+        """Have each thread of a grid run what is written inside; see `Region`."""
         if self._resident is not None:
             yield self._part(self._resident, floordiv(work + (share - 1), share), threads)
             return
@@ -137,7 +139,8 @@ class DeviceBlock(Block):
         yield grid
         self._close(body)
         whole, copied = self._whole(grid, threads, body), (*self._copied,)
-        self.launches.append(Region(work, share, threads, whole, self._shared, copied, self._given))
+        region = Region(work, share, threads, whole, self._shared, copied, self._given)
+        self.launches.append(replace(region, beside=beside))
 
     @contextmanager
     def resident(self, threads: int, size: Callable[[Dim], Expr | int]) -> Iterator[None]:
@@ -154,7 +157,9 @@ class DeviceBlock(Block):
         self._close(body)
         whole, work = self._whole(grid, threads, body), _largest([*own.works, own.ahead])
         copied = (*self._copied,)
-        self.launches.append(Region(work, 1, threads, whole, 0, copied, own.pool, resident=True))
+        # The only one of its multiprocessor has all the registers.
+        region = Region(work, 1, threads, whole, 0, copied, own.pool, resident=True, beside=1)
+        self.launches.append(region)
 
     def meet(self) -> None:
         """Have all blocks of a resident launch meet."""

@@ -111,8 +111,8 @@ class _Writing:
             arguments, function = self._function(region.body)
             # What other blocks write meanwhile is not the compiler's to keep in registers.
             attributes = {"global_symbol": symbol, "tirx.noalias": not region.resident}
-            if region.resident:  # the only one of its multiprocessor has all the registers
-                attributes["tirx.launch_bounds_min_blocks_per_sm"] = 1
+            if region.beside:
+                attributes["tirx.launch_bounds_min_blocks_per_sm"] = region.beside
             functions[symbol] = function.with_attr(attributes)
             launches.append(
                 Launch(
@@ -236,7 +236,8 @@ def _source(functions: dict[str, Any], target: CudaTarget) -> str:
     name = "tvm_callback_cuda_compile"
     before = tvm.get_global_func(name, allow_missing=True)
     # TVM would compile at once, with --use_fast_math. It is given no code: the source is asked for.
-    tvm_ffi.register_global_func(name, lambda *_: "", override=True)
+    # Where its own runtime for GPUs is loaded (CUDA 13), this is called, and must return bytes.
+    tvm_ffi.register_global_func(name, lambda *_: b"", override=True)
     try:
         made = tvm.get_global_func("target.build.cuda")(module, described)
     finally:

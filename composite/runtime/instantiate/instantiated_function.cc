@@ -6,6 +6,9 @@
 #include "composite/runtime/base/op_traits.h"
 #include "composite/runtime/base/stats.h"
 #include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/function_body.h"
+#include "tensorflow/core/common_runtime/function_def_utils.h"
+#include "tensorflow/core/common_runtime/memory_types.h"
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/statusor.h"
 
@@ -29,6 +32,19 @@ bool HasInnerControlFlow(const Library& library, const std::string& name) {
     }
   }
   return false;
+}
+
+// An error if an op of the function reads in the device's memory what lies in the host's, or the
+// other way round. TensorFlow puts copies between such ops, as messages. The fast executor takes
+// what it sends for the device's, wherever it lies: the process would end.
+absl::Status CheckMemoryTypes(Runtime* runtime, const std::string& name, const Library& library) {
+  const tensorflow::FunctionDef* function = library.Find(name);
+  if (function == nullptr) return absl::NotFoundError(name);
+  std::unique_ptr<tensorflow::FunctionBody> body;
+  TF_RETURN_IF_ERROR(tensorflow::FunctionDefToBodyHelper(*function, tensorflow::AttrSlice(),
+                                                         &library, &body));
+  const tensorflow::DeviceType type(runtime->device()->device_type());
+  return tensorflow::ValidateMemoryTypes(type, body->graph);
 }
 
 std::atomic<int> alive{0};
@@ -64,6 +80,9 @@ absl::StatusOr<std::unique_ptr<const InstantiatedFunction>> InstantiateHere(
 
 absl::StatusOr<std::unique_ptr<const InstantiatedFunction>> InstantiatedFunction::MakeFast(
     Runtime* runtime, const std::string& name, std::shared_ptr<const Library> library) {
+  if (runtime->device()->device_type() != tensorflow::DEVICE_CPU) {
+    TF_RETURN_IF_ERROR(CheckMemoryTypes(runtime, name, *library));
+  }
   return InstantiateHere(runtime, name, std::move(library), kFastExecutor);
 }
 

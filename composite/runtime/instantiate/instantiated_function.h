@@ -23,7 +23,8 @@ class InstantiatedFunction {
   // By the standard executor, which says in an error which node failed.
   static absl::StatusOr<std::unique_ptr<const InstantiatedFunction>> MakeTelling(
       Runtime* runtime, const std::string& name, std::shared_ptr<const Library> library);
-  // By the fastest executor, if it can run the function on the runtime's device alone.
+  // By the fastest executor, if it can run the function on the runtime's device alone, without
+  // copies between its memory and the host's.
   static absl::StatusOr<std::unique_ptr<const InstantiatedFunction>> MakeFast(
       Runtime* runtime, const std::string& name, std::shared_ptr<const Library> library);
   // Over the devices of the process: a node runs on the runtime's device if it has a kernel there.

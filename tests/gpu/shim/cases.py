@@ -34,6 +34,7 @@ class Case:
         rtol: Of float32 and float64; 16-bit floats have one rounding of their own.
         atol: The same.
         special: Whether inputs hold infinities, NaN and subnormal numbers.
+        scale: What ordinary numbers are multiplied by.
         launches: How many it takes; any number if it is None.
         choices: Values of knobs.
         tensor_float_32: Whether float32 may be multiplied as TF32.
@@ -49,6 +50,7 @@ class Case:
     rtol: float = 2e-6
     atol: float = 2e-6
     special: bool = False
+    scale: float = 1.0
     launches: int | None = 1
     choices: Mapping[str, Any] = field(default_factory=dict)
     tensor_float_32: bool = False
@@ -65,7 +67,8 @@ class Case:
         made = []
         for number, (shape, dtype) in enumerate(zip(self.shapes, self.input_dtypes(), strict=True)):
             sizes = [run[d] if isinstance(d, str) else d for d in shape]
-            made.append(_numbers(number, sizes, dtype, special=self.special))
+            numbers = _numbers(number, sizes, dtype, special=self.special)
+            made.append(numbers if self.scale == 1 else (numbers * self.scale).astype(dtype))
         return made
 
 

@@ -37,7 +37,11 @@ from composite.compiler.tvm.strategy.row_program import RowProgram, Sweep, row_p
 _THREADS = 128
 """Threads of a block whose warps have rows of their own."""
 _HELD = 32
-"""Elements of a row that a thread holds in registers, at most."""
+"""Elements of a row that a thread holds in registers, at most; half as many in a block of 1024."""
+_VECTORS = 4
+"""Vectors of a thread in a long row: so many loads are under way at a time."""
+_LARGEST = 1024
+"""Threads of a block, at most."""
 _HELD_COST = 1024
 """Instructions that are written out for the elements that a thread holds, at most."""
 _LONG = 256
@@ -101,10 +105,12 @@ class _RowLaunch:
         if width <= WARP * _HELD:
             size = min(WARP, _power_of_two(vectors))
         else:
-            size = self._block.threads or min(1024, max(64, _power_of_two(ceildiv(width, 8))))
+            own = max(8, self._lanes * _VECTORS)
+            size = self._block.threads or min(_LARGEST, max(64, _power_of_two(ceildiv(width, own))))
         held = ceildiv(vectors, size)
         cost = held * self._lanes * sum(one.cost for one in self._program.sweeps)
-        fits = held * self._lanes <= _HELD * 128 // max(128, size) and cost <= _HELD_COST
+        most = _HELD if size < _LARGEST else _HELD // 2
+        fits = held * self._lanes <= most and cost <= _HELD_COST
         return size, held if fits else 0
 
     def write(self) -> None:

@@ -114,8 +114,7 @@ class RunningRows:
         largest = block.let(block.load(most, 0))
         # Where a row has nothing but -inf so far, the exponentials are to be 0.
         low = like(float("-inf"), largest)
-        base = choose(tirx.EQ(largest, low), like(0.0, largest), largest)
-        base = block.let(base * const(_LOG2_E, "float32"))
+        base = block.let(choose(tirx.EQ(largest, low), like(0.0, largest), largest))
         scale = self._power(before, base)
         scaled = block.let(total.value() * scale)
         total.restart()
@@ -131,16 +130,14 @@ class RunningRows:
         self._block.store(most, 0, self._block.let(larger))
 
     def _power(self, x: Expr, base: Expr) -> Expr:
-        """Return the exponential of ``x``, divided by 2 to the ``base``.
+        """Return the exponential of ``x - base``, which is not above 0.
 
-        The base is the largest logit times log2(e), rounded once for all of a row, so that the
-        quotient of two exponentials does not know of it. The product is rounded with the
-        difference, which is an error of at most 126 * 2**-24 of a power of 2.
+        As a power of 2: the difference times log2(e) is rounded, an error of at most 126 / 2^24 of
+        a power that is a normal number. The factors of the second product are rounded to 2^-11.
         """
         block = self._block
-        power = block.let(
-            tirx.call_intrin("float32", "tirx.fma", x, const(_LOG2_E, "float32"), -base)
-        )
+        less = block.let(x - base)
+        power = block.let(less * const(_LOG2_E, "float32"))
         return block.let(tirx.call_pure_extern("float32", "composite_exp2", power))
 
     def divide(self, sums: Buffer) -> None:

@@ -93,7 +93,7 @@ class _Launch:
         block = self._block
         down = floordiv(self._found.result.shape[-2] + (_ROWS - 1), _ROWS)
         work = product(self._batch) * down
-        with block.launch(work, 1, _WARPS * WARP) as grid:
+        with block.launch(work, 1, _WARPS * WARP, beside=2) as grid:
             pool = block.pool(self._room)
             held = Fragments(block, self._shapes.first, grid.thread)
             pieces = _Pieces(self, grid, pool)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,3 +97,36 @@ def test_a_call_that_may_fail_has_no_kernel() -> None:
     with pytest.raises(NotCovered, match="may fail"):
         kernel(lambda x, i: x // i, [8], [8], dtype=np.int32)
     kernel(lambda x, i: tf.gather(x, tf.cast(i, tf.int32)), [8], [3])
+
+
+_WRITE = """
+import tensorflow as tf
+import tvm
+from tests.gpu.shim.cases import Case, written
+print("libtvm_runtime_cuda" in open("/proc/self/maps").read())
+print(written("k", Case(tf.tanh, [[64]], "")).strategy)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is installed")
+def test_sources_are_written_where_tvm_has_its_runtime_for_gpus(tmp_path: Path) -> None:
+    """TVM loads it where CUDA 13 is found, and then has a callback compile what it has written."""
+    import tvm
+
+    library = next(Path(tvm.__file__).parent.rglob("libtvm_runtime_cuda.so"))
+    called = {*re.findall(rb"\0(cu(?:da)?[A-Z]\w+)(?=\0)", library.read_bytes())}
+    stubs = "".join(f"int {name.decode()}(void) {{ return 100; }}\n" for name in called)
+    (tmp_path / "stubs.c").write_text(stubs)
+    (tmp_path / "map").write_text("libcudart.so.13 { global: *; };")
+    for name in ("libcudart.so.13", "libcuda.so.1"):  # of a machine without a GPU
+        versions = ["-Wl,--version-script=map"] if "rt" in name else []
+        subprocess.run(
+            ["cc", "-w", "-shared", "-fPIC", "stubs.c", "-o", name, f"-Wl,-soname,{name}", *versions],
+            check=True, cwd=tmp_path,
+        )  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", _WRITE], capture_output=True, text=True, check=False,
+        env=os.environ | {"LD_LIBRARY_PATH": str(tmp_path)}, cwd=Path(__file__).parents[4],
+    )  # fmt: skip
+    assert done.stdout.split() == ["True", "elementwise"], done.stderr[-2000:]

@@ -29,7 +29,7 @@ def test_kernels_keep_what_they_compute_in_registers(batch: Batch, level: str) -
     for one in launches:
         used = made.usage[one.function]
         # A routine that is called, not inlined, saves some registers: an array would take more.
-        assert used.spilled <= 16, one.function
+        assert used.spilled <= 32, one.function
         # Where one function has a swizzled pool, what all of them declare is rounded up.
         assert one.shared <= used.shared < one.shared + 1024, one.function
         # A sine of a large number is CUDA's own, which has a table on the stack; of a group of

@@ -20,6 +20,10 @@ CASES = {
         masked, [["s0", 16], ["s1", 16], ["s1", 16]], NAME, dtypes=[np.float16],
         runs=[{"s0": 5, "s1": 140}], atol=2e-3, level="sm_90",
     ),
+    "attention_group_large": Case(  # logits of 1e36
+        attention, [["s0", 16], [24, 16], [24, 16]], NAME, dtypes=[BFLOAT16], runs=[{"s0": 9}],
+        rtol=0.02, atol=0.0, scale=1e18, level="sm_90",
+    ),
     "attention_group_causal": Case(
         causal_heads, [[2, "s0", 48]] * 3, NAME, dtypes=[BFLOAT16], runs=[{"s0": 70}], atol=3e-2,
         level="sm_90",
