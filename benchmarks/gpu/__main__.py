@@ -37,21 +37,26 @@ def make_bundle() -> None:
 def say(one: Outcome) -> None:
     """A line for a work."""
     taken = f"  {one.seconds * 1e6:9.1f} us" if one.seconds else ""
+    taken += f", PyTorch {one.peer * 1e6:9.1f} us" if one.peer else ""
     print(f"{one.work:45s} {one.strategy or '-':25s}{taken}  {one.wrong or 'right'}", flush=True)
 
 
 def sanitized() -> dict[str, str]:
     """What compute-sanitizer's tools find in the checks; nothing where it is not installed."""
     tool = shutil.which("compute-sanitizer")
-    verdicts = {}
-    for name in _TOOLS if tool else ():
-        command = [str(tool), "--tool", name, "--error-exitcode", "3"]
-        check = [sys.executable, "-m", "benchmarks.gpu", "check"]
-        done = subprocess.run(
-            [*command, *check], cwd=ROOT, capture_output=True, text=True, check=False
+    check = [sys.executable, "-m", "benchmarks.gpu", "check"]
+    started = {
+        name: subprocess.Popen(
+            [str(tool), "--tool", name, "--error-exitcode", "3", *check],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
-        last = (done.stdout.strip().splitlines() or ["it said nothing"])[-1]
-        verdicts[name] = "nothing found" if done.returncode == 0 else f"**{last}**"
+        for name in (_TOOLS if tool else ())
+    }  # fmt: skip
+    verdicts = {}
+    for name, process in started.items():
+        said, _ = process.communicate()
+        last = (said.strip().splitlines() or ["it said nothing"])[-1]
+        verdicts[name] = "nothing found" if process.returncode == 0 else f"**{last}**"
     return verdicts
 
 

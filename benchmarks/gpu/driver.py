@@ -1,6 +1,6 @@
 """NVIDIA's driver by ctypes: machine code, memory, launches and times, with nothing else installed.
 
-Not for: several GPUs, several streams, or graphs of launches.
+Not for: several GPUs or several streams.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ LIBRARY = "libcuda.so.1"
 _MULTIPROCESSORS, _MAJOR, _MINOR = 16, 75, 76  # CUdevice_attribute
 _MOST_SHARED = 8  # CUfunction_attribute
 _SHARED_OF_ANY = 48 << 10  # bytes that a launch may give without it
+_RELAXED = 2  # CUstreamCaptureMode
 _POISON = 0xFF
 """What outputs and workspaces hold before a call: NaN, in floats."""
 
@@ -59,6 +60,8 @@ class Driver:
         self.multiprocessors, major, minor = counts
         self.level = f"sm_{major}{minor}"
         self._modules: dict[bytes, ctypes.c_void_p] = {}
+        self._stream = ctypes.c_void_p()
+        self._call("cuStreamCreate", ctypes.byref(self._stream), 0)
 
     def _call(self, function: str, *arguments: Any) -> None:
         status = getattr(self._library, function)(*arguments)
@@ -123,9 +126,9 @@ class Driver:
                 self._call("cuFuncSetAttribute", function, _MOST_SHARED, step.shared)
             sizes = (blocks, 1, 1, step.threads, 1, 1, step.shared)
             if step.meets:
-                self._call("cuLaunchCooperativeKernel", function, *sizes, None, addresses)
+                self._call("cuLaunchCooperativeKernel", function, *sizes, self._stream, addresses)
             else:
-                self._call("cuLaunchKernel", function, *sizes, None, addresses, None)
+                self._call("cuLaunchKernel", function, *sizes, self._stream, addresses, None)
 
     def place(self, call: Call, inputs: Sequence[Array]) -> dict[str, Memory]:
         """The arrays of a call in the GPU's memory, by their names."""
@@ -140,20 +143,50 @@ class Driver:
                 self._call("cuMemsetD8_v2", memory[name].address, *poison)
         return memory
 
+    def together(self, run: Callable[[], None], count: int) -> Callable[[], None]:
+        """What has the GPU do so many runs, as a graph: without the host in between."""
+        graph, whole = ctypes.c_void_p(), ctypes.c_void_p()
+        self._call("cuStreamBeginCapture_v2", self._stream, _RELAXED)
+        try:
+            for _ in range(count):
+                run()
+        finally:
+            self._call("cuStreamEndCapture", self._stream, ctypes.byref(graph))
+        self._call("cuGraphInstantiateWithFlags", ctypes.byref(whole), graph, ctypes.c_uint64(0))
+        self._call("cuGraphDestroy", graph)
+        return _Graph(self._call, whole, self._stream)
+
     def milliseconds(self, run: Callable[[], None]) -> float:
         """How long the GPU takes for what a function launches."""
         events = [ctypes.c_void_p(), ctypes.c_void_p()]
         for event in events:
             self._call("cuEventCreate", ctypes.byref(event), 0)
-        self._call("cuEventRecord", events[0], None)
+        self._call("cuEventRecord", events[0], self._stream)
         run()
-        self._call("cuEventRecord", events[1], None)
+        self._call("cuEventRecord", events[1], self._stream)
         self._call("cuEventSynchronize", events[1])
         taken = ctypes.c_float()
         self._call("cuEventElapsedTime", ctypes.byref(taken), *events)
         for event in events:
             self._call("cuEventDestroy_v2", event)
         return taken.value
+
+
+class _Graph:
+    """Launches that were recorded."""
+
+    def __init__(
+        self, call: Callable[..., None], graph: ctypes.c_void_p, stream: ctypes.c_void_p
+    ) -> None:
+        self._call, self._graph, self._stream = call, graph, stream
+
+    def __call__(self) -> None:
+        """Launch them."""
+        self._call("cuGraphLaunch", self._graph, self._stream)
+
+    def __del__(self) -> None:
+        """Give it back."""
+        self._call("cuGraphExecDestroy", self._graph)
 
 
 class Memory:

@@ -61,6 +61,20 @@ class TorchPeer:
                 parameter.copy_(value)
         return layer
 
+    def together(self, run: Callable[[], None], count: int) -> Callable[[], None]:
+        """A graph of so many runs, or the runs themselves where PyTorch records none of them."""
+        torch = self._torch
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                for _ in range(count):
+                    run()
+        except RuntimeError as why:
+            print(f"PyTorch, without a graph: {str(why).splitlines()[0]}", flush=True)
+            torch.cuda.synchronize()
+            return lambda: _several(run, count)
+        return graph.replay
+
     def milliseconds(self, run: Callable[[], None]) -> float:
         """How long the GPU takes for what a function launches."""
         cuda = self._torch.cuda
@@ -70,6 +84,11 @@ class TorchPeer:
         end.record()
         end.synchronize()
         return float(begin.elapsed_time(end))
+
+
+def _several(run: Callable[[], None], count: int) -> None:
+    for _ in range(count):
+        run()
 
 
 def available() -> TorchPeer | None:

@@ -14,11 +14,11 @@ COLUMNS = (64, 128, 256)
 _HEAD = """\
 #if !defined(COMPOSITE_NO_GPU) && defined(__CUDA_ARCH_FEAT_SM90_ALL)
 // A factor in shared memory, of pieces of 128 bytes, eight of which are swizzled together. Where
-// the other dimension is the near one, each 64 elements of it are `apart` bytes apart.
-template <int apart>
+// the other dimension is the near one, each 64 elements of it are 8192 bytes apart. A factor that
+// begins 16 bytes further is one more.
 __device__ __forceinline__ uint64_t composite_matrix(const void* at) {
   const uint64_t place = (uint32_t)__cvta_generic_to_shared(at);
-  return (place & 0x3FFFF) >> 4 | (uint64_t)(apart >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 |
+  return (place & 0x3FFFF) >> 4 | (uint64_t)(8192 >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 |
          (uint64_t)1 << 62;
 }
 
@@ -57,16 +57,14 @@ template <int columns, int a_far, int b_far> struct composite_wgmma;
 
 _TAIL = """
 #define COMPOSITE_WGMMA(name)                                                                     \\
-  template <int columns, int a_far, int b_far, int a_apart, int b_apart>                          \\
-  __device__ __forceinline__ void composite_wgmma_##name(float* sums, const void* a,              \\
-                                                         const void* b) {                         \\
-    composite_wgmma<columns, a_far, b_far>::name(sums, composite_matrix<a_apart>(a),              \\
-                                                 composite_matrix<b_apart>(b));                   \\
+  template <int columns, int a_far, int b_far>                                                    \\
+  __device__ __forceinline__ void composite_wgmma_##name(float* sums, uint64_t a, uint64_t b) {   \\
+    composite_wgmma<columns, a_far, b_far>::name(sums, a, b);                                     \\
   }                                                                                               \\
-  template <int columns, int b_far, int b_apart>                                                  \\
+  template <int columns, int b_far>                                                               \\
   __device__ __forceinline__ void composite_wgmma_held_##name(float* sums, const uint32_t* a,     \\
-                                                              const void* b) {                    \\
-    composite_wgmma<columns, 0, b_far>::held_##name(sums, a, composite_matrix<b_apart>(b));       \\
+                                                              uint64_t b) {                       \\
+    composite_wgmma<columns, 0, b_far>::held_##name(sums, a, b);                                  \\
   }
 COMPOSITE_WGMMA(float16)
 COMPOSITE_WGMMA(bfloat16)

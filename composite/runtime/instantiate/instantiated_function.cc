@@ -41,8 +41,8 @@ absl::Status CheckMemoryTypes(Runtime* runtime, const std::string& name, const L
   const tensorflow::FunctionDef* function = library.Find(name);
   if (function == nullptr) return absl::NotFoundError(name);
   std::unique_ptr<tensorflow::FunctionBody> body;
-  TF_RETURN_IF_ERROR(tensorflow::FunctionDefToBodyHelper(*function, tensorflow::AttrSlice(),
-                                                         &library, &body));
+  TF_RETURN_IF_ERROR(
+      tensorflow::FunctionDefToBodyHelper(*function, tensorflow::AttrSlice(), &library, &body));
   const tensorflow::DeviceType type(runtime->device()->device_type());
   return tensorflow::ValidateMemoryTypes(type, body->graph);
 }

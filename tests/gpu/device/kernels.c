@@ -131,7 +131,7 @@ static void ComputeUnary(void* kernel, TF_OpKernelContext* context) {
   Start(context, launch, RunUnary, 1);
 }
 
-// Of int32, which lies in the memory of the device here, as TensorFlow's own kernel on a GPU has it.
+// Of int32, which lies in the device's memory here, as TensorFlow's own kernel on a GPU has it.
 static void RunCast(void* argument) {
   struct Launch* launch = argument;
   const int64_t size = SizeOf(&launch->shape);

@@ -7,7 +7,7 @@
 
 namespace composite_threads {
 
-constexpr int kGroupRows = 64, kSquare = 64;
+constexpr int kGroupRows = 64, kSquare = 64, kApart = 8192;
 
 struct Product {
   std::function<void()> compute;
@@ -35,10 +35,10 @@ inline void EndProducts(size_t groups) {
 
 // Element (other, inner) of a factor at an address. The 16 bytes in which it lies are swizzled by
 // the address, as the hardware does.
-inline uint16_t Element(const void* at, int other, int inner, bool far, int apart) {
+inline uint16_t Element(const void* at, int other, int inner, bool far) {
   const size_t row = far ? inner : other, column = far ? other : inner;
   const size_t square = far ? column / kSquare : 0;
-  const uintptr_t place = (uintptr_t)at + square * apart + row * 128 + (column % kSquare) * 2;
+  const uintptr_t place = (uintptr_t)at + square * kApart + row * 128 + (column % kSquare) * 2;
   const uint16_t* element = (const uint16_t*)(place ^ (place >> 7 & 7) << 4);
   return *element;
 }
@@ -50,51 +50,49 @@ inline void CheckPublished(const void* at, size_t bytes) {
       Fail("a product begins before a copy was published to it");
 }
 
-inline void CheckFactor(const void* at, int others, bool far, int apart) {
-  if ((uintptr_t)at % 16 != 0) Fail("an address is no multiple of what is accessed at once");
+inline void CheckFactor(const void* at, int others, bool far) {
   if ((uintptr_t)at % 1024 / 128 != 0 || (far && (uintptr_t)at % 1024 != 0))
     Fail("a swizzle does not begin where its rows do");
   const char* const row = (const char*)((uintptr_t)at & ~uintptr_t{127});
   if (!far) return CheckPublished(row, size_t(others) * 128);
   for (int square = 0; square < others / kSquare; ++square)
-    CheckPublished(row + square * apart, 16 * 128);
+    CheckPublished(row + square * kApart, 16 * 128);
 }
 
 // The first factor: 16 elements of each of the two rows that a lane has sums of.
 using Rows = std::array<std::array<float, 16>, 2>;
 
 template <class First>
-void BeginProduct(float* sums, int columns, bool b_far, int b_apart, const void* b, int kind,
-                  First first) {
+void BeginProduct(float* sums, int columns, bool b_far, const void* b, int kind, First first) {
   Products& own = OwnProducts();
   if (!own.began) Fail("a product begins before its registers were written");
-  CheckFactor(b, columns, b_far, b_apart);
+  CheckFactor(b, columns, b_far);
   const int lane = int(thread.x) % kWarp;
   auto compute = [=] {
     const Rows a = first();
     for (int i = 0; i < columns / 2; ++i) {
       const int column = i / 4 * 8 + lane % 4 * 2 + i % 2;
       for (int k = 0; k < 16; ++k)
-        sums[i] += a[i / 2 % 2][k] * Decode(Element(b, column, k, b_far, b_apart), kind);
+        sums[i] += a[i / 2 % 2][k] * Decode(Element(b, column, k, b_far), kind);
     }
   };
   own.groups.back().push_back({compute});
 }
 
-template <int columns, int a_far, int b_far, int a_apart, int b_apart>
+template <int columns, int a_far, int b_far>
 void MultiplyShared(float* sums, const void* a, const void* b, int kind) {
-  CheckFactor(a, kGroupRows, a_far, a_apart);
+  CheckFactor(a, kGroupRows, a_far);
   const int row = int(thread.x) % (4 * kWarp) / kWarp * 16 + int(thread.x) % kWarp / 4;
-  BeginProduct(sums, columns, b_far, b_apart, b, kind, [=] {
+  BeginProduct(sums, columns, b_far, b, kind, [=] {
     Rows rows;
     for (int half = 0; half < 2; ++half)
       for (int k = 0; k < 16; ++k)
-        rows[half][k] = Decode(Element(a, row + 8 * half, k, a_far, a_apart), kind);
+        rows[half][k] = Decode(Element(a, row + 8 * half, k, a_far), kind);
     return rows;
   });
 }
 
-template <int columns, int b_far, int b_apart>
+template <int columns, int b_far>
 void MultiplyHeld(float* sums, const uint32_t* a, const void* b, int kind) {
   uint32_t own[4];
   memcpy(own, a, sizeof own);
@@ -107,7 +105,7 @@ void MultiplyHeld(float* sums, const uint32_t* a, const void* b, int kind) {
       memcpy(&bits, sent[lane / 4 * 4 + k / 2 % 4] + 4 * (k / 8 * 2 + half), 4);
       rows[half][k] = Decode(bits >> (k % 2 * 16) & 0xFFFF, kind);
     }
-  BeginProduct(sums, columns, b_far, b_apart, b, kind, [=] {
+  BeginProduct(sums, columns, b_far, b, kind, [=] {
     if (memcmp(own, a, sizeof own) != 0) Fail("a register changes while a product reads it");
     return rows;
   });
@@ -138,14 +136,20 @@ void composite_wgmma_end(float*) {
   composite_threads::EndProducts(0);
 }
 
-#define COMPOSITE_WGMMA(name, kind)                                                               \
-  template <int columns, int a_far, int b_far, int a_apart, int b_apart>                          \
-  void composite_wgmma_##name(float* sums, const void* a, const void* b) {                        \
-    composite_threads::MultiplyShared<columns, a_far, b_far, a_apart, b_apart>(sums, a, b, kind); \
-  }                                                                                               \
-  template <int columns, int b_far, int b_apart>                                                  \
-  void composite_wgmma_held_##name(float* sums, const uint32_t* a, const void* b) {               \
-    composite_threads::MultiplyHeld<columns, b_far, b_apart>(sums, a, b, kind);                   \
+inline uint64_t composite_matrix(const void* at) {
+  if ((uintptr_t)at % 16 != 0) composite_threads::Fail("a factor lies at no multiple of 16 bytes");
+  return (uintptr_t)at / 16;
+}
+
+#define COMPOSITE_WGMMA(name, kind)                                                        \
+  template <int columns, int a_far, int b_far>                                             \
+  void composite_wgmma_##name(float* sums, uint64_t a, uint64_t b) {                       \
+    composite_threads::MultiplyShared<columns, a_far, b_far>(sums, (const void*)(a * 16),  \
+                                                             (const void*)(b * 16), kind); \
+  }                                                                                        \
+  template <int columns, int b_far>                                                        \
+  void composite_wgmma_held_##name(float* sums, const uint32_t* a, uint64_t b) {           \
+    composite_threads::MultiplyHeld<columns, b_far>(sums, a, (const void*)(b * 16), kind); \
   }
 COMPOSITE_WGMMA(float16, 0)
 COMPOSITE_WGMMA(bfloat16, 1)

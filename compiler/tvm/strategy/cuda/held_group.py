@@ -31,6 +31,10 @@ PARTS = 4
 _BYTES = 4
 _COLUMNS = (4, 8)
 """Columns of each product that a block may have."""
+_FRAGMENT_COLUMNS = (4, 8, 16)
+"""The same on tensor cores, where those of all products are a multiple of 8."""
+_MOST_FRAGMENTS = 64
+"""Registers of a thread for weights on tensor cores."""
 _MOST_OWN = 8
 """Columns of a lane, of all products, for which the registers and the room for sums suffice."""
 _MOST_UNITS = 128
@@ -68,6 +72,8 @@ class HeldGroup:
         threads: Threads of a block.
         depth: The inner dimension.
         width: Columns of each product.
+        numbers: What tensor cores multiply; None if they do not, and the weights are in shared
+            memory.
     """
 
     stages: tuple[Stage, ...]
@@ -76,22 +82,30 @@ class HeldGroup:
     threads: int
     depth: int
     width: int
+    numbers: Numbers | None = None
 
     @classmethod
-    def of(cls, stages: Sequence[Stage], threads: int, room: int) -> HeldGroup | None:
-        """Return the group, if its weights take no more than so many bytes."""
+    def of(
+        cls, stages: Sequence[Stage], threads: int, room: int, context: Context
+    ) -> HeldGroup | None:
+        """Return the group, if its weights take no more than so many bytes, or registers."""
         products = [s.anchor.node for s in stages if s.anchor and isinstance(s.anchor.node, MatMul)]
         if not products or len(products) < len(stages):
             return None
         depth, width = products[0].a.shape[1], _width(products[0])
         if not isinstance(depth, int) or not isinstance(width, int):
             return None
-        for columns in _COLUMNS:
-            group = cls((*stages,), (*products,), columns, threads, depth, width)
-            few = group.units <= _MOST_UNITS
-            if few and group.own <= _MOST_OWN and group.bytes <= room:
+        numbers = _numbers(stages[0], context)
+        for columns in _COLUMNS if numbers is None else _FRAGMENT_COLUMNS:
+            group = cls((*stages,), (*products,), columns, threads, depth, width, numbers)
+            if group.units <= _MOST_UNITS and group._fits(room):
                 return group
         return None
+
+    def _fits(self, room: int) -> bool:
+        if self.numbers is None:
+            return self.own <= _MOST_OWN and self.bytes <= room
+        return self.wide % 8 == 0 and self.fragments <= _MOST_FRAGMENTS
 
     @property
     def state(self) -> Tensor:
@@ -120,13 +134,30 @@ class HeldGroup:
 
     @property
     def bytes(self) -> int:
-        """Bytes of these."""
-        return self.weights * _BYTES
+        """Bytes of shared memory that they take."""
+        return self.weights * _BYTES if self.numbers is None else 0
+
+    @property
+    def wide(self) -> int:
+        """Columns that a block has of all products."""
+        return len(self.stages) * self.columns
+
+    @property
+    def steps(self) -> int:
+        """How many times a warp multiplies along its part of the inner dimension."""
+        if self.numbers is None:
+            raise ValueError("no tensor core multiplies")
+        return ceildiv(ceildiv(self.depth, self.numbers.depth), self.threads // WARP)
+
+    @property
+    def fragments(self) -> int:
+        """Registers of a thread that hold its weights, in fragments of 8 columns."""
+        return self.steps * self.wide // 8 * 2
 
     @property
     def row(self) -> int:
         """Elements from a row of sums to the next one: neighbours are in different banks."""
-        return len(self.stages) * self.columns + PARTS
+        return self.wide + PARTS
 
     @property
     def sums(self) -> int:
@@ -141,11 +172,12 @@ def _joins(stage: Stage, group: Sequence[Stage], trips: LoopTrips, context: Cont
         return False
     node = anchor.node
     factors = (node.a, node.b)
-    if any(t.dtype != DTYPE or t.rank != anchor.rank for t in (anchor, *factors)):
+    if any(t.dtype != anchor.dtype or t.rank != anchor.rank for t in factors):
         return False
     if node.transpose_a or trips.stays(node.a) or not trips.stays(node.b):
         return False
-    if Numbers.of(anchor, context, *factors) is not None:
+    numbers = _numbers(stage, context)
+    if numbers.bytes != 2 if numbers is not None else anchor.dtype != DTYPE:
         return False
     if not group:
         return True
@@ -159,6 +191,14 @@ def _joins(stage: Stage, group: Sequence[Stage], trips: LoopTrips, context: Cont
         and not made & set(topological(factors))
         and reads_in_place(stage.stores, made)
     )
+
+
+def _numbers(stage: Stage, context: Context) -> Numbers | None:
+    """Return what tensor cores multiply of a product; None if they do not."""
+    anchor = stage.anchor
+    if anchor is None or not isinstance(anchor.node, MatMul):
+        return None
+    return Numbers.of(anchor, context, anchor.node.a, anchor.node.b)
 
 
 def _width(node: MatMul) -> Dim:

@@ -9,8 +9,8 @@ Each warp has a part of the inner dimension, and adds up all elements of 32 rows
 state no two warps read the same. The sums of the warps are then added up in their order.
 
 A block without columns of its own in shared memory, because there are more of them than blocks,
-loads those that it needs: any number of blocks is right. Not for tensor cores (:mod:`.product` and
-:mod:`.tensor_product` are), and not for weights that do not fit.
+loads those that it needs: any number of blocks is right. On tensor cores: :mod:`.held_fragments`.
+Not for weights that do not fit (:mod:`.product` and :mod:`.tensor_product` are).
 """
 
 from __future__ import annotations
@@ -58,9 +58,13 @@ class HeldProducts:
         self._group = group
         self._block = device_block(context)
         self._rows = group.state.shape[0]
-        self._weights = self._block.keep(group.weights, DTYPE, "weights")
+        self._weights = self._keep()
         self._held = self._block.registers(1, "int64", "held")  # which columns' these are
         self._block.store(self._held, 0, index(-1))
+
+    def _keep(self) -> Buffer:
+        """Return room for the weights, for all steps."""
+        return self._block.keep(self._group.weights, DTYPE, "weights")
 
     def stored(self, others: Sequence[Stage], outputs: set[Tensor]) -> set[Tensor]:
         """Return what must be stored of what they make: what other stages read, and outputs."""

@@ -14,6 +14,7 @@ from composite.compiler.tvm.ir.tensor import Tensor
 from composite.compiler.tvm.ir.walk import topological
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
+from composite.compiler.tvm.strategy.cuda.held_fragments import HeldFragments
 from composite.compiler.tvm.strategy.cuda.held_group import (
     HeldGroup,
     most_held,
@@ -64,12 +65,13 @@ class _Writer:
         room = most_held(context)
         while left:
             together = products_together(left, self._trips, context)
-            group = HeldGroup.of(together, THREADS, room)
+            group = HeldGroup.of(together, THREADS, room, context)
             if group is None:
                 together = together or [left[0]]
                 units += together
             else:
-                units.append(HeldProducts(group, context))
+                held = HeldProducts if group.numbers is None else HeldFragments
+                units.append(held(group, context))
                 room -= group.bytes
             left = left[len(together) :]
         return units

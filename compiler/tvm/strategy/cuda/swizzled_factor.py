@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index, Strided, strided
-from composite.compiler.tvm.codegen.block import Buffer, index, quotient, remainder
+from composite.compiler.tvm.codegen.block import Buffer, const, index, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import Place
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.strategy.context import Context
@@ -49,10 +49,7 @@ class SwizzledFactor:
     Attributes:
         elements: Of a piece.
         far: 1 if the other dimension is the near one in memory, else 0, as ``wgmma`` names it.
-        apart: Bytes between squares of 64 elements of the other dimension.
     """
-
-    apart = PIECE * PIECE * 2
 
     def __init__(self, factor: Factor, side: int, team: Team, context: Context) -> None:
         self._factor = factor
@@ -83,9 +80,16 @@ class SwizzledFactor:
         """Return shared memory as an array of the factor's elements."""
         return self._block.view(pool, _RAW)
 
-    def at(self, other: Expr | int, inner: int) -> Expr:
-        """Return where a product begins in a piece: a multiple of 64 rows, of 16 elements each."""
-        return index(other * PIECE + inner * (PIECE if self.far else 1))
+    def matrix(self, slot: Place, other: Expr | int = 0) -> Expr:
+        """Return what a product is told of a piece, from a multiple of 64 of ``other`` on."""
+        address = self._block.address(slot.buffer, slot.at + other * PIECE)
+        return self._block.let(tirx.call_pure_extern("uint64", "composite_matrix", address))
+
+    def further(self, inner: int) -> Expr:
+        """Return what is added to that for a product from a multiple of 16 of ``inner`` on."""
+        square, within = divmod(inner, PIECE)
+        elements = square * self.elements + within * (PIECE if self.far else 1)
+        return const(elements // _TOGETHER, "uint64")
 
     def begin(self, slot: Place, start: tuple[Sequence[Index], Expr], inner: Expr) -> None:
         """Have the threads of a block bring the piece of the inner dimension from ``inner`` on."""

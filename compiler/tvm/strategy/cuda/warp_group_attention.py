@@ -93,7 +93,9 @@ class _Launch:
         block = self._block
         down = floordiv(self._found.result.shape[-2] + (_ROWS - 1), _ROWS)
         work = product(self._batch) * down
-        with block.launch(work, 1, _WARPS * WARP, beside=2) as grid:
+        # Wide values leave no registers for two blocks.
+        beside = 2 if self._width == PIECE else 1
+        with block.launch(work, 1, _WARPS * WARP, beside) as grid:
             pool = block.pool(self._room)
             held = Fragments(block, self._shapes.first, grid.thread)
             pieces = _Pieces(self, grid, pool)
@@ -120,59 +122,57 @@ class _Launch:
         with block.loop(count, "piece") as piece:
             block.call("composite_wait_for_copies<0>")
             block.call("composite_wgmma_publish")
+            self._end(sums)  # of the piece before
             # All have what they waited for, and nobody reads what the next copies replace.
             block.barrier()
-            pieces.bring(block.bind(piece + 1, "coming"))
             keys, values = pieces.places(piece)
             scores = self._scores(held, pieces, keys)
+            pieces.bring(block.bind(piece + 1, "coming"))
+            self._end(scores)
             rows.add(scores, sums, block.bind(piece * _COLUMNS + held.column * 2, "column"))
             self._add_values(pieces, scores, values, sums)
         block.call("composite_wait_for_copies<0>")
+        self._end(sums)
 
     def _scores(self, held: Fragments, pieces: _Pieces, keys: Place) -> Buffer:
-        """Multiply the queries and a piece of the keys."""
+        """Begin to multiply the queries and a piece of the keys."""
         block, name = self._block, self._shapes.first.name
         scores = held.sums(_COLUMNS // 8)
         a, b = pieces.queries, pieces.keys
-        layout = f"{_COLUMNS}, {a.far}, {b.far}, {a.apart}, {b.apart}"
         rows = quotient(held.warp, 4) * GROUP_ROWS
+        first, second = a.matrix(Place(keys.buffer, 0), rows), b.matrix(keys)
         block.call("composite_wgmma_begin")
-        for k in range(self._shapes.depth // DEPTH):
-            square, inner = divmod(k * DEPTH, PIECE)
-            first = a.at(rows, inner) + square * a.elements
-            second = keys.at + b.at(0, inner) + square * b.elements
+        for k in range(0, self._shapes.depth, DEPTH):
             block.call(
-                f"composite_wgmma_{name}<{layout}>",
+                f"composite_wgmma_{name}<{_COLUMNS}, {a.far}, {b.far}>",
                 block.address(scores, 0),
-                block.address(keys.buffer, first),
-                block.address(keys.buffer, second),
+                first + a.further(k),
+                second + b.further(k),
             )
         block.call("composite_wgmma_commit")
-        self._end(scores)
         return scores
 
     def _add_values(self, pieces: _Pieces, powers: Buffer, values: Place, sums: Buffer) -> None:
-        """Add the product of the exponentials and a piece of the values."""
+        """Begin to add the product of the exponentials and a piece of the values."""
         block, numbers, b = self._block, self._shapes.second, pieces.values
         steps = _COLUMNS // DEPTH
         left = block.registers(4 * steps, "uint32", "powers")
         for k in range(steps):
             for i in range(4):
                 block.store(left, 4 * k + i, factor_of_sums(block, numbers, powers, k, i))
+        matrix = b.matrix(values)
         block.call("composite_wgmma_begin")
         for k in range(steps):
-            square, inner = divmod(k * DEPTH, PIECE)
-            second = values.at + b.at(0, inner) + square * b.elements
             block.call(
-                f"composite_wgmma_held_{numbers.name}<{self._width}, {b.far}, {b.apart}>",
+                f"composite_wgmma_held_{numbers.name}<{self._width}, {b.far}>",
                 block.address(sums, 0),
                 block.address(left, 4 * k),
-                block.address(values.buffer, second),
+                matrix + b.further(k * DEPTH),
             )
         block.call("composite_wgmma_commit")
-        self._end(sums)
 
     def _end(self, sums: Buffer) -> None:
+        """Wait until the sums of what has begun are there."""
         count = int(sums.shape[0])
         self._block.call(f"composite_wgmma_end<{count}>", self._block.address(sums, 0))
 

@@ -184,14 +184,14 @@ class _Launch:
         """Begin to add the products of a piece of each factor."""
         block, (a, b) = self._block, factors
         rows = quotient(held.warp, 4) * GROUP_ROWS
-        layout = f"{self._tile.columns}, {a.far}, {b.far}, {a.apart}, {b.apart}"
+        layout = f"{self._tile.columns}, {a.far}, {b.far}"
+        first, second = a.matrix(slots[0], rows), b.matrix(slots[1])
         block.call("composite_wgmma_begin")
         for k in range(0, PIECE, DEPTH):
-            first, second = a.at(rows, k), b.at(0, k)
             block.call(
                 f"composite_wgmma_{self._own.numbers.name}<{layout}>",
                 block.address(sums, 0),
-                block.address(slots[0].buffer, slots[0].at + first),
-                block.address(slots[1].buffer, slots[1].at + second),
+                first + a.further(k),
+                second + b.further(k),
             )
         block.call("composite_wgmma_commit")

@@ -121,10 +121,9 @@ def test_sources_are_written_where_tvm_has_its_runtime_for_gpus(tmp_path: Path) 
     (tmp_path / "map").write_text("libcudart.so.13 { global: *; };")
     for name in ("libcudart.so.13", "libcuda.so.1"):  # of a machine without a GPU
         versions = ["-Wl,--version-script=map"] if "rt" in name else []
-        subprocess.run(
-            ["cc", "-w", "-shared", "-fPIC", "stubs.c", "-o", name, f"-Wl,-soname,{name}", *versions],
-            check=True, cwd=tmp_path,
-        )  # fmt: skip
+        named = ["-o", name, f"-Wl,-soname,{name}", *versions]
+        command = ["cc", "-w", "-shared", "-fPIC", "stubs.c", *named]
+        subprocess.run(command, check=True, cwd=tmp_path)
     done = subprocess.run(
         [sys.executable, "-c", _WRITE], capture_output=True, text=True, check=False,
         env=os.environ | {"LD_LIBRARY_PATH": str(tmp_path)}, cwd=Path(__file__).parents[4],

@@ -55,8 +55,8 @@ CASES = {
         tensor_float_32=True, atol=2e-2,
     ),
     "attention_large": Case(  # logits of 1e36
-        attention, [["s0", 16], [24, 16], [24, 16]], "attention", dtypes=[BFLOAT16], runs=[{"s0": 9}],
-        rtol=0.02, atol=0.0, scale=1e18,
+        attention, [["s0", 16], [24, 16], [24, 16]], "attention", dtypes=[BFLOAT16],
+        runs=[{"s0": 9}], rtol=0.02, atol=0.0, scale=1e18,
     ),
     "attention_causal": Case(
         causal_heads, [[2, "s0", 48]] * 3, "attention", dtypes=[BFLOAT16],

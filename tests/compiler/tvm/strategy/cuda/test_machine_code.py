@@ -29,7 +29,7 @@ def test_kernels_keep_what_they_compute_in_registers(batch: Batch, level: str) -
     for one in launches:
         used = made.usage[one.function]
         # A routine that is called, not inlined, saves some registers: an array would take more.
-        assert used.spilled <= 32, one.function
+        assert used.spilled <= 16, one.function
         # Where one function has a swizzled pool, what all of them declare is rounded up.
         assert one.shared <= used.shared < one.shared + 1024, one.function
         # A sine of a large number is CUDA's own, which has a table on the stack; of a group of
@@ -38,8 +38,8 @@ def test_kernels_keep_what_they_compute_in_registers(batch: Batch, level: str) -
             continue
         assert used.stack <= 16, one.function
         # The registers of a multiprocessor suffice for two blocks, or for 1024 threads; for one
-        # block where two do not fit into its shared memory.
-        together = 1 if one.dynamic > _SHARED // 2 else 2
+        # block that takes a third of its shared memory or more, or waits for the others.
+        together = 1 if one.resident or one.dynamic > _SHARED // 3 else 2
         assert used.registers * min(one.threads * together, 1024) <= 65536, one.function
 
 

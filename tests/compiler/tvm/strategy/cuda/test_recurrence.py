@@ -26,7 +26,7 @@ from tests.compiler.tvm.read.cells import (
     simple_rnn,
     stacked,
 )
-from tests.gpu.shim.cases import Batch, Case, written
+from tests.gpu.shim.cases import BFLOAT16, Batch, Case, written
 from tests.gpu.shim.emulator import Emulator, as_float64
 
 Shapes = Sequence[Sequence[int | str]]
@@ -99,6 +99,20 @@ CASES = {
     ),
     "loop_lstm_of_many_units": case(lstm, layer(2, 3, 4, 130, 4)),
     "loop_lstm_half": case(lstm, layer(5, 4, 8, 32, 4), dtypes=[np.float16], atol=2e-3),
+    "loop_lstm_half_held": case(
+        lstm,
+        layer("s0", 4, 8, 136, 4),
+        runs=[{"s0": 1}, {"s0": 70}],
+        dtypes=[np.float16],
+        atol=1.5e-2,
+        multiprocessors=(1, 40),
+    ),
+    "loop_lstm_bfloat16": case(
+        lstm, layer("s0", 3, 8, 20, 4), runs=[{"s0": 35}], dtypes=[BFLOAT16], atol=3e-2
+    ),
+    "loop_gru_half": case(
+        gru, [*layer(3, 4, 8, 24, 3), [3, 4]], dtypes=[*[np.float16] * 4, np.bool_], atol=3e-3
+    ),
     "loop_gru": case(gru, [*layer(5, 7, 6, 32, 3), [5, 7]], dtypes=MASKED),
     "loop_gru_before": case(
         gru_before, [["s0", 5, 8], [8, 48], [24, 48], [24, 24]], runs=[{"s0": 1}, {"s0": 4}]
@@ -125,7 +139,9 @@ def test_results(batch: Batch, name: str) -> None:
         (lstm, 1024, np.float32, "sm_90", True),
         (lstm, 2000, np.float32, "sm_90", False),
         (simple_rnn, 2000, np.float32, "sm_90", False),  # more columns than blocks
-        (lstm, 512, np.float16, "sm_90", False),  # which tensor cores multiply
+        (lstm, 512, np.float16, "sm_90", True),
+        (lstm, 1024, np.float16, "sm_80", True),  # in registers
+        (lstm, 2000, np.float16, "sm_90", False),
     ],
 )
 def test_weights_are_held_where_they_fit(
