@@ -355,8 +355,13 @@ def _traced(function: Callable[..., Any], specs: Sequence[tf.TensorSpec], device
     ).get_concrete_function()
     dtypes = [output.dtype for output in concrete.outputs]
 
+    # As in a tf.function, ops that have no kernel on the device run on the CPU.
+    config = tf.compat.v1.ConfigProto(allow_soft_placement=True).SerializeToString()
+
     def run(*inputs: Any) -> Any:
-        return tf.raw_ops.PartitionedCall(args=inputs, Tout=dtypes, f=concrete.name.decode())
+        return tf.raw_ops.PartitionedCall(
+            args=inputs, Tout=dtypes, f=concrete.name.decode(), config_proto=config
+        )
 
     return _Traced(run, device)
 

@@ -33,7 +33,8 @@ OPS = {call.op.op_name: call.op for call in CALLS}
 _ROW = re.compile(r"^\| (\w+) \| (.*) \| (.*) \|$", re.MULTILINE)
 _OF_FUNCTION = re.compile(r"__composite_\w+: ")  # its name has a digest in it
 # Ops with products, whose factors have 10 bits of mantissa: so far are results from float64 then.
-_IN_TF32 = [OPS[name] for name in ("SwiGlu", "ScaledDotProductAttention", "LayerNormLstmCell")]
+_PRODUCTS = ("SwiGlu", "ScaledDotProductAttention", "LayerNormLstmCell", "SeparableConv2d")
+_IN_TF32 = [OPS[name] for name in _PRODUCTS]
 _OF_ALL_IN_TF32 = 2e-3
 
 

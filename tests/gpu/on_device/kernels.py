@@ -35,6 +35,12 @@ def measured(x):
     return tf.tanh(x * 2.0) + 1.0
 
 
+@Composite("GpuKernelMeasuredAlone", inputs=["x: float"], outputs=["y: float"])
+def measured_alone(x):
+    """The device has no kernel of TensorFlow's for an op: the expansion runs it on the CPU."""
+    return tf.sigmoid(x * 2.0)
+
+
 @Composite("GpuKernelScalar", inputs=["x: float", "n: int64"], outputs=["y: float"])
 def scaled(x, n):
     return x * tf.cast(n, tf.float32) + 1.0
@@ -245,3 +251,13 @@ def test_it_is_measured_on_the_device(devices: Devices) -> None:
     assert explanation.kernel_us is not None, explanation.reason
     assert explanation.expansion_us is not None
     assert devices.launches("Tanh") > 16  # the expansion's, beside the kernel's
+
+
+def test_it_is_measured_beside_ops_that_have_no_kernel_there() -> None:
+    with tf.device(GPU):
+        x = tf.constant(X)
+        measured_alone(x)
+        assert composite.wait(60)
+        explanation = composite.explain(measured_alone, x)
+        np.testing.assert_allclose(measured_alone(x), tf.sigmoid(X * 2), rtol=1e-5)
+    assert explanation.kernel_us is not None, explanation.reason
