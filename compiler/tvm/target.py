@@ -15,6 +15,8 @@ from pathlib import Path
 ENVIRONMENT = "COMPOSITE_ISA"
 
 CUDA_LEVELS = ("sm_80", "sm_90", "sm_90a", "sm_100")
+MOST_BLOCKS = (1 << 31) - 1
+"""Blocks of a grid on NVIDIA's GPUs, in its first dimension."""
 
 BFLOAT16 = "x86-64-v4-bf16"
 """The level of CPUs that multiply bfloat16 and 8-bit integers: x86-64-v4 with AVX512_BF16, VNNI."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tvm import ir, tirx
@@ -28,12 +28,12 @@ from composite.compiler.tvm.codegen.block import (
 )
 from composite.compiler.tvm.ir.dims import Dim, floordiv
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.target import MOST_BLOCKS
 
 WARP = 32
 """Threads that run together and can read each other's registers."""
 DECLARED = 48 * 1024
 """Bytes of shared memory that a function may declare; a launch may give more."""
-_MOST_BLOCKS = (1 << 31) - 1  # of a grid, in its first dimension
 
 
 @dataclass(frozen=True)
@@ -138,9 +138,9 @@ class DeviceBlock(Block):
         grid, body = self._open_grid()
         yield grid
         self._close(body)
-        whole, copied = self._whole(grid, threads, body), (*self._copied,)
-        region = Region(work, share, threads, whole, self._shared, copied, self._given)
-        self.launches.append(replace(region, beside=beside))
+        whole, memory = self._whole(grid, threads, body), (self._shared, (*self._copied,))
+        pool = self._given
+        self.launches.append(Region(work, share, threads, whole, *memory, pool, beside=beside))
 
     @contextmanager
     def resident(self, threads: int, size: Callable[[Dim], Expr | int]) -> Iterator[None]:
@@ -190,7 +190,7 @@ class DeviceBlock(Block):
         return Grid(here, thread, self.let(blocks, "blocks")), body
 
     def _whole(self, grid: Grid, threads: int, body: Sequence[Stmt]) -> Stmt:
-        inner = _extent(grid.block, _MOST_BLOCKS, self._sequence(body))
+        inner = _extent(grid.block, MOST_BLOCKS, self._sequence(body))
         return _extent(grid.thread, threads, inner)
 
     def _part(self, own: _Resident, work: Dim, threads: int) -> Grid:

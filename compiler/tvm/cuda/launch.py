@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from composite.compiler.tvm.ir import dims
+from composite.compiler.tvm.target import MOST_BLOCKS
 
 ALIGNMENT = 16
 """What the address of an aligned argument is a multiple of; of each workspace too."""
-MOST_BLOCKS = (1 << 31) - 1
-"""Of a grid, in its first dimension."""
 
 _COLUMNS = (
     "functions", "work", "share", "threads", "shared", "arguments", "dynamic", "resident",

@@ -30,20 +30,14 @@ class RunningSoftmax:
     Attributes:
         scores: The first product.
         logits: What the softmax is of, made of the scores element by element.
-        most: The largest number of each row of the logits.
-        difference: Of the logits and that.
-        power: Its exponential.
-        total: The sum of each row of that.
-        share: The quotient of ``power`` and ``part``, which is made of the total.
+        total: The sum of each row of the exponentials of the logits, less the largest of the row.
+        share: The quotient of an exponential and ``part``, which is made of the total.
         part: One number a row.
         result: The second product: of the quotient and a matrix.
     """
 
     scores: Tensor
     logits: Tensor
-    most: Tensor
-    difference: Tensor
-    power: Tensor
     total: Tensor
     share: Tensor
     part: Tensor
@@ -150,7 +144,7 @@ def _softmax(share: Tensor, scores: Tensor, result: Tensor) -> RunningSoftmax | 
         return None
     if len({product(t.shape[:-2]) for t in (*matrices, result)}) != 1:
         return None
-    return RunningSoftmax(scores, logits, most, difference, power, total, share, part, result)
+    return RunningSoftmax(scores, logits, total, share, part, result)
 
 
 def _is_reduction(tensor: Tensor, name: str, of: Tensor) -> bool:

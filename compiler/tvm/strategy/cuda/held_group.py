@@ -177,7 +177,8 @@ def _joins(stage: Stage, group: Sequence[Stage], trips: LoopTrips, context: Cont
     if node.transpose_a or trips.stays(node.a) or not trips.stays(node.b):
         return False
     numbers = _numbers(stage, context)
-    if numbers.bytes != 2 if numbers is not None else anchor.dtype != DTYPE:
+    is_held = anchor.dtype == DTYPE if numbers is None else numbers.bytes == 2
+    if not is_held:
         return False
     if not group:
         return True

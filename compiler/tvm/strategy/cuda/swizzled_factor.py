@@ -71,11 +71,6 @@ class SwizzledFactor:
         self._row = self._block.bind(quotient(team.thread, self._across), "row")
         self._column = self._block.bind(remainder(team.thread, self._across), "column")
 
-    @property
-    def bytes(self) -> int:
-        """Of a piece."""
-        return self.elements * 2
-
     def view(self, pool: Buffer) -> Buffer:
         """Return shared memory as an array of the factor's elements."""
         return self._block.view(pool, _RAW)

@@ -17,6 +17,7 @@ from composite.compiler.tvm.codegen.block import Buffer, index, quotient, remain
 from composite.compiler.tvm.codegen.device_block import WARP, Grid, Place
 from composite.compiler.tvm.ir.dims import floordiv, product
 from composite.compiler.tvm.ir.tensor import Expr
+from composite.compiler.tvm.plan.running_softmax import RunningSoftmax
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cuda.attention_shapes import Shapes
@@ -37,7 +38,7 @@ from composite.compiler.tvm.target import CudaTarget
 _ROWS = 128
 """Rows of queries of a block."""
 _WARPS = 8
-_COLUMNS = 64
+_COLUMNS = PIECE
 """Keys of a piece: with 128, the registers are those of one block a multiprocessor, not of two."""
 _SLOTS = 2
 """Pieces of keys and values that are there at a time."""
@@ -98,7 +99,7 @@ class _Launch:
         with block.launch(work, 1, _WARPS * WARP, beside) as grid:
             pool = block.pool(self._room)
             held = Fragments(block, self._shapes.first, grid.thread)
-            pieces = _Pieces(self, grid, pool)
+            pieces = self._pieces(grid, pool)
             with block.share_out(grid.block, self._context.size(work), grid.blocks) as unit:
                 matrix = block.bind(quotient(unit, self._context.size(down)), "matrix")
                 first = block.bind((unit - matrix * self._context.size(down)) * _ROWS, "first")
@@ -112,6 +113,16 @@ class _Launch:
                 at = [*place_of(matrix, self._batch, self._context), own, index(0)]
                 self._epilogue.write(held, pool, sums, at)
                 block.barrier()
+
+    def _pieces(self, grid: Grid, pool: Buffer) -> _Pieces:
+        shapes, team = self._shapes, Team(grid.thread, _WARPS * WARP)
+        factors = (
+            SwizzledFactor(factor, side, team, self._context)
+            for factor, side in (
+                (shapes.queries, _ROWS), (shapes.keys, _COLUMNS), (shapes.values, self._width)
+            )
+        )  # fmt: skip
+        return _Pieces(self._found, self._depth, pool, self._context, *factors)
 
     def _go_through(
         self, held: Fragments, pieces: _Pieces, rows: RunningRows, sums: Buffer
@@ -180,49 +191,41 @@ class _Launch:
 class _Pieces:
     """What a block has of the queries, keys and values in shared memory, in this order."""
 
-    def __init__(self, launch: _Launch, grid: Grid, pool: Buffer) -> None:
-        shapes, self._context = launch._shapes, launch._context
-        self._block = launch._block
-        self._found = shapes.found
-        self._depth = launch._depth
-        team = Team(grid.thread, _WARPS * WARP)
-        sides = (
-            (shapes.queries, _ROWS), (shapes.keys, _COLUMNS), (shapes.values, launch._width)
-        )  # fmt: skip
-        self.queries, self.keys, self.values = (
-            SwizzledFactor(factor, side, team, self._context) for factor, side in sides
-        )
+    def __init__(
+        self, found: RunningSoftmax, depth: int, pool: Buffer, context: Context,
+        *factors: SwizzledFactor,
+    ) -> None:  # fmt: skip
+        self._found = found
+        self._depth = depth
+        self._context = context
+        self._block = device_block(context)
+        self.queries, self.keys, self.values = factors
         self._view = self.queries.view(pool)
-        self._squares = _COLUMNS // PIECE
         self._of_keys = self._depth * self.keys.elements
-        self._of_values = self._squares * self.values.elements
         self._first_keys = self._depth * self.queries.elements
         self._first_values = self._first_keys + _SLOTS * self._of_keys
-        self._starts: list[tuple[list[Index], list[Index]]] = []
+        self._batches: list[list[Index]] = [[], []]  # of the scores and of the result
 
     def begin(self, matrix: Expr, first: Expr) -> None:
         """Begin to bring the queries from a row on, and the first keys and values of a matrix."""
-        scores, result = (
+        self._batches = [
             place_of(matrix, t.shape[:-2], self._context)
             for t in (self._found.scores, self._found.result)
-        )
-        self._starts = [(scores, result)]
+        ]
         for number in range(self._depth):
             to = Place(self._view, index(number * self.queries.elements))
-            self.queries.begin(to, (scores, first), index(number * PIECE))
+            self.queries.begin(to, (self._batches[0], first), index(number * PIECE))
         self.bring(index(0))
 
     def bring(self, piece: Expr) -> None:
         """Begin to bring a piece of the keys and values."""
-        block, ((scores, result),) = self._block, self._starts
+        block, (scores, result) = self._block, self._batches
         keys, values = self.places(piece)
         column = block.bind(piece * _COLUMNS, "column")
         for number in range(self._depth):
             to = Place(keys.buffer, keys.at + number * self.keys.elements)
             self.keys.begin(to, (scores, column), index(number * PIECE))
-        for number in range(self._squares):
-            to = Place(values.buffer, values.at + number * self.values.elements)
-            self.values.begin(to, (result, index(0)), column + number * PIECE)
+        self.values.begin(values, (result, index(0)), column)
         block.call("composite_commit_copies")
 
     def places(self, piece: Expr) -> Sequence[Place]:
@@ -230,5 +233,5 @@ class _Pieces:
         block = self._block
         slot = block.bind(remainder(piece, _SLOTS), "slot")
         keys = block.bind(slot * self._of_keys + self._first_keys, "at")
-        values = block.bind(slot * self._of_values + self._first_values, "at")
+        values = block.bind(slot * self.values.elements + self._first_values, "at")
         return Place(self._view, keys), Place(self._view, values)
