@@ -228,15 +228,20 @@ HELD_BY: dict[str, str] = {
     ),
     "tests/compiler/tvm/strategy/cpu/rows/test_reduction.py": "accumulate.py",
     "tests/compiler/tvm/strategy/cuda/test_elementwise.py": "constant.py vectors.py",
-    "tests/compiler/tvm/strategy/cuda/test_recurrence.py": "held_group.py held_product.py",
+    "tests/compiler/tvm/strategy/cuda/test_recurrence.py": (
+        "held_group.py held_product.py held_fragments.py"
+    ),
     "tests/compiler/tvm/strategy/cuda/test_rows.py": (
         "group.py compiler/tvm/codegen/device_block.py"
     ),
     "tests/compiler/tvm/strategy/cuda/test_attention.py": (
-        "running_rows.py compiler/tvm/plan/running_softmax.py"
+        "running_rows.py attention_shapes.py compiler/tvm/plan/running_softmax.py"
     ),
     "tests/compiler/tvm/strategy/cuda/test_tensor_product.py": (
-        "staged_factor.py fragments.py staged_sums.py compiler/tvm/cuda/tensor_core.py"
+        "staged_factor.py fragments.py staged_sums.py tiles.py compiler/tvm/cuda/tensor_core.py"
+    ),
+    "tests/compiler/tvm/strategy/cuda/test_warp_group_product.py": (
+        "swizzled_factor.py compiler/tvm/cuda/warp_group.py"
     ),
     "tests/compiler/tvm/cuda/test_build.py": ("rules.py compiler/tvm/strategy/cuda/__init__.py"),
     # The runtime: a unit is x.h and x.cc.

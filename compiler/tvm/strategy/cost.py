@@ -37,13 +37,14 @@ def cost_of(tensors: Iterable[Tensor], stage: Stage, context: Context) -> int:
 def reads_from_afar(stage: Stage, context: Context) -> bool:
     """Return whether a stage reads, beside what its anchors do, what no L2 cache holds."""
     near = L2_CACHES * context.target.cache_bytes
-    found = _computed(stage.stores, stage, context)
-    sizes = (
-        (static_size(t.shape) or 0) * ITEM_SIZE[t.dtype]
-        for t in found
-        if is_read(t, stage, context)
-    )
+    sizes = ((static_size(t.shape) or 0) * ITEM_SIZE[t.dtype] for t in read_beside(stage, context))
     return any(size > near for size in sizes)
+
+
+def read_beside(stage: Stage, context: Context) -> list[Tensor]:
+    """Return what a stage reads, beside what its anchors do."""
+    found = _computed(stage.stores, stage, context)
+    return [t for t in found if is_read(t, stage, context)]
 
 
 def _computed(tensors: Iterable[Tensor], stage: Stage, context: Context) -> list[Tensor]:

@@ -114,7 +114,7 @@ class GemmTask:
             room = self._rows(rows)
             with block.loop(blocks, "block") as b:
                 row = block.bind(first + b * rows, "row")
-                self._multiply_block(Buffers(packed, sums, panels, room), start, row, rows)
+                self._multiply_block(Buffers(packed, sums, panels, start, room), start, row, rows)
             return
         sums = self._sums(2 * most)
         room = self._rows(2 * most)
@@ -124,7 +124,7 @@ class GemmTask:
             last = tirx.EQ(b, index(blocks) - 1)
             left = block.bind(tirx.Select(last, count - at, index(most)), "rows")
             row = block.bind(first + at, "row")
-            self._multiply_block(Buffers(packed, sums, panels, room), start, row, left)
+            self._multiply_block(Buffers(packed, sums, panels, start, room), start, row, left)
 
     def _multiply_block(self, buffers: Buffers, start: Expr, row: Expr, rows: Expr | int) -> None:
         """Multiply rows with all of k, and finish them: from the sums, if there are any."""
@@ -162,5 +162,7 @@ class GemmTask:
             )
             packed = supply.piece(piece, k, depth)
             piece_of_k = Piece(k, depth, adds=True)
-            self._multiply.write(Buffers(packed, sums, panels, room), first, rows, piece_of_k)
+            self._multiply.write(
+                Buffers(packed, sums, panels, start, room), first, rows, piece_of_k
+            )
         self._epilogue.write(sums, start, first, rows)

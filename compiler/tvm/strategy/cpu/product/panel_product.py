@@ -31,6 +31,7 @@ from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking
 from composite.compiler.tvm.strategy.cpu.product.pack import Panels
 from composite.compiler.tvm.strategy.cpu.product.pack_rows import PackedRows, RowPacker
 from composite.compiler.tvm.strategy.cpu.product.product import Product, batch_offset
+from composite.compiler.tvm.strategy.cpu.product.result_ahead import Part, ResultAhead
 from composite.compiler.tvm.strategy.cpu.product.row_tiles import LEAST_HEIGHT, row_tiles
 from composite.compiler.tvm.strategy.cpu.product.steps import Step, joined
 from composite.compiler.tvm.strategy.cpu.product.tile import (
@@ -81,11 +82,15 @@ class Arrangement:
 
 @dataclass(frozen=True)
 class Buffers:
-    """A task's packed panels, how many there are, its sums and its rows if it keeps any."""
+    """A task's packed panels, how many there are, its sums and its rows if it keeps any.
+
+    ``start`` is the first column of the panels.
+    """
 
     packed: Panels
     sums: Buffer | None
     panels: Expr | int
+    start: Expr
     rows: PackedRows | None = None
 
 
@@ -132,6 +137,7 @@ class PanelProduct:
         self._width = blocking.group * self._lanes
         self._rows = context.size(product.columns if arrangement.swapped else product.rows)
         self._unroll = context.choose("gemm.unroll", (1, 2, 4, 8), UNROLL)
+        self._result = ResultAhead(product.stage, context, batch)
 
     def write(self, buffers: Buffers, first: Expr, rows: Expr | int, piece: Piece) -> None:
         """Multiply rows ``[first, first + rows)`` with every panel, into the sums."""
@@ -224,7 +230,8 @@ class PanelProduct:
             kind.dot(lanes),
             (lambda j: vector(j, packed.depth - 1)) if kind.low else None,
             ahead=self._rows_ahead(first + at, tile, piece)
-            or self._ahead(packed, p, tile, piece, turn),
+            or self._ahead(packed, p, tile, piece, turn)
+            or self._result_ahead(buffers, where, tile, piece),
             far=self._is_far(tile),
         )
 
@@ -297,6 +304,19 @@ class PanelProduct:
         else:
             start = packed.panel_at(p + 1) + number * (steps * each * line)
         return self._prefetch(packed.buffer, start, each, level=1 if is_single else 2)
+
+    def _result_ahead(
+        self, buffers: Buffers, where: tuple[Expr, Expr, Expr], tile: Tile, piece: Piece
+    ) -> Callable[[Expr | int], None] | None:
+        """Return what prefetches what the epilogue of a tile reads and writes; None if nothing."""
+        depth = piece.depth
+        if self._arrangement.swapped or piece.adds or not isinstance(depth, int):
+            return None
+        panel, first, at = where
+        columns = tile.vectors * self._lanes
+        part = Part(first + at, buffers.start + panel * columns, tile.rows, columns)
+        ask = self._result.asks(part, depth // self._unroll)
+        return None if ask is None else lambda k: ask(quotient(k, self._unroll))
 
     def _prefetch(
         self, buffer: Buffer, start: Expr | int, each: int, *, level: int
