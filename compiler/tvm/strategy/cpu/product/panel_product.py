@@ -82,10 +82,7 @@ class Arrangement:
 
 @dataclass(frozen=True)
 class Buffers:
-    """A task's packed panels, how many there are, its sums and its rows if it keeps any.
-
-    ``start`` is the first column of the panels.
-    """
+    """A task's packed panels, its sums, how many panels, their first column, its packed rows."""
 
     packed: Panels
     sums: Buffer | None
@@ -137,7 +134,8 @@ class PanelProduct:
         self._width = blocking.group * self._lanes
         self._rows = context.size(product.columns if arrangement.swapped else product.rows)
         self._unroll = context.choose("gemm.unroll", (1, 2, 4, 8), UNROLL)
-        self._result = ResultAhead(product.stage, context, batch)
+        stage = None if arrangement.swapped or blocking.adds_up else product.stage
+        self._result = ResultAhead(stage, context, batch, self._unroll)
 
     def write(self, buffers: Buffers, first: Expr, rows: Expr | int, piece: Piece) -> None:
         """Multiply rows ``[first, first + rows)`` with every panel, into the sums."""
@@ -210,8 +208,7 @@ class PanelProduct:
         ``turn`` tells which of how many tiles of this panel it is, if they follow each other.
         """
         block, lanes = self._block, self._lanes
-        p, first, at = where
-        packed, sums = buffers.packed, buffers.sums
+        (p, first, at), packed, sums = where, buffers.packed, buffers.sums
         step = tile.vectors * lanes
         base = block.bind(index(packed.panel_at(p)), "base")
 
@@ -231,7 +228,9 @@ class PanelProduct:
             (lambda j: vector(j, packed.depth - 1)) if kind.low else None,
             ahead=self._rows_ahead(first + at, tile, piece)
             or self._ahead(packed, p, tile, piece, turn)
-            or self._result_ahead(buffers, where, tile, piece),
+            or self._result.asks(
+                Part(first + at, buffers.start + p * step, tile.rows, step), piece.depth
+            ),
             far=self._is_far(tile),
         )
 
@@ -240,8 +239,8 @@ class PanelProduct:
                 for j in range(tile.vectors):
                     value = tirx.BufferLoad(total, [index(i * tile.vectors + j)])
                     if piece.epilogue is not None:
-                        row = block.bind(first + at + i, "row")
-                        piece.epilogue(row, p * tile.vectors + j, value)
+                        own = block.bind(first + at + i, "row"), p * tile.vectors + j
+                        piece.epilogue(*own, value)
                         continue
                     if adds:
                         value = add(block, block.load(sums, place(i, j), lanes), value)
@@ -304,19 +303,6 @@ class PanelProduct:
         else:
             start = packed.panel_at(p + 1) + number * (steps * each * line)
         return self._prefetch(packed.buffer, start, each, level=1 if is_single else 2)
-
-    def _result_ahead(
-        self, buffers: Buffers, where: tuple[Expr, Expr, Expr], tile: Tile, piece: Piece
-    ) -> Callable[[Expr | int], None] | None:
-        """Return what prefetches what the epilogue of a tile reads and writes; None if nothing."""
-        depth = piece.depth
-        if self._arrangement.swapped or piece.adds or not isinstance(depth, int):
-            return None
-        panel, first, at = where
-        columns = tile.vectors * self._lanes
-        part = Part(first + at, buffers.start + panel * columns, tile.rows, columns)
-        ask = self._result.asks(part, depth // self._unroll)
-        return None if ask is None else lambda k: ask(quotient(k, self._unroll))
 
     def _prefetch(
         self, buffer: Buffer, start: Expr | int, each: int, *, level: int
@@ -390,9 +376,8 @@ class PanelProduct:
         self, rows: PackedRows, at: Expr, tile: Tile
     ) -> Callable[[int, Expr | int], Expr]:
         """Return how to read a step of row i from where rows were packed."""
-        last = rows.count - 1
         bases = [
-            self._block.bind(index(rows.place(minimum(at + i, last), 0)), "row")
+            self._block.bind(index(rows.place(minimum(at + i, rows.count - 1), 0)), "row")
             for i in range(tile.rows)
         ]
 

@@ -33,40 +33,48 @@ class Part(NamedTuple):
 
 
 class ResultAhead:
-    """Prefetches what a stage makes of a product, in the matrix of the given batch indices."""
+    """Prefetches what a stage makes of a product, in the matrix of the given batch indices.
 
-    def __init__(self, stage: Stage, context: Context, batch: Sequence[Index]) -> None:
+    ``unroll`` steps of a sum are one turn. Without a stage nothing is prefetched.
+    """
+
+    def __init__(
+        self, stage: Stage | None, context: Context, batch: Sequence[Index], unroll: int
+    ) -> None:
         self._block = context.block
         self._batch = batch
-        read = _places(read_beside(stage, context), stage, context)
-        results = _places(stage.stores, stage, context) if read else []
+        self._unroll = unroll
+        read = [] if stage is None else _places(read_beside(stage, context), stage, context)
+        results = _places(stage.stores, stage, context) if stage is not None and read else []
         self._places = [*((where, False) for where in read), *((where, True) for where in results)]
 
-    def asks(self, part: Part, steps: int) -> Ask | None:
-        """Return what prefetches a part of the result, within so many steps; None if nothing."""
-        block = self._block
-        asks = [self._of_place(*place, part, steps) for place in self._places]
+    def asks(self, part: Part, depth: Expr | int) -> Ask | None:
+        """Return what prefetches a part at a step of a sum of so many; None if nothing."""
+        if not self._places or not isinstance(depth, int):
+            return None
+        turns = max(1, depth // self._unroll)
+        asks = [self._of_place(*place, part, turns) for place in self._places]
 
-        def ask(step: Expr | int) -> None:
-            step = block.bind(step, "step")
+        def ask(k: Expr | int) -> None:
+            turn = self._block.bind(quotient(k, self._unroll), "turn")
             for one in asks:
-                one(step)
+                one(turn)
 
-        return ask if asks else None
+        return ask
 
-    def _of_place(self, where: Strided, is_result: bool, part: Part, steps: int) -> Ask:
+    def _of_place(self, where: Strided, is_result: bool, part: Part, turns: int) -> Ask:
         block = self._block
         together = LINE_BYTES // ITEM_SIZE[where.storage.dtype]
         lines = ceildiv(part.columns, together)  # of a row
         total = part.rows * lines
-        each = ceildiv(total, max(1, steps))
+        each = ceildiv(total, turns)
         at = (*self._batch, part.row, part.column)
         first = sum((i * s for i, s in zip(at, where.strides, strict=True)), where.offset)
         first = block.bind(index(first), "ahead")
 
-        def ask(step: Expr | int) -> None:
+        def ask(turn: Expr | int) -> None:
             for n in range(each):
-                number = block.bind(minimum(step * each + n, total - 1), "line")
+                number = block.bind(minimum(turn * each + n, total - 1), "line")
                 row, line = quotient(number, lines), remainder(number, lines)
                 to = first + row * where.strides[-2] + line * together
                 block.prefetch(where.storage.buffer, to, write=is_result, level=2)
