@@ -19,14 +19,14 @@ from composite.compiler.tvm.codegen.access import Index
 from composite.compiler.tvm.codegen.block import Buffer, index, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import DECLARED, WARP, Grid, Place
 from composite.compiler.tvm.ir.anchors import MatMul
-from composite.compiler.tvm.ir.dims import floordiv, product
+from composite.compiler.tvm.ir.dims import product
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cuda.fragments import Fragments, Numbers
 from composite.compiler.tvm.strategy.cuda.staged_factor import Corner, Factor, StagedFactor, Team
 from composite.compiler.tvm.strategy.cuda.staged_sums import SumsEpilogue
-from composite.compiler.tvm.strategy.cuda.tiles import default_tile
+from composite.compiler.tvm.strategy.cuda.tiles import counts, default_tile
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
 from composite.compiler.tvm.strategy.indexing import unflatten
 
@@ -123,15 +123,13 @@ class _Launch:
 
     def write(self) -> None:
         block, tile = self._block, self._tile
-        *batch, rows, columns = self._anchor.shape
-        down = floordiv(rows + (tile.rows - 1), tile.rows)
-        along = floordiv(columns + (tile.columns - 1), tile.columns)
-        work = product(batch) * down * along
+        units = counts(self._anchor, tile)
+        work = product(units)
         with block.launch(work, 1, tile.threads) as grid:
             pool = block.shared(self._room, "uint8", "pool")
             held = Fragments(block, self._numbers, grid.thread)
             with block.share_out(grid.block, self._context.size(work), grid.blocks) as unit:
-                *place, i, j = unflatten(self._context, unit, (*batch, down, along))
+                *place, i, j = unflatten(self._context, unit, units)
                 first = block.bind(index(i * tile.rows), "row")
                 left = block.bind(index(j * tile.columns), "column")
                 sums = self._sums(grid, held, pool, [(place, first), (place, left)])

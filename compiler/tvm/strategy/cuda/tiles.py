@@ -1,11 +1,11 @@
-"""How large a rectangle of a product a block computes."""
+"""How large a rectangle of a product a block computes, and how many there are."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Protocol
 
-from composite.compiler.tvm.ir.dims import product
+from composite.compiler.tvm.ir.dims import Dim, floordiv, product
 from composite.compiler.tvm.ir.tensor import Tensor
 
 _ENOUGH_BLOCKS = 128
@@ -24,6 +24,14 @@ class Tile(Protocol):
     @property
     def columns(self) -> int:
         """Of the result."""
+
+
+def counts(result: Tensor, tile: Tile) -> tuple[Dim, ...]:
+    """Return how many matrices there are in each dimension, and rectangles down and along one."""
+    *batch, rows, columns = result.shape
+    down = floordiv(rows + (tile.rows - 1), tile.rows)
+    along = floordiv(columns + (tile.columns - 1), tile.columns)
+    return (*batch, down, along)
 
 
 def default_tile(result: Tensor, tiles: Mapping[str, Tile]) -> str:

@@ -18,7 +18,7 @@ from composite.compiler.tvm.codegen.access import Index
 from composite.compiler.tvm.codegen.block import Buffer, index, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import WARP, Grid, Place
 from composite.compiler.tvm.ir.anchors import MatMul
-from composite.compiler.tvm.ir.dims import floordiv, product
+from composite.compiler.tvm.ir.dims import product
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
@@ -32,7 +32,7 @@ from composite.compiler.tvm.strategy.cuda.swizzled_factor import (
     SwizzledFactor,
     is_swizzled,
 )
-from composite.compiler.tvm.strategy.cuda.tiles import default_tile
+from composite.compiler.tvm.strategy.cuda.tiles import counts, default_tile
 from composite.compiler.tvm.strategy.cuda.vectors import device_block
 from composite.compiler.tvm.strategy.indexing import unflatten
 from composite.compiler.tvm.target import CudaTarget
@@ -107,16 +107,14 @@ class _Launch:
 
     def write(self) -> None:
         block, tile = self._block, self._tile
-        *batch, rows, columns = self._own.anchor.shape
-        down = floordiv(rows + (tile.rows - 1), tile.rows)
-        along = floordiv(columns + (tile.columns - 1), tile.columns)
-        work = product(batch) * down * along
+        units = counts(self._own.anchor, tile)
+        work = product(units)
         with block.launch(work, 1, tile.threads) as grid:
             pool = block.pool(self._room)
             held = Fragments(block, self._own.numbers, grid.thread)
             factors = self._factors(grid)
             with block.share_out(grid.block, self._context.size(work), grid.blocks) as unit:
-                *place, i, j = unflatten(self._context, unit, (*batch, down, along))
+                *place, i, j = unflatten(self._context, unit, units)
                 first = block.bind(index(i * tile.rows), "row")
                 left = block.bind(index(j * tile.columns), "column")
                 sums = self._sums(held, pool, factors, [(place, first), (place, left)])
