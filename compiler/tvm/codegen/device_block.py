@@ -138,9 +138,10 @@ class DeviceBlock(Block):
         grid, body = self._open_grid()
         yield grid
         self._close(body)
-        whole, memory = self._whole(grid, threads, body), (self._shared, (*self._copied,))
-        pool = self._given
-        self.launches.append(Region(work, share, threads, whole, *memory, pool, beside=beside))
+        whole, copied = self._whole(grid, threads, body), (*self._copied,)
+        self.launches.append(
+            Region(work, share, threads, whole, self._shared, copied, self._given, beside=beside)
+        )
 
     @contextmanager
     def resident(self, threads: int, size: Callable[[Dim], Expr | int]) -> Iterator[None]:

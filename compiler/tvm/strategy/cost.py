@@ -11,8 +11,8 @@ from composite.compiler.tvm.ir.walk import reachable
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
 
-L2_CACHES = 4
-"""What is more than so many times as much as a task keeps near comes from beyond any L2 cache."""
+_L2_CACHES = 4
+"""How many times as much an L2 cache may hold as a task keeps near."""
 
 
 def is_read(tensor: Tensor, stage: Stage, context: Context) -> bool:
@@ -36,9 +36,13 @@ def cost_of(tensors: Iterable[Tensor], stage: Stage, context: Context) -> int:
 
 def reads_from_afar(stage: Stage, context: Context) -> bool:
     """Return whether a stage reads, beside what its anchors do, what no L2 cache holds."""
-    near = L2_CACHES * context.target.cache_bytes
     sizes = ((static_size(t.shape) or 0) * ITEM_SIZE[t.dtype] for t in read_beside(stage, context))
-    return any(size > near for size in sizes)
+    return any(size > near_bytes(context) for size in sizes)
+
+
+def near_bytes(context: Context) -> int:
+    """Return the bytes that some L2 cache may hold: more come from beyond any."""
+    return _L2_CACHES * context.target.cache_bytes
 
 
 def read_beside(stage: Stage, context: Context) -> list[Tensor]:

@@ -12,15 +12,13 @@ values' dtype, as TensorFlow's softmax is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from composite.compiler.tvm.codegen.block import Buffer, index, quotient, remainder
 from composite.compiler.tvm.codegen.device_block import DECLARED, WARP, Grid, Place
 from composite.compiler.tvm.ir.dims import floordiv, product
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
-from composite.compiler.tvm.strategy.cuda.attention_shapes import Shapes
+from composite.compiler.tvm.strategy.cuda.attention_shapes import AttentionWriter, Shapes
 from composite.compiler.tvm.strategy.cuda.fragments import Fragments, factor_of_sums
 from composite.compiler.tvm.strategy.cuda.running_rows import RunningRows, place_of
 from composite.compiler.tvm.strategy.cuda.staged_factor import Corner, StagedFactor, Team
@@ -42,18 +40,7 @@ class Attention:
     def match(self, stage: Stage, context: Context) -> Writer | None:
         """Take what was joined as one."""
         shapes = Shapes.of(stage, context) if stage.parts else None
-        return None if shapes is None else _Writer(stage, shapes, context)
-
-
-@dataclass(frozen=True)
-class _Writer:
-    stage: Stage
-    shapes: Shapes
-    context: Context
-
-    def write(self) -> None:
-        """Write one launch."""
-        _Launch(self.stage.parts[-1], self.shapes, self.context).write()
+        return None if shapes is None else AttentionWriter(_Launch, stage, shapes, context)
 
 
 class _Launch:

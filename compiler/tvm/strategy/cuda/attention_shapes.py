@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from composite.compiler.tvm.ir.anchors import MatMul
@@ -12,7 +13,7 @@ from composite.compiler.tvm.plan.running_softmax import (
     running_softmax,
 )
 from composite.compiler.tvm.plan.stage import Stage
-from composite.compiler.tvm.strategy.context import Context
+from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cuda.fragments import Numbers
 from composite.compiler.tvm.strategy.cuda.staged_factor import Factor
 
@@ -68,3 +69,17 @@ class Shapes:
             return None
         depth, width = (-(-int(d) // 16) * 16 for d in sizes if isinstance(d, int))
         return cls(found, queries, keys, values, numbers[0], numbers[1], depth, width)
+
+
+@dataclass(frozen=True)
+class AttentionWriter:
+    """Writes one launch, which is made then: what is chosen for it is chosen once."""
+
+    launch: Callable[[Stage, Shapes, Context], Writer]
+    stage: Stage
+    shapes: Shapes
+    context: Context
+
+    def write(self) -> None:
+        """Write it."""
+        self.launch(self.stage.parts[-1], self.shapes, self.context).write()

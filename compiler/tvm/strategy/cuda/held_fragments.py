@@ -10,7 +10,7 @@ from __future__ import annotations
 from tvm import tirx
 
 from composite.compiler.tvm.codegen.block import Buffer, const, index, minimum, quotient, remainder
-from composite.compiler.tvm.codegen.device_block import Grid, Place
+from composite.compiler.tvm.codegen.device_block import WARP, Grid, Place
 from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.math.numeric import choose
 from composite.compiler.tvm.strategy.context import Context
@@ -112,7 +112,7 @@ class HeldFragments(HeldProducts):
         """Return two neighbours of a row of the state; the last row's where there is none."""
         block, group = self._block, self._group
         row = block.bind(minimum(row, index(context.size(self._rows)) - 1), "row")
-        whole = group.depth % (group.steps * self._numbers.depth * group.threads // 32) == 0
+        whole = group.depth % (group.steps * self._numbers.depth * group.threads // WARP) == 0
         storage = contiguous(group.state, context)
         together = storage is not None and storage.dtype == DTYPE and whole
         if together and storage is not None and is_multiple(storage.offset, 2):

@@ -12,7 +12,7 @@ from tvm import tirx
 
 from composite.compiler.tvm.codegen.access import Index
 from composite.compiler.tvm.codegen.block import Buffer, const, index, minimum
-from composite.compiler.tvm.ir.anchors import Reduce
+from composite.compiler.tvm.ir.anchors import Combine, Reduce
 from composite.compiler.tvm.ir.dims import Shape
 from composite.compiler.tvm.ir.tensor import Body, Expr, Pointwise, Tensor
 from composite.compiler.tvm.math.numeric import choose, like
@@ -23,6 +23,8 @@ from composite.compiler.tvm.strategy.cuda.vectors import device_block
 from composite.compiler.tvm.strategy.indexing import unflatten
 
 _LOG2_E = 1.4426950408889634
+_LARGER = Combine("Larger", lambda _: float("-inf"), lambda _, x, y: tirx.max(x, y))
+"""The larger number. A NaN is passed over: its own exponential is NaN anyway."""
 _PARTNERS = (2, 1)
 """In which bits the lanes differ that have elements of the same row."""
 
@@ -46,16 +48,11 @@ class RunningRows:
         last = index(context.size(found.scores.shape[-2])) - 1
         rows = (minimum(index(first + half * 8), last) for half in range(2))
         self._rows = [self._block.bind(row, "row") for row in rows]
-        self._most = [self._lowest() for _ in self._rows]
+        self._most = [Total(self._block, _LARGER, "float32") for _ in self._rows]
         if not isinstance(found.total.node, Reduce):
             raise TypeError("an attention's rows are reduced")
         combine = found.total.node.combine
         self._totals = [Total(self._block, combine, "float32") for _ in self._rows]
-
-    def _lowest(self) -> Buffer:
-        most = self._block.registers(1, "float32", "most")
-        self._block.store(most, 0, const(float("-inf"), "float32"))
-        return most
 
     def add(self, scores: Buffer, sums: Buffer, first: Expr) -> None:
         """Put the exponentials of the logits in place of the scores, and scale the sums.
@@ -104,14 +101,12 @@ class RunningRows:
     def _raise(self, half: int, logits: Buffer, cells: Sequence[int]) -> Expr:
         """Make exponentials of a row's logits; return what scales those of before."""
         block, most, total = self._block, self._most[half], self._totals[half]
-        before = block.let(block.load(most, 0))
+        before = most.value()
         for cell in cells:
-            self._put_larger(most, block.load(logits, cell))
+            most.add(block.load(logits, cell))
         for bits in _PARTNERS:
-            own = block.let(block.load(most, 0))
-            other = tirx.call_pure_extern("float32", "composite_partner", own, const(bits, "int32"))
-            self._put_larger(most, other)
-        largest = block.let(block.load(most, 0))
+            most.add_partners(bits)
+        largest = most.value()
         # Where a row has nothing but -inf so far, the exponentials are to be 0.
         low = like(float("-inf"), largest)
         base = block.let(choose(tirx.EQ(largest, low), like(0.0, largest), largest))
@@ -123,11 +118,6 @@ class RunningRows:
             block.store(logits, cell, self._power(block.let(block.load(logits, cell)), base))
             total.add(block.load(logits, cell))
         return scale
-
-    def _put_larger(self, most: Buffer, value: Expr) -> None:
-        """Raise the largest number. A NaN is passed over: its own exponential is NaN anyway."""
-        larger = tirx.max(self._block.load(most, 0), value)
-        self._block.store(most, 0, self._block.let(larger))
 
     def _power(self, x: Expr, base: Expr) -> Expr:
         """Return the exponential of ``x - base``, which is not above 0.

@@ -10,7 +10,6 @@ On GPUs of level 9.0, of 16-bit floats that can be copied 16 bytes at a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from composite.compiler.tvm.codegen.access import Index
 from composite.compiler.tvm.codegen.block import Buffer, index, quotient, remainder
@@ -20,8 +19,9 @@ from composite.compiler.tvm.ir.tensor import Expr
 from composite.compiler.tvm.plan.running_softmax import RunningSoftmax
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
-from composite.compiler.tvm.strategy.cuda.attention_shapes import Shapes
+from composite.compiler.tvm.strategy.cuda.attention_shapes import AttentionWriter, Shapes
 from composite.compiler.tvm.strategy.cuda.fragments import Fragments, factor_of_sums
+from composite.compiler.tvm.strategy.cuda.group_products import begin_products, end_products
 from composite.compiler.tvm.strategy.cuda.running_rows import RunningRows, place_of
 from composite.compiler.tvm.strategy.cuda.staged_factor import Team
 from composite.compiler.tvm.strategy.cuda.staged_sums import SumsEpilogue
@@ -60,18 +60,7 @@ class WarpGroupAttention:
         factors = (shapes.queries, shapes.keys, shapes.values)
         if not all(is_swizzled(factor, context) for factor in factors):
             return None
-        return _Writer(stage, shapes, context)
-
-
-@dataclass(frozen=True)
-class _Writer:
-    stage: Stage
-    shapes: Shapes
-    context: Context
-
-    def write(self) -> None:
-        """Write one launch."""
-        _Launch(self.stage.parts[-1], self.shapes, self.context).write()
+        return AttentionWriter(_Launch, stage, shapes, context)
 
 
 class _Launch:
@@ -133,34 +122,28 @@ class _Launch:
         with block.loop(count, "piece") as piece:
             block.call("composite_wait_for_copies<0>")
             block.call("composite_wgmma_publish")
-            self._end(sums)  # of the piece before
+            end_products(block, sums)  # of the piece before
             # All have what they waited for, and nobody reads what the next copies replace.
             block.barrier()
             keys, values = pieces.places(piece)
             scores = self._scores(held, pieces, keys)
             pieces.bring(block.bind(piece + 1, "coming"))
-            self._end(scores)
+            end_products(block, scores)
             rows.add(scores, sums, block.bind(piece * _COLUMNS + held.column * 2, "column"))
             self._add_values(pieces, scores, values, sums)
         block.call("composite_wait_for_copies<0>")
-        self._end(sums)
+        end_products(block, sums)
 
     def _scores(self, held: Fragments, pieces: _Pieces, keys: Place) -> Buffer:
         """Begin to multiply the queries and a piece of the keys."""
-        block, name = self._block, self._shapes.first.name
         scores = held.sums(_COLUMNS // 8)
         a, b = pieces.queries, pieces.keys
         rows = quotient(held.warp, 4) * GROUP_ROWS
         first, second = a.matrix(Place(keys.buffer, 0), rows), b.matrix(keys)
-        block.call("composite_wgmma_begin")
-        for k in range(0, self._shapes.depth, DEPTH):
-            block.call(
-                f"composite_wgmma_{name}<{_COLUMNS}, {a.far}, {b.far}>",
-                block.address(scores, 0),
-                first + a.further(k),
-                second + b.further(k),
-            )
-        block.call("composite_wgmma_commit")
+        function = f"{self._shapes.first.name}<{_COLUMNS}, {a.far}, {b.far}>"
+        depths = range(0, self._shapes.depth, DEPTH)
+        steps = ((first + a.further(k), second + b.further(k)) for k in depths)
+        begin_products(self._block, function, scores, steps)
         return scores
 
     def _add_values(self, pieces: _Pieces, powers: Buffer, values: Place, sums: Buffer) -> None:
@@ -172,20 +155,10 @@ class _Launch:
             for i in range(4):
                 block.store(left, 4 * k + i, factor_of_sums(block, numbers, powers, k, i))
         matrix = b.matrix(values)
-        block.call("composite_wgmma_begin")
-        for k in range(steps):
-            block.call(
-                f"composite_wgmma_held_{numbers.name}<{self._width}, {b.far}>",
-                block.address(sums, 0),
-                block.address(left, 4 * k),
-                matrix + b.further(k * DEPTH),
-            )
-        block.call("composite_wgmma_commit")
-
-    def _end(self, sums: Buffer) -> None:
-        """Wait until the sums of what has begun are there."""
-        count = int(sums.shape[0])
-        self._block.call(f"composite_wgmma_end<{count}>", self._block.address(sums, 0))
+        factors = (
+            (block.address(left, 4 * k), matrix + b.further(k * DEPTH)) for k in range(steps)
+        )
+        begin_products(block, f"held_{numbers.name}<{self._width}, {b.far}>", sums, factors)
 
 
 class _Pieces:

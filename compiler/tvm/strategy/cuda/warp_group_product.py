@@ -23,6 +23,7 @@ from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context, Writer
 from composite.compiler.tvm.strategy.cuda.fragments import Fragments, Numbers
+from composite.compiler.tvm.strategy.cuda.group_products import begin_products, end_products
 from composite.compiler.tvm.strategy.cuda.staged_factor import Factor, Team
 from composite.compiler.tvm.strategy.cuda.staged_sums import SumsEpilogue
 from composite.compiler.tvm.strategy.cuda.swizzled_factor import (
@@ -168,8 +169,7 @@ class _Launch:
             begin(block.bind(piece + ahead, "coming"))
             block.call("composite_wgmma_wait<1>")
         block.call("composite_wait_for_copies<0>")
-        count = int(sums.shape[0])
-        block.call(f"composite_wgmma_end<{count}>", block.address(sums, 0))
+        end_products(block, sums)
         return sums
 
     def _multiply(
@@ -180,16 +180,9 @@ class _Launch:
         sums: Buffer,
     ) -> None:
         """Begin to add the products of a piece of each factor."""
-        block, (a, b) = self._block, factors
+        a, b = factors
         rows = quotient(held.warp, 4) * GROUP_ROWS
-        layout = f"{self._tile.columns}, {a.far}, {b.far}"
+        function = f"{self._own.numbers.name}<{self._tile.columns}, {a.far}, {b.far}>"
         first, second = a.matrix(slots[0], rows), b.matrix(slots[1])
-        block.call("composite_wgmma_begin")
-        for k in range(0, PIECE, DEPTH):
-            block.call(
-                f"composite_wgmma_{self._own.numbers.name}<{layout}>",
-                block.address(sums, 0),
-                first + a.further(k),
-                second + b.further(k),
-            )
-        block.call("composite_wgmma_commit")
+        steps = ((first + a.further(k), second + b.further(k)) for k in range(0, PIECE, DEPTH))
+        begin_products(self._block, function, sums, steps)

@@ -114,7 +114,7 @@ class GemmTask:
             room = self._rows(rows)
             with block.loop(blocks, "block") as b:
                 row = block.bind(first + b * rows, "row")
-                self._multiply_block(Buffers(packed, sums, panels, start, room), start, row, rows)
+                self._multiply_block(Buffers(packed, sums, panels, start, room), row, rows)
             return
         sums = self._sums(2 * most)
         room = self._rows(2 * most)
@@ -124,17 +124,17 @@ class GemmTask:
             last = tirx.EQ(b, index(blocks) - 1)
             left = block.bind(tirx.Select(last, count - at, index(most)), "rows")
             row = block.bind(first + at, "row")
-            self._multiply_block(Buffers(packed, sums, panels, start, room), start, row, left)
+            self._multiply_block(Buffers(packed, sums, panels, start, room), row, left)
 
-    def _multiply_block(self, buffers: Buffers, start: Expr, row: Expr, rows: Expr | int) -> None:
+    def _multiply_block(self, buffers: Buffers, row: Expr, rows: Expr | int) -> None:
         """Multiply rows with all of k, and finish them: from the sums, if there are any."""
         if buffers.sums is not None:
             self._multiply.write(buffers, row, rows, Piece(0, self._depth))
-            self._epilogue.write(buffers.sums, start, row, rows)
+            self._epilogue.write(buffers.sums, buffers.start, row, rows)
             return
 
         def epilogue(row: Expr, vector: Expr, value: Expr) -> None:
-            self._epilogue.write_vector(start, row, vector, value)
+            self._epilogue.write_vector(buffers.start, row, vector, value)
 
         self._multiply.write(buffers, row, rows, Piece(0, self._depth, epilogue=epilogue))
 

@@ -26,7 +26,7 @@ from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.math.numeric import add
 from composite.compiler.tvm.strategy.context import Context, Packing
-from composite.compiler.tvm.strategy.cost import L2_CACHES
+from composite.compiler.tvm.strategy.cost import near_bytes
 from composite.compiler.tvm.strategy.cpu.product.blocking import Blocking
 from composite.compiler.tvm.strategy.cpu.product.pack import Panels
 from composite.compiler.tvm.strategy.cpu.product.pack_rows import PackedRows, RowPacker
@@ -208,7 +208,8 @@ class PanelProduct:
         ``turn`` tells which of how many tiles of this panel it is, if they follow each other.
         """
         block, lanes = self._block, self._lanes
-        (p, first, at), packed, sums = where, buffers.packed, buffers.sums
+        p, first, at = where
+        packed, sums = buffers.packed, buffers.sums
         step = tile.vectors * lanes
         base = block.bind(index(packed.panel_at(p)), "base")
 
@@ -239,8 +240,8 @@ class PanelProduct:
                 for j in range(tile.vectors):
                     value = tirx.BufferLoad(total, [index(i * tile.vectors + j)])
                     if piece.epilogue is not None:
-                        own = block.bind(first + at + i, "row"), p * tile.vectors + j
-                        piece.epilogue(*own, value)
+                        row = block.bind(first + at + i, "row")
+                        piece.epilogue(row, p * tile.vectors + j, value)
                         continue
                     if adds:
                         value = add(block, block.load(sums, place(i, j), lanes), value)
@@ -270,8 +271,7 @@ class PanelProduct:
             return False
         steps = math.prod(packing.shape) // self._arrangement.step.size
         held = steps * ITEM_SIZE[self._dtype]
-        most = L2_CACHES * self._context.target.cache_bytes
-        return self._context.trips is not None or held <= most
+        return self._context.trips is not None or held <= near_bytes(self._context)
 
     def _ahead(
         self,

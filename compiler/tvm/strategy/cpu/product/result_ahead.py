@@ -18,7 +18,7 @@ from composite.compiler.tvm.ir.dtypes import ITEM_SIZE
 from composite.compiler.tvm.ir.tensor import Expr, Tensor
 from composite.compiler.tvm.plan.stage import Stage
 from composite.compiler.tvm.strategy.context import Context
-from composite.compiler.tvm.strategy.cost import L2_CACHES, read_beside
+from composite.compiler.tvm.strategy.cost import near_bytes, read_beside
 
 Ask = Callable[[Expr | int], None]
 
@@ -84,7 +84,6 @@ class ResultAhead:
 
 def _places(tensors: Sequence[Tensor], stage: Stage, context: Context) -> list[Strided]:
     """Return where those tensors lie that have the result's elements and fill no L2 cache."""
-    near = L2_CACHES * context.target.cache_bytes
     size = static_size(stage.shape) or 0
     found = [strided(t, context.space) for t in tensors if t.shape == stage.shape]
     return [
@@ -92,5 +91,5 @@ def _places(tensors: Sequence[Tensor], stage: Stage, context: Context) -> list[S
         for where in found
         if where is not None
         and where.strides[-1] == 1
-        and size * ITEM_SIZE[where.storage.dtype] > near
+        and size * ITEM_SIZE[where.storage.dtype] > near_bytes(context)
     ]
